@@ -1,0 +1,79 @@
+# One command regenerates the tables: make reproduce. Alone, make lists what there is.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+PROFILE ?= demo
+VENV ?= .venv
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PIP_FLAGS ?=
+RUN := $(VENV)/bin/python
+# Absolute, since tests and notebooks work in other folders.
+ifdef CONTAMINATION_MIRROR
+export CONTAMINATION_MIRROR := $(abspath $(CONTAMINATION_MIRROR))
+endif
+
+NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9][0-9]_*.ipynb)))
+OUTPUTS := outputs/$(PROFILE)
+TARGETS := $(NOTEBOOKS:%=$(OUTPUTS)/notebooks/%.ipynb)
+
+# What a notebook's results depend on beside itself and its parameters: the
+# rooms it uses, and notebooks whose tables it reads.
+PACKAGE := src/contamination
+SHARED := $(wildcard $(PACKAGE)/*.py $(PACKAGE)/*.csv $(PACKAGE)/published/*) requirements.txt
+ROOM_02_dcq := $(wildcard $(PACKAGE)/dcq/*.py)
+ROOM_03_replication_icl_judge := $(wildcard $(PACKAGE)/replication/*.py)
+ROOM_09_results := $(ROOM_02_dcq) $(ROOM_03_replication_icl_judge)
+UPSTREAM_09_results := 02_dcq 03_replication_icl_judge
+
+.PHONY: help setup reproduce test test-servers lint data bench lab clean lock $(NOTEBOOKS)
+
+help:
+	@awk 'BEGIN {FS=":.*## "} /^##@ /{printf "\n%s\n", substr($$0,5)} /^[a-zA-Z0-9_.\/-]+:.*## /{printf "  %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Start here
+setup: $(VENV)/.installed ## build .venv from the lock (about 2 min, network)
+reproduce: $(TARGETS) ## every table and figure under outputs/demo (CPU, no key, no download)
+test: $(VENV)/.installed ## all tests, every notebook on a tiny sample (no key, no GPU, offline)
+	$(RUN) -m pytest
+lab: $(VENV)/.installed ## open the notebooks in JupyterLab
+	$(VENV)/bin/jupyter lab notebooks
+
+##@ Regenerate one notebook's tables (PROFILE=demo, released, smoke or full)
+00_start_here: ## the map: papers, notebooks, commands (seconds)
+02_dcq: ## Data Contamination Quiz (demo: seconds; released: needs the data)
+03_replication_icl_judge: ## replication with the ICL judge (demo: seconds; released: needs the data)
+09_results: ## printed and recomputed cells of all papers (seconds)
+
+##@ Data and development
+data: $(VENV)/.installed ## fetch the authors' files, 37 MB, pinned and checksummed (network, or CONTAMINATION_MIRROR)
+	$(RUN) -m contamination.sources
+lint: $(VENV)/.installed ## style of code and notebooks
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+bench: $(VENV)/.installed ## speed against a limit measured in the same run
+	@for script in benchmarks/bench_*.py; do $(RUN) $$script; done
+lock: ## rewrite requirements.txt from pyproject.toml in a fresh environment (network)
+	$(PYTHON) scripts/lock.py
+clean: ## remove outputs; caches and paid answers stay
+	rm -rf outputs/*/
+
+# $(VENV) is remade when the lock changes; notebooks depend on the lock itself
+# (through SHARED), so that a fresh .venv alone repeats no run.
+$(VENV)/.installed: requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo 'error: Python 3.11 is needed, $(PYTHON) is another version: install it, or name it with make PYTHON=/path/to/python3.11' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements.txt
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(NOTEBOOKS): %: $(OUTPUTS)/notebooks/%.ipynb
+
+# A static pattern rule: a missing parameter file is an error, not silence.
+.SECONDEXPANSION:
+$(TARGETS): $(OUTPUTS)/notebooks/%.ipynb: notebooks/%.ipynb params/$(PROFILE)/%.yaml $(SHARED) \
+		$$(ROOM_$$*) $$(UPSTREAM_$$*:%=$(OUTPUTS)/notebooks/%.ipynb) | $(VENV)/.installed
+	@$(RUN) -m contamination.run $< params/$(PROFILE)/$*.yaml $(OUTPUTS)

@@ -1,0 +1,1 @@
+"""Data Contamination Quiz: Golchin & Surdeanu, arXiv:2311.06233."""

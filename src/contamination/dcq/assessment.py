@@ -1,0 +1,216 @@
+"""From quiz answers to a contamination interval (DCQ, sections 3.2 and 3.3).
+
+A quiz has five choices: A to D are texts, E is "none of the provided options".
+The *modified quiz* holds four perturbations and no original; it shows which
+positions a model avoids. The *standard quiz* puts the original at one of those
+least preferred positions, once for each of them.
+
+Answers are letters; whatever is not a letter from A to E (an empty string, an
+undefined value) is an unusable answer and stays in the denominator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from contamination.statistics import percentile_interval
+
+POSITIONS = ("A", "B", "C", "D")
+CHOICES = (*POSITIONS, "E")
+
+
+def least_preferred_positions(counts: Mapping[str, int], n: int) -> tuple[str, ...]:
+    """Positions chosen fewer than ceil(n / 5) times in the modified quiz (section 3.2).
+
+    Args:
+        counts: how often each position A to D was chosen; E is no candidate.
+        n: quizzes asked, answered or not.
+
+    Returns:
+        The positions in order, possibly none.
+    """
+    threshold = math.ceil(n / len(CHOICES))
+    return tuple(position for position in POSITIONS if counts.get(position, 0) < threshold)
+
+
+def positions_to_quiz(counts: Mapping[str, int], n: int) -> tuple[str, ...]:
+    """Positions of the standard quizzes: the least preferred, or all four when there is none.
+
+    The paper leaves the second case open; the authors' code uses all of A to D.
+    """
+    return least_preferred_positions(counts, n) or POSITIONS
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """Contamination of one partition; shares are 0 to 1.
+
+    ``kappa`` may be negative and is undefined when the modified quiz chose the
+    best position every time; ``second`` is undefined with a single position.
+    """
+
+    n: int
+    least_preferred: tuple[str, ...]
+    best_position: str
+    maximum: float
+    kappa: float
+    second: float
+    minimum: float
+
+
+def assess(
+    modified_answers: Sequence[str], standard_answers: Mapping[str, Sequence[str]]
+) -> Assessment:
+    """Minimum and maximum contamination of one partition (section 3.3).
+
+    Maximum: the largest share of right answers over the standard quizzes.
+    Minimum: the larger of the second-largest share and Cohen's kappa
+    (right - b) / (n - b), b = how often the modified quiz chose the best
+    position. A tie for the best position goes to the smaller b.
+
+    Args:
+        modified_answers: one answer per instance.
+        standard_answers: for each quizzed position, one answer per instance.
+
+    Raises:
+        ValueError: if there are no instances, the numbers of answers differ,
+            or a position that had to be quizzed was not.
+    """
+    n = len(modified_answers)
+    if n == 0:
+        raise ValueError("no quiz was answered: the partition is empty")
+    for position, answers in standard_answers.items():
+        if len(answers) != n:
+            raise ValueError(f"{n} modified quizzes but {len(answers)} standard ones at {position}")
+    counts = {position: _count(modified_answers, position) for position in POSITIONS}
+    quizzed = positions_to_quiz(counts, n)
+    missing = [position for position in quizzed if position not in standard_answers]
+    if missing:
+        raise ValueError(f"the standard quiz is missing at position {', '.join(missing)}")
+    right = {position: _count(standard_answers[position], position) for position in quizzed}
+    best = min(quizzed, key=lambda position: (-right[position], counts[position]))
+    bias = counts[best]
+    kappa = (right[best] - bias) / (n - bias) if bias < n else math.nan
+    others = [right[position] / n for position in quizzed if position != best]
+    second = max(others, default=math.nan)
+    return Assessment(
+        n=n,
+        least_preferred=least_preferred_positions(counts, n),
+        best_position=best,
+        maximum=right[best] / n,
+        kappa=kappa,
+        second=second,
+        minimum=float(np.nanmax([kappa, second])) if others or bias < n else math.nan,
+    )
+
+
+def _count(answers: Sequence[str], letter: str) -> int:
+    return sum(1 for answer in answers if answer == letter)
+
+
+@dataclass(frozen=True)
+class AssessmentBootstrap:
+    """Bootstrap values of minimum and maximum, shape (n_resamples,), shares 0 to 1.
+
+    A resample whose least preferred positions were never quizzed is undefined.
+    """
+
+    minimum: np.ndarray
+    maximum: np.ndarray
+
+
+def bootstrap_assessment(
+    modified_answers: Sequence[str],
+    standard_answers: Mapping[str, Sequence[str]],
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> AssessmentBootstrap:
+    """Resample instances with all their answers, and redo the whole assessment.
+
+    The modified quiz is resampled along, so the choice of least preferred
+    positions and of the best one varies from resample to resample as it would
+    with other instances. A newly chosen position that was never quizzed cannot
+    be used and is left out.
+    """
+    n = len(modified_answers)
+    modified = np.array([[answer == p for p in POSITIONS] for answer in modified_answers], float)
+    right = np.array(
+        [[answer == p for answer in standard_answers.get(p, [""] * n)] for p in POSITIONS], float
+    ).T
+    was_quizzed = np.array([position in standard_answers for position in POSITIONS])
+    weights = _resample_counts(n, n_resamples, seed)
+    bias, right = weights @ modified, weights @ right
+    usable = bias < math.ceil(n / len(CHOICES))
+    usable[~usable.any(axis=1)] = True
+    usable &= was_quizzed
+    # Most right answers first, then the smaller bias: one sortable number.
+    ranked = np.where(usable, right * (n + 1) - bias, -np.inf)
+    order = np.argsort(-ranked, axis=1, kind="stable")
+    rows = np.arange(n_resamples)
+    best, runner_up = order[:, 0], order[:, 1]
+    maximum = np.where(usable.any(axis=1), right[rows, best] / n, np.nan)
+    second = np.where(usable.sum(axis=1) > 1, right[rows, runner_up] / n, np.nan)
+    best_bias = bias[rows, best]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kappa = np.where(best_bias < n, (maximum * n - best_bias) / (n - best_bias), np.nan)
+    return AssessmentBootstrap(minimum=np.fmax(kappa, second), maximum=maximum)
+
+
+def _resample_counts(n: int, n_resamples: int, seed: int) -> np.ndarray:
+    """How often each of n instances is drawn in each resample, shape (n_resamples, n)."""
+    items = np.random.default_rng(seed).integers(0, n, (n_resamples, n))
+    items += np.arange(n_resamples)[:, None] * n
+    return np.bincount(items.ravel(), minlength=n_resamples * n).reshape(n_resamples, n)
+
+
+def standard_answers_of(instances: pd.DataFrame) -> dict[str, list[str]]:
+    """Answers per quizzed position, from columns answer_at_a to answer_at_d."""
+    columns = {position: f"answer_at_{position.lower()}" for position in POSITIONS}
+    return {
+        position: instances[column].tolist()
+        for position, column in columns.items()
+        if instances[column].ne("").any()
+    }
+
+
+def assessment_row(
+    instances: pd.DataFrame, n_resamples: int, seed: int
+) -> dict[str, float | str | int]:
+    """One row of ``dcq_published.csv``: the assessment of one model on one partition.
+
+    Args:
+        instances: modified_answer, answer_at_a to answer_at_d, judge.
+        n_resamples: bootstrap resamples.
+        seed: bootstrap seed.
+    """
+    modified = instances["modified_answer"].tolist()
+    standard = standard_answers_of(instances)
+    found = assess(modified, standard)
+    bootstrap = bootstrap_assessment(modified, standard, n_resamples, seed)
+    low, high = percentile_interval(bootstrap.maximum)
+    min_low, min_high = percentile_interval(bootstrap.minimum)
+    return {
+        "n": found.n,
+        "n_valid": sum(answer in CHOICES for answer in modified),
+        "least_preferred": "".join(found.least_preferred),
+        "best_position": found.best_position,
+        "max_pct": _percent(found.maximum),
+        "kappa_pct": _percent(found.kappa),
+        "second_pct": _percent(found.second),
+        "min_pct": _percent(found.minimum),
+        "ci_low_pct": _percent(low),
+        "ci_high_pct": _percent(high),
+        "min_ci_low_pct": _percent(min_low),
+        "min_ci_high_pct": _percent(min_high),
+        "replication_pct": _percent(instances["judge"].ne("inexact").mean()),
+    }
+
+
+def _percent(share: float) -> float:
+    """Percent without binary noise, so that 0.55 reads 55.0."""
+    return round(100 * float(share), 10)

@@ -1,0 +1,84 @@
+"""How much two texts share: ROUGE-L, normalised equality, containment, shared words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from functools import cache
+
+_STRAIGHT_QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'"})
+_WORD = re.compile(r"\w+(?:'\w+)?")
+
+
+@cache
+def _rouge_scorer():
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(["rougeL"], use_stemmer=False)
+
+
+def rouge_l(reference: str, candidate: str) -> float:
+    """ROUGE-L F-measure without stemming, 0 to 1, as Time Travel computes it.
+
+    Args:
+        reference: what should have been written: the second piece.
+        candidate: the completion alone; an empty one scores 0.
+
+    Raises:
+        ValueError: if the reference holds no word, since no completion could match it.
+    """
+    if not words(reference):
+        raise ValueError(f"the reference holds no word to match: {reference!r}")
+    return float(_rouge_scorer().score(reference, candidate)["rougeL"].fmeasure)
+
+
+def words(text: str) -> list[str]:
+    """Lowercased words of a text, in order."""
+    return _WORD.findall(text.lower().translate(_STRAIGHT_QUOTES))
+
+
+def normalised(text: str) -> str:
+    """A text without what typing alone changes.
+
+    Unicode NFKC, straight quotes, lowercase, single spaces, no full stop at
+    the end. Two texts that agree in this form count as equal.
+    """
+    text = unicodedata.normalize("NFKC", text).translate(_STRAIGHT_QUOTES).lower()
+    return " ".join(text.split()).rstrip(" .")
+
+
+def is_equal(reference: str, candidate: str) -> bool:
+    """Whether two texts are equal once normalised."""
+    return normalised(reference) == normalised(candidate)
+
+
+def is_contained(reference: str, candidate: str) -> bool:
+    """Whether the completion holds the whole reference, whatever it goes on to say."""
+    return normalised(reference) in normalised(candidate)
+
+
+def word_overlap(first: str, second: str) -> float:
+    """Share of words two texts have in common, F-measure over word counts, 0 to 1.
+
+    >>> word_overlap("a b c", "a b d d")
+    0.5714285714285714
+    """
+    first_counts, second_counts = Counter(words(first)), Counter(words(second))
+    total = first_counts.total() + second_counts.total()
+    return 2 * (first_counts & second_counts).total() / total if total else 0.0
+
+
+def unigram_recall(reference: str, candidate: str) -> float:
+    """Share of the reference's words that the candidate holds too, 0 to 1.
+
+    The unlearning study of Shi et al., arXiv:2310.16789, defines its answer
+    metric this way and calls it ROUGE-L recall.
+
+    Raises:
+        ValueError: if the reference holds no word.
+    """
+    reference_counts = Counter(words(reference))
+    if not reference_counts:
+        raise ValueError(f"the reference holds no word to recall: {reference!r}")
+    return (reference_counts & Counter(words(candidate))).total() / reference_counts.total()

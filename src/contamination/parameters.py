@@ -1,0 +1,171 @@
+"""Parameters of a notebook: read, checked by name and type before anything runs.
+
+papermill only warns about an unknown name, takes ``1e-3`` from YAML as text and
+``on`` as true, and overlooks a parameter whose comment holds "=" or whose type
+holds "|". Here each of these stops the run with one line.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+TYPES: dict[str, Any] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "str": str,
+    "list[int]": list[int],
+    "list[float]": list[float],
+    "list[str]": list[str],
+}
+
+
+class ParameterError(ValueError):
+    """A parameter file and its notebook do not fit; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One line of a parameters cell: ``name: type = default  # comment``."""
+
+    name: str
+    type_name: str
+    default: Any
+    comment: str
+
+
+def parameters_cell(notebook: nbformat.NotebookNode, name: str) -> nbformat.NotebookNode:
+    """The one code cell tagged ``parameters``."""
+    cells = [c for c in notebook.cells if "parameters" in c.metadata.get("tags", [])]
+    if len(cells) != 1:
+        raise ParameterError(f'{name}: {len(cells)} cells are tagged "parameters", want exactly 1')
+    return cells[0]
+
+
+def declared_parameters(notebook: nbformat.NotebookNode, name: str) -> dict[str, Parameter]:
+    """Parameters that a notebook declares, in order.
+
+    Args:
+        notebook: the notebook.
+        name: what messages call it.
+
+    Raises:
+        ParameterError: if a line is not ``name: type = literal  # comment``, or
+            ``papermill --help-notebook`` would not list it.
+    """
+    source = parameters_cell(notebook, name).source
+    lines = source.splitlines()
+    found: dict[str, Parameter] = {}
+    for statement in ast.parse(source).body:
+        line = lines[statement.lineno - 1]
+        parameter = _declaration(statement, line)
+        if parameter is None:
+            raise ParameterError(
+                f"{name}: the parameters cell holds {line.strip()!r}; every line must read "
+                f"`name: type = value  # comment` with a type of {', '.join(TYPES)}"
+            )
+        if "=" in parameter.comment or not parameter.comment:
+            raise ParameterError(
+                f'{name}: parameter "{parameter.name}" needs a comment without "=", '
+                "or papermill --help-notebook does not list it"
+            )
+        found[parameter.name] = parameter
+    return found
+
+
+def _declaration(statement: ast.stmt, line: str) -> Parameter | None:
+    if not (
+        isinstance(statement, ast.AnnAssign)
+        and isinstance(statement.target, ast.Name)
+        and statement.value is not None
+        and statement.lineno == statement.end_lineno
+    ):
+        return None
+    type_name = ast.unparse(statement.annotation)
+    try:
+        default = ast.literal_eval(statement.value)
+    except ValueError:
+        return None
+    if type_name not in TYPES or _type_error(default, type_name):
+        return None
+    comment = line[statement.end_col_offset :].partition("#")[2].strip()
+    return Parameter(statement.target.id, type_name, default, comment)
+
+
+def _type_error(value: Any, type_name: str) -> bool:
+    adapter = TypeAdapter(TYPES[type_name], config=ConfigDict(allow_inf_nan=False))
+    try:
+        adapter.validate_python(value, strict=True)
+    except ValidationError:
+        return True
+    return False
+
+
+def load_parameter_file(path: Path) -> dict[str, Any]:
+    """Values of a YAML parameter file; an empty file holds none.
+
+    Raises:
+        ParameterError: if the file is missing, is no YAML, or is no mapping.
+    """
+    path = Path(path)
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ParameterError(f"{path}: no such parameter file") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise ParameterError(f"{path}: not readable as YAML: {reason}") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
+        raise ParameterError(f"{path}: must hold lines of the form `name: value`")
+    return values
+
+
+def checked_parameters(
+    values: Mapping[str, Any], declared: Mapping[str, Parameter], source: str
+) -> dict[str, Any]:
+    """Declared defaults overridden by the given values.
+
+    Args:
+        values: names and values as read from a file.
+        declared: what the notebook declares.
+        source: what messages call the file.
+
+    Raises:
+        ParameterError: for an unknown name or a wrong type.
+    """
+    for name, value in values.items():
+        if name not in declared:
+            close = difflib.get_close_matches(name, declared, n=1)
+            hint = f'did you mean "{close[0]}"?' if close else f"known: {', '.join(declared)}"
+            raise ParameterError(f'{source}: unknown name "{name}" ({hint})')
+        type_name = declared[name].type_name
+        if _type_error(value, type_name):
+            hint = _type_hint(value, type_name)
+            raise ParameterError(f'{source}: "{name}" is {value!r}, want {type_name}{hint}')
+    merged = {name: parameter.default for name, parameter in declared.items()} | dict(values)
+    # YAML writes 1 where a float is meant; the notebook sees the declared type.
+    for name, parameter in declared.items():
+        if parameter.type_name == "float":
+            merged[name] = float(merged[name])
+    return merged
+
+
+def _type_hint(value: Any, type_name: str) -> str:
+    if type_name == "float" and isinstance(value, str):
+        return " (in YAML write 1.0e-3; 1e-3 is read as text)"
+    if type_name in ("str", "list[str]") and not isinstance(value, str):
+        return " (quote it: YAML reads on, off, yes, no, dates and numbers as other types)"
+    if type_name == "bool":
+        return " (write true or false)"
+    return ""

@@ -1,0 +1,96 @@
+"""The papers' printed numbers and the per-instance figures their authors released.
+
+Package data, figures and labels only, no text of any dataset:
+
+* ``published_dcq_time_travel.csv``, ``published_min_k_dice.csv``: every printed
+  cell of the papers' result tables, as text, exactly as printed;
+* ``released_instances.csv``: quiz answers, ROUGE-L, BLEURT, judge and annotator
+  labels per instance, from the authors' repositories (shahriargolchin/DCQ and
+  shahriargolchin/time-travel-in-llms);
+* ``dice_gsm8k_split_and_alignment.csv``: which GSM8K test row is in GSM-i or
+  GSM-ii, and which released paraphrase belongs to it.
+
+The spelling of datasets and models in these files is the one used everywhere.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+import pandas as pd
+
+DCQ_DATASETS = (
+    "HumanEval",
+    "DROP",
+    "GSM8k",
+    "IMDB",
+    "AG News",
+    "Yelp",
+    "RTE",
+    "WNLI",
+    "SAMSum",
+    "XSum",
+)
+WILD_DATASETS = DCQ_DATASETS[3:]
+MODELS = ("GPT-4", "GPT-3.5")
+MATCH_KINDS = ("exact", "near-exact", "inexact")
+
+
+@cache
+def _read(name: str) -> pd.DataFrame:
+    with (resources.files(__name__) / name).open(encoding="utf-8") as stream:
+        # Printed values stay text: "0.60" has two decimals, 0.6 has one.
+        return pd.read_csv(stream, dtype=str, keep_default_na=False)
+
+
+def printed_cells() -> pd.DataFrame:
+    """Every printed cell of the four papers, in the order of the papers.
+
+    Returns:
+        Text columns paper, table, model, dataset, split, row, metric, value.
+        ``row`` is the printed row label; ``split`` is empty where none is printed.
+    """
+    golchin = _read("published_dcq_time_travel.csv")
+    others = _read("published_min_k_dice.csv")
+    row = (others["setting"] + ", " + others["method"]).str.strip(", ")
+    others = others.assign(split="", row=row)
+    columns = ["paper", "table", "model", "dataset", "split", "row", "metric", "value"]
+    return pd.concat([golchin[columns], others[columns]], ignore_index=True)
+
+
+def released_instances(paper: str) -> pd.DataFrame:
+    """Released figures of one paper, one row per instance and model.
+
+    Args:
+        paper: "DCQ" (1,706 rows, quiz answers and the judge's label of one
+            completion) or "Time Travel" (280 rows, scores and labels).
+
+    Returns:
+        dataset, split, model, index, then for DCQ modified_answer and
+        answer_at_a to answer_at_d (empty where the position was not quizzed),
+        for Time Travel rouge_general, rouge_guided, bleurt_general,
+        bleurt_guided (0 to 1, two decimals), annotator1, annotator2;
+        for both judge ("exact", "near-exact" or "inexact").
+    """
+    rows = _read("released_instances.csv").query("paper == @paper").reset_index(drop=True)
+    if rows.empty:
+        raise ValueError(f'no released instances of "{paper}": choose "DCQ" or "Time Travel"')
+    rows["index"] = rows["index"].astype(int)
+    keys = ["dataset", "split", "model", "index"]
+    if paper == "DCQ":
+        renamed = {"bdq_answer": "modified_answer", "icl_label": "judge"}
+        renamed |= {f"bcq_{letter}": f"answer_at_{letter}" for letter in "abcd"}
+    else:
+        scores = ["rouge_general", "rouge_guided", "bleurt_general", "bleurt_guided"]
+        rows[scores] = rows[scores].astype(float)
+        renamed = dict.fromkeys(scores) | {"icl_label": "judge"}
+        renamed = {old: new or old for old, new in renamed.items()}
+        renamed |= {"annotator1": "annotator1", "annotator2": "annotator2"}
+    return rows[[*keys, *renamed]].rename(columns=renamed)
+
+
+def gsm8k_alignment() -> pd.DataFrame:
+    """Split and true paraphrase of every GSM8K test row, as DICE shuffled them."""
+    with (resources.files(__name__) / "dice_gsm8k_split_and_alignment.csv").open() as stream:
+        return pd.read_csv(stream)

@@ -1,0 +1,111 @@
+"""How well a judge agrees with the human labels (Time Travel, section 5 and Table 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from contamination.judging import NEAR_EXACT, rule_verdicts
+from contamination.replication.algorithm2 import is_contaminated
+from contamination.statistics import cohen_kappa, share_interval
+
+THRESHOLDS = np.round(np.arange(0.30, 1.00, 0.01), 2)
+
+# Instances whose reference stands as a worked example in the judge's prompt
+# (Figure 2 and the released code): dataset, split, index.
+PROMPT_EXAMPLES = {
+    ("WNLI", "validation", 4),
+    ("AG News", "test", 0),
+    ("RTE", "validation", 0),
+    ("RTE", "train", 0),
+}
+
+
+def in_judge_prompt(instances: pd.DataFrame) -> pd.Series:
+    """Whether an instance is a worked example of the judge's own prompt."""
+    keys = zip(instances["dataset"], instances["split"], instances["index"], strict=True)
+    return pd.Series([key in PROMPT_EXAMPLES for key in keys], index=instances.index)
+
+
+def best_threshold(rouge_scores: np.ndarray, reference: Sequence[str]) -> float:
+    """ROUGE-L threshold whose rule verdicts agree best with the labels (Cohen's kappa).
+
+    Of several equally good thresholds the highest is taken, the one that flags least.
+    """
+    kappas = [
+        np.nan_to_num(cohen_kappa(rule_verdicts(rouge_scores, t).tolist(), reference), nan=-1)
+        for t in THRESHOLDS
+    ]
+    best = np.flatnonzero(np.isclose(kappas, max(kappas)))
+    return float(THRESHOLDS[best[-1]])
+
+
+def leave_one_partition_out(
+    rouge_scores: np.ndarray, reference: Sequence[str], partitions: Sequence[str]
+) -> np.ndarray:
+    """Threshold for each instance, chosen on all other partitions, shape (n,).
+
+    A partition is a dataset and split; the completions of both models belong
+    to it, since they answer the same instances.
+    """
+    reference, partitions = np.asarray(reference), np.asarray(partitions)
+    thresholds = np.empty(len(rouge_scores))
+    for partition in np.unique(partitions):
+        held_out = partitions == partition
+        rest = ~held_out
+        thresholds[held_out] = best_threshold(rouge_scores[rest], reference[rest].tolist())
+    return thresholds
+
+
+def agreement_row(
+    judge: Sequence[str], reference: Sequence[str], partitions: Sequence[str]
+) -> dict[str, float | int]:
+    """One row of ``judge_agreement.csv``.
+
+    Args:
+        judge: verdict per completion.
+        reference: label per completion, taken as true.
+        partitions: what the completion belongs to (model, dataset, split).
+
+    Returns:
+        n, n_agree, agreement with its Wilson interval, Cohen's kappa;
+        n_near (near-exact by the reference), n_near_flagged (near-exact by the
+        judge), n_near_found (by both); n_partitions and n_partitions_right
+        (Algorithm 2 decides as it does on the reference).
+    """
+    judge, reference = np.asarray(judge), np.asarray(reference)
+    partitions = np.asarray(partitions)
+    n, n_agree = len(judge), int((judge == reference).sum())
+    low, high = share_interval(n_agree, n)
+    names = np.unique(partitions)
+    right = [
+        is_contaminated(judge[partitions == name]) == is_contaminated(reference[partitions == name])
+        for name in names
+    ]
+    return {
+        "n": n,
+        "n_agree": n_agree,
+        "agreement": n_agree / n,
+        "ci_low": low,
+        "ci_high": high,
+        "kappa": cohen_kappa(judge.tolist(), reference.tolist()),
+        "n_near": int((reference == NEAR_EXACT).sum()),
+        "n_near_found": int(((judge == NEAR_EXACT) & (reference == NEAR_EXACT)).sum()),
+        "n_near_flagged": int((judge == NEAR_EXACT).sum()),
+        "n_partitions": len(names),
+        "n_partitions_right": int(sum(right)),
+    }
+
+
+def confusion(judge: Sequence[str], reference: Sequence[str]) -> pd.DataFrame:
+    """Counts of judge (rows) against reference (columns) over the three match kinds."""
+    from contamination.published import MATCH_KINDS
+
+    table = pd.crosstab(
+        pd.Categorical(judge, categories=MATCH_KINDS),
+        pd.Categorical(reference, categories=MATCH_KINDS),
+        dropna=False,
+    )
+    return table.rename_axis(index="judge", columns="reference")

@@ -1,0 +1,238 @@
+"""Time Travel's Tables 1 and 2 beside what the released scores and labels give."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from contamination.judging import EXACT, NEAR_EXACT, rule_verdicts
+from contamination.published import printed_cells
+from contamination.published.compare import CELL_KEYS, Reason, matches_printed
+from contamination.replication.agreement import (
+    agreement_row,
+    in_judge_prompt,
+    leave_one_partition_out,
+)
+from contamination.replication.algorithm1 import PARTITION, compare_instructions
+from contamination.replication.algorithm2 import (
+    MARK_EXACT,
+    MARK_NEAR_EXACT,
+    MIN_NEAR_EXACT,
+    is_contaminated,
+    partition_mark,
+)
+
+PRINTED_ROWS = {"GPT-4 ICL": "GPT-4 Eval.", "annotator 1": "Human Eval."}
+RULE_JUDGE = "rule (ROUGE-L)"
+HUMAN = "annotator 1"
+PRINTED_TESTS = ("paired exact", "judge")  # what the paper's rows correspond to
+ALPHA_TESTS = {
+    "paired exact": "significant",
+    "unpaired": "significant_unpaired",
+    "paired exact, Holm": "significant_holm",
+}
+
+
+def _printed(table: str) -> pd.DataFrame:
+    return printed_cells().query("paper == 'Time Travel' and table == @table")
+
+
+def replication_published(
+    instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
+) -> pd.DataFrame:
+    """Table 2's 112 means and 56 asterisks, one row per model, partition and metric.
+
+    Args:
+        instances: ``published.released_instances("Time Travel")``.
+        n_resamples, seed: of the sampled test.
+
+    Returns:
+        Columns of ``compare_instructions``, the printed means and asterisk,
+        and ``matches``: both means and the asterisk equal the printed ones.
+    """
+    table = compare_instructions(instances, n_resamples, seed)
+    printed = _printed("Table 2").set_index([*PARTITION, "metric", "row"])["value"]
+    for row, column in {"General": "general", "Guided": "guided"}.items():
+        table[f"paper_{column}"] = [
+            printed[cell.model, cell.dataset, cell.split, f"{cell.metric} mean", row]
+            for cell in table.itertuples()
+        ]
+    table["paper_significant"] = [
+        printed[cell.model, cell.dataset, cell.split, f"{cell.metric} significance", "Guided"]
+        == "*"
+        for cell in table.itertuples()
+    ]
+    table["matches"] = [
+        matches_printed(cell.mean_general, cell.paper_general)
+        and matches_printed(cell.mean_guided, cell.paper_guided)
+        and cell.significant == cell.paper_significant
+        for cell in table.itertuples()
+    ]
+    return table
+
+
+def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
+    """Released instances with the rule judge's verdicts beside the released labels.
+
+    The rule judge sees ROUGE-L only; its threshold for near-exact matches is
+    chosen on all other partitions. The same threshold judges the general
+    completions, which were written without dataset and split names.
+
+    Returns:
+        The instances with columns rule_threshold, rule_guided, rule_general
+        and in_judge_prompt.
+    """
+    partitions = instances["dataset"] + ", " + instances["split"]
+    thresholds = leave_one_partition_out(
+        instances["rouge_guided"].to_numpy(), instances["annotator1"].tolist(), partitions.tolist()
+    )
+    return instances.assign(
+        rule_threshold=thresholds,
+        rule_guided=rule_verdicts(instances["rouge_guided"], thresholds),
+        rule_general=rule_verdicts(instances["rouge_general"], thresholds),
+        in_judge_prompt=in_judge_prompt(instances),
+    )
+
+
+JUDGE_COLUMNS = {
+    ("GPT-4 ICL", "guided"): "judge",
+    ("annotator 1", "guided"): "annotator1",
+    ("annotator 2", "guided"): "annotator2",
+    (RULE_JUDGE, "guided"): "rule_guided",
+    (RULE_JUDGE, "general"): "rule_general",
+}
+
+
+def replication_marks(judged: pd.DataFrame) -> pd.DataFrame:
+    """Exact and near-exact matches and Table 2's mark, per partition, judge and instruction.
+
+    Args:
+        judged: ``judged_instances``.
+
+    Returns:
+        model, dataset, split, judge, instruction, n, n_exact, n_near_exact,
+        mark, paper_mark ("" where the paper has no such judge), matches (empty
+        there).
+    """
+    printed = _printed("Table 2").query("metric == 'mark'")
+    printed = printed.set_index([*PARTITION, "row"])["value"].to_dict()
+    rows = []
+    for partition, group in judged.groupby(PARTITION, sort=False):
+        for (judge, instruction), column in JUDGE_COLUMNS.items():
+            verdicts = group[column].tolist()
+            mark = partition_mark(verdicts)
+            paper = printed.get((*partition, PRINTED_ROWS.get(judge)), "")
+            rows.append(
+                dict(zip(PARTITION, partition, strict=True))
+                | {"judge": judge, "instruction": instruction, "n": len(verdicts)}
+                | {"n_exact": verdicts.count(EXACT), "n_near_exact": verdicts.count(NEAR_EXACT)}
+                | {"mark": mark, "paper_mark": paper, "matches": mark == paper if paper else None}
+            )
+    return pd.DataFrame(rows)
+
+
+def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
+    """Table 1: partitions where an algorithm decides as the human expert does.
+
+    Beside the paper's six rows stand the same algorithm under the unpaired
+    test and under Holm's correction, and the two constant answers.
+
+    Returns:
+        model, algorithm, test, n_right, n_partitions, paper_n_right ("" where
+        the paper has no such row), matches (empty there).
+    """
+    human = judged.groupby(PARTITION, sort=False)["annotator1"].apply(is_contaminated)
+    judge = judged.groupby(PARTITION, sort=False)["judge"].apply(is_contaminated)
+    printed = _printed("Table 1").query("metric == 'success_rate'")
+    printed = printed.set_index(["model", "row"])["value"].to_dict()
+    rows = []
+    for model in judged["model"].unique():
+        truth = human[model]
+
+        def add(algorithm: str, test: str, decision: pd.Series, truth=truth, model=model) -> None:
+            rows.append(
+                {"model": model, "algorithm": algorithm, "test": test}
+                | {"n_right": int((decision == truth).sum()), "n_partitions": len(truth)}
+            )
+
+        of_model = published[published["model"] == model].set_index(["dataset", "split"])
+        for metric in ("BLEURT", "ROUGE-L"):
+            for test, column in ALPHA_TESTS.items():
+                decision = of_model.loc[of_model["metric"] == metric, column]
+                add(f"Algorithm 1: {metric}", test, decision)
+        add("Algorithm 2: GPT-4 ICL", "judge", judge[model])
+        for answer in (False, True):
+            constant = pd.Series(answer, index=truth.index)
+            add(f"always {'contaminated' if answer else 'clean'}", "constant", constant)
+    table = pd.DataFrame(rows)
+    is_paper = table["test"].isin(PRINTED_TESTS)
+    table["paper_n_right"] = [
+        printed[row.model, row.algorithm].split("/")[0] if paper else ""
+        for row, paper in zip(table.itertuples(), is_paper, strict=True)
+    ]
+    table["matches"] = [
+        str(row.n_right) == row.paper_n_right if row.paper_n_right else None
+        for row in table.itertuples()
+    ]
+    return table
+
+
+def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
+    """Judges against the annotators, with and without the judge's own prompt examples.
+
+    Returns:
+        judge, reference, subset ("all", "GPT-4" or "GPT-3.5", each also
+        "without prompt examples"), then the columns of ``agreement_row``.
+    """
+    pairs = [
+        ("GPT-4 ICL", "judge", "annotator 1", "annotator1"),
+        (RULE_JUDGE, "rule_guided", "annotator 1", "annotator1"),
+        ("annotator 2", "annotator2", "annotator 1", "annotator1"),
+    ]
+    subsets = {"all": judged}
+    subsets |= {model: judged[judged["model"] == model] for model in judged["model"].unique()}
+    subsets |= {
+        f"{name}, without prompt examples": rows[~rows["in_judge_prompt"]]
+        for name, rows in subsets.items()
+    }
+    found = []
+    for judge, column, reference, reference_column in pairs:
+        for subset, rows in subsets.items():
+            partitions = rows[PARTITION].agg(", ".join, axis=1).tolist()
+            row = agreement_row(rows[column].tolist(), rows[reference_column].tolist(), partitions)
+            found.append({"judge": judge, "reference": reference, "subset": subset} | row)
+    return pd.DataFrame(found)
+
+
+def recomputed_cells(
+    published: pd.DataFrame, marks: pd.DataFrame, success: pd.DataFrame
+) -> pd.DataFrame:
+    """Cells of Tables 1 and 2 keyed as the paper prints them.
+
+    Returns:
+        Columns of ``compare.CELL_KEYS``, recomputed, note.
+    """
+    rows = []
+
+    def add(source, table: str, split: str, row: str, metric: str, value, note=Reason.NONE) -> None:
+        key = {"paper": "Time Travel", "table": table, "model": source.model, "split": split}
+        key |= {"row": row, "metric": metric, "recomputed": value, "note": note}
+        rows.append(key | {"dataset": getattr(source, "dataset", "all 14 partitions")})
+
+    for cell in published.itertuples():
+        name = cell.metric
+        add(cell, "Table 2", cell.split, "General", f"{name} mean", cell.mean_general)
+        add(cell, "Table 2", cell.split, "Guided", f"{name} mean", cell.mean_guided)
+        asterisk = "*" if cell.significant else "none"
+        add(cell, "Table 2", cell.split, "Guided", f"{name} significance", asterisk)
+    for cell in marks[marks["judge"].isin(PRINTED_ROWS)].itertuples():
+        both = cell.n_exact >= 1 and cell.n_near_exact >= MIN_NEAR_EXACT
+        both = both and cell.paper_mark in (MARK_EXACT, MARK_NEAR_EXACT)
+        note = Reason.BOTH_MARKS if both else Reason.NONE
+        add(cell, "Table 2", cell.split, PRINTED_ROWS[cell.judge], "mark", cell.mark, note)
+    for cell in success[success["test"].isin(PRINTED_TESTS)].itertuples():
+        rate = f"{cell.n_right}/{cell.n_partitions}"
+        split = "train+test/validation"
+        add(cell, "Table 1", split, cell.algorithm, "success_rate", rate)
+        accuracy = 100 * cell.n_right / cell.n_partitions
+        add(cell, "Table 1", split, cell.algorithm, "accuracy_pct", accuracy)
+    return pd.DataFrame(rows)[[*CELL_KEYS, "recomputed", "note"]]

@@ -1,0 +1,163 @@
+"""Completions that the authors released, with their scores and labels.
+
+Time Travel: 280 pairs of guided and general completions. DCQ: 1,706 guided
+completions, taken for its comparison with replication.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from contamination.judging import rule_verdicts
+from contamination.overlap import is_contained, is_equal, rouge_l, words
+from contamination.published import DCQ_DATASETS, MODELS, WILD_DATASETS
+from contamination.replication.agreement import agreement_row
+from contamination.sources import source_file
+
+TIME_TRAVEL = "shahriargolchin/time-travel-in-llms"
+DCQ = "shahriargolchin/DCQ"
+_MODEL_FOLDERS = {"GPT-4": "gpt4", "GPT-3.5": "gpt3.5"}
+_SPLIT_FILES = {"train": "train", "test": "test", "validation": "valid"}
+_DCQ_SPLITS = dict.fromkeys(DCQ_DATASETS, "test") | {
+    "DROP": "validation",
+    "GSM8k": "train",
+    "RTE": "validation",
+    "WNLI": "validation",
+}
+_LABELS = {
+    "yes (exact match)": "exact",
+    "yes (near-exact match)": "near-exact",
+    "no": "inexact",
+}
+
+
+def _slug(dataset: str) -> str:
+    return dataset.lower().replace(" ", "_")
+
+
+def _read(repository: str, path: str) -> pd.DataFrame:
+    rows = pd.read_csv(source_file(repository, path), dtype=str, keep_default_na=False)
+    # Sentence pairs have no cut: sentence 2 is what had to be completed.
+    second = "second_piece" if "second_piece" in rows else "sentence2"
+    return rows.rename(columns={second: "second_piece"}).assign(index=range(len(rows)))
+
+
+def time_travel_completions() -> pd.DataFrame:
+    """Time Travel's 560 released completions, one row per instruction.
+
+    Returns:
+        model, dataset, split, index, instruction ("guided" or "general"),
+        second_piece (the reference), completion, released_rouge (0 to 1, two
+        decimals).
+    """
+    parts = []
+    for model in MODELS:
+        for dataset in WILD_DATASETS:
+            second_split = "validation" if dataset in ("RTE", "WNLI") else "test"
+            for split in ("train", second_split):
+                name, part = _slug(dataset), _SPLIT_FILES[split]
+                folder = f"results/{_MODEL_FOLDERS[model]}/{name}/{part}"
+                rows = _read(TIME_TRAVEL, f"{folder}/{name}_{part}.csv")
+                key = {"model": model, "dataset": dataset, "split": split}
+                parts += [
+                    rows[["index", "second_piece"]].assign(
+                        **key,
+                        instruction=instruction,
+                        completion=rows[f"generated_{instruction}_completion"],
+                        released_rouge=rows[f"rouge_score_for_{instruction}_completion"],
+                    )
+                    for instruction in ("guided", "general")
+                ]
+    table = pd.concat(parts, ignore_index=True).astype({"released_rouge": float})
+    columns = ["model", "dataset", "split", "index", "instruction"]
+    return table[[*columns, "second_piece", "completion", "released_rouge"]]
+
+
+def dcq_completions() -> pd.DataFrame:
+    """The DCQ repository's 1,706 guided completions with GPT-4's verdicts.
+
+    Returns:
+        model, dataset, split, index, second_piece, completion, judge.
+    """
+    parts = []
+    for model in MODELS:
+        for dataset in DCQ_DATASETS if model == "GPT-4" else WILD_DATASETS:
+            split, name = _DCQ_SPLITS[dataset], _slug(dataset)
+            group = f"wild_evaluation/{_MODEL_FOLDERS[model]}"
+            if dataset not in WILD_DATASETS:
+                group = "reported_contamination"
+            path = f"results/comparative_framework/{group}/{name}/{name}_{_SPLIT_FILES[split]}.csv"
+            rows = _read(DCQ, path)
+            parts.append(
+                rows[["index", "second_piece"]].assign(
+                    model=model,
+                    dataset=dataset,
+                    split=split,
+                    completion=rows["generated_guided_completion"],
+                    judge=rows["gpt4_icl_evaluation"].str.strip().str.lower().map(_LABELS),
+                )
+            )
+    table = pd.concat(parts, ignore_index=True)
+    columns = ["model", "dataset", "split", "index"]
+    return table[[*columns, "second_piece", "completion", "judge"]]
+
+
+def rescored(completions: pd.DataFrame) -> pd.DataFrame:
+    """ROUGE-L recomputed from the texts beside the released value.
+
+    Returns:
+        The rows with rouge (full precision) and differs: it does not round to
+        the released two decimals.
+    """
+    rouge = [
+        rouge_l(row.second_piece, row.completion) for row in completions.itertuples(index=False)
+    ]
+    differs = np.abs(np.array(rouge) - completions["released_rouge"]) > 0.005 + 1e-9
+    return completions.assign(rouge=rouge, differs=differs)
+
+
+def rule_judged(
+    completions: pd.DataFrame, near_exact_threshold: float, min_reference_words: int = 4
+) -> pd.DataFrame:
+    """The rule judge on texts: normalised equality, containment, ROUGE-L.
+
+    Args:
+        completions: second_piece, completion.
+        near_exact_threshold: ROUGE-L from which a completion is near-exact.
+        min_reference_words: shorter references are contained in many
+            completions by chance, so containment does not count there.
+
+    Returns:
+        The rows with rouge and rule.
+    """
+    pairs = list(zip(completions["second_piece"], completions["completion"], strict=True))
+    rouge = np.array([rouge_l(reference, candidate) for reference, candidate in pairs])
+    equal = np.array([is_equal(reference, candidate) for reference, candidate in pairs])
+    contained = np.array(
+        [
+            len(words(reference)) >= min_reference_words and is_contained(reference, candidate)
+            for reference, candidate in pairs
+        ]
+    )
+    verdicts = rule_verdicts(rouge, near_exact_threshold, equal, contained)
+    return completions.assign(rouge=rouge, rule=verdicts)
+
+
+def rule_agreement(judged: pd.DataFrame, reference: str = "GPT-4 ICL") -> pd.DataFrame:
+    """The text rule judge against the released verdicts, all rows and per model.
+
+    Returns:
+        Rows of ``judge_agreement.csv``.
+    """
+    partition = judged[["model", "dataset", "split"]].agg(", ".join, axis=1)
+    subsets = {"all": judged.index} | dict(judged.groupby("model", sort=False).groups)
+    return pd.DataFrame(
+        {"judge": "rule (texts)", "reference": reference, "subset": f"DCQ completions, {name}"}
+        | agreement_row(
+            judged.loc[index, "rule"].tolist(),
+            judged.loc[index, "judge"].tolist(),
+            partition[index].tolist(),
+        )
+        for name, index in subsets.items()
+    )

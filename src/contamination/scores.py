@@ -1,0 +1,234 @@
+"""Scores of one passage from its token log-probabilities.
+
+Shi et al., arXiv:2310.16789, section 4.2 and equation 1, and Zhang et al.,
+arXiv:2404.02936, for Min-K%++. Every function gives one number for one
+passage, and a higher one always means: more likely seen in training. Where
+the authors' code has lower values for members, the sign is turned.
+
+Log-probabilities are natural logarithms, shape (n_scored,), one for each
+token that has a context. NLL below is minus their mean, in nats for a token.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+# Spelt as in the paper's tables.
+PPL = "PPL"
+ZLIB = "Zlib"
+LOWERCASE = "Lowercase"
+SMALLER_REF = "Smaller Ref"
+NEIGHBOR = "Neighbor"
+MIN_K = "Min-k% Prob"
+MIN_K_PLUS_PLUS = "Min-K%++"
+
+
+def min_k_score(token_log_probs: np.ndarray, k_percent: float = 20.0) -> float:
+    """Mean log-probability of the k % least likely tokens: Min-k% Prob.
+
+    Shi et al., equation 1. Members score higher: a passage the model has read
+    holds few tokens that surprise it.
+
+    Args:
+        token_log_probs: shape (n_scored,).
+        k_percent: share of tokens kept, 0 < k_percent <= 100. Their number is
+            rounded down, as in the authors' code, but at least one is kept.
+
+    Returns:
+        Nats for a token, at most 0. At 100 this is minus the NLL.
+
+    Raises:
+        ValueError: if no token was scored, a value is not a log-probability,
+            or k_percent is out of range.
+
+    >>> round(min_k_score(np.log([0.5, 0.25, 0.5, 0.5]), k_percent=25), 4)
+    -1.3863
+    """
+    return _mean_of_lowest(_checked(token_log_probs), k_percent)
+
+
+def min_k_plus_plus_score(
+    token_log_probs: np.ndarray,
+    vocabulary_mean: np.ndarray,
+    vocabulary_std: np.ndarray,
+    k_percent: float = 20.0,
+) -> float:
+    """Min-k% of log-probabilities standardised at each position: Min-K%++.
+
+    Zhang et al., arXiv:2404.02936; beyond Shi et al. A token counts
+    as surprising when it is unlikely compared with what else could stand there.
+
+    Args:
+        token_log_probs: shape (n_scored,).
+        vocabulary_mean: mean log-probability over the vocabulary under the
+            model's own distribution at each position, shape (n_scored,).
+        vocabulary_std: its standard deviation, shape (n_scored,), above 0.
+        k_percent: share of tokens kept, 0 < k_percent <= 100.
+
+    Returns:
+        Standard deviations, any sign.
+
+    Raises:
+        ValueError: as ``min_k_score``; also if shapes differ or a spread is 0
+            (every token equally likely).
+
+    >>> min_k_plus_plus_score([-1.0, -3.0], [-2.0, -2.0], [1.0, 0.5], k_percent=50)
+    -2.0
+    """
+    values = _checked(token_log_probs)
+    mean = np.asarray(vocabulary_mean, dtype=float)
+    std = np.asarray(vocabulary_std, dtype=float)
+    if not values.shape == mean.shape == std.shape:
+        raise ValueError(
+            f"log-probabilities {values.shape}, means {mean.shape} and spreads {std.shape} "
+            "must be one per token"
+        )
+    if not (std > 0).all():
+        raise ValueError("spread over the vocabulary must be above 0 at every token")
+    return _mean_of_lowest((values - mean) / std, k_percent)
+
+
+def perplexity_score(token_log_probs: np.ndarray) -> float:
+    """Minus the perplexity, exp(NLL): the loss attack (Yeom et al.), PPL in the paper.
+
+    Args:
+        token_log_probs: shape (n_scored,).
+
+    Returns:
+        At most -1.
+
+    Raises:
+        ValueError: if no token was scored or a value is not a log-probability.
+
+    >>> round(perplexity_score(np.log([0.5, 0.125])), 4)
+    -4.0
+    """
+    return -float(np.exp(_nll(token_log_probs)))
+
+
+def zlib_score(token_log_probs: np.ndarray, text: str) -> float:
+    """Minus the NLL over the size of the text compressed by zlib (Carlini et al.).
+
+    Args:
+        token_log_probs: shape (n_scored,).
+        text: the passage; its UTF-8 bytes are compressed at zlib's default level.
+
+    Returns:
+        Nats for a token and byte, at most 0.
+
+    Raises:
+        ValueError: if the text is empty, no token was scored, or a value is
+            not a log-probability.
+
+    >>> len(zlib.compress(b"abc")), round(zlib_score(np.log([0.5]), "abc") * 11, 4)
+    (11, -0.6931)
+    """
+    if not text:
+        raise ValueError("passage is empty")
+    return -_nll(token_log_probs) / len(zlib.compress(text.encode()))
+
+
+def lowercase_score(token_log_probs: np.ndarray, lowercase_token_log_probs: np.ndarray) -> float:
+    """NLL of the lowercased passage over the NLL of the passage (Carlini et al.).
+
+    Members score higher: memory of a passage is memory of its spelling. As in
+    the authors' code, the two NLL are divided, not subtracted.
+
+    Args:
+        token_log_probs: of the passage, shape (n_scored,).
+        lowercase_token_log_probs: of the same passage in lower case, shape
+            (n_scored_lowercase,).
+
+    Returns:
+        A ratio, at least 0; 1 for a passage without capitals.
+
+    Raises:
+        ValueError: if no token was scored, a value is not a log-probability,
+            or the passage has an NLL of 0.
+
+    >>> lowercase_score(np.log([0.5, 0.5]), np.log([0.25, 0.25]))
+    2.0
+    """
+    nll = _nll(token_log_probs)
+    if nll == 0:
+        raise ValueError("passage has an NLL of 0, no ratio to it is defined")
+    return _nll(lowercase_token_log_probs) / nll
+
+
+def smaller_reference_score(
+    token_log_probs: np.ndarray, reference_token_log_probs: np.ndarray
+) -> float:
+    """NLL under a smaller model minus NLL under the model (Carlini et al.).
+
+    Args:
+        token_log_probs: of the passage under the model, shape (n_scored,).
+        reference_token_log_probs: of the passage under the reference model,
+            shape (n_scored_reference,). The authors pair models that share a
+            tokenizer; nothing else makes means over tokens comparable.
+
+    Returns:
+        Nats for a token, any sign.
+
+    Raises:
+        ValueError: if no token was scored or a value is not a log-probability.
+
+    >>> round(smaller_reference_score(np.log([0.5]), np.log([0.25])), 4)
+    0.6931
+    """
+    return _nll(reference_token_log_probs) - _nll(token_log_probs)
+
+
+def neighbor_score(
+    token_log_probs: np.ndarray, neighbor_token_log_probs: Sequence[np.ndarray]
+) -> float:
+    """Mean NLL of a passage's neighbours minus its own NLL (Mattern et al.).
+
+    Mattern et al., arXiv:2305.18462. A passage that was read lies lower than
+    passages that differ from it by a word or two.
+
+    Args:
+        token_log_probs: of the passage, shape (n_scored,).
+        neighbor_token_log_probs: n_neighbors arrays, each of shape
+            (n_scored of that neighbour,); every neighbour weighs the same.
+
+    Returns:
+        Nats for a token, any sign.
+
+    Raises:
+        ValueError: if there is no neighbour, no token was scored, or a value
+            is not a log-probability.
+
+    >>> round(neighbor_score(np.log([0.5]), [np.log([0.25]), np.log([0.0625])]), 4)
+    1.3863
+    """
+    if len(neighbor_token_log_probs) == 0:
+        raise ValueError("passage has no neighbour")
+    return float(np.mean([_nll(values) for values in neighbor_token_log_probs])) - _nll(
+        token_log_probs
+    )
+
+
+def _nll(token_log_probs: np.ndarray) -> float:
+    return -float(_checked(token_log_probs).mean())
+
+
+def _checked(token_log_probs: np.ndarray) -> np.ndarray:
+    values = np.asarray(token_log_probs, dtype=float)
+    if values.ndim != 1:
+        raise ValueError(f"log-probabilities of one passage have one axis, got {values.shape}")
+    if values.size == 0:
+        raise ValueError("passage has no scored token")
+    # Catches probabilities, losses and padding before they look like a score.
+    if not np.isfinite(values).all() or (values > 0).any():
+        raise ValueError("log-probabilities must be finite and at most 0")
+    return values
+
+
+def _mean_of_lowest(values: np.ndarray, k_percent: float) -> float:
+    if not 0 < k_percent <= 100:
+        raise ValueError(f"k_percent must be above 0 and at most 100, got {k_percent}")
+    n_kept = max(1, int(values.size * k_percent / 100))
+    return float(np.sort(values)[:n_kept].mean())

@@ -1,0 +1,258 @@
+"""Statistics that every method shares: AUC, bootstrap, exact tests, agreement.
+
+A score is higher when the text is more likely seen in training. Every random
+step takes a seed; every interval is a percentile interval of a bootstrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from scipy import stats
+
+_VALUES_PER_CHUNK = 2_000_000  # bounds the memory of a bootstrap at any sample size
+
+
+def _two_groups(scores: np.ndarray, is_member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    scores = np.asarray(scores, dtype=float)
+    is_member = np.asarray(is_member, dtype=bool)
+    if scores.shape != is_member.shape or scores.ndim != 1:
+        raise ValueError(f"scores {scores.shape} and labels {is_member.shape} must be one per item")
+    if np.isnan(scores).any():
+        raise ValueError(f"{int(np.isnan(scores).sum())} of {scores.size} scores are undefined")
+    if is_member.all() or not is_member.any():
+        raise ValueError(
+            f"an AUC needs members and non-members, got {int(is_member.sum())} members "
+            f"among {is_member.size} items"
+        )
+    return scores, is_member
+
+
+def auc(scores: np.ndarray, is_member: np.ndarray) -> float:
+    """Chance that a member scores above a non-member; ties count one half.
+
+    Args:
+        scores: shape (n_items,), higher = more likely a member.
+        is_member: shape (n_items,), true for members; both kinds must occur.
+
+    Returns:
+        Area under the ROC curve, 0 to 1; 0.5 is chance.
+
+    >>> auc([3, 2, 1, 0], [True, False, True, False])
+    0.75
+    """
+    scores, is_member = _two_groups(scores, is_member)
+    ranks = stats.rankdata(scores)
+    n_members = int(is_member.sum())
+    n_others = is_member.size - n_members
+    wins = ranks[is_member].sum() - n_members * (n_members + 1) / 2
+    return float(wins / (n_members * n_others))
+
+
+def tpr_at_fpr(scores: np.ndarray, is_member: np.ndarray, fpr: float = 0.05) -> float:
+    """Largest true positive rate among thresholds whose false positive rate is at most ``fpr``.
+
+    The convention is "at most": with 20 non-members one false alarm is allowed at 5 %.
+    """
+    scores, is_member = _two_groups(scores, is_member)
+    others = np.sort(scores[~is_member])[::-1]
+    # The tolerance keeps 0.05 * 20 at one false alarm in binary arithmetic.
+    n_allowed = int(np.floor(fpr * others.size + 1e-9))
+    if n_allowed >= others.size:
+        return 1.0
+    return float((scores[is_member] > others[n_allowed]).mean())
+
+
+def bootstrap_aucs(
+    score_sets: Sequence[np.ndarray], is_member: np.ndarray, n_resamples: int, seed: int
+) -> np.ndarray:
+    """AUCs of several scores of the same items under one stratified bootstrap.
+
+    Members and non-members are resampled apart, and all scores see the same
+    resampled items, so that differences between rows are paired.
+
+    Args:
+        score_sets: n_scores arrays of shape (n_items,).
+        is_member: shape (n_items,).
+        n_resamples: bootstrap resamples.
+        seed: seed of the resampling.
+
+    Returns:
+        AUCs, shape (n_scores, n_resamples).
+    """
+    checked = [_two_groups(scores, is_member) for scores in score_sets]
+    is_member = checked[0][1]
+    levels = [np.unique(scores, return_inverse=True)[1].astype(np.int32) for scores, _ in checked]
+    groups = (np.flatnonzero(is_member), np.flatnonzero(~is_member))
+    aucs = np.empty((len(levels), n_resamples))
+    for rows, (members, others) in _resampled_items(groups, n_resamples, seed):
+        for aucs_of_score, level in zip(aucs, levels, strict=True):
+            aucs_of_score[rows] = _aucs_of_levels(level[members], level[others], level.max() + 1)
+    return aucs
+
+
+def _resampled_items(
+    groups: Sequence[np.ndarray], n_resamples: int, seed: int
+) -> Iterator[tuple[slice, list[np.ndarray]]]:
+    rng = np.random.default_rng(seed)
+    n_rows = max(1, _VALUES_PER_CHUNK // sum(group.size for group in groups))
+    for start in range(0, n_resamples, n_rows):
+        rows = slice(start, min(start + n_rows, n_resamples))
+        shape = rows.stop - rows.start
+        yield (
+            rows,
+            [
+                group[rng.integers(0, group.size, (shape, group.size), dtype=np.int32)]
+                for group in groups
+            ],
+        )
+
+
+def _aucs_of_levels(members: np.ndarray, others: np.ndarray, n_levels: int) -> np.ndarray:
+    def counts(levels: np.ndarray) -> np.ndarray:
+        offsets = np.arange(len(levels), dtype=np.int32)[:, None] * np.int32(n_levels)
+        flat = np.bincount((levels + offsets).ravel(), minlength=len(levels) * n_levels)
+        return flat.reshape(len(levels), n_levels)
+
+    other_counts = counts(others)
+    n_below = np.cumsum(other_counts, axis=1) - 0.5 * other_counts
+    wins = np.einsum("ij,ij->i", counts(members), n_below)
+    return wins / (members.shape[1] * others.shape[1])
+
+
+def percentile_interval(values: np.ndarray, level: float = 0.95) -> tuple[float, float]:
+    """Central interval of bootstrap values; undefined ones are left out."""
+    values = np.asarray(values, dtype=float)
+    values = values[~np.isnan(values)]
+    if values.size == 0:
+        return (float("nan"), float("nan"))
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def auc_interval(
+    scores: np.ndarray,
+    is_member: np.ndarray,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> tuple[float, float]:
+    """Stratified bootstrap interval of an AUC."""
+    return percentile_interval(bootstrap_aucs([scores], is_member, n_resamples, seed)[0], level)
+
+
+def auc_difference_interval(
+    scores: np.ndarray,
+    other_scores: np.ndarray,
+    is_member: np.ndarray,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> tuple[float, float]:
+    """Paired stratified bootstrap interval of AUC(scores) - AUC(other_scores)."""
+    first, second = bootstrap_aucs([scores, other_scores], is_member, n_resamples, seed)
+    return percentile_interval(first - second, level)
+
+
+def share_interval(n_found: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson interval of a share; undefined for an empty denominator."""
+    if n == 0:
+        return (float("nan"), float("nan"))
+    interval = stats.binomtest(int(n_found), int(n)).proportion_ci(level, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+# Bootstrap tests of a mean difference, as in Time Travel, appendix B
+
+HUNDREDTHS = 100
+
+
+def _hundredths(values: np.ndarray) -> np.ndarray:
+    scaled = np.asarray(values, dtype=float) * HUNDREDTHS
+    rounded = np.rint(scaled)
+    if scaled.ndim != 1 or scaled.size == 0:
+        raise ValueError(f"a test needs one score per instance, got shape {scaled.shape}")
+    if not np.allclose(scaled, rounded, atol=1e-6):
+        raise ValueError("exact bootstrap tests need scores rounded to two decimals")
+    return rounded.astype(int)
+
+
+def _distribution_of_sum(values: np.ndarray) -> tuple[int, np.ndarray]:
+    """Smallest sum and probabilities of the sum of len(values) draws with replacement."""
+    low = int(values.min())
+    single = np.bincount(values - low) / values.size
+    total = np.ones(1)
+    for _ in range(values.size):
+        total = np.convolve(total, single)
+    return low * values.size, total
+
+
+def paired_bootstrap_p(guided: np.ndarray, general: np.ndarray) -> float:
+    """Exact one-sided p of the paired bootstrap: P(mean difference of a resample <= 0).
+
+    What 10,000 random resamples approximate, computed without a seed by
+    convolution. Instances are resampled together with both their scores.
+
+    Args:
+        guided: scores under the guided instruction, shape (n,), two decimals.
+        general: scores of the same instances under the general instruction.
+    """
+    guided, general = _hundredths(guided), _hundredths(general)
+    if guided.shape != general.shape:
+        raise ValueError(f"paired scores differ in number: {guided.size} and {general.size}")
+    low, probabilities = _distribution_of_sum(guided - general)
+    sums = low + np.arange(probabilities.size)
+    return float(min(1.0, probabilities[sums <= 0].sum()))
+
+
+def unpaired_bootstrap_p(guided: np.ndarray, general: np.ndarray) -> float:
+    """Exact one-sided p when the two samples are resampled independently of one another."""
+    low_guided, guided_sums = _distribution_of_sum(_hundredths(guided))
+    low_general, general_sums = _distribution_of_sum(-_hundredths(general))
+    if len(guided) != len(general):
+        raise ValueError(f"samples differ in size: {len(guided)} and {len(general)}")
+    difference = np.convolve(guided_sums, general_sums)
+    sums = low_guided + low_general + np.arange(difference.size)
+    return float(min(1.0, difference[sums <= 0].sum()))
+
+
+def sampled_paired_bootstrap_p(
+    guided: np.ndarray, general: np.ndarray, n_resamples: int = 10_000, seed: int = 0
+) -> float:
+    """The same p from random resamples, as the paper computes it; it varies with the seed."""
+    difference = _hundredths(guided) - _hundredths(general)
+    rng = np.random.default_rng(seed)
+    items = rng.integers(0, difference.size, (n_resamples, difference.size), dtype=np.int32)
+    return float((difference[items].sum(axis=1) <= 0).mean())
+
+
+def chance_of_significance(p: float, n_resamples: int = 10_000, alpha: float = 0.05) -> float:
+    """Chance over seeds that random resampling reports p <= alpha when the exact p is ``p``."""
+    return float(stats.binom.cdf(np.floor(alpha * n_resamples + 1e-9), n_resamples, p))
+
+
+def holm(p_values: np.ndarray) -> np.ndarray:
+    """Holm's step-down adjustment of p values tested together; adjusted p, same order.
+
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p_values = np.asarray(p_values, dtype=float)
+    order = np.argsort(p_values, kind="stable")
+    steps = p_values[order] * np.arange(p_values.size, 0, -1)
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(steps))
+    return adjusted
+
+
+def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float:
+    """Cohen's kappa of two raters; undefined when both use a single label throughout."""
+    from sklearn.metrics import cohen_kappa_score
+
+    first, second = list(first), list(second)
+    if len(first) != len(second) or not first:
+        raise ValueError(f"kappa needs paired labels, got {len(first)} and {len(second)}")
+    if len({*first, *second}) == 1:
+        return float("nan")
+    return float(cohen_kappa_score(first, second))

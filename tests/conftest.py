@@ -1,0 +1,61 @@
+"""Shared fixtures, and the count of what ran and what was skipped per group."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from contamination import sources, storage
+
+ROOT = Path(__file__).resolve().parents[1]
+# Tests that need something beyond the installed packages, by marker.
+GROUPS = ("mirror", "servers")
+
+
+def _is_present(group: str) -> bool:
+    return sources.available() if group == "mirror" else False
+
+
+def pytest_collection_modifyitems(items):
+    skip = pytest.mark.skip(reason='needs the authors\' files: run "make data"')
+    for item in items:
+        if item.get_closest_marker("mirror") and not _is_present("mirror"):
+            item.add_marker(skip)
+
+
+def _group_of(report) -> str:
+    return next((group for group in GROUPS if group in report.keywords), "offline")
+
+
+def pytest_terminal_summary(terminalreporter):
+    counts = Counter()
+    for outcome in ("passed", "failed", "skipped"):
+        for report in terminalreporter.stats.get(outcome, []):
+            counts[_group_of(report), outcome != "skipped"] += 1
+    terminalreporter.section("groups")
+    for group in sorted({group for group, _ in counts}):
+        executed, skipped = counts[group, True], counts[group, False]
+        terminalreporter.line(f"{group}: {executed} executed, {skipped} skipped")
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """A group that could run and was skipped is a failure, not a pass."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter else []
+    wrongly = {_group_of(report) for report in skipped} & {g for g in GROUPS if _is_present(g)}
+    if wrongly and exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        reporter.line(f"skipped although present: {', '.join(sorted(wrongly))}", red=True)
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path, monkeypatch):
+    """No test reads or writes the user's outputs or caches."""
+    monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
+    monkeypatch.delenv(storage.STAGING_VARIABLE, raising=False)
+    # What make data fetched lies in the user's cache, and tests of it read there.
+    if os.environ.get(sources.MIRROR_VARIABLE) or not sources.available():
+        monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))

@@ -1,0 +1,48 @@
+"""Overlap of two texts, by hand."""
+
+import pytest
+
+from contamination.overlap import (
+    is_contained,
+    is_equal,
+    normalised,
+    rouge_l,
+    unigram_recall,
+    word_overlap,
+)
+
+
+def test_rouge_l_by_hand():
+    # Longest common subsequence "a c d": precision 3/4, recall 3/3.
+    assert rouge_l("a c d", "a b c d") == pytest.approx(2 * 0.75 / 1.75)
+    assert rouge_l("running", "run") == 0.0
+    assert rouge_l("one word", "") == 0.0
+    assert rouge_l("word", "word") == 1.0
+
+
+@pytest.mark.parametrize("reference", ["", "  ", "..."])
+def test_references_without_a_word_are_refused(reference):
+    with pytest.raises(ValueError, match="holds no word"):
+        rouge_l(reference, "text")
+    with pytest.raises(ValueError, match="holds no word"):
+        unigram_recall(reference, "text")
+
+
+def test_equality_ignores_what_typing_changes_and_nothing_else():
+    assert is_equal("“The  Cat’s” hat.", '"the cat\'s" hat')
+    assert not is_equal("25 cats", "26 cats")
+    assert normalised(" A\nb . ") == "a b"
+
+
+def test_containment_is_of_the_whole_reference():
+    assert is_contained("the cat", "Look: the cat sat.")
+    assert not is_contained("the cat sat", "the cat")
+
+
+def test_word_overlap_counts_repeated_words():
+    assert word_overlap("a a b", "a b b") == pytest.approx(2 * 2 / 6)
+    assert word_overlap("", "") == 0.0
+
+
+def test_unigram_recall_is_relative_to_the_reference():
+    assert unigram_recall("a b c d", "d c x y z a") == 0.75

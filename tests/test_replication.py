@@ -1,0 +1,247 @@
+"""Algorithms 1 and 2, the judges, and the sentences built from their tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from contamination import judging, published
+from contamination.replication import agreement, findings, published_tables
+from contamination.replication.algorithm1 import compare_instructions
+from contamination.replication.algorithm2 import is_contaminated, partition_mark
+
+
+@pytest.fixture(scope="module")
+def instances():
+    return published.released_instances("Time Travel")
+
+
+@pytest.fixture(scope="module")
+def tests(instances):
+    return published_tables.replication_published(instances, n_resamples=200)
+
+
+@pytest.fixture(scope="module")
+def judged(instances):
+    return published_tables.judged_instances(instances)
+
+
+@pytest.fixture(scope="module")
+def marks(judged):
+    return published_tables.replication_marks(judged)
+
+
+@pytest.fixture(scope="module")
+def success(tests, judged):
+    return published_tables.replication_success(tests, judged)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "mark"),
+    [
+        (["inexact"] * 10, "×"),
+        (["near-exact"] + ["inexact"] * 9, "×"),
+        (["near-exact"] * 2 + ["inexact"] * 8, "✓✓"),
+        (["exact"] + ["inexact"] * 9, "✓"),
+        (["exact", "near-exact", "near-exact"], "✓"),
+        ([], "×"),
+    ],
+)
+def test_marks_of_algorithm_2(verdicts, mark):
+    assert partition_mark(verdicts) == mark
+    assert is_contaminated(verdicts) == (mark != "×")
+
+
+def test_table_2_matches_in_every_mean_and_asterisk(tests):
+    assert len(tests) == 56
+    assert tests["matches"].all()
+    assert tests["significant"].sum() == 24
+    assert tests["significant_unpaired"].sum() == 16
+    assert tests["significant_holm"].sum() == 12
+
+
+def test_guided_gain_has_the_right_sign():
+    rows = {"model": "m", "dataset": "d", "split": "s"}
+    base = pd.DataFrame([rows] * 4).assign(bleurt_general=0.5, bleurt_guided=0.5)
+    gain = base.assign(rouge_general=[0.1, 0.2, 0.3, 0.4], rouge_guided=[0.5, 0.6, 0.7, 0.8])
+    loss = gain.rename(columns={"rouge_general": "rouge_guided", "rouge_guided": "rouge_general"})
+    p_gain = compare_instructions(gain).set_index("metric").loc["ROUGE-L"]
+    p_loss = compare_instructions(loss).set_index("metric").loc["ROUGE-L"]
+    assert p_gain["p_paired"] == 0.0
+    assert p_loss["p_paired"] == 1.0
+    assert p_gain["mean_guided"] - p_gain["mean_general"] == pytest.approx(0.4)
+
+
+def test_table_1_matches_and_stands_beside_constant_answers(success):
+    paper = success[success["paper_n_right"].ne("")]
+    assert len(paper) == 6
+    assert paper["matches"].all()
+    constant = success.query("algorithm == 'always clean'").set_index("model")["n_right"]
+    assert constant.to_dict() == {"GPT-4": 7, "GPT-3.5": 13}
+
+
+def test_marks_differ_only_where_both_apply(marks):
+    differing = marks[marks["matches"].eq(False)]
+    assert len(differing) == 2
+    assert set(differing["dataset"]) == {"RTE"}
+    assert (differing["n_exact"].ge(1) & differing["n_near_exact"].ge(2)).all()
+
+
+def test_rule_verdicts_by_hand():
+    rouge = np.array([1.0, 0.9, 0.5])
+    assert judging.rule_verdicts(rouge, 0.8).tolist() == ["exact", "near-exact", "inexact"]
+    equal, contained = np.array([False, False, False]), np.array([False, False, True])
+    verdicts = judging.rule_verdicts(rouge, 0.95, equal, contained)
+    assert verdicts.tolist() == ["near-exact", "inexact", "near-exact"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "candidate", "verdict"),
+    [
+        ("The cat sat.", "the cat  sat", "exact"),
+        ("The cat sat on the mat", "The cat sat on the mat and slept all day long", "near-exact"),
+        ("The cat", "The cat sat on the mat", "inexact"),
+        ("The cat sat on the mat", "", "inexact"),
+        ("The cat sat on the mat", "A dog", "inexact"),
+    ],
+)
+def test_rule_judge_on_texts(reference, candidate, verdict):
+    assert judging.rule_verdict(reference, candidate, near_exact_threshold=0.8) == verdict
+
+
+def test_threshold_of_a_partition_does_not_see_its_own_labels():
+    # In partition x near-exact begins at 0.4, elsewhere at 0.8.
+    rouge = np.array([0.4, 0.4, 0.3, 0.8, 0.8, 0.7, 0.8, 0.7])
+    labels = ["near-exact"] * 2 + ["inexact"] + ["near-exact"] * 2 + ["inexact"]
+    labels += ["near-exact", "inexact"]
+    partitions = ["x"] * 3 + ["y"] * 3 + ["z"] * 2
+    thresholds = agreement.leave_one_partition_out(rouge, labels, partitions)
+    assert (thresholds[:3] == 0.8).all()
+    assert (thresholds[3:] <= 0.4).sum() == 0 or (thresholds[3:] < 0.8).any()
+
+
+def test_agreement_by_hand():
+    judge = ["exact", "inexact", "near-exact", "inexact"]
+    reference = ["exact", "near-exact", "near-exact", "inexact"]
+    row = agreement.agreement_row(judge, reference, ["p", "p", "q", "q"])
+    assert (row["n"], row["n_agree"], row["agreement"]) == (4, 3, 0.75)
+    assert (row["n_near"], row["n_near_found"], row["n_near_flagged"]) == (2, 1, 1)
+    assert (row["n_partitions"], row["n_partitions_right"]) == (2, 2)
+
+
+def test_judge_agreement_of_the_released_labels(judged):
+    table = published_tables.judge_agreement(judged).set_index(["judge", "subset"])
+    every = table.loc[("GPT-4 ICL", "all")]
+    assert (every["n"], every["n_agree"], every["n_near"], every["n_near_found"]) == (
+        280,
+        269,
+        13,
+        7,
+    )
+    assert table.loc[("GPT-4 ICL", "all, without prompt examples"), "n"] == 272
+    assert table.loc[("GPT-4 ICL", "GPT-3.5"), "kappa"] < 0
+
+
+def test_confusion_keeps_kinds_that_do_not_occur():
+    table = agreement.confusion(["exact", "inexact"], ["exact", "inexact"])
+    assert table.shape == (3, 3)
+    assert table.to_numpy().sum() == 2
+
+
+# Sentences: a table that confirms and one that refutes
+
+
+def test_test_choice_sentence(tests):
+    assert "depends on the choice of test" in findings.test_choice_sentence(tests)
+    same = tests.assign(
+        significant_unpaired=tests["significant"], significant_holm=tests["significant"]
+    )
+    assert "changes nothing" in findings.test_choice_sentence(same)
+
+
+def test_seed_sentence(tests):
+    text = findings.seed_sentence(tests)
+    assert "2 cells depend on the seed" in text
+    assert "GPT-3.5 WNLI validation ROUGE-L" in text
+    assert "No cell" in findings.seed_sentence(tests.assign(chance_significant=1.0))
+
+
+def test_success_sentence(success):
+    text = findings.success_sentence(success)
+    assert "GPT-3.5: answering “always clean” is right in 13 of 14 partitions; no algorithm" in text
+    assert "Algorithm 2: GPT-4 ICL (14)" in text
+    worse = success.assign(n_right=success["n_right"].where(success["test"].eq("constant"), 0))
+    assert findings.success_sentence(worse).count("no algorithm does better") == 2
+
+
+def test_sentences_do_not_change_when_a_table_goes_through_a_file(
+    tests, success, marks, judged, tmp_path
+):
+    from contamination.storage import Outputs
+
+    agreement_table = published_tables.judge_agreement(judged)
+    outputs = Outputs()
+    for name, table, sentence in [
+        ("tests", tests, findings.test_choice_sentence),
+        ("success", success, findings.success_sentence),
+        ("marks", marks, findings.false_positive_sentence),
+        ("agreement", agreement_table, findings.judge_sentence),
+    ]:
+        outputs.write_table(name, table)
+        assert sentence(outputs.read_table(name, "x")) == sentence(table)
+
+
+def test_judge_sentence(judged):
+    table = published_tables.judge_agreement(judged)
+    assert "On GPT-3.5 that is no better than chance" in findings.judge_sentence(table)
+    good = table.assign(kappa=0.8)
+    assert "better than chance for both" in findings.judge_sentence(good)
+
+
+def test_annotator_sentence(judged):
+    table = published_tables.judge_agreement(judged)
+    assert "the same in all 280 cases" in findings.annotator_sentence(table)
+    assert "bounds what any judge" in findings.annotator_sentence(table.assign(n_agree=270))
+
+
+def test_false_positive_sentence(marks):
+    assert "A flag can therefore arise" in findings.false_positive_sentence(marks)
+    clean = marks.assign(mark=marks["mark"].where(marks["instruction"].eq("guided"), "×"))
+    assert "no flag arises" in findings.false_positive_sentence(clean)
+
+
+def test_rescoring_and_text_rule_sentences():
+    rows = pd.DataFrame({"model": ["m"], "dataset": ["d"], "split": ["s"]})
+    rows = rows.assign(rouge=0.5, released_rouge=0.5, differs=False)
+    assert findings.rescoring_sentence(rows).startswith("1 of 1")
+    differing = rows.assign(rouge=0.6, differs=True)
+    assert "1 do not (m d s; the largest difference is 0.100)" in findings.rescoring_sentence(
+        differing
+    )
+    row = agreement.agreement_row(["near-exact"] * 2, ["near-exact"] * 2, ["p", "p"])
+    assert "mostly agree" in findings.text_rule_sentence(pd.DataFrame([row]))
+    row = agreement.agreement_row(["near-exact", "inexact"], ["inexact", "near-exact"], ["p", "q"])
+    assert "near-exact ones do" in findings.text_rule_sentence(pd.DataFrame([row]))
+
+
+@pytest.mark.mirror
+def test_released_completions_give_the_released_scores():
+    from contamination.replication import released
+
+    completions = released.time_travel_completions()
+    assert len(completions) == 560
+    assert released.rescored(completions)["differs"].sum() == 2
+
+
+@pytest.mark.mirror
+def test_rule_judge_finds_the_exact_matches_of_the_dcq_repository():
+    from contamination.replication import released
+
+    completions = released.dcq_completions()
+    assert len(completions) == 1706
+    assert completions["judge"].notna().all()
+    key = ["model", "dataset", "split", "index"]
+    both = completions.merge(published.released_instances("DCQ"), on=key, suffixes=("", "_figures"))
+    assert (both["judge"] == both["judge_figures"]).all()
+    some = completions[completions["judge"].ne("inexact")]
+    judged_texts = released.rule_judged(some, near_exact_threshold=0.82)
+    assert (judged_texts["rule"].eq("exact") == judged_texts["judge"].eq("exact")).all()
