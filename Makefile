@@ -75,5 +75,6 @@ $(NOTEBOOKS): %: $(OUTPUTS)/notebooks/%.ipynb
 # A static pattern rule: a missing parameter file is an error, not silence.
 .SECONDEXPANSION:
 $(TARGETS): $(OUTPUTS)/notebooks/%.ipynb: notebooks/%.ipynb params/$(PROFILE)/%.yaml $(SHARED) \
-		$$(ROOM_$$*) $$(UPSTREAM_$$*:%=$(OUTPUTS)/notebooks/%.ipynb) | $(VENV)/.installed
+		$$(ROOM_$$*) $$(addsuffix .ipynb,$$(addprefix $(OUTPUTS)/notebooks/,$$(UPSTREAM_$$*))) \
+		| $(VENV)/.installed
 	@$(RUN) -m contamination.run $< params/$(PROFILE)/$*.yaml $(OUTPUTS)
