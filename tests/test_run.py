@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -153,8 +154,37 @@ def test_two_runs_of_one_notebook_do_not_mix(tmp_path, parameter_file):
 def test_unwritable_output_folder_is_one_line(tmp_path, parameter_file):
     (tmp_path / "out").write_text("a file stands where the folder should be")
     notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, TABLE)
-    with pytest.raises(run.RunError, match="cannot write to out/"):
+    with pytest.raises(run.RunError, match="01_x: cannot write to the output folder"):
         run.run_notebook(notebook, parameter_file, tmp_path / "out")
+
+
+def test_full_disk_is_one_line_and_leaves_nothing(tmp_path, parameter_file, monkeypatch):
+    import errno
+
+    import papermill
+
+    def half_written(source, target, **_):
+        Path(target).write_text('{"cells": [')
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(papermill, "execute_notebook", half_written)
+    message = failure_of(tmp_path, parameter_file, TABLE)
+    assert "No space left on device; free or unlock it and run again" in message
+    assert not list((tmp_path / "out").rglob("*.ipynb"))
+
+
+def test_manifest_holds_inputs_models_and_cache_use(tmp_path, parameter_file):
+    cells = [
+        "from contamination.storage import record",
+        "record('input', name='a.csv', sha256='0' * 64)",
+        "for _ in range(2):\n    record('model', name='lab', dtype='float32')",
+        "for hits in (1, 3):\n    record('cache', name='scores', hits=hits, misses=1)",
+    ]
+    run_cells(tmp_path, parameter_file, *cells)
+    manifest = json.loads((tmp_path / "out/manifests/01_x.json").read_text())
+    assert manifest["inputs"] == {"a.csv": "0" * 64}
+    assert manifest["models"] == [{"name": "lab", "dtype": "float32"}]
+    assert manifest["cache"] == {"scores": {"hits": 4, "misses": 2}}
 
 
 def test_command_line_prints_one_line_and_fails(tmp_path, parameter_file, capsys):

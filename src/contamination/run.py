@@ -162,10 +162,7 @@ def _staging(output_folder: Path, name: str) -> Iterator[Path]:
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
-        raise RunError(
-            f"{name}: cannot write to {output_folder.name}/: {error.strerror or error}; "
-            "free or unlock that folder and run again"
-        ) from None
+        raise RunError(f"{name}: {_cannot_write(error)}") from None
 
 
 @contextlib.contextmanager
@@ -205,13 +202,15 @@ def _execute(notebook_path: Path, executed: Path, parameters: dict[str, Any]) ->
             cwd=str(notebook_path.parent.absolute()),
             progress_bar=False,
             # The kernel's own notices (transport, debugger) are none of the user's business.
-            extra_arguments=["--IPKernelApp.log_level=ERROR"],
+            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
         )
     except PapermillExecutionError as error:
         where = _where(source, error.source)
         raise RunError(f"{where} failed: {_one_line(error.ename, error.evalue)}") from None
+    except OSError as error:
+        raise RunError(f"stopped: {_cannot_write(error)}") from None
     except Exception as error:
-        # A dead or missing kernel, a full disk under papermill's own writes.
+        # A dead or a missing kernel.
         raise RunError(f"stopped: {_one_line(type(error).__name__, str(error))}") from None
     last = ""
     for cell in notebook.cells:
@@ -235,6 +234,11 @@ def _where(notebook: nbformat.NotebookNode, code: str) -> str:
     return "the parameters cell"
 
 
+def _cannot_write(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return f"cannot write to the output folder: {reason}; free or unlock it and run again"
+
+
 def _one_line(kind: str, message: str) -> str:
     lines = [line.strip() for line in str(message).splitlines() if line.strip()]
     return _scrub(f"{kind}: {lines[0]}" if lines else kind)
@@ -242,13 +246,11 @@ def _one_line(kind: str, message: str) -> str:
 
 def _keep_failed(executed: Path, output_folder: Path, name: str) -> str:
     """Keep the unfinished notebook for reading, apart from the targets."""
-    if not executed.exists():
-        return ""
     try:
         _scrub_notebook(executed)
         _move(executed, output_folder / "failed" / f"{name}.ipynb")
-    except OSError:
-        # The disk is full or read-only; the message above says what went wrong.
+    except (OSError, nbformat.reader.NotJSONError):
+        # Nothing readable to keep: the disk is full, or no cell has run yet.
         return ""
     return f"; read {output_folder.name}/failed/{name}.ipynb"
 
@@ -294,8 +296,6 @@ def _scrub(text: str) -> str:
 
 def _scrub_notebook(path: Path) -> None:
     """Remove paths, keys and clock times from an executed notebook, and name the kernel used."""
-    if not path.exists():
-        return
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         for key in ("start_time", "end_time", "duration"):
@@ -307,8 +307,7 @@ def _scrub_notebook(path: Path) -> None:
         "display_name": "Python 3",
         "language": "python",
     }
-    with contextlib.suppress(OSError):
-        storage.write_text(path, _scrub(nbformat.writes(notebook)))
+    storage.write_text(path, _scrub(nbformat.writes(notebook)))
 
 
 # The manifest
@@ -351,15 +350,19 @@ def _recorded(staging: Path) -> dict[str, Any]:
     path = staging / storage.RECORD_NAME
     lines = path.read_text().splitlines() if path.exists() else []
     inputs: dict[str, str] = {}
+    models: dict[str, dict[str, Any]] = {}
     caches: dict[str, dict[str, int]] = {}
     for entry in map(json.loads, lines):
-        if entry["kind"] == "input":
+        kind = entry.pop("kind")
+        if kind == "input":
             inputs[entry["name"]] = entry["sha256"]
+        elif kind == "model":
+            models[storage.hash_of(entry)] = entry
         else:
             use = caches.setdefault(entry["name"], {"hits": 0, "misses": 0})
             use["hits"] += entry["hits"]
             use["misses"] += entry["misses"]
-    return {"inputs": inputs, "cache": caches}
+    return {"inputs": inputs, "models": list(models.values()), "cache": caches}
 
 
 def main(arguments: list[str] | None = None) -> int:

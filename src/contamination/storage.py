@@ -152,7 +152,8 @@ def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]
 def record(kind: str, **what: Any) -> None:
     """Note something for the manifest of the run in progress; silent outside one.
 
-    Kinds in use: ``input`` (name, sha256) and ``cache`` (name, hits, misses).
+    Kinds in use: ``input`` (name, sha256), ``model`` (what identifies a loaded
+    model) and ``cache`` (name, hits, misses).
     """
     staging = os.environ.get(STAGING_VARIABLE)
     if staging:
