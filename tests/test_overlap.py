@@ -1,10 +1,14 @@
 """Overlap of two texts, by hand."""
 
+import math
+
 import pytest
 
 from contamination.overlap import (
     is_contained,
     is_equal,
+    ngram_overlap_share,
+    ngrams,
     normalised,
     rouge_l,
     unigram_recall,
@@ -46,3 +50,16 @@ def test_word_overlap_counts_repeated_words():
 
 def test_unigram_recall_is_relative_to_the_reference():
     assert unigram_recall("a b c d", "d c x y z a") == 0.75
+
+
+def test_ngrams_ignore_case_and_punctuation():
+    assert ngrams("One, two THREE", 2) == {("one", "two"), ("two", "three")}
+    assert ngrams("too short", 3) == set()
+
+
+def test_overlap_is_the_share_of_texts_with_a_common_n_gram():
+    members = ["One two, three four five six."]
+    others = ["ZERO one two three four", "three two one four", "four five"]
+    assert ngram_overlap_share(others, members, n=3) == 0.5  # the third is too short
+    assert ngram_overlap_share(others, members, n=2) == pytest.approx(2 / 3)
+    assert math.isnan(ngram_overlap_share(["too short"], members, n=3))

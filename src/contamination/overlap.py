@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 
 _STRAIGHT_QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'"})
 _WORD = re.compile(r"\w+(?:'\w+)?")
+_PLAIN_WORD = re.compile(r"\w+")
+
+NGRAM_WORDS = 13  # the n-gram length by which GPT-3 and most later work define overlap
 
 
 @cache
@@ -82,3 +86,27 @@ def unigram_recall(reference: str, candidate: str) -> float:
     if not reference_counts:
         raise ValueError(f"the reference holds no word to recall: {reference!r}")
     return (reference_counts & Counter(words(candidate))).total() / reference_counts.total()
+
+
+def ngrams(text: str, n: int = NGRAM_WORDS) -> set[tuple[str, ...]]:
+    """All runs of n words of a text, lower case, without punctuation."""
+    found = _PLAIN_WORD.findall(text.lower())
+    return {tuple(found[start : start + n]) for start in range(len(found) - n + 1)}
+
+
+def ngram_overlap_share(
+    texts: Iterable[str], reference: Iterable[str], n: int = NGRAM_WORDS
+) -> float:
+    """Share of texts, 0 to 1, that hold a run of n words which the reference holds too.
+
+    Texts of fewer than n words do not count; without any longer one the share
+    is undefined (NaN).
+
+    >>> ngram_overlap_share(["the cat sat", "a dog ran"], ["So the cat sat down."], n=3)
+    0.5
+    """
+    known = set().union(*(ngrams(text, n) for text in reference))
+    asked = [grams for grams in (ngrams(text, n) for text in texts) if grams]
+    if not asked:
+        return float("nan")
+    return sum(not grams.isdisjoint(known) for grams in asked) / len(asked)

@@ -1,0 +1,1 @@
+"""Min-k% Prob and its baselines: neighbours, scores of passages, and what no model explains."""

@@ -1,0 +1,213 @@
+"""What separates members from non-members without any model: the blind baselines.
+
+Das et al., arXiv:2406.16201: a benchmark whose members and non-members differ
+in date, topic or style can be solved from the text alone, so an AUC of a
+detector says nothing until the AUC of a classifier that never saw the model
+stands beside it.
+
+Classifiers are judged on passages they were not trained on, by stratified
+cross-validation. AUCs are taken within each fold and then averaged. Pooling
+the scores of all folds is biased where there is nothing to find: a training
+part with one member more predicts more members, and just there one member
+fewer is left to test.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer
+
+from contamination import statistics
+from contamination.overlap import NGRAM_WORDS, ngram_overlap_share
+
+DATE_RULE = "date rule"
+BAG_OF_WORDS = "bag of words"
+TF_IDF = "TF-IDF"
+BASELINES = (DATE_RULE, BAG_OF_WORDS, TF_IDF)
+
+_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+
+
+def blind_table(
+    texts: Sequence[str],
+    is_member: Sequence[bool],
+    *,
+    baselines: Sequence[str] = BASELINES,
+    n_folds: int = 10,
+    n_permutations: int = 100,
+    n_resamples: int = 10_000,
+    overlap_words: int = NGRAM_WORDS,
+    seed: int = 0,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """AUC of baselines that see the passages and their labels, and no model.
+
+    Args:
+        texts: n_passages passages.
+        is_member: their membership, shape (n_passages,).
+        baselines: of "date rule", "bag of words", "TF-IDF".
+        n_folds: folds of the cross-validation; each needs both kinds.
+        n_permutations: times that labels are shuffled and everything, training
+            included, is done again.
+        n_resamples: resamples of the bootstrap, which keeps the trained
+            classifiers and resamples the passages they are tested on.
+        overlap_words: length of the n-grams of the overlap.
+        seed: of folds, permutations and resamples.
+        level: level of the interval.
+
+    Returns:
+        One row for each baseline: baseline, n_members, n_non_members, auc
+        (mean over folds; the date rule needs none), ci_low, ci_high,
+        permutation_null (mean AUC under shuffled labels), permutation_high
+        (its upper ``level`` quantile), p_value (share of permutations, the
+        true labels among them, at least as high), tpr_at_5_fpr (mean over
+        folds), overlap_pct (non-members
+        that share an n-gram of words with a member). The date rule's cells are
+        empty where no passage names a year.
+
+    Raises:
+        ValueError: if only one kind occurs, a fold would lack one, or a
+            baseline is unknown.
+    """
+    is_member = np.asarray(is_member, dtype=bool)
+    if len(texts) != len(is_member):
+        raise ValueError(f"{len(texts)} passages but {len(is_member)} labels")
+    if unknown := [name for name in baselines if name not in BASELINES]:
+        raise ValueError(f"unknown baselines {unknown}, choose from {list(BASELINES)}")
+    smaller = int(min(is_member.sum(), (~is_member).sum()))
+    if smaller < n_folds:
+        raise ValueError(
+            f"{n_folds} folds need as many members and non-members, the smaller kind has {smaller}"
+        )
+    non_members = [text for text, member in zip(texts, is_member, strict=True) if not member]
+    members = [text for text, member in zip(texts, is_member, strict=True) if member]
+    shared = {
+        "n_members": len(members),
+        "n_non_members": len(non_members),
+        "overlap_pct": 100 * ngram_overlap_share(non_members, members, overlap_words),
+    }
+    rows = []
+    for baseline in baselines:
+        scored = _scorer(baseline, texts, n_folds, seed)
+        rows.append(
+            {"baseline": baseline, **shared}
+            | _judge(scored, is_member, n_permutations, n_resamples, seed, level)
+        )
+    columns = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
+    columns += ["permutation_null", "permutation_high", "p_value", "tpr_at_5_fpr", "overlap_pct"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def date_rule_scores(texts: Sequence[str]) -> np.ndarray:
+    """Minus the latest year that each passage names: old passages score higher.
+
+    Args:
+        texts: n_passages passages. A year is a number from 1500 to 2099.
+
+    Returns:
+        Shape (n_passages,). A passage without a year gets the median of the
+        others, which says nothing either way.
+
+    Raises:
+        ValueError: if no passage names a year.
+
+    >>> date_rule_scores(["In 2012 and 2013", "after 2023", "no year"]).tolist()
+    [-2013.0, -2023.0, -2018.0]
+    """
+    years = np.array([max(map(float, _YEAR.findall(text)), default=np.nan) for text in texts])
+    if np.isnan(years).all():
+        raise ValueError("no passage names a year, the date rule does not apply")
+    return -np.where(np.isnan(years), np.nanmedian(years), years)
+
+
+def cross_validated_scores(
+    texts: Sequence[str],
+    is_member: Sequence[bool],
+    baseline: str,
+    n_folds: int = 10,
+    seed: int = 0,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Scores of passages by a classifier of words that was trained on the other folds.
+
+    Args:
+        texts: n_passages passages.
+        is_member: their membership, shape (n_passages,).
+        baseline: "bag of words" (which words occur) or "TF-IDF"; logistic
+            regression on words of two or more letters, in lower case.
+        n_folds: stratified folds.
+        seed: of the folds.
+
+    Returns:
+        For each fold the numbers of its passages, and their scores.
+    """
+    return _cross_validate(_counts(texts), np.asarray(is_member, bool), baseline, n_folds, seed)
+
+
+def _counts(texts: Sequence[str]):
+    # A word that no training passage holds keeps weight 0, so counting over all
+    # passages at once tells the classifier nothing about those it is tested on.
+    return CountVectorizer().fit_transform(texts)
+
+
+def _cross_validate(counts, is_member, baseline, n_folds, seed):
+    transform = Binarizer() if baseline == BAG_OF_WORDS else TfidfTransformer(sublinear_tf=True)
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    scored = []
+    for train, test in folds.split(counts, is_member):
+        classifier = make_pipeline(
+            transform, LogisticRegression(solver="liblinear", class_weight="balanced")
+        )
+        classifier.fit(counts[train], is_member[train])
+        scored.append((test, classifier.decision_function(counts[test])))
+    return scored
+
+
+def _scorer(baseline: str, texts: Sequence[str], n_folds: int, seed: int):
+    """A function of the labels that gives the folds: passages and their scores."""
+    if baseline == DATE_RULE:
+        try:
+            found = [(np.arange(len(texts)), date_rule_scores(texts))]
+        except ValueError:
+            found = []
+        return lambda is_member: found
+    counts = _counts(texts)
+    return lambda is_member: _cross_validate(counts, is_member, baseline, n_folds, seed)
+
+
+def _judge(scored, is_member, n_permutations, n_resamples, seed, level) -> dict[str, float]:
+    folds = [(values, is_member[items]) for items, values in scored(is_member)]
+    if not folds:
+        return {}
+    auc = float(np.mean([statistics.auc(*fold) for fold in folds]))
+    resampled = np.mean(
+        [
+            statistics.bootstrap_aucs([values], members, n_resamples, seed + number)[0]
+            for number, (values, members) in enumerate(folds)
+        ],
+        axis=0,
+    )
+    low, high = statistics.percentile_interval(resampled, level)
+    rng = np.random.default_rng(seed)
+    null = np.array(
+        [
+            np.mean([statistics.auc(values, labels[items]) for items, values in scored(labels)])
+            for labels in (rng.permutation(is_member) for _ in range(n_permutations))
+        ]
+    )
+    return {
+        "auc": auc,
+        "ci_low": low,
+        "ci_high": high,
+        "permutation_null": float(null.mean()) if n_permutations else np.nan,
+        "permutation_high": float(np.quantile(null, level)) if n_permutations else np.nan,
+        "p_value": float((1 + (null >= auc).sum()) / (1 + n_permutations)),
+        "tpr_at_5_fpr": float(np.mean([statistics.tpr_at_fpr(*fold) for fold in folds])),
+    }

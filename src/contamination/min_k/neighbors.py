@@ -1,0 +1,170 @@
+"""Neighbours of a passage: copies in which a masked language model replaced words.
+
+Mattern et al., arXiv:2305.18462, section 2.2, the Neighbor baseline of Shi et
+al. One word at a time is hidden; another word is the better a replacement, the
+more probable it is given that it is not the original, p(w) / (1 - p(original)).
+Two differences from Mattern et al.: the word is hidden by the mask token, where
+they drop 70 % of its embedding, and words are whole, so that a replacement
+never leaves half a word behind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from contamination import storage
+from contamination.models.batch_cache import BatchCache, batches_of
+from contamination.models.forward import budget, pad
+from contamination.models.loading import MaskedLM
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class _Blank:
+    """One hidden word: its place in the passage, and the passage around it."""
+
+    start: int
+    end: int
+    word: str
+    prompt: str
+
+
+def neighbors(
+    passages: Sequence[str],
+    masked_lm: MaskedLM,
+    *,
+    n_neighbors: int = 100,
+    n_words: int | None = None,
+    context_words: int = 64,
+    seed: int = 0,
+    max_batch_tokens: int | None = None,
+    cache: bool = True,
+) -> list[list[str]]:
+    """The likeliest one-word variations of each passage.
+
+    Args:
+        passages: n_passages texts, each with at least one word.
+        masked_lm: any fill-mask model; see ``models.causal.load_masked_lm``.
+        n_neighbors: neighbours of each passage; Mattern et al. take 100.
+        n_words: words of a passage that are tried, drawn at random; None tries
+            all of them, which is one forward pass for each word.
+        context_words: words on either side of the hidden one that the model sees.
+        seed: seed of the draw. The draw of a passage does not depend on the
+            other passages.
+        max_batch_tokens: padded tokens of one forward pass.
+        cache: keep the replacements on disk.
+
+    Returns:
+        For each passage its n_neighbors neighbours, best replacement first.
+        Each differs from the passage in one word, and all else, spaces and
+        capitals included, is as it was.
+
+    Raises:
+        ValueError: if a passage has no word, or the vocabulary is too small.
+    """
+    if n_neighbors < 1 or (n_words is not None and n_words < 1) or context_words < 0:
+        raise ValueError("n_neighbors and n_words must be at least 1, context_words at least 0")
+    vocabulary = _whole_words(masked_lm)
+    settings = {"n_neighbors": n_neighbors, "max_batch_tokens": budget(masked_lm, max_batch_tokens)}
+    store = BatchCache("neighbors", masked_lm.identity, settings) if cache else None
+    found = []
+    for number, passage in enumerate(passages):
+        blanks = _blanks(masked_lm, passage, n_words, context_words, seed)
+        if not blanks:
+            raise ValueError(f"passage {number} has no word to replace")
+        name = [[blank.word, blank.prompt] for blank in blanks]
+
+        def compute(blanks=blanks) -> dict[str, np.ndarray]:
+            return _replacements(masked_lm, blanks, vocabulary, n_neighbors, max_batch_tokens)
+
+        arrays = store.arrays(name, compute, ["blank", "token_id"]) if store else compute()
+        chosen = [
+            (blanks[blank], vocabulary[token_id])
+            for blank, token_id in zip(*(arrays[key].tolist() for key in arrays), strict=True)
+        ]
+        found.append([passage[: b.start] + word + passage[b.end :] for b, word in chosen])
+    return found
+
+
+def _blanks(
+    masked_lm: MaskedLM, passage: str, n_words: int | None, context_words: int, seed: int
+) -> list[_Blank]:
+    words = list(_WORD.finditer(passage))
+    places = range(len(words))
+    if n_words is not None and n_words < len(words):
+        rng = np.random.default_rng([seed, int(storage.hash_of(passage)[:15], 16)])
+        places = sorted(rng.choice(len(words), size=n_words, replace=False).tolist())
+    blanks = []
+    for place in places:
+        start, end = words[place].span()
+        left = words[max(0, place - context_words)].start()
+        right = words[min(len(words) - 1, place + context_words)].end()
+        prompt = passage[left:start] + masked_lm.tokenizer.mask_token + passage[end:right]
+        blanks.append(_Blank(start, end, words[place].group(), prompt))
+    return blanks
+
+
+def _whole_words(masked_lm: MaskedLM) -> dict[int, str]:
+    """Vocabulary entries that stand for a whole word, by token id."""
+    tokenizer = masked_lm.tokenizer
+    entries = tokenizer.get_vocab()
+    # Tokenizers mark the start of a word (byte-level BPE, SentencePiece) or its
+    # continuation (WordPiece).
+    starts = tuple(mark for mark in "Ġ▁" if any(entry.startswith(mark) for entry in entries))
+    special = set(tokenizer.all_special_ids)
+    words = {}
+    for entry, token_id in entries.items():
+        if token_id in special or entry.startswith("##"):
+            continue
+        if starts and not entry.startswith(starts):
+            continue
+        word = tokenizer.decode([token_id]).strip()
+        if _WORD.fullmatch(word):
+            words[token_id] = word
+    return dict(sorted(words.items()))
+
+
+@torch.inference_mode()
+def _replacements(
+    masked_lm: MaskedLM,
+    blanks: Sequence[_Blank],
+    vocabulary: dict[int, str],
+    n_neighbors: int,
+    max_batch_tokens: int | None,
+) -> dict[str, np.ndarray]:
+    """The best replacements over all blanks: number of the blank and token id, best first."""
+    token_ids = np.array(list(vocabulary))
+    folded = np.array([word.casefold() for word in vocabulary.values()])
+    encoded = masked_lm.tokenizer([blank.prompt for blank in blanks]).input_ids
+    longest = max(map(len, encoded))
+    if masked_lm.context_length and longest > masked_lm.context_length:
+        raise ValueError(
+            f"a passage around its hidden word has {longest} tokens, the masked model reads "
+            f"{masked_lm.context_length}: lower context_words"
+        )
+    log_probs = torch.empty(len(blanks), len(token_ids))
+    for batch in batches_of(list(map(len, encoded)), budget(masked_lm, max_batch_tokens)):
+        input_ids = pad(masked_lm, [encoded[item] for item in batch])
+        lengths = torch.tensor([len(encoded[item]) for item in batch], device=input_ids.device)
+        mask = (torch.arange(input_ids.shape[1], device=input_ids.device) < lengths[:, None]).long()
+        logits = masked_lm.model(input_ids=input_ids, attention_mask=mask).logits
+        hidden = (input_ids == masked_lm.tokenizer.mask_token_id).int().argmax(dim=1)
+        logits = logits[torch.arange(len(batch), device=hidden.device), hidden][
+            :, token_ids
+        ].float()
+        # Every spelling of the original is left out, so what remains adds up to
+        # p(w) / (1 - p(original)).
+        same = np.stack([folded == blanks[item].word.casefold() for item in batch])
+        logits[torch.from_numpy(same).to(logits.device)] = -torch.inf
+        log_probs[batch] = logits.log_softmax(dim=1).cpu()
+    n_possible = int(torch.isfinite(log_probs).sum())
+    if n_neighbors > n_possible:
+        raise ValueError(f"{n_neighbors} neighbours asked for, {n_possible} exist")
+    best = log_probs.flatten().topk(n_neighbors).indices.numpy()
+    return {"blank": best // len(token_ids), "token_id": token_ids[best % len(token_ids)]}

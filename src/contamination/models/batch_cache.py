@@ -1,0 +1,93 @@
+"""What a model computed, on disk, one file for each batch.
+
+The unit is the batch, not the text: the last bits of a score depend on the
+texts it was computed beside, so a text served from another batch would make a
+result depend on what ran before. A batch is named by everything that entered
+it; it is written whole or not at all, so a killed run loses one batch, its
+restart composes the same batches and gives the same bytes, and processes may
+share the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+
+from contamination import storage
+
+FORMAT = 1  # raise it when a change of code changes a number
+
+
+def batches_of(lengths: Sequence[int], max_batch_tokens: int) -> list[list[int]]:
+    """Group items of similar length so that a batch holds little padding.
+
+    Args:
+        lengths: tokens of each item.
+        max_batch_tokens: rows times longest row; a longer item gets its own batch.
+
+    Returns:
+        Item numbers of each batch, longest items first, so that a batch that
+        does not fit into memory is met at once. A row is padded by at most a
+        third of its own length, or by 16 tokens where that is more.
+
+    >>> batches_of([4, 1, 5, 4], max_batch_tokens=10)
+    [[2, 0], [3, 1]]
+    """
+    batches: list[list[int]] = []
+    longest = 0
+    for item in sorted(range(len(lengths)), key=lambda item: -lengths[item]):
+        fits = batches and (len(batches[-1]) + 1) * longest <= max_batch_tokens
+        if fits and longest - lengths[item] <= max(16, lengths[item] // 3):
+            batches[-1].append(item)
+        else:
+            longest = lengths[item]
+            batches.append([item])
+    return batches
+
+
+class BatchCache:
+    """Arrays of one kind of computation by one model under one set of settings."""
+
+    def __init__(self, name: str, identity: Mapping[str, str], settings: Mapping[str, Any]):
+        key = {"identity": dict(identity), "settings": dict(settings), "format": FORMAT}
+        self.folder = storage.cache_folder(name, storage.hash_of(key)[:32])
+        self.name = name
+        if not (self.folder / "key.json").exists():
+            storage.write_json(self.folder / "key.json", key)
+
+    def arrays(
+        self,
+        batch: Sequence[Any],
+        compute: Callable[[], Mapping[str, np.ndarray]],
+        names: Sequence[str],
+    ) -> dict[str, np.ndarray]:
+        """The named arrays of a batch: read, or computed and written.
+
+        Args:
+            batch: what enters the batch, as JSON values.
+            compute: gives the arrays when the disk does not hold all of them.
+            names: the arrays wanted.
+
+        Raises:
+            ValueError: if the stored file cannot be read.
+        """
+        path = self.folder / f"{storage.hash_of(batch)}.safetensors"
+        found = self._read(path)
+        is_hit = all(name in found for name in names)
+        storage.record("cache", name=self.name, hits=int(is_hit), misses=int(not is_hit))
+        if not is_hit:
+            found = dict(compute())
+            storage.write_safetensors(path, found)
+        return {name: found[name] for name in names}
+
+    def _read(self, path: Path) -> dict[str, np.ndarray]:
+        if not path.exists():
+            return {}
+        try:
+            return storage.read_safetensors(path)[0]
+        except SafetensorError as error:
+            raise ValueError(f"{path} is damaged ({error}): delete it and run again") from error

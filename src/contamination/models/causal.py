@@ -1,0 +1,396 @@
+"""What a local causal language model says about texts.
+
+Token log-probabilities, scores of answer options, completions and hidden
+states, for many texts at a time. Every function composes its batches from the
+whole request, so that results depend on the request alone: not on what was
+cached, nor on where an earlier run was stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from contamination import storage
+from contamination.models.batch_cache import BatchCache, batches_of
+from contamination.models.forward import (
+    Row,
+    budget,
+    encode,
+    pad,
+    refuse_longer,
+    score_rows,
+    windows,
+)
+from contamination.models.loading import (
+    CausalLM,
+    MaskedLM,
+    load_causal_lm,
+    load_masked_lm,
+)
+
+__all__ = [
+    "CausalLM",
+    "MaskedLM",
+    "TokenScores",
+    "complete",
+    "hidden_states",
+    "load_causal_lm",
+    "load_masked_lm",
+    "option_log_probs",
+    "scores_first_token",
+    "token_log_probs",
+]
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """What the model says about the tokens of one text.
+
+    Attributes:
+        token_ids: the scored tokens, shape (n_scored,).
+        token_log_probs: natural-log probability of each scored token given
+            those before it, fp32, shape (n_scored,).
+        n_tokens: tokens of the text; one more than n_scored where the first
+            token has no context.
+        n_windows: windows the text was scored in; 1 unless it is longer than
+            the context.
+        vocabulary_mean: mean log-probability under the model's own
+            distribution at each scored position, shape (n_scored,), or None.
+        vocabulary_std: its standard deviation, or None.
+    """
+
+    token_ids: np.ndarray
+    token_log_probs: np.ndarray
+    n_tokens: int
+    n_windows: int
+    vocabulary_mean: np.ndarray | None = None
+    vocabulary_std: np.ndarray | None = None
+
+
+def scores_first_token(lm: CausalLM, score_first_token: bool | None = None) -> bool:
+    """Whether the first token of a text is scored, which takes a token before it.
+
+    Args:
+        lm: the model.
+        score_first_token: True puts the beginning-of-sequence token in front,
+            False does not; None does as the tokenizer does, which is the rule
+            of the code of Shi et al. (scored by LLaMA and OPT, not by GPT-NeoX
+            and Pythia).
+
+    Raises:
+        ValueError: if True and the tokenizer has no such token.
+    """
+    begin = lm.tokenizer.bos_token_id
+    if score_first_token and begin is None:
+        raise ValueError(
+            "the tokenizer has no beginning-of-sequence token to score the first token from: "
+            "pass score_first_token=False"
+        )
+    if score_first_token is not None:
+        return score_first_token
+    return begin is not None and lm.tokenizer("a").input_ids[0] == begin
+
+
+def token_log_probs(
+    lm: CausalLM,
+    texts: Sequence[str],
+    *,
+    score_first_token: bool | None = None,
+    too_long: str = "window",
+    stride: int | None = None,
+    with_moments: bool = False,
+    max_batch_tokens: int | None = None,
+    cache: bool = True,
+) -> list[TokenScores]:
+    """Log-probability of every token of every text.
+
+    Args:
+        lm: the model.
+        texts: passages; none may be empty.
+        score_first_token: see ``scores_first_token``.
+        too_long: "window" scores a text longer than the context in windows,
+            "refuse" raises.
+        stride: tokens by which a window moves, so that a token of a later
+            window sees at least context minus stride tokens; half the context
+            by default. The last window ends with the text.
+        with_moments: also mean and standard deviation of the log-probabilities
+            over the vocabulary, as Min-K%++ needs.
+        max_batch_tokens: padded tokens of one forward pass; it decides which
+            texts share a batch and so enters the last bits of a score.
+        cache: keep scores on disk; a second call then needs no forward pass.
+
+    Returns:
+        One ``TokenScores`` for each text, in order.
+
+    Raises:
+        ValueError: if a text is empty, has no scored token, or is too long.
+    """
+    if too_long not in ("window", "refuse"):
+        raise ValueError(f'too_long must be "window" or "refuse", got "{too_long}"')
+    begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm, score_first_token) else []
+    capacity = lm.context_length - len(begin) if lm.context_length else None
+    stride = stride or (capacity // 2 if capacity else None)
+    if capacity and not 0 < stride < capacity:
+        raise ValueError(f"stride must be between 1 and {capacity - 1} tokens, got {stride}")
+
+    rows_of_text = []
+    encoded = encode(lm, texts)
+    for number, token_ids in enumerate(encoded):
+        if len(begin) + len(token_ids) < 2:
+            raise ValueError(f"text {number} has no scored token: it is its first token alone")
+        if capacity and len(token_ids) > capacity and too_long == "refuse":
+            raise ValueError(
+                f"text {number} has {len(token_ids)} tokens, the model reads {capacity}: "
+                'shorten it or pass too_long="window"'
+            )
+        rows_of_text.append(list(windows(begin, token_ids, capacity, stride)))
+
+    rows = [row for rows in rows_of_text for row in rows]
+    settings = {"begin": begin, "capacity": capacity, "stride": stride}
+    scored = score_rows(lm, rows, settings, with_moments, max_batch_tokens, cache)
+    results = []
+    for token_ids, rows in zip(encoded, rows_of_text, strict=True):
+        columns = {
+            name: np.concatenate([scored[row][name] for row in rows]) for name in scored[rows[0]]
+        }
+        targets = np.array([target for row in rows for target in row.targets])
+        results.append(
+            TokenScores(targets, n_tokens=len(token_ids), n_windows=len(rows), **columns)
+        )
+    return results
+
+
+def option_log_probs(
+    lm: CausalLM,
+    prompts: Sequence[str],
+    options: Sequence[Sequence[str]],
+    *,
+    per_token: bool = False,
+    score_first_token: bool | None = None,
+    max_batch_tokens: int | None = None,
+    cache: bool = True,
+) -> list[np.ndarray]:
+    """Log-probability of each answer option as the continuation of its prompt.
+
+    Prompt and option are tokenized together; the tokens that the prompt alone
+    would have are context, the others are scored. Options of one token share
+    the forward pass of their prompt.
+
+    Args:
+        lm: the model.
+        prompts: n_items texts.
+        options: for each prompt its options, with a leading space where the
+            language wants one.
+        per_token: mean over the option's tokens instead of their sum.
+        score_first_token: here: whether the prompt starts with the
+            beginning-of-sequence token; see ``scores_first_token``.
+        max_batch_tokens: padded tokens of one forward pass.
+        cache: keep scores on disk.
+
+    Returns:
+        For each prompt the natural-log probabilities of its options, shape
+        (n_options,).
+
+    Raises:
+        ValueError: if an option is empty, or does not fit into the context
+            with its prompt.
+    """
+    if len(prompts) != len(options):
+        raise ValueError(f"{len(prompts)} prompts but options for {len(options)}")
+    begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm, score_first_token) else []
+    # Options with the same input (all those of one token) become one row.
+    asked: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    places: list[list[tuple[tuple[int, ...], int, int]]] = []
+    prompt_ids = encode(lm, prompts, allow_empty=True)
+    for number, (prompt, choices) in enumerate(zip(prompts, options, strict=True)):
+        if not choices or not all(choices):
+            raise ValueError(f"prompt {number} has an empty option")
+        places.append([])
+        for whole in encode(lm, [prompt + choice for choice in choices]):
+            context = _common_prefix(prompt_ids[number], whole)
+            token_ids = tuple(begin + whole)
+            first = len(begin) + min(context, len(whole) - 1)
+            if first == 0:
+                raise ValueError(f"prompt {number} gives its options no context: it is empty")
+            refuse_longer(lm, len(token_ids) - 1, f"prompt {number} with an option")
+            pairs = asked.setdefault(token_ids[:-1], [])
+            places[-1].append((token_ids[:-1], len(pairs), len(token_ids) - first))
+            pairs += [(place - 1, token_ids[place]) for place in range(first, len(token_ids))]
+    rows = {
+        inputs: Row(inputs, *(tuple(part) for part in zip(*pairs, strict=True)))
+        for inputs, pairs in asked.items()
+    }
+    scored = score_rows(lm, list(rows.values()), {"begin": begin}, False, max_batch_tokens, cache)
+    reduce = np.mean if per_token else np.sum
+    return [
+        np.array(
+            [
+                reduce(scored[rows[inputs]]["token_log_probs"][start : start + count])
+                for inputs, start, count in found
+            ]
+        )
+        for found in places
+    ]
+
+
+def complete(
+    lm: CausalLM,
+    prompts: Sequence[str],
+    max_new_tokens: int,
+    *,
+    temperature: float = 0.0,
+    seed: int = 0,
+    max_batch_tokens: int | None = None,
+    cache: bool = True,
+) -> list[str]:
+    """Continue each prompt, greedily or by sampling from the whole vocabulary.
+
+    Prompts are tokenized as the tokenizer does by default. A completion ends
+    at the model's stop token, which is not part of it.
+
+    Args:
+        lm: the model.
+        prompts: one text for each completion; repeat a prompt for several
+            samples of it.
+        max_new_tokens: longest completion, in tokens.
+        temperature: 0 takes the likeliest token each time; above 0 samples.
+        seed: seed of the samples; each batch draws from its own stream.
+        max_batch_tokens: padded tokens of a batch, prompt and completion.
+        cache: keep completions on disk.
+
+    Returns:
+        The completions without their prompts, in order.
+
+    Raises:
+        ValueError: if prompt and completion together exceed the context.
+    """
+    if max_new_tokens < 1 or temperature < 0:
+        raise ValueError("max_new_tokens must be at least 1 and temperature at least 0")
+    begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm) else []
+    encoded = [begin + token_ids for token_ids in encode(lm, prompts, allow_empty=bool(begin))]
+    for number, token_ids in enumerate(encoded):
+        refuse_longer(lm, len(token_ids) + max_new_tokens, f"prompt {number} with its completion")
+    sampling = {"temperature": temperature, "seed": seed} if temperature > 0 else {}
+    settings = {"max_new_tokens": max_new_tokens, **sampling}
+    store = BatchCache("completions", lm.identity, settings) if cache else None
+    lengths = [len(token_ids) + max_new_tokens for token_ids in encoded]
+    stop = lm.model.generation_config.eos_token_id
+    stops = set(stop) if isinstance(stop, list) else {stop}
+    completions = [""] * len(encoded)
+    for batch_number, batch in enumerate(batches_of(lengths, budget(lm, max_batch_tokens))):
+        inputs = [encoded[item] for item in batch]
+        name = [inputs, batch_number if sampling else 0]
+
+        def compute(inputs=inputs, name=name) -> dict[str, np.ndarray]:
+            batch_seed = int(storage.hash_of([seed, name])[:15], 16)
+            return {"token_ids": _generate(lm, inputs, max_new_tokens, temperature, batch_seed)}
+
+        found = store.arrays(name, compute, ["token_ids"]) if store else compute()
+        for item, row in zip(batch, found["token_ids"].tolist(), strict=True):
+            end = next((place for place, token in enumerate(row) if token in stops), len(row))
+            completions[item] = lm.tokenizer.decode(row[:end], skip_special_tokens=True)
+    return completions
+
+
+def hidden_states(
+    lm: CausalLM,
+    texts: Sequence[str],
+    layers: Sequence[int],
+    *,
+    pooling: str = "last",
+    max_batch_tokens: int | None = None,
+) -> np.ndarray:
+    """Hidden states of chosen layers at the last token of each text, or their mean.
+
+    One forward pass for each text; only what is asked for is kept.
+
+    Args:
+        lm: the model.
+        texts: none may be empty or longer than the context. The
+            beginning-of-sequence token is put in front as the tokenizer does.
+        layers: 0 is the embedding, i the output of block i. As in
+            transformers, the highest one lies behind the final norm, which
+            changes its scale.
+        pooling: "last", or "mean" over the tokens of the text (without the
+            beginning-of-sequence token, whose norm is many times the others').
+        max_batch_tokens: padded tokens of one forward pass.
+
+    Returns:
+        fp32, shape (n_items, n_layers, d_model), layers in the order given.
+
+    Raises:
+        ValueError: if a text is empty or too long, or a layer does not exist.
+    """
+    config = lm.model.config.get_text_config()
+    if pooling not in ("last", "mean"):
+        raise ValueError(f'pooling must be "last" or "mean", got "{pooling}"')
+    if not layers or not all(0 <= layer <= config.num_hidden_layers for layer in layers):
+        raise ValueError(f"layers must be in 0 to {config.num_hidden_layers}, got {list(layers)}")
+    begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm) else []
+    encoded = [begin + token_ids for token_ids in encode(lm, texts)]
+    for number, token_ids in enumerate(encoded):
+        refuse_longer(lm, len(token_ids), f"text {number}")
+    # All layers of a batch are alive at once, so a batch is smaller here.
+    max_batch_tokens = max_batch_tokens or budget(lm, None) // 4
+    states = np.empty((len(encoded), len(layers), config.hidden_size), dtype=np.float32)
+    for batch in batches_of([len(token_ids) for token_ids in encoded], max_batch_tokens):
+        lengths = [len(encoded[item]) for item in batch]
+        with torch.inference_mode():
+            found = lm.model.base_model(
+                input_ids=pad(lm, [encoded[item] for item in batch]),
+                output_hidden_states=True,
+                use_cache=False,
+            ).hidden_states
+            for place, layer in enumerate(layers):
+                states[batch, place] = _pool(found[layer], lengths, pooling, len(begin))
+    return states
+
+
+def _pool(states: torch.Tensor, lengths: list[int], pooling: str, n_begin: int) -> np.ndarray:
+    """One vector for each row of states, shape (n_rows, d_model)."""
+    ends = torch.tensor(lengths, device=states.device)
+    if pooling == "last":
+        reduced = states[torch.arange(len(ends), device=states.device), ends - 1].float()
+    else:
+        places = torch.arange(states.shape[1], device=states.device)
+        is_text = ((places >= n_begin) & (places < ends[:, None])).float()
+        reduced = torch.einsum("rt,rtd->rd", is_text, states.float())
+        reduced = reduced / is_text.sum(dim=1, keepdim=True)
+    return reduced.cpu().numpy()
+
+
+def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _generate(
+    lm: CausalLM,
+    inputs: Sequence[Sequence[int]],
+    max_new_tokens: int,
+    temperature: float,
+    seed: int,
+) -> np.ndarray:
+    """New token ids, shape (n_rows, n_new); what follows a stop token is padding."""
+    input_ids = pad(lm, inputs, side="left")
+    lengths = torch.tensor([len(row) for row in inputs], device=lm.device)
+    from_left = torch.arange(input_ids.shape[1], device=lm.device)
+    mask = (from_left >= input_ids.shape[1] - lengths[:, None]).long()
+    how = {"do_sample": False}
+    if temperature > 0:
+        how = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
+    devices = [lm.device] if lm.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices), torch.inference_mode():
+        torch.manual_seed(seed)
+        output = lm.model.generate(
+            input_ids,
+            attention_mask=mask,
+            max_new_tokens=max_new_tokens,
+            pad_token_id=lm.padding_id,
+            **how,
+        )
+    return output[:, input_ids.shape[1] :].cpu().numpy()

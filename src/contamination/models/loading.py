@@ -1,0 +1,278 @@
+"""Load a Hugging Face model and say exactly which one it is.
+
+A model is a folder or a hub id. What can change a score (weights, precision,
+tokenizer, attention implementation, device, library versions) is collected in
+``identity``, the part of every cache key that belongs to the model.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from huggingface_hub import hf_hub_download
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from contamination import storage
+
+DTYPES = ("float32", "bfloat16", "float16")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_NO_LIMIT = 10**6  # tokenizers without a length limit report an astronomical one
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A model in evaluation mode, its tokenizer, and what identifies both.
+
+    Attributes:
+        model: the Hugging Face model.
+        tokenizer: its tokenizer.
+        identity: model, revision, dtype, tokenizer, attention, device, torch
+            and transformers; JSON values only.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    identity: dict[str, str]
+
+    @property
+    def device(self) -> torch.device:
+        """Where input ids have to be."""
+        return self.model.get_input_embeddings().weight.device
+
+    @property
+    def n_parameters(self) -> int:
+        return self.model.num_parameters()
+
+    @property
+    def context_length(self) -> int | None:
+        """Longest input in tokens; None where the model states no limit."""
+        config = self.model.config.get_text_config()
+        for name in ("max_position_embeddings", "n_positions", "max_seq_len"):
+            if getattr(config, name, None):
+                return int(getattr(config, name))
+        length = self.tokenizer.model_max_length
+        return int(length) if length < _NO_LIMIT else None
+
+    @property
+    def padding_id(self) -> int:
+        """Token that fills a batch up; no score depends on it."""
+        for token_id in (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id):
+            if token_id is not None:
+                return token_id
+        return 0
+
+
+class CausalLM(LanguageModel):
+    """A model that predicts each token from those before it."""
+
+    def states(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """What the output head reads, shape (n_rows, n_tokens, d_model)."""
+        return self.model.base_model(input_ids=input_ids, use_cache=False).last_hidden_state
+
+    def logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Logits of any positions, with what some architectures do behind the head."""
+        config = self.model.config.get_text_config()
+        logits = self.model.get_output_embeddings()(states)
+        for name in ("logit_scale", "lm_head_multiplier"):  # Cohere, Falcon-H1
+            if getattr(config, name, None):
+                logits = logits * getattr(config, name)
+        if getattr(config, "logits_scaling", None):  # Granite
+            logits = logits / config.logits_scaling
+        cap = getattr(config, "final_logit_softcapping", None)  # Gemma
+        return cap * torch.tanh(logits / cap) if cap else logits
+
+    @torch.inference_mode()
+    def check_logits(self) -> None:
+        """Compare ``logits`` with the model's own forward pass.
+
+        Raises:
+            ValueError: if the model does something to its logits unknown here.
+        """
+        input_ids = torch.arange(1, 5, device=self.device)[None]
+        ours = self.logits(self.states(input_ids))
+        theirs = self.model(input_ids=input_ids, use_cache=False).logits
+        if not torch.allclose(ours.float(), theirs.float().to(ours.device), rtol=1e-2, atol=1e-2):
+            raise ValueError(
+                f"{type(self.model).__name__} changes its logits behind the output head in a way "
+                "that is not covered: add it to CausalLM.logits"
+            )
+
+
+class MaskedLM(LanguageModel):
+    """A model that fills in masked tokens from both sides."""
+
+
+def load_causal_lm(
+    name_or_path: str | Path,
+    revision: str | None = None,
+    dtype: str = "float32",
+    device: str | None = None,
+    device_map: str | None = None,
+    trust_remote_code: bool = False,
+    safetensors_only: bool = True,
+) -> CausalLM:
+    """Load a causal language model from a folder or the Hugging Face hub.
+
+    Args:
+        name_or_path: folder with ``config.json``, or hub id.
+        revision: commit, tag or branch of a hub model. Anything but a commit
+            is resolved to one now, recorded, and warned about.
+        dtype: "float32", "bfloat16" or "float16".
+        device: "cpu", "cuda", ...; by default CUDA where there is one.
+        device_map: as in transformers, for a model that one device cannot hold.
+        trust_remote_code: run code from the model's repository; asks for a
+            folder or a pinned commit.
+        safetensors_only: refuse weights in the older PyTorch format. When
+            false, transformers reads those with ``weights_only=True``.
+
+    Returns:
+        The model in evaluation mode. Decoding defaults that its repository
+        ships (temperature, repetition penalty) are dropped: they would change
+        completions unseen.
+
+    Raises:
+        FileNotFoundError: if there is no such model.
+        ValueError: if an argument is out of range.
+    """
+    model, tokenizer, identity = _load(
+        AutoModelForCausalLM,
+        name_or_path,
+        revision,
+        dtype,
+        device,
+        device_map,
+        trust_remote_code,
+        safetensors_only,
+    )
+    stop = model.generation_config.eos_token_id
+    model.generation_config = GenerationConfig(
+        eos_token_id=tokenizer.eos_token_id if stop is None else stop,
+        bos_token_id=tokenizer.bos_token_id,
+    )
+    lm = CausalLM(model, tokenizer, identity)
+    lm.check_logits()
+    return lm
+
+
+def load_masked_lm(
+    name_or_path: str | Path,
+    revision: str | None = None,
+    dtype: str = "float32",
+    device: str | None = None,
+    safetensors_only: bool = True,
+) -> MaskedLM:
+    """Load a fill-mask model; arguments and errors as in ``load_causal_lm``."""
+    model, tokenizer, identity = _load(
+        AutoModelForMaskedLM, name_or_path, revision, dtype, device, None, False, safetensors_only
+    )
+    if tokenizer.mask_token_id is None:
+        raise ValueError(f'model "{name_or_path}" has no mask token: name a fill-mask checkpoint')
+    return MaskedLM(model, tokenizer, identity)
+
+
+def _load(
+    auto_class: Any,
+    name_or_path: str | Path,
+    revision: str | None,
+    dtype: str,
+    device: str | None,
+    device_map: str | None,
+    trust_remote_code: bool,
+    safetensors_only: bool,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[str, str]]:
+    if dtype not in DTYPES:
+        raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{dtype}"')
+    name = str(name_or_path)
+    folder = Path(name_or_path)
+    is_local = (folder / "config.json").is_file()
+    if trust_remote_code and not is_local and not _COMMIT.fullmatch(revision or ""):
+        raise ValueError(
+            f'code from "{name}" runs only from a pinned commit: pass revision="<40 hex digits>"'
+        )
+    commit = None if is_local else _resolve_commit(name, revision)
+    shared = {"revision": commit} if commit else {}
+    model = auto_class.from_pretrained(
+        name,
+        dtype=getattr(torch, dtype),
+        device_map=device_map,
+        trust_remote_code=trust_remote_code,
+        use_safetensors=True if safetensors_only else None,
+        **shared,
+    ).eval()
+    if device_map is None:
+        model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=trust_remote_code, **shared)
+    identity = {
+        "model": folder.name if is_local else name,
+        "revision": commit or f"sha256:{_hash_of_folder(folder)}",
+        "dtype": dtype,
+        "tokenizer": _hash_of_tokenizer(tokenizer),
+        "attention": str(model.config._attn_implementation),
+        "device": _device_name(model.get_input_embeddings().weight.device),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+    storage.record("model", **identity)
+    return model, tokenizer, identity
+
+
+def _resolve_commit(name: str, revision: str | None) -> str:
+    try:
+        # The hub's local cache names the folder of each snapshot by its commit.
+        commit = Path(hf_hub_download(name, "config.json", revision=revision)).parent.name
+    except (OSError, ValueError) as error:  # huggingface_hub's errors derive from these two
+        raise FileNotFoundError(
+            f'model "{name}"{f" at {revision}" if revision else ""} is neither a folder with '
+            "config.json nor found on the Hugging Face hub: check the spelling and the connection "
+            "(a gated model needs HF_TOKEN)"
+        ) from error
+    if not _COMMIT.fullmatch(revision or ""):
+        warnings.warn(
+            f'model "{name}" floats: {revision or "its default branch"} is commit {commit} today; '
+            f'pass revision="{commit}" to pin it',
+            stacklevel=4,
+        )
+    return commit
+
+
+def _hash_of_folder(folder: Path) -> str:
+    """Hash of what a local folder says about its model; where it lies does not matter."""
+    names = {"config.json", "generation_config.json"}
+    files = sorted(
+        path
+        for path in folder.iterdir()
+        if path.name in names or path.suffix in (".safetensors", ".bin", ".py")
+    )
+    return storage.hash_of({path.name: storage.sha256_of_file(path) for path in files})
+
+
+def _hash_of_tokenizer(tokenizer: PreTrainedTokenizerBase) -> str:
+    if tokenizer.is_fast:
+        rules = json.loads(tokenizer.backend_tokenizer.to_str())
+        # Set by calls, not by the checkpoint.
+        rules.pop("padding", None)
+        rules.pop("truncation", None)
+    else:
+        rules = sorted(tokenizer.get_vocab().items())
+    special = {name: str(token) for name, token in tokenizer.special_tokens_map.items()}
+    # How one sentence is split also covers settings that live in Python code.
+    probe = tokenizer("A probe: 1234 Words.").input_ids
+    return storage.hash_of([type(tokenizer).__name__, rules, special, probe])
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
