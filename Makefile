@@ -24,9 +24,14 @@ TARGETS := $(NOTEBOOKS:%=$(OUTPUTS)/notebooks/%.ipynb)
 # rooms it uses, and notebooks whose tables it reads.
 PACKAGE := src/contamination
 SHARED := $(wildcard $(PACKAGE)/*.py $(PACKAGE)/*.csv $(PACKAGE)/published/*) requirements.txt
+LAB := $(wildcard $(PACKAGE)/lab/*.py $(PACKAGE)/lab/*/*.py $(PACKAGE)/models/*.py)
+ROOM_01_data_prep := $(LAB)
 ROOM_02_dcq := $(wildcard $(PACKAGE)/dcq/*.py)
 ROOM_03_replication_icl_judge := $(wildcard $(PACKAGE)/replication/*.py)
+ROOM_04_min_k_wikimia := $(LAB) $(wildcard $(PACKAGE)/min_k/*.py)
 ROOM_09_results := $(ROOM_02_dcq) $(ROOM_03_replication_icl_judge)
+# 04 uses the base model that 01 leaves in the cache; in order, it is trained once.
+UPSTREAM_04_min_k_wikimia := 01_data_prep
 UPSTREAM_09_results := 02_dcq 03_replication_icl_judge
 
 .PHONY: help setup reproduce test test-servers lint data bench lab clean lock $(NOTEBOOKS)
@@ -42,10 +47,12 @@ test: $(VENV)/.installed ## all tests, every notebook on a tiny sample (no key, 
 lab: $(VENV)/.installed ## open the notebooks in JupyterLab
 	$(VENV)/bin/jupyter lab notebooks
 
-##@ Regenerate one notebook's tables (PROFILE=demo, released, smoke or full)
+##@ Regenerate one notebook's tables (PROFILE=demo, released or smoke)
 00_start_here: ## the map: papers, notebooks, commands (seconds)
+01_data_prep: ## texts, partitions and base models of the lab (demo: 2 to 3 min, CPU)
 02_dcq: ## Data Contamination Quiz (demo: seconds; released: needs the data)
 03_replication_icl_judge: ## replication with the ICL judge (demo: seconds; released: needs the data)
+04_min_k_wikimia: ## Min-k% Prob beside classifiers that see no model (demo: 4 to 5 min, CPU)
 09_results: ## printed and recomputed cells of all papers (seconds)
 
 ##@ Data and development

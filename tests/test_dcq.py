@@ -144,13 +144,16 @@ def test_reciprocal_row_by_hand():
 
 
 def test_reciprocal_sentence_confirms_and_refutes():
-    confirming = pd.DataFrame(
-        [reciprocal.reciprocal_row(instances_with(["exact", "inexact"], "DE"))]
-    )
-    refuting = pd.DataFrame([reciprocal.reciprocal_row(instances_with(["exact", "inexact"], "ED"))])
-    assert "This confirms the paper" in findings.reciprocal_sentence(confirming)
-    assert "1 replicas were right in no quiz" in findings.reciprocal_sentence(refuting)
-    none = confirming.assign(n_replicas=0)
+    def table(answers):
+        row = reciprocal.reciprocal_row(instances_with(["exact", "inexact"], answers))
+        return pd.DataFrame([row | {"dataset": "X"}, row | {"dataset": "Y"}])
+
+    assert "This confirms the paper" in findings.reciprocal_sentence(table("DE"))
+    refuting = findings.reciprocal_sentence(table("ED"))
+    assert "2 replicas were right in no quiz" in refuting
+    assert "Without X, which holds most replicas, 0 of 1 are right" in refuting
+    assert "neither refuted nor shown" in refuting
+    none = table("DE").assign(n_replicas=0)
     assert "nothing to compare" in findings.reciprocal_sentence(none)
 
 
@@ -212,7 +215,6 @@ def control_rows(max_pct, low, paper):
         [
             {"dataset": d, "control": "centrality", "chance_pct": 25.0, "max_pct": max_pct}
             | {"ci_low_pct": low, "model": "GPT-4", "paper_max_pct": paper}
-            | {"reached_pct": 100 * max_pct / paper}
             for d in ("X", "Y")
         ]
     )
@@ -221,10 +223,45 @@ def control_rows(max_pct, low, paper):
 def test_control_sentence_confirms_and_refutes():
     at_chance = findings.control_sentence(control_rows(25.0, 17.0, 80.0))
     assert "No rule stands above chance" in at_chance
-    assert "in 0 of 2 pairs" in at_chance
+    assert "in 0 of 2 datasets of GPT-4" in at_chance
     solved = findings.control_sentence(control_rows(90.0, 83.0, 80.0))
-    assert "in 2 of 2 pairs" in solved
+    assert "in 2 of 2 datasets of GPT-4" in solved
     assert "no proof of memory" in solved
+
+
+def test_beyond_rules_by_hand():
+    # The longest text is the original in the first two quizzes, not in the last two.
+    long, short = "one two three four five", "one two"
+    rows = [
+        {"dataset": "X", "instance": text, "option_d": text}
+        | {f"option_{p}": f"{p} b c" for p in "abc"}
+        for text in (long, long + " six", short, short + " three")
+    ]
+    quizzes = pd.DataFrame(rows).assign(dataset="X")
+    answers = instances_with(["inexact"] * 4, "DEDD").assign(model="M", dataset="X")
+    table = controls.beyond_rules(quizzes, answers).set_index("control").loc["length"]
+    assert (table["n"], table["n_answered_none"], table["max_pct"]) == (4, 1, 75.0)
+    assert table["right_when_chosen_pct"] == 100.0
+    # Quiz 4 is a tie of all four texts: right by a chance of one in four.
+    assert table["n_rule_right"] == 2.25
+    assert table["right_where_rule_right_pct"] == pytest.approx(100 * 1.25 / 2.25)
+    assert table["right_where_rule_wrong_pct"] == 100.0
+
+
+def test_beyond_rules_sentence_confirms_and_refutes():
+    row = {"model": "M", "dataset": "X", "control": "length", "n": 100, "n_rule_right": 50.0}
+    row |= {"n_rule_wrong": 50.0, "right_where_rule_right_pct": 90.0, "right_when_chosen_pct": 85.0}
+    memory = pd.DataFrame([row | {"right_where_rule_wrong_pct": 80.0}])
+    text = findings.beyond_rules_sentence(memory, "length")
+    assert "M in 1 of 1 datasets" in text
+    assert "+10 points more often" in text
+    assert "in 1 of 1 pairs" in text
+    taste = memory.assign(right_where_rule_wrong_pct=5.0, right_when_chosen_pct=40.0)
+    text = findings.beyond_rules_sentence(taste, "length")
+    assert "M in 0 of 1 datasets" in text
+    assert "in 0 of 1 pairs" in text
+    few = memory.assign(n_rule_wrong=2.0)
+    assert "Too few quizzes" in findings.beyond_rules_sentence(few, "length")
 
 
 def test_audit_counts_what_gives_the_original_away():

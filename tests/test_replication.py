@@ -57,6 +57,8 @@ def test_table_2_matches_in_every_mean_and_asterisk(tests):
     assert tests["significant"].sum() == 24
     assert tests["significant_unpaired"].sum() == 16
     assert tests["significant_holm"].sum() == 12
+    assert tests["significant_sign_flip"].sum() == 18
+    assert tests["significant_sign_flip_holm"].sum() == 0
 
 
 def test_guided_gain_has_the_right_sign():
@@ -76,7 +78,9 @@ def test_table_1_matches_and_stands_beside_constant_answers(success):
     assert len(paper) == 6
     assert paper["matches"].all()
     constant = success.query("algorithm == 'always clean'").set_index("model")["n_right"]
-    assert constant.to_dict() == {"GPT-4": 7, "GPT-3.5": 13}
+    assert constant.to_dict() == {"GPT-4": 7, "GPT-3.5": 13, "both models": 20}
+    judge = success.query("test == 'judge' and model == 'both models'").iloc[0]
+    assert (judge["n_right"], judge["n_found"], judge["n_contaminated"]) == (27, 7, 8)
 
 
 def test_marks_differ_only_where_both_apply(marks):
@@ -152,10 +156,14 @@ def test_confusion_keeps_kinds_that_do_not_occur():
 
 def test_test_choice_sentence(tests):
     assert "depends on the choice of test" in findings.test_choice_sentence(tests)
-    same = tests.assign(
-        significant_unpaired=tests["significant"], significant_holm=tests["significant"]
-    )
+    names = [name for name in tests if name.startswith("significant_")]
+    same = tests.assign(**{name: tests["significant"] for name in names})
     assert "changes nothing" in findings.test_choice_sentence(same)
+
+
+def test_power_sentence(tests):
+    assert "10 instances are too few for 56 tests" in findings.power_sentence(tests)
+    assert "a cell can pass" in findings.power_sentence(tests.assign(n=20))
 
 
 def test_seed_sentence(tests):
@@ -167,10 +175,11 @@ def test_seed_sentence(tests):
 
 def test_success_sentence(success):
     text = findings.success_sentence(success)
-    assert "GPT-3.5: answering “always clean” is right in 13 of 14 partitions; no algorithm" in text
-    assert "Algorithm 2: GPT-4 ICL (14)" in text
+    assert "answering “always clean” is right in 13, Algorithm 1: BLEURT 9" in text
+    assert "cannot separate the methods" in text
+    assert text.endswith("Better than the constant answer: Algorithm 2: GPT-4 ICL.")
     worse = success.assign(n_right=success["n_right"].where(success["test"].eq("constant"), 0))
-    assert findings.success_sentence(worse).count("no algorithm does better") == 2
+    assert findings.success_sentence(worse).endswith("Better than the constant answer: none.")
 
 
 def test_sentences_do_not_change_when_a_table_goes_through_a_file(
@@ -192,9 +201,10 @@ def test_sentences_do_not_change_when_a_table_goes_through_a_file(
 
 def test_judge_sentence(judged):
     table = published_tables.judge_agreement(judged)
-    assert "On GPT-3.5 that is no better than chance" in findings.judge_sentence(table)
-    good = table.assign(kappa=0.8)
-    assert "better than chance for both" in findings.judge_sentence(good)
+    text = findings.judge_sentence(table)
+    assert "0 of 3 near-exact matches found (95 % interval 0 to 56 %), too few to tell" in text
+    enough = findings.judge_sentence(table.assign(n_near=30))
+    assert "too few" not in enough
 
 
 def test_annotator_sentence(judged):
@@ -204,9 +214,14 @@ def test_annotator_sentence(judged):
 
 
 def test_false_positive_sentence(marks):
-    assert "A flag can therefore arise" in findings.false_positive_sentence(marks)
-    clean = marks.assign(mark=marks["mark"].where(marks["instruction"].eq("guided"), "×"))
+    text = findings.false_positive_sentence(marks)
+    assert "GPT-4 on WNLI validation with a threshold of 0.56" in text
+    assert "a mistake of the rule" in text
+    general = marks["instruction"].eq("general")
+    clean = marks.assign(mark=marks["mark"].where(~general, "×"))
     assert "no flag arises" in findings.false_positive_sentence(clean)
+    flagged = marks.assign(mark=marks["mark"].where(~general, "✓✓"))
+    assert "the texts must be read" in findings.false_positive_sentence(flagged)
 
 
 def test_rescoring_and_text_rule_sentences():
@@ -220,7 +235,7 @@ def test_rescoring_and_text_rule_sentences():
     row = agreement.agreement_row(["near-exact"] * 2, ["near-exact"] * 2, ["p", "p"])
     assert "mostly agree" in findings.text_rule_sentence(pd.DataFrame([row]))
     row = agreement.agreement_row(["near-exact", "inexact"], ["inexact", "near-exact"], ["p", "q"])
-    assert "near-exact ones do" in findings.text_rule_sentence(pd.DataFrame([row]))
+    assert "for near-exact ones it is not" in findings.text_rule_sentence(pd.DataFrame([row]))
 
 
 @pytest.mark.mirror

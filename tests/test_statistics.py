@@ -124,6 +124,28 @@ def test_exact_unpaired_p_is_that_of_all_resamples(guided, general):
     assert exact == pytest.approx(brute)
 
 
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=6))
+def test_sign_flip_p_is_that_of_all_sign_patterns(differences):
+    differences = np.array(differences)
+    signs = np.array(list(itertools.product((-1, 1), repeat=len(differences))))
+    brute = ((signs * np.abs(differences)).sum(axis=1) >= differences.sum()).mean()
+    exact = statistics.sign_flip_p((differences + 10) / 100, np.full(len(differences), 0.1))
+    assert exact == pytest.approx(brute)
+
+
+def test_sign_flips_keep_their_level_where_the_bootstrap_does_not():
+    # Ten differences of random sign: 5 % of 400 is 20, the 0.1 % limits 7 and 36.
+    rng = np.random.default_rng(0)
+    found = {"flip": 0, "bootstrap": 0}
+    for _ in range(400):
+        general = rng.integers(20, 60, 10) / 100
+        guided = general + rng.choice([-1, 1], 10) * rng.integers(1, 20, 10) / 100
+        found["flip"] += statistics.sign_flip_p(guided, general) <= 0.05
+        found["bootstrap"] += statistics.paired_bootstrap_p(guided, general) <= 0.05
+    assert 7 <= found["flip"] <= 36
+    assert found["bootstrap"] > found["flip"]
+
+
 def test_sampled_p_approaches_the_exact_one():
     guided = np.array([0.35, 0.01, 0.4, 0.3, 0.2])
     general = np.array([0.1, 0.3, 0.2, 0.35, 0.15])

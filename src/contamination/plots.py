@@ -36,7 +36,7 @@ def quiz_positions(positions: pd.DataFrame, panels: list[tuple[str, str, str]]) 
         "standard": "standard quiz, original at {}",
         "second perturbation": "another perturbation at {}",
     }
-    figure, axes = _figure(1, len(panels), (4.2 * len(panels), 3.4), sharey=True, squeeze=False)
+    figure, axes = _figure(1, len(panels), (4.4 * len(panels), 3.4), sharey=True, squeeze=False)
     for axis, (dataset, split, at) in zip(axes[0], panels, strict=True):
         chosen = positions.query(
             "model == 'GPT-4' and dataset == @dataset and split == @split and position in ['', @at]"
@@ -51,7 +51,7 @@ def quiz_positions(positions: pd.DataFrame, panels: list[tuple[str, str, str]]) 
             axis.bar(x, share, width, color=colours[quiz], label=names[quiz].format(at))
         source = "printed" if (chosen["source"] == "printed").all() else "recomputed"
         n = int(chosen[chosen["quiz"] == "modified"][["count", "paper_count"]].sum().max())
-        axis.set(title=f"{dataset} {split} ({source}, n = {n})", xlabel="choice")
+        axis.set(title=f"GPT-4, {dataset} {split} ({source}, n = {n})", xlabel="choice")
         axis.set_xticks(range(len(LETTERS)), LETTERS)
         axis.axhline(20, color=CHANCE, linestyle="--", linewidth=1)
         axis.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18))
@@ -91,7 +91,8 @@ def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -
                 zorder=3,
             )
     n = published.drop_duplicates("dataset")["n"]
-    axis.axvline(25, color=CHANCE, linestyle="--", linewidth=1, label="one in four")
+    if controls is not None and len(controls):
+        axis.axvline(25, color=CHANCE, linestyle="--", linewidth=1, label="chance of a rule")
     axis.set_yticks(list(place.values()), list(place))
     axis.set(xlim=(0, 102), xlabel="right answers in the best standard quiz, % (95 % interval)")
     axis.set_title(f"DCQ maximum per partition, n = {n.min()} to {n.max()} instances", loc="left")
@@ -148,4 +149,67 @@ def match_overview(summary: pd.DataFrame) -> Figure:
     axis.set(xlabel="printed cells")
     axis.set_title(f"{total} printed cells, {recomputed} recomputed", loc="left")
     axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.12), ncols=2, fontsize=8)
+    return figure
+
+
+def auc_lines(
+    rows: pd.DataFrame, x: str, xlabel: str, title: str, blind: pd.DataFrame | None = None
+) -> Figure:
+    """AUC of methods along one column, with intervals, chance and the blind baseline.
+
+    Args:
+        rows: rows of ``min_k_auc.csv``: method, auc, ci_low, ci_high and ``x``.
+        x: column of the horizontal axis; its values are evenly spaced.
+        xlabel: its name with unit.
+        title: with the numbers of passages.
+        blind: columns ``x`` and auc of the best blind baseline.
+    """
+    places = {value: place for place, value in enumerate(sorted(rows[x].unique()))}
+    methods = list(dict.fromkeys(rows["method"]))
+    colours = dict(zip(methods, sns.color_palette("colorblind", len(methods)), strict=True))
+    figure, axis = _figure(1, 1, (7, 4))
+    for number, method in enumerate(methods):
+        of_method = rows[rows["method"] == method].sort_values(x)
+        shift = (number - (len(methods) - 1) / 2) * 0.08
+        at = [places[value] + shift for value in of_method[x]]
+        errors = [of_method["auc"] - of_method["ci_low"], of_method["ci_high"] - of_method["auc"]]
+        axis.errorbar(
+            at,
+            of_method["auc"],
+            yerr=np.clip(errors, 0, None),
+            fmt="o-",
+            markersize=4,
+            linewidth=1,
+            capsize=2,
+            color=colours[method],
+            label=method,
+        )
+    if blind is not None and len(blind):
+        blind = blind.sort_values(x)
+        at = [places[value] for value in blind[x]]
+        axis.plot(at, blind["auc"], "s--", color=PAPER, markersize=4, label="words alone, no model")
+    axis.axhline(0.5, color=CHANCE, linestyle="--", linewidth=1, label="chance")
+    axis.set_xticks(list(places.values()), [f"{value:,}" for value in places])
+    axis.set(xlabel=xlabel, ylabel="AUC (95 % interval)")
+    axis.set_title(title, loc="left")
+    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
+def score_histograms(scores: np.ndarray, is_member: np.ndarray, xlabel: str) -> Figure:
+    """Scores of members and non-members over one another.
+
+    Args:
+        scores: shape (n_items,), higher = more likely a member.
+        is_member: shape (n_items,).
+        xlabel: the score's name with unit.
+    """
+    figure, axis = _figure(1, 1, (6.5, 3.2))
+    is_member = np.asarray(is_member, dtype=bool)
+    bins = np.histogram_bin_edges(scores, bins=25)
+    for kind, colour, name in ((~is_member, OTHER, "non-members"), (is_member, MEMBER, "members")):
+        label = f"{name} (n = {int(kind.sum())})"
+        sns.histplot(x=scores[kind], bins=bins, color=colour, alpha=0.55, label=label, ax=axis)
+    axis.set(xlabel=xlabel, ylabel="passages")
+    axis.legend(frameon=False)
     return figure

@@ -123,6 +123,7 @@ def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path)
         storage.write_text(staging / manifest_name, _scrub(text) + "\n")
         for relative in [*outputs, manifest_name]:
             _move(staging / relative, output_folder / relative)
+        (output_folder / "failed" / f"{name}.ipynb").unlink(missing_ok=True)
         # Last: Make takes the executed notebook as proof that all the rest is there.
         _move(executed, target)
     return target

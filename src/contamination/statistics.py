@@ -189,10 +189,12 @@ def _distribution_of_sum(values: np.ndarray) -> tuple[int, np.ndarray]:
 
 
 def paired_bootstrap_p(guided: np.ndarray, general: np.ndarray) -> float:
-    """Exact one-sided p of the paired bootstrap: P(mean difference of a resample <= 0).
+    """One-sided p of the paired bootstrap, exactly: P(mean difference of a resample <= 0).
 
     What 10,000 random resamples approximate, computed without a seed by
-    convolution. Instances are resampled together with both their scores.
+    convolution. Instances are resampled together with both their scores. The
+    value is exact for the bootstrap, which is itself no exact test: with ten
+    positive differences it is 0. ``sign_flip_p`` keeps its level.
 
     Args:
         guided: scores under the guided instruction, shape (n,), two decimals.
@@ -225,6 +227,31 @@ def sampled_paired_bootstrap_p(
     rng = np.random.default_rng(seed)
     items = rng.integers(0, difference.size, (n_resamples, difference.size), dtype=np.int32)
     return float((difference[items].sum(axis=1) <= 0).mean())
+
+
+def sign_flip_p(guided: np.ndarray, general: np.ndarray) -> float:
+    """Exact one-sided p of the sign-flip test of paired differences.
+
+    Under the null either instruction could have given either score, so every
+    difference is as likely with one sign as with the other; p is the share of
+    the 2^n sign patterns whose sum is at least the observed one. Unlike the
+    bootstrap it keeps its level at ten instances, and it cannot fall below 2^-n.
+
+    Args:
+        guided: scores under the guided instruction, shape (n,), two decimals.
+        general: scores of the same instances under the general instruction.
+    """
+    guided, general = _hundredths(guided), _hundredths(general)
+    if guided.shape != general.shape:
+        raise ValueError(f"paired scores differ in number: {guided.size} and {general.size}")
+    sizes = np.abs(guided - general)
+    patterns = np.ones(1)
+    for size in sizes:
+        flipped = np.zeros(2 * size + 1)
+        flipped[[0, -1]] += 0.5
+        patterns = np.convolve(patterns, flipped if size else np.ones(1))
+    sums = np.arange(patterns.size) - sizes.sum()
+    return float(min(1.0, patterns[sums >= (guided - general).sum()].sum()))
 
 
 def chance_of_significance(p: float, n_resamples: int = 10_000, alpha: float = 0.05) -> float:

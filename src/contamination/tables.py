@@ -7,15 +7,40 @@ import re
 from collections.abc import Mapping
 
 import pandas as pd
-from IPython.display import Markdown
+from IPython.display import HTML, Markdown
 from pandas.io.formats.style import Styler
 
 MISSING = "–"
 NOT_REPORTED = "not reported"
+_MARKED = "#F5B7A0"
 _LONGEST_UNBROKEN = 32  # characters of a cell that is kept on one line
 
 # Headings of the result tables, one spelling everywhere.
 LABELS = {
+    "k_percent": "k %",
+    "n_members": "members",
+    "n_non_members": "non-members",
+    "tpr_at_5_fpr": "TPR at 5 % FPR",
+    "auc": "AUC",
+    "blind_auc": "blind AUC",
+    "paper_auc": "paper AUC",
+    "paper_tpr": "paper TPR %",
+    "n_parameters": "parameters",
+    "n_models": "models",
+    "n_tokens": "tokens",
+    "share_pct": "dosed share %",
+    "learning_rate": "learning rate",
+    "permutation_null": "shuffled labels",
+    "overlap_pct": "overlap %",
+    "windowed_share": "windowed",
+    "n_rows": "rows",
+    "n_unique": "unique",
+    "size_mb": "MB",
+    "n_files": "files",
+    "owner_repo": "repository",
+    "auc_chosen_on": "AUC, chosen on",
+    "auc_held_out": "AUC, held out",
+    "is_best": "chosen",
     "index": "instance",
     "modified_answer": "modified quiz",
     "answer_at_b": "original at B",
@@ -39,7 +64,20 @@ LABELS = {
     "n_line_breaks_alone": "told apart by line breaks",
     "control": "rule",
     "chance_pct": "chance %",
-    "reached_pct": "reached, % of it",
+    "difference_pct": "difference, points",
+    "fixed": "at the best position",
+    "best_position": "best position",
+    "n_answered_none": "answered E",
+    "right_when_chosen_pct": "right when a text was chosen, %",
+    "n_rule_right": "rule right",
+    "right_where_rule_right_pct": "model right there, %",
+    "n_rule_wrong": "rule wrong",
+    "right_where_rule_wrong_pct": "model right there too, %",
+    "p_sign_flip": "p sign flips",
+    "significant_sign_flip": "sign flips *",
+    "n_contaminated": "contaminated",
+    "n_found": "found",
+    "n_flagged": "flagged",
     "mean_general": "general",
     "mean_guided": "guided",
     "p_paired": "p paired",
@@ -55,8 +93,8 @@ LABELS = {
     "paper_n_right": "paper",
     "n_agree": "agree",
     "n_near": "near-exact",
-    "n_near_found": "found",
-    "n_near_flagged": "flagged",
+    "n_near_found": "near-exact found",
+    "n_near_flagged": "near-exact flagged",
     "n_partitions_right": "partitions right",
     "second_piece": "second piece",
     "released_rouge": "ROUGE-L",
@@ -152,3 +190,21 @@ def with_interval(
 def say(text: str) -> Markdown:
     """A sentence for display; characters that Markdown or HTML would act on are escaped."""
     return Markdown(re.sub(r"([*_`\[\]|])", r"\\\1", html.escape(text, quote=False)))
+
+
+def coloured_tokens(tokens: list[str], values: list[float], k_percent: float) -> HTML:
+    """A passage token by token, its least likely tokens marked.
+
+    Args:
+        tokens: the tokens as text, spaces included.
+        values: log-probability of each token, nats.
+        k_percent: share of tokens to mark, those with the lowest values.
+    """
+    n_marked = max(1, int(len(values) * k_percent / 100))
+    lowest = set(sorted(range(len(values)), key=lambda index: values[index])[:n_marked])
+    colours = [_MARKED if index in lowest else "none" for index in range(len(values))]
+    spans = [
+        f'<span title="{value:.2f} nats" style="background: {colour}">{html.escape(token)}</span>'
+        for token, value, colour in zip(tokens, values, colours, strict=True)
+    ]
+    return HTML(f'<p style="white-space: pre-wrap; line-height: 1.8">{"".join(spans)}</p>')

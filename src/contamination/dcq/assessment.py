@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from contamination.statistics import percentile_interval
+from contamination.statistics import percentile_interval, share_interval
 
 POSITIONS = ("A", "B", "C", "D")
 CHOICES = (*POSITIONS, "E")
@@ -134,8 +134,10 @@ def bootstrap_assessment(
 
     The modified quiz is resampled along, so the choice of least preferred
     positions and of the best one varies from resample to resample as it would
-    with other instances. A newly chosen position that was never quizzed cannot
-    be used and is left out.
+    with other instances. Two limits: a newly chosen position that was never
+    quizzed cannot be used and is left out, and the best of several quizzes is
+    biased upwards in a resample, since noise helps the best one. The interval
+    of the share at the best position as found (``fixed_low_pct``) has neither.
     """
     n = len(modified_answers)
     modified = np.array([[answer == p for p in POSITIONS] for answer in modified_answers], float)
@@ -194,6 +196,7 @@ def assessment_row(
     bootstrap = bootstrap_assessment(modified, standard, n_resamples, seed)
     low, high = percentile_interval(bootstrap.maximum)
     min_low, min_high = percentile_interval(bootstrap.minimum)
+    fixed_low, fixed_high = share_interval(round(found.maximum * found.n), found.n)
     return {
         "n": found.n,
         "n_valid": sum(answer in CHOICES for answer in modified),
@@ -205,6 +208,8 @@ def assessment_row(
         "min_pct": _percent(found.minimum),
         "ci_low_pct": _percent(low),
         "ci_high_pct": _percent(high),
+        "fixed_low_pct": _percent(fixed_low),
+        "fixed_high_pct": _percent(fixed_high),
         "min_ci_low_pct": _percent(min_low),
         "min_ci_high_pct": _percent(min_high),
         "replication_pct": _percent(instances["judge"].ne("inexact").mean()),

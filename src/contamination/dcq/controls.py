@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination.dcq.assessment import POSITIONS
+from contamination.dcq.assessment import POSITIONS, assess, standard_answers_of
 from contamination.dcq.released import OPTION_COLUMNS
 from contamination.overlap import normalised, word_overlap, words
 from contamination.statistics import share_interval
@@ -118,7 +118,7 @@ def control_table(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
     Returns:
         dataset, control, n, n_quizzes, chance_pct, max_pct with its Wilson
         interval, model, paper_max_pct (the model's recomputed maximum) and
-        reached_pct (the rule's level in percent of the model's).
+        difference_pct (rule minus model, points).
     """
     rows = []
     for dataset, of_dataset in quizzes.groupby("dataset", sort=False):
@@ -131,7 +131,7 @@ def control_table(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
             rows += [
                 row
                 | {"model": model.model, "paper_max_pct": model.max_pct}
-                | {"reached_pct": 100 * row["max_pct"] / model.max_pct}
+                | {"difference_pct": row["max_pct"] - model.max_pct}
                 for model in models.itertuples()
             ]
     return pd.DataFrame(rows)
@@ -151,13 +151,64 @@ def _control_level(credits_of_rule: pd.DataFrame) -> dict[str, float | int]:
     }
 
 
+def beyond_rules(quizzes: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
+    """How often a model is right where a rule is right, and where the rule fails.
+
+    A rule must choose a text; a model may answer E. So beside the share of all
+    quizzes stands the share of those in which the model chose a text, and how
+    often it did; which quizzes it answered was its own choice.
+
+    The model's quiz is its best one. In the "wild" datasets only the quiz with
+    the original at D is released, so the rule may have seen one other
+    perturbation than the model did.
+
+    Args:
+        quizzes: ``released_quizzes``.
+        instances: ``published.released_instances("DCQ")``.
+
+    Returns:
+        model, dataset, control, n, n_answered_none (E in the best quiz),
+        max_pct, right_when_chosen_pct, n_rule_right, right_where_rule_right_pct,
+        n_rule_wrong, right_where_rule_wrong_pct. A tie of the rule counts in
+        both by its chance.
+    """
+    rows = []
+    for (model, dataset), answers in instances.groupby(["model", "dataset"], sort=False):
+        of_dataset = quizzes[quizzes["dataset"] == dataset]
+        standard = standard_answers_of(answers)
+        found = assess(answers["modified_answer"].tolist(), standard)
+        best = np.array(standard[found.best_position])
+        is_right, is_none = best == found.best_position, best == "E"
+        for name, rule in RULES.items():
+            rule_right = rule_credits(of_dataset, rule, [found.best_position]).to_numpy()[:, 0]
+            rows.append(
+                {"model": model, "dataset": dataset, "control": name, "n": len(best)}
+                | {"n_answered_none": int(is_none.sum()), "max_pct": 100 * is_right.mean()}
+                | {"right_when_chosen_pct": _share_pct(is_right, ~is_none)}
+                | {"n_rule_right": rule_right.sum(), "n_rule_wrong": (1 - rule_right).sum()}
+                | {"right_where_rule_right_pct": _share_pct(is_right, rule_right)}
+                | {"right_where_rule_wrong_pct": _share_pct(is_right, 1 - rule_right)}
+            )
+    return pd.DataFrame(rows)
+
+
+def _share_pct(is_right: np.ndarray, weights: np.ndarray) -> float:
+    total = weights.sum()
+    return 100 * float((is_right * weights).sum() / total) if total else float("nan")
+
+
 def worked_example(quiz: pd.Series, position: str) -> pd.DataFrame:
-    """One quiz in full: its four texts, which one is the original, and every rule's scores."""
+    """One quiz in full: its four texts, which one is the original, every rule's scores.
+
+    The rule's pick carries an arrow.
+    """
     texts, place = quiz_texts(quiz, position)
     table = pd.DataFrame({"position": POSITIONS, "text": texts})
     table["original"] = [index == place for index in range(N_OPTIONS)]
     for name, rule in RULES.items():
-        table[name] = rule(texts)
+        scores = rule(texts)
+        picked = np.isclose(scores, scores.max())
+        table[name] = [f"{s:.2f}{' ←' if p else ''}" for s, p in zip(scores, picked, strict=True)]
     return table
 
 

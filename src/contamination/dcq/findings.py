@@ -11,6 +11,8 @@ import pandas as pd
 from contamination.dcq.assessment import Assessment
 
 NARROW_PCT = 30.0  # an interval wider than this says little about a share
+FEWEST_QUIZZES = 10  # quizzes below which a share is not given
+N_CHOICES_OF_TEXT = 4
 
 
 def assessment_sentence(found: Assessment) -> str:
@@ -90,8 +92,8 @@ def interval_sentence(published: pd.DataFrame) -> str:
     width = published["ci_high_pct"] - published["ci_low_pct"]
     inside = width.le(printed_width)
     text = (
-        f"The interval [minimum, maximum] is {printed_width.median():.1f} points wide (median of "
-        f"{len(published)} rows); the bootstrap interval of the maximum over instances is "
+        f"The range from minimum to maximum is {printed_width.median():.1f} points wide (median "
+        f"of {len(published)} rows); the bootstrap interval of the maximum over instances is "
         f"{width.median():.1f} points wide"
     )
     if inside.any():
@@ -130,33 +132,44 @@ def reciprocal_sentence(reciprocal: pd.DataFrame) -> str:
     )
     if best == n:
         return counts + "This confirms the paper: every replica comes with a right answer."
+    largest = reciprocal.groupby("dataset")["n_replicas"].sum().idxmax()
+    rest = reciprocal[reciprocal["dataset"] != largest]
+    if rest["n_replicas"].sum():
+        counts += (
+            f"Without {largest}, which holds most replicas, {rest['n_right_best_quiz'].sum()} of "
+            f"{rest['n_replicas'].sum()} are right in the best quiz "
+            f"({rest['expected_if_independent'].sum():.1f} expected) and "
+            f"{rest['n_right_any_quiz'].sum()} in at least one. "
+        )
     if any_quiz == n:
-        return counts + (
-            "Every replica was right somewhere, but not in the quiz that the paper scores."
+        counts += "Every replica was right somewhere, but not in the quiz that the paper scores. "
+    else:
+        counts += (
+            "The paper reports a right answer for every replica; the released answers do not show "
+            f"it: {n - any_quiz} replicas were right in no quiz at all. "
         )
     return counts + (
-        "The paper reports a right answer for every replica; the released answers do not show "
-        f"it: {n - any_quiz} replicas were right in no quiz at all."
+        "With so few replicas independence is neither refuted nor shown; what falls is the claim "
+        "of perfect agreement."
     )
 
 
 def control_sentence(controls: pd.DataFrame) -> str:
-    """What share of the model's contamination level each rule without memory reaches.
+    """How the rules without memory fare on the models' own count: E is wrong.
 
     No rule is chosen after the fact: every one is reported on every pair.
 
     Args:
         controls: ``dcq_controls``, one row per rule, dataset and model.
     """
-    reached = []
+    parts = []
     for control, rows in controls.groupby("control", sort=False):
-        n_equalled = int((rows["max_pct"] >= rows["paper_max_pct"]).sum())
-        reached.append(
-            f"{control} reaches {rows['reached_pct'].median():.0f} % of the model's level (median; "
-            f"{rows['reached_pct'].min():.0f} to {rows['reached_pct'].max():.0f} %) and equals or "
-            f"exceeds the model in {n_equalled} of {len(rows)} pairs"
-        )
-    text = f"Without having seen a single instance, {'; '.join(reached)}. "
+        counts = []
+        for model, of_model in rows.groupby("model", sort=False):
+            n_equalled = int((of_model["max_pct"] >= of_model["paper_max_pct"]).sum())
+            counts.append(f"{n_equalled} of {len(of_model)} datasets of {model}")
+        parts.append(f"{control} equals or exceeds the model in {' and '.join(counts)}")
+    text = f"Counting E as wrong, {'; '.join(parts)}. "
     one_per_dataset = controls.drop_duplicates(["dataset", "control"])
     above = one_per_dataset[one_per_dataset["ci_low_pct"] > one_per_dataset["chance_pct"]]
     if above.empty:
@@ -166,8 +179,46 @@ def control_sentence(controls: pd.DataFrame) -> str:
         )
     n_datasets = one_per_dataset["dataset"].nunique()
     return text + (
-        f"A rule stands above chance on {above['dataset'].nunique()} of {n_datasets} datasets. "
-        "There a right answer is no proof of memory: the quiz can be solved to that extent by the "
-        "texts alone. It does not follow that the models had no memory: a model may use both, and "
-        "these texts do not tell how much of each."
+        f"A rule stands above chance on {above['dataset'].nunique()} of {n_datasets} datasets: "
+        "there a right answer alone is no proof of memory, since the texts give part of the "
+        "originals away."
+    )
+
+
+def beyond_rules_sentence(beyond: pd.DataFrame, control: str) -> str:
+    """What is left for memory where a rule fails, and what abstention does.
+
+    Args:
+        beyond: ``controls.beyond_rules``.
+        control: the rule to compare with.
+    """
+    rows = beyond[beyond["control"] == control]
+    rule_pct = 100 * rows["n_rule_right"] / rows["n"]
+    parts = []
+    for model, of_model in rows.groupby("model", sort=False):
+        n_better = int((of_model["right_when_chosen_pct"] > rule_pct[of_model.index]).sum())
+        parts.append(f"{model} in {n_better} of {len(of_model)} datasets")
+    text = (
+        "A rule must choose; a model may answer E. Among the quizzes in which it chose a text, "
+        f"the model was right more often than {control} is on all: {', '.join(parts)} (which "
+        "quizzes it answered was its own choice). "
+    )
+    usable = rows[rows["n_rule_wrong"] >= FEWEST_QUIZZES]
+    if usable.empty:
+        return text + f"Too few quizzes are left where {control} fails to tell anything."
+    chance = 100 / N_CHOICES_OF_TEXT
+    most = usable.nlargest(2, "right_where_rule_wrong_pct")
+    cases = "; ".join(
+        f"{row.model} on {row.dataset} {row.right_where_rule_wrong_pct:.0f} % of "
+        f"{row.n_rule_wrong:.0f}"
+        for row in most.itertuples()
+    )
+    n_above = int((usable["right_where_rule_wrong_pct"] > chance).sum())
+    gap = (usable["right_where_rule_right_pct"] - usable["right_where_rule_wrong_pct"]).median()
+    return text + (
+        f"The model is right {gap:+.0f} points more often where {control} is right than where it "
+        f"fails (median). Where {control} fails, the model is right more often than one in four "
+        f"in {n_above} of {len(usable)} pairs with at least {FEWEST_QUIZZES} such quizzes, most often {cases}: "
+        "there the level is not explained by what the rule sees. Where the rule is nearly always "
+        "right, nothing can be said."
     )

@@ -14,6 +14,7 @@ from contamination.statistics import (
     holm,
     paired_bootstrap_p,
     sampled_paired_bootstrap_p,
+    sign_flip_p,
     unpaired_bootstrap_p,
 )
 
@@ -34,11 +35,12 @@ def compare_instructions(
         seed: its seed; the exact tests have none.
 
     Returns:
-        n, mean_general, mean_guided; p_paired (exact), p_sampled, p_unpaired
-        (exact, the two samples resampled apart); significant (p_paired <= 0.05)
-        and significant_unpaired; chance_significant (over seeds, that 10,000
-        random resamples report p <= 0.05); significant_holm (all rows tested
-        together).
+        n, mean_general, mean_guided; the bootstrap's p_paired (computed
+        exactly), p_sampled and p_unpaired (the two samples resampled apart);
+        p_sign_flip (an exact test); significant (p_paired <= 0.05) and
+        significant_unpaired, significant_sign_flip; chance_significant (over
+        seeds, that 10,000 random resamples report p <= 0.05); significant_holm
+        and significant_sign_flip_holm (all rows tested together).
     """
     rows = []
     for partition, group in instances.groupby(PARTITION, sort=False):
@@ -52,14 +54,17 @@ def compare_instructions(
                 | {"p_paired": paired_bootstrap_p(guided, general)}
                 | {"p_sampled": sampled_paired_bootstrap_p(guided, general, n_resamples, seed)}
                 | {"p_unpaired": unpaired_bootstrap_p(guided, general)}
+                | {"p_sign_flip": sign_flip_p(guided, general)}
             )
     table = pd.DataFrame(rows)
     table["significant"] = table["p_paired"] <= ALPHA
     table["significant_unpaired"] = table["p_unpaired"] <= ALPHA
+    table["significant_sign_flip"] = table["p_sign_flip"] <= ALPHA
     table["chance_significant"] = [
         chance_of_significance(p, n_resamples, ALPHA) for p in table["p_paired"]
     ]
     table["significant_holm"] = holm(table["p_paired"].to_numpy()) <= ALPHA
+    table["significant_sign_flip_holm"] = holm(table["p_sign_flip"].to_numpy()) <= ALPHA
     return table
 
 

@@ -8,31 +8,56 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.replication.published_tables import PRINTED_TESTS
+from contamination.replication.published_tables import PRINTED_TESTS, RULE_JUDGE, USUAL_RULE
+from contamination.statistics import share_interval
 
 NEAR_ALPHA = (0.001, 0.999)
+FEWEST_OF_A_KIND = 3  # partitions of a kind below which right answers tell nothing
+FEWEST_MATCHES = 5  # near-exact matches below which a judge's share says nothing
 
 
 def test_choice_sentence(published: pd.DataFrame) -> str:
-    """What the pairing and the correction do to the asterisks.
+    """What the pairing, the kind of test and the correction do to the asterisks.
 
     Args:
         published: ``replication_published``.
     """
     n = len(published)
-    paired = int(published["significant"].sum())
-    unpaired = int(published["significant_unpaired"].sum())
-    holm = int(published["significant_holm"].sum())
+    count = {name: int(published[name].sum()) for name in published if name.startswith("sign")}
     printed = int(published["paper_significant"].sum())
     agree = int((published["significant"] == published["paper_significant"]).sum())
     text = (
-        f"Of {n} tests the paper marks {printed}; the exact paired test marks {paired} and agrees "
-        f"with the print in {agree} of {n}. Resampling the two samples apart, as the released "
-        f"code does, marks {unpaired}; with Holm's correction for {n} tests, {holm} remain. "
+        f"Of {n} tests the paper marks {printed}; the paired bootstrap marks "
+        f"{count['significant']} and agrees with the print in {agree} of {n}. Resampling the two "
+        f"samples apart, as the released code does, marks {count['significant_unpaired']}; sign "
+        f"flips, an exact test of the same pairs, mark {count['significant_sign_flip']}. After "
+        f"Holm's correction for {n} tests {count['significant_holm']} (bootstrap) and "
+        f"{count['significant_sign_flip_holm']} (sign flips) remain. "
     )
-    if holm == paired == unpaired:
+    if len({*count.values()}) == 1:
         return text + "The choice of test changes nothing here."
-    return text + "So how many partitions Algorithm 1 flags depends on the choice of test."
+    return text + "So how many tests are significant depends on the choice of test."
+
+
+def power_sentence(published: pd.DataFrame) -> str:
+    """Whether so few instances could pass a correction for so many tests at all.
+
+    Args:
+        published: ``replication_published``.
+    """
+    n_tests, n = len(published), int(published["n"].min())
+    smallest, needed = 0.5**n, 0.05 / n_tests
+    text = (
+        f"With {n} instances the smallest p that sign flips can give is 1/{2**n} = {smallest:.5f}; "
+        f"Holm's first limit for {n_tests} tests is 0.05/{n_tests} = {needed:.5f}. "
+    )
+    if smallest > needed:
+        return text + (
+            f"So no cell could pass, whatever the model knows: {n} instances are too few for "
+            f"{n_tests} tests. What the bootstrap leaves standing rests on p values of nearly 0 "
+            "that so few differences cannot support."
+        )
+    return text + "So a cell can pass if the effect is strong enough."
 
 
 def seed_sentence(published: pd.DataFrame) -> str:
@@ -50,7 +75,7 @@ def seed_sentence(published: pd.DataFrame) -> str:
 
 
 def success_sentence(success: pd.DataFrame) -> str:
-    """Table 1 beside the answer that needs no model.
+    """Table 1 beside the answer that needs no model, for each model and for both together.
 
     Args:
         success: ``replication_success``.
@@ -59,15 +84,17 @@ def success_sentence(success: pd.DataFrame) -> str:
     for model, rows in success.groupby("model", sort=False):
         constant = rows[rows["test"] == "constant"].nlargest(1, "n_right").iloc[0]
         paper = rows[rows["test"].isin(PRINTED_TESTS)]
-        beaten = paper[paper["n_right"] > constant["n_right"]]
-        total = int(constant["n_partitions"])
-        text = f"{model}: answering “{constant['algorithm']}” is right in "
-        text += f"{int(constant['n_right'])} of {total} partitions; "
-        if len(beaten):
-            names = ", ".join(f"{row.algorithm} ({row.n_right})" for row in beaten.itertuples())
-            text += f"better than that: {names}."
+        total, n_contaminated = int(constant["n_partitions"]), int(constant["n_contaminated"])
+        counts = ", ".join(f"{row.algorithm} {row.n_right}" for row in paper.itertuples())
+        text = (
+            f"{model}: {n_contaminated} of {total} partitions are contaminated by the human label; "
+            f"answering “{constant['algorithm']}” is right in {int(constant['n_right'])}, {counts}."
+        )
+        if min(n_contaminated, total - n_contaminated) < FEWEST_OF_A_KIND:
+            text += " With so few of one kind this comparison cannot separate the methods."
         else:
-            text += "no algorithm does better."
+            better = paper[paper["n_right"] > constant["n_right"]]["algorithm"].tolist()
+            text += f" Better than the constant answer: {', '.join(better) or 'none'}."
         sentences.append(text)
     return " ".join(sentences)
 
@@ -92,14 +119,14 @@ def judge_sentence(agreement: pd.DataFrame) -> str:
     )
     for model in ("GPT-4", "GPT-3.5"):
         row = rows.loc[model]
+        low, high = share_interval(int(row["n_near_found"]), int(row["n_near"]))
         text += (
-            f" On {model}'s completions: kappa {row['kappa']:.2f}, "
-            f"{row['n_near_found']:.0f} of {row['n_near']:.0f} near-exact matches found."
+            f" On {model}'s completions: kappa {row['kappa']:.2f}, {row['n_near_found']:.0f} of "
+            f"{row['n_near']:.0f} near-exact matches found (95 % interval {100 * low:.0f} to "
+            f"{100 * high:.0f} %)"
         )
-    poor = [model for model in ("GPT-4", "GPT-3.5") if rows.loc[model, "kappa"] <= 0]
-    if poor:
-        return text + f" On {' and '.join(poor)} that is no better than chance agreement."
-    return text + " Agreement is better than chance for both models."
+        text += ", too few to tell." if row["n_near"] < FEWEST_MATCHES else "."
+    return text
 
 
 def annotator_sentence(agreement: pd.DataFrame) -> str:
@@ -117,27 +144,39 @@ def annotator_sentence(agreement: pd.DataFrame) -> str:
 
 
 def false_positive_sentence(marks: pd.DataFrame) -> str:
-    """Algorithm 2 on completions written without dataset and split names.
+    """Algorithm 2 by the rule judge on completions written without the dataset's name.
 
     Args:
         marks: ``replication_marks``.
     """
-    general = marks[marks["instruction"] == "general"]
-    guided = marks[
-        (marks["judge"] == general["judge"].iloc[0]) & (marks["instruction"] == "guided")
-    ]
-    n_general, n_guided = int(general["mark"].ne("×").sum()), int(guided["mark"].ne("×").sum())
+
+    def flagged(judge: str, instruction: str) -> pd.DataFrame:
+        rows = marks[(marks["judge"] == judge) & (marks["instruction"] == instruction)]
+        return rows[rows["mark"].ne("×")]
+
+    n = int((marks["judge"].eq(RULE_JUDGE) & marks["instruction"].eq("guided")).sum())
+    general = flagged(RULE_JUDGE, "general")
     text = (
-        f"The rule judge flags {n_guided} of {len(guided)} partitions on the guided completions "
-        f"and {n_general} of {len(general)} on the general ones, which name no dataset. "
+        f"The rule judge flags {len(flagged(RULE_JUDGE, 'guided'))} of {n} on the guided "
+        f"completions and {len(general)} of {n} on the general ones, which name no dataset"
     )
-    if n_general == 0:
-        return text + "So no flag arises without the dataset's name."
-    flagged = general[general["mark"].ne("×")]
-    names = ", ".join(f"{row.model} on {row.dataset} {row.split}" for row in flagged.itertuples())
+    if general.empty:
+        return text + ": no flag arises without the dataset's name, which supports the paper."
+    names = ", ".join(
+        f"{row.model} on {row.dataset} {row.split} with a threshold of "
+        f"{row.near_exact_threshold:.2f}"
+        for row in general.itertuples()
+    )
+    n_usual = len(flagged(USUAL_RULE, "general"))
+    text += f" ({names}). With the threshold that most partitions get, {n_usual} of {n} are flagged"
+    if n_usual == 0:
+        return text + (
+            ": the flag is a mistake of the rule, whose threshold falls where this partition is "
+            "left out, and none is due to the dataset's name. That supports the paper."
+        )
     return text + (
-        f"A flag can therefore arise without the dataset's name ({names}): either the model knows "
-        "the instance anyway, or its completion follows from the first piece."
+        ": such a flag is either the rule's error or a sign that the model knows the instance "
+        "without its name; the texts must be read to tell."
     )
 
 
@@ -177,6 +216,6 @@ def text_rule_sentence(agreement: pd.DataFrame) -> str:
     if row["n_near_found"] * 2 >= max(row["n_near"], row["n_near_flagged"]):
         return text + "So on near-exact matches the two mostly agree."
     return text + (
-        "So exact matches need no judge, and near-exact ones do: the rule counts shared words, "
-        "also where one changed number or name makes another statement."
+        "So for exact matches the rule is enough here, and for near-exact ones it is not: it "
+        "counts shared words, also where one changed number or name makes another statement."
     )

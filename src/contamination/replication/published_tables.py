@@ -23,11 +23,14 @@ from contamination.replication.algorithm2 import (
 
 PRINTED_ROWS = {"GPT-4 ICL": "GPT-4 Eval.", "annotator 1": "Human Eval."}
 RULE_JUDGE = "rule (ROUGE-L)"
+USUAL_RULE = "rule (ROUGE-L), usual threshold"
+BOTH_MODELS = "both models"
 HUMAN = "annotator 1"
 PRINTED_TESTS = ("paired exact", "judge")  # what the paper's rows correspond to
 ALPHA_TESTS = {
     "paired exact": "significant",
     "unpaired": "significant_unpaired",
+    "sign flips": "significant_sign_flip",
     "paired exact, Holm": "significant_holm",
 }
 
@@ -78,14 +81,19 @@ def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
     completions, which were written without dataset and split names.
 
     Returns:
-        The instances with columns rule_threshold, rule_guided, rule_general
-        and in_judge_prompt.
+        The instances with columns rule_threshold, rule_guided, rule_general,
+        usual_guided, usual_general (one threshold for all, the commonest of
+        those chosen) and in_judge_prompt.
     """
     partitions = instances["dataset"] + ", " + instances["split"]
     thresholds = leave_one_partition_out(
         instances["rouge_guided"].to_numpy(), instances["annotator1"].tolist(), partitions.tolist()
     )
+    # Beside it the threshold that most partitions get, the same for all.
+    usual = pd.Series(thresholds).mode().iloc[0]
     return instances.assign(
+        usual_guided=rule_verdicts(instances["rouge_guided"], usual),
+        usual_general=rule_verdicts(instances["rouge_general"], usual),
         rule_threshold=thresholds,
         rule_guided=rule_verdicts(instances["rouge_guided"], thresholds),
         rule_general=rule_verdicts(instances["rouge_general"], thresholds),
@@ -99,6 +107,8 @@ JUDGE_COLUMNS = {
     ("annotator 2", "guided"): "annotator2",
     (RULE_JUDGE, "guided"): "rule_guided",
     (RULE_JUDGE, "general"): "rule_general",
+    (USUAL_RULE, "guided"): "usual_guided",
+    (USUAL_RULE, "general"): "usual_general",
 }
 
 
@@ -126,8 +136,13 @@ def replication_marks(judged: pd.DataFrame) -> pd.DataFrame:
                 | {"judge": judge, "instruction": instruction, "n": len(verdicts)}
                 | {"n_exact": verdicts.count(EXACT), "n_near_exact": verdicts.count(NEAR_EXACT)}
                 | {"mark": mark, "paper_mark": paper, "matches": mark == paper if paper else None}
+                | {"near_exact_threshold": _threshold_of(judge, group)}
             )
     return pd.DataFrame(rows)
+
+
+def _threshold_of(judge: str, group: pd.DataFrame) -> float | None:
+    return float(group["rule_threshold"].iloc[0]) if judge == RULE_JUDGE else None
 
 
 def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
@@ -137,36 +152,39 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
     test and under Holm's correction, and the two constant answers.
 
     Returns:
-        model, algorithm, test, n_right, n_partitions, paper_n_right ("" where
-        the paper has no such row), matches (empty there).
+        model (also "both models"), algorithm, test, n_right, n_partitions,
+        n_contaminated (by the human label), n_found (of these), n_flagged;
+        paper_n_right ("" where the paper has no such row), matches (empty there).
     """
-    human = judged.groupby(PARTITION, sort=False)["annotator1"].apply(is_contaminated)
-    judge = judged.groupby(PARTITION, sort=False)["judge"].apply(is_contaminated)
-    printed = _printed("Table 1").query("metric == 'success_rate'")
-    printed = printed.set_index(["model", "row"])["value"].to_dict()
+    decisions = judged.groupby(PARTITION, sort=False)[["annotator1", "judge"]].agg(is_contaminated)
+    answers = {("Algorithm 2: GPT-4 ICL", "judge"): decisions["judge"]}
+    for metric in ("BLEURT", "ROUGE-L"):
+        of_metric = published[published["metric"] == metric].set_index(PARTITION)
+        for test, column in ALPHA_TESTS.items():
+            answers[f"Algorithm 1: {metric}", test] = of_metric[column]
+    for name, answer in {"always clean": False, "always contaminated": True}.items():
+        answers[name, "constant"] = pd.Series(answer, index=decisions.index)
+    models = judged["model"].unique()
     rows = []
-    for model in judged["model"].unique():
-        truth = human[model]
-
-        def add(algorithm: str, test: str, decision: pd.Series, truth=truth, model=model) -> None:
+    for model in (*models, BOTH_MODELS):
+        of_model = decisions.index.get_level_values("model").isin(
+            models if model == BOTH_MODELS else [model]
+        )
+        truth = decisions.loc[of_model, "annotator1"]
+        for (algorithm, test), answer in sorted(answers.items(), key=_row_order):
+            flagged = answer.reindex(truth.index).astype(bool)
             rows.append(
                 {"model": model, "algorithm": algorithm, "test": test}
-                | {"n_right": int((decision == truth).sum()), "n_partitions": len(truth)}
+                | {"n_right": int((flagged == truth).sum()), "n_partitions": len(truth)}
+                | {"n_contaminated": int(truth.sum()), "n_found": int((flagged & truth).sum())}
+                | {"n_flagged": int(flagged.sum())}
             )
-
-        of_model = published[published["model"] == model].set_index(["dataset", "split"])
-        for metric in ("BLEURT", "ROUGE-L"):
-            for test, column in ALPHA_TESTS.items():
-                decision = of_model.loc[of_model["metric"] == metric, column]
-                add(f"Algorithm 1: {metric}", test, decision)
-        add("Algorithm 2: GPT-4 ICL", "judge", judge[model])
-        for answer in (False, True):
-            constant = pd.Series(answer, index=truth.index)
-            add(f"always {'contaminated' if answer else 'clean'}", "constant", constant)
     table = pd.DataFrame(rows)
-    is_paper = table["test"].isin(PRINTED_TESTS)
+    printed = _printed("Table 1").query("metric == 'success_rate'")
+    printed = printed.set_index(["model", "row"])["value"].str.split("/").str[0]
+    is_paper = table["test"].isin(PRINTED_TESTS) & table["model"].ne(BOTH_MODELS)
     table["paper_n_right"] = [
-        printed[row.model, row.algorithm].split("/")[0] if paper else ""
+        printed[row.model, row.algorithm] if paper else ""
         for row, paper in zip(table.itertuples(), is_paper, strict=True)
     ]
     table["matches"] = [
@@ -174,6 +192,11 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
         for row in table.itertuples()
     ]
     return table
+
+
+def _row_order(entry: tuple[tuple[str, str], object]) -> tuple[str, int]:
+    (algorithm, test), _ = entry
+    return algorithm, [*ALPHA_TESTS, "judge", "constant"].index(test)
 
 
 def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
@@ -229,7 +252,8 @@ def recomputed_cells(
         both = both and cell.paper_mark in (MARK_EXACT, MARK_NEAR_EXACT)
         note = Reason.BOTH_MARKS if both else Reason.NONE
         add(cell, "Table 2", cell.split, PRINTED_ROWS[cell.judge], "mark", cell.mark, note)
-    for cell in success[success["test"].isin(PRINTED_TESTS)].itertuples():
+    paper_rows = success["test"].isin(PRINTED_TESTS) & success["model"].ne(BOTH_MODELS)
+    for cell in success[paper_rows].itertuples():
         rate = f"{cell.n_right}/{cell.n_partitions}"
         split = "train+test/validation"
         add(cell, "Table 1", split, cell.algorithm, "success_rate", rate)

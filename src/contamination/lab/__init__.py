@@ -1,0 +1,1 @@
+"""A small world whose truth is known: text with recorded membership, models trained on it."""

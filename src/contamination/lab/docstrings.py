@@ -1,0 +1,193 @@
+"""Real English that every installation already holds: docstrings of the scientific packages.
+
+The docstrings of NumPy, SciPy, pandas and scikit-learn are read from the
+installed ``.py`` files with :mod:`ast`; nothing is imported, downloaded or
+copied into the repository. Left out: test folders, vendored packages, and the
+docstrings that only exist inside compiled modules (some of
+``numpy.random`` and ``pandas._libs``), because reading those means importing
+everything. Texts set with ``add_newdoc`` stand in ``.py`` files and are read.
+
+What remains of a docstring is its prose as one line: doctest examples, section
+underlines and the directives that name a version are removed.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import importlib.util
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from contamination import storage
+
+PACKAGES = {"numpy": "numpy", "scipy": "scipy", "pandas": "pandas", "sklearn": "scikit-learn"}
+COLUMNS = ["package", "package_version", "page", "family", "text", "n_words", "version"]
+MIN_WORDS = 8
+# Raise when the rules below change what a docstring becomes.
+TEXT_RULES = 1
+
+_LEFT_OUT = {"tests", "externals", "_vendored", "array_api_compat", "array_api_extra", "_testing"}
+_UNDERLINE = re.compile(r"^\s*([-=~^*#`\"'+.])\1{2,}\s*$")
+_VERSION_DIRECTIVE = re.compile(
+    r"^(\s*)\.\.\s*(versionadded|versionchanged|deprecated)\s*::?\s*(.*)$", re.IGNORECASE
+)
+_VERSION = re.compile(r"v?(\d+(?:\.\d+)+)")
+
+
+def collect_docstrings() -> pd.DataFrame:
+    """Prose of every docstring of the four packages, one row each, in a fixed order.
+
+    The table is cached under the versions of the packages, so that the source
+    files are parsed once per installation.
+
+    Returns:
+        Columns ``package`` (import name), ``package_version`` (installed),
+        ``page`` (module and qualified name), ``family`` (the module that holds
+        the page: what keeps near-duplicates together), ``text`` (one line of
+        prose), ``n_words`` (words between white space), ``version`` (latest
+        version named by a ``versionadded`` or ``versionchanged`` directive,
+        None without one). Equal texts appear once, under their first page.
+    """
+    versions = {name: importlib.metadata.version(PACKAGES[name]) for name in sorted(PACKAGES)}
+    key = storage.hash_of({"versions": versions, "rules": TEXT_RULES})[:16]
+    path = storage.cache_folder("lab", "docstrings") / f"{key}.parquet"
+    hit = path.exists()
+    storage.record("cache", name="lab docstrings", hits=int(hit), misses=int(not hit))
+    if not hit:
+        frames = [
+            read_docstrings(_folder_of(name), name).assign(package_version=version)
+            for name, version in versions.items()
+        ]
+        table = pd.concat(frames, ignore_index=True).drop_duplicates("text", ignore_index=True)
+        storage.write_parquet(path, table[COLUMNS])
+    table = pd.read_parquet(path)
+    table["version"] = table["version"].astype(object).where(table["version"].notna(), None)
+    return table
+
+
+def read_docstrings(folder: Path, package: str) -> pd.DataFrame:
+    """Prose docstrings of the ``.py`` files below a package's folder.
+
+    Args:
+        folder: the folder that holds the package's ``__init__.py``.
+        package: its import name, the first part of every page name.
+
+    Returns:
+        Columns ``package``, ``page``, ``family``, ``text``, ``n_words``,
+        ``version``, sorted by file; docstrings of fewer than eight words are
+        left out.
+    """
+    rows = []
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        if _LEFT_OUT.intersection(parts) or path.name in {"conftest.py", "setup.py"}:
+            continue
+        module = ".".join([package, *(part for part in parts if part != "__init__")])
+        for name, docstring in _docstrings_of(ast.parse(path.read_bytes())):
+            text, version = clean_docstring(docstring)
+            n_words = len(text.split())
+            if n_words >= MIN_WORDS:
+                page = f"{module}.{name}" if name else module
+                rows.append((package, page, module, text, n_words, version))
+    return pd.DataFrame(rows, columns=["package", "page", "family", "text", "n_words", "version"])
+
+
+def clean_docstring(docstring: str) -> tuple[str, str | None]:
+    """The prose of one docstring on one line, and the latest version it names.
+
+    A version directive is removed together with its indented body, so that no
+    date is left in the text; ``deprecated`` is removed too, without counting as
+    a date of the page.
+
+    >>> clean_docstring("Mean of x.\\n\\n.. versionadded:: 1.7\\n\\n>>> mean([1])\\n1")
+    ('Mean of x.', '1.7')
+    """
+    kept, versions = [], []
+    lines = inspect.cleandoc(docstring).splitlines()
+    position = 0
+    while position < len(lines):
+        line = lines[position]
+        position += 1
+        directive = _VERSION_DIRECTIVE.match(line)
+        if directive:
+            named = _VERSION.match(directive[3].strip())
+            if named and directive[2].lower() != "deprecated":
+                versions.append(named[1])
+            position = _end_of_body(lines, position, indent=len(directive[1]))
+        elif line.lstrip().startswith(">>>"):
+            # The output of an example ends at the next blank line, as in doctest.
+            while position < len(lines) and lines[position].strip():
+                position += 1
+        elif not _UNDERLINE.match(line):
+            kept.append(line)
+    latest = max(versions, key=version_order) if versions else None
+    return " ".join(" ".join(kept).split()), latest
+
+
+def version_order(version: str) -> tuple[int, ...]:
+    """Sorting key of a version number, trailing zeros ignored.
+
+    >>> version_order("1.10") > version_order("1.9.0")
+    True
+    """
+    numbers = [int(part) for part in version.split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def _folder_of(package: str) -> Path:
+    # find_spec locates a top-level package without running it.
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError(f"package {package!r} is not installed: run make setup")
+    return Path(spec.origin).parent
+
+
+def _docstrings_of(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Qualified name and docstring of the module, its classes, functions and added docs."""
+    stack: list[tuple[str, ast.AST]] = [("", tree)]
+    while stack:
+        name, node = stack.pop(0)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node, clean=False)
+            if docstring:
+                yield name, docstring
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            yield from _added_docstring(node.value)
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                stack.append((f"{name}.{child.name}".lstrip("."), child))
+            elif isinstance(child, ast.stmt):
+                stack.append((name, child))
+
+
+def _added_docstring(call: ast.Call) -> Iterator[tuple[str, str]]:
+    """The text of ``add_newdoc(..., name, text)`` or ``add_newdoc(..., (name, text))``."""
+    if getattr(call.func, "id", getattr(call.func, "attr", "")) != "add_newdoc":
+        return
+    arguments = []
+    for argument in call.args:
+        arguments.extend(argument.elts if isinstance(argument, ast.Tuple) else [argument])
+    strings = [
+        argument.value
+        for argument in arguments
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    ]
+    if len(strings) == len(arguments) >= 2:
+        yield strings[-2], strings[-1]
+
+
+def _end_of_body(lines: list[str], position: int, indent: int) -> int:
+    """Index of the first line after a directive's body: the next one not indented deeper."""
+    while position < len(lines):
+        line = lines[position]
+        if line.strip() and len(line) - len(line.lstrip()) <= indent:
+            break
+        position += 1
+    return position

@@ -1,0 +1,164 @@
+"""A model is its recipe: everything that decides the bytes of its checkpoint."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tokenizers
+import torch
+import transformers
+from transformers import PreTrainedTokenizerFast
+
+from contamination import storage
+from contamination.lab.tokenizer import tokenizer_hash
+
+# Raise when packing, training or saving changes what a recipe becomes.
+CODE_SCHEMA = 1
+OBJECTIVES = ("causal", "masked")
+SCHEDULES = ("cosine", "linear", "constant")
+DTYPES = ("float32", "bfloat16")
+
+# A text, or a prompt and a response of which only the response is learnt.
+Text = str | tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Dose:
+    """Texts that a model reads ``copies`` times each, spread evenly over its training."""
+
+    texts: tuple[Text, ...]
+    copies: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.texts:
+            raise ValueError("a dose needs at least one text")
+        if self.copies < 1:
+            raise ValueError(f"copies must be at least 1, got {self.copies}: leave the dose out")
+
+
+@dataclass(frozen=True)
+class TrainingTexts:
+    """What a model is trained on; a recipe names it by hash.
+
+    Attributes:
+        background: texts the model reads until its token budget is spent.
+        doses: texts on top of the budget, each with its number of copies.
+        tokenizer: the lab's tokenizer.
+    """
+
+    background: tuple[Text, ...]
+    doses: tuple[Dose, ...]
+    tokenizer: PreTrainedTokenizerFast
+
+    def hashes(self) -> dict[str, Any]:
+        """The recipe fields that stand for these texts."""
+        return {
+            "background": storage.hash_of(self.background),
+            "doses": tuple(
+                (storage.hash_of(dose.texts), len(dose.texts), dose.copies) for dose in self.doses
+            ),
+            "tokenizer": tokenizer_hash(self.tokenizer),
+            "vocabulary": len(self.tokenizer),
+        }
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one lab model is made. Build it with :func:`recipe_for`.
+
+    Attributes:
+        background, doses, tokenizer, vocabulary: the training texts, see
+            :meth:`TrainingTexts.hashes`; a dose is (hash, number of texts, copies).
+        n_background_tokens: background tokens read; the background is repeated
+            when it is shorter.
+        objective: ``causal`` (Llama architecture) or ``masked`` (BERT architecture).
+        n_layers, width, n_heads, context: architecture; the feed-forward width
+            is three times ``width``, the embeddings are tied.
+        seed: seed of the initial weights (and of the masks of a masked model).
+        order_seed: seed of the order of the training texts.
+        learning_rate, schedule, warmup_share, weight_decay: AdamW; the rate
+            rises over ``warmup_share`` of the steps, then falls to a tenth
+            (``cosine``), to zero (``linear``) or not at all (``constant``).
+        block, batch_size: tokens per training block and blocks per step.
+        long_share: share of the longer background texts that are read whole in
+            blocks of ``context`` tokens; the others are cut at ``block``.
+            Texts of a dose are always read whole.
+        dtype: ``float32``, or ``bfloat16`` for the matrix products alone, where
+            the processor has it.
+        parent: hash of the checkpoint that training continues from, or None.
+    """
+
+    background: str
+    doses: tuple[tuple[str, int, int], ...]
+    tokenizer: str
+    vocabulary: int
+    n_background_tokens: int
+    objective: str = "causal"
+    n_layers: int = 4
+    width: int = 128
+    n_heads: int = 4
+    context: int = 1024
+    seed: int = 0
+    order_seed: int = 0
+    learning_rate: float = 2e-3
+    schedule: str = "cosine"
+    warmup_share: float = 0.05
+    weight_decay: float = 0.1
+    block: int = 256
+    batch_size: int = 8
+    long_share: float = 0.1
+    dtype: str = "float32"
+    parent: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, known in (
+            ("objective", OBJECTIVES),
+            ("schedule", SCHEDULES),
+            ("dtype", DTYPES),
+        ):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+        if self.width % (2 * self.n_heads):
+            raise ValueError(f"width {self.width} must be an even multiple of {self.n_heads} heads")
+        if self.context % self.block:
+            raise ValueError(f"context {self.context} must be a multiple of block {self.block}")
+        if self.n_background_tokens < 0 or not (self.n_background_tokens or self.doses):
+            raise ValueError("a recipe needs background tokens or a dose")
+
+
+def recipe_for(texts: TrainingTexts, **settings: Any) -> Recipe:
+    """The recipe of a model trained on these texts; settings are fields of :class:`Recipe`.
+
+    Raises:
+        TypeError: for a setting that is not a field, or a missing token budget.
+        ValueError: for a value out of range.
+    """
+    return Recipe(**texts.hashes(), **settings)
+
+
+def recipe_hash(recipe: Recipe, device: str) -> str:
+    """SHA-256 of the recipe and of whatever else can change the checkpoint's bytes.
+
+    Args:
+        recipe: the recipe.
+        device: ``cpu`` or ``cuda``.
+    """
+    return storage.hash_of({"recipe": dataclasses.asdict(recipe), **environment(device)})
+
+
+def environment(device: str) -> Mapping[str, Any]:
+    """Versions and hardware that change floating-point results."""
+    hardware: Sequence[Any] = (torch.backends.cpu.get_cpu_capability(), torch.get_num_threads())
+    if device == "cuda":
+        hardware = (torch.cuda.get_device_name(),)
+    return {
+        "code_schema": CODE_SCHEMA,
+        "device": device,
+        "hardware": list(hardware),
+        "tokenizers": tokenizers.__version__,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }

@@ -1,0 +1,289 @@
+"""Training of the lab's models, and the cache of their checkpoints.
+
+One function, :func:`train`: a recipe and its texts in, a folder out that
+``AutoModelForCausalLM.from_pretrained`` (or ``AutoModelForMaskedLM`` for the
+masked objective) and ``AutoTokenizer.from_pretrained`` read. The same recipe on
+the same machine gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as functional
+from safetensors.torch import load_file
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+from contamination import storage
+from contamination.lab.packing import IGNORED, Batch, training_stream
+from contamination.lab.recipes import Recipe, TrainingTexts, recipe_hash
+from contamination.lab.tokenizer import tokenizer_files
+
+BETAS = (0.9, 0.95)
+CLIP_NORM = 1.0
+FINAL_SHARE = 0.1
+MASKED_SHARE = 0.15
+RECIPE_FILE = "recipe.json"
+
+
+def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> Path:
+    """The folder of the recipe's checkpoint, trained now or taken from the cache.
+
+    A folder appears under its final name only when it is complete. Two
+    processes that want the same model both train it and get the same bytes.
+
+    Args:
+        recipe: as :func:`contamination.lab.recipes.recipe_for` made it for these texts.
+        texts: what the model reads.
+        parent: folder of the checkpoint that ``recipe.parent`` names.
+
+    Returns:
+        A folder with ``model.safetensors``, ``config.json``, the tokenizer and
+        ``recipe.json`` (read it with :func:`describe`).
+
+    Raises:
+        ValueError: if the texts or the parent are not those of the recipe, a
+            dose text is longer than the context, or bfloat16 is not native here.
+    """
+    named = {name: getattr(recipe, name) for name in texts.hashes()}
+    if named != texts.hashes():
+        raise ValueError("these are not the recipe's texts: build it with recipe_for(texts, ...)")
+    parent_hash = None if parent is None else describe(parent)["recipe_hash"]
+    if parent_hash != recipe.parent:
+        raise ValueError(f"recipe continues {recipe.parent}, but the parent given is {parent_hash}")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if recipe.dtype == "bfloat16" and not has_native_bfloat16(device):
+        raise ValueError("bfloat16 is not native on this processor: use dtype float32")
+    identity = recipe_hash(recipe, device)
+    folder = storage.cache_folder("lab", "models") / identity[:24]
+    hit = folder.exists()
+    storage.record("cache", name="lab models", hits=int(hit), misses=int(not hit))
+    if not hit:
+        stream = training_stream(recipe, texts)
+        with _reproducible(device):
+            model = build_model(recipe, texts.tokenizer)
+            if parent is not None:
+                _load_parent(model, parent)
+            fit(model.to(device), stream.batches, recipe, texts.tokenizer.mask_token_id)
+        summary = {
+            "recipe_hash": identity,
+            "recipe": dataclasses.asdict(recipe),
+            "n_parameters": sum(weight.numel() for weight in model.parameters()),
+            "n_steps": len(stream.batches),
+            "n_tokens": stream.n_tokens,
+            "n_dose_tokens": stream.n_dose_tokens,
+        }
+        _publish(folder, model, texts.tokenizer, summary)
+    return folder
+
+
+def describe(folder: Path) -> dict[str, Any]:
+    """What a checkpoint is: its recipe, hash, and counts of parameters, steps and tokens.
+
+    Returns:
+        Keys ``recipe_hash``, ``recipe``, ``n_parameters``, ``n_steps``,
+        ``n_tokens`` (read in this training, without its parent's),
+        ``n_dose_tokens`` (of these, of doses), ``share_pct`` (doses, in percent).
+
+    Raises:
+        FileNotFoundError: if the folder holds no lab checkpoint.
+    """
+    path = Path(folder) / RECIPE_FILE
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{Path(folder).name} is no lab checkpoint: {RECIPE_FILE} is missing"
+        )
+    summary = json.loads(path.read_text())
+    summary["share_pct"] = 100 * summary["n_dose_tokens"] / summary["n_tokens"]
+    return summary
+
+
+def build_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
+    """The untrained model of a recipe, its weights drawn with the recipe's seed, on the CPU."""
+    shape = {
+        "vocab_size": recipe.vocabulary,
+        "hidden_size": recipe.width,
+        "intermediate_size": 3 * recipe.width,
+        "num_hidden_layers": recipe.n_layers,
+        "num_attention_heads": recipe.n_heads,
+        "max_position_embeddings": recipe.context,
+        "tie_word_embeddings": True,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        if recipe.objective == "causal":
+            return LlamaForCausalLM(LlamaConfig(num_key_value_heads=recipe.n_heads, **shape))
+        no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        return BertForMaskedLM(BertConfig(type_vocab_size=1, **no_dropout, **shape))
+
+
+def fit(
+    model: PreTrainedModel, batches: list[Batch], recipe: Recipe, mask_token_id: int | None = None
+) -> list[float]:
+    """Train a model in place on batches, one AdamW step each.
+
+    The output head runs only where something is learnt, which is what makes
+    responses and masked tokens cheap.
+
+    Returns:
+        Mean loss of each step, nats per learnt token, shape (n_batches,).
+    """
+    device = model.device
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": [weight for weight in model.parameters() if weight.ndim > 1]},
+            {
+                "params": [weight for weight in model.parameters() if weight.ndim <= 1],
+                "weight_decay": 0.0,
+            },
+        ],
+        betas=BETAS,
+        weight_decay=recipe.weight_decay,
+        fused=True,
+    )
+    masker = torch.Generator().manual_seed(recipe.seed)
+    precision = torch.autocast(
+        device.type, dtype=torch.bfloat16, enabled=recipe.dtype == "bfloat16"
+    )
+    model.train()
+    losses = []
+    for step, batch in enumerate(batches):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(recipe, step, len(batches))
+        inputs, labels = torch.from_numpy(batch.input_ids), torch.from_numpy(batch.labels)
+        with precision:
+            if recipe.objective == "causal":
+                loss = _causal_loss(model, inputs.to(device), labels.to(device))
+            else:
+                loss = _masked_loss(model, inputs, labels, mask_token_id, masker)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        losses.append(loss.detach())
+    return torch.stack(losses).tolist()
+
+
+def learning_rate(recipe: Recipe, step: int, n_steps: int) -> float:
+    """Learning rate of a step: a linear rise, then the recipe's schedule."""
+    n_warmup = max(1, round(recipe.warmup_share * n_steps))
+    if step < n_warmup:
+        return recipe.learning_rate * (step + 1) / n_warmup
+    progress = (step - n_warmup) / max(1, n_steps - n_warmup)
+    if recipe.schedule == "linear":
+        return recipe.learning_rate * (1 - progress)
+    if recipe.schedule == "cosine":
+        falling = (1 + math.cos(math.pi * progress)) / 2
+        return recipe.learning_rate * (FINAL_SHARE + (1 - FINAL_SHARE) * falling)
+    return recipe.learning_rate
+
+
+def has_native_bfloat16(device: str) -> bool:
+    """Whether the processor multiplies bfloat16 matrices itself; emulation is ten times slower."""
+    if device == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    checks = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+    return any(getattr(torch.cpu, name)() for name in checks if hasattr(torch.cpu, name))
+
+
+def _causal_loss(
+    model: PreTrainedModel, inputs: torch.Tensor, labels: torch.Tensor
+) -> torch.Tensor:
+    hidden = model.model(input_ids=inputs, use_cache=False).last_hidden_state
+    targets = labels[:, 1:].reshape(-1)
+    learnt = (targets != IGNORED).nonzero().squeeze(1)
+    states = hidden[:, :-1].reshape(-1, hidden.shape[-1])[learnt]
+    return functional.cross_entropy(model.lm_head(states).float(), targets[learnt])
+
+
+def _masked_loss(
+    model: PreTrainedModel,
+    inputs: torch.Tensor,
+    labels: torch.Tensor,
+    mask_token_id: int,
+    masker: torch.Generator,
+) -> torch.Tensor:
+    """BERT's objective: of the masked tokens 80 % are hidden, 10 % replaced, 10 % kept."""
+    can_learn = labels != IGNORED
+    chosen = can_learn & (torch.rand(inputs.shape, generator=masker) < MASKED_SHARE)
+    # A step without any masked token has no loss.
+    chosen.view(-1)[can_learn.view(-1).nonzero()[0]] = True
+    kind = torch.rand(inputs.shape, generator=masker)
+    random = torch.randint(model.config.vocab_size, inputs.shape, generator=masker)
+    corrupted = torch.where(chosen & (kind < 0.9), random, inputs)
+    corrupted = corrupted.masked_fill(chosen & (kind < 0.8), mask_token_id)
+    attention = (inputs != model.config.pad_token_id).long()
+    hidden = model.bert(
+        input_ids=corrupted.to(model.device), attention_mask=attention.to(model.device)
+    ).last_hidden_state
+    logits = model.cls(hidden[chosen.to(model.device)])
+    return functional.cross_entropy(logits.float(), labels[chosen].to(model.device))
+
+
+@contextlib.contextmanager
+def _reproducible(device: str) -> Iterator[None]:
+    """On a GPU, deterministic kernels; the CPU's are so already."""
+    if device == "cpu":
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
+
+
+def _load_parent(model: PreTrainedModel, parent: Path) -> None:
+    weights = load_file(parent / "model.safetensors")
+    found = {name: tuple(weight.shape) for name, weight in weights.items()}
+    if found != {name: tuple(weight.shape) for name, weight in model.named_parameters()}:
+        raise ValueError("the parent has another architecture than the recipe")
+    model.load_state_dict(weights, strict=False)
+
+
+def _publish(
+    folder: Path,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    summary: dict[str, Any],
+) -> None:
+    """Write a checkpoint beside its place and move the whole folder there."""
+    weights = {name: weight.detach().cpu().numpy() for name, weight in model.named_parameters()}
+    model.config.architectures = [type(model).__name__]
+    staged = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    staged.chmod(0o755)
+    try:
+        storage.write_safetensors(staged / "model.safetensors", weights, {"format": "pt"})
+        storage.write_text(staged / "config.json", model.config.to_json_string())
+        for name, value in tokenizer_files(tokenizer).items():
+            storage.write_json(staged / name, value)
+        storage.write_json(staged / RECIPE_FILE, summary)
+        with contextlib.suppress(OSError):
+            # Fails if another process was faster, whose bytes are the same.
+            staged.rename(folder)
+        if not folder.exists():
+            raise FileNotFoundError(f"checkpoint folder {folder.name} could not be written")
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)

@@ -1,0 +1,214 @@
+"""The small world that the notebooks share: its texts, its tokenizer, its base models.
+
+Everything follows from the arguments, and everything costly is cached under
+the hash of what decides it, so notebooks that build the same world share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from transformers import PreTrainedTokenizerFast
+
+from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.docstrings import collect_docstrings
+from contamination.lab.grammar import draw_instances, format_instance
+from contamination.lab.passages import passages_of_length, split_by_family
+from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
+from contamination.lab.tokenizer import train_tokenizer
+from contamination.lab.training import describe, train
+
+# Layers, width and heads of the four sizes; the third is the one used elsewhere.
+SIZES = {"XS": (2, 48, 2), "S": (3, 80, 4), "M": (4, 128, 4), "L": (4, 160, 4)}
+DEFAULT_SIZE = "M"
+# Continued training is gentler than training from scratch: at 1e-3 a single
+# copy already separates members, which leaves nothing of a dose to be seen.
+CONTINUED_LEARNING_RATE = 3e-4
+N_BACKGROUND_INSTANCES = 100  # of each mini-benchmark, so that models know the formats
+
+
+@dataclass(frozen=True)
+class World:
+    """Texts and tokenizer of the lab.
+
+    Attributes:
+        docstrings: every docstring of the installed packages.
+        passages: the clean random split (``lab.passages.split_by_family``).
+        background: what every model reads.
+        tokenizer: trained on background and on draws used nowhere else.
+    """
+
+    docstrings: pd.DataFrame
+    passages: pd.DataFrame
+    background: tuple[str, ...]
+    tokenizer: PreTrainedTokenizerFast
+
+    def texts(self, *doses: Dose) -> TrainingTexts:
+        """Training texts: the background and these doses."""
+        return TrainingTexts(self.background, doses, self.tokenizer)
+
+
+def build_world(seed: int) -> World:
+    """The lab's texts and tokenizer under one seed of the deal; about ten seconds.
+
+    Args:
+        seed: seed of the deal of families and of the background instances.
+    """
+    docstrings = collect_docstrings()
+    passages = split_by_family(docstrings, seed)
+    prose = passages.loc[passages["role"] == "background", "text"].tolist()
+    background = tuple(prose + _instances("background", seed))
+    tokenizer = train_tokenizer([*prose, *_instances("tokenizer", seed)])
+    return World(docstrings, passages, background, tokenizer)
+
+
+def _instances(part: str, seed: int) -> list[str]:
+    return [
+        format_instance(row, benchmark.columns)
+        for benchmark in BENCHMARKS.values()
+        for row in draw_instances(benchmark, N_BACKGROUND_INSTANCES, seed, part).to_dict("records")
+    ]
+
+
+def base_model(world: World, n_background_tokens: int, seed: int, size: str = DEFAULT_SIZE) -> Path:
+    """A model that has read background alone.
+
+    Args:
+        world: the lab.
+        n_background_tokens: tokens to read.
+        seed: seed of weights and order.
+        size: one of ``SIZES``.
+    """
+    return _from_scratch(world, (), n_background_tokens, seed, size)
+
+
+def dosed_from_scratch(
+    world: World, doses: Sequence[Dose], n_background_tokens: int, seed: int, size: str
+) -> Path:
+    """A model of one size that reads background and doses mixed, from its first step on."""
+    return _from_scratch(world, tuple(doses), n_background_tokens, seed, size)
+
+
+def _from_scratch(
+    world: World, doses: tuple[Dose, ...], n_background_tokens: int, seed: int, size: str
+) -> Path:
+    if size not in SIZES:
+        raise ValueError(f'unknown size "{size}": choose from {", ".join(SIZES)}')
+    n_layers, width, n_heads = SIZES[size]
+    texts = world.texts(*doses)
+    recipe = recipe_for(
+        texts,
+        n_background_tokens=n_background_tokens,
+        seed=seed,
+        order_seed=seed,
+        n_layers=n_layers,
+        width=width,
+        n_heads=n_heads,
+    )
+    return train(recipe, texts)
+
+
+def continued_model(
+    world: World,
+    base: Path,
+    doses: Sequence[Dose],
+    n_background_tokens: int,
+    seed: int,
+    learning_rate: float = CONTINUED_LEARNING_RATE,
+) -> Path:
+    """A base model trained on, on background and doses mixed.
+
+    Args:
+        world: the lab.
+        base: checkpoint to continue.
+        doses: texts with their numbers of copies; none makes the clean counterpart.
+        n_background_tokens: background tokens read beside the doses.
+        seed: seed of the order.
+        learning_rate: peak of AdamW's schedule.
+    """
+    texts = world.texts(*doses)
+    parent = describe(base)
+    shape = {name: parent["recipe"][name] for name in ("n_layers", "width", "n_heads")}
+    recipe = recipe_for(
+        texts,
+        n_background_tokens=n_background_tokens,
+        seed=parent["recipe"]["seed"],
+        order_seed=seed,
+        learning_rate=learning_rate,
+        parent=parent["recipe_hash"],
+        **shape,
+    )
+    return train(recipe, texts, parent=base)
+
+
+def masked_model(world: World, n_background_tokens: int, seed: int) -> Path:
+    """A small masked language model of the background, for the neighbours of a passage."""
+    texts = world.texts()
+    recipe = recipe_for(
+        texts,
+        n_background_tokens=n_background_tokens,
+        objective="masked",
+        n_layers=2,
+        seed=seed,
+        order_seed=seed,
+    )
+    return train(recipe, texts)
+
+
+def model_row(name: str, folder: Path) -> dict:
+    """The row of ``lab_models.csv``: what a checkpoint is and what it was dosed with.
+
+    Returns:
+        model, recipe_hash, objective, dtype, n_layers, width, n_parameters,
+        n_tokens (of this training, without its parent's), n_contaminated
+        (texts dosed), copies (per dose, as text), share_pct (dosed tokens in
+        percent of n_tokens), learning_rate, seed (of the order), parent.
+    """
+    found = describe(folder)
+    recipe = found["recipe"]
+    return {
+        "model": name,
+        "recipe_hash": found["recipe_hash"],
+        "objective": recipe["objective"],
+        "dtype": recipe["dtype"],
+        "n_layers": recipe["n_layers"],
+        "width": recipe["width"],
+        "n_parameters": found["n_parameters"],
+        "n_tokens": found["n_tokens"],
+        "n_contaminated": sum(n_texts for _, n_texts, _ in recipe["doses"]),
+        "copies": ", ".join(str(copies) for *_, copies in recipe["doses"]) or "0",
+        "share_pct": found["share_pct"],
+        "learning_rate": recipe["learning_rate"],
+        "seed": recipe["order_seed"],
+        "parent": recipe["parent"] or "",
+    }
+
+
+def one_per_family(passages: pd.DataFrame, role: str) -> pd.DataFrame:
+    """The longest passage of each family of a role, whole.
+
+    Families were dealt whole, so passages of one family are not independent;
+    with one of each, intervals may treat them as if they were.
+    """
+    of_role = passages[passages["role"] == role]
+    longest = of_role.sort_values("n_words", ascending=False, kind="stable")
+    return longest.groupby("family", sort=True).head(1).sort_index().reset_index(drop=True)
+
+
+def at_length(passages: pd.DataFrame, n_words: int, max_passages: int = 0) -> pd.DataFrame:
+    """Passages cut to a length, those that reach it, at most so many of each role (0: all)."""
+    cut = passages_of_length(passages, n_words)
+    return cut.groupby("role", sort=False).head(max_passages) if max_passages else cut
+
+
+def dealt_copies(n_texts: int, copies: Sequence[int], seed: int) -> np.ndarray:
+    """Numbers of copies dealt at random over texts, in equal shares, shape (n_texts,).
+
+    A number that occurs twice in ``copies`` gets two shares.
+    """
+    dealt = np.resize(np.asarray(copies), n_texts)
+    return np.random.default_rng([seed, 3]).permutation(dealt)
