@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from contamination.tables import interval_text, say, show, with_interval
+from contamination.tables import coloured_tokens, interval_text, say, show, with_interval
 
 ATTACK = '<img src=x onerror="alert(1)">'
 
@@ -52,3 +52,10 @@ def test_intervals():
 
 def test_sentences_read_as_text_not_as_markup():
     assert say("5 * 3 [a](b) `x` _y_").data == r"5 \* 3 \[a\](b) \`x\` \_y\_"
+
+
+def test_least_likely_tokens_are_marked_and_escaped():
+    page = coloured_tokens(["a", "<b>", "c", "d"], [-1.0, -9.0, -2.0, -0.5], k_percent=25).data
+    assert page.count("#F5B7A0") == 1
+    assert "<b>" not in page
+    assert page.index("#F5B7A0") < page.index("&lt;b&gt;") < page.index(">c<")

@@ -91,6 +91,7 @@ LABELS = {
     "n_right": "right",
     "n_partitions": "of",
     "paper_n_right": "paper",
+    "n_quizzes": "quizzes",
     "n_agree": "agree",
     "n_near": "near-exact",
     "n_near_found": "near-exact found",

@@ -218,7 +218,8 @@ def beyond_rules_sentence(beyond: pd.DataFrame, control: str) -> str:
     return text + (
         f"The model is right {gap:+.0f} points more often where {control} is right than where it "
         f"fails (median). Where {control} fails, the model is right more often than one in four "
-        f"in {n_above} of {len(usable)} pairs with at least {FEWEST_QUIZZES} such quizzes, most often {cases}: "
+        f"in {n_above} of {len(usable)} pairs with at least {FEWEST_QUIZZES} such quizzes, most "
+        f"often {cases}: "
         "there the level is not explained by what the rule sees. Where the rule is nearly always "
         "right, nothing can be said."
     )

@@ -26,12 +26,12 @@ RULE_JUDGE = "rule (ROUGE-L)"
 USUAL_RULE = "rule (ROUGE-L), usual threshold"
 BOTH_MODELS = "both models"
 HUMAN = "annotator 1"
-PRINTED_TESTS = ("paired exact", "judge")  # what the paper's rows correspond to
+PRINTED_TESTS = ("paired bootstrap", "judge")  # what the paper's rows correspond to
 ALPHA_TESTS = {
-    "paired exact": "significant",
-    "unpaired": "significant_unpaired",
+    "paired bootstrap": "significant",
+    "unpaired bootstrap": "significant_unpaired",
     "sign flips": "significant_sign_flip",
-    "paired exact, Holm": "significant_holm",
+    "paired bootstrap, Holm": "significant_holm",
 }
 
 

@@ -1,0 +1,38 @@
+"""Figures show what the table holds, with the chance line and the numbers of passages."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from contamination import plots
+
+
+def texts_of(figure):
+    legend = figure.axes[0].get_legend()
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def test_auc_lines_keep_order_intervals_and_chance():
+    rows = pd.DataFrame({"method": ["Min-k% Prob"] * 2, "length": [64, 32], "auc": [0.7, 0.6]})
+    rows = rows.assign(ci_low=rows["auc"] - 0.1, ci_high=rows["auc"] + 0.1)
+    blind = pd.DataFrame({"length": [32, 64], "auc": [0.5, 0.51]})
+    figure = plots.auc_lines(rows, "length", "words", "2 models", blind)
+    axis = figure.axes[0]
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["32", "64"]
+    line = axis.containers[0].lines[0]
+    np.testing.assert_allclose(line.get_ydata(), [0.6, 0.7])
+    assert {"words alone, no model", "chance", "Min-k% Prob"} <= set(texts_of(figure))
+    assert not plt.get_fignums()
+
+
+def test_histograms_name_the_numbers_of_passages():
+    figure = plots.score_histograms(np.arange(10.0), np.arange(10) < 4, "score, nats")
+    assert set(texts_of(figure)) == {"members (n = 4)", "non-members (n = 6)"}
+
+
+def test_match_overview_adds_up():
+    summary = pd.DataFrame({"paper": ["P"], "table": ["T"], "n_printed": [10], "n_recomputed": [6]})
+    summary = summary.assign(n_matching=5, n_ties=2, n_differing=1)
+    figure = plots.match_overview(summary)
+    widths = [bar.get_width() for bar in figure.axes[0].patches]
+    assert widths == [3, 2, 1, 4]
