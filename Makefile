@@ -17,6 +17,9 @@ export CONTAMINATION_MIRROR := $(abspath $(CONTAMINATION_MIRROR))
 endif
 
 NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9][0-9]_*.ipynb)))
+# The papers' recomputed tables take seconds: they come before the trainings.
+QUICK := 00_start_here 02_dcq 03_replication_icl_judge
+NOTEBOOKS := $(QUICK) $(filter-out $(QUICK),$(NOTEBOOKS))
 OUTPUTS := outputs/$(PROFILE)
 TARGETS := $(NOTEBOOKS:%=$(OUTPUTS)/notebooks/%.ipynb)
 

@@ -59,6 +59,7 @@ def test_everything_runs_once_in_the_order_of_dependence(tree):
     assert code == 0
     assert sorted(ran) == [path.stem for path in NOTEBOOKS]
     assert ran.index("09_results") > ran.index("02_dcq")
+    assert ran[:3] == ["00_start_here", "02_dcq", "03_replication_icl_judge"]
     assert make(tree, "reproduce")[2] == []
 
 
