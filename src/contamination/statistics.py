@@ -178,6 +178,13 @@ def _hundredths(values: np.ndarray) -> np.ndarray:
     return rounded.astype(int)
 
 
+def _differences(guided: np.ndarray, general: np.ndarray) -> np.ndarray:
+    guided, general = _hundredths(guided), _hundredths(general)
+    if guided.shape != general.shape:
+        raise ValueError(f"paired scores differ in number: {guided.size} and {general.size}")
+    return guided - general
+
+
 def _distribution_of_sum(values: np.ndarray) -> tuple[int, np.ndarray]:
     """Smallest sum and probabilities of the sum of len(values) draws with replacement."""
     low = int(values.min())
@@ -200,10 +207,7 @@ def paired_bootstrap_p(guided: np.ndarray, general: np.ndarray) -> float:
         guided: scores under the guided instruction, shape (n,), two decimals.
         general: scores of the same instances under the general instruction.
     """
-    guided, general = _hundredths(guided), _hundredths(general)
-    if guided.shape != general.shape:
-        raise ValueError(f"paired scores differ in number: {guided.size} and {general.size}")
-    low, probabilities = _distribution_of_sum(guided - general)
+    low, probabilities = _distribution_of_sum(_differences(guided, general))
     sums = low + np.arange(probabilities.size)
     return float(min(1.0, probabilities[sums <= 0].sum()))
 
@@ -223,7 +227,7 @@ def sampled_paired_bootstrap_p(
     guided: np.ndarray, general: np.ndarray, n_resamples: int = 10_000, seed: int = 0
 ) -> float:
     """The same p from random resamples, as the paper computes it; it varies with the seed."""
-    difference = _hundredths(guided) - _hundredths(general)
+    difference = _differences(guided, general)
     rng = np.random.default_rng(seed)
     items = rng.integers(0, difference.size, (n_resamples, difference.size), dtype=np.int32)
     return float((difference[items].sum(axis=1) <= 0).mean())
@@ -241,17 +245,15 @@ def sign_flip_p(guided: np.ndarray, general: np.ndarray) -> float:
         guided: scores under the guided instruction, shape (n,), two decimals.
         general: scores of the same instances under the general instruction.
     """
-    guided, general = _hundredths(guided), _hundredths(general)
-    if guided.shape != general.shape:
-        raise ValueError(f"paired scores differ in number: {guided.size} and {general.size}")
-    sizes = np.abs(guided - general)
+    differences = _differences(guided, general)
+    sizes = np.abs(differences)
     patterns = np.ones(1)
     for size in sizes:
         flipped = np.zeros(2 * size + 1)
         flipped[[0, -1]] += 0.5
         patterns = np.convolve(patterns, flipped if size else np.ones(1))
     sums = np.arange(patterns.size) - sizes.sum()
-    return float(min(1.0, patterns[sums >= (guided - general).sum()].sum()))
+    return float(min(1.0, patterns[sums >= differences.sum()].sum()))
 
 
 def chance_of_significance(p: float, n_resamples: int = 10_000, alpha: float = 0.05) -> float:

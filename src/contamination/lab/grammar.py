@@ -26,8 +26,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.partitions import format_instance as format_instance
-
 PARTS = ("train", "validation", "test", "background", "tokenizer")
 EDIT_SHARE = 0.4
 _MAX_ROUNDS = 1_000

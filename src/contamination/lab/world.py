@@ -16,11 +16,12 @@ from transformers import PreTrainedTokenizerFast
 
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.docstrings import collect_docstrings
-from contamination.lab.grammar import draw_instances, format_instance
+from contamination.lab.grammar import draw_instances
 from contamination.lab.passages import passages_of_length, split_by_family
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import describe, train
+from contamination.partitions import format_instance
 
 # Layers, width and heads of the four sizes; the third is the one used elsewhere.
 SIZES = {"XS": (2, 48, 2), "S": (3, 80, 4), "M": (4, 128, 4), "L": (4, 160, 4)}
@@ -29,6 +30,8 @@ DEFAULT_SIZE = "M"
 # copy already separates members, which leaves nothing of a dose to be seen.
 CONTINUED_LEARNING_RATE = 3e-4
 N_BACKGROUND_INSTANCES = 100  # of each mini-benchmark, so that models know the formats
+# The longest prose passage of 256 words has fewer tokens; what has more is a table of numbers.
+MAX_PASSAGE_TOKENS = 600
 
 
 @dataclass(frozen=True)
@@ -188,15 +191,49 @@ def model_row(name: str, folder: Path) -> dict:
     }
 
 
-def one_per_family(passages: pd.DataFrame, role: str) -> pd.DataFrame:
+def one_per_family(world: World, passages: pd.DataFrame, role: str) -> pd.DataFrame:
     """The longest passage of each family of a role, whole.
 
     Families were dealt whole, so passages of one family are not independent;
-    with one of each, intervals may treat them as if they were.
+    with one of each, intervals may treat them as if they were. Passages of more
+    than ``MAX_PASSAGE_TOKENS`` tokens are passed over in every role alike.
+
+    Args:
+        world: the lab.
+        passages: what one of the splits of ``lab.passages`` returned.
+        role: member, non-member or held-out.
+
+    Raises:
+        ValueError: if no passage has the role.
     """
     of_role = passages[passages["role"] == role]
+    if of_role.empty:
+        known = ", ".join(passages["role"].unique())
+        raise ValueError(f'no passage has the role "{role}": this split has {known}')
+    encoded = world.tokenizer.backend_tokenizer.encode_batch(of_role["text"].tolist())
+    of_role = of_role[[len(tokens.ids) <= MAX_PASSAGE_TOKENS for tokens in encoded]]
     longest = of_role.sort_values("n_words", ascending=False, kind="stable")
     return longest.groupby("family", sort=True).head(1).sort_index().reset_index(drop=True)
+
+
+def dosed_members(world: World, copies: Sequence[int], seed: int) -> pd.DataFrame:
+    """Members of the clean split, one of each family, with the copies that are read of each.
+
+    Args:
+        world: the lab.
+        copies: numbers of copies, dealt in equal shares (``dealt_copies``).
+        seed: seed of the deal.
+
+    Returns:
+        Columns of ``lab.passages.COLUMNS`` and copies.
+    """
+    members = one_per_family(world, world.passages, "member")
+    return members.assign(copies=dealt_copies(len(members), copies, seed))
+
+
+def doses_of(members: pd.DataFrame) -> list[Dose]:
+    """One dose for each number of copies, fewest first; column ``copies`` decides."""
+    return [Dose(tuple(group["text"]), int(n)) for n, group in members.groupby("copies")]
 
 
 def at_length(passages: pd.DataFrame, n_words: int, max_passages: int = 0) -> pd.DataFrame:
