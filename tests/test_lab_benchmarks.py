@@ -17,6 +17,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 from wordfreq import zipf_frequency
 
+from contamination import partitions
 from contamination.lab import grammar
 from contamination.lab.benchmarks import BENCHMARKS, OTHER_DISTRIBUTIONS, event_articles
 
@@ -125,7 +126,9 @@ def test_parts_never_overlap_and_hold_a_million_instances(name):
     for part in grammar.PARTS:
         for seed in (0, 1):
             rows = grammar.draw_groups(benchmark, 100, seed, part, n_paraphrases=1)
-            texts = {partitions.format_instance(row, benchmark.columns) for _, row in rows.iterrows()}
+            texts = {
+                partitions.format_instance(row, benchmark.columns) for _, row in rows.iterrows()
+            }
             assert len(texts) == 200
             if seed == 0:
                 assert seen.isdisjoint(texts)

@@ -191,7 +191,9 @@ def model_row(name: str, folder: Path) -> dict:
     }
 
 
-def one_per_family(world: World, passages: pd.DataFrame, role: str) -> pd.DataFrame:
+def one_per_family(
+    world: World, passages: pd.DataFrame, role: str, max_families: int = 0
+) -> pd.DataFrame:
     """The longest passage of each family of a role, whole.
 
     Families were dealt whole, so passages of one family are not independent;
@@ -202,6 +204,7 @@ def one_per_family(world: World, passages: pd.DataFrame, role: str) -> pd.DataFr
         world: the lab.
         passages: what one of the splits of ``lab.passages`` returned.
         role: member, non-member or held-out.
+        max_families: families taken, by name; 0 means all.
 
     Raises:
         ValueError: if no passage has the role.
@@ -213,21 +216,25 @@ def one_per_family(world: World, passages: pd.DataFrame, role: str) -> pd.DataFr
     encoded = world.tokenizer.backend_tokenizer.encode_batch(of_role["text"].tolist())
     of_role = of_role[[len(tokens.ids) <= MAX_PASSAGE_TOKENS for tokens in encoded]]
     longest = of_role.sort_values("n_words", ascending=False, kind="stable")
-    return longest.groupby("family", sort=True).head(1).sort_index().reset_index(drop=True)
+    chosen = longest.drop_duplicates("family").sort_values("family")
+    return chosen.head(max_families or None).sort_index().reset_index(drop=True)
 
 
-def dosed_members(world: World, copies: Sequence[int], seed: int) -> pd.DataFrame:
+def dosed_members(
+    world: World, copies: Sequence[int], seed: int, max_families: int = 0
+) -> pd.DataFrame:
     """Members of the clean split, one of each family, with the copies that are read of each.
 
     Args:
         world: the lab.
         copies: numbers of copies, dealt in equal shares (``dealt_copies``).
         seed: seed of the deal.
+        max_families: families taken, by name; 0 means all.
 
     Returns:
         Columns of ``lab.passages.COLUMNS`` and copies.
     """
-    members = one_per_family(world, world.passages, "member")
+    members = one_per_family(world, world.passages, "member", max_families)
     return members.assign(copies=dealt_copies(len(members), copies, seed))
 
 

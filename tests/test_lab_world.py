@@ -1,0 +1,96 @@
+"""The lab's world: one passage of each family, how copies are dealt, what a model row says."""
+
+import pandas as pd
+import pytest
+
+from contamination.lab import world
+from contamination.lab.recipes import Dose
+from contamination.lab.tokenizer import train_tokenizer
+from contamination.lab.training import describe
+
+PROSE = "the sparse matrix holds one value for each row of the table and no other "
+
+
+def passage(family, n_words, role="member", text=None):
+    words = text or " ".join((PROSE * 20).split()[:n_words])
+    return {"role": role, "family": family, "page": family, "n_words": n_words, "text": words}
+
+
+@pytest.fixture(scope="module")
+def small_world():
+    """Three families of members, one of non-members; a page of numbers is no prose."""
+    numbers = " ".join(["1234567"] * 100)
+    passages = pd.DataFrame(
+        [
+            passage("b", 32),
+            passage("b", 64),
+            passage("a", 100, text=numbers),
+            passage("a", 32),
+            passage("c", 128),
+            passage("d", 64, role="non-member"),
+        ]
+    )
+    tokenizer = train_tokenizer([PROSE], vocabulary=300)
+    return world.World(pd.DataFrame(), passages, (PROSE,) * 4, tokenizer)
+
+
+def test_a_family_gives_its_longest_passage(small_world):
+    chosen = world.one_per_family(small_world, small_world.passages, "member")
+    assert dict(zip(chosen["family"], chosen["n_words"], strict=True)) == {
+        "b": 64,
+        "a": 32,
+        "c": 128,
+    }
+
+
+def test_a_table_of_numbers_is_passed_over(small_world):
+    """One token for each digit: 100 words of 7 digits are more than 700 tokens."""
+    n_tokens = len(small_world.tokenizer(small_world.passages["text"][2]).input_ids)
+    assert n_tokens > world.MAX_PASSAGE_TOKENS
+    chosen = world.one_per_family(small_world, small_world.passages, "member")
+    assert not chosen["text"].str.contains("1234567").any()
+
+
+def test_families_are_taken_by_name(small_world):
+    chosen = world.one_per_family(small_world, small_world.passages, "member", max_families=2)
+    assert set(chosen["family"]) == {"a", "b"}
+
+
+def test_unknown_role_and_size_are_named(small_world):
+    with pytest.raises(ValueError, match='no passage has the role "held-out": this split has mem'):
+        world.one_per_family(small_world, small_world.passages, "held-out")
+    with pytest.raises(ValueError, match='unknown size "XXL": choose from XS, S, M, L'):
+        world.base_model(small_world, 10, 0, "XXL")
+
+
+def test_copies_are_dealt_in_equal_shares():
+    dealt = world.dealt_copies(8, [1, 2, 4, 4], seed=3)
+    assert sorted(dealt) == [1, 1, 2, 2, 4, 4, 4, 4]
+    assert list(dealt) == list(world.dealt_copies(8, [1, 2, 4, 4], seed=3))
+    assert list(dealt) != list(world.dealt_copies(8, [1, 2, 4, 4], seed=4))
+
+
+def test_doses_hold_each_member_once(small_world):
+    members = world.dosed_members(small_world, [1, 1, 8], seed=0)
+    doses = world.doses_of(members)
+    assert [(dose.copies, len(dose.texts)) for dose in doses] == [(1, 2), (8, 1)]
+    assert sorted(text for dose in doses for text in dose.texts) == sorted(members["text"])
+
+
+def test_passages_are_cut_and_shorter_ones_left_out(small_world):
+    cut = world.at_length(small_world.passages.query("family != 'a'"), 64)
+    assert cut["family"].tolist() == ["b", "c", "d"]
+    assert {len(text.split()) for text in cut["text"]} == {64}
+
+
+def test_row_of_a_continued_model(small_world):
+    base = world.base_model(small_world, 50, 0, "XS")
+    doses = [Dose(("one two three",), 1), Dose(("four five", "six seven"), 4)]
+    continued = world.continued_model(small_world, base, doses, 50, seed=7)
+    row = world.model_row("continued", continued)
+    assert (row["n_contaminated"], row["copies"], row["seed"]) == (3, "1, 4", 7)
+    assert row["parent"] == describe(base)["recipe_hash"]
+    assert (row["n_layers"], row["width"]) == world.SIZES["XS"][:2]
+    assert world.model_row("base", base)["copies"] == "0"
+    again = world.continued_model(small_world, base, doses, 50, seed=7)
+    assert again == continued
