@@ -1,0 +1,263 @@
+"""The calls of one batch: bounded concurrency, retries, commits, the cap."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import openai
+from tqdm import tqdm
+
+from contamination.models.exchange import (
+    ERROR,
+    REPLAYED,
+    Endpoint,
+    Price,
+    cost_of,
+    most_it_costs,
+    read_response,
+)
+from contamination.models.response_log import LogEntry, ResponseLog
+from contamination.models.retry import (
+    ChatError,
+    ContentFilterError,
+    Limits,
+    Secret,
+    TransientError,
+    one_line,
+    problem_of,
+    retrying,
+)
+
+# So many failed calls in a row, or all there are where nothing answers, and the
+# endpoint counts as down.
+FAILURES_IN_A_ROW = 10
+NOTHING_ANSWERED = "nothing_answered"
+
+
+class _Stopped(Exception):
+    """Something else stopped the run: no further try."""
+
+
+@dataclass
+class Batch:
+    """Calls that the log cannot answer, and what became of them.
+
+    Attributes:
+        pending: key and body of each call.
+        check: raises ValueError for a response that must stop the run.
+        responses: key to response and whether another process had asked meanwhile.
+        reason: why the run stopped, "" while it goes on.
+    """
+
+    endpoint: Endpoint
+    pending: deque[tuple[str, dict[str, Any]]]
+    log: ResponseLog
+    run: str
+    concurrency: int
+    price: Price | None
+    cap: float | None
+    limits: Limits
+    bar: tqdm
+    n_cached: int
+    check: Callable[[Mapping[str, Any]], None] | None = None
+    responses: dict[str, tuple[dict[str, Any], bool]] = field(default_factory=dict)
+    reason: str = ""
+
+    def ask(self) -> None:
+        """Make the calls; ``reason`` says afterwards whether something stopped them.
+
+        The event loop has a thread of its own, since a notebook's thread runs
+        one already. An interrupt cancels the calls in flight.
+        """
+        self._secret = Secret(self.endpoint.key_variable)
+        self._n_calls = len(self.pending)
+        self._n_in_flight = self._n_failed = self._n_failed_in_a_row = 0
+        self._spent = self.log.spent(self.run)
+        self._reserved = 0.0
+        self._uncommitted: list[tuple[LogEntry, asyncio.Future]] = []
+        self._committer: asyncio.Task | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        with ThreadPoolExecutor(1) as thread:
+            done = thread.submit(asyncio.run, self._all())
+            try:
+                done.result()
+            except BaseException:
+                if self._loop and not done.done():
+                    self._loop.call_soon_threadsafe(self._main.cancel)
+                raise
+
+    async def _all(self) -> None:
+        self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
+        self._stopped = asyncio.Event()
+        async with openai.AsyncOpenAI(
+            api_key=self._secret.reveal(),
+            base_url=self.endpoint.base_url,
+            max_retries=0,
+            timeout=self.limits.try_seconds,
+        ) as self._client:
+            self._create = {
+                "messages": self._client.chat.completions.with_raw_response.create,
+                "prompt": self._client.completions.with_raw_response.create,
+            }
+            n_workers = min(self.concurrency, self._n_calls)
+            workers = [asyncio.create_task(self._work()) for _ in range(n_workers)]
+            try:
+                await asyncio.gather(*workers)
+            finally:
+                for worker in workers:
+                    worker.cancel()
+
+    async def _work(self) -> None:
+        while self.pending and not self.reason:
+            key, body = self.pending.popleft()
+            cost = most_it_costs(body, self.price)
+            if self.cap is not None and self._spent + self._reserved + cost > self.cap:
+                self.pending.appendleft((key, body))
+                # What calls in flight leave of their share may yet pay for this one.
+                if not self._n_in_flight:
+                    self._stop(
+                        f"the cap of {self.cap:g} is reached: run {self.run!r} has spent "
+                        f"{self._spent:.4g}, the next call may cost {cost:.4g}"
+                    )
+                return
+            self._reserved += cost
+            self._n_in_flight += 1
+            try:
+                await self._answer(key, body)
+            finally:
+                self._reserved -= cost
+                self._n_in_flight -= 1
+
+    async def _answer(self, key: str, body: dict[str, Any]) -> None:
+        found = self.log.get(key)
+        if found is not None:
+            self.responses[key] = found, True
+            self._show()
+            return
+        started = time.monotonic()
+        response, cost = await self._call(body)
+        if response is None:
+            return
+        is_replayed = read_response(response).status in REPLAYED
+        if is_replayed and self.check:
+            try:
+                self.check(response)
+            except ValueError as error:
+                is_replayed = False
+                self._stop(f"{self.endpoint.base_url} {error}")
+        seconds = time.monotonic() - started
+        name = f"{self.endpoint.base_url} {self.endpoint.model}"
+        await self._commit(
+            LogEntry(key, is_replayed, self.run, name, body, response, seconds, cost)
+        )
+        self._spent = self.log.spent(self.run)
+        # Where another process came first, its answer is everybody's.
+        stored = self.log.get(key) if is_replayed else None
+        self.responses[key] = stored or response, False
+        self._count_failure(response)
+        self._show()
+
+    async def _call(self, body: dict[str, Any]) -> tuple[dict[str, Any] | None, float]:
+        """The response, or what went wrong, and the price; None where the run stopped."""
+        try:
+            response = await retrying(self.limits, self._pause)(self._try, body)
+            return response, cost_of(body, response, self.price)
+        except _Stopped:
+            return None, 0.0
+        except TransientError as error:
+            if self.reason:
+                return None, 0.0
+            detail = (
+                f"{error}, given up (at most {self.limits.tries} tries in "
+                f"{self.limits.total_seconds:g} s)"
+            )
+            code = None if error.is_answered else NOTHING_ANSWERED
+            return {"error": {"message": detail, "code": code}}, 0.0
+        except ContentFilterError as error:
+            return {"error": {"message": str(error), "code": "content_filter"}}, 0.0
+        except ChatError as error:
+            self._stop(str(error))
+            return {"error": {"message": str(error)}}, 0.0
+
+    async def _try(self, body: dict[str, Any]) -> dict[str, Any]:
+        if self.reason:
+            raise _Stopped
+        said = "messages" if "messages" in body else "prompt"
+        problem = None
+        try:
+            # The body goes as it stands in the log; the SDK would rebuild each message.
+            async with asyncio.timeout(self.limits.try_seconds):
+                raw = await self._create[said](model=body["model"], **{said: []}, extra_body=body)
+        except (openai.APIError, TimeoutError) as error:
+            problem = problem_of(error, self.endpoint.base_url, self._secret)
+        if problem:
+            raise problem
+        # The SDK would wrap anything into its types; the text is checked here.
+        text = self._secret.removed_from(raw.http_response.text)
+        if text.lstrip().startswith(("data:", "event:")):
+            return {"error": {"message": "a stream came where none was asked for"}}
+        try:
+            response = json.loads(text)
+        except ValueError:
+            return {"error": {"message": f"the response is not JSON: {one_line(text, 80)}"}}
+        if not isinstance(response, dict):
+            return {"error": {"message": "the response is not a JSON object"}}
+        return response
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), seconds)
+
+    def _stop(self, reason: str) -> None:
+        self.reason = self.reason or reason
+        self._stopped.set()
+
+    def _count_failure(self, response: Mapping[str, Any]) -> None:
+        answer = read_response(response)
+        if answer.status != ERROR:
+            self._n_failed_in_a_row = 0
+            return
+        self._n_failed += 1
+        self._n_failed_in_a_row += 1
+        problem = response.get("error")
+        code = problem.get("code") if isinstance(problem, Mapping) else None
+        # One request that a server cannot answer must not stop the others.
+        enough = self._n_calls if code == NOTHING_ANSWERED else FAILURES_IN_A_ROW
+        if self._n_failed_in_a_row >= min(FAILURES_IN_A_ROW, enough):
+            self._stop(f"{self.endpoint.base_url} does not answer: {answer.detail}")
+
+    def _show(self) -> None:
+        self.bar.set_postfix_str(f"{self.n_cached} cached, {self._n_failed} failed", False)
+        self.bar.update()
+
+    async def _commit(self, entry: LogEntry) -> None:
+        """Wait until the entry is on the disk; entries that meet go there together."""
+        done = asyncio.get_running_loop().create_future()
+        self._uncommitted.append((entry, done))
+        if self._committer is None or self._committer.done():
+            self._committer = asyncio.create_task(self._write())
+        await done
+
+    async def _write(self) -> None:
+        while self._uncommitted:
+            batch, self._uncommitted = self._uncommitted, []
+            problem = None
+            try:
+                await asyncio.to_thread(self.log.put, [entry for entry, _ in batch])
+            except Exception as error:
+                problem = error
+            for _, done in batch:
+                if done.done():
+                    continue
+                if problem:
+                    done.set_exception(problem)
+                else:
+                    done.set_result(None)

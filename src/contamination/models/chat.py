@@ -1,0 +1,341 @@
+"""Answers of models behind an OpenAI-compatible endpoint.
+
+Every answer goes through the response log: what it holds is never asked, nor
+paid for, again. Keys come from the environment, by the variable's name, and
+appear in no file, message or repr.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from contamination import storage
+from contamination.models.asking import Batch
+from contamination.models.exchange import (
+    ERROR,
+    OK,
+    REFUSED,
+    STATUSES,
+    TRUNCATED,
+    UNPARSABLE,
+    Answer,
+    Endpoint,
+    Price,
+    Request,
+    body_of,
+    input_tokens,
+    key_of,
+    most_it_costs,
+    output_limit,
+    read_response,
+)
+from contamination.models.response_log import ResponseLog
+from contamination.models.retry import ChatError, Limits
+
+__all__ = [
+    "ERROR",
+    "OK",
+    "REFUSED",
+    "STATUSES",
+    "TRUNCATED",
+    "UNPARSABLE",
+    "Answer",
+    "ChatError",
+    "Endpoint",
+    "Estimate",
+    "Limits",
+    "Price",
+    "PromptLogProbs",
+    "Request",
+    "answer_all",
+    "estimate",
+    "prompt_log_probs",
+]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a batch will take; ``str()`` gives it as one line.
+
+    Attributes:
+        n_requests: requests, repeated ones counted once.
+        n_in_log: of these, already answered.
+        input_tokens: cautious estimate for the calls to make.
+        output_tokens: most tokens the answers may have; None where a request
+            sets no limit.
+        cost: most the calls may cost; None without a price or a limit.
+        spent: what the run has cost before.
+        seconds: from the log's mean duration of a call; None before the first.
+        price: the price list used.
+        cap: most the run may spend.
+    """
+
+    n_requests: int
+    n_in_log: int
+    input_tokens: int
+    output_tokens: int | None
+    cost: float | None
+    spent: float
+    seconds: float | None
+    price: Price | None
+    cap: float | None
+
+    @property
+    def n_calls(self) -> int:
+        """Calls to make."""
+        return self.n_requests - self.n_in_log
+
+    def __str__(self) -> str:
+        answers = "no limit of" if self.output_tokens is None else f"at most {self.output_tokens:,}"
+        parts = [
+            f"{self.n_requests:,} requests: {self.n_in_log:,} in the log",
+            f"{self.n_calls:,} to ask",
+            f"about {self.input_tokens:,} input and {answers} output tokens",
+        ]
+        if self.price is None:
+            parts.append("cost unknown without a price")
+        else:
+            currency, date = self.price.currency, self.price.date
+            most = "without limit" if self.cost is None else f"at most {self.cost:.4f} {currency}"
+            parts.append(f"{most} at prices of {date}, {self.spent:.4f} spent before")
+        if self.cap is not None:
+            parts.append(f"cap {self.cap:.4f}")
+        parts.append("time unknown" if self.seconds is None else f"about {self.seconds:.0f} s")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class PromptLogProbs:
+    """What a served model says about the tokens of one text.
+
+    Attributes:
+        tokens: the scored tokens as the server spells them.
+        token_log_probs: natural-log probability of each scored token given
+            those before it, shape (n_scored,).
+        n_tokens: tokens of the text by the server's count; one more than
+            n_scored, since the first token has no context.
+    """
+
+    tokens: tuple[str, ...]
+    token_log_probs: np.ndarray
+    n_tokens: int
+
+
+def estimate(
+    endpoint: Endpoint,
+    requests: Sequence[Request],
+    *,
+    log: ResponseLog | None = None,
+    run: str = "default",
+    concurrency: int = 16,
+    price: Price | None = None,
+    cap: float | None = None,
+) -> Estimate:
+    """Calls, tokens, cost and time of a batch, without making a call.
+
+    Arguments are those of ``answer_all``.
+    """
+    with nullcontext(log) if log else ResponseLog() as log:
+        bodies = {key_of(endpoint, request): body_of(endpoint, request) for request in requests}
+        calls = [body for key, body in bodies.items() if key not in log]
+        limits = [output_limit(body) for body in calls]
+        is_limited = None not in limits
+        pace = log.seconds_per_call(f"{endpoint.base_url} {endpoint.model}")
+        return Estimate(
+            n_requests=len(bodies),
+            n_in_log=len(bodies) - len(calls),
+            input_tokens=sum(map(input_tokens, calls)),
+            output_tokens=sum(limits) if is_limited else None,
+            cost=sum(most_it_costs(b, price) for b in calls) if price and is_limited else None,
+            spent=log.spent(run),
+            seconds=None if pace is None else pace * math.ceil(len(calls) / concurrency),
+            price=price,
+            cap=cap,
+        )
+
+
+def answer_all(
+    endpoint: Endpoint,
+    requests: Sequence[Request],
+    *,
+    log: ResponseLog | None = None,
+    run: str = "default",
+    concurrency: int = 16,
+    price: Price | None = None,
+    cap: float | None = None,
+    offline: bool = False,
+    limits: Limits | None = None,
+    progress: bool = True,
+    check: Callable[[Mapping[str, Any]], object] | None = None,
+) -> list[Answer]:
+    """Answers in the order of the requests, from the log where it holds them.
+
+    Works in a script and inside a notebook's running event loop alike. A
+    request that fails to the end gives an answer with status "error"; what
+    would fail again stops the run, after the calls in flight, and so do ten
+    failed requests in a row, or all of them where nothing answers.
+
+    Args:
+        endpoint: the model.
+        requests: what to ask; equal ones are asked once.
+        log: the response log; the one among the caches by default.
+        run: name under which spending is summed for the cap.
+        concurrency: calls in flight at a time.
+        price: price of tokens, with its date.
+        cap: most that this run may spend, what it spent before included, in
+            the price's currency. A call begins only if its limit of output
+            tokens fits under the cap. Tries that failed are counted as free.
+        offline: read the log only.
+        limits: tries and times of one call.
+        progress: print the estimate and show a progress bar.
+        check: raises ValueError for a response that shows that the server
+            cannot do what is asked; that stops the run.
+
+    Raises:
+        ValueError: if a cap is given without a price or without a limit of
+            output tokens in every request.
+        ChatError: if the key is missing or refused, the server is down, the
+            cap is reached, or, offline, an answer is missing.
+    """
+    if concurrency < 1:
+        raise ValueError(f"concurrency must be at least 1, got {concurrency}")
+    bodies = {key_of(endpoint, request): body_of(endpoint, request) for request in requests}
+    _check_cap(bodies.values(), price, cap)
+    if not endpoint.is_dated:
+        warnings.warn(
+            f"{endpoint.model!r} names no dated snapshot: its answers may change without notice",
+            stacklevel=2,
+        )
+    with nullcontext(log) if log else ResponseLog() as log:
+        found = {key: response for key in bodies if (response := log.get(key)) is not None}
+        missing = {key: body for key, body in bodies.items() if key not in found}
+        storage.record("cache", name="responses", hits=len(found), misses=len(missing))
+        if missing and offline:
+            raise ChatError(
+                f"{len(missing)} of {len(bodies)} answers of {endpoint.model} are not in the "
+                "response log, and this run is offline: run once with offline set to false"
+            )
+        responses = {key: (response, True) for key, response in found.items()}
+        if missing:
+            if progress:
+                costs = {"concurrency": concurrency, "price": price, "cap": cap}
+                print(estimate(endpoint, requests, log=log, run=run, **costs), file=sys.stderr)
+            n_found = len(found)
+            with tqdm(
+                total=len(bodies), initial=n_found, disable=not progress, unit=" answers"
+            ) as bar:
+                batch = Batch(
+                    endpoint=endpoint,
+                    pending=deque(missing.items()),
+                    log=log,
+                    run=run,
+                    concurrency=concurrency,
+                    price=price,
+                    cap=cap,
+                    limits=limits or Limits(),
+                    bar=bar,
+                    n_cached=n_found,
+                    check=check,
+                )
+                batch.ask()
+            responses |= batch.responses
+            if batch.reason:
+                n_kept = sum(key in log for key in bodies)
+                raise ChatError(
+                    f"{batch.reason}; {n_kept} of {len(bodies)} answers are in the response log, "
+                    "and a new run goes on from there"
+                )
+    answers = []
+    for request in requests:
+        response, from_log = responses[key_of(endpoint, request)]
+        answers.append(read_response(response, request.may_be_cut, from_log))
+    _warn_of_other_models(endpoint, answers)
+    return answers
+
+
+def _check_cap(bodies: Any, price: Price | None, cap: float | None) -> None:
+    if cap is None:
+        return
+    if price is None:
+        raise ValueError("a cap needs a price: give the price of tokens with its date")
+    if any(output_limit(body) is None for body in bodies):
+        raise ValueError("a cap needs max_tokens in every request, which limits what a call costs")
+
+
+def _warn_of_other_models(endpoint: Endpoint, answers: Sequence[Answer]) -> None:
+    names = sorted({answer.model for answer in answers if answer.model})
+    others = [name for name in names if not name.startswith(endpoint.model)]
+    if others:
+        warnings.warn(
+            f"asked for {endpoint.model!r}, answered by {', '.join(map(repr, others))}",
+            stacklevel=3,
+        )
+
+
+def prompt_log_probs(
+    endpoint: Endpoint,
+    texts: Sequence[str],
+    *,
+    log: ResponseLog | None = None,
+    **settings: Any,
+) -> list[PromptLogProbs]:
+    """Log-probabilities of the tokens of texts, from a server that echoes its prompt.
+
+    Text completions with ``echo`` and ``logprobs``, as vLLM serves them. The
+    first token has no context and is not scored. The first text is asked
+    alone, so that a server that ignores these options costs one call.
+
+    Args:
+        endpoint: the model.
+        texts: passages of at least two tokens.
+        log: the response log; the one among the caches by default.
+        settings: the other keyword arguments of ``answer_all``.
+
+    Raises:
+        ChatError: if the server ignores echo or logprobs, or gives another
+            number of log-probabilities than the text has tokens.
+    """
+    options = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
+    requests = [Request(prompt=text, options=options, may_be_cut=True) for text in texts]
+    answers: list[Answer] = []
+    with nullcontext(log) if log else ResponseLog() as log:
+        for part in (requests[:1], requests[1:]):
+            answers += answer_all(endpoint, part, log=log, check=_read_log_probs, **settings)
+    for answer in answers:
+        if answer.status != OK:
+            raise ChatError(f"{endpoint.base_url} scored no text: {answer.detail}")
+    return [_read_log_probs(answer.response) for answer in answers]
+
+
+def _read_log_probs(response: Mapping[str, Any]) -> PromptLogProbs:
+    """Log-probabilities of the prompt; ValueError says what the server did instead."""
+    cure = "prompt log-probabilities need a server that honours echo and logprobs, such as vLLM"
+    choice, usage = response["choices"][0], response.get("usage") or {}
+    logprobs = choice.get("logprobs") or {}
+    values, tokens = logprobs.get("token_logprobs"), logprobs.get("tokens")
+    if not isinstance(values, list) or not isinstance(tokens, list):
+        raise ValueError(f"gave no log-probabilities: {cure}")
+    n_prompt, n_generated = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if not isinstance(n_prompt, int) or not isinstance(n_generated, int):
+        raise ValueError(f"counted no tokens: {cure}")
+    if not len(values) == len(tokens) == n_prompt + n_generated:
+        raise ValueError(
+            f"gave {len(values)} log-probabilities for {n_prompt} tokens of prompt "
+            f"and {n_generated} of answer: {cure}"
+        )
+    if n_prompt < 2:
+        raise ValueError("was asked for a text of one token: nothing in it has a context")
+    scored = values[1:n_prompt]
+    if not all(isinstance(value, (int, float)) and value <= 0 for value in scored):
+        raise ValueError(f"left tokens of the prompt without a log-probability: {cure}")
+    return PromptLogProbs(tuple(tokens[1:n_prompt]), np.array(scored, dtype=float), n_prompt)

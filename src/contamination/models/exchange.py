@@ -1,0 +1,250 @@
+"""What is sent to an endpoint, and what its responses mean."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from contamination import storage
+from contamination.models.response_log import response_key
+
+OK, REFUSED, TRUNCATED = "ok", "refused", "truncated"
+UNPARSABLE, ERROR = "unparsable", "error"
+# What the model said and was paid for; the same request gets it back.
+REPLAYED = (OK, TRUNCATED, UNPARSABLE)
+STATUSES = (OK, REFUSED, TRUNCATED, UNPARSABLE, ERROR)
+
+_SET_ELSEWHERE = {"model", "messages", "prompt", "n", "stream", "best_of"}
+_DATED = re.compile(r"(19|20)\d\d-?[01]\d-?[0-3]\d|[-@]\d{4}(?!\d)|@[0-9a-f]{7,}$")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A model behind an OpenAI-compatible address.
+
+    Attributes:
+        base_url: the address up to and with ``/v1``.
+        model: the model's name there.
+        key_variable: *name* of the environment variable that holds the key;
+            None for a server that asks for none.
+        options: sampling options of every request, such as ``temperature``.
+
+    Raises:
+        ValueError: if the address carries a password or a query, or
+            ``key_variable`` is not a variable's name.
+    """
+
+    base_url: str
+    model: str
+    key_variable: str | None = "OPENAI_API_KEY"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # No message quotes the value: it may be the key itself.
+        name = self.key_variable
+        if name is not None and not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
+            raise ValueError(
+                "key_variable is the name of an environment variable in capitals, "
+                "such as OPENAI_API_KEY, never the key"
+            )
+        address = urlsplit(self.base_url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise ValueError("base_url must begin with http:// or https:// and name a host")
+        if address.username or address.password or address.query:
+            raise ValueError(
+                "base_url must hold no password and no query: put the key into the variable "
+                "that key_variable names"
+            )
+        object.__setattr__(self, "base_url", self.base_url.rstrip("/"))
+        _refuse_options(self.options)
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether the name tells one snapshot or revision from the next.
+
+        >>> Endpoint("https://host/v1", "gpt-4-0613").is_dated
+        True
+        >>> Endpoint("https://host/v1", "gpt-4").is_dated
+        False
+        """
+        return bool(_DATED.search(self.model))
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question: ``messages`` for a chat, or ``prompt`` for a text completion.
+
+    Attributes:
+        messages: the conversation, ``{"role": ..., "content": ...}`` each.
+        prompt: text to be continued.
+        options: sampling options of this request, over the endpoint's own.
+        replicate: number of the repetition; another number asks again.
+        may_be_cut: whether an answer that reaches its token limit is complete,
+            as the one letter of a quiz is. It does not change what is sent.
+
+    Raises:
+        ValueError: if not exactly one of messages and prompt is given.
+    """
+
+    messages: Sequence[Mapping[str, Any]] | None = None
+    prompt: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    replicate: int = 0
+    may_be_cut: bool = False
+
+    def __post_init__(self) -> None:
+        if bool(self.messages) == bool(self.prompt):
+            raise ValueError("a request holds either messages or a prompt, and it is not empty")
+        _refuse_options(self.options)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an endpoint said to one request.
+
+    Attributes:
+        text: the words of the model, "" where there are none.
+        status: "ok"; "refused" (the server's filter or its refusal field; a
+            refusal in prose is the caller's to see); "truncated" (cut at the
+            token limit); "unparsable" (no text); "error" (no usable response).
+        model: name of the model as the server returned it.
+        usage: token counts as the server returned them.
+        from_log: whether the log served it.
+        detail: why the status is not "ok".
+        response: the whole response, JSON values.
+    """
+
+    text: str
+    status: str
+    model: str = ""
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    from_log: bool = False
+    detail: str = ""
+    response: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Price:
+    """What tokens cost; prices change, so they are given with their date.
+
+    Attributes:
+        input_per_million: price of 10^6 input tokens.
+        output_per_million: price of 10^6 output tokens.
+        date: day on which the price list was read, YYYY-MM-DD.
+        currency: for display.
+    """
+
+    input_per_million: float
+    output_per_million: float
+    date: str
+    currency: str = "USD"
+
+    def of(self, input_tokens: float, output_tokens: float) -> float:
+        per_million = input_tokens * self.input_per_million
+        return (per_million + output_tokens * self.output_per_million) / 1e6
+
+
+def body_of(endpoint: Endpoint, request: Request) -> dict[str, Any]:
+    """What is sent, as JSON values."""
+    said = (
+        {"messages": [dict(message) for message in request.messages]}
+        if request.messages
+        else {"prompt": request.prompt}
+    )
+    return {**endpoint.options, **request.options, **said, "model": endpoint.model}
+
+
+def key_of(endpoint: Endpoint, request: Request) -> str:
+    """Key of a request in the response log."""
+    return response_key(endpoint.base_url, body_of(endpoint, request), request.replicate)
+
+
+def output_limit(body: Mapping[str, Any]) -> int | None:
+    """Most tokens an answer may have, None where the request sets no limit."""
+    return body.get("max_completion_tokens") or body.get("max_tokens")
+
+
+def input_tokens(body: Mapping[str, Any]) -> int:
+    """Cautious estimate of a request's tokens, one for three bytes of text.
+
+    Byte-pair vocabularies make one token of about four bytes of English.
+    """
+    if "prompt" in body:
+        return math.ceil(len(body["prompt"].encode()) / 3)
+    contents = [message.get("content") for message in body["messages"]]
+    texts = [text if isinstance(text, str) else str(text) for text in contents]
+    return sum(math.ceil(len(text.encode()) / 3) + 8 for text in texts)
+
+
+def most_it_costs(body: Mapping[str, Any], price: Price | None) -> float:
+    """Price of a request whose answer reaches its limit; 0 without a price."""
+    return price.of(input_tokens(body), output_limit(body) or 0) if price else 0.0
+
+
+def cost_of(body: Mapping[str, Any], response: Mapping[str, Any], price: Price | None) -> float:
+    """Price of a response that came; at its most where the server counted no tokens."""
+    usage = response.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
+    counts = [usage.get("prompt_tokens"), usage.get("completion_tokens", 0)]
+    if not price or not all(isinstance(count, int) for count in counts):
+        return most_it_costs(body, price)
+    return price.of(*counts)
+
+
+def read_response(
+    response: Mapping[str, Any], may_be_cut: bool = False, from_log: bool = False
+) -> Answer:
+    """Text and status of a response."""
+    text, status, detail = _read(response, may_be_cut)
+    usage = response.get("usage")
+    return Answer(
+        text=text,
+        status=status,
+        model=str(response.get("model") or ""),
+        usage=usage if isinstance(usage, Mapping) else {},
+        from_log=from_log,
+        detail=detail,
+        response=response,
+    )
+
+
+def _read(response: Mapping[str, Any], may_be_cut: bool) -> tuple[str, str, str]:
+    problem = response.get("error")
+    if problem:
+        said = problem if isinstance(problem, Mapping) else {"message": problem}
+        status = REFUSED if said.get("code") == "content_filter" else ERROR
+        return "", status, str(said.get("message") or said)
+    choices = response.get("choices")
+    if not isinstance(choices, Sequence) or not choices or not isinstance(choices[0], Mapping):
+        return "", ERROR, "the response holds no choices"
+    choice = choices[0]
+    message = choice.get("message")
+    message = message if isinstance(message, Mapping) else {}
+    found = message.get("content", choice.get("text"))
+    text = found if isinstance(found, str) else ""
+    if message.get("refusal"):
+        return text, REFUSED, str(message["refusal"])
+    if choice.get("finish_reason") == "content_filter":
+        return text, REFUSED, "content filter"
+    if choice.get("finish_reason") == "length" and not may_be_cut:
+        return text, TRUNCATED, "cut at the token limit"
+    if not text.strip():
+        return text, UNPARSABLE, "the answer holds no text"
+    return text, OK, ""
+
+
+def _refuse_options(options: Mapping[str, Any]) -> None:
+    wrong = sorted(_SET_ELSEWHERE & set(options))
+    if wrong:
+        raise ValueError(
+            f"options must not set {', '.join(wrong)}: use the fields of Endpoint and Request, "
+            "and replicate to ask more than once"
+        )
+    try:
+        storage.hash_of(dict(options))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"options must be JSON values: {error}") from error

@@ -1,0 +1,171 @@
+"""The one retry loop, and what each failure of an endpoint means.
+
+Worth another try: no connection, no answer in time, 408, 409, 429 and 500 or
+above. Everything else stops the run at once, since it would fail again: a bad
+request, a refused key, an unknown model, an exhausted quota.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+import openai
+import tenacity
+
+_WORTH_ANOTHER_TRY = (408, 409, 429)
+_SHORTEST_SECRET = 8  # placeholders such as "none" are words, not secrets
+
+
+class ChatError(RuntimeError):
+    """A run that cannot start or go on; the message is one line."""
+
+
+class TransientError(Exception):
+    """A try that failed and may succeed later.
+
+    Attributes:
+        wait_seconds: the wait that the server asked for, or None.
+        is_answered: whether a server answered at all.
+    """
+
+    def __init__(self, detail: str, wait_seconds: float | None = None, is_answered: bool = False):
+        super().__init__(detail)
+        self.wait_seconds = wait_seconds
+        self.is_answered = is_answered
+
+
+class ContentFilterError(Exception):
+    """The server's filter refused the request."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long to insist.
+
+    Attributes:
+        tries: tries of one call, the first included.
+        total_seconds: time after which no further try begins, waiting included.
+        try_seconds: time one try may take, from sending to the last byte.
+        first_wait_seconds: longest wait after the first failure; it doubles
+            with each further one, up to a minute. The wait itself is drawn
+            between 0 and that, so that callers do not return together.
+    """
+
+    tries: int = 6
+    total_seconds: float = 300.0
+    try_seconds: float = 120.0
+    first_wait_seconds: float = 1.0
+
+
+class Secret:
+    """A key from the environment, which no message and no file may show."""
+
+    __slots__ = ("_value", "name")
+
+    def __init__(self, name: str | None):
+        self.name = name
+        self._value = os.environ.get(name, "").strip() if name else "none"
+        if not self._value:
+            raise ChatError(f"{name} is not set: export the key and run again")
+        if not (self._value.isascii() and self._value.isprintable()):
+            raise ChatError(f"{name} holds characters that no key has: export it again")
+
+    def __repr__(self) -> str:
+        return f"Secret({self.name})"
+
+    def reveal(self) -> str:
+        return self._value
+
+    def removed_from(self, text: str) -> str:
+        """A server's text without the key, should the server repeat it."""
+        if len(self._value) < _SHORTEST_SECRET:
+            return text
+        for form in (self._value, json.dumps(self._value)[1:-1]):
+            text = text.replace(form, "[key]")
+        return text
+
+
+def problem_of(error: Exception, base_url: str, secret: Secret) -> Exception:
+    """What a failed try means: ``TransientError``, ``ContentFilterError`` or ``ChatError``.
+
+    The caller raises it outside its ``except`` block, so that no traceback
+    leads back to the request and its headers.
+    """
+    if isinstance(error, openai.APIStatusError):
+        return _problem_of_status(error, base_url, secret)
+    if isinstance(error, (openai.APITimeoutError, TimeoutError)):
+        return TransientError("no answer in time")
+    cause = error.__cause__
+    return TransientError(f"connection failed ({type(cause or error).__name__})")
+
+
+def _problem_of_status(error: openai.APIStatusError, base_url: str, secret: Secret) -> Exception:
+    status = error.status_code
+    codes = {error.code, error.type}
+    if status == 429 and "insufficient_quota" in codes:
+        return ChatError(f"{base_url}: the quota of {secret.name} is exhausted (429)")
+    if status in _WORTH_ANOTHER_TRY or status >= 500:
+        return TransientError(f"HTTP {status}", retry_after(error.response.headers), True)
+    if status in (401, 403):
+        # Servers quote parts of a key here.
+        return ChatError(f"{base_url} refused the key in {secret.name} ({status}): check it")
+    said = one_line(secret.removed_from(str(error.message)))
+    if "content_filter" in codes:
+        return ContentFilterError(said)
+    if status == 404:
+        return ChatError(f"{base_url} knows no such model or address (404): {said}")
+    return ChatError(f"{base_url} rejected the request ({status}): {said}")
+
+
+def one_line(text: str, n_characters: int = 200) -> str:
+    """The beginning of a server's text, without line breaks and control characters."""
+    text = " ".join(text.split())
+    return "".join(character for character in text if character.isprintable())[:n_characters]
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds a server asks to wait (``Retry-After``, seconds or a date), or None.
+
+    >>> retry_after({"retry-after": "3"})
+    3.0
+    """
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def retrying(
+    limits: Limits, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> tenacity.AsyncRetrying:
+    """Tries of one call; the last ``TransientError`` is raised when they are used up."""
+
+    def wait(state: tenacity.RetryCallState) -> float:
+        longest = min(60.0, limits.first_wait_seconds * 2 ** (state.attempt_number - 1))
+        jitter = random.uniform(0, longest)
+        asked = state.outcome.exception().wait_seconds
+        # Never sooner than the server asks, and spread out after that moment.
+        return jitter if asked is None else asked + jitter
+
+    return tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception_type(TransientError),
+        stop=tenacity.stop_after_attempt(limits.tries)
+        | tenacity.stop_before_delay(limits.total_seconds),
+        wait=wait,
+        sleep=sleep,
+        reraise=True,
+    )

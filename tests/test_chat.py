@@ -1,0 +1,471 @@
+import asyncio
+import json
+import logging
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import traceback
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from notebook_files import ROOT
+from scripted_server import MODEL, Reply, ScriptedServer, failure, good, question
+
+from contamination.models.chat import (
+    ChatError,
+    Endpoint,
+    Limits,
+    Price,
+    Request,
+    answer_all,
+    estimate,
+    prompt_log_probs,
+)
+from contamination.models.response_log import ResponseLog
+
+KEY = "key-that-nothing-may-show-0123456789"
+QUICK = Limits(tries=4, total_seconds=5, try_seconds=0.5, first_wait_seconds=0.01)
+PRICE = Price(100_000.0, 900_000.0, date="2024-01-31")  # 10 + 1 tokens: 1.0 + 0.9
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("SCRIPTED_KEY", KEY)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture
+def log(tmp_path):
+    with ResponseLog(tmp_path / "log.sqlite") as log:
+        yield log
+
+
+def request(text, **fields):
+    return Request(messages=[{"role": "user", "content": text}], **fields)
+
+
+def endpoint_of(server, **fields):
+    return Endpoint(server.base_url, **{"model": MODEL, "key_variable": "SCRIPTED_KEY", **fields})
+
+
+def ask(server, log, *texts, **settings):
+    settings = {"limits": QUICK, "progress": False, **settings}
+    return answer_all(endpoint_of(server), [request(text) for text in texts], log=log, **settings)
+
+
+def ask_once(log, script, **settings):
+    """The answer to one question, and how often the server was asked it."""
+    with ScriptedServer(script) as server:
+        (answer,) = ask(server, log, "A or B?", **settings)
+        return answer, server.counts["A or B?"]
+
+
+def answered_and_asked_again(log, script):
+    """The answer to one question, and the server's count after it is asked twice.
+
+    The other question has a good answer, so that the endpoint counts as up.
+    """
+    both = lambda body, n: script(body, n) if question(body) == "A or B?" else good("B")  # noqa: E731
+    with ScriptedServer(both) as server:
+        answer, _ = ask(server, log, "A or B?", "up?", concurrency=1)
+        again, _ = ask(server, log, "A or B?", "up?", concurrency=1)
+        assert answer.status == again.status
+        return answer, server.counts["A or B?"]
+
+
+def test_answers_come_in_the_order_of_the_requests(log):
+    slow_first = lambda body, n: Reply(  # noqa: E731
+        good(question(body)).body, delay=0.2 if question(body) == "0" else 0.0
+    )
+    with ScriptedServer(slow_first) as server:
+        answers = ask(server, log, *"0123456789", concurrency=4)
+        assert [answer.text for answer in answers] == list("0123456789")
+        assert {answer.status for answer in answers} == {"ok"}
+        assert 1 < server.n_in_flight_most <= 4
+
+
+def test_what_the_log_holds_is_not_asked_again(log):
+    with ScriptedServer(lambda body, n: good("B")) as server:
+        (first,) = ask(server, log, "A or B?")
+        (second,) = ask(server, log, "A or B?")
+        assert (first.from_log, second.from_log) == (False, True)
+        assert replace(second, from_log=False) == first
+        assert first.usage["prompt_tokens"] == 10 and first.model == MODEL
+        # Nor is what a server is told by other means than the request.
+        ask(server, log, "A or B?", concurrency=2, run="another run")
+        assert server.counts["A or B?"] == 1
+
+
+def test_equal_requests_are_asked_once_and_replicates_apart(log):
+    with ScriptedServer(lambda body, n: good(str(n))) as server:
+        requests = [request("A or B?"), request("A or B?"), request("A or B?", replicate=1)]
+        answers = answer_all(endpoint_of(server), requests, log=log, concurrency=1, progress=False)
+        assert [answer.text for answer in answers] == ["1", "1", "2"]
+
+
+def test_options_of_the_request_win_over_those_of_the_endpoint(log):
+    with ScriptedServer(lambda body, n: good("B")) as server:
+        endpoint = endpoint_of(server, options={"temperature": 0, "seed": 1, "top_k": 5})
+        answer_all(endpoint, [request("?", options={"seed": 2})], log=log, progress=False)
+        (body,) = server.bodies
+        assert (body["temperature"], body["seed"], body["top_k"]) == (0, 2, 5)
+        assert "stream" not in body and "replicate" not in body
+
+
+def test_a_busy_server_is_not_asked_before_its_time(log):
+    times = []
+
+    def script(body, n):
+        times.append(time.monotonic())
+        return failure(429, retry_after="0.5") if n == 1 else good("B")
+
+    answer, n_calls = ask_once(log, script)
+    assert (answer.text, n_calls) == ("B", 2)
+    assert times[1] - times[0] >= 0.5
+
+
+def test_a_server_that_asks_for_more_time_than_there_is_ends_the_call(log):
+    answer, n_calls = ask_once(log, lambda body, n: failure(429, retry_after="3600"))
+    assert (answer.status, n_calls) == ("error", 1)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        failure(500),
+        failure(503),
+        failure(408),
+        failure(409),
+        Reply({}, delay=2.0),
+        Reply(is_dropped=True),
+    ],
+    ids=["500", "503", "408", "409", "timeout", "dropped"],
+)
+def test_what_passes_is_tried_again(log, trouble):
+    answer, n_calls = ask_once(log, lambda body, n: trouble if n == 1 else good("B"))
+    assert (answer.text, answer.status, n_calls) == ("B", "ok", 2)
+
+
+def test_a_call_that_fails_to_the_end_is_an_error_and_asked_anew_next_time(log):
+    answer, n_calls = answered_and_asked_again(log, lambda body, n: failure(500))
+    assert (answer.text, answer.status, n_calls) == ("", "error", 2 * QUICK.tries)
+    assert answer.detail.startswith("HTTP 500, given up (at most 4 tries")
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "n_calls"),
+    [
+        (good("B", finish_reason="length"), "truncated", 1),
+        (good(""), "unparsable", 1),
+        (good(None), "unparsable", 1),
+        (good([{"type": "text"}]), "unparsable", 1),
+        (good(None, finish_reason="content_filter"), "refused", 2),
+        (good(None, refusal="I will not."), "refused", 2),
+        (failure(400, "content_filter"), "refused", 2),
+        (Reply('{"choices": [{'), "error", 2),
+        (Reply("<html>"), "error", 2),
+        (Reply([1]), "error", 2),
+        (Reply({"choices": []}), "error", 2),
+        (Reply({"error": {"message": "upstream"}}), "error", 2),
+        (Reply('data: {"choices": []}\n\n', headers={"x": "y"}), "error", 2),
+    ],
+)
+def test_only_what_the_model_said_is_given_back_by_the_log(log, reply, status, n_calls):
+    answer, n_asked = answered_and_asked_again(log, lambda body, n: reply)
+    assert (answer.status, n_asked) == (status, n_calls)
+    assert answer.detail
+
+
+def test_one_letter_at_its_limit_of_one_token_is_complete(log):
+    with ScriptedServer(lambda body, n: good("B", finish_reason="length")) as server:
+        requests = [request("?", may_be_cut=True), request("?")]
+        answers = answer_all(endpoint_of(server), requests, log=log, progress=False)
+        assert [answer.status for answer in answers] == ["ok", "truncated"]
+        assert server.counts["?"] == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (failure(400, message="context too\nlong"), r"rejected the request \(400\): .*context too"),
+        (failure(401, message=f"Incorrect key {KEY}"), r"refused the key in SCRIPTED_KEY \(401\)"),
+        (failure(403), r"refused the key in SCRIPTED_KEY \(403\)"),
+        (failure(404), r"no such model or address \(404\)"),
+        (failure(429, "insufficient_quota"), r"quota of SCRIPTED_KEY is exhausted \(429\)"),
+    ],
+)
+def test_what_would_fail_again_stops_the_run_at_once_with_one_line(log, reply, message):
+    with ScriptedServer(lambda body, n: reply if question(body) == "2" else good("B")) as server:
+        with pytest.raises(ChatError, match=message) as stopped:
+            ask(server, log, *"012345", concurrency=1)
+        assert "2 of 6 answers are in the response log" in str(stopped.value)
+        assert "\n" not in str(stopped.value)
+        assert server.counts == {"0": 1, "1": 1, "2": 1}
+
+
+def test_a_server_that_is_down_stops_the_run_with_one_line(log):
+    with ScriptedServer(lambda body, n: good("B")) as server:
+        ask(server, log, "0")
+    with pytest.raises(ChatError, match="does not answer: connection failed") as stopped:
+        ask(server, log, *"0123456789", concurrency=4)
+    assert "1 of 10 answers are in the response log" in str(stopped.value)
+    assert "\n" not in str(stopped.value)
+
+
+def test_ten_failures_in_a_row_stop_a_run(log):
+    with ScriptedServer(lambda body, n: Reply("<html>")) as server:
+        with pytest.raises(ChatError, match="does not answer: the response is not JSON"):
+            ask(server, log, *map(str, range(30)), concurrency=1)
+        assert sum(server.counts.values()) == 10
+
+
+def test_a_missing_key_matters_only_where_something_must_be_asked(log, monkeypatch):
+    with ScriptedServer(lambda body, n: good("B")) as server:
+        ask(server, log, "0")
+        monkeypatch.delenv("SCRIPTED_KEY")
+        assert ask(server, log, "0")[0].text == "B"
+        with pytest.raises(ChatError, match="SCRIPTED_KEY is not set"):
+            ask(server, log, "1")
+        keyless = endpoint_of(server, key_variable=None)
+        assert answer_all(keyless, [request("2")], log=log, progress=False)[0].text == "B"
+
+
+def test_offline_reads_the_log_and_names_what_is_missing(log):
+    with ScriptedServer(lambda body, n: good("B")) as server:
+        ask(server, log, "0")
+        assert ask(server, log, "0", offline=True)[0].from_log
+        with pytest.raises(ChatError, match=r"2 of 3 answers .* not in the response log"):
+            ask(server, log, *"012", offline=True)
+        assert server.counts == {"0": 1}
+
+
+def limited(text):
+    return request(text, options={"max_tokens": 2})
+
+
+def test_the_cap_stops_the_run_and_counts_what_it_spent_before(log):
+    # A call costs 1.9; "0" may cost (1 + 8) x 0.1 + 2 x 0.9 = 2.7.
+    with ScriptedServer(lambda body, n: good("B")) as server:
+        settings = {"log": log, "price": PRICE, "progress": False}
+        requests = [limited(text) for text in "0123456789"]
+        answer_all(endpoint_of(server), requests[:2], run="paid", **settings)
+        assert log.spent("paid") == pytest.approx(3.8)
+        with pytest.raises(ChatError, match=r"cap of 10 is reached: run 'paid' has spent 7.6"):
+            answer_all(endpoint_of(server), requests, run="paid", cap=10, **settings)
+        assert sum(server.counts.values()) == 4
+        # Another run has its own purse.
+        answer_all(endpoint_of(server), requests[:6], run="new", cap=10, **settings)
+        assert log.spent("new") == pytest.approx(3.8)
+
+
+def test_a_cap_without_price_or_limit_of_tokens_is_refused(log):
+    with ScriptedServer(lambda body, n: good("B")) as server:
+        with pytest.raises(ValueError, match="a cap needs a price"):
+            ask(server, log, "0", cap=1)
+        with pytest.raises(ValueError, match="a cap needs max_tokens"):
+            ask(server, log, "0", cap=1, price=PRICE)
+        assert not server.counts
+
+
+def test_the_estimate_tells_calls_tokens_and_price_before_anything_is_asked(log):
+    with ScriptedServer(lambda body, n: good("B")) as server:
+        endpoint, requests = endpoint_of(server), [limited(text) for text in "0123"]
+        answer_all(endpoint, requests[:1], log=log, price=PRICE, run="paid", progress=False)
+        expected = estimate(endpoint, requests, log=log, price=PRICE, run="paid", cap=20)
+        assert (expected.n_requests, expected.n_in_log, expected.n_calls) == (4, 1, 3)
+        assert (expected.input_tokens, expected.output_tokens) == (27, 6)
+        assert expected.cost == pytest.approx(3 * 2.7)
+        line = str(expected)
+        assert "4 requests: 1 in the log, 3 to ask" in line
+        assert "at most 8.1000 USD at prices of 2024-01-31, 1.9000 spent before, cap 20" in line
+        assert sum(server.counts.values()) == 1
+
+
+def test_progress_shows_done_cached_and_failed(log, capfd):
+    replies = lambda body, n: failure(500) if question(body) == "2" else good("B")  # noqa: E731
+    with ScriptedServer(replies) as server:
+        ask(server, log, "0")
+        ask(server, log, *"0123", progress=True, concurrency=1)
+    shown = capfd.readouterr().err
+    assert "4 requests: 1 in the log, 3 to ask" in shown
+    assert "4/4" in shown and "1 cached, 1 failed" in shown
+
+
+def test_a_running_event_loop_is_no_obstacle(log):
+    async def notebook(server):
+        return ask(server, log, "0")
+
+    with ScriptedServer(lambda body, n: good("B")) as server:
+        assert asyncio.run(notebook(server))[0].text == "B"
+
+
+def test_undated_names_and_other_models_warn(log):
+    with ScriptedServer(lambda body, n: good("B", model="other-2024-01-31")) as server:
+        with pytest.warns(UserWarning, match=f"asked for '{MODEL}', answered by 'other-"):
+            (answer,) = ask(server, log, "0")
+        assert answer.model == "other-2024-01-31"
+    with ScriptedServer(lambda body, n: good("B", model="m-2024-01-31")) as server:
+        with pytest.warns(UserWarning, match="'m' names no dated snapshot"):
+            answer_all(endpoint_of(server, model="m"), [request("0")], log=log, progress=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            dated = endpoint_of(server, model="m-2024-01-31")
+            answer_all(dated, [request("0")], log=log, progress=False)
+
+
+def test_the_key_stands_nowhere_even_if_the_server_repeats_it(log, tmp_path, capfd, caplog):
+    caplog.set_level(logging.DEBUG)
+    replies = {
+        "0": good(f"your key is {KEY}"),
+        "1": Reply(f"<html>{KEY}"),
+        "2": failure(400, message=f"{KEY} wrong"),
+    }
+    seen = []
+    with ScriptedServer(lambda body, n: replies[question(body)]) as server:
+        seen.append(repr(ask(server, log, "0", "1", progress=True, concurrency=1)))
+        try:
+            ask(server, log, "2")
+        except ChatError as error:
+            seen += [str(error), repr(error)]
+            # This test's own frame holds the key, the frames below it must not.
+            below = error.__traceback__.tb_next
+            report = traceback.TracebackException(type(error), error, below, capture_locals=True)
+            seen.append("".join(report.format()))
+        seen.append(repr(endpoint_of(server)))
+        assert any(f"Bearer {KEY}" in head for head in server.headers)
+    assert "your key is [key]" in seen[0] and "[key] wrong" in seen[1]
+    seen += [*capfd.readouterr(), caplog.text]
+    assert not [text for text in seen if KEY in text]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files and not [path for path in files if KEY.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"key_variable": "sk-abcdef-this-is-a-key"},
+        {"base_url": "https://me:secret@host/v1"},
+        {"base_url": "https://host/v1?key=secret"},
+        {"base_url": "host/v1"},
+        {"options": {"stream": True}},
+        {"options": {"n": 4}},
+        {"options": {"stop": {"a", "b"}}},
+    ],
+)
+def test_an_endpoint_refuses_what_would_leak_or_break(fields):
+    with pytest.raises(ValueError) as refused:
+        Endpoint(**{"base_url": "https://host/v1", "model": MODEL, **fields})
+    assert "secret" not in str(refused.value) and "sk-" not in str(refused.value)
+
+
+def test_a_request_holds_messages_or_a_prompt():
+    for fields in ({}, {"messages": [], "prompt": ""}, {"messages": [{}], "prompt": "a"}):
+        with pytest.raises(ValueError, match="either messages or a prompt"):
+            Request(**fields)
+
+
+# Prompt log-probabilities
+
+
+def echoed(tokens, values, n_prompt, text="one two three!"):
+    choice = {
+        "text": text,
+        "finish_reason": "length",
+        "logprobs": {"tokens": tokens, "token_logprobs": values},
+    }
+    usage = {"prompt_tokens": n_prompt, "completion_tokens": 1}
+    return Reply({"model": MODEL, "choices": [choice], "usage": usage})
+
+
+def test_prompt_log_probabilities_leave_out_the_first_and_the_generated_token(log):
+    reply = echoed(["one", " two", " three", "!"], [None, -1.5, -2.5, -0.1], 3)
+    with ScriptedServer(lambda body, n: reply) as server:
+        scored = prompt_log_probs(endpoint_of(server), ["one two three"], log=log, progress=False)
+        (body,) = server.bodies
+    assert (body["echo"], body["logprobs"]) == (True, 1)
+    assert scored[0].tokens == (" two", " three") and scored[0].n_tokens == 3
+    assert np.array_equal(scored[0].token_log_probs, [-1.5, -2.5])
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (good("!"), "gave no log-probabilities"),
+        (echoed(["!"], [-0.1], 3, "!"), "gave 1 log-probabilities for 3 tokens of prompt"),
+        (echoed(["a", "b", "c", "!"], [None, -1, None, -1], 3), "left tokens of the prompt"),
+        (echoed(["a", "!"], [None, -1], 1), "a text of one token"),
+    ],
+)
+def test_a_server_that_does_not_score_its_prompt_is_refused_after_one_call(log, reply, message):
+    with ScriptedServer(lambda body, n: reply) as server:
+        with pytest.raises(ChatError, match=message) as refused:
+            prompt_log_probs(endpoint_of(server), ["a", "b", "c"], log=log, progress=False)
+        assert "\n" not in str(refused.value)
+        assert server.counts == {"a": 1}
+        # A server that was mended is asked again.
+        with pytest.raises(ChatError, match=message):
+            prompt_log_probs(endpoint_of(server), ["a"], log=log, progress=False)
+        assert server.counts == {"a": 2}
+
+
+# A killed run
+
+CLIENT = """
+import sys
+from contamination.models.chat import Endpoint, Request, answer_all
+endpoint = Endpoint(sys.argv[1], "scripted-2024-01-31", key_variable="SCRIPTED_KEY")
+requests = [Request(messages=[{"role": "user", "content": str(i)}]) for i in range(300)]
+answers = answer_all(endpoint, requests, concurrency=20, progress=False)
+assert [answer.text for answer in answers] == [str(i) for i in range(300)]
+print(sum(answer.from_log for answer in answers))
+"""
+
+
+def test_after_kill_9_only_the_calls_in_flight_are_made_again(tmp_path):
+    variables = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    variables["CONTAMINATION_CACHE"] = str(tmp_path / "killed")
+    slow = lambda body, n: replace(good(question(body)), delay=0.05)  # noqa: E731
+    with ScriptedServer(slow) as server:
+        command = [sys.executable, "-c", CLIENT, server.base_url]
+        first = subprocess.Popen(command, env=variables)
+        while len(server.answered) < 120:
+            assert first.poll() is None
+            time.sleep(0.01)
+        first.send_signal(signal.SIGKILL)
+        assert first.wait() == -signal.SIGKILL
+        with sqlite3.connect(tmp_path / "killed" / "responses" / "log.sqlite") as connection:
+            rows = connection.execute("SELECT request FROM answers").fetchall()
+        kept = {question(json.loads(row)) for (row,) in rows}
+        asked = set(server.counts)
+        # At most as many were under way as may be at a time.
+        assert kept <= asked and 100 <= len(kept) < 300 and len(asked - kept) <= 20
+        again = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+        assert int(again.stdout) == len(kept)
+        repeated = {text for text, n_calls in server.counts.items() if n_calls > 1}
+        assert set(server.counts) == {str(number) for number in range(300)}
+        assert repeated == asked - kept and max(server.counts.values()) <= 2
+
+
+def test_an_interrupt_ends_the_run_and_keeps_what_was_answered(tmp_path):
+    variables = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    variables["CONTAMINATION_CACHE"] = str(tmp_path / "interrupted")
+    slow = lambda body, n: replace(good(question(body)), delay=0.05)  # noqa: E731
+    with ScriptedServer(slow) as server:
+        command = [sys.executable, "-c", CLIENT, server.base_url]
+        first = subprocess.Popen(command, env=variables, stderr=subprocess.DEVNULL)
+        while len(server.answered) < 100:
+            assert first.poll() is None
+            time.sleep(0.01)
+        first.send_signal(signal.SIGINT)
+        assert first.wait(timeout=10) != 0
+        n_asked = len(server.counts)
+        assert n_asked < 300
+        subprocess.run(command, env=variables, check=True, stdout=subprocess.DEVNULL)
+        assert sum(server.counts.values()) <= 300 + 20
