@@ -350,7 +350,7 @@ def test_the_key_stands_nowhere_even_if_the_server_repeats_it(log, tmp_path, cap
 @pytest.mark.parametrize(
     "fields",
     [
-        {"key_variable": "sk-abcdef-this-is-a-key"},
+        {"key_variable": "sk-" + "a" * 24},
         {"base_url": "https://me:secret@host/v1"},
         {"base_url": "https://host/v1?key=secret"},
         {"base_url": "host/v1"},
