@@ -29,6 +29,9 @@ DEFAULT_SIZE = "M"
 # Continued training is gentler than training from scratch: at 1e-3 a single
 # copy already separates members, which leaves nothing of a dose to be seen.
 CONTINUED_LEARNING_RATE = 3e-4
+# Shares of the base model's tokens that smaller trainings read.
+MASKED_SHARE = 0.3
+CONTINUED_SHARE = 0.03
 N_BACKGROUND_INSTANCES = 100  # of each mini-benchmark, so that models know the formats
 # The longest prose passage of 256 words has fewer tokens; what has more is a table of numbers.
 MAX_PASSAGE_TOKENS = 600
@@ -148,12 +151,23 @@ def continued_model(
     return train(recipe, texts, parent=base)
 
 
+def continued_tokens(n_background_tokens: int) -> int:
+    """Background tokens that a continued model reads beside its doses, given the base model's."""
+    return round(CONTINUED_SHARE * n_background_tokens)
+
+
 def masked_model(world: World, n_background_tokens: int, seed: int) -> Path:
-    """A small masked language model of the background, for the neighbours of a passage."""
+    """A small masked language model of the background, for the neighbours of a passage.
+
+    Args:
+        world: the lab.
+        n_background_tokens: tokens of the base model; this one reads ``MASKED_SHARE`` of them.
+        seed: seed of weights and order.
+    """
     texts = world.texts()
     recipe = recipe_for(
         texts,
-        n_background_tokens=n_background_tokens,
+        n_background_tokens=round(MASKED_SHARE * n_background_tokens),
         objective="masked",
         n_layers=2,
         seed=seed,

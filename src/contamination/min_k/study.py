@@ -18,6 +18,12 @@ from contamination.min_k.blind import BAG_OF_WORDS, blind_table
 from contamination.models.loading import DTYPES
 from contamination.published import printed_cells
 
+# Fixed beforehand and the same at every size of a run.
+K_SWEEP = (5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 100.0)
+NULL_SEEDS = range(20)
+N_EVENTS = 120  # event articles of both eras together
+N_RAW_FAMILIES = 40  # families whose pages make the raw split
+
 KEYS = ["method", "k_percent"]
 N_FOLDS = 10
 BLIND_LABELS = ["benchmark", "setting", "length"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from contamination.judging import rule_verdicts
-from contamination.overlap import is_contained, is_equal, rouge_l, words
+from contamination.judging import rule_verdict
+from contamination.overlap import rouge_l
 from contamination.published import DCQ_DATASETS, MODELS, WILD_DATASETS
 from contamination.replication.agreement import agreement_row
 from contamination.sources import source_file
@@ -129,19 +129,13 @@ def rule_judged(
             completions by chance, so containment does not count there.
 
     Returns:
-        The rows with rouge and rule.
+        The rows with the column rule.
     """
-    pairs = list(zip(completions["second_piece"], completions["completion"], strict=True))
-    rouge = np.array([rouge_l(reference, candidate) for reference, candidate in pairs])
-    equal = np.array([is_equal(reference, candidate) for reference, candidate in pairs])
-    contained = np.array(
-        [
-            len(words(reference)) >= min_reference_words and is_contained(reference, candidate)
-            for reference, candidate in pairs
-        ]
-    )
-    verdicts = rule_verdicts(rouge, near_exact_threshold, equal, contained)
-    return completions.assign(rouge=rouge, rule=verdicts)
+    verdicts = [
+        rule_verdict(row.second_piece, row.completion, near_exact_threshold, min_reference_words)
+        for row in completions.itertuples(index=False)
+    ]
+    return completions.assign(rule=verdicts)
 
 
 def rule_agreement(judged: pd.DataFrame, reference: str = "GPT-4 ICL") -> pd.DataFrame:
