@@ -136,6 +136,17 @@ def own(tmp_path):
     return check
 
 
+def test_members_and_non_members_may_be_two_files(own, tmp_path):
+    others = tmp_path / "others.jsonl"
+    others.write_text('"one"\n"two"\n"three"\n'.replace('"one"', '{"input": "one"}'))
+    with pytest.raises(ValueError, match="holds no text at row 7"):
+        own(non_member_dataset=str(others))
+    others.write_text("".join(f'{{"input": "other {n}"}}\n' for n in range(3)))
+    texts, is_member = own(non_member_dataset=str(others))["own.jsonl"]
+    assert texts[-1] == "other 2"
+    assert is_member.tolist() == [True] * 6 + [False] * 3
+
+
 def test_own_passages_are_named_without_the_folder(own):
     found = own()
     assert list(found) == ["own.jsonl"]
@@ -178,11 +189,17 @@ def test_bad_input_is_one_line_that_names_it(own, change, message):
 def test_ready_parameters_fit_the_notebook(path):
     parameters = run.check(ROOT / "notebooks/04_min_k_wikimia.ipynb", path)
     assert parameters["target_model"] and parameters["reference_model"]
-    assert parameters["dataset"] == "swj0419/WikiMIA" and len(parameters["dataset_splits"]) == 4
+    if path.stem.startswith("mimir"):
+        assert "/train/" in parameters["dataset"]
+        members, others = parameters["dataset"], parameters["non_member_dataset"]
+        assert others == members.replace("/train/", "/test/")
+    else:
+        assert parameters["dataset"] == "swj0419/WikiMIA" and len(parameters["dataset_splits"]) == 4
 
 
 def test_all_five_pairs_of_the_paper_are_ready():
-    assert len(list((ROOT / "params/full/min_k").glob("*.yaml"))) == 5
+    names = [path.stem for path in (ROOT / "params/full/min_k").glob("*.yaml")]
+    assert sum(not name.startswith("mimir") for name in names) == 5
 
 
 # Sentences: one table that confirms, one that refutes

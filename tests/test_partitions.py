@@ -195,6 +195,35 @@ def test_another_revision_from_the_local_cache_is_refused(hub):
     one_line(caught)
 
 
+def test_one_file_of_a_hub_dataset_is_read_without_its_loading_script(
+    hub, tmp_path, staging, monkeypatch
+):
+    """As MIMIR's: one JSON text in each line."""
+    path = write(tmp_path / "wiki_(en)_13_0.8.jsonl", '"A text."\n"Another, \\u2028 of two."\n')
+    asked = []
+
+    def download(name, filename, repo_type, revision):
+        asked.append((name, filename, repo_type, revision))
+        return path
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    with pytest.warns(UserWarning, match="floats"):
+        rows = partitions.load_rows("owner/name/train/wiki_(en)_13_0.8.jsonl")
+    assert rows["text"].tolist() == ["A text.", "Another, \u2028 of two."]
+    assert asked == [("owner/name", "train/wiki_(en)_13_0.8.jsonl", "dataset", COMMIT)]
+    assert recorded(tmp_path)[0]["name"] == "hub:owner/name/train/wiki_(en)_13_0.8.jsonl"
+
+
+def test_a_hub_file_that_is_not_there_is_one_line(hub, monkeypatch):
+    def download(*arguments, **named):
+        raise OSError("404\nnot found")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    with pytest.raises(FileNotFoundError, match="check the path") as caught:
+        partitions.load_rows("owner/name/rows.jsonl", revision=COMMIT)
+    one_line(caught)
+
+
 def test_a_hub_dataset_needs_a_split(hub):
     with pytest.raises(ValueError, match="name a split"):
         partitions.load_rows("owner/name")

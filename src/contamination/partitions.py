@@ -24,6 +24,7 @@ from contamination import storage
 _LABELS = {"member": True, "true": True, "1": True, "1.0": True}
 _LABELS |= {"non-member": False, "false": False, "0": False, "0.0": False}
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(:[^:/\s]+)?")
+_HUB_FILE = re.compile(r"([\w-][\w.-]*/[\w-][\w.-]*)/([^:\s]+)")
 
 Columns = dict[str, Sequence[Any]]
 
@@ -34,8 +35,11 @@ def load_rows(source: str, split: str = "", revision: str = "") -> pd.DataFrame:
     Args:
         source: a file (.jsonl, .json with a list of objects, .csv, .tsv or
             .parquet, in UTF-8), or a hub dataset as "owner/name", or as
-            "owner/name:configuration" where it has several. A relative path
-            is looked for in the working directory, then in the project's root.
+            "owner/name:configuration" where it has several, or one file of a
+            hub dataset as "owner/name/path/of/file.jsonl", which serves where
+            a dataset has a loading script. A relative path is looked for in
+            the working directory, then in the project's root. A JSON text in
+            place of an object becomes a row with the column "text".
         split: split of a hub dataset, such as "test"; a file is one partition
             and does not use it.
         revision: commit, tag or branch of a hub dataset. Anything but a commit
@@ -58,7 +62,10 @@ def load_rows(source: str, split: str = "", revision: str = "") -> pd.DataFrame:
         rows = _read_file(path)
         storage.record("input", name=_public_name(path), sha256=storage.sha256_of_file(path))
         return rows
-    if not _HUB_ID.fullmatch(source) or Path(source).suffix.lower() in _READERS:
+    is_readable = Path(source).suffix.lower() in _READERS
+    if is_readable and (hub_file := _HUB_FILE.fullmatch(source)):
+        return _load_file_from_hub(*hub_file.groups(), revision)
+    if not _HUB_ID.fullmatch(source) or is_readable:
         raise FileNotFoundError(
             f'no file "{source}" (a hub dataset is named as "owner/name"): check the path, which '
             "starts at the working directory or the project's root"
@@ -132,6 +139,8 @@ def _parse_json(text: str, kind: type) -> Any:
         return dict(pairs)
 
     value = json.loads(text, object_pairs_hook=unique)
+    if kind is dict and isinstance(value, str):
+        return {"text": value}
     if not isinstance(value, kind):
         raise ValueError("not an object in braces" if kind is dict else "not a list of objects")
     return value
@@ -178,6 +187,21 @@ _READERS: dict[str, Callable[[Path], Columns]] = {
     ".tsv": _read_delimited,
     ".parquet": _read_parquet,
 }
+
+
+def _load_file_from_hub(name: str, path: str, revision: str) -> pd.DataFrame:
+    from huggingface_hub import hf_hub_download
+
+    commit = _resolve_commit(name, revision)
+    try:
+        local = hf_hub_download(name, path, repo_type="dataset", revision=commit)
+    except (OSError, ValueError) as error:  # huggingface_hub's errors derive from these two
+        raise FileNotFoundError(
+            f'file "{path}" of dataset "{name}": {_one_line(error)}: check the path and the '
+            "connection (a gated dataset needs HF_TOKEN)"
+        ) from error
+    storage.record("input", name=f"hub:{name}/{path}", sha256=storage.sha256_of_file(Path(local)))
+    return _read_file(Path(local))
 
 
 def _load_from_hub(source: str, split: str, revision: str) -> pd.DataFrame:

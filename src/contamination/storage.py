@@ -71,8 +71,12 @@ def hash_of(value: Any) -> str:
 
 
 @contextlib.contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path``, renamed to it when the block ends without error."""
+def atomic_path(path: Path, durable: bool = True) -> Iterator[Path]:
+    """A temporary path beside ``path``, renamed to it when the block ends without error.
+
+    A ``durable`` file outlives a power cut as well; a cache can do without, and is
+    many times faster to fill.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
@@ -80,8 +84,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
+        if durable:
+            with temporary.open("rb") as stream:
+                os.fsync(stream.fileno())
         # mkstemp makes private files; results are ordinary ones.
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
@@ -95,8 +100,8 @@ def _umask() -> int:
     return mask
 
 
-def write_bytes(path: Path, data: bytes) -> Path:
-    with atomic_path(path) as temporary:
+def write_bytes(path: Path, data: bytes, durable: bool = True) -> Path:
+    with atomic_path(path, durable) as temporary:
         temporary.write_bytes(data)
     return Path(path)
 
@@ -128,13 +133,16 @@ def write_figure(path: Path, figure: Any) -> Path:
 
 
 def write_safetensors(
-    path: Path, tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None
+    path: Path,
+    tensors: Mapping[str, np.ndarray],
+    metadata: Mapping[str, str] | None = None,
+    durable: bool = True,
 ) -> Path:
     """Write named arrays as safetensors, with text metadata in the header."""
     from safetensors.numpy import save
 
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    return write_bytes(path, save(contiguous, metadata=dict(metadata or {})))
+    return write_bytes(path, save(contiguous, metadata=dict(metadata or {})), durable)
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:

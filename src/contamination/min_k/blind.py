@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer
 
@@ -41,6 +41,7 @@ def blind_table(
     is_member: Sequence[bool],
     *,
     baselines: Sequence[str] = BASELINES,
+    groups: Sequence[int] | None = None,
     n_folds: int = 10,
     n_permutations: int = 100,
     n_resamples: int = 10_000,
@@ -54,6 +55,9 @@ def blind_table(
         texts: n_passages passages.
         is_member: their membership, shape (n_passages,).
         baselines: of "date rule", "bag of words", "TF-IDF".
+        groups: what a passage is a version of, such as its page, shape
+            (n_passages,), each with both kinds. Versions of one thing fall into
+            one fold, and labels are shuffled among them alone.
         n_folds: folds of the cross-validation; each needs both kinds.
         n_permutations: times that labels are shuffled and everything, training
             included, is done again.
@@ -74,8 +78,8 @@ def blind_table(
         empty where no passage names a year.
 
     Raises:
-        ValueError: if only one kind occurs, a fold would lack one, or a
-            baseline is unknown.
+        ValueError: if only one kind occurs, a fold or a group would lack one,
+            or a baseline is unknown.
     """
     is_member = np.asarray(is_member, dtype=bool)
     if len(texts) != len(is_member):
@@ -87,6 +91,9 @@ def blind_table(
         raise ValueError(
             f"{n_folds} folds need as many members and non-members, the smaller kind has {smaller}"
         )
+    groups = None if groups is None else np.asarray(groups)
+    if groups is not None and set(groups[is_member]) != set(groups[~is_member]):
+        raise ValueError("each group needs both kinds, since labels are shuffled within it")
     non_members = [text for text, member in zip(texts, is_member, strict=True) if not member]
     members = [text for text, member in zip(texts, is_member, strict=True) if member]
     shared = {
@@ -96,10 +103,10 @@ def blind_table(
     }
     rows = []
     for baseline in baselines:
-        scored = _scorer(baseline, texts, n_folds, seed)
+        scored = _scorer(baseline, texts, n_folds, seed, groups)
         rows.append(
             {"baseline": baseline, **shared}
-            | _judge(scored, is_member, n_permutations, n_resamples, seed, level)
+            | _judge(scored, is_member, n_permutations, n_resamples, seed, level, groups)
         )
     columns = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
     columns += ["permutation_null", "permutation_high", "p_value", "tpr_at_5_fpr", "overlap_pct"]
@@ -134,6 +141,7 @@ def cross_validated_scores(
     baseline: str,
     n_folds: int = 10,
     seed: int = 0,
+    groups: Sequence[int] | None = None,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Scores of passages by a classifier of words that was trained on the other folds.
 
@@ -144,11 +152,15 @@ def cross_validated_scores(
             regression on words of two or more letters, in lower case.
         n_folds: stratified folds.
         seed: of the folds.
+        groups: what a passage is part of, such as its book, shape (n_passages,).
+            Passages of one group fall into one fold: a classifier that has seen
+            some of a book recognises the others by its names and topics.
 
     Returns:
         For each fold the numbers of its passages, and their scores.
     """
-    return _cross_validate(_counts(texts), np.asarray(is_member, bool), baseline, n_folds, seed)
+    is_member = np.asarray(is_member, bool)
+    return _cross_validate(_counts(texts), is_member, baseline, n_folds, seed, groups)
 
 
 def _counts(texts: Sequence[str]):
@@ -157,11 +169,12 @@ def _counts(texts: Sequence[str]):
     return CountVectorizer().fit_transform(texts)
 
 
-def _cross_validate(counts, is_member, baseline, n_folds, seed):
+def _cross_validate(counts, is_member, baseline, n_folds, seed, groups=None):
     transform = Binarizer() if baseline == BAG_OF_WORDS else TfidfTransformer(sublinear_tf=True)
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    folds = kind(n_folds, shuffle=True, random_state=seed)
     scored = []
-    for train, test in folds.split(counts, is_member):
+    for train, test in folds.split(counts, is_member, groups):
         classifier = make_pipeline(
             transform, LogisticRegression(solver="liblinear", class_weight="balanced")
         )
@@ -170,7 +183,7 @@ def _cross_validate(counts, is_member, baseline, n_folds, seed):
     return scored
 
 
-def _scorer(baseline: str, texts: Sequence[str], n_folds: int, seed: int):
+def _scorer(baseline: str, texts: Sequence[str], n_folds: int, seed: int, groups=None):
     """A function of the labels that gives the folds: passages and their scores."""
     if baseline == DATE_RULE:
         try:
@@ -179,10 +192,22 @@ def _scorer(baseline: str, texts: Sequence[str], n_folds: int, seed: int):
             found = []
         return lambda is_member: found
     counts = _counts(texts)
-    return lambda is_member: _cross_validate(counts, is_member, baseline, n_folds, seed)
+    return lambda is_member: _cross_validate(counts, is_member, baseline, n_folds, seed, groups)
 
 
-def _judge(scored, is_member, n_permutations, n_resamples, seed, level) -> dict[str, float]:
+def _shuffled(is_member: np.ndarray, groups: np.ndarray | None, rng) -> np.ndarray:
+    if groups is None:
+        return rng.permutation(is_member)
+    # Sorted by group, and in random order within each.
+    mixed = np.lexsort((rng.random(len(groups)), groups))
+    shuffled = np.empty_like(is_member)
+    shuffled[np.argsort(groups, kind="stable")] = is_member[mixed]
+    return shuffled
+
+
+def _judge(
+    scored, is_member, n_permutations, n_resamples, seed, level, groups=None
+) -> dict[str, float]:
     folds = [(values, is_member[items]) for items, values in scored(is_member)]
     if not folds:
         return {}
@@ -199,7 +224,7 @@ def _judge(scored, is_member, n_permutations, n_resamples, seed, level) -> dict[
     null = np.array(
         [
             np.mean([statistics.auc(values, labels[items]) for items, values in scored(labels)])
-            for labels in (rng.permutation(is_member) for _ in range(n_permutations))
+            for labels in (_shuffled(is_member, groups, rng) for _ in range(n_permutations))
         ]
     )
     return {

@@ -23,6 +23,7 @@ def detect(
     *,
     reference: CausalLM | None = None,
     neighbors: Sequence[Sequence[str]] | None = None,
+    lowercase: bool = True,
     k_percents: Sequence[float] = (20.0,),
     score_first_token: bool | None = None,
     too_long: str = "window",
@@ -40,6 +41,7 @@ def detect(
         reference: a smaller model of the same training data; adds Smaller Ref.
         neighbors: for each passage its neighbours (``min_k.neighbors``); adds
             Neighbor.
+        lowercase: also score the lowercased passages; adds Lowercase.
         k_percents: shares of tokens kept by Min-k% Prob and Min-K%++.
         score_first_token: see ``models.causal.scores_first_token``.
         too_long: "window" or "refuse", see ``models.causal.token_log_probs``.
@@ -68,8 +70,9 @@ def detect(
         "cache": cache,
     }
     target = token_log_probs(lm, texts, with_moments=True, **how)
-    lowercase = token_log_probs(lm, [text.lower() for text in texts], **how)
     others: dict[str, Sequence] = {}
+    if lowercase:
+        others[scores.LOWERCASE] = token_log_probs(lm, [text.lower() for text in texts], **how)
     if reference is not None:
         others[scores.SMALLER_REF] = token_log_probs(reference, texts, **how)
     if neighbors is not None:
@@ -84,11 +87,6 @@ def detect(
         found = [
             (scores.PPL, None, scores.perplexity_score(log_probs)),
             (scores.ZLIB, None, scores.zlib_score(log_probs, text)),
-            (
-                scores.LOWERCASE,
-                None,
-                scores.lowercase_score(log_probs, lowercase[number].token_log_probs),
-            ),
         ]
         for method, values in others.items():
             found.append((method, None, _against(method, log_probs, values[number])))
@@ -168,6 +166,8 @@ def auc_by_method(
 
 
 def _against(method: str, log_probs: np.ndarray, other: TokenScores | list[TokenScores]) -> float:
+    if method == scores.LOWERCASE:
+        return scores.lowercase_score(log_probs, other.token_log_probs)
     if method == scores.SMALLER_REF:
         return scores.smaller_reference_score(log_probs, other.token_log_probs)
     return scores.neighbor_score(log_probs, [neighbor.token_log_probs for neighbor in other])

@@ -292,6 +292,9 @@ def check_own(
     text_column: str,
     label_column: str,
     *,
+    non_member_dataset: str = "",
+    dataset_revision: str = "",
+    revision: str = "",
     max_samples: int = 0,
     k_percents: Sequence[float] = (),
 ) -> dict[str, tuple[list[str], np.ndarray]]:
@@ -305,6 +308,10 @@ def check_own(
         dataset: labelled file, or hub id.
         splits: splits of a hub dataset; none for a file.
         text_column, label_column: as in ``partitions.labelled_passages``.
+        non_member_dataset: passages of non-members, where ``dataset`` holds
+            members alone; no label column is read then.
+        dataset_revision: commit of a hub dataset, see ``partitions.load_rows``.
+        revision: commit of the model to test.
         max_samples: passages drawn of each split, 0 means all.
         k_percents: shares of tokens that will be asked for.
 
@@ -323,11 +330,14 @@ def check_own(
         raise ValueError(f"{missing} is empty: part C needs a model and a dataset, or neither")
     if not models[0]:
         return {}
-    if dtype not in DTYPES:
-        raise ValueError(f'target_dtype must be one of {", ".join(DTYPES)}, got "{dtype}"')
+    check_models(models, dtype, revision)
     passages = {}
     for split in splits or [""]:
-        rows = partitions.load_rows(dataset, split)
+        rows = partitions.load_rows(dataset, split, dataset_revision)
+        if non_member_dataset:
+            others = partitions.load_rows(non_member_dataset, split, dataset_revision)
+            both = [rows.assign(**{label_column: 1}), others.assign(**{label_column: 0})]
+            rows = pd.concat(both, ignore_index=True)
         texts, is_member = partitions.labelled_passages(
             rows, text_column, label_column, max_samples
         )
@@ -336,15 +346,32 @@ def check_own(
         # Tables hold no path of the machine.
         name = Path(dataset).name if Path(dataset).is_absolute() else dataset
         passages[f"{name} {split}".strip()] = texts, is_member
+    return passages
+
+
+def check_models(models: Sequence[str], dtype: str, revision: str = "") -> None:
+    """Whether models are there, before anything costs time.
+
+    Args:
+        models: folders or hub ids; empty ones are not used.
+        dtype: of the models.
+        revision: commit of the first one.
+
+    Raises:
+        FileNotFoundError: if one is neither a folder nor on the hub.
+        ValueError: if the dtype is unknown.
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f'target_dtype must be one of {", ".join(DTYPES)}, got "{dtype}"')
     for model in filter(None, models):
+        at = {"revision": revision} if revision and model == models[0] else {}
         try:
-            AutoConfig.from_pretrained(model)
+            AutoConfig.from_pretrained(model, **at)
         except (OSError, ValueError) as error:  # also what the hub and its client raise
             raise FileNotFoundError(
                 f'model "{model}" is neither a folder with config.json nor found on the Hugging '
                 "Face hub: check the spelling and the connection (a gated model needs HF_TOKEN)"
             ) from error
-    return passages
 
 
 def printed_wikimia() -> pd.DataFrame:

@@ -18,7 +18,7 @@ import torch
 from contamination.models.batch_cache import BatchCache, batches_of
 from contamination.models.loading import CausalLM, LanguageModel
 
-BATCH_TOKENS = {"cpu": 2048, "cuda": 32768}  # padded tokens of one forward pass
+BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # padded tokens of one forward pass
 LOGITS_PER_CHUNK = {"cpu": 2**19, "cuda": 2**28}  # logits held at a time; 2 MB fit a cache
 LEAST_PER_CHUNK = 64  # positions; fewer would read the whole head for little
 
@@ -111,13 +111,10 @@ def score_rows(
 def _score_batch(lm: CausalLM, batch: Sequence[Row], with_moments: bool) -> dict[str, np.ndarray]:
     input_ids = pad(lm, [row.input_ids for row in batch])
     states = lm.states(input_ids)
-    wanted = [
-        number * input_ids.shape[1] + position
-        for number, row in enumerate(batch)
-        for position in row.positions
-    ]
-    states = states.flatten(0, 1)[torch.tensor(wanted, device=states.device)]
-    targets = torch.tensor([target for row in batch for target in row.targets])
+    width = input_ids.shape[1]
+    wanted = np.concatenate([n * width + np.array(row.positions) for n, row in enumerate(batch)])
+    states = states.flatten(0, 1)[torch.from_numpy(wanted).to(states.device)]
+    targets = torch.from_numpy(np.concatenate([np.array(row.targets) for row in batch]))
     n_logits = LOGITS_PER_CHUNK.get(lm.device.type, LOGITS_PER_CHUNK["cpu"])
     n_chunk = max(LEAST_PER_CHUNK, n_logits // lm.model.get_output_embeddings().weight.shape[0])
     names = ["token_log_probs"] + ["vocabulary_mean", "vocabulary_std"] * with_moments
