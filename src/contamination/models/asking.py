@@ -103,10 +103,6 @@ class Batch:
             max_retries=0,
             timeout=self.limits.try_seconds,
         ) as self._client:
-            self._create = {
-                "messages": self._client.chat.completions.with_raw_response.create,
-                "prompt": self._client.completions.with_raw_response.create,
-            }
             n_workers = min(self.concurrency, self._n_calls)
             workers = [asyncio.create_task(self._work()) for _ in range(n_workers)]
             try:
@@ -158,7 +154,8 @@ class Batch:
         await self._commit(
             LogEntry(key, is_replayed, self.run, name, body, response, seconds, cost)
         )
-        self._spent = self.log.spent(self.run)
+        if self.cap is not None:  # what other processes spend on this run counts too
+            self._spent = self.log.spent(self.run)
         # Where another process came first, its answer is everybody's.
         stored = self.log.get(key) if is_replayed else None
         self.responses[key] = stored or response, False
@@ -190,18 +187,18 @@ class Batch:
     async def _try(self, body: dict[str, Any]) -> dict[str, Any]:
         if self.reason:
             raise _Stopped
-        said = "messages" if "messages" in body else "prompt"
+        path = "/chat/completions" if "messages" in body else "/completions"
         problem = None
         try:
-            # The body goes as it stands in the log; the SDK would rebuild each message.
+            # The body goes as it stands in the log and the text comes as it is: the SDK's
+            # own types would rebuild each message and wrap anything into an answer.
             async with asyncio.timeout(self.limits.try_seconds):
-                raw = await self._create[said](model=body["model"], **{said: []}, extra_body=body)
+                raw = await self._client.post(path, cast_to=str, body=body)
         except (openai.APIError, TimeoutError) as error:
             problem = problem_of(error, self.endpoint.base_url, self._secret)
         if problem:
             raise problem
-        # The SDK would wrap anything into its types; the text is checked here.
-        text = self._secret.removed_from(raw.http_response.text)
+        text = self._secret.removed_from(raw)
         if text.lstrip().startswith(("data:", "event:")):
             return {"error": {"message": "a stream came where none was asked for"}}
         try:
