@@ -4,7 +4,10 @@ import math
 
 import pytest
 
+from contamination.models.loading import load_bleurt
 from contamination.overlap import (
+    bleurt,
+    bleurt_texts,
     is_contained,
     is_equal,
     ngram_overlap_share,
@@ -63,3 +66,71 @@ def test_overlap_is_the_share_of_texts_with_a_common_n_gram():
     assert ngram_overlap_share(others, members, n=3) == 0.5  # the third is too short
     assert ngram_overlap_share(others, members, n=2) == pytest.approx(2 / 3)
     assert math.isnan(ngram_overlap_share(["too short"], members, n=3))
+
+
+# BLEURT
+
+
+@pytest.mark.parametrize(
+    ("is_pair", "is_mid_sentence", "joining", "is_joined"),
+    [
+        (False, True, "paper", True),
+        (False, False, "paper", False),
+        (True, False, "paper", False),
+        (False, True, "code", True),
+        (False, False, "code", True),
+        (True, False, "code", False),
+    ],
+)
+def test_bleurt_joins_as_the_paper_or_as_the_code(is_pair, is_mid_sentence, joining, is_joined):
+    how = {"is_pair": is_pair, "is_mid_sentence": is_mid_sentence, "joining": joining}
+    found = bleurt_texts("one", "two", "three", **how)
+    assert found == (("one two", "one three") if is_joined else ("two", "three"))
+
+
+def test_another_joining_is_refused():
+    with pytest.raises(ValueError, match='joining must be "paper" or "code"'):
+        bleurt_texts("a", "b", "c", is_pair=False, is_mid_sentence=True, joining="mine")
+
+
+@pytest.fixture(scope="module")
+def bleurt_folder(tmp_path_factory):
+    """A small BLEURT of random weights: it runs the code and rates nothing."""
+    import torch
+    from bleurt_pytorch import BleurtConfig, BleurtForSequenceClassification
+
+    folder = tmp_path_factory.mktemp("bleurt")
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh"]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary))
+    torch.manual_seed(0)
+    config = BleurtConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=16,
+        initializer_range=0.5,
+    )
+    BleurtForSequenceClassification(config).save_pretrained(folder)
+    return folder
+
+
+def test_bleurt_scores_pairs_alike_in_any_batch(bleurt_folder):
+    scorer = load_bleurt(bleurt_folder)
+    references = ["a b c", "a", "b " * 40, "d e"]
+    candidates = ["a b d", "", "c", "d e"]
+    together = bleurt(scorer, references, candidates)
+    alone = [bleurt(scorer, [r], [c])[0] for r, c in zip(references, candidates, strict=True)]
+    assert together == pytest.approx(alone, abs=1e-5)
+    assert together.shape == (4,) and len(set(together.round(6))) == 4
+    # Order matters: the reference comes first.
+    assert bleurt(scorer, candidates[:1], references[:1])[0] != pytest.approx(together[0])
+    assert bleurt(scorer, [], []).shape == (0,)
+    with pytest.raises(ValueError, match="2 references but 1 candidates"):
+        bleurt(scorer, ["a", "b"], ["a"])
+
+
+def test_a_missing_bleurt_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no-such-bleurt"):
+        load_bleurt(tmp_path / "no-such-bleurt")

@@ -2,16 +2,128 @@
 
 The *rule judge* reads strings and asks no model. It is a lower bound, not a
 judge: a near-exact match in the paper's sense (same structure and meaning)
-cannot be told from overlap alone.
+cannot be told from overlap alone. The *ICL judge* is a chat model with a few
+examples in its prompt.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
+from contamination.models.chat import (
+    OK,
+    UNPARSABLE,
+    Endpoint,
+    Request,
+    answer_all,
+)
 from contamination.overlap import is_contained, is_equal, rouge_l, words
 
 EXACT, NEAR_EXACT, INEXACT = "exact", "near-exact", "inexact"
+
+# What the judge may say, in lower case and without a full stop; nothing else is a
+# verdict. A bare "Yes", which the prompt's instruction invites, does not say which
+# match, so it counts as the weaker one.
+BARE_YES = "yes"
+VERDICT_OF_ANSWER = {
+    "yes (exact match)": EXACT,
+    "yes (near-exact match)": NEAR_EXACT,
+    BARE_YES: NEAR_EXACT,
+    "no": INEXACT,
+    "no (inexact match)": INEXACT,
+}
+JUDGE_TOKENS = 10  # longest answer of the paper's judge
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the ICL judge made of one completion.
+
+    Attributes:
+        verdict: exact, near-exact or inexact; None where the answer is none.
+        status: "ok", or why there is no verdict: as in ``models.chat``.
+        is_bare_yes: the judge said "Yes" and not which match.
+        text: its answer, "" where it was not asked.
+    """
+
+    verdict: str | None
+    status: str
+    is_bare_yes: bool = False
+    text: str = ""
+
+
+def parse_verdict(text: str) -> tuple[str | None, bool]:
+    """Verdict in a judge's answer, None where there is none, and whether it is a bare "Yes".
+
+    >>> parse_verdict(" Yes (near-exact match). ")
+    ('near-exact', False)
+    >>> parse_verdict("Yes")
+    ('near-exact', True)
+    >>> parse_verdict("Yes, because both name the cat.")
+    (None, False)
+    """
+    said = text.strip().rstrip(".").lower()
+    return VERDICT_OF_ANSWER.get(said), said == BARE_YES
+
+
+def judge_requests(
+    references: Sequence[str],
+    candidates: Sequence[str],
+    prompt: str,
+    limit_option: str = "max_tokens",
+) -> list[Request]:
+    """One request per pair, at temperature 0.
+
+    Args:
+        references: what should have been written.
+        candidates: what was written.
+        prompt: with ``{reference}`` and ``{candidate}``.
+        limit_option: what the endpoint calls its limit of output tokens.
+    """
+    options = {"temperature": 0, limit_option: JUDGE_TOKENS}
+    return [
+        Request(
+            messages=[{"role": "user", "content": prompt.format(reference=r, candidate=c)}],
+            options=options,
+            may_be_cut=True,
+        )
+        for r, c in zip(references, candidates, strict=True)
+    ]
+
+
+def ask_judge(
+    endpoint: Endpoint,
+    references: Sequence[str],
+    candidates: Sequence[str],
+    prompt: str,
+    limit_option: str = "max_tokens",
+    **settings: Any,
+) -> list[Judgement]:
+    """Verdicts of a chat model, in order.
+
+    An empty completion matches nothing and is not sent.
+
+    Args:
+        endpoint: the judge.
+        references, candidates, prompt, limit_option: of :func:`judge_requests`.
+        settings: keyword arguments of ``models.chat.answer_all``.
+    """
+    asked = [place for place, text in enumerate(candidates) if text.strip()]
+    chosen = ([texts[place] for place in asked] for texts in (references, candidates))
+    answers = []
+    if asked:
+        requests = judge_requests(*chosen, prompt, limit_option)
+        answers = answer_all(endpoint, requests, **settings)
+    judgements = [Judgement(INEXACT, OK)] * len(candidates)
+    for place, answer in zip(asked, answers, strict=True):
+        verdict, is_bare = parse_verdict(answer.text) if answer.status == OK else (None, False)
+        status = UNPARSABLE if answer.status == OK and verdict is None else answer.status
+        judgements[place] = Judgement(verdict, status, is_bare, answer.text)
+    return judgements
 
 
 def rule_verdicts(
@@ -41,14 +153,22 @@ def rule_verdicts(
 
 
 def rule_verdict(
-    reference: str, candidate: str, near_exact_threshold: float, min_reference_words: int = 4
+    reference: str,
+    candidate: str,
+    near_exact_threshold: float,
+    min_reference_words: int = 4,
+    short_may_match: bool = True,
 ) -> str:
     """Rule judge from texts.
 
     A reference of fewer than ``min_reference_words`` words is contained in
-    many completions by chance, so containment does not count there.
+    many completions by chance, so containment does not count there. Chance
+    also writes such a reference word for word; with ``short_may_match`` false
+    it is never a match.
     """
     long_enough = len(words(reference)) >= min_reference_words
+    if not (long_enough or short_may_match):
+        return INEXACT
     verdicts = rule_verdicts(
         np.array([rouge_l(reference, candidate)]),
         near_exact_threshold,

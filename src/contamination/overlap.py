@@ -1,12 +1,18 @@
-"""How much two texts share: ROUGE-L, normalised equality, containment, shared words."""
+"""How much two texts share: ROUGE-L, BLEURT, normalised equality, containment, shared words."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from contamination.models.loading import Bleurt
 
 _STRAIGHT_QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'"})
 _WORD = re.compile(r"\w+(?:'\w+)?")
@@ -35,6 +41,77 @@ def rouge_l(reference: str, candidate: str) -> float:
     if not words(reference):
         raise ValueError(f"the reference holds no word to match: {reference!r}")
     return float(_rouge_scorer().score(reference, candidate)["rougeL"].fmeasure)
+
+
+JOINED_AS_PAPER, JOINED_AS_CODE = "paper", "code"
+
+
+def bleurt_texts(
+    first_piece: str,
+    second_piece: str,
+    completion: str,
+    *,
+    is_pair: bool,
+    is_mid_sentence: bool,
+    joining: str = JOINED_AS_PAPER,
+) -> tuple[str, str]:
+    """Reference and candidate for BLEURT, which rates fluency and so wants whole sentences.
+
+    Time Travel, section 4, joins both with the first piece where the cut falls
+    inside a sentence; the authors' code does it for every task but sentence pairs.
+
+    Args:
+        first_piece, second_piece, completion: of one instance.
+        is_pair: a pair of sentences.
+        is_mid_sentence: the cut falls inside a sentence.
+        joining: "paper" or "code".
+    """
+    if joining not in (JOINED_AS_PAPER, JOINED_AS_CODE):
+        raise ValueError(f'joining must be "paper" or "code", got "{joining}"')
+    if is_pair or (joining == JOINED_AS_PAPER and not is_mid_sentence):
+        return second_piece, completion
+    return f"{first_piece} {second_piece}", f"{first_piece} {completion}"
+
+
+def bleurt(
+    scorer: Bleurt, references: Sequence[str], candidates: Sequence[str], batch_size: int = 16
+) -> np.ndarray:
+    """BLEURT of each candidate, shape (n,); about 0 to 1 for BLEURT-20, higher is closer.
+
+    Args:
+        scorer: ``models.loading.load_bleurt``.
+        references, candidates: texts; what exceeds the scorer's input length is cut.
+        batch_size: pairs scored together.
+    """
+    import torch
+
+    if len(references) != len(candidates):
+        raise ValueError(f"{len(references)} references but {len(candidates)} candidates")
+    scores = []
+    for start in range(0, len(references), batch_size):
+        some = slice(start, start + batch_size)
+        inputs = scorer.tokenizer(
+            list(references[some]),
+            list(candidates[some]),
+            padding=True,
+            truncation=True,
+            max_length=scorer.context_length,
+            return_tensors="pt",
+        ).to(scorer.device)
+        with torch.inference_mode():
+            scores.append(scorer.model(**inputs).logits[:, 0].float().cpu().numpy())
+    return np.concatenate(scores).astype(float) if scores else np.empty(0)
+
+
+def rouge_l_recall(reference: str, candidate: str) -> float:
+    """ROUGE-L recall without stemming, 0 to 1: words in common order over the reference's.
+
+    Raises:
+        ValueError: if the reference holds no word.
+    """
+    if not words(reference):
+        raise ValueError(f"the reference holds no word to match: {reference!r}")
+    return float(_rouge_scorer().score(reference, candidate)["rougeL"].recall)
 
 
 def words(text: str) -> list[str]:

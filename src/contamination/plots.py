@@ -23,12 +23,15 @@ def _figure(n_rows: int, n_columns: int, size: tuple[float, float], **kwargs):
     return figure, axes
 
 
-def quiz_positions(positions: pd.DataFrame, panels: list[tuple[str, str, str]]) -> Figure:
+def quiz_positions(
+    positions: pd.DataFrame, panels: list[tuple[str, str, str]], model: str = "GPT-4"
+) -> Figure:
     """Figure 2 of the DCQ paper: choices in the modified and in the standard quiz.
 
     Args:
         positions: ``dcq_positions``; counts are ours where released, else printed.
-        panels: (dataset, split, position of the original), all with GPT-4.
+        panels: (dataset, split, position of the original).
+        model: whose answers.
     """
     colours = {"modified": CHANCE, "standard": MEMBER, "second perturbation": OTHER}
     names = {
@@ -39,7 +42,7 @@ def quiz_positions(positions: pd.DataFrame, panels: list[tuple[str, str, str]]) 
     figure, axes = _figure(1, len(panels), (4.4 * len(panels), 3.4), sharey=True, squeeze=False)
     for axis, (dataset, split, at) in zip(axes[0], panels, strict=True):
         chosen = positions.query(
-            "model == 'GPT-4' and dataset == @dataset and split == @split and position in ['', @at]"
+            "model == @model and dataset == @dataset and split == @split and position in ['', @at]"
         )
         quizzes = [quiz for quiz in colours if (chosen["quiz"] == quiz).any()]
         width = 0.8 / len(quizzes)
@@ -49,9 +52,10 @@ def quiz_positions(positions: pd.DataFrame, panels: list[tuple[str, str, str]]) 
             x = np.arange(len(LETTERS)) + (place - (len(quizzes) - 1) / 2) * width
             share = 100 * counts / counts.sum()
             axis.bar(x, share, width, color=colours[quiz], label=names[quiz].format(at))
-        source = "printed" if (chosen["source"] == "printed").all() else "recomputed"
+        sources = {"printed": "printed", "lab": "lab"}
+        source = sources.get(chosen["source"].iloc[0], "recomputed")
         n = int(chosen[chosen["quiz"] == "modified"][["count", "paper_count"]].sum().max())
-        axis.set(title=f"GPT-4, {dataset} {split} ({source}, n = {n})", xlabel="choice")
+        axis.set(title=f"{model}, {dataset} {split} ({source}, n = {n})", xlabel="choice")
         axis.set_xticks(range(len(LETTERS)), LETTERS)
         axis.axhline(20, color=CHANCE, linestyle="--", linewidth=1)
         axis.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18))
@@ -77,7 +81,7 @@ def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -
         style = {"fmt": "o", "color": MODEL_COLOURS[model], "capsize": 3, "markersize": 5}
         axis.errorbar(rows["max_pct"], y, xerr=np.clip(errors, 0, None), label=model, **style)
     if controls is not None and len(controls):
-        markers = dict(zip(controls["control"].unique(), ("s", "D", "^"), strict=False))
+        markers = dict(zip(controls["control"].unique(), ("s", "D", "^", "v", "P"), strict=False))
         for control, rows in controls.drop_duplicates(["dataset", "control"]).groupby("control"):
             y = [place[dataset] for dataset in rows["dataset"]]
             axis.scatter(
@@ -212,4 +216,295 @@ def score_histograms(scores: np.ndarray, is_member: np.ndarray, xlabel: str) -> 
         sns.histplot(x=scores[kind], bins=bins, color=colour, alpha=0.55, label=label, ax=axis)
     axis.set(xlabel=xlabel, ylabel="passages")
     axis.legend(frameon=False)
+    return figure
+
+
+def flags_by_dose(doses: pd.DataFrame, title: str) -> Figure:
+    """Share of partitions that each method flags, by copies read.
+
+    Args:
+        doses: rows of ``replication.study.by_dose`` with a column label.
+        title: with the numbers of partitions and instances.
+    """
+    figure, axis = _figure(1, 1, (7.5, 3.8))
+    places = {value: place for place, value in enumerate(sorted(doses["copies"].unique()))}
+    labels = list(dict.fromkeys(doses["label"]))
+    colours = sns.color_palette("colorblind", len(labels))
+    for number, (label, colour) in enumerate(zip(labels, colours, strict=True)):
+        rows = doses[doses["label"] == label].sort_values("copies")
+        # Lines on top of one another are drawn side by side.
+        at = [places[value] + (number - (len(labels) - 1) / 2) * 0.05 for value in rows["copies"]]
+        shares = rows["n_flagged"] / rows["n_partitions"]
+        axis.plot(at, shares, "o-", markersize=4, linewidth=1, color=colour, label=label)
+    axis.axhline(0.05, color=CHANCE, linestyle="--", linewidth=1, label="level of the tests, 0.05")
+    axis.set_xticks(list(places.values()), [str(value) for value in places])
+    axis.set(xlabel="copies of each instance in training", ylabel="partitions flagged, share")
+    axis.set_ylim(-0.03, 1.03)
+    axis.set_title(title, loc="left")
+    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
+def operating_curves(curves: pd.DataFrame) -> Figure:
+    """Chance that Algorithm 2 flags a partition, by share of replicated instances.
+
+    Args:
+        curves: ``operating_curves``.
+    """
+    errors = sorted(curves["judge_error_pct"].unique())
+    figure, axes = _figure(1, len(errors), (3.3 * len(errors), 3.2), sharey=True, squeeze=False)
+    sizes = sorted(curves["k"].unique())
+    shares = sorted(curves["true_share_pct"].unique())
+    for axis, error in zip(axes[0], errors, strict=True):
+        for k, colour in zip(sizes, sns.color_palette("colorblind", len(sizes)), strict=True):
+            rows = curves[(curves["judge_error_pct"] == error) & (curves["k"] == k)]
+            rows = rows.sort_values("true_share_pct")
+            axis.plot(range(len(rows)), rows["flag_probability"], "o-", markersize=4, color=colour)
+            axis.lines[-1].set_label(f"k = {k}")
+        axis.axhline(0.05, color=CHANCE, linestyle="--", linewidth=1)
+        axis.set_xticks(range(len(shares)), [f"{share:g}" for share in shares])
+        axis.set(xlabel="instances replicated, %", ylim=(-0.03, 1.03))
+        axis.set_title(f"judge errs in {error:g} %", loc="left")
+    axes[0][0].set(ylabel="chance of a flag (dashed: 0.05)")
+    axes[0][-1].legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 0.12))
+    return figure
+
+
+def book_rates(rates: pd.DataFrame) -> Figure:
+    """Contamination rates of books that were read and of books that were not, a panel per model.
+
+    Args:
+        rates: ``books.csv`` where the truth is known: model, in_training,
+            contamination_rate_pct.
+    """
+    models = list(dict.fromkeys(rates["model"]))
+    figure, axes = _figure(1, len(models), (4.2 * len(models), 3.2), sharey=True, squeeze=False)
+    for axis, model in zip(axes[0], models, strict=True):
+        of_model = rates[rates["model"] == model]
+        is_read = of_model["in_training"].astype(bool)
+        for kind, colour, name in (
+            (~is_read, OTHER, "not in training"),
+            (is_read, MEMBER, "in training"),
+        ):
+            values = of_model[kind]["contamination_rate_pct"]
+            label = f"{name} (n = {len(values)})"
+            style = {"bins": np.arange(0, 101, 10), "color": colour, "alpha": 0.55}
+            sns.histplot(x=values, label=label, ax=axis, **style)
+        axis.set(xlabel="contamination rate, % of snippets", ylabel="test books")
+        axis.set_title(f"model that {model}", loc="left")
+        axis.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def quiz_dial(dial: pd.DataFrame) -> Figure:
+    """What those without memory are credited with as paraphrases turn natural, a panel a dataset.
+
+    Args:
+        dial: ``dcq_dial``.
+    """
+    datasets, models = dial["dataset"].unique(), list(dict.fromkeys(dial["model"]))
+    figure, axes = _figure(1, len(datasets), (4.4 * len(datasets), 3.4), sharey=True, squeeze=False)
+    settings = sorted(dial["dial"].unique())
+    step = (settings[1] - settings[0]) if len(settings) > 1 else 1
+    colours = sns.color_palette("colorblind", len(models))
+    for axis, dataset in zip(axes[0], datasets, strict=True):
+        for number, (model, colour) in enumerate(zip(models, colours, strict=True)):
+            rows = dial[(dial["dataset"] == dataset) & (dial["model"] == model)].sort_values("dial")
+            errors = [rows["max_pct"] - rows["ci_low_pct"], rows["ci_high_pct"] - rows["max_pct"]]
+            at = rows["dial"] + (number - (len(models) - 1) / 2) * 0.08 * step
+            style = {"fmt": "o-", "markersize": 4, "linewidth": 1, "capsize": 2, "color": colour}
+            axis.errorbar(at, rows["max_pct"], np.clip(errors, 0, None), label=model, **style)
+        axis.axhline(25, color=CHANCE, linestyle="--", linewidth=1, label="chance of a choice")
+        axis.set_xticks(settings, [f"{setting:g}" for setting in settings])
+        n = int(dial[dial["dataset"] == dataset]["n"].max())
+        axis.set(xlabel="naturalness of the paraphrases", ylim=(0, 102))
+        axis.set_title(f"{dataset}, n = {n}", loc="left")
+    axes[0][0].set(ylabel="originals picked, % (95 % interval)")
+    axes[0][-1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
+def quiz_estimator(estimator: pd.DataFrame) -> Figure:
+    """Mean range of DCQ against the truth, a panel for each position bias.
+
+    Args:
+        estimator: ``dcq_estimator``.
+    """
+    profiles = list(dict.fromkeys(estimator["bias_profile"]))
+    n_columns = 4
+    n_rows = -(-len(profiles) // n_columns)
+    size = (3.0 * n_columns, 2.9 * n_rows)
+    figure, axes = _figure(n_rows, n_columns, size, sharex=True, sharey=True, squeeze=False)
+    rates = sorted(estimator["recognition_pct"].unique(), reverse=True)
+    for axis, profile in zip(axes.flat, profiles, strict=False):
+        axis.plot([0, 100], [0, 100], color=CHANCE, linestyle="--", linewidth=1, label="truth")
+        for rate, colour in zip(rates, (MEMBER, OTHER, CONTROL), strict=False):
+            rows = estimator[
+                (estimator["bias_profile"] == profile) & (estimator["recognition_pct"] == rate)
+            ].sort_values("true_contamination_pct")
+            x = rows["true_contamination_pct"]
+            label = f"{rate:g} % recognised"
+            low, high = rows["mean_min_pct"], rows["mean_max_pct"]
+            axis.fill_between(x, low, high, color=colour, alpha=0.5, label=label)
+            axis.plot(x, high, color=colour, linewidth=0.8)
+        axis.set_title(profile, loc="left", fontsize=9)
+    for axis in axes.flat[len(profiles) :]:
+        axis.set_axis_off()
+    for axis in axes[-1]:
+        axis.set(xlabel="true contamination, %")
+    for axis in axes[:, 0]:
+        axis.set(ylabel="mean [minimum, maximum], %")
+    axes.flat[len(profiles) - 1].legend(frameon=False, fontsize=8, loc="upper left")
+    return figure
+
+
+def selected_differences(rows: pd.DataFrame) -> Figure:
+    """Selected minus other items, under each model, a panel for each unlearning and task.
+
+    Args:
+        rows: rows of ``unlearning.csv`` of one selector and one metric for each task.
+    """
+    panels = list(rows.groupby(["task", "unlearning"], sort=False))
+    figure, axes = _figure(1, len(panels), (3.4 * len(panels), 3), sharey=True, squeeze=False)
+    for axis, ((task, unlearning), group) in zip(axes[0], panels, strict=True):
+        is_own = group["model"] == unlearning
+        names = (
+            group["model"]
+            .mask(is_own, "unlearned")
+            .str.cat(group["against"].map(lambda name: f" − {name}" if name else ""))
+        )
+        group = group[is_own | group["model"].isin(["original", "retrained", "never saw"])]
+        place = {name: -number for number, name in enumerate(names[group.index])}
+        for name, row in zip(names[group.index], group.itertuples(), strict=True):
+            beyond = [[row.difference - row.ci_low], [row.ci_high - row.difference]]
+            colour = CONTROL if row.model in ("retrained", "never saw") else MEMBER
+            style = {"fmt": "o", "color": colour, "capsize": 3, "markersize": 5}
+            axis.errorbar(row.difference, place[name], xerr=np.clip(beyond, 0, None), **style)
+        axis.axvline(0, color=CHANCE, linestyle="--", linewidth=1)
+        axis.set_yticks(list(place.values()), list(place))
+        n = f"{group['n_selected'].iloc[0]} of {group['n_items'].iloc[0]} selected"
+        axis.set_title(f"{task}\n{unlearning}\n{n}", loc="left", fontsize=9)
+        metric = group["metric"].iloc[0].replace("rouge_l", "ROUGE-L").replace("_", " ")
+        axis.set(xlabel=f"selected minus others, {metric}")
+    return figure
+
+
+def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
+    """Figure 4 of the DICE paper, with the distance of two clean models beside it.
+
+    Args:
+        layers: rows of ``dice_layers.csv``, states before the final norm.
+        null: how the legend calls two clean models.
+    """
+    distances = list(dict.fromkeys(layers["distance"]))
+    figure, axes = _figure(1, len(distances), (3.6 * len(distances), 3.4), squeeze=False)
+    for axis, distance in zip(axes[0], distances, strict=True):
+        of_distance = layers[layers["distance"] == distance]
+        colours = sns.color_palette("colorblind", of_distance["model"].nunique())
+        for (model, rows), colour in zip(
+            of_distance.groupby("model", sort=False), colours, strict=True
+        ):
+            axis.plot(rows["layer"], rows["mean"], "o-", color=colour, label=f"{model}, clean")
+            located = rows[rows["located"]]
+            axis.plot(
+                located["layer"], located["mean"], "o", color=colour, markersize=11, mfc="none"
+            )
+        first = of_distance[of_distance["model"] == of_distance["model"].iloc[0]]
+        axis.plot(first["layer"], first["null_mean"], "s--", color=PAPER, label=null)
+        axis.set(title=f"{distance} distance", xlabel="layer (0: embedding)")
+        axis.set_xticks(sorted(of_distance["layer"].unique()))
+    axes[0][0].set(ylabel="mean distance of two models' states")
+    handles, names = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, names, frameon=False, fontsize=8, ncols=2, loc="outside lower center")
+    return figure
+
+
+def auroc_layers(rows: pd.DataFrame, names: dict[tuple[str, str], str]) -> Figure:
+    """Figure 5 of the DICE paper: AUROC by layer, with intervals over models.
+
+    Args:
+        rows: rows of ``dice_auroc.csv``, one for each layer.
+        names: (trained_on, negative_model) to what the legend says.
+    """
+    figure, axis = _figure(1, 1, (6.5, 3.8))
+    colours = sns.color_palette("colorblind", len(names))
+    for number, ((pair, name), colour) in enumerate(zip(names.items(), colours, strict=True)):
+        of_pair = rows[(rows["trained_on"] == pair[0]) & (rows["negative_model"] == pair[1])]
+        low, high = (of_pair[f"ci_{end}"].fillna(of_pair["auroc_pct"]) for end in ("low", "high"))
+        errors = [of_pair["auroc_pct"] - low, high - of_pair["auroc_pct"]]
+        at = of_pair["layer"].astype(float) + 0.06 * (number - (len(names) - 1) / 2)
+        style = {"fmt": "o-", "capsize": 3, "markersize": 4, "linewidth": 1, "color": colour}
+        axis.errorbar(at, of_pair["auroc_pct"], yerr=np.clip(errors, 0, None), label=name, **style)
+    axis.axhline(50, color=CHANCE, linestyle="--", linewidth=1, label="chance")
+    axis.set(xlabel="layer (0: embedding)", ylabel="AUROC, % (95 % interval over models)")
+    axis.set(ylim=(0, 104))
+    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
+def flags_and_gaps(flags: pd.DataFrame, gaps: pd.DataFrame, conditions: list[str]) -> Figure:
+    """Figure 6 of the DICE paper: predictions by set of problems, and against the false score.
+
+    Args:
+        flags: condition, benchmark, flag (mean predicted probability), one row per model.
+        gaps: condition, gap_points, flag, one row per model.
+        conditions: those of the left panel.
+    """
+    figure, (left, right) = _figure(1, 2, (11, 4.2))
+    shown = flags[flags["condition"].isin(conditions)]
+    sns.stripplot(
+        shown, x="benchmark", y="flag", hue="condition", palette="colorblind", dodge=True, ax=left
+    )
+    left.axhline(0.5, color=CHANCE, linestyle="--", linewidth=1)
+    left.tick_params(axis="x", rotation=45)
+    left.set(xlabel="", ylabel="predicted probability of contamination", ylim=(-0.03, 1.03))
+    left.set_title(
+        f"by questions asked, {len(shown.drop_duplicates(['condition', 'seed']))} models"
+    )
+    left.legend(frameon=False, fontsize=8, loc="center", ncols=2, bbox_to_anchor=(0.5, 1.14))
+    sns.scatterplot(
+        gaps, x="gap_points", y="flag", hue="condition", style="condition", s=45, ax=right
+    )
+    right.axhline(0.5, color=CHANCE, linestyle="--", linewidth=1)
+    right.axvline(0, color=CHANCE, linestyle="--", linewidth=1)
+    right.set(
+        xlabel="accuracy on GSM-i minus GSM-ii, less that of clean models, points",
+        ylabel="",
+        ylim=(-0.03, 1.03),
+    )
+    right.set_title(f"against inflation, {len(gaps)} models")
+    right.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
+def decoding_lines(rows: pd.DataFrame) -> Figure:
+    """Figure 7(a) of the DICE paper: AUROC of each method by sampling temperature.
+
+    Args:
+        rows: method, temperature, auroc_pct.
+    """
+    figure, axis = _figure(1, 1, (6, 3.4))
+    for method, of_method in rows.groupby("method", sort=False):
+        axis.plot(of_method["temperature"], of_method["auroc_pct"], "o-", label=method)
+    axis.axhline(50, color=CHANCE, linestyle="--", linewidth=1, label="chance")
+    axis.set(xlabel="sampling temperature", ylabel="AUROC, %", ylim=(0, 104))
+    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
+def dataset_map(points: np.ndarray, names: list[str], title: str) -> Figure:
+    """Figure 3 of the DICE paper: t-SNE of the questions of several datasets.
+
+    Args:
+        points: shape (n_questions, 2).
+        names: dataset of each question.
+        title: what was embedded how.
+    """
+    figure, axis = _figure(1, 1, (6.5, 4.4))
+    sns.scatterplot(
+        x=points[:, 0], y=points[:, 1], hue=names, style=names, s=22, linewidth=0, ax=axis
+    )
+    axis.set(xticks=[], yticks=[], xlabel="", ylabel="")
+    axis.set_title(title, loc="left")
+    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure

@@ -18,6 +18,7 @@ import torch
 import transformers
 from huggingface_hub import hf_hub_download
 from transformers import (
+    AutoModel,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoTokenizer,
@@ -116,6 +117,10 @@ class MaskedLM(LanguageModel):
     """A model that fills in masked tokens from both sides."""
 
 
+class Bleurt(LanguageModel):
+    """A BLEURT scorer, see ``overlap.bleurt``."""
+
+
 def load_causal_lm(
     name_or_path: str | Path,
     revision: str | None = None,
@@ -184,6 +189,64 @@ def load_masked_lm(
     return MaskedLM(model, tokenizer, identity)
 
 
+def load_bleurt(name_or_path: str | Path, revision: str | None = None) -> Bleurt:
+    """Load a BLEURT checkpoint, such as ``lucadiliello/BLEURT-20``.
+
+    Its weights may be in the older PyTorch format, which is read with
+    ``weights_only=True``. Errors as in ``load_causal_lm``.
+    """
+    from bleurt_pytorch import BleurtForSequenceClassification, BleurtTokenizer
+
+    return Bleurt(
+        *_load(
+            BleurtForSequenceClassification,
+            name_or_path,
+            revision,
+            "float32",
+            None,
+            None,
+            False,
+            False,
+            tokenizer_class=BleurtTokenizer,
+        )
+    )
+
+
+def load_sentence_encoder(
+    name_or_path: str | Path,
+    revision: str | None = None,
+    dtype: str = "float32",
+    device: str | None = None,
+    safetensors_only: bool = True,
+) -> LanguageModel:
+    """Load a sentence encoder such as SimCSE, which reads a text into one vector.
+
+    Arguments as in :func:`load_causal_lm`.
+
+    Raises:
+        ValueError: if the checkpoint has no trained pooler, which gives the vector.
+    """
+    return LanguageModel(
+        *_load(_WithPooler, name_or_path, revision, dtype, device, None, False, safetensors_only)
+    )
+
+
+class _WithPooler:
+    """``AutoModel``, but a pooler with random weights is an error."""
+
+    @staticmethod
+    def from_pretrained(name: str, **how: Any) -> PreTrainedModel:
+        model, found = AutoModel.from_pretrained(name, output_loading_info=True, **how)
+        if getattr(model, "pooler", None) is None or any(
+            key.startswith("pooler") for key in found["missing_keys"]
+        ):
+            raise ValueError(
+                f'model "{name}" has no trained pooler: name a supervised SimCSE checkpoint, '
+                'such as "princeton-nlp/sup-simcse-bert-base-uncased"'
+            )
+        return model
+
+
 def _load(
     auto_class: Any,
     name_or_path: str | Path,
@@ -193,6 +256,7 @@ def _load(
     device_map: str | None,
     trust_remote_code: bool,
     safetensors_only: bool,
+    tokenizer_class: Any = AutoTokenizer,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[str, str]]:
     if dtype not in DTYPES:
         raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{dtype}"')
@@ -215,7 +279,7 @@ def _load(
     ).eval()
     if device_map is None:
         model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=trust_remote_code, **shared)
+    tokenizer = tokenizer_class.from_pretrained(name, trust_remote_code=trust_remote_code, **shared)
     identity = {
         "model": folder.name if is_local else name,
         "revision": commit or f"sha256:{_hash_of_folder(folder)}",

@@ -1,0 +1,109 @@
+"""Completions of prompts, from an endpoint or a local model (section 4: temperature 0).
+
+A completion that begins by repeating the prompt or the first piece, as chat
+models do, is cut down to what follows: the repeated words were given, and
+sentence 1 of a pair may hold all of sentence 2. ``is_repeated`` counts these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from contamination.models.causal import complete
+from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
+from contamination.models.loading import CausalLM
+from contamination.overlap import normalised
+from contamination.replication.instructions import CONTINUE
+
+MAX_TOKENS = 500
+_LAST_FIELD = re.compile(r"(?:Second Piece|Sentence 2):")  # where Table 3's prompts end
+
+
+def chat_requests(
+    prompts: Sequence[str], max_tokens: int = MAX_TOKENS, limit_option: str = "max_tokens"
+) -> list[Request]:
+    """One request per prompt, at temperature 0.
+
+    Args:
+        prompts: what to ask.
+        max_tokens: longest completion; one that reaches it counts as complete.
+        limit_option: what the endpoint calls that limit, ``max_tokens`` or
+            ``max_completion_tokens``.
+    """
+    options = {"temperature": 0, limit_option: max_tokens}
+    return [
+        Request(messages=[{"role": "user", "content": text}], options=options, may_be_cut=True)
+        for text in prompts
+    ]
+
+
+def by_chat(endpoint: Endpoint, requests: Sequence[Request], **settings: Any) -> pd.DataFrame:
+    """Completions of an endpoint.
+
+    Args:
+        endpoint: the model.
+        requests: :func:`chat_requests`.
+        settings: keyword arguments of ``models.chat.answer_all``.
+
+    Returns:
+        text and status ("ok", or why there is none), in order.
+    """
+    answers = answer_all(endpoint, requests, **settings)
+    return pd.DataFrame({"text": [a.text for a in answers], "status": [a.status for a in answers]})
+
+
+def by_local_model(
+    lm: CausalLM, prompts: Sequence[str], max_tokens: int = MAX_TOKENS, form: str = CONTINUE
+) -> pd.DataFrame:
+    """Completions of a local model, greedy; columns as :func:`by_chat`.
+
+    A model that only continues text does not know where the instance ends; under
+    the ``continue`` form its completion is the rest of the line.
+    """
+    texts = complete(lm, list(prompts), max_tokens)
+    if form == CONTINUE:
+        texts = [text.lstrip("\n").partition("\n")[0] for text in texts]
+    status = [OK if text.strip() else UNPARSABLE for text in texts]
+    return pd.DataFrame({"text": texts, "status": status})
+
+
+def with_completions(prompts: pd.DataFrame, written: pd.DataFrame) -> pd.DataFrame:
+    """The prompts with completion, status and is_repeated.
+
+    Args:
+        prompts: ``instructions.prompts_of``.
+        written: text and status for each.
+    """
+    pairs = [
+        without_repetition(first, text)
+        for first, text in zip(prompts["first_piece"], written["text"], strict=True)
+    ]
+    return prompts.assign(
+        completion=[text for text, _ in pairs],
+        status=written["status"].to_numpy(),
+        is_repeated=[is_repeated for _, is_repeated in pairs],
+    )
+
+
+def without_repetition(first_piece: str, completion: str) -> tuple[str, bool]:
+    """The completion without a leading repetition of prompt or first piece, and whether it had one.
+
+    >>> without_repetition("The cat", "the  cat sat.")
+    ('sat.', True)
+    >>> without_repetition("The cat", "First Piece: The cat Second Piece: sat.")
+    ('sat.', True)
+    """
+    parts = _LAST_FIELD.split(completion)
+    words = parts[-1].split()
+    n_given = len(first_piece.split())
+    if _plain(" ".join(words[:n_given])) == _plain(first_piece):
+        return " ".join(words[n_given:]), True
+    return parts[-1].strip(), len(parts) > 1
+
+
+def _plain(text: str) -> str:
+    return normalised(text).rstrip(",;:. ")

@@ -1,0 +1,55 @@
+"""Did-ChatGPT-Cheat? (Sainz et al.), the paper's comparison: ask for the first instances.
+
+Its three outcomes were decided by people reading chats. Here rules on the
+model's text decide:
+
+* **contaminated**: the text holds one of the first instances of the split
+  whole, or a line of it overlaps one with a ROUGE-L from the threshold on;
+* **suspicious**: no instance, but something that only who knows the dataset
+  would write: one of the attributes given, such as a label as the dataset
+  spells it, a column's name or the pattern of its ids;
+* **not contaminated**: neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from contamination.overlap import is_contained, normalised, rouge_l, words
+
+CONTAMINATED, SUSPICIOUS, NOT_CONTAMINATED = "contaminated", "suspicious", "not contaminated"
+OUTCOMES = (CONTAMINATED, SUSPICIOUS, NOT_CONTAMINATED)
+
+
+def outcome(
+    text: str,
+    first_instances: Sequence[str],
+    attributes: Sequence[str],
+    near_exact_threshold: float,
+    min_words: int = 4,
+) -> str:
+    """Outcome for one split, from the model's text.
+
+    Args:
+        text: what the model wrote.
+        first_instances: texts of the first instances of the split.
+        attributes: what gives the dataset away, compared without case.
+        near_exact_threshold: ROUGE-L from which a line counts as an instance.
+        min_words: shorter instances are left out: chance writes them.
+
+    Raises:
+        ValueError: if no instance is long enough.
+    """
+    known = [instance for instance in first_instances if len(words(instance)) >= min_words]
+    if not known:
+        raise ValueError(f"no first instance of at least {min_words} words to compare with")
+    lines = [line for line in text.splitlines() if words(line)]
+    for instance in known:
+        if is_contained(instance, text):
+            return CONTAMINATED
+        if any(rouge_l(instance, line) >= near_exact_threshold for line in lines):
+            return CONTAMINATED
+    said = normalised(text)
+    if any(normalised(attribute) in said for attribute in attributes if normalised(attribute)):
+        return SUSPICIOUS
+    return NOT_CONTAMINATED

@@ -1,0 +1,150 @@
+"""Guided, general and placebo instructions for one instance (Time Travel, section 3.1).
+
+A **placebo** is the guided instruction with one thing wrong: another dataset,
+the other split, or another label. It has the guided instruction's form without
+its information, so whatever it adds over the general one is due to the form.
+
+Two forms: ``instruct`` is Table 3, for models that follow instructions;
+``continue`` is ours, for models that only continue text: one line that names
+dataset and split (or does not), then the instance as far as it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from contamination.replication.prompts import (
+    CLASSIFICATION,
+    GENERAL_INSTRUCTION,
+    GUIDED_INSTRUCTION,
+    NLI,
+    ONE_SENTENCE_SUMMARY,
+    SUMMARY,
+)
+
+GUIDED, GENERAL = "guided", "general"
+WRONG_DATASET, WRONG_SPLIT, WRONG_LABEL = "wrong dataset", "wrong split", "wrong label"
+PLACEBOS = (WRONG_DATASET, WRONG_SPLIT, WRONG_LABEL)
+INSTRUCTIONS = (GUIDED, GENERAL, *PLACEBOS)
+INSTRUCT, CONTINUE = "instruct", "continue"
+FORMS = (INSTRUCT, CONTINUE)
+
+NAMED_LINE = "Instance from the {split_name} split of the {dataset_name} dataset.\n"
+UNNAMED_LINE = "Instance.\n"
+_FIELDS = {
+    CLASSIFICATION: "Label: {label}\nText: {input}",
+    NLI: "Sentence 1: {input}\nLabel: {label}\nSentence 2:",
+    SUMMARY: "Summary: {input}",
+    ONE_SENTENCE_SUMMARY: "Summary: {input}",
+}
+LABELLED_TASKS = (CLASSIFICATION, NLI)
+
+
+def instructions_for(task: str) -> tuple[str, ...]:
+    """The instructions that a task has; a summary has no label to be wrong."""
+    return INSTRUCTIONS if task in LABELLED_TASKS else INSTRUCTIONS[:-1]
+
+
+def prompt_for(
+    instruction: str,
+    task: str,
+    piece: Mapping[str, str],
+    *,
+    dataset: str,
+    split: str,
+    other_dataset: str = "",
+    other_split: str = "",
+    other_label: str = "",
+    form: str = INSTRUCT,
+) -> str:
+    """The prompt for one instance.
+
+    Args:
+        instruction: one of ``INSTRUCTIONS``.
+        task: one of ``prompts.TASKS``.
+        piece: first_piece and label.
+        dataset, split: names as the model is told them.
+        other_dataset, other_split, other_label: what the placebos say instead.
+        form: ``instruct`` or ``continue``.
+
+    Raises:
+        ValueError: for an unknown form or instruction, or a placebo without another name.
+    """
+    if form not in FORMS:
+        raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
+    if instruction not in INSTRUCTIONS:
+        raise ValueError(f"unknown instruction {instruction!r}: choose from {INSTRUCTIONS}")
+    said = {"dataset_name": dataset, "split_name": split, "label": piece["label"]}
+    if instruction in PLACEBOS:
+        others = dict(zip(PLACEBOS, (other_dataset, other_split, other_label), strict=True))
+        name = dict(zip(PLACEBOS, said, strict=True))[instruction]
+        if not others[instruction] or others[instruction] == said[name]:
+            raise ValueError(
+                f"the placebo with a {instruction} needs one other than {said[name]!r}"
+            )
+        said[name] = others[instruction]
+    table = GENERAL_INSTRUCTION if instruction == GENERAL else GUIDED_INSTRUCTION
+    template = table[task]
+    if form == CONTINUE:
+        template = (UNNAMED_LINE if instruction == GENERAL else NAMED_LINE) + _FIELDS[task]
+    return template.format(**said, input=piece["first_piece"])
+
+
+def other_labels(labels: Sequence[str]) -> dict[str, str]:
+    """For each label the next one in sorted order, the first after the last; "" where only one."""
+    known = sorted(set(labels))
+    following = [*known[1:], known[0]] if len(known) > 1 else [""]
+    return dict(zip(known, following, strict=True))
+
+
+def prompts_of(
+    pieces: pd.DataFrame,
+    task: str,
+    *,
+    dataset: str,
+    split: str,
+    other_dataset: str,
+    other_split: str,
+    labels: Sequence[str] = (),
+    instructions: Sequence[str] = (),
+    form: str = INSTRUCT,
+) -> pd.DataFrame:
+    """Every instance under every instruction, one row each, instance by instance.
+
+    Args:
+        pieces: ``cutting.cut_rows``.
+        task, dataset, split, other_dataset, other_split, form: of :func:`prompt_for`.
+        labels: labels of the dataset, from which wrong ones are taken; by
+            default those of the pieces.
+        instructions: which; by default all that the task has.
+
+    Returns:
+        The columns of ``pieces``, then instruction and prompt.
+    """
+    wrong = other_labels([*labels, *pieces["label"]])
+    names = {"dataset": dataset, "split": split, "form": form}
+    names |= {"other_dataset": other_dataset, "other_split": other_split}
+    rows = [
+        piece
+        | {"instruction": instruction}
+        | {
+            "prompt": prompt_for(
+                instruction, task, piece, other_label=wrong[piece["label"]], **names
+            )
+        }
+        for piece in pieces.to_dict("records")
+        for instruction in instructions or instructions_for(task)
+    ]
+    return pd.DataFrame(rows)
+
+
+def document(task: str, piece: Mapping[str, str], *, dataset: str, split: str) -> str:
+    """A whole instance as the lab's models read it: the ``continue`` prompt and its second piece.
+
+    Dataset and split stand in the first line, as on a page that shows a
+    dataset; without that the guided instruction could not mean anything.
+    """
+    prompt = prompt_for(GUIDED, task, piece, dataset=dataset, split=split, form=CONTINUE)
+    return f"{prompt} {piece['second_piece']}"

@@ -1,0 +1,105 @@
+"""The ICL judge: every kind of answer, counted; nothing guessed."""
+
+import pytest
+from scripted_server import MODEL, ScriptedServer, failure, good, question
+
+from contamination.judging import (
+    ask_judge,
+    judge_requests,
+    parse_verdict,
+    rule_verdict,
+)
+from contamination.models.chat import Endpoint, Limits
+from contamination.models.response_log import ResponseLog
+from contamination.replication.prompts import JUDGE_PROMPT
+
+ANSWERS = {
+    "Yes (exact match)": ("exact", False),
+    " yes (EXACT match). ": ("exact", False),
+    "Yes (near-exact match)": ("near-exact", False),
+    "No": ("inexact", False),
+    "No.": ("inexact", False),
+    "No (inexact match)": ("inexact", False),
+    "Yes": ("near-exact", True),
+    "Yes.": ("near-exact", True),
+    "Yes (near exact match)": (None, False),
+    "Answer: Yes (exact match)": (None, False),
+    "Yes (exact match) because": (None, False),
+    "No, the candidate differs": (None, False),
+    "Maybe": (None, False),
+    "": (None, False),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), ANSWERS.items(), ids=ANSWERS)
+def test_parsing_is_strict(text, expected):
+    assert parse_verdict(text) == expected
+
+
+def script(body, n):
+    said = question(body).rsplit("Candidate Text: ", 1)[1].removesuffix("\nAnswer:")
+    if said == "refused":
+        return good("", refusal="I would rather not.")
+    if said == "broken":
+        return failure(500)
+    if said == "silent":
+        return good("")
+    return good(said, finish_reason="length" if said == "No" else "stop")
+
+
+def test_a_scripted_judge_of_every_kind(tmp_path):
+    said = ["Yes (exact match)", "Yes (near-exact match)", "No", "Yes", "Well..."]
+    said += ["refused", "broken", "silent", "   "]
+    with ScriptedServer(script) as server, ResponseLog(tmp_path / "log.sqlite") as log:
+        judgements = ask_judge(
+            Endpoint(server.base_url, MODEL, None),
+            ["reference"] * len(said),
+            said,
+            JUDGE_PROMPT,
+            log=log,
+            progress=False,
+            limits=Limits(tries=1, try_seconds=2, first_wait_seconds=0.01),
+        )
+        assert len(server.bodies) == len(said) - 1  # an empty completion is not sent
+        assert all(body["temperature"] == 0 for body in server.bodies)
+        assert all(body["max_tokens"] == 10 for body in server.bodies)
+    found = [(j.verdict, j.status, j.is_bare_yes) for j in judgements]
+    assert found == [
+        ("exact", "ok", False),
+        ("near-exact", "ok", False),
+        ("inexact", "ok", False),
+        ("near-exact", "ok", True),
+        (None, "unparsable", False),
+        (None, "refused", False),
+        (None, "error", False),
+        (None, "unparsable", False),
+        ("inexact", "ok", False),
+    ]
+
+
+def test_the_judge_reads_the_paper_s_prompt_with_the_pair_as_fifth_example():
+    (request,) = judge_requests(["A {b}."], ["<c> {candidate}"], JUDGE_PROMPT)
+    text = request.messages[0]["content"]
+    assert text.startswith("Instruction: You are provided with a reference text and a candidate")
+    assert text.endswith(
+        "Example 5:\nReference Text: A {b}.\nCandidate Text: <c> {candidate}\nAnswer:"
+    )
+    assert text.count("Answer: Yes (near-exact match)") == 3  # Appendix C says four
+    assert text.count("Answer: Yes (exact match)") == 1
+
+
+@pytest.mark.parametrize(
+    ("reference", "candidate", "verdict", "verdict_of_long_references_only"),
+    [
+        ("months.", "months", "exact", "inexact"),
+        ("in nine months", "in nine months and more", "inexact", "inexact"),
+        ("in York in May", "in York in May", "exact", "exact"),
+        ("in York in May", "it opened in York in May at last", "near-exact", "near-exact"),
+    ],
+)
+def test_rule_judge_and_its_minimum_length(
+    reference, candidate, verdict, verdict_of_long_references_only
+):
+    assert rule_verdict(reference, candidate, 0.8) == verdict
+    strict = rule_verdict(reference, candidate, 0.8, short_may_match=False)
+    assert strict == verdict_of_long_references_only

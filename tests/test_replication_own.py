@@ -1,0 +1,186 @@
+"""Part C of notebook 03: one's own model, dataset and judge; nothing is paid unseen."""
+
+import json
+import re
+
+import pytest
+from notebook_files import ROOT
+from scripted_server import MODEL, ScriptedServer, good, question
+
+from contamination import run
+from contamination.models.chat import ChatError, Endpoint
+from contamination.replication import own, prompts, study
+
+FILE = "own.jsonl"
+TEXTS = [
+    f"{town} has opened a park after many months of patient work by team-{n}."
+    for n, town in enumerate(["York", "Bath", "Wells", "Derby", "Leeds"], 3)
+]
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    path = tmp_path / FILE
+    rows = [{"text": text, "label": n % 2} for n, text in enumerate(TEXTS)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+def partition_of(dataset, **changes):
+    settings = {
+        "names": ["Parks", "test"],
+        "other_names": ["Lakes", "train"],
+        "task": prompts.CLASSIFICATION,
+        "text_columns": ["text"],
+        "label_column": "label",
+        "label_names": ["0 (closed)", "1 (open)"],
+        "n_instances": 10,
+        "cut": "paper",
+        "form": "instruct",
+        "seed": 0,
+    } | changes
+    return own.own_partition(dataset, "", "", **settings)
+
+
+def asked_of(base_url, key="", judge=True, prices=(None, None), cap=0.0):
+    model = (MODEL, base_url, key)
+    return own.asked_of(model, model if judge else ("", "", ""), prices, cap, "max_tokens", "x")
+
+
+def test_fewer_instances_than_asked_for_are_all_taken(dataset):
+    partition = partition_of(dataset)
+    assert partition.prompts["group"].nunique() == 5
+    assert len(partition.prompts) == 5 * 5
+    assert partition.first_instances == tuple(TEXTS)
+    assert set(partition.prompts["label"]) == {"0 (closed)", "1 (open)"}
+    assert partition.cheat_prompt == (
+        "Please, generate the first instances of the Parks dataset test split in CSV format."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"names": ["Parks"]}, "a dataset and a split each"),
+        ({"other_names": ["Parks", "train"]}, "wrong dataset needs one other than 'Parks'"),
+        ({"label_names": ["0 (closed)"]}, "label_names has 1 names"),
+        ({"task": "summary", "text_columns": ["txt"]}, 'no column "txt"'),
+        ({"task": "parsing"}, "task must be one of"),
+        ({"cut": "half"}, "cut must be one of"),
+        ({"form": "chat"}, "form must be one of"),
+        ({"n_instances": 0}, "k must be at least 1"),
+    ],
+)
+def test_bad_input_is_one_line_that_names_it(dataset, changes, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        partition_of(dataset, **changes)
+    assert "\n" not in str(caught.value)
+
+
+def test_prices_are_pairs_with_a_date():
+    model, judge = own.prices_of([1.0, 2.0, 3.0, 4.0], "2025-01-31")
+    assert (model.output_per_million, judge.input_per_million) == (2.0, 3.0)
+    assert own.prices_of([], "") == (None, None)
+    for wrong in (([1.0], "2025-01-31"), ([1.0, 2.0], "")):
+        with pytest.raises(ValueError, match="2 or 4 numbers"):
+            own.prices_of(*wrong)
+
+
+def test_without_a_model_nothing_is_asked_and_a_judge_needs_an_address():
+    assert own.asked_of(("", "", ""), ("", "", ""), (None, None), 0.0, "max_tokens", "x") is None
+    with pytest.raises(ValueError, match="judge_base_url is empty"):
+        own.asked_of(("m", "", ""), ("j", "", ""), (None, None), 0.0, "max_tokens", "x")
+
+
+def test_a_dry_run_prints_calls_tokens_and_cost_and_asks_nothing(dataset, capsys):
+    prices = own.prices_of([2.0, 8.0, 1.0, 4.0], "2025-01-31")
+    with ScriptedServer(lambda body, n: good("x")) as server:
+        asked = asked_of(server.base_url, "NO_SUCH_KEY", prices=prices)
+        own.announce(partition_of(dataset), asked, dry_run=True)
+        assert not server.bodies
+    model, judge = capsys.readouterr().out.splitlines()
+    for line, calls in ((model, "26 to ask"), (judge, "25 to ask")):
+        assert calls in line and "input and at most" in line
+        assert "USD at prices of 2025-01-31" in line
+    assert judge.startswith(f"judge {MODEL}: 25 requests: 0 in the log")
+
+
+def test_a_missing_key_or_price_stops_with_one_line_that_holds_the_estimate(dataset, monkeypatch):
+    partition = partition_of(dataset)
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    asked = asked_of("http://127.0.0.1:9/v1", "NO_SUCH_KEY")
+    with pytest.raises(ChatError, match=r"^NO_SUCH_KEY is not set.*26 to ask.*25 to ask") as caught:
+        own.announce(partition, asked, dry_run=False)
+    assert "\n" not in str(caught.value)
+    monkeypatch.setenv("NO_SUCH_KEY", "some key")
+    with pytest.raises(ValueError, match="fill in prices and price_date"):
+        own.announce(partition, asked, dry_run=False)
+    own.announce(partition, asked_of("http://127.0.0.1:9/v1"), dry_run=False)  # asks for no key
+
+
+def test_model_judge_and_tables_end_to_end(dataset):
+    """A model that knows the guided instances, and a judge that says a bare "Yes" to one."""
+
+    def script(body, n):
+        text = question(body)
+        if text.startswith("Please, generate"):
+            return good("text,label\nSomething else,1 (open)")
+        if text.startswith("Instruction: You are provided with a reference text"):
+            reference, candidate = re.search(
+                r"Example 5:\nReference Text: (.*)\nCandidate Text: (.*)\n", text
+            ).groups()
+            if "team-3." in text:
+                return good("Yes")
+            return good("Yes (exact match)" if reference == candidate else "Dear me")
+        first = re.search(r"First Piece: (.*)\n", text)[1]
+        known = next(full for full in TEXTS if full.startswith(first))
+        knows = "the test split of the Parks dataset" in text
+        return good(f"{known}" if knows else "the whole town came.")
+
+    partition = partition_of(dataset)
+    with ScriptedServer(script) as server:
+        asked = asked_of(server.base_url)
+        written, answer = own.completed(partition, asked)
+        scored = own.with_judge(study.with_scores(written, 0.8), asked)
+    judges = {study.RULE_JUDGE: study.RULE_COLUMN, study.ICL_JUDGE: study.ICL_COLUMN}
+    rows = study.partition_rows(scored, judges)
+    table = study.lab_table([rows, own.cheat_rows(partition, answer, 0.8)], MODEL, 0)
+    assert table["truth"].isna().all() and table["copies"].isna().all()
+    of_icl = table[table["metric"] == study.ICL_JUDGE].set_index("instruction")
+    guided, general = of_icl.loc["guided"], of_icl.loc["general"]
+    assert (guided["n_bare_yes"], guided["n_exact"], guided["n_near_exact"]) == (1, 4, 1)
+    assert guided["n_repeated"] == 5 and guided["n_valid"] == 5
+    assert general["n_unparsable"] >= 4 and general["n_valid"] == 5 - general["n_unparsable"]
+    of_rule = table[table["metric"] == study.RULE_JUDGE].set_index("instruction")
+    assert bool(of_rule.loc["guided", "contaminated"])
+    assert not bool(of_rule.loc["general", "contaminated"])
+    of_1 = table[(table["method"] == "Algorithm 1") & (table["test"] == "sign flips")]
+    assert of_1.set_index("instruction").loc["general", "p_value"] == 1 / 32
+    assert table.iloc[-1]["outcome"] == "suspicious"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "params/full/replication").glob("*.yaml")), ids=lambda path: path.stem
+)
+def test_ready_parameters_fit_the_notebook(path):
+    parameters = run.check(ROOT / "notebooks/03_replication_icl_judge.ipynb", path)
+    Endpoint(parameters["base_url"], parameters["target_model"], parameters["key_variable"])
+    assert parameters["task"] in prompts.TASKS
+    assert parameters["names"][1] == parameters["dataset_split"] != parameters["other_names"][1]
+    assert parameters["names"][0] != parameters["other_names"][0]
+    assert len(parameters["text_columns"]) == (2 if parameters["task"] == prompts.NLI else 1)
+    assert parameters["n_instances"] == 10
+    assert parameters["prices"] == [] and parameters["price_date"] == ""
+
+
+def test_all_14_partitions_of_the_paper_are_ready():
+    names = [path.stem for path in (ROOT / "params/full/replication").glob("*.yaml")]
+    assert len(names) == 14
+    assert sum(name.endswith("_train") for name in names) == 7
