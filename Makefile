@@ -17,9 +17,6 @@ export CONTAMINATION_MIRROR := $(abspath $(CONTAMINATION_MIRROR))
 endif
 
 NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9][0-9]_*.ipynb)))
-# The papers' recomputed tables take seconds: they come before the trainings.
-QUICK := 00_start_here 02_dcq 03_replication_icl_judge
-NOTEBOOKS := $(QUICK) $(filter-out $(QUICK),$(NOTEBOOKS))
 OUTPUTS := outputs/$(PROFILE)
 TARGETS := $(NOTEBOOKS:%=$(OUTPUTS)/notebooks/%.ipynb)
 
@@ -29,15 +26,30 @@ PACKAGE := src/contamination
 SHARED := $(wildcard $(PACKAGE)/*.py $(PACKAGE)/*.csv $(PACKAGE)/published/*) requirements.txt
 LAB := $(wildcard $(PACKAGE)/lab/*.py $(PACKAGE)/lab/*/*.py $(PACKAGE)/models/*.py)
 ROOM_01_data_prep := $(LAB)
-ROOM_02_dcq := $(wildcard $(PACKAGE)/dcq/*.py)
-ROOM_03_replication_icl_judge := $(wildcard $(PACKAGE)/replication/*.py)
+ROOM_02_dcq := $(LAB) $(wildcard $(PACKAGE)/dcq/*.py)
+ROOM_03_replication_icl_judge := $(LAB) $(wildcard $(PACKAGE)/replication/*.py)
 ROOM_04_min_k_wikimia := $(LAB) $(wildcard $(PACKAGE)/min_k/*.py)
+ROOM_05_dice := $(LAB) $(wildcard $(PACKAGE)/dice/*.py)
+ROOM_06_case_books := $(ROOM_04_min_k_wikimia)
+ROOM_07_case_downstream := $(ROOM_04_min_k_wikimia)
+ROOM_08_case_unlearning := $(ROOM_04_min_k_wikimia)
 ROOM_09_results := $(ROOM_02_dcq) $(ROOM_03_replication_icl_judge)
-# 04 uses the base model that 01 leaves in the cache; in order, it is trained once.
+# Those with a lab part use the base model that 01 leaves in the cache; in order, it is trained once.
+UPSTREAM_02_dcq := 01_data_prep
+UPSTREAM_03_replication_icl_judge := 01_data_prep
 UPSTREAM_04_min_k_wikimia := 01_data_prep
+UPSTREAM_05_dice := 01_data_prep
+UPSTREAM_06_case_books := 01_data_prep
+UPSTREAM_07_case_downstream := 01_data_prep
+UPSTREAM_08_case_unlearning := 01_data_prep
 UPSTREAM_09_results := 02_dcq 03_replication_icl_judge
 
-.PHONY: help setup reproduce test test-servers lint data bench lab clean lock $(NOTEBOOKS)
+# What make test-servers starts beside our own code: its own environment, Debian's packages.
+SERVERS_VENV := .venv-servers
+SERVER_PACKAGES := mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
+
+.PHONY: help setup reproduce test test-servers server-packages lint data bench bench-grid lab clean \
+	lock $(NOTEBOOKS)
 
 help:
 	@awk 'BEGIN {FS=":.*## "} /^##@ /{printf "\n%s\n", substr($$0,5)} /^[a-zA-Z0-9_.\/-]+:.*## /{printf "  %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,12 +65,18 @@ lab: $(VENV)/.installed ## open the notebooks in JupyterLab
 ##@ Regenerate one notebook's tables (PROFILE=demo, released or smoke)
 00_start_here: ## the map: papers, notebooks, commands (seconds)
 01_data_prep: ## texts, partitions and base models of the lab (demo: 2 to 3 min, CPU)
-02_dcq: ## Data Contamination Quiz (demo: seconds; released: needs the data)
-03_replication_icl_judge: ## replication with the ICL judge (demo: seconds; released: needs the data)
+02_dcq: ## Data Contamination Quiz (demo: at most 4 min, CPU; released: needs the data)
+03_replication_icl_judge: ## replication with the ICL judge (demo: at most 4 min, CPU; released: needs the data)
 04_min_k_wikimia: ## Min-k% Prob beside classifiers that see no model (demo: 4 to 5 min, CPU)
+05_dice: ## DICE: layers, detector, and what it detects (demo: at most 10 min, CPU)
+06_case_books: ## Min-k% Prob on chapters of books (demo: at most 3 min, CPU)
+07_case_downstream: ## Min-k% Prob on inserted benchmark rows (demo: at most 3 min, CPU)
+08_case_unlearning: ## Min-k% Prob on a model that unlearned a story (demo: at most 3 min, CPU)
 09_results: ## printed and recomputed cells of all papers (seconds)
 
 ##@ Data and development
+test-servers: server-packages $(VENV)/.installed $(SERVERS_VENV)/.installed ## clients against transformers serve and MediaWiki on 127.0.0.1 (first time: network, 3 min; Debian packages)
+	$(RUN) -m pytest tests/servers -m servers
 data: $(VENV)/.installed ## fetch the authors' files, 37 MB, pinned and checksummed (network, or CONTAMINATION_MIRROR)
 	$(RUN) -m contamination.sources
 lint: $(VENV)/.installed ## style of code and notebooks
@@ -66,6 +84,8 @@ lint: $(VENV)/.installed ## style of code and notebooks
 	$(VENV)/bin/ruff format --check .
 bench: $(VENV)/.installed ## speed against a limit measured in the same run
 	@for script in benchmarks/bench_*.py; do $(RUN) $$script; done
+bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (long; a GPU helps)
+	@for script in $(wildcard benchmarks/grid_*.py); do $(RUN) $$script; done
 lock: ## rewrite requirements.txt from pyproject.toml in a fresh environment (network)
 	$(PYTHON) scripts/lock.py
 clean: ## remove outputs; caches and paid answers stay
@@ -79,6 +99,16 @@ $(VENV)/.installed: requirements.txt pyproject.toml
 	$(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements.txt
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+
+$(SERVERS_VENV)/.installed: requirements-servers.txt
+	$(PYTHON) -m venv --clear $(SERVERS_VENV)
+	$(SERVERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements-servers.txt
+	@touch $@
+
+server-packages:
+	@missing=$$(for package in $(SERVER_PACKAGES); do \
+		dpkg-query -W -f '$${Status}' $$package 2> /dev/null | grep -q 'ok installed' || echo $$package; done); \
+	test -z "$$missing" || { echo "error: Debian packages are missing: apt-get install --no-install-recommends" $$missing >&2; exit 1; }
 
 $(NOTEBOOKS): %: $(OUTPUTS)/notebooks/%.ipynb
 

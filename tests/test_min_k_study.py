@@ -222,6 +222,15 @@ def test_copies_sentence():
     assert "does not rise with every step" in said and "No dose is told from chance" in said
 
 
+def test_versions_sentence():
+    read = pd.DataFrame([auc_row(0.8, 0.7, 0.9, model="M continued", copies=4)])
+    base = pd.DataFrame([auc_row(0.5, 0.4, 0.6, model="M base", copies=0)])
+    said = findings.versions_sentence(pd.concat([read, base]))
+    assert "M continued 0.80 [0.70, 0.90]" in said and "Only the model that read one" in said
+    assert "Neither model" in findings.versions_sentence(pd.concat([read.assign(ci_low=0.4), base]))
+    assert "not memory" in findings.versions_sentence(pd.concat([read, base.assign(ci_low=0.55)]))
+
+
 @pytest.mark.parametrize(
     ("gap", "expected"),
     [((0.01, 0.1), "better"), ((-0.1, -0.01), "worse"), ((-0.1, 0.1), "no difference can be told")],

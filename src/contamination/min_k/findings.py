@@ -40,6 +40,24 @@ def copies_sentence(rows: pd.DataFrame) -> str:
     return text + f"The best blind baseline reaches {low:.2f} to {high:.2f} on the same passages."
 
 
+def versions_sentence(rows: pd.DataFrame) -> str:
+    """Does Min-k% Prob tell the version that was read from the one that was not?
+
+    Args:
+        rows: Min-k% rows on two versions of the same texts, one for each model;
+            copies 0 for the model that read neither.
+    """
+    points = "; ".join(f"{row['model']} {_auc(row)}" for _, row in rows.iterrows())
+    seen = (rows.loc[rows["copies"] > 0, "ci_low"] > 0.5).all()
+    unseen = (rows.loc[rows["copies"] == 0, "ci_low"] > 0.5).any()
+    text = f"Read against unread version: {points}. "
+    if unseen:
+        return text + "The model that read neither tells them apart too: that is not memory."
+    if seen:
+        return text + "Only the model that read one of them tells them apart."
+    return text + "Neither model tells them apart."
+
+
 def methods_sentence(rows: pd.DataFrame, difference: tuple[float, float]) -> str:
     """Which methods find members at all, and whether Min-k% Prob beats perplexity.
 

@@ -116,7 +116,9 @@ def _problem_of_status(error: openai.APIStatusError, base_url: str, secret: Secr
     if status in (401, 403):
         # Servers quote parts of a key here.
         return ChatError(f"{base_url} refused the key in {secret.name} ({status}): check it")
-    said = one_line(secret.removed_from(str(error.message)))
+    # FastAPI servers, transformers serve among them, write "detail" where OpenAI's has "error".
+    detail = error.body.get("detail") if isinstance(error.body, Mapping) else None
+    said = one_line(secret.removed_from(str(detail or error.message)))
     if "content_filter" in codes:
         return ContentFilterError(said)
     if status == 404:

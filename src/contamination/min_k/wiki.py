@@ -1,0 +1,287 @@
+"""A MediaWiki, asked politely and never twice the same thing.
+
+One request at a time, with a User-Agent by which the wiki's operators can reach
+whoever runs it, ``maxlag``, and waits that grow while the wiki is busy. Every
+answer is stored before it is used, under the request's own hash: a crawl that
+was killed goes on with what is missing, and a second one asks nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import mwclient
+import requests
+from mwclient.errors import APIError, MaximumRetriesExceeded, MwClientError
+from requests.adapters import HTTPAdapter
+from urllib3.util import Retry
+
+from contamination import storage
+
+TEXT_EXTRACTS = "TextExtracts"
+MAX_LAG_SECONDS = 5
+TRIES = 6
+# "name/version (how to reach me)", as the wikis of the Wikimedia Foundation ask for.
+_REACHABLE = re.compile(r"^\S+/\S+ \(.*(@|https?://).*\)$")
+# Codes of errors that concern one page and not the wiki.
+_PAGE_TROUBLE = re.compile(r"nosuchrevid|permissiondenied|missingcontent|internal_api_error")
+
+
+class WikiError(RuntimeError):
+    """A crawl that cannot start or go on; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One version of a page.
+
+    Attributes:
+        revision_id: its number.
+        timestamp: when it was saved, ISO 8601, UTC.
+        wikitext: its source, None where the wiki hides it.
+        extract: its plain text by TextExtracts, None where that does not apply.
+    """
+
+    revision_id: int
+    timestamp: str
+    wikitext: str | None
+    extract: str | None = None
+
+
+@dataclass(frozen=True)
+class History:
+    """How a page began and what it is today.
+
+    Attributes:
+        created: time of the first revision, ISO 8601, UTC.
+        is_redirect: whether the page leads to another one today.
+        is_disambiguation: whether the wiki marks it as a disambiguation page.
+        last_revision_id: number of today's revision.
+    """
+
+    created: str
+    is_redirect: bool
+    is_disambiguation: bool
+    last_revision_id: int
+
+
+class Wiki:
+    """One wiki at one time.
+
+    Args:
+        address: up to the folder of ``api.php``, such as "https://en.wikipedia.org/w/".
+        user_agent: "name/version (address or mail to reach you)".
+        crawl: name of the snapshot; another one asks everything anew.
+        retry_seconds: the wait after a failure grows by so much with each further one.
+
+    Attributes:
+        n_asked: requests that went to the wiki.
+        n_stored: requests that the store answered.
+
+    Raises:
+        ValueError: if the address or the user agent is unfit.
+    """
+
+    def __init__(self, address: str, user_agent: str, crawl: str, retry_seconds: int = 10):
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.netloc or parts.username:
+            raise ValueError(
+                f'wiki address "{address}" is not of the form https://host/folder-of-api.php/'
+            )
+        if not _REACHABLE.match(user_agent):
+            raise ValueError(
+                'user_agent must read "name/version (mail or address to reach you)": '
+                "wikis turn away crawlers whose owner cannot be reached"
+            )
+        self.address = address if address.endswith("/") else address + "/"
+        self.n_asked = self.n_stored = 0
+        self._store = storage.cache_folder(
+            "wiki", storage.hash_of({"address": self.address, "crawl": crawl})[:24]
+        )
+        session = requests.Session()
+        session.headers["User-Agent"] = f"{user_agent} mwclient/{mwclient.__version__}"
+        # mwclient waits for a lagging or failing wiki, and raises where it is told to slow down.
+        slow_down = Retry(total=TRIES, connect=0, read=0, status_forcelist=[429], backoff_factor=5)
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, HTTPAdapter(max_retries=slow_down))
+        self._site = mwclient.Site(
+            parts.netloc,
+            path=self.address.removeprefix(f"{parts.scheme}://{parts.netloc}"),
+            scheme=parts.scheme,
+            pool=session,
+            max_retries=TRIES,
+            retry_timeout=retry_seconds,
+            do_init=False,
+        )
+
+    def ask(self, action: str, **parameters: Any) -> dict[str, Any]:
+        """The wiki's answer to one API call, from the store where it has it.
+
+        Raises:
+            WikiError: if the wiki does not answer, or answers with an error.
+        """
+        path = self._path(action, parameters)
+        if path.exists():
+            self.n_stored += 1
+            return json.loads(path.read_text(encoding="utf-8"))["response"]
+        polite = {"formatversion": 2, "maxlag": MAX_LAG_SECONDS}
+        try:
+            response = self._site.get(action, **parameters, **polite)
+        except APIError as error:
+            raise WikiError(f"{self.address} says {error.code}: {error.info}") from error
+        except (MaximumRetriesExceeded, requests.ConnectionError, requests.Timeout) as error:
+            raise WikiError(f"{self.address} does not answer: try again later") from error
+        except (requests.RequestException, MwClientError, ValueError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+            raise WikiError(f"{self.address} gave no usable answer: {reason}") from error
+        self.n_asked += 1
+        storage.write_json(path, {"action": action, "parameters": parameters, "response": response})
+        return response
+
+    def _path(self, action: str, parameters: dict[str, Any]) -> Path:
+        return self._store / f"{storage.hash_of({'action': action, **parameters})}.json"
+
+    def about(self) -> dict[str, Any]:
+        """What the wiki says of itself: keys ``general``, ``extensions``, ``rightsinfo``."""
+        return self.ask("query", meta="siteinfo", siprop="general|extensions|rightsinfo")["query"]
+
+    def has_text_extracts(self) -> bool:
+        """Whether the wiki turns pages into plain text itself."""
+        return any(each["name"] == TEXT_EXTRACTS for each in self.about()["extensions"])
+
+    def pages_in(self, categories: Sequence[str], depth: int) -> list[dict[str, Any]]:
+        """Pages of categories and of their subcategories, each once, in the order of discovery.
+
+        A category is visited once, however many others it is in: categories of
+        a wiki form circles.
+
+        Args:
+            categories: names, with or without "Category:".
+            depth: levels of subcategories to go down; 0 for the categories alone.
+
+        Returns:
+            Keys ``page_id``, ``title``, ``category`` (the one it was found in).
+
+        Raises:
+            WikiError: if a category is empty, or as :meth:`ask`.
+        """
+        queue = [(_category(name), 0) for name in categories]
+        visited = {name for name, _ in queue}
+        pages: dict[int, dict[str, Any]] = {}
+        for name, level in queue:  # the queue grows while it is read
+            members = self._members(name)
+            if level == 0 and not members:
+                raise WikiError(f'"{name}" is empty on {self.address}: check the spelling')
+            for member in members:
+                if member["type"] == "subcat":
+                    if level < depth and member["title"] not in visited:
+                        visited.add(member["title"])
+                        queue.append((member["title"], level + 1))
+                elif member["ns"] == 0:
+                    pages.setdefault(
+                        member["pageid"],
+                        {"page_id": member["pageid"], "title": member["title"], "category": name},
+                    )
+        return list(pages.values())
+
+    def _members(self, category: str) -> list[dict[str, Any]]:
+        asked = {
+            "list": "categorymembers",
+            "cmtitle": category,
+            "cmprop": "ids|title|type",
+            "cmtype": "page|subcat",
+            "cmlimit": "max",
+        }
+        members, more = [], {"continue": ""}
+        while more:
+            response = self.ask("query", **asked, **more)
+            members += response["query"]["categorymembers"]
+            more = response.get("continue", {})
+        return members
+
+    def history(self, page_id: int) -> History | None:
+        """When a page was created and what it is today; None if it is gone.
+
+        The date is that of the first revision, which stays with a page when it
+        is moved. A wiki gives it for one page a request.
+        """
+        page = self._page(
+            page_id,
+            prop="info|pageprops|revisions",
+            ppprop="disambiguation",
+            rvprop="ids|timestamp",
+            rvdir="newer",
+            rvlimit=1,
+        )
+        if page is None:
+            return None
+        return History(
+            created=page["revisions"][0]["timestamp"],
+            is_redirect=bool(page.get("redirect")),
+            is_disambiguation="disambiguation" in page.get("pageprops", {}),
+            last_revision_id=page["lastrevid"],
+        )
+
+    def revision_before(self, page_id: int, moment: str) -> Revision | None:
+        """The page as it stood at a moment, ISO 8601; None if it did not exist or is gone."""
+        return _revision(self._revisions(page_id, rvdir="older", rvstart=moment))
+
+    def latest_revision(self, page_id: int, with_extract: bool = True) -> Revision | None:
+        """The page as it stands today, with its extract if the wiki makes one."""
+        if not (with_extract and self.has_text_extracts()):
+            return _revision(self._revisions(page_id))
+        # One request, so that text and revision number belong together.
+        extract = {"explaintext": 1, "exsectionformat": "wiki"}
+        return _revision(self._revisions(page_id, "revisions|extracts", **extract))
+
+    def _revisions(self, page_id: int, prop: str = "revisions", **more: Any) -> dict | None:
+        rvprop = "ids|timestamp|content"
+        return self._page(page_id, prop=prop, rvprop=rvprop, rvslots="main", rvlimit=1, **more)
+
+    def _page(self, page_id: int, **asked: Any) -> dict[str, Any] | None:
+        page = self.ask("query", pageids=page_id, **asked)["query"]["pages"][0]
+        return page if page.get("revisions") else None
+
+    def html_of(self, revision_id: int) -> str | None:
+        """HTML of any revision, as TextExtracts asks for it; None if it cannot be rendered.
+
+        Templates are rendered as they are today.
+        """
+        try:
+            response = self.ask(
+                "parse",
+                oldid=revision_id,
+                prop="text",
+                wrapoutputclass="",
+                disablelimitreport=1,
+                disableeditsection=1,
+                disabletoc=1,
+            )
+        except WikiError as error:
+            # One page that the wiki cannot render must not end the crawl.
+            if isinstance(error.__cause__, APIError) and _PAGE_TROUBLE.match(error.__cause__.code):
+                return None
+            raise
+        return response["parse"]["text"]
+
+
+def _revision(page: dict[str, Any] | None) -> Revision | None:
+    if page is None:
+        return None
+    revision = page["revisions"][0]
+    return Revision(
+        revision_id=revision["revid"],
+        timestamp=revision["timestamp"],
+        wikitext=revision["slots"]["main"].get("content"),
+        extract=page.get("extract"),
+    )
+
+
+def _category(name: str) -> str:
+    return name if name.startswith("Category:") else f"Category:{name}"

@@ -1,0 +1,154 @@
+"""WikiMIA built anew from any MediaWiki, for other cut-offs than the paper's.
+
+Shi et al., arXiv:2310.16789, section 2.2: pages of events, created before one
+date (members) or after another (non-members), cut to lengths in words. The
+authors' collector is not public.
+
+    python -m contamination.min_k.wikimia params/full/wikimia.yaml
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+import pandas as pd
+
+from contamination import storage
+from contamination.min_k.wiki import Wiki, WikiError
+from contamination.min_k.wikimia_card import card
+from contamination.min_k.wikimia_pages import (
+    KEPT,
+    MEMBER,
+    NON_MEMBER,
+    Settings,
+    collect,
+    outcome_counts,
+    settings_from,
+)
+from contamination.min_k.wikimia_sets import (
+    PARAPHRASED,
+    TWO_REVISIONS,
+    WIKIMIA,
+    blind_baselines,
+    paraphrased,
+    passages,
+    revision_pairs,
+)
+from contamination.models.chat import REFUSED, ChatError, Endpoint, Price
+from contamination.models.retry import Secret
+from contamination.parameters import ParameterError, load_parameter_file
+
+
+def build(wiki: Wiki, settings: Settings, progress: bool = True) -> dict[str, pd.DataFrame]:
+    """Collect, cut, judge and write everything; the result's tables by name.
+
+    Writes into ``settings.output_folder``: a Parquet file for each set and
+    length, ``filters.csv``, ``sizes.csv``, ``blind_baselines.csv`` and the
+    dataset card ``README.md``.
+
+    Raises:
+        WikiError, ChatError, ValueError: with one line that names cause and cure.
+    """
+    folder = Path(settings.output_folder)
+    # A missing key must not show after the crawl.
+    paraphraser = _paraphraser(settings) if settings.paraphrase_model else {}
+    pages = collect(wiki, settings, progress)
+    results = {"filters": outcome_counts(pages)}
+    storage.write_csv(folder / "filters.csv", results["filters"])
+    for kind in (MEMBER, NON_MEMBER):
+        if not ((pages["kind"] == kind) & (pages["outcome"] == KEPT)).any():
+            raise WikiError(f"no {kind} page is kept, {folder}/filters.csv says why")
+    tables, sizes = {}, []
+    for length in sorted(set(settings.lengths)):
+        pairs, fates = revision_pairs(pages, length)
+        tables[WIKIMIA, length], tables[TWO_REVISIONS, length] = passages(pages, length), pairs
+        sizes.append(_size(WIKIMIA, length, tables[WIKIMIA, length]))
+        note = ", ".join(f"{n} {fate}" for fate, n in fates.items())
+        sizes.append(_size(TWO_REVISIONS, length, pairs, note=note))
+        if paraphraser:
+            table, statuses = paraphrased(
+                tables[WIKIMIA, length], length, **paraphraser, progress=progress
+            )
+            tables[PARAPHRASED, length] = table
+            counted = {"n_valid": len(table), "n_refused": statuses.get(REFUSED, 0)}
+            counted["n_error"] = sum(statuses.values()) - sum(counted.values())
+            sizes.append(_size(PARAPHRASED, length, table, **counted))
+    results["sizes"] = pd.DataFrame(sizes, columns=_SIZE_COLUMNS).astype(
+        dict.fromkeys(["n_valid", "n_refused", "n_error"], "Int64")
+    )
+    results["blind_baselines"] = blind_baselines(tables, settings.n_permutations, settings.seed)
+    about = wiki.about()
+    # A wiki may give its server without http or https.
+    page = urljoin(wiki.address, about["general"]["server"] + about["general"]["script"])
+    licence = about["rightsinfo"].get("text") or "not stated by the wiki"
+    files = {f"{_STEMS[name]}_length{length}": table for (name, length), table in tables.items()}
+    for name, table in files.items():
+        provenance = {"url": f"{page}?oldid=" + table["revision_id"].astype(str)}
+        provenance |= {"wiki": wiki.address, "licence": licence}
+        storage.write_parquet(folder / f"{name}.parquet", table.assign(**provenance))
+    for name, table in results.items():
+        storage.write_csv(folder / f"{name}.csv", table)
+    storage.write_text(folder / "README.md", card(settings, about, pages, results, list(files)))
+    return results
+
+
+_STEMS = {
+    WIKIMIA: "wikimia",
+    TWO_REVISIONS: "two_revisions",
+    PARAPHRASED: "wikimia_paraphrased",
+}
+_SIZE_COLUMNS = ["benchmark", "length", "n_members", "n_non_members"]
+_SIZE_COLUMNS += ["n_valid", "n_refused", "n_error", "note"]
+
+
+def _size(name: str, length: int, table: pd.DataFrame, **more: Any) -> dict[str, Any]:
+    n_members = int((table["label"] == 1).sum())
+    counts = {"n_members": n_members, "n_non_members": len(table) - n_members}
+    return {"benchmark": name, "length": length, **counts, **more}
+
+
+def _paraphraser(settings: Settings) -> dict[str, Any]:
+    key_variable = settings.paraphrase_key_variable or None
+    Secret(key_variable)
+    return {
+        "endpoint": Endpoint(settings.paraphrase_base_url, settings.paraphrase_model, key_variable),
+        "price": Price(
+            settings.input_price_per_million,
+            settings.output_price_per_million,
+            settings.price_date,
+        ),
+        "cap": settings.cost_cap,
+        "run": "wikimia",
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m contamination.min_k.wikimia",
+        description="Build a dated membership benchmark from a MediaWiki.",
+    )
+    parser.add_argument("parameters", type=Path, help="YAML file, such as params/full/wikimia.yaml")
+    path = parser.parse_args(arguments).parameters
+    try:
+        settings = settings_from(load_parameter_file(path), str(path))
+        wiki = Wiki(settings.wiki, settings.user_agent, settings.crawl)
+        results = build(wiki, settings)
+    except (WikiError, ChatError, ParameterError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("error: interrupted; run again, what was asked is stored", file=sys.stderr)
+        return 130
+    print(f"{wiki.n_asked} requests to the wiki, {wiki.n_stored} answered from the store")
+    for table in results.values():
+        print(f"\n{table.to_string(index=False, float_format='{:.3f}'.format)}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,286 @@
+"""Which pages of a wiki become members and non-members, and their text.
+
+What the paper (Shi et al., arXiv:2310.16789, section 2.2) leaves open is
+decided so:
+
+* a member's text is the page as it stood before the member cut-off, since
+  today's text may have been written after training;
+* an old event whose page was created late is neither kind;
+* filters look at the revision whose text is used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from contamination.min_k import wikitext
+from contamination.min_k.wiki import Revision, Wiki
+from contamination.overlap import normalised
+from contamination.parameters import Parameter, ParameterError, checked_parameters
+
+MEMBER, NON_MEMBER = "member", "non-member"
+KEPT, NOT_NEEDED = "kept", "not needed"
+# Why a page is dropped, in the order in which it is looked at; the first three
+# that apply to titles cost no request.
+LIST, TIMELINE, DISAMBIGUATION = "list", "timeline", "disambiguation"
+BOTH_KINDS, GONE, REDIRECT, DATE = "both kinds", "gone", "redirect", "creation date"
+HIDDEN, STUB, SHORT, DUPLICATE = "hidden text", "stub", "short", "duplicate"
+FILTERS = (LIST, TIMELINE, DISAMBIGUATION, BOTH_KINDS, GONE, REDIRECT, DATE)
+FILTERS += (HIDDEN, STUB, SHORT, DUPLICATE)
+_UNASKED = (LIST, TIMELINE, BOTH_KINDS, NOT_NEEDED)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to build; ``params/full/wikimia.yaml`` explains each line.
+
+    Raises:
+        ValueError: if a value cannot be meant.
+    """
+
+    wiki: str = "https://en.wikipedia.org/w/"
+    user_agent: str = ""
+    crawl: str = "1"
+    member_categories: list[str] = field(default_factory=list)
+    non_member_categories: list[str] = field(default_factory=list)
+    depth: int = 2
+    member_cutoff: str = "2017-01-01"
+    non_member_cutoff: str = "2023-01-01"
+    max_pages: int = 394
+    lengths: list[int] = field(default_factory=lambda: [32, 64, 128, 256])
+    list_pattern: str = r"^Lists? of\b"
+    timeline_pattern: str = r"^Timeline of\b"
+    disambiguation_pattern: str = r"\(disambiguation\)$"
+    stub_pattern: str = r"\{\{[^{}|]*\bstub\s*[|}]"
+    seed: int = 0
+    n_permutations: int = 100
+    paraphrase_base_url: str = ""
+    paraphrase_model: str = ""
+    paraphrase_key_variable: str = "OPENAI_API_KEY"
+    input_price_per_million: float = 0.0
+    output_price_per_million: float = 0.0
+    price_date: str = ""
+    cost_cap: float = 0.0
+    output_folder: str = "outputs/wikimia"
+
+    def __post_init__(self) -> None:
+        for name in ("member_cutoff", "non_member_cutoff"):
+            try:
+                date.fromisoformat(getattr(self, name))
+            except ValueError as error:
+                raise ValueError(f'{name} is not a date "YYYY-MM-DD"') from error
+        if self.member_cutoff > self.non_member_cutoff:
+            raise ValueError("member_cutoff lies after non_member_cutoff: exchange them")
+        for name in ("member_categories", "non_member_categories", "lengths"):
+            if not getattr(self, name):
+                raise ValueError(f"{name} is empty: name at least one")
+        if min(self.lengths) < 1 or self.depth < 0 or self.max_pages < 0:
+            raise ValueError("lengths must be positive, depth and max_pages not negative")
+        for name in ("list_pattern", "timeline_pattern", "disambiguation_pattern", "stub_pattern"):
+            try:
+                re.compile(getattr(self, name))
+            except re.error as error:
+                raise ValueError(f"{name} is no regular expression: {error}") from error
+        if self.paraphrase_model and not (self.price_date and self.cost_cap > 0):
+            raise ValueError("a paraphrase model needs price_date, prices and a cost_cap above 0")
+
+    @property
+    def member_moment(self) -> str:
+        """Last second before the member cut-off."""
+        moment = datetime.fromisoformat(self.member_cutoff) - timedelta(seconds=1)
+        return f"{moment.isoformat()}Z"
+
+    @property
+    def non_member_moment(self) -> str:
+        """First second at which a non-member may begin."""
+        return f"{self.non_member_cutoff}T00:00:00Z"
+
+
+def settings_from(values: Mapping[str, Any], source: str) -> Settings:
+    """Settings from the values of a parameter file.
+
+    Raises:
+        ParameterError: for an unknown name, a wrong type or an unfit value.
+    """
+    # The defaults are those of the class.
+    declared = {
+        each.name: Parameter(each.name, str(each.type), 0, "")
+        for each in dataclasses.fields(Settings)
+    }
+    checked = checked_parameters(values, declared, source)
+    try:
+        return Settings(**{name: checked[name] for name in values})
+    except ValueError as error:
+        raise ParameterError(f"{source}: {error}") from None
+
+
+def collect(wiki: Wiki, settings: Settings, progress: bool = True) -> pd.DataFrame:
+    """Every page of the categories, with its fate, and the text of those that are kept.
+
+    Pages of each kind are looked at in random order until ``max_pages`` are
+    kept.
+
+    Returns:
+        One row for each page, members first: page_id, title, kind, category
+        (where it was found), outcome ("kept", "not needed" or one of
+        ``FILTERS``), created (its first revision's time), revision_id,
+        revision_timestamp, text_source ("extracts", "html" or "wikitext") and
+        text (words with single spaces between them); of members besides
+        later_revision_id, later_timestamp, later_text (today's revision, where
+        it was saved after the non-member cut-off). Cells that a page did not
+        get to are empty.
+
+    Raises:
+        WikiError: if the wiki does not answer or a category is empty.
+    """
+    found = {
+        MEMBER: wiki.pages_in(settings.member_categories, settings.depth),
+        NON_MEMBER: wiki.pages_in(settings.non_member_categories, settings.depth),
+    }
+    ids = {kind: {page["page_id"] for page in pages} for kind, pages in found.items()}
+    generator = np.random.default_rng(settings.seed)
+    openings: set[str] = set()
+    rows = []
+    for kind, pages in found.items():
+        ordered = sorted(pages, key=lambda page: page["page_id"])
+        n_kept = 0
+        order = generator.permutation(len(ordered))
+        for number in tqdm(order, desc=kind, unit=" pages", disable=not progress):
+            page = ordered[number]
+            if settings.max_pages and n_kept == settings.max_pages:
+                fate = {"outcome": NOT_NEEDED}
+            elif page["page_id"] in ids[MEMBER] & ids[NON_MEMBER]:
+                fate = {"outcome": BOTH_KINDS}
+            else:
+                fate = _look_at(wiki, settings, page, kind, openings)
+            n_kept += fate["outcome"] == KEPT
+            rows.append({**page, "kind": kind, **fate})
+    columns = ["page_id", "title", "kind", "category", "outcome", "created", "revision_id"]
+    columns += ["revision_timestamp", "text_source", "text"]
+    columns += ["later_revision_id", "later_timestamp", "later_text"]
+    table = pd.DataFrame(rows).reindex(columns=columns)
+    texts = dict.fromkeys(["text_source", "text", "later_text"], "str")
+    return table.astype({"revision_id": "Int64", "later_revision_id": "Int64", **texts})
+
+
+def outcome_of_title(title: str, settings: Settings) -> str | None:
+    """The filter that drops a page for its title alone, or None."""
+    patterns = {
+        LIST: settings.list_pattern,
+        TIMELINE: settings.timeline_pattern,
+        DISAMBIGUATION: settings.disambiguation_pattern,
+    }
+    found = (name for name, pattern in patterns.items() if re.search(pattern, title))
+    return next(found, None)
+
+
+def _look_at(
+    wiki: Wiki, settings: Settings, page: Mapping[str, Any], kind: str, openings: set[str]
+) -> dict[str, Any]:
+    """What becomes of one page; ``openings`` are those of the pages kept so far."""
+    outcome = outcome_of_title(page["title"], settings)
+    if outcome:
+        return {"outcome": outcome}
+    history = wiki.history(page["page_id"])
+    if history is None:
+        return {"outcome": GONE}
+    fate: dict[str, Any] = {"created": history.created}
+    if history.is_redirect:
+        return fate | {"outcome": REDIRECT}
+    if history.is_disambiguation:
+        return fate | {"outcome": DISAMBIGUATION}
+    if kind == MEMBER:
+        in_time = history.created <= settings.member_moment
+    else:
+        in_time = history.created >= settings.non_member_moment
+    if not in_time:
+        return fate | {"outcome": DATE}
+    if kind == MEMBER:
+        revision = wiki.revision_before(page["page_id"], settings.member_moment)
+    else:
+        revision = wiki.latest_revision(page["page_id"])
+    if revision is None:
+        return fate | {"outcome": GONE}
+    fate |= {"revision_id": revision.revision_id, "revision_timestamp": revision.timestamp}
+    outcome = _outcome_of_source(revision.wikitext, settings)
+    if outcome:
+        return fate | {"outcome": outcome}
+    text, source = _text_of(wiki, revision)
+    if text is None:
+        return fate | {"outcome": HIDDEN}
+    words = text.split()
+    opening = normalised(" ".join(words[: min(settings.lengths)]))
+    if len(words) < min(settings.lengths):
+        return fate | {"outcome": SHORT}
+    if opening in openings:
+        return fate | {"outcome": DUPLICATE}
+    openings.add(opening)
+    fate |= {"outcome": KEPT, "text_source": source, "text": text}
+    if kind == MEMBER:
+        fate |= _later(wiki, settings, page["page_id"])
+    return fate
+
+
+def _outcome_of_source(source: str | None, settings: Settings) -> str | None:
+    if source is None:
+        return HIDDEN
+    if wikitext.is_redirect(source):
+        return REDIRECT
+    return STUB if re.search(settings.stub_pattern, source) else None
+
+
+def _text_of(wiki: Wiki, revision: Revision) -> tuple[str | None, str]:
+    """Words of a revision and where they come from.
+
+    TextExtracts knows today's revision alone; an old one is rendered by the
+    wiki and stripped by TextExtracts' rules, so that the kinds differ in no
+    rule. On a wiki without TextExtracts both come from their source.
+    """
+    if revision.extract is not None:
+        return wikitext.from_extract(revision.extract), "extracts"
+    if not wiki.has_text_extracts():
+        return wikitext.from_wikitext(revision.wikitext), "wikitext"
+    html = wiki.html_of(revision.revision_id)
+    return (None if html is None else wikitext.from_html(html)), "html"
+
+
+def _later(wiki: Wiki, settings: Settings, page_id: int) -> dict[str, Any]:
+    """Today's revision of a member, if it is newer than the non-member cut-off."""
+    # Rendered like the earlier one: in a pair nothing but the edits may differ.
+    latest = wiki.latest_revision(page_id, with_extract=False)
+    if latest is None or latest.wikitext is None or latest.timestamp < settings.non_member_moment:
+        return {}
+    return {
+        "later_revision_id": latest.revision_id,
+        "later_timestamp": latest.timestamp,
+        "later_text": _text_of(wiki, latest)[0],
+    }
+
+
+def outcome_counts(pages: pd.DataFrame) -> pd.DataFrame:
+    """How many pages were found, asked about, dropped by each filter, and kept.
+
+    Returns:
+        Columns kind, outcome and n_pages. For each kind: "found", "asked" (pages
+        that cost at least one request), one row for each filter in its order,
+        "not needed", "kept".
+    """
+    rows = []
+    for kind in (MEMBER, NON_MEMBER):
+        outcomes = pages.loc[pages["kind"] == kind]
+        was_asked = ~outcomes["outcome"].isin(_UNASKED) & ~(
+            (outcomes["outcome"] == DISAMBIGUATION) & outcomes["created"].isna()
+        )
+        counts = outcomes["outcome"].value_counts()
+        rows += [(kind, "found", len(outcomes)), (kind, "asked", int(was_asked.sum()))]
+        rows += [(kind, each, int(counts.get(each, 0))) for each in (*FILTERS, NOT_NEEDED, KEPT)]
+    return pd.DataFrame(rows, columns=["kind", "outcome", "n_pages"])

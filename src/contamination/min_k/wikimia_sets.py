@@ -1,0 +1,163 @@
+"""Passages of the collected pages: WikiMIA's sets, a harder one, and what they give away.
+
+The paper cuts texts to 32, 64, 128 and 256 words and paraphrases them. Beside
+its set stands a harder one that is not in the paper: two revisions of the same
+page, before and after, cut to the same number of words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from contamination.min_k import blind
+from contamination.min_k.wikimia_pages import KEPT, MEMBER, SHORT
+from contamination.models.chat import OK, Endpoint, Request, answer_all
+from contamination.overlap import normalised
+
+WIKIMIA, TWO_REVISIONS = "WikiMIA", "two revisions"
+PARAPHRASED = "WikiMIA paraphrased"
+# The paper names no prompt; this one is ours.
+PARAPHRASE_PROMPT = (
+    "Paraphrase the passage below. Keep its meaning, its names, dates and numbers, and about its "
+    "length. Answer with the paraphrase alone.\n\n{passage}"
+)
+_TOKENS_PER_WORD = 4
+
+
+def passages(pages: pd.DataFrame, length: int) -> pd.DataFrame:
+    """WikiMIA at one length: the first words of every kept text that is long enough.
+
+    Args:
+        pages: as :func:`collect` returns them.
+        length: words of each passage.
+
+    Returns:
+        Columns input (the passage), label (1 member, 0 non-member), page_id,
+        title, category, created, revision_id, revision_timestamp, text_source
+        and n_words (of the whole text).
+    """
+    kept = pages[pages["outcome"] == KEPT]
+    return _cut(kept.assign(label=(kept["kind"] == MEMBER).astype(int)), length)
+
+
+def revision_pairs(pages: pd.DataFrame, length: int) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Two revisions of each member page, before and after, cut to the same length.
+
+    Topic, author and event are the same on both sides; what is left is what
+    was edited. A pair counts if both texts reach the length and differ in it.
+
+    Args:
+        pages: as :func:`collect` returns them.
+        length: words of each passage.
+
+    Returns:
+        Columns of :func:`passages`, label 1 for the earlier revision and 0 for
+        the later, one page after the other; and the number of pairs by what
+        became of them: "no later revision", "short", "unchanged", "kept".
+    """
+    members = pages[(pages["outcome"] == KEPT) & (pages["kind"] == MEMBER)]
+    with_later = members[members["later_text"].notna()]
+    later = with_later.drop(columns=["revision_id", "revision_timestamp", "text"])
+    later = later.rename(columns=lambda name: _LATER_NAMES.get(name, name))
+    before, after = _cut(with_later.assign(label=1), length), _cut(later.assign(label=0), length)
+    both = before.merge(after, on="page_id", suffixes=("", "_after"))
+    changed = [
+        normalised(one) != normalised(other)
+        for one, other in zip(both["input"], both["input_after"], strict=True)
+    ]
+    ids = both.loc[changed, "page_id"]
+    table = pd.concat([before, after])
+    table = table[table["page_id"].isin(ids)]
+    table = table.sort_values(["page_id", "label"], ascending=[True, False], ignore_index=True)
+    counts = {
+        "no later revision": len(members) - len(with_later),
+        SHORT: len(with_later) - len(both),
+        "unchanged": len(both) - len(ids),
+        KEPT: len(ids),
+    }
+    return table, counts
+
+
+_LATER_NAMES = {
+    "later_revision_id": "revision_id",
+    "later_timestamp": "revision_timestamp",
+    "later_text": "text",
+}
+
+
+def _cut(texts: pd.DataFrame, length: int) -> pd.DataFrame:
+    words = texts["text"].str.split()
+    long_enough = words.str.len() >= length
+    words, texts = words[long_enough], texts[long_enough]
+    columns = ["label", "page_id", "title", "category", "created"]
+    columns += ["revision_id", "revision_timestamp", "text_source"]
+    table = texts[columns].assign(n_words=words.str.len())
+    table.insert(0, "input", [" ".join(each[:length]) for each in words])
+    return table.reset_index(drop=True)
+
+
+def blind_baselines(
+    tables: Mapping[tuple[str, int], pd.DataFrame], n_permutations: int = 100, seed: int = 0
+) -> pd.DataFrame:
+    """What each table gives away without any model.
+
+    Args:
+        tables: (name of the set, length) to passages.
+        n_permutations: shuffles of the labels behind the null.
+        seed: of folds, shuffles and resamples.
+
+    Returns:
+        benchmark and length, then the columns of :func:`blind.blind_table`. The
+        two revisions of a page are always in the same fold. A table with fewer
+        than two passages of a kind has no row.
+    """
+    results = []
+    for (name, length), table in tables.items():
+        smaller = int(table["label"].value_counts().reindex([0, 1], fill_value=0).min())
+        if smaller < 2:
+            continue
+        scored = blind.blind_table(
+            table["input"].tolist(),
+            table["label"] == 1,
+            groups=table["page_id"] if name == TWO_REVISIONS else None,
+            n_folds=min(10, smaller),
+            n_permutations=n_permutations,
+            seed=seed,
+        )
+        scored.insert(0, "benchmark", name)
+        scored.insert(1, "length", length)
+        results.append(scored)
+    return pd.concat(results, ignore_index=True) if results else pd.DataFrame()
+
+
+def paraphrased(
+    table: pd.DataFrame, length: int, endpoint: Endpoint, **settings: Any
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """The passages in other words, by a chat model.
+
+    Args:
+        table: as :func:`passages` returns it.
+        length: words of its passages, from which the limit of tokens follows.
+        endpoint: the model that paraphrases.
+        settings: keyword arguments of ``chat.answer_all``.
+
+    Returns:
+        The rows whose answer has status "ok", ``input`` paraphrased and the
+        passage itself in ``original``; and the number of answers by status.
+    """
+    requests = [
+        Request(
+            messages=[{"role": "user", "content": PARAPHRASE_PROMPT.format(passage=passage)}],
+            options={"max_tokens": _TOKENS_PER_WORD * length},
+        )
+        for passage in table["input"]
+    ]
+    answers = answer_all(endpoint, requests, **settings)
+    statuses = pd.Series([answer.status for answer in answers], dtype=str)
+    texts = [" ".join(answer.text.split()) for answer in answers]
+    result = table.assign(original=table["input"], input=texts)
+    is_ok = (statuses == OK).to_numpy()
+    return result[is_ok].reset_index(drop=True), statuses.value_counts().sort_index().to_dict()
