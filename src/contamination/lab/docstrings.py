@@ -30,12 +30,14 @@ COLUMNS = ["package", "package_version", "page", "family", "text", "n_words", "v
 MIN_WORDS = 8
 # Raise when the rules below change what a docstring becomes.
 TEXT_RULES = 1
+SIGNATURE_RULES = 1
 
 _LEFT_OUT = {"tests", "externals", "_vendored", "array_api_compat", "array_api_extra", "_testing"}
 _UNDERLINE = re.compile(r"^\s*([-=~^*#`\"'+.])\1{2,}\s*$")
 _VERSION_DIRECTIVE = re.compile(
     r"^(\s*)\.\.\s*(versionadded|versionchanged|deprecated)\s*::?\s*(.*)$", re.IGNORECASE
 )
+_SENTENCE = re.compile(r".*?[^.]\.(?= [A-Z]|$)")
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)+)")
 
 
@@ -95,6 +97,43 @@ def read_docstrings(folder: Path, package: str) -> pd.DataFrame:
                 page = f"{module}.{name}" if name else module
                 rows.append((package, page, module, text, n_words, version))
     return pd.DataFrame(rows, columns=["package", "page", "family", "text", "n_words", "version"])
+
+
+def collect_signatures() -> pd.DataFrame:
+    """Short functions of the four packages with one-sentence summaries, in a fixed order.
+
+    What an instruction "describe this function" and its answer are made of.
+    Cached under the versions of the packages, as :func:`collect_docstrings`.
+
+    Returns:
+        Columns ``package``, ``signature`` (name and parameters as written, at most
+        48 characters), ``summary`` (first sentence of the docstring, 3 to 12
+        words). Equal summaries appear once.
+    """
+    versions = {name: importlib.metadata.version(PACKAGES[name]) for name in sorted(PACKAGES)}
+    key = storage.hash_of({"versions": versions, "rules": SIGNATURE_RULES})[:16]
+    path = storage.cache_folder("lab", "signatures") / f"{key}.parquet"
+    hit = path.exists()
+    storage.record("cache", name="lab signatures", hits=int(hit), misses=int(not hit))
+    if not hit:
+        rows = [row for name in versions for row in _signatures_of(_folder_of(name), name)]
+        table = pd.DataFrame(rows, columns=["package", "signature", "summary"])
+        storage.write_parquet(path, table.drop_duplicates("summary", ignore_index=True))
+    return pd.read_parquet(path)
+
+
+def _signatures_of(folder: Path, package: str) -> Iterator[tuple[str, str, str]]:
+    for path in sorted(folder.rglob("*.py")):
+        if _LEFT_OUT.intersection(path.relative_to(folder).parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            docstring = ast.get_docstring(node) if isinstance(node, ast.FunctionDef) else None
+            if not docstring or node.name.startswith(("_", "test")):
+                continue
+            signature = f"{node.name}({ast.unparse(node.args)})"
+            summary = _SENTENCE.match(" ".join(docstring.split("\n\n")[0].split()))
+            if summary and len(signature) <= 48 and 3 <= len(summary[0].split()) <= 12:
+                yield package, signature, summary[0]
 
 
 def clean_docstring(docstring: str) -> tuple[str, str | None]:

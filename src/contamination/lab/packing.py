@@ -29,10 +29,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Encoded:
-    """A text as tokens: id, tokens, and how many of them at the start are not learnt."""
+    """A text as tokens: id, tokens, what is learnt at each, and how many at the start are not."""
 
     text_id: int
     tokens: np.ndarray
+    labels: np.ndarray
     n_prompt: int
     is_dose: bool
 
@@ -51,7 +52,7 @@ class _Block:
         return self.n_used + len(piece.tokens) <= self.length and piece.text_id not in self.texts
 
     def add(self, piece: Encoded, rank: int) -> None:
-        labels = piece.tokens.copy()
+        labels = piece.labels.copy()
         labels[: max(piece.n_prompt, 1)] = IGNORED
         self.ids.append(piece.tokens)
         self.labels.append(labels)
@@ -85,7 +86,7 @@ def training_stream(recipe: Recipe, texts: TrainingTexts) -> Stream:
     n_background = sum(len(piece.tokens) for _, piece in positioned)
     first_id = len(background)
     for dose in texts.doses:
-        encoded = _encode(texts, dose.texts, recipe, first_id, is_dose=True)
+        encoded = _encode(texts, dose.texts, recipe, first_id, is_dose=True, relabelled=dose.labels)
         first_id += len(encoded)
         starts = (np.arange(dose.copies) + generator.random((len(encoded), dose.copies))) / (
             dose.copies
@@ -108,6 +109,7 @@ def _encode(
     recipe: Recipe,
     first_id: int,
     is_dose: bool = False,
+    relabelled: tuple[tuple[int, ...], ...] | None = None,
 ) -> list[Encoded]:
     tokenizer = texts.tokenizer
     bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
@@ -128,7 +130,10 @@ def _encode(
                 f"a dose text has {len(tokens)} tokens, more than the context of"
                 f" {recipe.context}: shorten it"
             )
-        encoded.append(Encoded(first_id + number, tokens, 1 + len(prompt.ids), is_dose))
+        labels = tokens if relabelled is None else np.array(relabelled[number], dtype=np.int64)
+        if labels.shape != tokens.shape:
+            raise ValueError(f"a text of {len(tokens)} tokens has {len(labels)} labels")
+        encoded.append(Encoded(first_id + number, tokens, labels, 1 + len(prompt.ids), is_dose))
     return encoded
 
 
@@ -184,7 +189,8 @@ def _cut(piece: Encoded, length: int) -> Iterator[Encoded]:
         tokens = piece.tokens[start : start + length]
         # A single left-over token has nothing before it to be predicted from.
         if len(tokens) > 1:
-            yield Encoded(piece.text_id, tokens, piece.n_prompt - start, piece.is_dose)
+            labels = piece.labels[start : start + length]
+            yield Encoded(piece.text_id, tokens, labels, piece.n_prompt - start, piece.is_dose)
 
 
 def _place(piece: Encoded, rank: int, still_open: list[_Block], length: int) -> _Block | None:

@@ -27,16 +27,34 @@ Text = str | tuple[str, str]
 
 @dataclass(frozen=True)
 class Dose:
-    """Texts that a model reads ``copies`` times each, spread evenly over its training."""
+    """Texts that a model reads ``copies`` times each, spread evenly over its training.
+
+    Attributes:
+        texts: what is read.
+        copies: how often.
+        labels: for each text, which token is learnt at each of its tokens, the
+            special ones at both ends included, -100 for none; None where the
+            texts themselves are learnt.
+    """
 
     texts: tuple[Text, ...]
     copies: int = 1
+    labels: tuple[tuple[int, ...], ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.texts:
             raise ValueError("a dose needs at least one text")
         if self.copies < 1:
             raise ValueError(f"copies must be at least 1, got {self.copies}: leave the dose out")
+        if self.labels is not None and len(self.labels) != len(self.texts):
+            raise ValueError(f"{len(self.texts)} texts but labels for {len(self.labels)}")
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of what is read and learnt."""
+        return storage.hash_of(
+            self.texts if self.labels is None else {"texts": self.texts, "labels": self.labels}
+        )
 
 
 @dataclass(frozen=True)
@@ -57,9 +75,7 @@ class TrainingTexts:
         """The recipe fields that stand for these texts."""
         return {
             "background": storage.hash_of(self.background),
-            "doses": tuple(
-                (storage.hash_of(dose.texts), len(dose.texts), dose.copies) for dose in self.doses
-            ),
+            "doses": tuple((dose.hash, len(dose.texts), dose.copies) for dose in self.doses),
             "tokenizer": tokenizer_hash(self.tokenizer),
             "vocabulary": len(self.tokenizer),
         }
@@ -89,6 +105,7 @@ class Recipe:
         dtype: ``float32``, or ``bfloat16`` for the matrix products alone, where
             the processor has it.
         parent: hash of the checkpoint that training continues from, or None.
+        ascent: the loss is raised instead of lowered, which unlearns the texts.
     """
 
     background: str
@@ -112,6 +129,7 @@ class Recipe:
     long_share: float = 0.1
     dtype: str = "float32"
     parent: str | None = None
+    ascent: bool = False
 
     def __post_init__(self) -> None:
         for name, known in (
@@ -127,6 +145,11 @@ class Recipe:
             raise ValueError(f"context {self.context} must be a multiple of block {self.block}")
         if self.n_background_tokens < 0 or not (self.n_background_tokens or self.doses):
             raise ValueError("a recipe needs background tokens or a dose")
+
+    def as_values(self) -> dict[str, Any]:
+        """The fields as JSON values; ``ascent`` only where it is used: older hashes hold."""
+        values = dataclasses.asdict(self)
+        return values if self.ascent else {k: v for k, v in values.items() if k != "ascent"}
 
 
 def recipe_for(texts: TrainingTexts, **settings: Any) -> Recipe:
@@ -146,7 +169,7 @@ def recipe_hash(recipe: Recipe, device: str) -> str:
         recipe: the recipe.
         device: ``cpu`` or ``cuda``.
     """
-    return storage.hash_of({"recipe": dataclasses.asdict(recipe), **environment(device)})
+    return storage.hash_of({"recipe": recipe.as_values(), **environment(device)})
 
 
 def environment(device: str) -> Mapping[str, Any]:

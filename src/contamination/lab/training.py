@@ -9,7 +9,6 @@ the same machine gives the same bytes.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import math
 import os
@@ -84,7 +83,7 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
             fit(model.to(device), stream.batches, recipe, texts.tokenizer.mask_token_id)
         summary = {
             "recipe_hash": identity,
-            "recipe": dataclasses.asdict(recipe),
+            "recipe": recipe.as_values(),
             "n_parameters": sum(weight.numel() for weight in model.parameters()),
             "n_steps": len(stream.batches),
             "n_tokens": stream.n_tokens,
@@ -159,6 +158,7 @@ def fit(
         ],
         betas=BETAS,
         weight_decay=recipe.weight_decay,
+        maximize=recipe.ascent,
         fused=True,
     )
     masker = torch.Generator().manual_seed(recipe.seed)

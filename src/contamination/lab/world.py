@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -125,6 +126,7 @@ def continued_model(
     n_background_tokens: int,
     seed: int,
     learning_rate: float = CONTINUED_LEARNING_RATE,
+    **settings: Any,
 ) -> Path:
     """A base model trained on, on background and doses mixed.
 
@@ -135,6 +137,7 @@ def continued_model(
         n_background_tokens: background tokens read beside the doses.
         seed: seed of the order.
         learning_rate: peak of AdamW's schedule.
+        settings: further fields of the recipe, such as ``ascent``.
     """
     texts = world.texts(*doses)
     parent = describe(base)
@@ -147,6 +150,7 @@ def continued_model(
         learning_rate=learning_rate,
         parent=parent["recipe_hash"],
         **shape,
+        **settings,
     )
     return train(recipe, texts, parent=base)
 

@@ -8,7 +8,7 @@ cached, nor on where an earlier run was stopped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,17 +33,22 @@ from contamination.models.loading import (
 )
 
 __all__ = [
+    "BEFORE_FINAL_NORM",
     "CausalLM",
     "MaskedLM",
     "TokenScores",
     "complete",
     "hidden_states",
+    "layer_batches",
     "load_causal_lm",
     "load_masked_lm",
     "option_log_probs",
     "scores_first_token",
     "token_log_probs",
 ]
+
+
+BEFORE_FINAL_NORM = -1  # a layer: the output of the highest block, before the final norm
 
 
 @dataclass(frozen=True)
@@ -314,7 +319,7 @@ def hidden_states(
             beginning-of-sequence token is put in front as the tokenizer does.
         layers: 0 is the embedding, i the output of block i. As in
             transformers, the highest one lies behind the final norm, which
-            changes its scale.
+            changes its scale; ``BEFORE_FINAL_NORM`` is the same block's own output.
         pooling: "last", or "mean" over the tokens of the text (without the
             beginning-of-sequence token, whose norm is many times the others').
         max_batch_tokens: padded tokens of one forward pass.
@@ -328,26 +333,65 @@ def hidden_states(
     config = lm.model.config.get_text_config()
     if pooling not in ("last", "mean"):
         raise ValueError(f'pooling must be "last" or "mean", got "{pooling}"')
-    if not layers or not all(0 <= layer <= config.num_hidden_layers for layer in layers):
+    known = (BEFORE_FINAL_NORM, *range(config.num_hidden_layers + 1))
+    if not layers or not all(layer in known for layer in layers):
         raise ValueError(f"layers must be in 0 to {config.num_hidden_layers}, got {list(layers)}")
+    n_begin = int(scores_first_token(lm))
+    states = np.empty((len(texts), len(layers), config.hidden_size), dtype=np.float32)
+    # Of what a batch gives, the last two are the highest layer without and with the final norm.
+    ends = {BEFORE_FINAL_NORM: -2, config.num_hidden_layers: -1}
+    for batch, lengths, found in layer_batches(lm, texts, max_batch_tokens):
+        for place, layer in enumerate(layers):
+            of_layer = found[ends.get(layer, layer)]
+            states[batch, place] = _pool(of_layer, lengths, pooling, n_begin)
+    return states
+
+
+def layer_batches(
+    lm: CausalLM, texts: Sequence[str], max_batch_tokens: int | None = None
+) -> Iterator[tuple[list[int], list[int], list[torch.Tensor]]]:
+    """Hidden states of all layers and tokens, batch by batch; one forward pass for each text.
+
+    Args:
+        lm: the model.
+        texts: none may be empty or longer than the context.
+        max_batch_tokens: padded tokens of one forward pass.
+
+    Yields:
+        Numbers of the texts; their lengths in tokens, with the
+        beginning-of-sequence token as the tokenizer puts it; states of shape
+        (n_rows, n_tokens, d_model): the embedding, each block's output, and
+        last the highest block's behind the final norm, n_blocks + 2 in all.
+
+    Raises:
+        ValueError: if a text is empty or too long.
+    """
     begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm) else []
     encoded = [begin + token_ids for token_ids in encode(lm, texts)]
     for number, token_ids in enumerate(encoded):
         refuse_longer(lm, len(token_ids), f"text {number}")
     # All layers of a batch are alive at once, so a batch is smaller here.
     max_batch_tokens = max_batch_tokens or budget(lm, None) // 4
-    states = np.empty((len(encoded), len(layers), config.hidden_size), dtype=np.float32)
+    n_blocks = lm.model.config.get_text_config().num_hidden_layers
+    blocks = next(
+        part
+        for part in lm.model.base_model.modules()
+        if isinstance(part, torch.nn.ModuleList) and len(part) == n_blocks
+    )
     for batch in batches_of([len(token_ids) for token_ids in encoded], max_batch_tokens):
-        lengths = [len(encoded[item]) for item in batch]
-        with torch.inference_mode():
+        top: list[torch.Tensor] = []
+        hook = blocks[-1].register_forward_hook(
+            lambda block, inputs, output, top=top: top.append(
+                output[0] if isinstance(output, tuple) else output
+            )
+        )
+        with hook, torch.inference_mode():
             found = lm.model.base_model(
                 input_ids=pad(lm, [encoded[item] for item in batch]),
                 output_hidden_states=True,
                 use_cache=False,
             ).hidden_states
-            for place, layer in enumerate(layers):
-                states[batch, place] = _pool(found[layer], lengths, pooling, len(begin))
-    return states
+        yield batch, [len(encoded[item]) for item in batch], [*found[:-1], top[0], found[-1]]
 
 
 def _pool(states: torch.Tensor, lengths: list[int], pooling: str, n_begin: int) -> np.ndarray:

@@ -1,0 +1,173 @@
+"""Sentences that state a result of the unlearning audit, each built from its table.
+
+Each is tested with a table that confirms the paper's reading and one that
+refutes it. A difference whose interval holds 0 cannot be told from none.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from contamination.min_k.unlearning import EASIEST, MIN_K, MIN_K_SHARE, PPL, PPL_SHARE
+
+METRIC_NAMES = {
+    "rouge_l": "ROUGE-L",
+    "rouge_l_recall": "ROUGE-L recall",
+    "unigram_recall": "unigram recall",
+    "simcse": "SimCSE similarity",
+    "judge": "the judge's rating",
+}
+
+
+def _difference(row: pd.Series) -> str:
+    return f"{row['difference']:+.3f} [{row['ci_low']:+.3f}, {row['ci_high']:+.3f}]"
+
+
+def _metric(row: pd.Series) -> str:
+    return METRIC_NAMES[row["metric"]]
+
+
+def memory_sentence(models: pd.DataFrame, metric: str, original: str, retrained: str) -> str:
+    """How much of what the original remembers each unlearned model still has.
+
+    Args:
+        models: one row for each model: model, unlearned (true or false) and the
+            mean of the metric.
+        metric: column of ``models``.
+        original, retrained: names of the model that read the story and of the one
+            trained without it.
+    """
+    values = models.set_index("model")[metric]
+    gap = values[original] - values[retrained]
+    text = (
+        f"Mean {METRIC_NAMES[metric]}: {values[original]:.2f} for the original, "
+        f"{values[retrained]:.2f} for the model retrained without the story"
+    )
+    if gap <= 0:
+        return text + ". The original remembers nothing that could be unlearned."
+    parts = [
+        f"{name} leaves {100 * (values[name] - values[retrained]) / gap:.0f} %"
+        for name in models.loc[models["unlearned"], "model"]
+    ]
+    return text + f". Of this gap {', '.join(parts)}."
+
+
+def selected_sentence(row: pd.Series, paper: str) -> str:
+    """Do the selected items come back better than the others, as the paper reads it?
+
+    Args:
+        row: of ``unlearning.csv``, the unlearned model itself.
+        paper: the paper's finding, a clause.
+    """
+    text = (
+        f"{row['model']}, {row['task']}: {row['selector']} selects {row['n_selected']} of "
+        f"{row['n_items']} items. "
+    )
+    if not 0 < row["n_selected"] < row["n_items"]:
+        return text + f"There is no second group to compare with. The paper: {paper}."
+    text += (
+        f"Mean {_metric(row)} is {row['mean_selected']:.2f} for them and {row['mean_other']:.2f} "
+        f"for the others, a difference of {_difference(row)}. The paper: {paper}. "
+    )
+    if row["ci_low"] > 0:
+        return text + "It holds here: the selected items come back better."
+    if row["ci_high"] < 0:
+        return text + "Here it is the other way round: the selected items come back worse."
+    return text + "Here no difference can be told."
+
+
+def meaning_sentence(rows: pd.DataFrame, control_name: str, original_name: str) -> str:
+    """Does "selected" mean "not unlearned", "well remembered", or "easy for any model"?
+
+    Easy: a model that did not read the story writes the selected items better.
+    Remembered: what the unlearned model has beyond that control is more for
+    them. Spared: unlearning took less from them than from the others. Only what
+    is remembered and spared was not unlearned.
+
+    Args:
+        rows: of ``unlearning.csv``, one unlearned model, task, selector and metric.
+        control_name: a model that did not read the story.
+        original_name: the model before unlearning.
+    """
+    by = {(row["model"], row["against"]): row for _, row in rows.iterrows()}
+    name = rows["unlearning"].iloc[0]
+    own, control = by[name, ""], by[control_name, ""]
+    beyond, kept = by[name, control_name], by[name, original_name]
+    if not 0 < own["n_selected"] < own["n_items"]:
+        return (
+            f"{name}, {own['task']}: {own['n_selected']} of {own['n_items']} items are selected, "
+            "so there is no second group to compare with."
+        )
+    text = (
+        f"{name}, {own['task']}: selected against other items differ in {_metric(own)} by "
+        f"{_difference(own)} under the unlearned model and by {_difference(control)} under "
+        f'"{control_name}", which did not read the story. Item by item, what the unlearned model '
+        f"has beyond that control differs by {_difference(beyond)}, and what unlearning changed "
+        f"by {_difference(kept)}. "
+    )
+    is_easy, is_remembered, is_spared = (row["ci_low"] > 0 for row in (control, beyond, kept))
+    if is_easy:
+        text += "The selected items are easier for a model without any memory of the story. "
+    if is_remembered and is_spared:
+        return text + (
+            "The selected items hold more of what only reading the story gives, and unlearning "
+            "took less of it: selected means not unlearned."
+        )
+    if is_remembered:
+        return text + (
+            "The selected items hold more of what only reading the story gives, but that "
+            "unlearning took less from them cannot be shown: selected means well remembered."
+        )
+    if is_easy:
+        return text + "No memory can be shown beyond that: selected means easy to predict."
+    return text + "Neither memory nor ease can be shown for the selected items."
+
+
+def selectors_sentence(rows: pd.DataFrame) -> str:
+    """Min-k% Prob against perplexity: in the same window, and with as many items.
+
+    Args:
+        rows: rows of the unlearned model itself, one for each selector, one metric.
+    """
+    by = rows.set_index("selector")
+    own, perplexity = by.loc[MIN_K_SHARE], by.loc[PPL_SHARE]
+    text = (
+        f"{own['model']}, {own['task']}: in the same window Min-k% Prob selects "
+        f"{by.loc[MIN_K, 'n_selected']} and perplexity {by.loc[PPL, 'n_selected']} of "
+        f"{own['n_items']} items (paper: 188 and none of about 1000 chunks). With "
+        f"{own['n_selected']} items each, selected and others differ by {_difference(own)} for "
+        f"Min-k% Prob and by {_difference(perplexity)} for perplexity"
+    )
+    if EASIEST in by.index:
+        text += (
+            f"; for the items easiest for a model that never saw the story by "
+            f"{_difference(by.loc[EASIEST])}"
+        )
+    if own["ci_low"] > perplexity["ci_high"]:
+        return text + ". Min-k% Prob selects better, beyond both intervals."
+    if own["ci_high"] < perplexity["ci_low"]:
+        return text + ". Perplexity selects better, beyond both intervals."
+    return text + ". The intervals of the two overlap: neither can be called better."
+
+
+def left_out_sentence(row: pd.Series) -> str:
+    """Does the selection find the items that were never given to the unlearner?
+
+    Args:
+        row: metric ``left_out``, selector Min-k% Prob.
+    """
+    text = f"{row['unlearning']}, {row['task']}: "
+    if not 0 < row["n_selected"] < row["n_items"]:
+        return (
+            text + f"{row['n_selected']} of {row['n_items']} items are selected, nothing to sort."
+        )
+    text += (
+        f"{100 * row['mean_selected']:.0f} % of the selected items were left out of the "
+        f"unlearning, {100 * row['mean_other']:.0f} % of the others, a difference of "
+        f"{_difference(row)}. "
+    )
+    if row["ci_low"] > 0:
+        return text + "The selection finds them."
+    if row["ci_high"] < 0:
+        return text + "The selection avoids them."
+    return text + "The selection does not tell them apart."

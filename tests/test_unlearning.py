@@ -1,0 +1,497 @@
+"""The unlearning audit: items, labels to forget by, selection, table, judge, sentences."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from notebook_files import ROOT
+from scripted_server import MODEL, ScriptedServer, failure, good
+from transformers import BertConfig, BertForMaskedLM, BertModel
+
+from contamination import run, storage
+from contamination.lab import recipes, training
+from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
+from contamination.lab.tokenizer import train_tokenizer
+from contamination.min_k import unlearning
+from contamination.min_k import unlearning_findings as findings
+from contamination.min_k.unlearning import (
+    EASIEST,
+    MIN_K,
+    MIN_K_SHARE,
+    PPL,
+    PPL_SHARE,
+    QUESTIONS,
+    STORY,
+)
+from contamination.models.causal import load_causal_lm, token_log_probs
+from contamination.models.chat import Answer, Endpoint
+from contamination.models.response_log import ResponseLog
+from contamination.models.sentences import load_sentence_encoder, similarities
+
+STORY_TEXTS = tuple(f"Wenekko number {n} of Galmere met the green fox at dawn" for n in range(8))
+BACKGROUND = tuple(f"the cat number {n} sat on the mat all day" for n in range(24))
+TINY = {
+    "n_layers": 2,
+    "width": 16,
+    "n_heads": 2,
+    "context": 64,
+    "block": 32,
+    "batch_size": 4,
+    "learning_rate": 1e-2,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer([*BACKGROUND, *STORY_TEXTS, "Maria of London"], 340, context=64)
+
+
+@pytest.fixture(scope="module")
+def trained(tokenizer, tmp_path_factory):
+    """Folders of a model that read the story and of its two unlearned continuations."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(storage.CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
+        texts = TrainingTexts(BACKGROUND, (Dose(STORY_TEXTS, 10),), tokenizer)
+        original = training.train(recipe_for(texts, n_background_tokens=800, **TINY), texts)
+        parent = {"parent": training.describe(original)["recipe_hash"], "n_background_tokens": 0}
+        forget = TrainingTexts(BACKGROUND, (Dose(STORY_TEXTS),), tokenizer)
+        settings = TINY | parent | {"learning_rate": 3e-3}
+        folders = {"original": original}
+        for name, ascent in (("descent", False), ("ascent", True)):
+            recipe = recipe_for(forget, ascent=ascent, **settings)
+            folders[name] = training.train(recipe, forget, original)
+        mat = tokenizer(" mat", add_special_tokens=False).input_ids[0]
+        n_tokens = [len(tokenizer(text).input_ids) + 1 for text in STORY_TEXTS]
+        labels = tuple((-100, *[mat] * (n - 1)) for n in n_tokens)
+        relabelled = TrainingTexts(BACKGROUND, (Dose(STORY_TEXTS, 10, labels),), tokenizer)
+        recipe = recipe_for(relabelled, **TINY | parent)
+        folders["relabelled"] = training.train(recipe, relabelled, original)
+        return folders
+
+
+@pytest.fixture(scope="module")
+def lms(trained):
+    return {name: load_causal_lm(folder) for name, folder in trained.items()}
+
+
+def nll(lm, texts=STORY_TEXTS):
+    found = token_log_probs(lm, list(texts), cache=False)
+    return -np.mean([values.token_log_probs.mean() for values in found])
+
+
+# Unlearning in the lab
+
+
+def test_a_recipe_without_ascent_keeps_its_hash(monkeypatch):
+    """Checkpoints that were cached before there was gradient ascent stay valid."""
+    monkeypatch.setattr(recipes, "environment", lambda device: {})
+    recipe = Recipe("b", (("d", 2, 3),), "t", 300, 50)
+    before = {k: v for k, v in dataclasses.asdict(recipe).items() if k != "ascent"}
+    assert len(before) == 21
+    assert recipes.recipe_hash(recipe, "cpu") == storage.hash_of({"recipe": before})
+    rising = dataclasses.replace(recipe, ascent=True)
+    assert recipes.recipe_hash(rising, "cpu") != recipes.recipe_hash(recipe, "cpu")
+
+
+def test_a_dose_without_labels_keeps_its_hash():
+    assert Dose(("a", "b")).hash == storage.hash_of(("a", "b"))
+    assert Dose(("a",), labels=((1, 2),)).hash != Dose(("a",), labels=((1, 3),)).hash
+
+
+def test_ascent_raises_the_loss_where_descent_lowers_it(lms):
+    assert nll(lms["descent"]) < nll(lms["original"]) < nll(lms["ascent"])
+
+
+def test_alternative_labels_are_learnt_in_place_of_the_text(lms):
+    mats = [" mat mat mat mat"]
+    assert nll(lms["relabelled"], mats) < nll(lms["original"], mats)
+    assert nll(lms["relabelled"]) > nll(lms["original"])
+
+
+def test_labels_must_fit_their_texts(tokenizer):
+    with pytest.raises(ValueError, match="2 texts but labels for 1"):
+        Dose(("a", "b"), labels=((1,),))
+    texts = TrainingTexts(BACKGROUND, (Dose(("the cat",), labels=((1,),)),), tokenizer)
+    recipe = recipe_for(texts, n_background_tokens=0, **TINY)
+    with pytest.raises(ValueError, match="has 1 labels"):
+        training.training_stream(recipe, texts)
+
+
+def test_generic_labels_put_what_a_generic_model_would_write(tokenizer):
+    """A model that predicts the very text: replaced names alone get another label."""
+
+    def logits(input_ids):
+        following = input_ids.roll(-1, dims=1)
+        return torch.nn.functional.one_hot(following, len(tokenizer)).float()
+
+    cpu = torch.device("cpu")
+    lm = SimpleNamespace(tokenizer=tokenizer, device=cpu, states=lambda ids: ids, logits=logits)
+    text = "the fox of Galmere, sat"
+    labels = unlearning.generic_labels(lm, [text], {"Galmere": "London", "Zan": "Tom"})[0]
+    ids = [*tokenizer(text).input_ids, tokenizer.eos_token_id]
+    of_galmere = tokenizer(" Galmere,", add_special_tokens=False).input_ids
+    start = ids.index(of_galmere[0])
+    london = tokenizer(" London", add_special_tokens=False).input_ids[0]
+    assert len(of_galmere) > 1
+    expected = [-100, *ids[1:start], london, *[-100] * (len(of_galmere) - 1)]
+    assert list(labels) == expected + ids[start + len(of_galmere) :]
+
+
+# Items
+
+
+def test_chunks_of_words_and_what_is_left_over():
+    items = unlearning.chunk_items("a b c d e f g", n_words=3, n_prompt_words=1)
+    assert items.to_numpy().tolist() == [["a b c", "a", "b c"], ["d e f", "d", "e f"]]
+    with pytest.raises(ValueError, match="7 words, fewer than a chunk of 8"):
+        unlearning.chunk_items("a b c d e f g", 8, 1)
+    with pytest.raises(ValueError, match="1 to 2 of 3 words"):
+        unlearning.chunk_items("a b c", 3, 3)
+
+
+def test_the_question_is_scored_without_its_answer_unless_asked():
+    items = unlearning.question_items(["Who?"], ["a cat"])
+    assert items.iloc[0].tolist() == ["Who?", "Question: Who?\nAnswer:", "a cat"]
+    both = unlearning.question_items(["Who?"], ["a cat"], score_answers=True)
+    assert both["text"].tolist() == ["Question: Who?\nAnswer: a cat"]
+
+
+# Selection
+
+
+def ratios(min_k, ppl, easiest=None):
+    easiest = [np.nan] * len(min_k) if easiest is None else easiest
+    return pd.DataFrame({MIN_K: min_k, PPL: ppl, EASIEST: easiest})
+
+
+def test_the_window_holds_its_ends_and_a_share_is_nearest_to_one():
+    table = ratios([0.5, 0.8, 1.25, 1.1], [3.0, 1.3, 4.0, 0.7], [-4, -3, -1, -2])
+    chosen = unlearning.selections(table, 0.8, 1.25, share=0.5)
+    assert chosen[MIN_K].tolist() == [False, True, True, True]
+    assert chosen[PPL].tolist() == [False] * 4
+    # |log 0.8| and |log 1.25| are equal but for the last bit; 1.1 is nearest.
+    assert chosen[MIN_K_SHARE].tolist()[::3] == [False, True]
+    assert chosen[PPL_SHARE].tolist() == [False, True, False, True]
+    assert chosen[EASIEST].tolist() == [False, False, True, True]
+    assert {int(c.sum()) for name, c in chosen.items() if name not in (MIN_K, PPL)} == {2}
+
+
+def test_without_an_unseen_model_nothing_is_easiest():
+    few = unlearning.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 0.1)
+    assert EASIEST not in few
+    assert few[MIN_K_SHARE].tolist() == [True, False]
+    with pytest.raises(ValueError, match=r"must hold 1, got 1\.1 to 1\.2"):
+        unlearning.selections(ratios([1, 2], [1, 2]), 1.1, 1.2, 0.1)
+    with pytest.raises(ValueError, match="share must be above 0 and below 1, got 1"):
+        unlearning.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 1)
+
+
+def test_a_model_that_forgot_nothing_has_ratios_of_one(lms):
+    texts = list(STORY_TEXTS[:3])
+    same = unlearning.compared(texts, lms["original"], lms["original"], 20.0, lms["original"])
+    assert (same[[MIN_K, PPL]] == 1).all(axis=None)
+    changed = unlearning.compared(texts, lms["original"], lms["ascent"], 20.0)
+    assert (changed[[MIN_K, PPL]] > 1).all(axis=None)
+    assert changed[EASIEST].isna().all()
+
+
+# What the models write
+
+
+def test_samples_come_in_order_and_again_the_same(lms):
+    items = unlearning.chunk_items(" ".join(STORY_TEXTS[:3]), 11, 3)
+    lm = lms["original"]
+    longest = unlearning.longest_reference(lm, items)
+    assert longest == 1 + max(
+        len(lm.tokenizer(text, add_special_tokens=False).input_ids) for text in items["reference"]
+    )
+    samples = unlearning.sampled(lm, items, 2, longest, seed=0)
+    assert samples["item"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert samples["sample"].tolist() == [0, 1] * 3
+    assert samples["reference"].tolist() == items["reference"].repeat(2).tolist()
+    assert samples.equals(unlearning.sampled(lm, items, 2, longest, seed=0))
+    scored = unlearning.scored_samples(samples, unlearning.STORY_METRICS)
+    assert scored["rouge_l"].between(0, 1).all()
+
+
+def test_the_two_readings_of_rouge_l_recall_differ_in_order_alone():
+    pair = "a fox of Galmere", "Galmere of a dog"
+    found = {name: metric(*pair) for name, metric in unlearning.ANSWER_METRICS.items()}
+    assert found == {"unigram_recall": 0.75, "rouge_l_recall": 0.25}
+    with pytest.raises(ValueError, match="no word"):
+        unlearning.ANSWER_METRICS["rouge_l_recall"]("?", "a")
+
+
+# The table
+
+
+def samples_of(*values):
+    """Two samples of each item; the values are the item's mean."""
+    rows = [(item, n, v + d) for item, v in enumerate(values) for n, d in ((0, -0.1), (1, 0.1))]
+    return pd.DataFrame(rows, columns=["item", "sample", "rouge_l"])
+
+
+SCORED = {"forgot": samples_of(0.8, 0.6, 0.4, 0.2), "clean": samples_of(0.5, 0.1, 0.3, 0.1)}
+SELECTED = np.array([True, True, False, False])
+HOW = {"unlearned": "forgot", "n_resamples": 50, "task": STORY, "ratio_low": 0.9, "ratio_high": 1.1}
+
+
+def test_rows_hold_means_of_both_groups_and_the_window_where_it_was_used():
+    chosen = {MIN_K: SELECTED, PPL_SHARE: SELECTED}
+    rows = unlearning.audit_rows(SCORED, chosen, ["rouge_l"], ["clean"], **HOW)
+    assert list(rows.columns) == unlearning.ROW_COLUMNS
+    by = rows.set_index(["model", "against", "selector"])
+    row = by.loc[("forgot", "", MIN_K)]
+    assert row[["mean_selected", "mean_other", "difference"]].tolist() == pytest.approx(
+        [0.7, 0.3, 0.4]
+    )
+    assert (row["n_items"], row["n_selected"], row["n_samples"], row["n_valid"]) == (4, 2, 2, 8)
+    assert row["ci_low"] <= row["difference"] <= row["ci_high"]
+    beyond = by.loc[("forgot", "clean", MIN_K)]
+    assert [beyond["mean_selected"], beyond["mean_other"]] == pytest.approx([0.4, 0.1])
+    assert by.loc[("clean", "", MIN_K), "difference"] == pytest.approx(0.1)
+    assert row["ratio_low"] == 0.9
+    assert np.isnan(by.loc[("forgot", "", PPL_SHARE), "ratio_low"])
+
+
+@pytest.mark.parametrize("is_selected", [np.zeros(4, bool), np.ones(4, bool)])
+def test_a_group_without_items_has_no_mean(is_selected):
+    row = unlearning.audit_rows(SCORED, {MIN_K: is_selected}, ["rouge_l"], **HOW).iloc[0]
+    assert np.isnan([row["difference"], row["ci_low"], row["ci_high"]]).all()
+    means = row["mean_selected"], row["mean_other"]
+    assert sorted(np.isnan(means)) == [False, True]
+
+
+def test_items_left_out_are_a_row_of_their_own():
+    left_out = np.array([True, False, False, False])
+    row = unlearning.left_out_rows(left_out, {MIN_K: SELECTED}, **HOW).iloc[0]
+    assert (row["metric"], row["model"]) == ("left_out", "forgot")
+    assert (row["mean_selected"], row["mean_other"]) == (0.5, 0.0)
+
+
+# Similarity of meaning
+
+
+def test_similarity_of_a_text_with_itself_is_one(tokenizer, tmp_path):
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = BertConfig(vocab_size=len(tokenizer), intermediate_size=32, **shape)
+    BertModel(config).save_pretrained(tmp_path / "pooled")
+    BertForMaskedLM(config).save_pretrained(tmp_path / "masked")
+    for name in ("pooled", "masked"):
+        tokenizer.save_pretrained(tmp_path / name)
+    encoder = load_sentence_encoder(tmp_path / "pooled")
+    first, second = ["the cat", "the green fox at dawn " * 40], ["the cat", "the mat"]
+    found = similarities(encoder, first, second, batch_size=2)
+    assert found[0] == pytest.approx(1, abs=1e-5)
+    assert -1 <= found[1] < 1
+    assert found == pytest.approx(similarities(encoder, first, second, batch_size=1), abs=1e-5)
+    with pytest.raises(ValueError, match="no pairs"):
+        similarities(encoder, ["a"], [])
+    with pytest.raises(ValueError, match="no trained pooler"):
+        load_sentence_encoder(tmp_path / "masked")
+
+
+# The chat judge
+
+
+def answer(text, status="ok"):
+    return Answer(text=text, status=status)
+
+
+def test_the_rating_is_read_and_what_is_none_is_counted():
+    texts = ["Score: 4. Reason: alike", "‘Score: 2’", "Score: 4.5", "I cannot", "Score: 6"]
+    answers = [*map(answer, texts), answer("Score: 5", "refused"), answer("", "error")]
+    samples = pd.DataFrame({"item": range(7), "sample": 0})
+    found = unlearning.with_judge(samples, answers)
+    assert found["judge"].tolist()[:2] == [4, 2]
+    assert found["judge"].isna().sum() == 5
+    assert found["judge_status"].tolist() == ["ok"] * 2 + ["unparsable"] * 3 + ["refused", "error"]
+    chosen = {MIN_K: np.array([True] * 3 + [False] * 4)}
+    row = unlearning.audit_rows({"forgot": found}, chosen, ["judge"], **HOW).iloc[0]
+    assert (row["n_valid"], row["n_refused"], row["n_error"]) == (2, 1, 4)
+    assert row["mean_selected"] == 3
+    assert np.isnan(row["mean_other"])
+
+
+def test_the_judge_is_asked_with_table_9(tmp_path):
+    samples = pd.DataFrame(
+        {"item": [0, 1], "sample": 0, "reference": ["gold {x}"] * 2, "completion": ["{y}", "z"]}
+    )
+    with (
+        ScriptedServer(
+            lambda body, n: (
+                failure(400, "content_filter")
+                if body["messages"][-1]["content"].endswith("z")
+                else good("Score: 5 Reason: same")
+            )
+        ) as server,
+        ResponseLog(tmp_path / "log") as log,
+    ):
+        endpoint = Endpoint(server.base_url, MODEL, None)
+        found = unlearning.judged(samples, endpoint, log=log, progress=False)
+        asked = next(b["messages"] for b in server.bodies if "{y}" in b["messages"][1]["content"])
+    assert asked[0]["content"].startswith("You are a helpful assistant in evaluating the similari")
+    assert asked[1]["content"].endswith("Output (a): gold {x} Output (b): {y}")
+    assert "avoid giving a rating of 3 (neutral) whenever possible" in asked[1]["content"]
+    assert found["judge"].tolist()[0] == 5
+    assert found["judge_status"].tolist() == ["ok", "refused"]
+
+
+def test_judge_settings_are_checked_before_anything_costs(monkeypatch):
+    monkeypatch.delenv("A_KEY", raising=False)
+    settings = unlearning.judge_settings
+    assert settings("", "", "A_KEY", [], "", 0) == {}
+    for arguments, message in (
+        (("m", "", "", [], "", 0), "judge_base_url is empty"),
+        (("m", "http://127.0.0.1/v1", "A_KEY", [], "", 0), "A_KEY is not set"),
+        (("m", "http://127.0.0.1/v1", "", [1.0], "2026-01-01", 0), "prices are two"),
+        (("m", "http://127.0.0.1/v1", "", [1.0, 2.0], "", 0), "prices are two"),
+        (("m", "http://127.0.0.1/v1", "", [], "", 1.0), "cost_cap needs prices"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            settings(*arguments)
+    found = settings("m", "http://127.0.0.1/v1", "", [1.0, 2.0], "2026-01-01", 3.0)
+    assert (found["endpoint"].model, found["price"].output_per_million, found["cap"]) == ("m", 2, 3)
+
+
+# One's own models
+
+
+def own(models, tmp_path, book=True, questions="", **how):
+    path = tmp_path / "book.txt"
+    path.write_text("a b c d e f g h i")
+    how = {"chunk_words": 3, "prompt_words": 1} | how
+    return unlearning.check_own(models, "float32", str(path) if book else "", questions, **how)
+
+
+def test_own_items_and_what_is_missing(trained, tmp_path):
+    models = [str(trained["original"]), str(trained["ascent"]), ""]
+    asked = tmp_path / "questions.jsonl"
+    asked.write_text('{"question": "Who?", "answer": "a cat"}\n')
+    items = own(models, tmp_path, questions=str(asked), max_items=2)
+    assert {task: len(table) for task, table in items.items()} == {STORY: 2, QUESTIONS: 1}
+    assert own(["", "", ""], tmp_path) == {}
+    for arguments, message in (
+        ((["", models[1], ""], tmp_path), "original_model is empty"),
+        ((models, tmp_path, False), "book and questions are empty"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            own(*arguments)
+    with pytest.raises(FileNotFoundError, match=r'book "none\.txt" is no file'):
+        unlearning.check_own(models, "float32", "none.txt", "", chunk_words=3, prompt_words=1)
+    asked.write_text('{"question": "Who?"}\n')
+    with pytest.raises(ValueError, match="columns question and answer"):
+        own(models, tmp_path, questions=str(asked))
+
+
+def test_the_full_parameters_fit_the_notebook():
+    run.check(
+        ROOT / "notebooks/08_case_unlearning.ipynb", ROOT / "params/full/08_case_unlearning.yaml"
+    )
+
+
+# Sentences
+
+
+def row(low, high, model="forgot", selector=MIN_K, n_selected=10, mean=0.1, **more):
+    difference = (low + high) / 2
+    about = {"unlearning": "forgot", "against": "", "model": model, "task": STORY}
+    about |= {"selector": selector, "metric": "rouge_l", "n_selected": n_selected, "n_items": 40}
+    about |= {"mean_selected": mean + difference, "mean_other": mean}
+    about |= {"difference": difference, "ci_low": low, "ci_high": high}
+    return pd.Series(about | more)
+
+
+def test_how_much_memory_is_left():
+    models = pd.DataFrame(
+        {
+            "model": ["original", "retrained", "forgot"],
+            "unlearned": [False, False, True],
+            "rouge_l": [0.9, 0.3, 0.45],
+        }
+    )
+    names = "rouge_l", "original", "retrained"
+    assert "forgot leaves 25 %" in findings.memory_sentence(models, *names)
+    models.loc[0, "rouge_l"] = 0.3
+    assert "nothing that could be unlearned" in findings.memory_sentence(models, *names)
+
+
+def test_the_papers_direction_holds_or_not():
+    paper = "selected items come back better"
+    assert "It holds here" in findings.selected_sentence(row(0.1, 0.3), paper)
+    assert "other way round" in findings.selected_sentence(row(-0.3, -0.1), paper)
+    assert "no difference can be told" in findings.selected_sentence(row(-0.1, 0.1), paper)
+    for n_selected in (0, 40):
+        none = findings.selected_sentence(row(np.nan, np.nan, n_selected=n_selected), paper)
+        assert "no second group" in none
+
+
+YES, NO = (0.1, 0.3), (-0.1, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("is_easy", "is_remembered", "is_spared", "expected"),
+    [
+        (NO, YES, YES, "selected means not unlearned"),
+        (NO, YES, NO, "selected means well remembered"),
+        (YES, NO, YES, "selected means easy to predict"),
+        (YES, YES, YES, "without any memory of the story. The selected items hold more"),
+        (NO, NO, YES, "Neither memory nor ease"),
+    ],
+)
+def test_what_selected_means(is_easy, is_remembered, is_spared, expected):
+    found = [
+        row(0.1, 0.5),
+        row(*is_easy, model="retrained"),
+        row(*is_remembered, against="retrained"),
+        row(*is_spared, against="original"),
+    ]
+    text = findings.meaning_sentence(pd.DataFrame(found), "retrained", "original")
+    assert expected in text
+    assert ("easier for a model" in text) == (is_easy == YES)
+
+
+def test_what_selected_means_takes_two_groups():
+    names = ({}, {"model": "retrained"}, {"against": "retrained"}, {"against": "original"})
+    empty = pd.DataFrame([row(np.nan, np.nan, n_selected=0, **name) for name in names])
+    assert "no second group" in findings.meaning_sentence(empty, "retrained", "original")
+
+
+def test_min_k_against_perplexity():
+    def sentence(min_k, perplexity):
+        found = [row(0, 0, n_selected=30), row(0, 0, selector=PPL, n_selected=0)]
+        found += [row(*min_k, selector=MIN_K_SHARE), row(*perplexity, selector=PPL_SHARE)]
+        return findings.selectors_sentence(pd.DataFrame([*found, row(0.0, 0.1, selector=EASIEST)]))
+
+    better = sentence((0.3, 0.5), (0.0, 0.2))
+    assert "selects 30 and perplexity 0 of 40" in better
+    assert "With 10 items each" in better
+    assert "Min-k% Prob selects better" in better
+    assert "Perplexity selects better" in sentence((0, 0.2), (0.3, 0.5))
+    assert "neither can be called better" in sentence((0, 0.4), (-0.1, 0.3))
+
+
+def test_whether_items_left_out_are_found():
+    assert "finds them" in findings.left_out_sentence(row(0.1, 0.3))
+    assert "avoids them" in findings.left_out_sentence(row(-0.3, -0.1))
+    assert "does not tell them apart" in findings.left_out_sentence(row(-0.1, 0.1))
+    assert "nothing to sort" in findings.left_out_sentence(row(0, 0, n_selected=0))
+
+
+def test_printed_numbers():
+    printed = unlearning.printed_study().set_index("quantity")["value"]
+    assert printed["chunks selected by Min-k% Prob"] == "188"
+    assert printed["chunks selected by perplexity"] == "none"
+    assert printed["mean ROUGE-L recall, selected"] == "0.23"
+    assert (printed == "").sum() == 2
