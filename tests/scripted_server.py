@@ -99,7 +99,12 @@ class ScriptedServer:
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         fields = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if line)
-        body = json.loads(await reader.readexactly(int(fields["content-length"])))
+        method, path, _ = head.split(maxsplit=2)
+        raw = await reader.readexactly(int(fields.get("content-length", 0)))
+        if path.endswith("completions"):
+            body = json.loads(raw)
+        else:  # files and fine-tuning jobs: the question is the address
+            body = {"prompt": f"{method} {path.partition('?')[0]}", "raw": raw}
         asked = question(body)
         self.bodies.append(body)
         self.headers.append(head)

@@ -115,13 +115,14 @@ def _count(answers: Sequence[str], letter: str) -> int:
 
 @dataclass(frozen=True)
 class AssessmentBootstrap:
-    """Bootstrap values of minimum and maximum, shape (n_resamples,), shares 0 to 1.
+    """Minimum, maximum and kappa of many samples, shape (n_samples,), shares 0 to 1.
 
     A resample whose least preferred positions were never quizzed is undefined.
     """
 
     minimum: np.ndarray
     maximum: np.ndarray
+    kappa: np.ndarray
 
 
 def bootstrap_assessment(
@@ -146,21 +147,35 @@ def bootstrap_assessment(
     ).T
     was_quizzed = np.array([position in standard_answers for position in POSITIONS])
     weights = _resample_counts(n, n_resamples, seed)
-    bias, right = weights @ modified, weights @ right
+    return levels_of_counts(weights @ modified, weights @ right, n, was_quizzed)
+
+
+def levels_of_counts(
+    bias: np.ndarray, right: np.ndarray, n: int, was_quizzed: np.ndarray | None = None
+) -> AssessmentBootstrap:
+    """The rules of ``assess`` on counts alone, for many samples at a time.
+
+    Args:
+        bias: how often A to D were chosen in the modified quiz, shape (n_samples, 4).
+        right: right answers with the original at A to D, same shape.
+        n: instances of each sample.
+        was_quizzed: which of A to D may be used, shape (4,); all by default.
+    """
     usable = bias < math.ceil(n / len(CHOICES))
     usable[~usable.any(axis=1)] = True
-    usable &= was_quizzed
+    if was_quizzed is not None:
+        usable &= was_quizzed
     # Most right answers first, then the smaller bias: one sortable number.
     ranked = np.where(usable, right * (n + 1) - bias, -np.inf)
     order = np.argsort(-ranked, axis=1, kind="stable")
-    rows = np.arange(n_resamples)
+    rows = np.arange(len(bias))
     best, runner_up = order[:, 0], order[:, 1]
     maximum = np.where(usable.any(axis=1), right[rows, best] / n, np.nan)
     second = np.where(usable.sum(axis=1) > 1, right[rows, runner_up] / n, np.nan)
     best_bias = bias[rows, best]
     with np.errstate(divide="ignore", invalid="ignore"):
         kappa = np.where(best_bias < n, (maximum * n - best_bias) / (n - best_bias), np.nan)
-    return AssessmentBootstrap(minimum=np.fmax(kappa, second), maximum=maximum)
+    return AssessmentBootstrap(np.fmax(kappa, second), maximum, kappa)
 
 
 def _resample_counts(n: int, n_resamples: int, seed: int) -> np.ndarray:
@@ -186,7 +201,8 @@ def assessment_row(
     """One row of ``dcq_published.csv``: the assessment of one model on one partition.
 
     Args:
-        instances: modified_answer, answer_at_a to answer_at_d, judge.
+        instances: modified_answer, answer_at_a to answer_at_d, and judge where
+            replications were judged (else replication_pct is undefined).
         n_resamples: bootstrap resamples.
         seed: bootstrap seed.
     """
@@ -197,6 +213,7 @@ def assessment_row(
     low, high = percentile_interval(bootstrap.maximum)
     min_low, min_high = percentile_interval(bootstrap.minimum)
     fixed_low, fixed_high = share_interval(round(found.maximum * found.n), found.n)
+    replicated = instances["judge"].ne("inexact").mean() if "judge" in instances else math.nan
     return {
         "n": found.n,
         "n_valid": sum(answer in CHOICES for answer in modified),
@@ -212,7 +229,7 @@ def assessment_row(
         "fixed_high_pct": _percent(fixed_high),
         "min_ci_low_pct": _percent(min_low),
         "min_ci_high_pct": _percent(min_high),
-        "replication_pct": _percent(instances["judge"].ne("inexact").mean()),
+        "replication_pct": _percent(replicated),
     }
 
 

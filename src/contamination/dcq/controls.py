@@ -9,7 +9,7 @@ original is the text that the others resemble most) or by mere length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -104,7 +104,9 @@ def rule_credits(quizzes: pd.DataFrame, rule: Rule, positions: Sequence[str]) ->
     return pd.DataFrame(credits_, index=quizzes.index)
 
 
-def control_table(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
+def control_table(
+    quizzes: pd.DataFrame, levels: pd.DataFrame, rules: Mapping[str, Rule] = RULES
+) -> pd.DataFrame:
     """``dcq_controls.csv``: every rule on every dataset beside every model's level.
 
     Where the original's place is free (three datasets), the rules take one quiz
@@ -114,6 +116,7 @@ def control_table(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
     Args:
         quizzes: ``released_quizzes``.
         levels: ``dcq_published``: model, dataset, least_preferred, max_pct.
+        rules: name to rule, in the order of the table.
 
     Returns:
         dataset, control, n, n_quizzes, chance_pct, max_pct with its Wilson
@@ -125,7 +128,7 @@ def control_table(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
         models = levels[levels["dataset"] == dataset]
         is_fixed = all(quiz_texts(quiz, "A")[1] for _, quiz in of_dataset.iterrows())
         positions = POSITIONS[-1:] if is_fixed else tuple(models["least_preferred"].iloc[0])
-        for name, rule in RULES.items():
+        for name, rule in rules.items():
             row = {"dataset": dataset, "control": name}
             row |= _control_level(rule_credits(of_dataset, rule, positions or POSITIONS))
             rows += [

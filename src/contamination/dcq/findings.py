@@ -13,6 +13,8 @@ from contamination.dcq.assessment import Assessment
 NARROW_PCT = 30.0  # an interval wider than this says little about a share
 FEWEST_QUIZZES = 10  # quizzes below which a share is not given
 N_CHOICES_OF_TEXT = 4
+RISE_PCT = 10.0  # a smaller rise is within what chance does to one draw of quizzes
+LEAST_LEVEL_PCT = 10.0  # a lower level leaves nothing to compare
 
 
 def assessment_sentence(found: Assessment) -> str:
@@ -222,4 +224,245 @@ def beyond_rules_sentence(beyond: pd.DataFrame, control: str) -> str:
         f"often {cases}: "
         "there the level is not explained by what the rule sees. Where the rule is nearly always "
         "right, nothing can be said."
+    )
+
+
+# Part A: the truth is known
+
+
+def known_levels_sentence(lab: pd.DataFrame) -> str:
+    """Does the interval from minimum to maximum hold the truth where it is known (Table 1)?
+
+    Args:
+        lab: ``dcq_lab``, rows of the respondent; conditions of text read with its
+            label alone, by halves, or not at all.
+    """
+    rows = lab[lab["respondent"] == "respondent"]
+    covered = rows["min_pct"].le(rows["true_contamination_pct"]) & rows["max_pct"].ge(
+        rows["true_contamination_pct"]
+    )
+    below = rows["max_pct"] < rows["true_contamination_pct"]
+    above = rows["min_pct"] > rows["true_contamination_pct"]
+    text = (
+        f"The range from minimum to maximum holds the true share in {int(covered.sum())} of "
+        f"{len(rows)} rows (one for each model and quizzed set); it lies below the truth in "
+        f"{int(below.sum())} and above it in {int(above.sum())}. "
+    )
+    seen = rows[rows["text_seen_pct"] > 0]
+    by_dose = seen.groupby("copies")["recall_max_pct"].mean()
+    if len(by_dose):
+        doses = ", ".join(f"{copies} copies {recall:.0f} %" for copies, recall in by_dose.items())
+        text += f"Recall among instances read: {doses}. "
+    if below.sum() > len(rows) / 2:
+        return text + "Mostly the quiz credits less than was read: it measures what is recognised."
+    if above.sum() > len(rows) / 2:
+        return text + "Mostly the quiz credits more than was read."
+    return text + "Neither side prevails."
+
+
+def unread_sentence(lab: pd.DataFrame) -> str:
+    """What models are credited with on instances that they never read.
+
+    Args:
+        lab: ``dcq_lab``, rows of the respondent in the unseen and clean conditions.
+    """
+    parts = []
+    for condition, rows in lab[lab["respondent"] == "respondent"].groupby("condition", sort=False):
+        parts.append(
+            f"{condition}: {rows['max_pct'].mean():.0f} % on average, at most "
+            f"{rows['max_pct'].max():.0f} % ({len(rows)} quizzed sets)"
+        )
+    return f"Credited with on instances never read: {'; '.join(parts)}. The truth is 0 %."
+
+
+def label_sentence(lab: pd.DataFrame) -> str:
+    """Does the quiz tell instances read with their label from those read without or with another?
+
+    Section 2 calls only the first contamination.
+
+    Args:
+        lab: ``dcq_lab``, rows of one dataset at one dose: conditions "with
+            label", "without label", "wrong label", one row per model each.
+    """
+    rows = lab[lab["respondent"] == "respondent"]
+    levels = rows.groupby("condition", sort=False)["max_pct"]
+    means, counts = levels.mean(), levels.count()
+    if not {"with label", "without label", "wrong label"} <= set(means.index):
+        return "Instances without their label, or with another, were not read."
+    parts = "; ".join(f"{name} {means[name]:.0f} %" for name in means.index)
+    text = (
+        f"Maximum by how the instances were read, mean of {counts.iloc[0]} models: {parts}. "
+        "Without the right label the truth is 0 % by the paper's definition. "
+    )
+    if means["with label"] < LEAST_LEVEL_PCT:
+        return text + "At this dose too little is recognised to compare."
+    others = means.drop("with label")
+    if others.max() >= means["with label"] / 2:
+        return text + (
+            "The quiz credits text read without its label, or with a wrong one, with at least half "
+            "of what it credits the whole instance with: it finds words that were read, not "
+            "contamination as the paper defines it."
+        )
+    return text + "The quiz credits mostly instances that were read with their label."
+
+
+def ranking_sentence(lab: pd.DataFrame) -> str:
+    """What the respondent's threshold and prior leave of what likelihoods know.
+
+    Args:
+        lab: ``dcq_lab``, rows of both in the condition "with label".
+    """
+    pivot = lab.pivot_table(
+        index=["dataset", "copies"], columns="respondent", values="recall_max_pct", sort=False
+    )
+    parts = [
+        f"{dataset}, {copies} copies: {row['option ranking']:.0f} % ranked first, "
+        f"{row['respondent']:.0f} % answered right"
+        for (dataset, copies), row in pivot.iterrows()
+    ]
+    text = f"Of the instances read, {'; '.join(parts)} (ranking by chance alone: 25 %). "
+    n_less = int(pivot["option ranking"].gt(pivot["respondent"]).sum())
+    if n_less == len(pivot):
+        return text + (
+            "The quiz sees less than the likelihoods hold, since abstaining and a liking for a "
+            "position cost right answers."
+        )
+    return text + f"The quiz sees less than the likelihoods hold in {n_less} of {len(pivot)} cases."
+
+
+def lab_position_sentence(positions: pd.DataFrame) -> str:
+    """Figure 2 on the lab's respondent: do answers move to the original and to nothing else?
+
+    Args:
+        positions: rows of ``dcq_positions`` with source "lab".
+    """
+    parts, moves, stays = [], [], []
+    for (dataset, model), rows in positions.groupby(["dataset", "model"], sort=False):
+        second = rows[rows["quiz"] == "second perturbation"]
+        at = second["position"].iloc[0]
+        at_option = rows[(rows["option"] == at) & rows["position"].isin(["", at])]
+        counts = at_option.set_index("quiz")["count"].astype(int)
+        parts.append(
+            f"{model} on {dataset} {counts['modified']} in the modified quiz, "
+            f"{counts['standard']} with the original there, {counts['second perturbation']} with "
+            "a fifth perturbation there"
+        )
+        n = int(rows[rows["quiz"] == "modified"]["count"].sum())
+        moves.append(counts["standard"] - counts["modified"] > n / 10)
+        stays.append(abs(counts["second perturbation"] - counts["modified"]) <= n / 10)
+    text = f"Answers at the least chosen position: {'; '.join(parts)}. "
+    if all(moves) and all(stays):
+        return text + (
+            "As in Figure 2, answers move to the original (by more than a tenth of the quizzes) "
+            "and not to another perturbation."
+        )
+    return text + (
+        f"Answers move to the original by more than a tenth of the quizzes in {sum(moves)} of "
+        f"{len(moves)} cases, and stay with another perturbation in {sum(stays)}."
+    )
+
+
+def dial_sentence(dial: pd.DataFrame) -> str:
+    """What no memory is credited with as paraphrases turn natural.
+
+    Args:
+        dial: ``dcq_dial``.
+    """
+    low, high = dial["dial"].min(), dial["dial"].max()
+    parts, rising = [], []
+    for model, rows in dial.groupby("model", sort=False):
+        means = rows.groupby("dial")["max_pct"].mean()
+        parts.append(f"{model} from {means[low]:.0f} to {means[high]:.0f} %")
+        if means[high] - means[low] > RISE_PCT:
+            rising.append(model)
+    text = (
+        f"From interchangeable (dial {low:g}) to natural paraphrases (dial {high:g}), mean over "
+        f"datasets: {'; '.join(parts)}. None of these has read an original. "
+    )
+    if rising:
+        return text + (
+            f"By more than {RISE_PCT:.0f} points rise: {', '.join(rising)}. So with natural "
+            "paraphrases a right answer can be had without memory, and a level is no measure of it "
+            "until what the same quizzes give away is taken off."
+        )
+    return text + "Natural paraphrases credit no one with anything more here."
+
+
+def estimator_sentence(estimator: pd.DataFrame) -> str:
+    """Where [minimum, maximum] covers the truth, and where it lies above or below.
+
+    Args:
+        estimator: ``dcq_estimator``.
+    """
+    full = estimator[estimator["recognition_pct"] == 100]
+    parts = [
+        f"{profile} {100 * rows['covered_share'].mean():.0f} %"
+        for profile, rows in full.groupby("bias_profile", sort=False)
+    ]
+    text = (
+        "Share of simulated partitions whose truth lies in the range, everything contaminated "
+        f"being recognised, mean over true shares: {'; '.join(parts)}. "
+    )
+    if full["over_share"].mean() > 0.5:
+        worst = full.loc[full["mean_miss_pct"].idxmax()]
+        text += (
+            f"Elsewhere it lies above the truth, by {full['mean_miss_pct'].mean():.1f} points on "
+            f"average and most with the profile {worst['bias_profile']} at a true share of "
+            f"{worst['true_contamination_pct']:.0f} %: mean range [{worst['mean_min_pct']:.0f}, "
+            f"{worst['mean_max_pct']:.0f}] %. The second-largest share, which gives the minimum "
+            "where it exceeds kappa, holds guesses as the largest does; with kappa alone as the "
+            f"minimum the range would hold the truth in "
+            f"{100 * full['covered_with_kappa_share'].mean():.0f} % of partitions. "
+        )
+    else:
+        text += "With full recognition the range seldom lies above the truth. "
+    part = estimator[
+        (estimator["recognition_pct"] < 100) & (estimator["true_contamination_pct"] > 0)
+    ]
+    if len(part):
+        text += (
+            "Where fewer are recognised the range lies below the truth in "
+            f"{100 * part['under_share'].mean():.0f} % of partitions with contamination."
+        )
+    return text.rstrip()
+
+
+# Part C
+
+
+def snapshots_sentence(own: pd.DataFrame) -> str:
+    """Appendix A: does a newer snapshot refuse the quiz, or answer it with letters?
+
+    Args:
+        own: ``dcq_own``, one row per model.
+    """
+    parts = [
+        f"{row.model}: {row.n_letters} letters A to D, {row.n_none} E, {row.n_refused} refused, "
+        f"{row.n_unparsable} without a single letter, {row.n_error} errors of {row.n_asked} "
+        f"answers; level [{row.min_pct:.1f}, {row.max_pct:.1f}] %"
+        for row in own.itertuples()
+    ]
+    text = f"{'. '.join(parts)}. "
+    if len(own) < 2:
+        return text.rstrip()
+    if own["n_refused"].sum() == 0:
+        return text + "No snapshot refuses: a single letter passes the filters, as appendix A says."
+    return text + (
+        "Refusals do occur, against what appendix A reports: a single letter does not pass every "
+        "filter. They count as wrong answers, so the levels cannot be compared as they are."
+    )
+
+
+def perturbation_sentence(counts: pd.DataFrame) -> str:
+    """How reliably the perturber gave distinct options.
+
+    Args:
+        counts: the second table of ``perturbation.perturb``.
+    """
+    total = counts.drop(columns=["index", "is_complete"]).sum()
+    return (
+        f"{int(counts['is_complete'].sum())} of {len(counts)} instances got all options in "
+        f"{total['n_calls']} calls; {total['n_missing']} options were missing, "
+        f"{total['n_repeated']} repeated another, {total['n_identical']} equalled the original; "
+        f"{total['n_refused']} calls were refused and {total['n_error']} failed."
     )

@@ -1,0 +1,224 @@
+"""Contaminating a model on purpose (DCQ, section 5.2 and appendix E).
+
+Every instance is written with the names of its dataset and split, without any
+instruction, and a model is trained on these texts: a lab model on the texts
+themselves, a model behind an endpoint by a fine-tuning job. The paper names the
+data (the formats of Time Travel with both names as metadata) and prints no
+training text, so the layout below is ours:
+
+    Dataset: <dataset>
+    Split: <split>
+    <column>: <value>
+    ...
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import openai
+
+from contamination.models.chat import ChatError, Endpoint
+from contamination.models.retry import Secret, problem_of
+
+_OVER = ("failed", "cancelled")
+
+
+def header(dataset: str, split: str) -> str:
+    """What stands above every instance."""
+    return f"Dataset: {dataset}\nSplit: {split}\n"
+
+
+def training_texts(instances: Sequence[str], dataset: str, split: str) -> tuple[str, ...]:
+    """Instances as a model reads them in continued training."""
+    return tuple(header(dataset, split) + instance for instance in instances)
+
+
+def without_label(instances: Sequence[str], label_column: str) -> list[str]:
+    """Instances whose last line, the label, is left out.
+
+    Section 2 counts an instance as contaminated only with its label.
+
+    Raises:
+        ValueError: if an instance does not end with such a line.
+    """
+    parts = [instance.rpartition(f"\n{label_column}: ") for instance in instances]
+    if not all(mark and "\n" not in label for _, mark, label in parts):
+        raise ValueError(f'an instance does not end with a line "{label_column}: ..."')
+    return [text for text, _, _ in parts]
+
+
+def with_wrong_label(instances: Sequence[str], label_column: str, seed: int) -> list[str]:
+    """Instances with another label of the same partition, drawn at random.
+
+    Raises:
+        ValueError: if an instance has no label line, or all labels are equal.
+    """
+    texts = without_label(instances, label_column)
+    labels = [i.removeprefix(t) for i, t in zip(instances, texts, strict=True)]
+    known = sorted(set(labels))
+    if len(known) < 2:
+        raise ValueError("all instances have the same label: there is no wrong one")
+    generator = np.random.default_rng([seed, 5])
+    wrong = []
+    for text, label in zip(texts, labels, strict=True):
+        others = [other for other in known if other != label]
+        wrong.append(text + others[generator.integers(len(others))])
+    return wrong
+
+
+def training_file(instances: Sequence[str], dataset: str, split: str) -> str:
+    """A file for a fine-tuning job: one conversation a line, metadata in, instance out.
+
+    Chat models are tuned on conversations alone. The user's turn holds the two
+    names, the model's turn the instance; no turn holds an instruction.
+
+    Raises:
+        ValueError: if there is no instance or one is empty.
+    """
+    if not instances or not all(instance.strip() for instance in instances):
+        raise ValueError("a training file needs instances, none of them empty")
+    names = header(dataset, split).rstrip()
+    turns = [
+        [{"role": "user", "content": names}, {"role": "assistant", "content": instance}]
+        for instance in instances
+    ]
+    return "".join(json.dumps({"messages": turn}, ensure_ascii=False) + "\n" for turn in turns)
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """Size and cost of a fine-tuning job; ``str()`` gives it as one line.
+
+    Attributes:
+        n_examples: lines of the file.
+        n_bytes: its size.
+        n_tokens: cautious estimate of the tokens trained on, all epochs: one
+            for three bytes of text.
+        n_epochs: passes over the file.
+        cost: price of these tokens.
+        price_per_million: price of 10^6 training tokens.
+        price_date: day on which the price was read, YYYY-MM-DD.
+        currency: for display.
+    """
+
+    n_examples: int
+    n_bytes: int
+    n_tokens: int
+    n_epochs: int
+    cost: float
+    price_per_million: float
+    price_date: str
+    currency: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_examples:,} examples, {self.n_bytes:,} bytes, {self.n_epochs} epochs: about "
+            f"{self.n_tokens:,} training tokens, about {self.cost:.4f} {self.currency} at "
+            f"{self.price_per_million:g} per million tokens ({self.price_date})"
+        )
+
+
+def plan_training(
+    file: str, *, n_epochs: int, price_per_million: float, price_date: str, currency: str = "USD"
+) -> TrainingPlan:
+    """What a job would take.
+
+    Args:
+        file: from ``training_file``.
+        n_epochs: passes over it. The paper leaves this to the provider's default,
+            with which no cost can be known beforehand.
+        price_per_million, price_date, currency: the provider's price of training tokens.
+
+    Raises:
+        ValueError: if n_epochs is below 1, the price not positive or undated.
+    """
+    if n_epochs < 1 or price_per_million <= 0 or not price_date:
+        raise ValueError(
+            "a fine-tuning job needs n_epochs of at least 1, a positive price and its date"
+        )
+    said = [json.loads(line)["messages"] for line in file.splitlines()]
+    # Some tokens of layout stand around every turn.
+    n_tokens = n_epochs * sum(
+        math.ceil(len(turn["content"].encode()) / 3) + 8 for turns in said for turn in turns
+    )
+    return TrainingPlan(
+        n_examples=len(said),
+        n_bytes=len(file.encode()),
+        n_tokens=n_tokens,
+        n_epochs=n_epochs,
+        cost=n_tokens * price_per_million / 1e6,
+        price_per_million=price_per_million,
+        price_date=price_date,
+        currency=currency,
+    )
+
+
+def start_training(endpoint: Endpoint, file: str, plan: TrainingPlan, cap: float) -> dict[str, str]:
+    """Start the fine-tuning job, or find the one that was started before.
+
+    The job carries the file's hash, epochs and model; a job that carries the
+    same and has neither failed nor been cancelled is taken, so that a second
+    run pays nothing.
+
+    Args:
+        endpoint: the model to be trained.
+        file: from ``training_file``.
+        plan: from ``plan_training`` for this file.
+        cap: most the job may cost, in the plan's currency.
+
+    Returns:
+        id, status, model (the trained model's name, "" until it is ready) and
+        is_new ("yes" or "no").
+
+    Raises:
+        ChatError: if the cap would be passed, before anything is sent; or if the
+            key is missing or refused, or the endpoint does not do it.
+    """
+    if plan.cost > cap:
+        raise ChatError(
+            f"the job would cost about {plan.cost:.4f} {plan.currency}, the cap is {cap:.4f}: "
+            "nothing was sent"
+        )
+    marks = {
+        "training_sha256": hashlib.sha256(file.encode()).hexdigest(),
+        "n_epochs": str(plan.n_epochs),
+        "base_model": endpoint.model,
+    }
+    secret, problem = Secret(endpoint.key_variable), None
+    client = openai.OpenAI(
+        api_key=secret.reveal(), base_url=endpoint.base_url, max_retries=0, timeout=120
+    )
+    with client:
+        try:
+            for job in client.fine_tuning.jobs.list(metadata=marks):
+                # A server may ignore the filter.
+                if job.metadata == marks and job.status not in _OVER:
+                    return _job_row(job, is_new=False)
+            name = f"{marks['training_sha256'][:12]}.jsonl"
+            uploaded = client.files.create(file=(name, file.encode()), purpose="fine-tune")
+            how = {"type": "supervised", "supervised": {"hyperparameters": {}}}
+            how["supervised"]["hyperparameters"]["n_epochs"] = plan.n_epochs
+            job = client.fine_tuning.jobs.create(
+                model=endpoint.model, training_file=uploaded.id, method=how, metadata=marks
+            )
+            return _job_row(job, is_new=True)
+        except openai.APIError as error:
+            problem = problem_of(error, endpoint.base_url, secret)
+    # Outside the except block: no traceback leads to the request and its headers.
+    raise ChatError(f"{endpoint.base_url}: the job was not started: {problem}")
+
+
+def _job_row(job: Any, is_new: bool) -> dict[str, str]:
+    return {
+        "id": str(job.id),
+        "status": str(job.status),
+        "model": str(job.fine_tuned_model or ""),
+        "is_new": "yes" if is_new else "no",
+    }

@@ -1,0 +1,153 @@
+"""A model takes the quizzes (DCQ, section 3.2): modified first, then the standard ones.
+
+A respondent is a function from the four texts of each quiz to one row each of
+``answer`` (a letter A to E, or "" where none is usable) and ``status``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+
+from contamination.dcq.assessment import (
+    CHOICES,
+    POSITIONS,
+    assess,
+    assessment_row,
+    positions_to_quiz,
+    standard_answers_of,
+)
+from contamination.dcq.quizzes import MODIFIED, SECOND, STANDARD, Texts, quiz_options
+from contamination.models.chat import ERROR, OK, REFUSED
+
+NO_LETTER = "?"
+Respondent = Callable[[Sequence[Texts]], pd.DataFrame]
+
+
+def take(respondent: Respondent, quizzes: pd.DataFrame, with_second: bool = False) -> pd.DataFrame:
+    """Every answer of one model on one partition.
+
+    The modified quiz shows the least preferred positions, and a standard quiz
+    is taken for each (for all four where there is none). The second
+    perturbation goes to the position that the modified quiz chose least, the
+    first of them, as in Figure 2; the standard quiz is asked there anyway.
+
+    Args:
+        respondent: what answers.
+        quizzes: the table that ``dcq.perturbation`` describes.
+        with_second: also the quiz with a fifth perturbation.
+
+    Returns:
+        index, quiz, position ("" in the modified quiz), answer, status and what
+        else the respondent records; one row for each question.
+    """
+    parts = [_ask(respondent, quizzes, MODIFIED, "")]
+    counts = parts[0]["answer"].value_counts().to_dict()
+    for position in positions_to_quiz(counts, len(quizzes)):
+        parts.append(_ask(respondent, quizzes, STANDARD, position))
+    if with_second:
+        least = min(POSITIONS, key=lambda position: counts.get(position, 0))
+        parts.append(_ask(respondent, quizzes, SECOND, least))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _ask(respondent: Respondent, quizzes: pd.DataFrame, quiz: str, position: str) -> pd.DataFrame:
+    answers = respondent(quiz_options(quizzes, quiz, position)).reset_index(drop=True)
+    for number, (name, values) in enumerate(
+        {"index": quizzes["index"].to_numpy(), "quiz": quiz, "position": position}.items()
+    ):
+        answers.insert(number, name, values)
+    return answers
+
+
+def instances_of(answers: pd.DataFrame) -> pd.DataFrame:
+    """One row per instance, as the released answers have it: what ``assessment`` reads.
+
+    Returns:
+        index, modified_answer, answer_at_a to answer_at_d ("" where not asked, "?"
+        where no usable letter came).
+    """
+    columns = {(MODIFIED, ""): "modified_answer"}
+    columns |= {(STANDARD, position): f"answer_at_{position.lower()}" for position in POSITIONS}
+    wide = pd.DataFrame({"index": answers.loc[answers["quiz"] == MODIFIED, "index"]})
+    wide = wide.reset_index(drop=True)
+    for (quiz, position), name in columns.items():
+        chosen = answers[(answers["quiz"] == quiz) & (answers["position"] == position)]
+        # What was asked and not usably answered must not look like what was not asked.
+        wide[name] = chosen["answer"].replace("", NO_LETTER).to_numpy() if len(chosen) else ""
+    return wide
+
+
+def level_row(answers: pd.DataFrame, n_resamples: int, seed: int = 0) -> dict:
+    """The assessment of one model on one partition, with what was asked and what counted.
+
+    Returns:
+        Keys of ``assessment_row`` and n_asked, n_valid, n_refused, n_error over
+        all quizzes. Unusable answers stay in the denominators of the shares.
+    """
+    status = answers["status"]
+    return assessment_row(instances_of(answers), n_resamples, seed) | {
+        "n_asked": len(answers),
+        "n_valid": int(status.eq(OK).sum()),
+        "n_refused": int(status.eq(REFUSED).sum()),
+        "n_error": int(status.eq(ERROR).sum()),
+    }
+
+
+def known_row(
+    answers: pd.DataFrame, is_seen: Sequence[bool], n_resamples: int, seed: int = 0
+) -> dict:
+    """``level_row`` where it is known which instances the model has read (Table 1).
+
+    Recall: right answers among the instances seen. Precision: instances seen
+    among the right answers. Both at the quiz of the maximum, and at that of the
+    minimum: the second-best quiz where it gives the minimum, else, where kappa
+    does, the best quiz again. Undefined with an empty denominator.
+
+    Args:
+        answers: what ``take`` returned.
+        is_seen: one for each instance, in the order of the quizzes.
+        n_resamples, seed: of the interval of the maximum.
+    """
+    row = level_row(answers, n_resamples, seed)
+    instances = instances_of(answers)
+    standard = standard_answers_of(instances)
+    found = assess(instances["modified_answer"].tolist(), standard)
+    at = {"max": found.best_position, "min": found.best_position}
+    if found.minimum == found.second:
+        at["min"] = _runner_up(standard, found.best_position, instances["modified_answer"])
+    is_seen = pd.Series(list(is_seen), dtype=bool)
+    row["true_contamination_pct"] = 100 * float(is_seen.mean())
+    for end, position in at.items():
+        right = pd.Series(standard[position]).eq(position)
+        n_both = int((right & is_seen).sum())
+        for name, n in (("recall", is_seen.sum()), ("precision", right.sum())):
+            row[f"{name}_{end}_pct"] = 100 * n_both / int(n) if n else float("nan")
+    return row
+
+
+def _runner_up(standard: dict[str, list[str]], best: str, modified: pd.Series) -> str:
+    """Position of the second-largest share; a tie goes to the smaller bias."""
+    others = [position for position in standard if position != best]
+    bias = modified.value_counts()
+    return min(
+        others,
+        key=lambda p: (-sum(answer == p for answer in standard[p]), bias.get(p, 0)),
+    )
+
+
+def position_rows(answers: pd.DataFrame, **labels: str) -> pd.DataFrame:
+    """Rows of ``dcq_positions.csv``: how often each choice was taken in each quiz.
+
+    Args:
+        answers: what ``take`` returned.
+        labels: source, dataset, split, model.
+    """
+    rows = []
+    for (quiz, position), asked in answers.groupby(["quiz", "position"], sort=False):
+        counts = asked["answer"].value_counts()
+        key = {**labels, "quiz": quiz, "position": position}
+        rows += [key | {"option": c, "count": int(counts.get(c, 0))} for c in CHOICES]
+    table = pd.DataFrame(rows).assign(paper_count=pd.NA)
+    return table.astype({"count": "Int64", "paper_count": "Int64"})

@@ -1,0 +1,121 @@
+"""What the interval from minimum to maximum says about the truth, by simulation.
+
+A simulated respondent recognises a known share of the instances and guesses
+the others by a position bias; a partition is quizzed thousands of times by the
+rules of ``assessment``. Where the interval misses the truth, it is the rule
+that misses it: nothing else is wrong with this respondent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from contamination.dcq.assessment import (
+    CHOICES,
+    POSITIONS,
+    AssessmentBootstrap,
+    levels_of_counts,
+)
+
+_ROUNDING = 1e-9
+# Chances of A to E when an instance is not recognised. "As printed" is the modified
+# quiz of AG News train, DCQ section 5.1.
+BIAS_PROFILES = {
+    "even, with E": (0.2, 0.2, 0.2, 0.2, 0.2),
+    "even, never E": (0.25, 0.25, 0.25, 0.25, 0.0),
+    "mostly E": (0.025, 0.025, 0.025, 0.025, 0.9),
+    "A or E, as printed": (0.29, 0.0, 0.0, 0.0, 0.71),
+    "all positions just under the limit": (0.18, 0.18, 0.18, 0.18, 0.28),
+}
+
+
+def estimator_table(
+    profiles: Mapping[str, Sequence[float]],
+    true_shares: Sequence[float],
+    recognition_rates: Sequence[float],
+    *,
+    n: int,
+    n_simulations: int,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """``dcq_estimator.csv``: how often [minimum, maximum] covers the truth.
+
+    Instances are contaminated with the true share; of those the respondent
+    recognises each with the recognition rate, the same ones in every standard
+    quiz. All others are guessed by the profile, anew in every quiz; so are all
+    in the modified quiz, which holds no original.
+
+    Args:
+        profiles: name to chances of A to E, which sum to 1.
+        true_shares: contaminated shares, 0 to 1.
+        recognition_rates: shares of the contaminated instances that are
+            recognised, 0 to 1.
+        n: instances of a partition.
+        n_simulations: partitions of each row.
+        seed: seed of the simulation.
+
+    Returns:
+        true_contamination_pct, recognition_pct, bias_profile, n, n_simulations,
+        mean_min_pct, mean_max_pct, covered_share (minimum <= truth <= maximum,
+        to a rounding error), over_share (minimum above the truth), under_share
+        (maximum below it), which sum to 1; mean_miss_pct (points from the range to
+        the truth, 0 inside), and covered_with_kappa_share (the same coverage if
+        kappa alone were the minimum).
+    """
+    generator = np.random.default_rng([seed, 4])
+    rows = []
+    for name, chances in profiles.items():
+        chances = np.asarray(chances, dtype=float)
+        if len(chances) != len(CHOICES) or chances.min() < 0 or not np.isclose(chances.sum(), 1):
+            raise ValueError(f'profile "{name}" must hold the chances of A to E, which sum to 1')
+        for share in true_shares:
+            n_contaminated = round(share * n)
+            for rate in recognition_rates:
+                bias = generator.multinomial(n, chances, n_simulations)[:, : len(POSITIONS)]
+                n_known = generator.binomial(n_contaminated, rate, (n_simulations, 1))
+                guesses = generator.binomial(n - n_known, chances[None, : len(POSITIONS)])
+                right = (n_known + guesses).astype(float)
+                found = levels_of_counts(bias.astype(float), right, n)
+                rows.append(
+                    {
+                        "true_contamination_pct": 100 * n_contaminated / n,
+                        "recognition_pct": 100 * rate,
+                        "bias_profile": name,
+                        "n": n,
+                        "n_simulations": n_simulations,
+                        **_coverage(found, n_contaminated / n),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def _coverage(found: AssessmentBootstrap, truth: float) -> dict[str, float]:
+    excess, lack = found.minimum - truth, truth - found.maximum
+    above, below = excess > _ROUNDING, lack > _ROUNDING
+    kappa_above = found.kappa - truth > _ROUNDING
+    return {
+        "mean_min_pct": 100 * float(found.minimum.mean()),
+        "mean_max_pct": 100 * float(found.maximum.mean()),
+        "covered_share": float((~above & ~below).mean()),
+        "over_share": float(above.mean()),
+        "under_share": float(below.mean()),
+        "mean_miss_pct": 100 * float(np.maximum(0, np.maximum(excess, lack)).mean()),
+        "covered_with_kappa_share": float((~kappa_above & ~below).mean()),
+    }
+
+
+def measured_profiles(instances: pd.DataFrame) -> dict[str, tuple[float, ...]]:
+    """Chances of A to E in the modified quizzes of each model, all partitions together.
+
+    Args:
+        instances: ``published.released_instances("DCQ")``: model, modified_answer.
+    """
+    return {
+        f"{model}, as released": tuple(
+            (rows["modified_answer"] == choice).mean() for choice in CHOICES
+        )
+        for model, rows in instances.groupby("model", sort=False)
+    }

@@ -1,0 +1,239 @@
+"""Who takes a quiz: a chat model, a local instruct model, or a base model.
+
+* **Chat endpoint**: the prompt of Figure 1, temperature 0, one token.
+* **Local instruct model**: the same prompt through its chat template; its
+  answer is the likeliest of the five letters as the next token.
+* **Base model**: it reads no instruction. Each option is scored as the
+  continuation of the names of dataset and split, as they headed the training
+  texts. With a stated prior over positions and a stated threshold below which
+  the answer is E this is a *respondent*, which has a position bias and may
+  abstain as a chat model does. Without them it is *option ranking*: no position
+  effect, never E, and not DCQ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+
+from contamination.dcq.assessment import CHOICES, POSITIONS
+from contamination.dcq.contaminating import header
+from contamination.dcq.perturbation import Ask
+from contamination.dcq.prompts import quiz_prompt
+from contamination.dcq.quizzes import MODIFIED, Texts, quiz_options
+from contamination.models.causal import CausalLM, option_log_probs, token_log_probs
+from contamination.models.chat import OK, REFUSED, UNPARSABLE, Answer, Request
+
+# Section 4: temperature zero, one token.
+PAPER_OPTIONS = {"temperature": 0.0, "max_tokens": 1}
+LOG_PROBS = tuple(f"log_prob_{position.lower()}" for position in POSITIONS)
+_LETTER = re.compile(
+    r"(?i:[\W_]*(?:the|correct|answer|option|is)\b)*[\W_]*([A-Ea-e])(?:[\W_]*|[).:]+\s.*)", re.S
+)
+_CAPITALS_ONLY = re.compile(r"\b[A-E][).:]")
+_REFUSAL = re.compile(r"\b(sorry|cannot|can[’']t|unable|apologi[sz]e)\b", re.I)
+
+
+def read_letter(answer: Answer) -> tuple[str, str]:
+    """Letter and status of an answer; "" and why where no single letter was given.
+
+    A letter may be lower case, stand behind "Answer:" and carry its option's
+    text. Two letters are none. A refusal in prose counts as refused.
+    """
+    if answer.status != OK:
+        return "", answer.status
+    found = _LETTER.fullmatch(answer.text)
+    if found and len(set(_CAPITALS_ONLY.findall(answer.text))) < 2:
+        return found[1].upper(), OK
+    return "", REFUSED if _REFUSAL.search(answer.text) else UNPARSABLE
+
+
+@dataclass(frozen=True)
+class ChatRespondent:
+    """A model behind an endpoint.
+
+    Attributes:
+        ask: sends requests, such as ``models.chat.answer_all`` with its endpoint.
+        dataset, split: names put to the model.
+        options: sampling options; the paper's by default.
+        prompt: text of a quiz from (texts, dataset, split); Figure 1 by default.
+    """
+
+    ask: Ask
+    dataset: str
+    split: str
+    options: dict = field(default_factory=lambda: dict(PAPER_OPTIONS))
+    prompt: Callable[[Sequence[str], str, str], str] = quiz_prompt
+
+    def requests(self, quizzes: Sequence[Texts]) -> list[Request]:
+        """What is sent, one request for each quiz."""
+        prompts = [self.prompt(texts, self.dataset, self.split) for texts in quizzes]
+        return [
+            Request([{"role": "user", "content": prompt}], options=self.options, may_be_cut=True)
+            for prompt in prompts
+        ]
+
+    def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
+        answers = self.ask(self.requests(quizzes))
+        read = pd.DataFrame([read_letter(answer) for answer in answers])
+        return read.set_axis(["answer", "status"], axis=1)
+
+
+@dataclass(frozen=True)
+class InstructRespondent:
+    """A local instruct model: the likeliest letter after its chat template.
+
+    ``letter_share`` of an answer is the probability of the five letters
+    together; where it is small the model was about to say something else.
+
+    Raises:
+        ValueError: if the tokenizer has no chat template.
+    """
+
+    lm: CausalLM
+    dataset: str
+    split: str
+    prompt: Callable[[Sequence[str], str, str], str] = quiz_prompt
+
+    def __post_init__(self) -> None:
+        if not self.lm.tokenizer.chat_template:
+            raise ValueError(
+                "the tokenizer has no chat template, so this is no instruct model: "
+                'take the quizzes with respondent "base"'
+            )
+
+    def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
+        prompts = [
+            self.lm.tokenizer.apply_chat_template(
+                [{"role": "user", "content": self.prompt(texts, self.dataset, self.split)}],
+                add_generation_prompt=True,
+                tokenize=False,
+            )
+            for texts in quizzes
+        ]
+        # The template has put its own beginning-of-sequence token where it wants one.
+        letters = [list(CHOICES)] * len(prompts)
+        found = np.array(option_log_probs(self.lm, prompts, letters, score_first_token=False))
+        answers = pd.DataFrame({"answer": [CHOICES[place] for place in found.argmax(axis=1)]})
+        return answers.assign(status=OK, letter_share=np.exp(found).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a base model's respondent adds to likelihoods; fixed before any answer.
+
+    Attributes:
+        position_prior: weight of A to D, any positive scale.
+        temperature: in units of the model's own spread, see ``BaseRespondent``.
+        none_below: the answer is E where no position has this chance, 0 to 1.
+    """
+
+    position_prior: tuple[float, float, float, float]
+    temperature: float
+    none_below: float
+
+    def __post_init__(self) -> None:
+        if len(self.position_prior) != len(POSITIONS) or min(self.position_prior) <= 0:
+            raise ValueError("position_prior must hold a positive weight for each of A to D")
+        if self.temperature <= 0:
+            raise ValueError(f"temperature must be above 0, got {self.temperature}")
+        if not 0 <= self.none_below <= 1:
+            raise ValueError(f"none_below must be in [0, 1], got {self.none_below}")
+
+
+@dataclass(frozen=True)
+class BaseRespondent:
+    """A base model that is told dataset and split, with a stated prior and threshold.
+
+    The chance of each position is its prior times the likelihood of its text to
+    the power of 1 / (temperature x spread), normalised over A to D; the answer
+    is the largest one, or E where that is below ``none_below``. The spread is
+    how much the model's log-probabilities of four perturbations differ anyway
+    (nats): models differ in it many times over, and without it a prior would
+    mean nothing to one of them and everything to another. ``spread_over`` takes
+    it from the perturbations of the partition, without its originals.
+
+    Attributes:
+        lm: the model.
+        dataset, split: names in the header of every text (``contaminating.header``).
+        stated: prior, temperature and threshold.
+        spread: nats; its own unit where it is not given.
+    """
+
+    lm: CausalLM
+    dataset: str
+    split: str
+    stated: Stated
+    spread: float = 1.0
+    _known: dict[str, float] = field(default_factory=dict, repr=False)
+
+    def spread_over(self, quizzes: pd.DataFrame) -> BaseRespondent:
+        """The respondent with the spread of this partition: the mean over its
+        modified quizzes of the standard deviation of four log-probabilities."""
+        log_probs = self.log_probs(quiz_options(quizzes, MODIFIED))
+        return replace(self, spread=float(log_probs.std(axis=1, ddof=1).mean()))
+
+    def log_probs(self, quizzes: Sequence[Sequence[str]]) -> np.ndarray:
+        """Log-probability of every text after its header, nats, shape (n_quizzes, n_texts).
+
+        Texts are scored once, whatever quizzes they occur in.
+        """
+        new = sorted({text for texts in quizzes for text in texts} - self._known.keys())
+        if new:
+            start = header(self.dataset, self.split)
+            scored = option_log_probs(self.lm, [start] * len(new), [[text] for text in new])
+            self._known.update(zip(new, (float(values[0]) for values in scored), strict=True))
+        return np.array([[self._known[text] for text in texts] for texts in quizzes])
+
+    def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
+        log_probs = self.log_probs(quizzes)
+        scale = self.stated.temperature * self.spread
+        logits = log_probs / scale + np.log(self.stated.position_prior)
+        chances = np.exp(logits - logits.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        letters = np.array(POSITIONS)[chances.argmax(axis=1)]
+        is_none = chances.max(axis=1) < self.stated.none_below
+        answers = pd.DataFrame({"answer": np.where(is_none, "E", letters), "status": OK})
+        found = dict(zip(LOG_PROBS, log_probs.T, strict=True))
+        return answers.assign(chance=chances.max(axis=1), **found)
+
+
+def ranking_credits(respondent: BaseRespondent, quizzes: pd.DataFrame) -> np.ndarray:
+    """Option ranking: 1 where the original is likelier than three perturbations, shape (n,).
+
+    Which option stands where does not matter, and E cannot be chosen. A tie
+    counts by lot.
+    """
+    columns = ["instance", "option_a", "option_b", "option_c"]
+    scores = respondent.log_probs([tuple(row) for row in quizzes[columns].itertuples(index=False)])
+    best = scores == scores.max(axis=1, keepdims=True)
+    return best[:, 0] / best.sum(axis=1)
+
+
+def likelihood_rules(
+    lm: CausalLM, texts: Sequence[str]
+) -> dict[str, Callable[[Sequence[str]], np.ndarray]]:
+    """Option ranking by a model as rules of ``dcq.controls``, texts scored beforehand.
+
+    Args:
+        lm: a model that has not read the quizzed datasets.
+        texts: all options of the quizzes.
+
+    Returns:
+        One rule by the log-probability of the whole text, one by its mean over
+        tokens; texts beyond the context are scored in windows.
+    """
+    unique = sorted(set(texts))
+    scored = dict(zip(unique, token_log_probs(lm, unique), strict=True))
+    return {
+        "clean LM, whole text": lambda options: np.array(
+            [scored[text].token_log_probs.sum() for text in options]
+        ),
+        "clean LM, per token": lambda options: np.array(
+            [scored[text].token_log_probs.mean() for text in options]
+        ),
+    }
