@@ -1,0 +1,574 @@
+"""Benchmark examples inserted into a training corpus, and who finds them.
+
+Shi et al., arXiv:2310.16789, section 6. Of each dataset some examples are
+inserted once each at random places of a corpus that a model is trained on, as
+many are held out, and the AUC says how well a score tells one from the other.
+Chance alone decides which examples are inserted, so a classifier of the words
+can do no better than chance: an AUC above one half is evidence of training.
+
+Intervals resample the examples and the models: another corpus order gives
+another model, and a claim about training must survive that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from contamination import partitions, scores, statistics
+from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.grammar import draw_instances
+from contamination.lab.training import describe
+from contamination.min_k import blind
+from contamination.models.causal import CausalLM, option_log_probs, token_log_probs
+from contamination.published import printed_cells
+from contamination.sources import source_file
+
+# One of each kind of task whose answer is a label that the text decides.
+LAB_DATASETS = ("topics", "reviews", "pronouns", "entailment")
+AVERAGE = "average"
+MOST_OCCURRENCES = 4  # examples inserted more often are counted as this often
+N_FOLDS = 10
+BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
+EXAMPLE_COLUMNS = ["dataset", "text", "prompt", "options", "answer"]
+COLUMNS = [
+    "dataset",
+    "setting",
+    "method",
+    "occurrence",
+    "learning_rate",
+    "n_tokens",
+    "share_pct",
+    "seed",
+    "n_models",
+    "n_members",
+    "n_non_members",
+    "auc",
+    "ci_low",
+    "ci_high",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "tpr_at_5_fpr",
+    "blind_auc",
+    "accuracy_contaminants",
+    "accuracy_others",
+    "gap_low",
+    "gap_high",
+    "chance_accuracy",
+    "paper_auc",
+    "paper_tpr",
+]
+
+Scores = Mapping[int, pd.DataFrame]
+
+
+# Examples
+
+
+def lab_examples(n: int, seed: int, datasets: Sequence[str] = LAB_DATASETS) -> pd.DataFrame:
+    """Instances of mini-benchmarks with what a model is asked to answer them.
+
+    Args:
+        n: instances of each dataset.
+        seed: seed of the draw.
+        datasets: names of mini-benchmarks whose last column is a label.
+
+    Returns:
+        Columns ``EXAMPLE_COLUMNS``: text is what is inserted and scored, prompt
+        the text up to the answer, options the beginnings of all answers (the
+        label's number), answer the place of the right one.
+    """
+    frames = []
+    for name in datasets:
+        benchmark = BENCHMARKS[name]
+        rows = draw_instances(benchmark, n, seed, "test")
+        labels = sorted({label for kind in benchmark.templates for label in kind.facts["label"]})
+        texts = partitions.format_instances(rows, benchmark.columns)
+        frames.append(
+            pd.DataFrame(
+                {
+                    "dataset": name,
+                    "text": texts,
+                    "prompt": [text[: text.rindex("label:") + 6] for text in texts],
+                    "options": [[f" {label.split()[0]}" for label in labels]] * n,
+                    "answer": [labels.index(label) for label in rows["label"]],
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def released_examples() -> pd.DataFrame:
+    """Rows of the paper's own datasets, formatted alike; what was released of each.
+
+    BoolQ comes without its passages, IMDB with 100 reviews of the test part,
+    LSAT QA as the questions of its logical reasoning and logic games, one for
+    each passage, since a passage on both sides would give its question away.
+
+    Returns:
+        Columns ``EXAMPLE_COLUMNS``.
+
+    Raises:
+        FileNotFoundError: if the files are not at hand.
+    """
+    readers = (_boolq, _commonsense_qa, _imdb, _lsat, _truthful_qa)
+    rows = [row for reader in readers for row in reader()]
+    return pd.DataFrame(rows, columns=EXAMPLE_COLUMNS)
+
+
+def _rows(owner_repo: str, path: str) -> list[dict[str, Any]]:
+    return partitions.load_rows(str(source_file(owner_repo, path))).to_dict("records")
+
+
+def _example(dataset: str, fields: dict[str, str], options: Sequence[str], answer: int) -> tuple:
+    asked = partitions.format_instance(fields, list(fields))
+    prompt, options = f"{asked}\nanswer:", [f" {option}" for option in options]
+    return dataset, prompt + options[answer], prompt, options, answer
+
+
+def _boolq() -> list[tuple]:
+    found = []
+    for row in _rows("AGI-Edgerunners/LLM-Adapters", "dataset/boolq/test.json"):
+        question = row["instruction"].split("question: ", 1)[1].split("\n")[0].strip()
+        options = ["true", "false"]
+        answer = options.index(row["answer"])
+        found.append(_example("BoolQ", {"question": question}, options, answer))
+    return found
+
+
+def _commonsense_qa() -> list[tuple]:
+    found = []
+    path = "dataset/CommonsenseQA/dev_rand_split.jsonl"
+    for row in _rows("kojima-takeshi188/zero_shot_cot", path):
+        choices = {choice["label"]: choice["text"] for choice in row["question"]["choices"]}
+        listed = " ".join(f"({label}) {text}" for label, text in choices.items())
+        fields = {"question": row["question"]["stem"], "choices": listed}
+        answer = list(choices).index(row["answerKey"])
+        found.append(_example("CommonsenseQA", fields, list(choices), answer))
+    return found
+
+
+def _imdb() -> list[tuple]:
+    found = []
+    path = "data/our_dcq/raw/wild_evaluation/imdb_test.csv"
+    for row in _rows("shahriargolchin/DCQ", path):
+        options = ["negative", "positive"]
+        answer = int(row["label"].startswith("1"))
+        found.append(_example("IMDB", {"review": row["text"]}, options, answer))
+    return found
+
+
+def _lsat() -> list[tuple]:
+    found, passages = [], set()
+    for part in ("lr", "ar"):
+        for row in _rows("ruixiangcui/AGIEval", f"data/v1/lsat-{part}.jsonl"):
+            if row["passage"] in passages:
+                continue
+            passages.add(row["passage"])
+            letters = [option[1] for option in row["options"]]
+            fields = {"passage": row["passage"], "question": row["question"]}
+            fields["choices"] = " ".join(row["options"])
+            found.append(_example("LSAT QA", fields, letters, letters.index(row["label"])))
+    return found
+
+
+def _truthful_qa() -> list[tuple]:
+    found = []
+    for row in _rows("frankxwang/probing-experiments", "TruthfulQA.csv"):
+        wrong = [text.strip() for text in row["Incorrect Answers"].split(";") if text.strip()]
+        options = [row["Best Answer"].strip(), *wrong]
+        found.append(_example("TruthfulQA", {"question": row["Question"]}, options, 0))
+    return found
+
+
+def deal(
+    examples: pd.DataFrame, n: int, seed: int, *, n_tokens: Sequence[int], max_tokens: int
+) -> pd.DataFrame:
+    """Of each dataset n examples to insert and n to hold out, at random.
+
+    Args:
+        examples: columns ``EXAMPLE_COLUMNS``; equal texts count once.
+        n: examples of each kind and dataset; half of a dataset where it has fewer
+            than 2 n.
+        seed: seed of the deal.
+        n_tokens: length of each example.
+        max_tokens: longer examples are left out of both kinds.
+
+    Returns:
+        The columns of ``examples`` and is_member, by dataset.
+
+    Raises:
+        ValueError: if a dataset has fewer than four examples short enough.
+    """
+    short = examples[np.asarray(n_tokens) <= max_tokens].drop_duplicates(["dataset", "text"])
+    parts = []
+    for dataset in examples["dataset"].unique():
+        rows = short[short["dataset"] == dataset]
+        n_each = min(n, len(rows) // 2)
+        if n_each < 2:
+            raise ValueError(
+                f'dataset "{dataset}" has {len(rows)} examples of at most {max_tokens} tokens, '
+                "4 are needed"
+            )
+        order = np.random.default_rng([seed, 8, *dataset.encode()]).permutation(len(rows))
+        dealt = rows.iloc[order[: 2 * n_each]]
+        parts.append(dealt.assign(is_member=np.arange(2 * n_each) < n_each))
+    return pd.concat(parts, ignore_index=True)
+
+
+def poisson_occurrences(is_member: Sequence[bool], mean: float, seed: int) -> np.ndarray:
+    """How often each example is inserted: Poisson distributed for members, never for others.
+
+    Returns:
+        Counts, shape (n_examples,); a member may be inserted 0 times too.
+    """
+    is_member = np.asarray(is_member, dtype=bool)
+    return np.random.default_rng([seed, 9]).poisson(mean, is_member.size) * is_member
+
+
+def training_facts(folder: Path) -> dict[str, float]:
+    """Columns n_tokens, share_pct and learning_rate of a lab model."""
+    found = describe(folder)
+    return {
+        "n_tokens": found["n_tokens"],
+        "share_pct": found["share_pct"],
+        "learning_rate": found["recipe"]["learning_rate"],
+    }
+
+
+# Scores
+
+
+def quick_scores(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFrame:
+    """Scores by Min-k% Prob and PPL alone, one forward pass for each text.
+
+    Returns:
+        passage (number), method, score; as ``min_k.detect.detect``, fewer columns.
+    """
+    found = [value.token_log_probs for value in token_log_probs(lm, texts)]
+    methods = {
+        scores.PPL: [scores.perplexity_score(values) for values in found],
+        scores.MIN_K: [scores.min_k_score(values, k_percent) for values in found],
+    }
+    parts = [
+        pd.DataFrame({"passage": range(len(found)), "method": method, "score": values})
+        for method, values in methods.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def answers_right(lm: CausalLM, examples: pd.DataFrame) -> np.ndarray:
+    """Whether the option that the model prefers is the right one, shape (n_examples,).
+
+    Options of several tokens compete by their mean log-probability per token.
+    A small model prefers one label whatever it is asked, so where all examples of
+    a dataset have the same options, each option's log-probability is taken against
+    its mean over these examples (batch calibration, Zhou et al.,
+    arXiv:2309.17249), which knows no answer and no membership.
+
+    Args:
+        lm: the model.
+        examples: columns ``EXAMPLE_COLUMNS``.
+    """
+    options = examples["options"].tolist()
+    found = option_log_probs(lm, examples["prompt"].tolist(), options, per_token=True)
+    preferred = np.empty(len(examples), dtype=int)
+    for places in examples.groupby("dataset", sort=False).indices.values():
+        of_dataset = [found[place] for place in places]
+        if len({tuple(options[place]) for place in places}) == 1:
+            of_dataset = np.array(of_dataset) - np.mean(of_dataset, axis=0)
+        preferred[places] = [np.argmax(values) for values in of_dataset]
+    return preferred == examples["answer"].to_numpy()
+
+
+# Tables
+
+
+def auc_rows(
+    scored: Scores,
+    examples: pd.DataFrame,
+    *,
+    n_resamples: int,
+    first: Scores | None = None,
+    seed: int = 0,
+    **labels: Any,
+) -> pd.DataFrame:
+    """AUC of each method on each dataset, and on average over the datasets.
+
+    Args:
+        scored: training seed to the scores of the examples under that model
+            (passage, method, score).
+        examples: columns dataset and is_member, in the order of the scores.
+        n_resamples: bootstrap resamples of examples and models.
+        first: scores under the condition that the difference is taken to, for
+            as many models; the resampled examples are the same. A method that it
+            lacks has no difference.
+        seed: of the bootstrap; all methods and datasets see the same models.
+        **labels: further columns of ``COLUMNS``.
+
+    Returns:
+        Columns ``COLUMNS``; seed is empty where several models stand behind a
+        row. difference is this AUC minus that of ``first``.
+    """
+    rows = []
+    for method in next(iter(scored.values()))["method"].unique():
+        parts = []
+        is_compared = first is not None and (next(iter(first.values()))["method"] == method).any()
+        for dataset, of_dataset in examples.groupby("dataset", sort=False):
+            items = of_dataset.index.to_numpy()
+            is_member = of_dataset["is_member"].to_numpy(dtype=bool)
+            values = _values(scored, method, items)
+            part = _estimate(values, is_member, n_resamples, seed)
+            if is_compared:
+                base = _estimate(_values(first, method, items), is_member, n_resamples, seed)
+                part["change"] = part["auc"] - base["auc"]
+                part["changes"] = part["aucs"] - base["aucs"]
+            parts.append({"dataset": dataset, **part})
+        if len(parts) > 1:
+            parts.append({"dataset": AVERAGE, **_averaged(parts)})
+        rows += [_row(part) | {"method": method} for part in parts]
+    seeds = list(scored)
+    labels |= {"n_models": len(seeds), "seed": seeds[0] if len(seeds) == 1 else None}
+    return _table(rows, labels)
+
+
+def difference_interval(
+    scored: Scores, examples: pd.DataFrame, *, n_resamples: int, seed: int = 0
+) -> tuple[float, float]:
+    """95 % interval of AUC(Min-k% Prob) - AUC(PPL), the average over datasets; paired."""
+    differences = []
+    for _, of_dataset in examples.groupby("dataset", sort=False):
+        items = of_dataset.index.to_numpy()
+        is_member = of_dataset["is_member"].to_numpy(dtype=bool)
+        min_k, ppl = (
+            _estimate(_values(scored, method, items), is_member, n_resamples, seed)["aucs"]
+            for method in (scores.MIN_K, scores.PPL)
+        )
+        differences.append(min_k - ppl)
+    return statistics.percentile_interval(np.mean(differences, axis=0))
+
+
+def _values(scored: Scores, method: str, items: np.ndarray) -> list[np.ndarray]:
+    found = []
+    for table in scored.values():
+        of_method = table[table["method"] == method].sort_values("passage")
+        found.append(of_method["score"].to_numpy()[items])
+    return found
+
+
+def _estimate(values: list[np.ndarray], is_member: np.ndarray, n_resamples: int, seed: int) -> dict:
+    resampled = statistics.bootstrap_aucs(values, is_member, n_resamples, seed)
+    chosen = _drawn_models(len(values), n_resamples, seed)
+    return {
+        "auc": float(np.mean([statistics.auc(value, is_member) for value in values])),
+        "tpr": float(np.mean([statistics.tpr_at_fpr(value, is_member) for value in values])),
+        "aucs": np.take_along_axis(resampled, chosen, axis=0).mean(axis=0),
+        "n_members": int(is_member.sum()),
+        "n_non_members": int((~is_member).sum()),
+    }
+
+
+def _drawn_models(n_models: int, n_resamples: int, seed: int) -> np.ndarray:
+    shape = (n_models, n_resamples)
+    return np.random.default_rng([seed, 10]).integers(n_models, size=shape)
+
+
+def _averaged(parts: list[dict]) -> dict:
+    """Means over datasets; counts are sums."""
+    means = ("auc", "tpr", "aucs", "change", "changes")
+    average = {
+        name: np.mean([part[name] for part in parts], axis=0) for name in means if name in parts[0]
+    }
+    return average | {
+        name: sum(part[name] for part in parts) for name in ("n_members", "n_non_members")
+    }
+
+
+def _row(part: dict) -> dict[str, Any]:
+    low, high = statistics.percentile_interval(part["aucs"])
+    row = {"dataset": part["dataset"], "auc": part["auc"], "ci_low": low, "ci_high": high}
+    row |= {name: part[name] for name in ("n_members", "n_non_members")}
+    row["tpr_at_5_fpr"] = part["tpr"]
+    if "changes" in part:
+        low, high = statistics.percentile_interval(part["changes"])
+        row |= {"difference": part["change"], "difference_low": low, "difference_high": high}
+    return row
+
+
+def _table(rows: list[dict], labels: Mapping[str, Any]) -> pd.DataFrame:
+    table = pd.DataFrame(rows).assign(**labels).reindex(columns=COLUMNS)
+    return table.astype({"seed": "Int64"})
+
+
+def blind_rows(examples: pd.DataFrame, *, n_resamples: int, seed: int = 0) -> pd.DataFrame:
+    """AUC of classifiers that see the words of the examples and no model, by dataset.
+
+    Returns:
+        As ``auc_rows``, setting "no model". The interval of the average takes
+        the datasets as independent.
+    """
+    rows = []
+    for dataset, of_dataset in examples.groupby("dataset", sort=False):
+        is_member = of_dataset["is_member"].to_numpy(dtype=bool)
+        found = blind.blind_table(
+            of_dataset["text"].tolist(),
+            is_member,
+            baselines=BLIND_BASELINES,
+            n_folds=int(min(N_FOLDS, is_member.sum(), (~is_member).sum())),
+            n_permutations=0,
+            n_resamples=n_resamples,
+            seed=seed,
+        )
+        rows += (found.rename(columns={"baseline": "method"}).assign(dataset=dataset)).to_dict(
+            "records"
+        )
+    for baseline in BLIND_BASELINES if len(set(examples["dataset"])) > 1 else ():
+        of_baseline = pd.DataFrame([row for row in rows if row["method"] == baseline])
+        mean, n = of_baseline["auc"].mean(), len(of_baseline)
+        half = np.sqrt(((of_baseline["ci_high"] - of_baseline["ci_low"]) ** 2).sum()) / (2 * n)
+        counts = of_baseline[["n_members", "n_non_members"]].sum().to_dict()
+        rows.append(
+            {"dataset": AVERAGE, "method": baseline, "auc": mean}
+            | {"ci_low": mean - half, "ci_high": mean + half, **counts}
+            | {"tpr_at_5_fpr": of_baseline["tpr_at_5_fpr"].mean()}
+        )
+    return _table(rows, {"setting": "no model"})
+
+
+def with_blind(rows: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``auc_rows`` with the AUC of a bag of words on the same examples beside them."""
+    found = words[words["method"] == blind.BAG_OF_WORDS].set_index("dataset")["auc"]
+    return rows.assign(blind_auc=rows["dataset"].map(found))
+
+
+def occurrence_rows(
+    scored: Scores,
+    examples: pd.DataFrame,
+    occurrence: np.ndarray,
+    *,
+    n_resamples: int,
+    first: Scores | None = None,
+    **labels: Any,
+) -> pd.DataFrame:
+    """AUC by how often an example was inserted, against those never inserted.
+
+    Args:
+        scored: as in ``auc_rows``.
+        examples: columns dataset and text.
+        occurrence: times that each example was inserted, shape (n_examples,);
+            more than ``MOST_OCCURRENCES`` count as that many.
+        n_resamples, first, **labels: as in ``auc_rows``.
+
+    Returns:
+        As ``auc_rows``, one group of rows for each occurrence, blind_auc that of
+        a bag of words on the same examples.
+    """
+    occurrence = np.minimum(occurrence, MOST_OCCURRENCES)
+    parts = []
+    for times in sorted(set(occurrence.tolist()) - {0}):
+        kept = np.flatnonzero((occurrence == times) | (occurrence == 0))
+        some = examples.iloc[kept].assign(is_member=occurrence[kept] == times)
+        # A dataset with one example of this kind has no interval to speak of.
+        some = some[some.groupby("dataset")["is_member"].transform("sum") > 1]
+        if some.empty:
+            continue
+        how = {"n_resamples": n_resamples}
+        rows = auc_rows(scored, some, first=first, occurrence=times, **how, **labels)
+        parts.append(with_blind(rows, blind_rows(some, **how)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def with_accuracy(
+    rows: pd.DataFrame,
+    right: Mapping[int, np.ndarray],
+    examples: pd.DataFrame,
+    *,
+    n_resamples: int,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Rows of ``auc_rows`` with the task's accuracy on inserted and on held-out examples.
+
+    Table 8 of the paper: what was learnt of the task serves both kinds, what
+    was memorised serves the inserted ones alone.
+
+    Args:
+        rows: of one condition.
+        right: training seed to ``answers_right`` of that model.
+        examples: columns dataset, is_member and options.
+        n_resamples: bootstrap resamples of examples and models.
+        seed: of the bootstrap.
+
+    Returns:
+        The rows with accuracy_contaminants, accuracy_others, gap_low and
+        gap_high (interval of the first minus the second), chance_accuracy.
+    """
+    found, gaps = {}, []
+    values = np.array(list(right.values()), dtype=float)
+    chosen = _drawn_models(len(values), n_resamples, seed)
+    for dataset, of_dataset in examples.groupby("dataset", sort=False):
+        is_member = of_dataset["is_member"].to_numpy(dtype=bool)
+        of_models = values[:, of_dataset.index]
+        rng = np.random.default_rng([seed, 11])
+        sides, resampled = [], []
+        for kind in (is_member, ~is_member):
+            n = int(kind.sum())
+            weights = rng.multinomial(n, [1 / n] * n, n_resamples) / n
+            means = of_models[:, kind] @ weights.T
+            resampled.append(np.take_along_axis(means, chosen, axis=0).mean(axis=0))
+            sides.append(of_models[:, kind].mean())
+        gaps.append(resampled[0] - resampled[1])
+        chance = (1 / of_dataset["options"].map(len)).mean()
+        found[dataset] = [*sides, *statistics.percentile_interval(gaps[-1]), chance]
+    names = ["accuracy_contaminants", "accuracy_others", "gap_low", "gap_high", "chance_accuracy"]
+    table = pd.DataFrame.from_dict(found, orient="index", columns=names)
+    table.loc[AVERAGE] = table.mean()
+    table.loc[AVERAGE, ["gap_low", "gap_high"]] = statistics.percentile_interval(
+        np.mean(gaps, axis=0)
+    )
+    beside = table.reindex(rows["dataset"]).set_axis(rows.index)
+    return rows.assign(**beside)
+
+
+def printed_downstream() -> pd.DataFrame:
+    """Tables 3 and 7 as printed: AUC and TPR at 5 % FPR (in percent).
+
+    Returns:
+        dataset, method, paper_auc, paper_tpr (text as printed).
+    """
+    cells = printed_cells().query("paper == 'Min-k% Prob' and table in ['Table 3', 'Table 7']")
+    table = cells.pivot(index=["dataset", "row"], columns="metric", values="value").reset_index()
+    names = {"row": "method", "auc": "paper_auc", "tpr_at_5_fpr_pct": "paper_tpr"}
+    return table.rename(columns=names)[["dataset", *names.values()]]
+
+
+def printed_learning_rates() -> pd.DataFrame:
+    """Tables 4 and 8 as printed: AUC of Min-k% Prob and task accuracy at two learning rates.
+
+    Returns:
+        dataset, learning_rate ("lower", "raised"), auc, accuracy_contaminants,
+        accuracy_others (numbers; an average that is not printed is missing).
+    """
+    cells = printed_cells().query("paper == 'Min-k% Prob' and table in ['Table 4', 'Table 8']")
+    kind = np.select(
+        [cells["row"].str.startswith("Contaminant"), cells["row"].str.startswith("Non-")],
+        ["accuracy_contaminants", "accuracy_others"],
+        "auc",
+    )
+    rate = np.where(cells["row"].str.contains("lower"), "lower", "raised")
+    table = cells.assign(kind=kind, learning_rate=rate, value=cells["value"].astype(float))
+    table = table.pivot(index=["dataset", "learning_rate"], columns="kind", values="value")
+    order = ["auc", "accuracy_contaminants", "accuracy_others"]
+    return table[order].reset_index().rename_axis(columns=None)
+
+
+def with_printed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with the printed AUC and rate of the same dataset and method, or of the average."""
+    keys = ["dataset", "method"]
+    printed = printed_downstream().set_index(keys)
+    beside = printed.reindex(pd.MultiIndex.from_frame(rows[keys])).set_axis(rows.index)
+    return rows.assign(**beside)
