@@ -1,5 +1,6 @@
 """Every notebook: runs on a tiny sample, is clean, and means the same however it is run."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -30,6 +31,18 @@ def notebook_path(request):
 @pytest.fixture
 def notebook(notebook_path):
     return nbformat.read(notebook_path, as_version=4)
+
+
+@pytest.fixture(scope="module")
+def lab_cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def one_lab_for_all(lab_cache, monkeypatch):
+    """Notebooks share the lab's texts and models, as they do in make reproduce."""
+    if storage.CACHE_VARIABLE in os.environ:
+        monkeypatch.setenv(storage.CACHE_VARIABLE, str(lab_cache))
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +79,10 @@ def test_plain_papermill_and_jupyter_give_the_same_tables(tmp_path, monkeypatch,
     edited = nbformat.read(source, as_version=4)
     cell = next(c for c in edited.cells if "parameters" in c.metadata.get("tags", []))
     for key, value in parameters.items():
-        cell.source = re.sub(rf"^({key}: \w+ =) \S+", rf"\1 {value!r}", cell.source, flags=re.M)
+        line = rf"^({key}: \S+ =) .*?(?=  #)"
+        cell.source = re.sub(
+            line, lambda found, v=value: f"{found[1]} {v!r}", cell.source, flags=re.M
+        )
     nbformat.write(edited, source)
     monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(tmp_path / "jupyter"))
     command = [sys.executable, "-m", "jupyter", "execute", str(source)]
