@@ -198,22 +198,28 @@ def lab(**columns):
 
 def test_known_levels_sentence():
     low = lab(min_pct=[10.0, 95.0, 20.0], max_pct=[20.0, 100.0, 30.0])
+    half = lab(min_pct=[10.0], max_pct=[20.0], true_contamination_pct=50.0, recall_max_pct=0.0)
+    low = pd.concat([low, half.assign(condition="half with label")])
     text = findings.known_levels_sentence(low)
-    assert "in 1 of 3 rows" in text and "Mostly the quiz credits less than was read" in text
-    high = lab(min_pct=[10.0], max_pct=[20.0], true_contamination_pct=0.0, text_seen_pct=0.0)
+    assert "in 1 of 4 rows" in text and "Mostly the quiz credits less than was read" in text
+    assert "4 copies 80 %" in text  # without the half set
+    high = lab(min_pct=[60.0], max_pct=[80.0], true_contamination_pct=50.0)
     assert "Mostly the quiz credits more" in findings.known_levels_sentence(high)
     right = lab(min_pct=[90.0], max_pct=[100.0])
     assert "Neither side prevails" in findings.known_levels_sentence(right)
 
 
 def test_unread_sentence():
-    text = findings.unread_sentence(lab(max_pct=[2.0, 6.0], condition="clean model"))
+    clean = lab(min_pct=[0.0, 5.0], max_pct=[2.0, 6.0], condition="clean model")
+    text = findings.unread_sentence(clean.assign(true_contamination_pct=0.0))
     assert "clean model: 4 % on average, at most 6 % (2 quizzed sets)" in text
+    assert text.endswith("holds it in 1 of 2 rows.")
 
 
 def test_label_sentence():
     conditions = ["with label", "without label", "wrong label"]
     found = findings.label_sentence(lab(max_pct=[80.0, 60.0, 5.0], condition=conditions))
+    assert "as the whole instance" not in found and "instance is: without label. So" in found
     assert "not contamination as the paper defines it" in found
     found = findings.label_sentence(lab(max_pct=[80.0, 6.0, 5.0], condition=conditions))
     assert "mostly instances that were read with their label" in found
@@ -222,11 +228,36 @@ def test_label_sentence():
     assert "were not read" in findings.label_sentence(lab(max_pct=[80.0]))
 
 
+def read_and_unread(respondent, ranking):
+    """Levels of sets read and never read, by both, under two models."""
+    parts = [
+        lab(max_pct=levels, condition=condition, respondent=name, seed=[0, 1])
+        for name, both in (("respondent", respondent), ("option ranking", ranking))
+        for condition, levels in zip(("with label", "unseen, same model"), both, strict=True)
+    ]
+    return pd.concat(parts)
+
+
 def test_ranking_sentence():
-    both = lab(respondent=["respondent", "option ranking"], recall_max_pct=[40.0, 90.0])
-    assert "sees less than the likelihoods" in findings.ranking_sentence(both)
-    both["recall_max_pct"] = [90.0, 90.0]
-    assert "in 0 of 1 cases" in findings.ranking_sentence(both)
+    text = findings.ranking_sentence(read_and_unread([[40, 44], [4, 4]], [[90, 94], [25, 27]]))
+    assert "option ranking 92 against 26 % (+65 to +67 points)" in text
+    assert "respondent 42 against 4 % (+36 to +40 points)" in text
+    assert "less than option ranking in 1 of 1 cases: abstaining" in text
+    assert text.endswith("Every model answers right more often what it read.")
+    # Ranking starts from one in four, so more right answers are no larger gain.
+    text = findings.ranking_sentence(read_and_unread([[20, 3], [4, 4]], [[30, 30], [29, 29]]))
+    assert "in 0 of 1 cases." in text and text.endswith("what it read: d, 4 copies.")
+
+
+def test_replication_sentence():
+    read = lab(max_pct=[20.0, 40.0], replication_pct=[10.0, 20.0])
+    unread = lab(max_pct=[4.0], replication_pct=[2.0], condition="unseen, same model")
+    text = findings.replication_sentence(pd.concat([read, unread]))
+    assert "d, 4 copies: replicated 15 % (2 %), quiz 30 % (4 %)" in text
+    assert "in 1 of 1 cases" in text and text.endswith("shows the same order.")
+    # Replicated less often, yet further above what is replicated unread.
+    text = findings.replication_sentence(pd.concat([read, unread.assign(max_pct=20.0)]))
+    assert "in 0 of 1 cases" in text and text.endswith("does not show that order.")
 
 
 def positions(standard, second):
@@ -269,6 +300,7 @@ def simulated(over, covered, under):
 def test_estimator_sentence():
     text = findings.estimator_sentence(simulated(0.9, 0.1, 0.6))
     assert "p 10 %" in text and "at a true share of 0 %: mean range [9, 20] %" in text
+    assert "by 7.2 points on average" in text  # 6.5 over all, 90 % of which miss
     assert text.endswith("60 % of partitions with contamination.")
     assert "seldom lies above" in findings.estimator_sentence(simulated(0.0, 1.0, 0.6))
 
@@ -282,8 +314,21 @@ def own_table(**columns):
 def test_snapshots_sentence():
     assert "No snapshot refuses" in findings.snapshots_sentence(own_table())
     assert "Refusals do occur" in findings.snapshots_sentence(own_table(n_refused=[0, 3]))
+    silent = findings.snapshots_sentence(own_table(n_error=[0, 10]))
+    assert "No snapshot refuses" not in silent and "not every answer came" in silent
     one = findings.snapshots_sentence(own_table().head(1))
     assert "snapshot" not in one and "6 letters A to D" in one
+
+
+def test_own_control_sentence():
+    rows = {"model": "m", "control": ["length", "centrality"], "model_max_pct": 50.0}
+    rows |= {"chance_pct": 27.0, "max_pct": [30.0, 60.0], "ci_low_pct": [20.0, 50.0]}
+    text = findings.own_control_sentence(pd.DataFrame(rows))
+    assert "m 50 %, rules at its positions length 30 % (chance 27 %), centrality 60 %" in text
+    assert "Above chance without memory: centrality." in text
+    assert text.endswith("reached without memory: that of m by centrality.")
+    text = findings.own_control_sentence(pd.DataFrame(rows).head(1))
+    assert "No rule stands above chance" in text and text.endswith("the level of a model.")
 
 
 # One's own partition
@@ -339,6 +384,11 @@ def test_a_model_of_ones_own_from_file_to_level(here, capsys):
         answers = own.answers_of(partition, asked, quizzes)
         row = own.own_rows(answers, partition, "chat", 20).iloc[0]
         assert (row["model"], row["max_pct"], row["n_letters"]) == (MODEL, 100.0, 4)
+        levels = own.own_rows(answers, partition, "chat", 20)
+        rules = own.control_rows(quizzes, levels).set_index("control")
+        assert rules["model_max_pct"].eq(100).all() and rules["n"].eq(4).all()
+        # "original 3" has two words of "changed a 3 0"; it is the shorter one, never chosen.
+        assert rules.loc["length", "max_pct"] == 0
         n_calls = len(server.bodies)
         own.answers_of(partition, asked, own.quizzes_of(partition, asked)[0])
         assert len(server.bodies) == n_calls
@@ -354,9 +404,13 @@ def test_a_job_needs_a_cap_and_reads_the_quizzed_instances_first(here):
     with ScriptedServer(own_script) as server:
         partition = own.own_partition("own.jsonl", "", "", **PARTITION)
         with pytest.raises(ValueError, match="cost_cap"):
-            own.start_tuning(partition, asked_of(server.base_url, cap=0.0), 5, 1, 1.0, "d", 0)
+            own.plan_tuning(partition, asked_of(server.base_url, cap=0.0), 5, 1, 1.0, "d", 0)
+        asked = asked_of(server.base_url)
+        file, plan = own.plan_tuning(partition, asked, 5, 1, 1e6, "2026-01-31", 0)
+        read = [json.loads(line)["messages"][1]["content"] for line in file.splitlines()]
+        assert plan.n_examples == 5 and read[:4] == partition.instances
         with pytest.raises(ChatError, match="nothing was sent"):
-            own.start_tuning(partition, asked_of(server.base_url), 5, 1, 1e6, "2026-01-31", 0)
+            own.start_tuning(asked, file, plan)
         assert not server.bodies
 
 
@@ -368,11 +422,23 @@ def test_a_job_needs_a_cap_and_reads_the_quizzed_instances_first(here):
         ({"perturber": ["m", "", ""]}, "perturber_base_url is empty"),
         ({"prices": [1.0]}, "2 or 4 numbers"),
         ({"price_date": ""}, "with price_date"),
+        ({"prices": [-1.0, 2.0]}, "at least 0"),
+        ({"cap": -1.0}, "at least 0"),
+        ({"answer_tokens": 0}, "answer_tokens must be at least 1"),
+        (
+            {"limit_option": "max_length"},
+            "limit_option must be max_tokens or max_completion_tokens",
+        ),
     ],
 )
 def test_who_is_asked_is_checked_first(changes, message):
     with pytest.raises(ValueError, match=message):
         asked_of("http://127.0.0.1:1/v1", **changes)
+
+
+def test_a_model_is_not_compared_with_itself():
+    with pytest.raises(ValueError, match="second_model is target_model"):
+        asked_of("http://127.0.0.1:1/v1", MODEL, MODEL)
 
 
 def test_no_model_is_no_question():
@@ -385,6 +451,8 @@ def test_no_model_is_no_question():
         ({"names": ["Own"]}, "names holds the dataset and the split"),
         ({"label_names": ["0 (no)"]}, "holds more than 0 to 0"),
         ({"label_columns": ["topic"], "label_names": []}, "label_columns not among columns: topic"),
+        ({"n_instances": 0}, "n_instances must be at least 1"),
+        ({"columns": ["label"]}, "nothing but labels"),
         ({"columns": ["txt"], "label_columns": [], "label_names": []}, "did you mean"),
     ],
 )
@@ -400,6 +468,14 @@ def test_options_that_hold_the_original_are_no_modified_quiz(here):
     storage.write_csv(here / "wild.csv", table.assign(option_d=table["instance"]))
     with pytest.raises(ValueError, match="there is no modified quiz"):
         own.own_partition("", "", "", **PARTITION | {"options_file": "wild.csv"})
+
+
+def test_options_with_an_empty_text_are_refused(here):
+    table = table_of(3)
+    table.loc[1, "option_b"] = None
+    storage.write_csv(here / "holes.csv", table)
+    with pytest.raises(ValueError, match="1 of 3 rows lack a text"):
+        own.own_partition("", "", "", **PARTITION | {"options_file": "holes.csv"})
 
 
 def test_a_missing_key_price_or_perturber_stops_with_the_plan(here, monkeypatch):

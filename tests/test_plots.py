@@ -25,6 +25,14 @@ def test_auc_lines_keep_order_intervals_and_chance():
     assert not plt.get_fignums()
 
 
+def test_auc_lines_on_a_logarithmic_axis_stand_at_their_values():
+    rows = pd.DataFrame({"method": ["m", "m", "n"], "tokens": [27656, 145414, 34213], "auc": 0.6})
+    rows = rows.assign(ci_low=0.5, ci_high=0.7)
+    axis = plots.auc_lines(rows, "tokens", "tokens", "title", log_x=True).axes[0]
+    assert axis.get_xscale() == "log"
+    assert [list(c.lines[0].get_xdata()) for c in axis.containers] == [[27656, 145414], [34213]]
+
+
 def test_histograms_name_the_numbers_of_passages():
     figure = plots.score_histograms(np.arange(10.0), np.arange(10) < 4, "score, nats")
     assert set(texts_of(figure)) == {"members (n = 4)", "non-members (n = 6)"}

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 # Okabe and Ito's palette, told apart by colour-blind readers and in grey.
 MEMBER, OTHER = "#0072B2", "#E69F00"
@@ -57,7 +58,8 @@ def quiz_positions(
         n = int(chosen[chosen["quiz"] == "modified"][["count", "paper_count"]].sum().max())
         axis.set(title=f"{model}, {dataset} {split} ({source}, n = {n})", xlabel="choice")
         axis.set_xticks(range(len(LETTERS)), LETTERS)
-        axis.axhline(20, color=CHANCE, linestyle="--", linewidth=1)
+        label = "below: least preferred in the modified quiz"
+        axis.axhline(20, color=CHANCE, linestyle="--", linewidth=1, label=label)
         axis.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18))
     axes[0][0].set(ylabel="answers, %", ylim=(0, 100))
     return figure
@@ -157,7 +159,12 @@ def match_overview(summary: pd.DataFrame) -> Figure:
 
 
 def auc_lines(
-    rows: pd.DataFrame, x: str, xlabel: str, title: str, blind: pd.DataFrame | None = None
+    rows: pd.DataFrame,
+    x: str,
+    xlabel: str,
+    title: str,
+    blind: pd.DataFrame | None = None,
+    log_x: bool = False,
 ) -> Figure:
     """AUC of methods along one column, with intervals, chance and the blind baseline.
 
@@ -167,14 +174,16 @@ def auc_lines(
         xlabel: its name with unit.
         title: with the numbers of passages.
         blind: columns ``x`` and auc of the best blind baseline.
+        log_x: values at their place on a logarithmic axis instead.
     """
-    places = {value: place for place, value in enumerate(sorted(rows[x].unique()))}
+    values = sorted(rows[x].unique())
+    places = {value: value if log_x else place for place, value in enumerate(values)}
     methods = list(dict.fromkeys(rows["method"]))
     colours = dict(zip(methods, sns.color_palette("colorblind", len(methods)), strict=True))
     figure, axis = _figure(1, 1, (7, 4))
     for number, method in enumerate(methods):
         of_method = rows[rows["method"] == method].sort_values(x)
-        shift = (number - (len(methods) - 1) / 2) * 0.08
+        shift = 0 if log_x else (number - (len(methods) - 1) / 2) * 0.08
         at = [places[value] + shift for value in of_method[x]]
         errors = [of_method["auc"] - of_method["ci_low"], of_method["ci_high"] - of_method["auc"]]
         axis.errorbar(
@@ -193,7 +202,13 @@ def auc_lines(
         at = [places[value] for value in blind[x]]
         axis.plot(at, blind["auc"], "s--", color=PAPER, markersize=4, label="words alone, no model")
     axis.axhline(0.5, color=CHANCE, linestyle="--", linewidth=1, label="chance")
-    axis.set_xticks(list(places.values()), [f"{value:,}" for value in places])
+    if log_x:
+        axis.set_xscale("log")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+        axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axis.xaxis.set_minor_locator(NullLocator())
+    else:
+        axis.set_xticks(list(places.values()), [f"{value:,}" for value in places])
     axis.set(xlabel=xlabel, ylabel="AUC (95 % interval)")
     axis.set_title(title, loc="left")
     axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
@@ -266,7 +281,7 @@ def operating_curves(curves: pd.DataFrame) -> Figure:
         axis.set(xlabel="instances replicated, %", ylim=(-0.03, 1.03))
         axis.set_title(f"judge errs in {error:g} %", loc="left")
     axes[0][0].set(ylabel="chance of a flag (dashed: 0.05)")
-    axes[0][-1].legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 0.12))
+    axes[0][0].legend(frameon=False, fontsize=8, loc="upper left")
     return figure
 
 
@@ -282,15 +297,12 @@ def book_rates(rates: pd.DataFrame) -> Figure:
     for axis, model in zip(axes[0], models, strict=True):
         of_model = rates[rates["model"] == model]
         is_read = of_model["in_training"].astype(bool)
-        for kind, colour, name in (
-            (~is_read, OTHER, "not in training"),
-            (is_read, MEMBER, "in training"),
-        ):
-            values = of_model[kind]["contamination_rate_pct"]
-            label = f"{name} (n = {len(values)})"
-            style = {"bins": np.arange(0, 101, 10), "color": colour, "alpha": 0.55}
-            sns.histplot(x=values, label=label, ax=axis, **style)
+        rate = of_model["contamination_rate_pct"]
+        kinds = [rate[~is_read], rate[is_read]]
+        names = [f"held out (n = {len(kinds[0])})", f"dealt to training (n = {len(kinds[1])})"]
+        axis.hist(kinds, bins=np.arange(0, 101, 10), color=[OTHER, MEMBER], label=names)
         axis.set(xlabel="contamination rate, % of snippets", ylabel="test books")
+        axis.label_outer()
         axis.set_title(f"model that {model}", loc="left")
         axis.legend(frameon=False, fontsize=8)
     return figure
@@ -350,11 +362,13 @@ def quiz_estimator(estimator: pd.DataFrame) -> Figure:
         axis.set_title(profile, loc="left", fontsize=9)
     for axis in axes.flat[len(profiles) :]:
         axis.set_axis_off()
-    for axis in axes[-1]:
+    for axis in axes.flat[max(0, len(profiles) - n_columns) : len(profiles)]:
         axis.set(xlabel="true contamination, %")
+        axis.tick_params(labelbottom=True)
     for axis in axes[:, 0]:
         axis.set(ylabel="mean [minimum, maximum], %")
-    axes.flat[len(profiles) - 1].legend(frameon=False, fontsize=8, loc="upper left")
+    names = axes.flat[0].get_legend_handles_labels()
+    figure.legend(*names, frameon=False, fontsize=8, loc="outside lower center", ncols=3)
     return figure
 
 
@@ -365,8 +379,12 @@ def selected_differences(rows: pd.DataFrame) -> Figure:
         rows: rows of ``unlearning.csv`` of one selector and one metric for each task.
     """
     panels = list(rows.groupby(["task", "unlearning"], sort=False))
-    figure, axes = _figure(1, len(panels), (3.4 * len(panels), 3), sharey=True, squeeze=False)
-    for axis, ((task, unlearning), group) in zip(axes[0], panels, strict=True):
+    n_columns = rows["task"].nunique()
+    n_rows = -(-len(panels) // n_columns)
+    # A column is a task, with a metric of its own: its panels share the scale.
+    how = {"sharex": "col", "sharey": True, "squeeze": False}
+    figure, axes = _figure(n_rows, n_columns, (4.6 * n_columns, 2.7 * n_rows), **how)
+    for axis, ((task, unlearning), group) in zip(axes.flat, panels, strict=True):
         is_own = group["model"] == unlearning
         names = (
             group["model"]
@@ -383,9 +401,10 @@ def selected_differences(rows: pd.DataFrame) -> Figure:
         axis.axvline(0, color=CHANCE, linestyle="--", linewidth=1)
         axis.set_yticks(list(place.values()), list(place))
         n = f"{group['n_selected'].iloc[0]} of {group['n_items'].iloc[0]} selected"
-        axis.set_title(f"{task}\n{unlearning}\n{n}", loc="left", fontsize=9)
+        axis.set_title(f"{task}, {unlearning}\n{n}", loc="left", fontsize=10)
         metric = group["metric"].iloc[0].replace("rouge_l", "ROUGE-L").replace("_", " ")
-        axis.set(xlabel=f"selected minus others, {metric}")
+        if axis in axes[-1]:
+            axis.set(xlabel=f"selected minus others, {metric}")
     return figure
 
 

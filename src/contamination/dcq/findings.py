@@ -231,33 +231,34 @@ def beyond_rules_sentence(beyond: pd.DataFrame, control: str) -> str:
 
 
 def known_levels_sentence(lab: pd.DataFrame) -> str:
-    """Does the interval from minimum to maximum hold the truth where it is known (Table 1)?
+    """Does the range from minimum to maximum hold the truth where something was read (Table 1)?
 
     Args:
-        lab: ``dcq_lab``, rows of the respondent; conditions of text read with its
-            label alone, by halves, or not at all.
+        lab: ``dcq_lab``, rows of instances read with their label, all of a set or half of it.
     """
     rows = lab[lab["respondent"] == "respondent"]
-    covered = rows["min_pct"].le(rows["true_contamination_pct"]) & rows["max_pct"].ge(
-        rows["true_contamination_pct"]
-    )
     below = rows["max_pct"] < rows["true_contamination_pct"]
     above = rows["min_pct"] > rows["true_contamination_pct"]
     text = (
-        f"The range from minimum to maximum holds the true share in {int(covered.sum())} of "
+        f"The range from minimum to maximum holds the true share in {_n_covered(rows)} of "
         f"{len(rows)} rows (one for each model and quizzed set); it lies below the truth in "
         f"{int(below.sum())} and above it in {int(above.sum())}. "
     )
-    seen = rows[rows["text_seen_pct"] > 0]
-    by_dose = seen.groupby("copies")["recall_max_pct"].mean()
+    # Half sets repeat instances of the whole ones.
+    by_dose = rows[rows["condition"] == "with label"].groupby("copies")["recall_max_pct"].mean()
     if len(by_dose):
         doses = ", ".join(f"{copies} copies {recall:.0f} %" for copies, recall in by_dose.items())
-        text += f"Recall among instances read: {doses}. "
+        text += f"Recall where the whole set was read, mean over models and datasets: {doses}. "
     if below.sum() > len(rows) / 2:
-        return text + "Mostly the quiz credits less than was read: it measures what is recognised."
+        return text + "Mostly the quiz credits less than was read."
     if above.sum() > len(rows) / 2:
         return text + "Mostly the quiz credits more than was read."
     return text + "Neither side prevails."
+
+
+def _n_covered(rows: pd.DataFrame) -> int:
+    truth = rows["true_contamination_pct"]
+    return int((rows["min_pct"].le(truth) & rows["max_pct"].ge(truth)).sum())
 
 
 def unread_sentence(lab: pd.DataFrame) -> str:
@@ -266,13 +267,16 @@ def unread_sentence(lab: pd.DataFrame) -> str:
     Args:
         lab: ``dcq_lab``, rows of the respondent in the unseen and clean conditions.
     """
-    parts = []
-    for condition, rows in lab[lab["respondent"] == "respondent"].groupby("condition", sort=False):
+    parts, of_respondent = [], lab[lab["respondent"] == "respondent"]
+    for condition, rows in of_respondent.groupby("condition", sort=False):
         parts.append(
             f"{condition}: {rows['max_pct'].mean():.0f} % on average, at most "
             f"{rows['max_pct'].max():.0f} % ({len(rows)} quizzed sets)"
         )
-    return f"Credited with on instances never read: {'; '.join(parts)}. The truth is 0 %."
+    return (
+        f"Credited with on instances never read: {'; '.join(parts)}. The truth is 0 %; the range "
+        f"holds it in {_n_covered(of_respondent)} of {len(of_respondent)} rows."
+    )
 
 
 def label_sentence(lab: pd.DataFrame) -> str:
@@ -297,11 +301,11 @@ def label_sentence(lab: pd.DataFrame) -> str:
     if means["with label"] < LEAST_LEVEL_PCT:
         return text + "At this dose too little is recognised to compare."
     others = means.drop("with label")
-    if others.max() >= means["with label"] / 2:
+    as_much = others.index[others >= means["with label"] / 2]
+    if len(as_much):
         return text + (
-            "The quiz credits text read without its label, or with a wrong one, with at least half "
-            "of what it credits the whole instance with: it finds words that were read, not "
-            "contamination as the paper defines it."
+            f"Credited with at least half of what the whole instance is: {', '.join(as_much)}. So "
+            "the quiz finds words that were read, not contamination as the paper defines it."
         )
     return text + "The quiz credits mostly instances that were read with their label."
 
@@ -309,25 +313,78 @@ def label_sentence(lab: pd.DataFrame) -> str:
 def ranking_sentence(lab: pd.DataFrame) -> str:
     """What the respondent's threshold and prior leave of what likelihoods know.
 
+    Ranking is right one time in four by chance and the respondent seldom, so each is
+    held against its own level on instances that the same model never read.
+
     Args:
-        lab: ``dcq_lab``, rows of both in the condition "with label".
+        lab: ``dcq_lab``, rows of both in the conditions "with label" and "unseen, same model".
     """
-    pivot = lab.pivot_table(
-        index=["dataset", "copies"], columns="respondent", values="recall_max_pct", sort=False
+    keys = ["respondent", "dataset", "seed"]
+    unread = lab.loc[lab["condition"] == "unseen, same model", [*keys, "max_pct"]]
+    rows = lab[lab["condition"] == "with label"].merge(unread, on=keys, suffixes=("", "_unread"))
+    rows["gain"] = rows["max_pct"] - rows["max_pct_unread"]
+    parts, not_told, n_less = [], [], 0
+    cases = rows.groupby(["dataset", "copies"], sort=False)
+    for (dataset, copies), of_case in cases:
+        said, gains = [], {}
+        for name in ("option ranking", "respondent"):
+            one = of_case[of_case["respondent"] == name]
+            gains[name] = one["gain"]
+            said.append(
+                f"{name} {one['max_pct'].mean():.0f} against {one['max_pct_unread'].mean():.0f} % "
+                f"({one['gain'].min():+.0f} to {one['gain'].max():+.0f} points)"
+            )
+        parts.append(f"{dataset}, {copies} copies: {', '.join(said)}")
+        n_less += gains["respondent"].mean() < gains["option ranking"].mean()
+        if gains["respondent"].min() <= 0:
+            not_told.append(f"{dataset}, {copies} copies")
+    text = (
+        f"Read against never read by the same model, range over models: {'; '.join(parts)}. The "
+        f"respondent gains less than option ranking in {n_less} of {len(parts)} cases"
     )
-    parts = [
-        f"{dataset}, {copies} copies: {row['option ranking']:.0f} % ranked first, "
-        f"{row['respondent']:.0f} % answered right"
-        for (dataset, copies), row in pivot.iterrows()
-    ]
-    text = f"Of the instances read, {'; '.join(parts)} (ranking by chance alone: 25 %). "
-    n_less = int(pivot["option ranking"].gt(pivot["respondent"]).sum())
-    if n_less == len(pivot):
-        return text + (
-            "The quiz sees less than the likelihoods hold, since abstaining and a liking for a "
-            "position cost right answers."
+    if n_less == len(parts):
+        text += ": abstaining and a liking for a position cost right answers"
+    if not_told:
+        return (
+            text
+            + f". Not every model answers right more often what it read: {'; '.join(not_told)}."
         )
-    return text + f"The quiz sees less than the likelihoods hold in {n_less} of {len(pivot)} cases."
+    return text + ". Every model answers right more often what it read."
+
+
+def replication_sentence(lab: pd.DataFrame) -> str:
+    """Does the quiz find more than replication does, as in Tables 2 and 3?
+
+    Both also find something in sets that were never read, so their gains over these
+    are compared.
+
+    Args:
+        lab: ``dcq_lab``, rows of the respondent in the conditions "with label" and
+            "unseen, same model".
+    """
+    rows = lab[lab["respondent"] == "respondent"].set_index("dataset")
+    found = ["max_pct", "replication_pct"]
+    unread = rows[rows["condition"] == "unseen, same model"].groupby("dataset")[found].mean()
+    read = rows[rows["condition"] == "with label"]
+    means = read.groupby(["dataset", "copies"], sort=False)[found].mean()
+    parts, n_more = [], 0
+    for (dataset, copies), row in means.iterrows():
+        base = unread.loc[dataset]
+        parts.append(
+            f"{dataset}, {copies} copies: replicated {row['replication_pct']:.0f} % "
+            f"({base['replication_pct']:.0f} %), quiz {row['max_pct']:.0f} % "
+            f"({base['max_pct']:.0f} %)"
+        )
+        gain = row - base
+        n_more += bool(gain["max_pct"] > gain["replication_pct"])
+    text = (
+        "Replicated exactly or nearly, in brackets sets that the same models never read: "
+        f"{'; '.join(parts)}. Beyond the brackets the quiz finds more in {n_more} of {len(parts)} "
+        "cases; in Tables 2 and 3, which have none, in every row"
+    )
+    if n_more == len(parts):
+        return text + ". The lab shows the same order."
+    return text + ". The lab does not show that order."
 
 
 def lab_position_sentence(positions: pd.DataFrame) -> str:
@@ -381,9 +438,9 @@ def dial_sentence(dial: pd.DataFrame) -> str:
     )
     if rising:
         return text + (
-            f"By more than {RISE_PCT:.0f} points rise: {', '.join(rising)}. So with natural "
-            "paraphrases a right answer can be had without memory, and a level is no measure of it "
-            "until what the same quizzes give away is taken off."
+            f"By more than {RISE_PCT:.0f} points rise: {'; '.join(rising)}. So with natural "
+            "paraphrases these find originals without memory, and a level shows memory only as far "
+            "as it exceeds what the same quizzes give away."
         )
     return text + "Natural paraphrases credit no one with anything more here."
 
@@ -404,15 +461,17 @@ def estimator_sentence(estimator: pd.DataFrame) -> str:
         f"being recognised, mean over true shares: {'; '.join(parts)}. "
     )
     if full["over_share"].mean() > 0.5:
+        missed = full[["over_share", "under_share"]].to_numpy().sum()
+        miss_pct = full["mean_miss_pct"].sum() / missed  # where it misses, not over all
         worst = full.loc[full["mean_miss_pct"].idxmax()]
         text += (
-            f"Elsewhere it lies above the truth, by {full['mean_miss_pct'].mean():.1f} points on "
-            f"average and most with the profile {worst['bias_profile']} at a true share of "
+            f"Elsewhere it lies above the truth, by {miss_pct:.1f} points on average "
+            f"and most with the profile {worst['bias_profile']} at a true share of "
             f"{worst['true_contamination_pct']:.0f} %: mean range [{worst['mean_min_pct']:.0f}, "
             f"{worst['mean_max_pct']:.0f}] %. The second-largest share, which gives the minimum "
             "where it exceeds kappa, holds guesses as the largest does; with kappa alone as the "
             f"minimum the range would hold the truth in "
-            f"{100 * full['covered_with_kappa_share'].mean():.0f} % of partitions. "
+            f"{100 * full['covered_with_kappa_share'].mean():.0f} % of partitions of all profiles. "
         )
     else:
         text += "With full recognition the range seldom lies above the truth. "
@@ -445,12 +504,45 @@ def snapshots_sentence(own: pd.DataFrame) -> str:
     text = f"{'. '.join(parts)}. "
     if len(own) < 2:
         return text.rstrip()
+    if own["n_refused"].sum() == 0 and own[["n_unparsable", "n_error"]].to_numpy().any():
+        return text + "No refusal was recognised, but not every answer came as a letter."
     if own["n_refused"].sum() == 0:
         return text + "No snapshot refuses: a single letter passes the filters, as appendix A says."
     return text + (
         "Refusals do occur, against what appendix A reports: a single letter does not pass every "
         "filter. They count as wrong answers, so the levels cannot be compared as they are."
     )
+
+
+def own_control_sentence(controls: pd.DataFrame) -> str:
+    """Can these quizzes be solved without memory?
+
+    Args:
+        controls: ``dcq_own_controls``, one row per model and rule.
+    """
+    parts, reached = [], []
+    for model, rows in controls.groupby("model", sort=False):
+        rules = ", ".join(
+            f"{row.control} {row.max_pct:.0f} % (chance {row.chance_pct:.0f} %)"
+            for row in rows.itertuples()
+        )
+        parts.append(
+            f"{model} {rows['model_max_pct'].iloc[0]:.0f} %, rules at its positions {rules}"
+        )
+        names = rows.loc[rows["max_pct"] >= rows["model_max_pct"], "control"]
+        reached += [f"that of {model} by {', '.join(names)}"] if len(names) else []
+    text = f"Maximum: {'; '.join(parts)}. "
+    above = controls[controls["ci_low_pct"] > controls["chance_pct"]]["control"].unique()
+    if len(above):
+        text += (
+            f"Above chance without memory: {', '.join(above)}. So the texts give part of the "
+            "originals away, and a right answer alone is no proof of memory. "
+        )
+    else:
+        text += "No rule stands above chance: none of them finds the originals in these quizzes. "
+    if reached:
+        return text + f"The level is reached without memory: {'; '.join(reached)}."
+    return text + "No rule reaches the level of a model."
 
 
 def perturbation_sentence(counts: pd.DataFrame) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from contamination import partitions
-from contamination.dcq import contaminating, perturbation
+from contamination.dcq import contaminating, controls, perturbation
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.deployment import Respondent, level_row, take
 from contamination.dcq.perturbation import FIFTH, Ask
@@ -35,6 +35,7 @@ from contamination.models.loading import load_causal_lm
 from contamination.models.retry import ChatError, Secret
 
 CHAT, INSTRUCT, BASE = "chat", "instruct", "base"
+LIMIT_OPTIONS = ("max_tokens", "max_completion_tokens")
 # The modified quiz, four standard ones at most, and the second perturbation.
 MOST_QUIZZES = 2 + len(POSITIONS)
 
@@ -147,6 +148,12 @@ def asked_of(
         raise ValueError(
             'respondent "chat" needs base_url, and a local model ("instruct", "base") has none'
         )
+    if len(set(models)) < len(models):
+        raise ValueError("second_model is target_model: name another one, or none")
+    if limit_option not in LIMIT_OPTIONS:
+        raise ValueError(f'limit_option must be {" or ".join(LIMIT_OPTIONS)}, got "{limit_option}"')
+    if answer_tokens < 1 or cap < 0 or any(price < 0 for price in prices):
+        raise ValueError("answer_tokens must be at least 1, prices and cost_cap at least 0")
     if perturber[0] and not perturber[1]:
         raise ValueError("perturber_base_url is empty: the perturber is a chat model at an address")
     if len(prices) not in (0, 2, 4) or (prices and not price_date):
@@ -221,6 +228,10 @@ def own_partition(
         return OwnPartition(rows, rows, ("instance",), (), tuple(names), quizzes)
     if not dataset:
         raise ValueError("dataset and options_file are empty: part C needs one of them")
+    if n_instances < 1:
+        raise ValueError(f"n_instances must be at least 1, got {n_instances}")
+    if set(columns) <= set(label_columns):
+        raise ValueError("columns holds nothing but labels: name at least one column to perturb")
     rows = partitions.load_rows(dataset, dataset_split, revision)
     unknown = set(label_columns) - set(columns)
     if unknown:
@@ -246,7 +257,13 @@ def _read_options(source: str) -> pd.DataFrame:
     missing = [name for name in needed if name not in quizzes]
     if missing:
         raise ValueError(f'options_file "{source}" lacks the columns {", ".join(missing)}')
-    texts = quizzes[needed].astype(str)
+    texts = quizzes[needed].fillna("").astype(str)
+    is_empty = texts.apply(lambda column: column.str.strip().eq("")).any(axis=1)
+    if texts.empty or is_empty.any():
+        raise ValueError(
+            f'options_file "{source}": {int(is_empty.sum())} of {len(texts)} rows lack a text; '
+            "every quiz needs an instance and four options"
+        )
     if (texts[OPTION_COLUMNS[-1]] == texts["instance"]).all():
         raise ValueError(
             f'in "{source}" option_d is the original everywhere, so there is no modified quiz: '
@@ -385,30 +402,48 @@ def own_rows(
     return pd.DataFrame(rows).drop(columns="replication_pct")
 
 
-def start_tuning(
-    own: OwnPartition, asked: Asked, n: int, n_epochs: int, price: float, price_date: str, seed: int
-) -> tuple[contaminating.TrainingPlan, dict[str, str]]:
-    """Contaminate the first model by a fine-tuning job under the cap (appendix E).
+def control_rows(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
+    """The rules without memory on these quizzes, at the positions that each model was quizzed at.
 
     Args:
-        own: the partition; its first columns' instances are drawn with the sample among them.
+        quizzes: as asked.
+        levels: of ``own_rows``.
+
+    Returns:
+        Columns of ``controls.control_table``, with paper_max_pct as model_max_pct.
+    """
+    named = quizzes.assign(dataset=levels["dataset"].iloc[0])
+    # Models may have been quizzed at different positions.
+    parts = [controls.control_table(named, levels.iloc[[place]]) for place in range(len(levels))]
+    return pd.concat(parts, ignore_index=True).rename(columns={"paper_max_pct": "model_max_pct"})
+
+
+def plan_tuning(
+    own: OwnPartition, asked: Asked, n: int, n_epochs: int, price: float, price_date: str, seed: int
+) -> tuple[str, contaminating.TrainingPlan]:
+    """File and plan of a job that contaminates the first model (appendix E); nothing is sent.
+
+    Args:
+        own: the partition; other instances are drawn from it to stand beside the sample.
         asked: with an endpoint and a cap.
         n: instances to train on (1,000 in the paper), the quizzed ones first.
         n_epochs, price, price_date: of ``contaminating.plan_training``.
         seed: of the draw of the others.
 
     Raises:
-        ValueError: without an endpoint or a cap.
-        ChatError: as ``contaminating.start_training``.
+        ValueError: without an endpoint or a cap, or as in ``contaminating.plan_training``.
     """
-    model = asked.models[0]
-    if not isinstance(model, Endpoint) or asked.cap is None:
+    if not isinstance(asked.models[0], Endpoint) or asked.cap is None:
         raise ValueError("a fine-tuning job needs a model at base_url and a cost_cap")
     others = partitions.sample_unique(own.all_rows, own.columns, len(own.all_rows), seed)
     texts = partitions.format_instances(others.sample(frac=1, random_state=seed), own.columns)
     chosen = list(dict.fromkeys([*own.instances, *texts]))[:n]
     file = contaminating.training_file(chosen, *own.names)
-    plan = contaminating.plan_training(
+    return file, contaminating.plan_training(
         file, n_epochs=n_epochs, price_per_million=price, price_date=price_date
     )
-    return plan, contaminating.start_training(model, file, plan, asked.cap)
+
+
+def start_tuning(asked: Asked, file: str, plan: contaminating.TrainingPlan) -> dict[str, str]:
+    """Start the job of ``plan_tuning`` under the cap, as ``contaminating.start_training`` does."""
+    return contaminating.start_training(asked.models[0], file, plan, asked.cap)

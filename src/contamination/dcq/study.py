@@ -241,11 +241,11 @@ def mean_over_seeds(lab: pd.DataFrame) -> pd.DataFrame:
     Returns:
         respondent, dataset, condition, copies, true_contamination_pct, n_models,
         n (instances of each), min_pct, max_pct (means), range ("low to high" of
-        the maximum over models), recall_max_pct, precision_max_pct.
+        the maximum over models), recall_max_pct, precision_max_pct, replication_pct.
     """
     keys = ["respondent", "dataset", "condition", "copies"]
     means = ["true_contamination_pct", "n", "min_pct", "max_pct", "recall_max_pct"]
-    means.append("precision_max_pct")
+    means += ["precision_max_pct", "replication_pct"]
     grouped = lab.groupby(keys, sort=False)
     table = grouped[means].mean()
     table.insert(0, "n_models", grouped["seed"].nunique())
