@@ -165,6 +165,20 @@ def test_the_threshold_of_the_validation_books_judges_the_test_books():
     assert rates["book"].tolist() == ["b3", "b2"]
     assert rates["contamination_rate_pct"].tolist() == [50.0, 0.0]
     assert rates["n_snippets"].tolist() == [2, 2]
+    # Wilson for 1 of 2 and 0 of 2: z^2 / (n + z^2) = 0.6576 is where the second ends.
+    assert rates["ci_low_pct"].tolist() == pytest.approx([9.45, 0], abs=0.01)
+    assert rates["ci_high_pct"].tolist() == pytest.approx([90.55, 65.76], abs=0.01)
+    known = books.rate_rows(detected(of_books), snippets, rows, model="m", part="validation")
+    assert known["contamination_rate_pct"].tolist() == [100.0, 0.0]
+
+
+def test_books_that_share_the_last_rate_stay_in_the_top_list():
+    table = rates((True, 90.0), (True, 80.0), (False, 80.0), (False, 10.0))
+    assert books.top_rates(table, 2)["contamination_rate_pct"].tolist() == [90, 80, 80]
+    assert len(books.top_rates(table, 9)) == 4
+    said = case_findings.books_rates_sentence(table, 2)
+    assert "Of the 3 books with the highest rates 2 were read" in said
+    assert "A place in the list is no proof" in said
 
 
 def test_rates_without_known_truth_and_no_auc_of_them(two_each):
@@ -221,13 +235,16 @@ def folders(tmp_path, **texts):
 
 
 def test_three_folders_of_books(tmp_path):
-    names = folders(
-        tmp_path, read=[b"\xef\xbb\xbfone two"], unread=[b"three"], asked=[b"four", b"five"]
-    )
+    read, unread = ([f"{kind} {n}".encode() for n in range(4)] for kind in ("yes", "no"))
+    names = folders(tmp_path, read=[b"\xef\xbb\xbfone two", *read[1:]], unread=unread, asked=[b"?"])
     found = books.own_books(*names)
-    assert found["text"].tolist() == ["one two", "three", "four", "five"]
-    assert found["part"].tolist() == ["validation"] * 2 + ["test"] * 2
-    assert found["in_training"].tolist() == [True, False, None, None]
+    assert found["text"].tolist() == [
+        *("one two", "yes 1", "yes 2", "yes 3"),
+        *("no 0", "no 1", "no 2", "no 3"),
+        "?",
+    ]
+    assert found["part"].tolist() == ["validation"] * 8 + ["test"]
+    assert found["in_training"].tolist() == [True] * 4 + [False] * 4 + [None]
     assert books.own_books("", "", "") is None
 
 
@@ -239,6 +256,32 @@ def test_bad_folders_are_named(tmp_path):
         books.own_books(read, unread, asked)
     with pytest.raises(ValueError, match=r"book 0\.txt: not UTF-8"):
         books.own_books(read, read, asked)
+
+
+def test_few_and_repeated_books_are_refused(tmp_path):
+    few, four, again = folders(
+        tmp_path, few=[b"a"], four=[b"b", b"c", b"d", b"e"], again=[b"f", b"c", b"g", b"h"]
+    )
+    with pytest.raises(ValueError, match='few" holds 1 books: validation needs four'):
+        books.own_books(four, few, again)
+    with pytest.raises(ValueError, match='"book 1" and "book 1" have the same text'):
+        books.own_books(four, again, few)
+
+
+def test_four_books_of_each_kind_give_a_blind_interval_of_some_width():
+    sides, read = ("validation",) * 8, (True, False) * 4
+    table = library(30, sides, read)
+    # Three of the four read books share a word, the fourth does not.
+    marked = table["text"].where(~(table["in_training"] & (table.index < 6)), "read " * 30)
+    snippets = books.random_snippets(table.assign(text=marked), 2, 20, 0)
+    rows = books.blind_rows(snippets, n_resamples=200)
+    assert (rows["ci_low"] < rows["ci_high"]).all()
+
+
+@pytest.mark.parametrize("numbers", [(0, 5), (2, 0)])
+def test_snippets_need_a_number_and_a_length(numbers):
+    with pytest.raises(ValueError, match="at least 1"):
+        books.random_snippets(library(), *numbers, 0)
 
 
 def scorer(own, **what):
@@ -262,6 +305,13 @@ def test_books_need_one_scorer_and_a_scorer_books():
         scorer(library(), model="m", base_url="http://127.0.0.1/v1", served_model="m")
     with pytest.raises(FileNotFoundError, match="neither a folder"):
         scorer(library(), model="./no such folder")
+    with pytest.raises(FileNotFoundError, match='no such masked model" is neither'):
+        scorer(
+            library(),
+            base_url="http://127.0.0.1/v1",
+            served_model="m",
+            neighbor_model="./no such masked model",
+        )
 
 
 # A served model
@@ -371,13 +421,14 @@ def test_books_clean_sentence():
 def test_books_threshold_sentence():
     parts = pd.DataFrame({"part": ["validation", "test"], "accuracy": [0.8, 0.7]})
     holds = parts.assign(accuracy_low=[0.7, 0.6], accuracy_high=0.9)
-    chance = parts.assign(accuracy=0.5, accuracy_low=0.4, accuracy_high=0.6)
+    chance = parts.assign(accuracy=0.5, accuracy_low=0.4, accuracy_high=0.59)
     said = case_findings.books_threshold_sentence(holds, chance)
     assert "80 % of the validation" in said and "70 % [60, 90]" in said
     assert "It holds for books that had no say" in said
     assert "does not hold" in case_findings.books_threshold_sentence(chance, chance)
-    as_easy = chance.assign(accuracy=0.65)
-    assert "does not hold" in case_findings.books_threshold_sentence(holds, as_easy)
+    as_easy = chance.assign(accuracy=0.58, accuracy_high=0.62)
+    said = case_findings.books_threshold_sentence(holds, as_easy)
+    assert "better than chance" in said and "reading need not be the reason" in said
 
 
 def rates(*pairs):
@@ -398,7 +449,7 @@ def test_books_rates_sentence():
 
 def test_clean_rates_sentence():
     said = case_findings.clean_rates_sentence(rates((True, 80.0), (False, 10.0)))
-    assert "1 of 2 test books" in said and "arises without any training" in said
+    assert "1 of 2 test books" in said and "arises without reading" in said
     assert "do not arise" in case_findings.clean_rates_sentence(rates((True, 50.0), (False, 10.0)))
 
 
@@ -408,3 +459,7 @@ def test_figure_has_a_panel_for_each_model():
     )
     figure = plots.book_rates(table)
     assert [axis.get_title(loc="left") for axis in figure.axes] == ["model that a", "model that b"]
+    kinds = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert kinds == ["held out (n = 1)", "dealt to training (n = 1)"]
+    held_out, dealt = ([bar.get_height() for bar in kind] for kind in figure.axes[0].containers)
+    assert held_out == [0, 1] + [0] * 8 and dealt == [0] * 9 + [1]

@@ -144,6 +144,13 @@ def test_one_dataset_has_no_average():
     assert rows["dataset"].tolist() == ["a"]
 
 
+def test_order_spread_is_that_of_single_models():
+    mixed = scored(PERFECT, REVERSED)
+    models = {0: scored(PERFECT, PERFECT), 1: mixed, 2: scored(NOTHING, PERFECT)}
+    assert downstream.order_spread(models, EXAMPLES) == (0.5, 1.0)
+    assert downstream.order_spread({0: mixed}, EXAMPLES) == (0.5, 0.5)
+
+
 def test_difference_of_methods_has_the_sign_of_min_k():
     both = pd.concat([scored(PERFECT, PERFECT), scored(REVERSED, REVERSED, method=PPL)])
     interval = downstream.difference_interval({0: both}, EXAMPLES, n_resamples=20)
@@ -303,14 +310,19 @@ def test_random_membership_sentence():
 @pytest.mark.parametrize(
     ("last", "expected"),
     [
-        ((0.9, 0.8, 1.0), "the same direction"),
-        ((0.2, 0.1, 0.3), "the other direction"),
-        ((0.6, 0.5, 0.7), "no direction can be told"),
+        ((0.4, 0.3, 0.5), "the same direction"),
+        ((-0.2, -0.3, -0.1), "the other direction"),
+        ((0.2, 0.15, 0.25), "no direction can be told"),
     ],
 )
 def test_occurrence_sentence(last, expected):
-    rows = pd.DataFrame([row(0.5, 0.4, 0.6, occurrence=1), row(*last, occurrence=4)])
-    assert expected in case_findings.occurrence_sentence(rows)
+    """The changes decide: the last AUC alone is far above the first in all three cases."""
+    rows = pd.DataFrame([row(0.5, 0.4, 0.6, occurrence=1), row(0.9, 0.8, 1.0, occurrence=4)])
+    names = ["difference", "difference_low", "difference_high"]
+    rows[names] = [(0.1, 0.0, 0.2), last]
+    said = case_findings.occurrence_sentence(rows)
+    assert expected in said and "1: 0.50 (+0.10 [0.00, 0.20])" in said
+    assert f"4 or more: 0.90 ({last[0]:+.2f}" in said
 
 
 def changed(low, high, first=0.5, last=0.6, **columns):
@@ -356,15 +368,54 @@ def test_memorisation_sentence(gap, expected):
 
 def test_size_sentence_takes_the_two_directions_apart():
     rises, falls = changed(0.1, 0.2, n_tokens=[9, 99]), changed(-0.2, -0.1, n_tokens=[9, 99])
-    said = case_findings.size_sentence(rises, falls)
+    orders = (0.5, 0.51)
+    said = case_findings.size_sentence(rises, falls, orders)
     assert said.count("the same direction here") == 2 and "rises with size" in said
-    assert "One model stands behind each size" in said
-    several = case_findings.size_sentence(rises.assign(n_models=3), falls.assign(n_models=3))
-    assert "One model" not in several
-    said = case_findings.size_sentence(falls, rises)
+    assert "One model stands behind each size" in said and "from 0.500 to 0.510" in said
+    wide = (0.4, 0.6)
+    as_much = case_findings.size_sentence(rises, falls, wide)
+    assert as_much.count("moves the AUC as much: no direction") == 2
+    several = case_findings.size_sentence(rises.assign(n_models=3), falls.assign(n_models=3), wide)
+    assert "One model" not in several and several.count("the same direction here") == 2
+    said = case_findings.size_sentence(falls, rises, orders)
     assert said.count("the other direction here") == 2
     unclear = changed(-0.1, 0.1, n_tokens=[9, 99])
-    assert case_findings.size_sentence(unclear, unclear).count("no direction can be told") == 2
+    said = case_findings.size_sentence(unclear, unclear, (0.5, 0.5))
+    assert said.count("no direction can be told") == 2
+
+
+# One's own examples
+
+
+def own_examples(model, *files, revision=""):
+    how = {"text_column": "text", "label_column": "label", "k_percent": 20.0}
+    datasets = [str(file) for file in files]
+    return downstream.own_examples(datasets, model=model, revision=revision, dtype="float32", **how)
+
+
+def labelled(path):
+    path.parent.mkdir(exist_ok=True)
+    rows = [{"text": f"example {n}", "label": n % 2} for n in range(4)]
+    pd.DataFrame(rows).to_json(path, orient="records", lines=True)
+    return path
+
+
+def test_own_examples_of_all_files(folder, tmp_path):
+    assert own_examples("") is None
+    first, second = (labelled(tmp_path / f"{name}.jsonl") for name in "ab")
+    found = own_examples(str(folder), first, second)
+    assert found["dataset"].tolist() == ["a.jsonl"] * 4 + ["b.jsonl"] * 4
+    assert found["is_member"].tolist() == [False, True] * 4
+
+
+def test_own_examples_refuse_what_does_not_serve(folder, tmp_path):
+    first, same = labelled(tmp_path / "a.jsonl"), labelled(tmp_path / "more" / "a.jsonl")
+    with pytest.raises(ValueError, match="two datasets have the same name"):
+        own_examples(str(folder), first, same)
+    with pytest.raises(ValueError, match="needs a model and a dataset"):
+        own_examples("", first)
+    with pytest.raises(FileNotFoundError, match="neither a folder"):
+        own_examples(str(tmp_path / "no model"), first)
 
 
 # Parameters for one's own model

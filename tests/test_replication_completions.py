@@ -319,6 +319,16 @@ def test_both_algorithms_decide_on_a_partition_of_fewer_than_k_instances():
     assert of_1["mean_guided"].tolist() == pytest.approx([0.825, 0.825])
 
 
+def test_algorithm_1_compares_the_instances_answered_under_both_instructions():
+    scored = scored_partition()
+    is_gone = scored["instruction"].eq("general") & scored["group"].eq(0)
+    scored.loc[is_gone, ["status", "rouge", "rule"]] = ["refused", np.nan, None]
+    table = study.partition_rows(scored, {"rule judge": "rule"})
+    row = table[table["test"] == "sign flips"].iloc[0]
+    assert (row["n_valid"], row["n_refused"], row["p_value"]) == (3, 1, 1 / 8)
+    assert [row["mean_guided"], row["mean"]] == pytest.approx([0.8, 0.5 / 3])
+
+
 def test_a_partition_without_any_answer_has_empty_cells():
     gone = scored_partition(status="refused", rouge=np.nan, rule=None)
     table = study.lab_table([study.partition_rows(gone, {"rule judge": "rule"})], "m", 0)

@@ -62,18 +62,23 @@ def lab_rows(instruction, contaminated, method="Algorithm 1", **more):
 
 def test_placebo_sentence():
     none, dosed = [False] * 4, [False, False, True, True]
-    over_general = lab_rows("general", dosed)
-    form_alone = pd.concat(
-        [over_general, *(lab_rows(f"wrong {name}", none) for name in ("dataset", "split"))]
-    )
+
+    def table(flags, placebo):
+        rows = [lab_rows("general", dosed, mean=0.5)]
+        rows += [lab_rows("wrong dataset", flags, mean=placebo)]
+        return pd.concat([*rows, lab_rows("wrong split", none, mean=placebo)]).assign(
+            mean_guided=0.9
+        )
+
+    form_alone = table(none, 0.8)
     text = findings.placebo_sentence(form_alone)
-    assert text.startswith("Guided beats general in 2 of 4 partitions, but guided with a wrong")
-    assert "in only 0 of these" in text
-    assert text.endswith("the gap comes from the form of the prompt, not from the names.")
-    by_name = pd.concat(
-        [over_general, lab_rows("wrong dataset", dosed), lab_rows("wrong split", none)]
-    )
-    assert findings.placebo_sentence(by_name).endswith("the right names matter.")
+    assert text.startswith("Guided beats general in 2 of 4 partitions (by chance alone at most ab")
+    assert "a wrong dataset or split in 0 of these. There the mean ROUGE-L is 0.90 guided" in text
+    assert "0.80 with a wrong name and 0.50 general" in text
+    assert text.endswith("comes with the form of the prompt, without the right names.")
+    assert findings.placebo_sentence(table(dosed, 0.6)).endswith("the right names matter.")
+    # A placebo that keeps little of the gap, and yet no flag against it: nothing is shown.
+    assert findings.placebo_sentence(table(none, 0.6)).endswith("names matter cannot be told.")
     no_gap = form_alone.assign(contaminated=False)
     assert "no gap for a placebo to explain" in findings.placebo_sentence(no_gap)
     label = lab_rows("wrong label", [True, False, True, True])
@@ -124,11 +129,16 @@ def test_own_sentence():
     assert "By the rule judge" in also and "these instructions: general, wrong split." in also
     assert "does not show that" in findings.own_sentence(table([False] * 4))
     assert "nothing can be said" in findings.own_sentence(table([None] * 4, n_valid=0))
+    unheard = table([True, False, None, False], n_valid=[10, 10, 0, 10])
+    assert "no verdict at all with these instructions: wrong dataset." in findings.own_sentence(
+        unheard
+    )
 
 
 def test_operating_sentence():
     curves = operating_curves(0.35)
     text = findings.operating_sentence(curves)
+    assert "So at this error the rule of one exact" in text
     assert "belongs to about 10 instances" in text
     # A judge with 5 % errors: 1 - 0.95^10 - 10 x 0.05 x 0.95^9 = 0.086.
     assert "a clean partition is flagged with 0.09 at k = 10 and 0.96 at k = 100" in text

@@ -76,11 +76,46 @@ def test_fewer_instances_than_asked_for_are_all_taken(dataset):
         ({"cut": "half"}, "cut must be one of"),
         ({"form": "chat"}, "form must be one of"),
         ({"n_instances": 0}, "k must be at least 1"),
+        ({"label_column": ""}, "label_column is empty: the prompts of classification"),
+        ({"task": "summary", "label_column": ""}, "label_names needs label_column"),
+        ({"label_column": "text", "text_columns": ["label"]}, 'column "text" holds no whole'),
     ],
 )
 def test_bad_input_is_one_line_that_names_it(dataset, changes, message):
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
         partition_of(dataset, **changes)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["York has a park - !"], "row 0 has no word in its second piece"),
+        (["One two", "Three four"], "no first instance of at least 4 words"),
+    ],
+)
+def test_texts_that_cannot_be_scored_stop_before_anything_is_asked(tmp_path, texts, message):
+    path = tmp_path / FILE
+    path.write_text("\n".join(json.dumps({"text": text, "label": 0}) for text in texts))
+    with pytest.raises(ValueError, match=message):
+        for seed in range(20):  # the cut falls before the last word for one of them
+            partition_of(str(path), seed=seed)
+
+
+def test_wrong_labels_come_from_the_whole_partition_and_not_from_the_sample(dataset):
+    prompts_of_one = partition_of(dataset, n_instances=1, label_names=[]).prompts
+    right, wrong = (
+        prompts_of_one.set_index("instruction").loc[name, "prompt"]
+        for name in ("guided", "wrong label")
+    )
+    assert right != wrong
+
+
+def test_a_local_model_that_is_not_there_stops_before_anything_is_run(dataset, tmp_path):
+    model = str(tmp_path / "nowhere")
+    asked = own.asked_of((model, "", ""), ("", "", ""), (None, None), 0.0, "max_tokens", "x")
+    with pytest.raises(FileNotFoundError, match=r"target_model .* neither a folder") as caught:
+        own.announce(partition_of(dataset), asked, dry_run=False)
     assert "\n" not in str(caught.value)
 
 

@@ -18,6 +18,7 @@ from contamination.lab.tokenizer import train_tokenizer
 from contamination.min_k import unlearning
 from contamination.min_k import unlearning_findings as findings
 from contamination.min_k.unlearning import (
+    ALONE,
     EASIEST,
     MIN_K,
     MIN_K_SHARE,
@@ -187,6 +188,12 @@ def test_the_window_holds_its_ends_and_a_share_is_nearest_to_one():
     assert {int(c.sum()) for name, c in chosen.items() if name not in (MIN_K, PPL)} == {2}
 
 
+def test_the_window_holds_one():
+    assert unlearning.ratio_limits(1.25) == {"ratio_low": 0.8, "ratio_high": 1.25}
+    with pytest.raises(ValueError, match="ratio_window must be above 1, got 1"):
+        unlearning.ratio_limits(1.0)
+
+
 def test_without_an_unseen_model_nothing_is_easiest():
     few = unlearning.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 0.1)
     assert EASIEST not in few
@@ -263,6 +270,20 @@ def test_rows_hold_means_of_both_groups_and_the_window_where_it_was_used():
     assert by.loc[("clean", "", MIN_K), "difference"] == pytest.approx(0.1)
     assert row["ratio_low"] == 0.9
     assert np.isnan(by.loc[("forgot", "", PPL_SHARE), "ratio_low"])
+    assert ALONE not in set(rows["selector"])
+
+
+def test_what_two_shares_select_alone_is_compared_and_what_both_select_is_not():
+    other = np.array([True, False, True, False])
+    rows = unlearning.audit_rows(
+        SCORED, {MIN_K_SHARE: SELECTED, PPL_SHARE: other}, ["rouge_l"], **HOW
+    )
+    row = rows[(rows["selector"] == ALONE) & (rows["model"] == "forgot")].iloc[0]
+    assert (row["n_items"], row["n_selected"]) == (2, 1)
+    assert [row["mean_selected"], row["mean_other"]] == pytest.approx([0.6, 0.4])
+    same = {MIN_K_SHARE: SELECTED, PPL_SHARE: SELECTED}
+    rows = unlearning.audit_rows(SCORED, same, ["rouge_l"], **HOW)
+    assert rows[rows["selector"] == ALONE]["difference"].isna().all()
 
 
 @pytest.mark.parametrize("is_selected", [np.zeros(4, bool), np.ones(4, bool)])
@@ -278,6 +299,18 @@ def test_items_left_out_are_a_row_of_their_own():
     row = unlearning.left_out_rows(left_out, {MIN_K: SELECTED}, **HOW).iloc[0]
     assert (row["metric"], row["model"]) == ("left_out", "forgot")
     assert (row["mean_selected"], row["mean_other"]) == (0.5, 0.0)
+    # Wilson: 1 of 2 is 0.0945 to 0.9055, 0 of 2 is 0 to 0.6576.
+    assert row["ci_low"] == pytest.approx(0.5 - np.hypot(0.5 - 0.0945, 0.6576), abs=1e-3)
+    assert row["ci_high"] == pytest.approx(0.9055, abs=1e-3)
+
+
+def test_an_interval_of_shares_is_wide_where_all_are_alike_and_empty_without_a_group():
+    left_out = np.array([True, True, False, False])
+    chosen = {MIN_K: SELECTED, PPL: np.ones(4, bool)}
+    rows = unlearning.left_out_rows(left_out, chosen, **HOW).set_index("selector")
+    assert rows.loc[MIN_K, "difference"] == 1
+    assert rows.loc[MIN_K, "ci_low"] == pytest.approx(1 - np.hypot(0.6576, 0.6576), abs=1e-3)
+    assert rows.loc[PPL, ["ci_low", "ci_high"]].isna().all()
 
 
 # Similarity of meaning
@@ -390,6 +423,17 @@ def test_own_items_and_what_is_missing(trained, tmp_path):
             own(*arguments)
     with pytest.raises(FileNotFoundError, match=r'book "none\.txt" is no file'):
         unlearning.check_own(models, "float32", "none.txt", "", chunk_words=3, prompt_words=1)
+    for answer in ("null", '" ? "'):
+        asked.write_text('{"question": "Who?", "answer": "a cat"}\n{"question": "Where?", ')
+        asked.write_text(asked.read_text() + f'"answer": {answer}}}\n')
+        with pytest.raises(ValueError, match="row 1 has no answer"):
+            own(models, tmp_path, questions=str(asked))
+    with pytest.raises(ValueError, match="max_items must be at least 0"):
+        own(models, tmp_path, max_items=-1)
+    latin = tmp_path / "latin.txt"
+    latin.write_bytes("a b c d ü".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"latin\.txt: not UTF-8 text"):
+        unlearning.check_own(models, "float32", str(latin), "", chunk_words=3, prompt_words=1)
     asked.write_text('{"question": "Who?"}\n')
     with pytest.raises(ValueError, match="columns question and answer"):
         own(models, tmp_path, questions=str(asked))
@@ -429,8 +473,8 @@ def test_how_much_memory_is_left():
 
 def test_the_papers_direction_holds_or_not():
     paper = "selected items come back better"
-    assert "It holds here" in findings.selected_sentence(row(0.1, 0.3), paper)
-    assert "other way round" in findings.selected_sentence(row(-0.3, -0.1), paper)
+    assert findings.selected_sentence(row(0.1, 0.3), paper).endswith("items come back better.")
+    assert findings.selected_sentence(row(-0.3, -0.1), paper).endswith("items come back worse.")
     assert "no difference can be told" in findings.selected_sentence(row(-0.1, 0.1), paper)
     for n_selected in (0, 40):
         none = findings.selected_sentence(row(np.nan, np.nan, n_selected=n_selected), paper)
@@ -468,24 +512,48 @@ def test_what_selected_means_takes_two_groups():
     assert "no second group" in findings.meaning_sentence(empty, "retrained", "original")
 
 
-def test_min_k_against_perplexity():
-    def sentence(min_k, perplexity):
-        found = [row(0, 0, n_selected=30), row(0, 0, selector=PPL, n_selected=0)]
-        found += [row(*min_k, selector=MIN_K_SHARE), row(*perplexity, selector=PPL_SHARE)]
-        return findings.selectors_sentence(pd.DataFrame([*found, row(0.0, 0.1, selector=EASIEST)]))
+def test_a_control_that_is_missing_or_a_selection_that_comes_back_worse_is_said():
+    found = [row(-0.5, -0.1), *(row(*NO, against=name) for name in ("retrained", "original"))]
+    text = findings.meaning_sentence(pd.DataFrame(found), "retrained", "original")
+    assert 'without a model "retrained" it cannot be told' in text
+    found.append(row(*NO, model="retrained"))
+    text = findings.meaning_sentence(pd.DataFrame(found), "retrained", "original")
+    assert "The selected items come back worse than the others. Neither memory" in text
 
-    better = sentence((0.3, 0.5), (0.0, 0.2))
-    assert "selects 30 and perplexity 0 of 40" in better
+
+def test_min_k_against_perplexity():
+    def sentence(alone, n_alone=4, **more):
+        found = [row(0, 0, n_selected=30), row(0, 0, selector=PPL, n_selected=0)]
+        # The intervals of the two overlap throughout: what they select alone decides.
+        found += [row(0.1, 0.3, selector=name) for name in (MIN_K_SHARE, PPL_SHARE)]
+        found += [row(0.0, 0.1, selector=EASIEST)]
+        found += [row(*alone, selector=ALONE, n_selected=n_alone)]
+        return findings.selectors_sentence(pd.DataFrame(found).assign(**more))
+
+    better = sentence((0.1, 0.3))
+    assert "selects 30 and perplexity 0 of 40 items (paper: 188 and none of about" in better
     assert "With 10 items each" in better
-    assert "Min-k% Prob selects better" in better
-    assert "Perplexity selects better" in sentence((0, 0.2), (0.3, 0.5))
-    assert "neither can be called better" in sentence((0, 0.4), (-0.1, 0.3))
+    assert "+0.050 [+0.000, +0.100] for the items easiest for a model that never" in better
+    assert "Perplexity selects 6 of these items too; the 4 that Min-k% Prob alone selects" in better
+    assert better.endswith("differ by +0.200 [+0.100, +0.300]: Min-k% Prob selects better.")
+    assert sentence((-0.3, -0.1)).endswith("perplexity selects better.")
+    assert sentence((-0.1, 0.3)).endswith("neither can be called better.")
+    single = sentence((0.1, 0.3), 1, ci_low=np.nan, ci_high=np.nan)
+    assert "(a group of one item, no interval): neither can be" in single
+    assert sentence((np.nan, np.nan), 0).endswith("Perplexity selects the same items.")
+    assert "paper: 103 and not reported, of 1000" in sentence((0.1, 0.3), task=QUESTIONS)
 
 
 def test_whether_items_left_out_are_found():
-    assert "finds them" in findings.left_out_sentence(row(0.1, 0.3))
-    assert "avoids them" in findings.left_out_sentence(row(-0.3, -0.1))
-    assert "does not tell them apart" in findings.left_out_sentence(row(-0.1, 0.1))
+    def sentence(n_found, n_found_of_others):
+        shares = {"mean_selected": n_found / 10, "mean_other": n_found_of_others / 30}
+        difference = shares["mean_selected"] - shares["mean_other"]
+        return findings.left_out_sentence(row(0.1, 0.3, **shares, difference=difference))
+
+    assert "The selection finds them." in sentence(8, 2)
+    assert "The selection avoids them." in sentence(0, 20)
+    # 4 of 10 and 6 of 30: p 0.232, though the interval given here leaves out 0.
+    assert "p 0.232). That the selection finds them cannot be shown." in sentence(4, 6)
     assert "nothing to sort" in findings.left_out_sentence(row(0, 0, n_selected=0))
 
 

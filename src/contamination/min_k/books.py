@@ -142,7 +142,8 @@ def own_books(
     """One's own books from three folders, or None where none is named.
 
     Raises:
-        ValueError: if only some of the folders are named.
+        ValueError: if only some of the folders are named, a validation folder holds
+            fewer than four books, or two books have the same text.
         FileNotFoundError: as ``read_books``.
     """
     folders = (validation_members, validation_non_members, test)
@@ -155,7 +156,14 @@ def own_books(
         )
     known = ((VALIDATION, True), (VALIDATION, False), (TEST, None))
     found = [read_books(folder, *kind) for folder, kind in zip(folders, known, strict=True)]
-    return pd.concat(found, ignore_index=True)
+    for folder, table in zip(folders[:2], found, strict=False):
+        if len(table) < 4:
+            raise ValueError(f'"{folder}" holds {len(table)} books: validation needs four or more')
+    table = pd.concat(found, ignore_index=True)
+    for _, same in table.groupby("text")["book"]:
+        if len(same) > 1:
+            raise ValueError(f'"{same.iloc[0]}" and "{same.iloc[1]}" have the same text: drop one')
+    return table
 
 
 def own_scorer(
@@ -170,6 +178,7 @@ def own_scorer(
     served_model: str,
     key_variable: str,
     price: tuple[float, str, float],
+    neighbor_model: str = "",
 ) -> Callable[..., pd.DataFrame] | None:
     """What scores one's own snippets, checked before it costs anything; None without books.
 
@@ -181,6 +190,7 @@ def own_scorer(
             ``models.chat.Endpoint``; empty for none.
         price: of a million input tokens, the day it was read, and the most the
             run may cost; an empty day means no price, 0 no cap.
+        neighbor_model: the model that will write neighbours; empty for none.
 
     Returns:
         A function of texts, neighbors and k_percents that gives the table of
@@ -189,7 +199,7 @@ def own_scorer(
     Raises:
         ValueError: if books come without a scorer, or a scorer without books, or
             both kinds of scorer are named.
-        FileNotFoundError: if the local model is not there.
+        FileNotFoundError: if the local model or the one for neighbours is not there.
     """
     if own is None and not model and not base_url:
         return None
@@ -197,8 +207,8 @@ def own_scorer(
         raise ValueError("a model is named but no folder of books: part C needs both, or neither")
     if bool(model) == bool(base_url):
         raise ValueError("part C needs one scorer: a target_model, or a base_url with served_model")
+    study.check_models([model, neighbor_model], dtype, revision)
     if model:
-        study.check_models([model], dtype)
 
         def local(texts: Sequence[str], **how: Any) -> pd.DataFrame:
             options = {"device_map": device_map or None, "safetensors_only": safetensors_only}
@@ -225,9 +235,11 @@ def random_snippets(books: pd.DataFrame, n_snippets: int, n_words: int, seed: in
         the snippets of a book one after another.
 
     Raises:
-        ValueError: if a book has fewer words than a snippet, or two books of a
-            part have one name.
+        ValueError: if n_snippets or n_words is below 1, a book has fewer words than
+            a snippet, or two books of a part have one name.
     """
+    if min(n_snippets, n_words) < 1:
+        raise ValueError(f"{n_snippets} snippets of {n_words} words: both must be at least 1")
     rows = []
     for row in books.to_dict("records"):
         found = row.pop("text").split()
@@ -417,7 +429,8 @@ def blind_rows(snippets: pd.DataFrame, *, n_resamples: int, seed: int = 0) -> pd
         of_part = snippets[chosen]
         n_snippets = len(of_part) // len(in_training)
         groups = np.repeat(np.arange(len(in_training)), n_snippets)
-        n_folds = min(N_FOLDS, in_training.sum(), (~in_training).sum())
+        # Two books of each kind in a fold: resampling one alone gives an interval of width 0.
+        n_folds = max(2, min(N_FOLDS, in_training.sum() // 2, (~in_training).sum() // 2))
         how = {"n_folds": n_folds, "seed": seed, "groups": groups}
         is_member = np.repeat(in_training, n_snippets)
         for baseline in BLIND_BASELINES:
@@ -476,7 +489,12 @@ def difference_interval(
 
 
 def rate_rows(
-    detected: pd.DataFrame, snippets: pd.DataFrame, auc: pd.DataFrame, *, model: str
+    detected: pd.DataFrame,
+    snippets: pd.DataFrame,
+    auc: pd.DataFrame,
+    *,
+    model: str,
+    part: str = TEST,
 ) -> pd.DataFrame:
     """Rows of ``books.csv``: contamination rate of each test book by Min-k% Prob.
 
@@ -485,23 +503,33 @@ def rate_rows(
         snippets: as ``random_snippets`` returns them.
         auc: ``auc_rows`` of the same scores, for the threshold.
         model: the model's name.
+        part: "test"; "validation" gives the rates of the books that chose the threshold.
 
     Returns:
         model, book, package, in_training (empty where not known), n_snippets,
-        contamination_rate_pct (snippets at or above the threshold, percent);
-        highest rate first.
+        contamination_rate_pct (snippets at or above the threshold, percent),
+        ci_low_pct and ci_high_pct (Wilson, over the draw of snippets at this
+        threshold); highest rate first.
     """
     threshold = auc.loc[auc["method"] == scores.MIN_K, "threshold"].iloc[0]
     values = next(value for (method, _), value in _by_method(detected) if method == scores.MIN_K)
     found = snippets.assign(model=model, is_found=values >= threshold)
-    found = found[found["part"] == TEST]
+    found = found[found["part"] == part]
     keys = ["model", "book", "package", "in_training"]
     table = found.groupby(keys, sort=False, dropna=False, as_index=False).agg(
         n_snippets=("is_found", "size"), contamination_rate_pct=("is_found", "mean")
     )
     table["contamination_rate_pct"] *= 100
+    n_found = (table["contamination_rate_pct"] * table["n_snippets"] / 100).round()
+    ends = map(statistics.share_interval, n_found, table["n_snippets"])
+    table[["ci_low_pct", "ci_high_pct"]] = 100 * np.array(list(ends))
     order = ["contamination_rate_pct", "book"]
     return table.sort_values(order, ascending=[False, True], ignore_index=True)
+
+
+def top_rates(rates: pd.DataFrame, n_top: int) -> pd.DataFrame:
+    """Rows of the n_top highest rates; books that share the last of them are all kept."""
+    return rates.nlargest(n_top, "contamination_rate_pct", keep="all")
 
 
 def _by_method(detected: pd.DataFrame) -> list[tuple[tuple[str, float], np.ndarray]]:

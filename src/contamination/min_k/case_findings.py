@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from contamination.min_k.books import top_rates
+from contamination.min_k.downstream import MOST_OCCURRENCES
 from contamination.scores import MIN_K, PPL
 
 FULL_RATE_PCT = 50  # a rate above this means: most snippets count as read
@@ -111,9 +113,14 @@ def books_threshold_sentence(read: pd.DataFrame, clean: pd.DataFrame) -> str:
         )
     text = f"With the threshold of the validation books, {'; '.join(parts)}. Chance is 50 %. "
     of_read, of_clean = (rows.set_index("part").loc["test"] for rows in (read, clean))
-    if of_read["accuracy_low"] > max(0.5, of_clean["accuracy"]):
+    if of_read["accuracy_low"] <= 0.5:
+        return text + "It does not hold for books that had no say in it."
+    if of_read["accuracy_low"] > of_clean["accuracy_high"]:
         return text + "It holds for books that had no say in it, beyond the model that read none."
-    return text + "It does not hold for books that had no say in it."
+    return text + (
+        "It is better than chance on books that had no say in it, but the intervals of the two "
+        "models meet: reading need not be the reason."
+    )
 
 
 def books_rates_sentence(rates: pd.DataFrame, n_top: int) -> str:
@@ -121,11 +128,11 @@ def books_rates_sentence(rates: pd.DataFrame, n_top: int) -> str:
 
     Args:
         rates: rows of ``books.csv`` of the model that read half of the test books.
-        n_top: books in the top list.
+        n_top: books in the top list; those that share the last rate all belong to it.
     """
     read = rates["in_training"].astype(bool)
     high = rates["contamination_rate_pct"] > FULL_RATE_PCT
-    top = rates.nlargest(n_top, "contamination_rate_pct", keep="first")
+    top = top_rates(rates, n_top)
     n_true = int(top["in_training"].astype(bool).sum())
     means = rates["contamination_rate_pct"].groupby(read).mean()
     text = (
@@ -155,8 +162,8 @@ def clean_rates_sentence(rates: pd.DataFrame) -> str:
         f"above {FULL_RATE_PCT} %, the highest {highest:.0f} %. "
     )
     if n_high:
-        return text + "So a list of high rates arises without any training: books differ in ease."
-    return text + "So high rates do not arise here without training."
+        return text + "So a list of high rates arises without reading: books differ in ease."
+    return text + "So high rates do not arise here without reading."
 
 
 # Downstream datasets
@@ -208,7 +215,7 @@ def random_membership_sentence(words: pd.DataFrame, base: pd.Series) -> str:
     if average.apply(_is_chance, axis=1).all() and _is_chance(base):
         return text + "Chance alone dealt the examples, and nothing but training can tell them."
     return text + (
-        "Chance alone dealt the examples, and yet one of these is off 0.5: luck of this deal, "
+        "Chance alone dealt the examples, and yet not all of these hold 0.5: luck of this deal, "
         "which an AUC below carries with it. What counts there is the change from before "
         "insertion, on the same examples."
     )
@@ -217,21 +224,30 @@ def random_membership_sentence(words: pd.DataFrame, base: pd.Series) -> str:
 def occurrence_sentence(rows: pd.DataFrame) -> str:
     """Figure 4(c): does the AUC rise with the number of insertions?
 
+    Other examples stand behind each number of insertions, so what is compared is
+    the change from before insertion, which the ease of the examples does not move.
+
     Args:
-        rows: Min-k% rows of the average, one for each occurrence, fewest first.
+        rows: Min-k% rows of the average, one for each occurrence, fewest first, the
+            difference taken to the model before insertion.
     """
-    points = "; ".join(f"{row['occurrence']:.0f}: {_auc(row)}" for _, row in rows.iterrows())
+    points = []
+    for _, row in rows.iterrows():
+        more = " or more" if row["occurrence"] == MOST_OCCURRENCES else ""
+        change = _interval(row["difference_low"], row["difference_high"])
+        points.append(
+            f"{row['occurrence']:.0f}{more}: {row['auc']:.2f} ({row['difference']:+.2f} {change})"
+        )
     first, last = rows.iloc[0], rows.iloc[-1]
     text = (
-        f"AUC by occurrence: {points}. The paper: it rises with occurrence. "
-        f"From {first['occurrence']:.0f} to {last['occurrence']:.0f} it changes by "
-        f"{last['auc'] - first['auc']:+.2f}; "
+        f"AUC by occurrence, and its change from before insertion: {'; '.join(points)}. The "
+        "paper: it rises with occurrence. "
     )
-    if last["ci_low"] > first["ci_high"]:
-        return text + "the intervals do not meet: the same direction here."
-    if last["ci_high"] < first["ci_low"]:
-        return text + "the intervals do not meet: the other direction here."
-    return text + "the intervals meet: no direction can be told here."
+    if last["difference_low"] > first["difference_high"]:
+        return text + "The first and last change do not meet: the same direction here."
+    if last["difference_high"] < first["difference_low"]:
+        return text + "The first and last change do not meet: the other direction here."
+    return text + "The first and last change meet: no direction can be told here."
 
 
 def learning_rate_sentence(rows: pd.DataFrame) -> str:
@@ -282,13 +298,18 @@ def memorisation_sentence(rows: pd.DataFrame) -> str:
     return text + "Here no gap can be told, so what was memorised does not show in the answers."
 
 
-def size_sentence(outliers: pd.DataFrame, similar: pd.DataFrame) -> str:
+def size_sentence(
+    outliers: pd.DataFrame, similar: pd.DataFrame, orders: tuple[float, float]
+) -> str:
     """Figure 4(a) and (b): what a larger corpus does to outliers, and to texts like its own.
 
     Args:
         outliers: Min-k% rows by n_tokens, smallest first, of benchmark examples in prose.
         similar: the same of passages that the corpus is made of.
+        orders: lowest and highest AUC of models that differ in the order of one
+            corpus alone, see ``downstream.order_spread``.
     """
+    is_single = outliers["n_models"].max() == similar["n_models"].max() == 1
     parts = []
     for name, rows, sign, paper in (
         ("Outliers", outliers, 1, "rises"),
@@ -299,11 +320,17 @@ def size_sentence(outliers: pd.DataFrame, similar: pd.DataFrame) -> str:
         parts.append(
             f"{name}: AUC {_auc(first)} in {first['n_tokens']:,.0f} tokens and {_auc(last)} in "
             f"{last['n_tokens']:,.0f}, a change of {last['difference']:+.2f} {_interval(*interval)}"
-            f". The paper: it {paper} with size; {_direction(*interval, sign)}."
+            f". The paper: it {paper} with size; "
+            + (
+                "another order of one corpus moves the AUC as much: no direction can be told here."
+                if is_single and abs(last["difference"]) <= orders[1] - orders[0]
+                else f"{_direction(*interval, sign)}."
+            )
         )
-    if outliers["n_models"].max() == similar["n_models"].max() == 1:
+    if is_single:
         parts.append(
-            "One model stands behind each size: the intervals draw examples, and another order of "
-            "the corpus might move these changes."
+            "One model stands behind each size, and the intervals draw examples alone. For scale: "
+            "the main models, which differ in order alone, have AUCs from "
+            f"{orders[0]:.3f} to {orders[1]:.3f}."
         )
     return " ".join(parts)

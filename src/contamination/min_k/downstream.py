@@ -23,7 +23,7 @@ from contamination import partitions, scores, statistics
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_instances
 from contamination.lab.training import describe
-from contamination.min_k import blind
+from contamination.min_k import blind, study
 from contamination.models.causal import CausalLM, option_log_probs, token_log_probs
 from contamination.published import printed_cells
 from contamination.sources import source_file
@@ -221,6 +221,47 @@ def deal(
     return pd.concat(parts, ignore_index=True)
 
 
+def own_examples(
+    datasets: Sequence[str],
+    *,
+    model: str,
+    revision: str,
+    dtype: str,
+    text_column: str,
+    label_column: str,
+    k_percent: float,
+) -> pd.DataFrame | None:
+    """One's own examples, checked before they cost anything; None without a model.
+
+    Args:
+        datasets: labelled files, one for each dataset.
+        model, revision, dtype: of the model to test, as in ``study.check_own``.
+        text_column, label_column: as in ``partitions.labelled_passages``.
+        k_percent: share of tokens that will be asked for.
+
+    Returns:
+        dataset (the file's name), text, is_member.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``study.check_own``; also if two files
+            have the same name.
+    """
+    parts = []
+    how = {"revision": revision, "k_percents": [k_percent]}
+    for dataset in datasets or [""]:
+        found = study.check_own([model], dtype, dataset, [], text_column, label_column, **how)
+        parts += [
+            pd.DataFrame({"dataset": name, "text": texts, "is_member": is_member})
+            for name, (texts, is_member) in found.items()
+        ]
+    if not parts:
+        return None
+    names = [part["dataset"].iloc[0] for part in parts]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two datasets have the same name ({', '.join(names)}): rename one file")
+    return pd.concat(parts, ignore_index=True)
+
+
 def poisson_occurrences(is_member: Sequence[bool], mean: float, seed: int) -> np.ndarray:
     """How often each example is inserted: Poisson distributed for members, never for others.
 
@@ -353,6 +394,15 @@ def difference_interval(
     return statistics.percentile_interval(np.mean(differences, axis=0))
 
 
+def order_spread(scored: Scores, examples: pd.DataFrame) -> tuple[float, float]:
+    """Lowest and highest AUC by Min-k% Prob, average over datasets, of single models."""
+    aucs = []
+    for table in scored.values():
+        of_min_k = {0: table[table["method"] == scores.MIN_K]}
+        aucs.append(auc_rows(of_min_k, examples, n_resamples=1)["auc"].iloc[-1])
+    return min(aucs), max(aucs)
+
+
 def _values(scored: Scores, method: str, items: np.ndarray) -> list[np.ndarray]:
     found = []
     for table in scored.values():
@@ -419,7 +469,8 @@ def blind_rows(examples: pd.DataFrame, *, n_resamples: int, seed: int = 0) -> pd
             of_dataset["text"].tolist(),
             is_member,
             baselines=BLIND_BASELINES,
-            n_folds=int(min(N_FOLDS, is_member.sum(), (~is_member).sum())),
+            # Resampling one example of a kind in a fold gives an interval of width 0.
+            n_folds=int(max(2, min(N_FOLDS, is_member.sum() // 2, (~is_member).sum() // 2))),
             n_permutations=0,
             n_resamples=n_resamples,
             seed=seed,

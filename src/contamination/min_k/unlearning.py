@@ -20,7 +20,7 @@ import pandas as pd
 import torch
 from scipy import stats
 
-from contamination import overlap, partitions, scores
+from contamination import overlap, partitions, scores, statistics
 from contamination.lab.packing import IGNORED
 from contamination.lab.story import QUESTION_PROMPT
 from contamination.min_k.study import check_models
@@ -45,6 +45,7 @@ ANSWER_METRICS = {
     "unigram_recall": overlap.unigram_recall,
     "rouge_l_recall": overlap.rouge_l_recall,
 }
+MAIN_METRICS = ["rouge_l", "unigram_recall"]  # one for each task
 
 # Selectors: the paper's two, by a window of the ratio; then three that each take the share of
 # items that Min-k% Prob took in the paper, so that there always are two groups to compare.
@@ -53,6 +54,9 @@ PPL = scores.PPL
 MIN_K_SHARE = f"{MIN_K}, paper's share"
 PPL_SHARE = f"{PPL}, paper's share"
 EASIEST = "easiest unseen, paper's share"
+# Not a selector: the items that only one of the two shares holds, against one another. What both
+# select cannot tell the two apart, so this is their paired comparison.
+ALONE = f"{MIN_K} alone against {PPL} alone"
 # 188 of about 1000 chunks, 103 of 1000 questions: sections 7.2.1 and 7.2.2.
 PAPER_SHARES = {STORY: 0.188, QUESTIONS: 0.103}
 
@@ -78,6 +82,17 @@ ROW_COLUMNS = [
     "n_refused",
     "n_error",
 ]
+
+
+def ratio_limits(window: float) -> dict[str, float]:
+    """Both ends of the window of ratios, 1 / window and window, by name.
+
+    Raises:
+        ValueError: if it would not hold 1.
+    """
+    if not window > 1:
+        raise ValueError(f"ratio_window must be above 1, got {window}")
+    return {"ratio_low": 1 / window, "ratio_high": window}
 
 
 # Items
@@ -359,8 +374,14 @@ def audit_rows(
 
     Returns:
         Columns ``ROW_COLUMNS``; difference is mean_selected - mean_other with its
-        interval. A group without items has no mean.
+        interval. A group without items has no mean. Where both shares are among
+        the selectors, rows of ``ALONE`` compare what each selects alone:
+        mean_selected is that of Min-k% Prob, mean_other that of perplexity.
     """
+    groups = {name: (is_selected, ~is_selected) for name, is_selected in chosen.items()}
+    if {MIN_K_SHARE, PPL_SHARE} <= set(chosen):
+        one, other = chosen[MIN_K_SHARE], chosen[PPL_SHARE]
+        groups[ALONE] = one & ~other, other & ~one
     rows = []
     for metric in metrics:
         means = {
@@ -372,8 +393,8 @@ def audit_rows(
         for name, against, values in compared_to:
             about = {"model": name, "metric": metric, "against": against, **counts[name]}
             about["n_samples"] = int(scored[name]["sample"].nunique())
-            for selector, is_selected in chosen.items():
-                found = _difference(values, is_selected, n_resamples, seed)
+            for selector, pair in groups.items():
+                found = _difference(values, *pair, n_resamples, seed)
                 rows.append({"selector": selector, **about, **found})
     table = pd.DataFrame(rows).assign(unlearning=unlearned, **labels).reindex(columns=ROW_COLUMNS)
     # The window belongs to the selectors that use it.
@@ -391,10 +412,33 @@ def left_out_rows(
     Args:
         is_left_out: shape (n_items,).
         chosen, n_resamples, **labels: as in :func:`audit_rows`.
+
+    Returns:
+        As :func:`audit_rows`, but the interval is that of a difference of two
+        shares (Newcombe 1998, from Wilson's): a bootstrap of a few yes and no
+        has no width where all are alike.
     """
     table = pd.DataFrame({"item": range(len(is_left_out)), "sample": 0, "left_out": is_left_out})
     scored = {labels["unlearned"]: table.astype({"left_out": float})}
-    return audit_rows(scored, chosen, ["left_out"], n_resamples=n_resamples, **labels)
+    rows = audit_rows(scored, chosen, ["left_out"], n_resamples=n_resamples, **labels)
+    limits = [_share_difference(row) for row in rows.itertuples()]
+    return rows.assign(ci_low=[low for low, _ in limits], ci_high=[high for _, high in limits])
+
+
+def _share_difference(row: Any) -> tuple[float, float]:
+    """Newcombe's interval; undefined where a group is empty."""
+    limits = []
+    groups = (
+        (row.mean_selected, row.n_selected),
+        (row.mean_other, row.n_items - row.n_selected),
+    )
+    for share, n in groups:
+        n_found = round(share * n) if n else 0
+        limits.append(statistics.share_interval(n_found, n))
+    (low_1, high_1), (low_2, high_2) = limits
+    below = np.hypot(row.mean_selected - low_1, high_2 - row.mean_other)
+    above = np.hypot(high_1 - row.mean_selected, row.mean_other - low_2)
+    return float(row.difference - below), float(row.difference + above)
 
 
 def _counts(table: pd.DataFrame, metric: str) -> dict[str, int]:
@@ -409,11 +453,11 @@ def _counts(table: pd.DataFrame, metric: str) -> dict[str, int]:
 
 
 def _difference(
-    values: np.ndarray, is_selected: np.ndarray, n_resamples: int, seed: int
+    values: np.ndarray, is_selected: np.ndarray, is_other: np.ndarray, n_resamples: int, seed: int
 ) -> dict[str, float]:
     # An item without any valid answer has no mean.
     is_known = ~np.isnan(values)
-    groups = [values[is_known & kind] for kind in (is_selected, ~is_selected)]
+    groups = [values[is_known & kind] for kind in (is_selected, is_other)]
     means = [float(group.mean()) if group.size else float("nan") for group in groups]
     low = high = float("nan")
     if min(group.size for group in groups) > 1:
@@ -426,7 +470,7 @@ def _difference(
         ).confidence_interval
         low, high = float(interval.low), float(interval.high)
     return {
-        "n_items": int(values.size),
+        "n_items": int((is_selected | is_other).sum()),
         "n_selected": int(is_selected.sum()),
         "mean_selected": means[0],
         "mean_other": means[1],
@@ -614,7 +658,8 @@ def check_own(
     Raises:
         FileNotFoundError: if a model or file is not there.
         ValueError: if only one of the two models is named, there is nothing to
-            ask them, or the questions lack a column.
+            ask them, the book is no UTF-8 text, or the questions lack a column
+            or a value.
     """
     if bool(models[0]) != bool(models[1]):
         missing = "unlearned_model" if models[0] else "original_model"
@@ -623,16 +668,26 @@ def check_own(
         return {}
     if not book and not questions:
         raise ValueError("book and questions are empty: part C needs one of them")
+    if max_items < 0:
+        raise ValueError(f"max_items must be at least 0, which means all, got {max_items}")
     items = {}
     if book:
         path = Path(book)
         if not path.is_file():
             raise FileNotFoundError(f'book "{path.name}" is no file: name a text file')
-        items[STORY] = chunk_items(path.read_text(), chunk_words, prompt_words)
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path.name}: not UTF-8 text: save the file as UTF-8") from error
+        items[STORY] = chunk_items(text, chunk_words, prompt_words)
     if questions:
         rows = partitions.load_rows(questions)
         if not {"question", "answer"} <= set(rows):
             raise ValueError(f"questions need the columns question and answer, got {list(rows)}")
+        for name in ("question", "answer"):
+            without = rows.index[[pd.isna(v) or not overlap.words(str(v)) for v in rows[name]]]
+            if len(without):
+                raise ValueError(f"row {without[0]} has no {name}: fill it in or drop the row")
         asked = rows["question"].astype(str), rows["answer"].astype(str)
         items[QUESTIONS] = question_items(*asked, score_answers)
     check_models(models, dtype)

@@ -7,9 +7,18 @@ refutes it. A difference whose interval holds 0 cannot be told from none.
 from __future__ import annotations
 
 import pandas as pd
+from scipy import stats
 
-from contamination.min_k.unlearning import EASIEST, MIN_K, MIN_K_SHARE, PPL, PPL_SHARE
+from contamination.min_k.unlearning import (
+    ALONE,
+    EASIEST,
+    MIN_K,
+    MIN_K_SHARE,
+    PPL,
+    STORY,
+)
 
+ALPHA = 0.05
 METRIC_NAMES = {
     "rouge_l": "ROUGE-L",
     "rouge_l_recall": "ROUGE-L recall",
@@ -20,6 +29,8 @@ METRIC_NAMES = {
 
 
 def _difference(row: pd.Series) -> str:
+    if pd.isna(row["ci_low"]):
+        return f"{row['difference']:+.3f} (a group of one item, no interval)"
     return f"{row['difference']:+.3f} [{row['ci_low']:+.3f}, {row['ci_high']:+.3f}]"
 
 
@@ -70,9 +81,9 @@ def selected_sentence(row: pd.Series, paper: str) -> str:
         f"for the others, a difference of {_difference(row)}. The paper: {paper}. "
     )
     if row["ci_low"] > 0:
-        return text + "It holds here: the selected items come back better."
+        return text + "Here the selected items come back better."
     if row["ci_high"] < 0:
-        return text + "Here it is the other way round: the selected items come back worse."
+        return text + "Here the selected items come back worse."
     return text + "Here no difference can be told."
 
 
@@ -86,12 +97,19 @@ def meaning_sentence(rows: pd.DataFrame, control_name: str, original_name: str) 
 
     Args:
         rows: of ``unlearning.csv``, one unlearned model, task, selector and metric.
-        control_name: a model that did not read the story.
+        control_name: a model that did not read the story; without its rows
+            nothing can be said.
         original_name: the model before unlearning.
     """
     by = {(row["model"], row["against"]): row for _, row in rows.iterrows()}
     name = rows["unlearning"].iloc[0]
-    own, control = by[name, ""], by[control_name, ""]
+    own = by[name, ""]
+    if (control_name, "") not in by:
+        return (
+            f'{name}, {own["task"]}: without a model "{control_name}" it cannot be told whether '
+            "the selected items are remembered or merely easy to predict."
+        )
+    control = by[control_name, ""]
     beyond, kept = by[name, control_name], by[name, original_name]
     if not 0 < own["n_selected"] < own["n_items"]:
         return (
@@ -105,6 +123,8 @@ def meaning_sentence(rows: pd.DataFrame, control_name: str, original_name: str) 
         f"has beyond that control differs by {_difference(beyond)}, and what unlearning changed "
         f"by {_difference(kept)}. "
     )
+    if own["ci_high"] < 0:
+        text += "The selected items come back worse than the others. "
     is_easy, is_remembered, is_spared = (row["ci_low"] > 0 for row in (control, beyond, kept))
     if is_easy:
         text += "The selected items are easier for a model without any memory of the story. "
@@ -127,31 +147,45 @@ def selectors_sentence(rows: pd.DataFrame) -> str:
     """Min-k% Prob against perplexity: in the same window, and with as many items.
 
     Args:
-        rows: rows of the unlearned model itself, one for each selector, one metric.
+        rows: rows of the unlearned model itself, one for each selector and one
+            of ``ALONE``, one metric.
     """
     by = rows.set_index("selector")
-    own, perplexity = by.loc[MIN_K_SHARE], by.loc[PPL_SHARE]
+    own, alone = by.loc[MIN_K_SHARE], by.loc[ALONE]
+    is_story = own["task"] == STORY
+    printed = "188 and none of about 1000 chunks" if is_story else "103 and not reported, of 1000"
     text = (
         f"{own['model']}, {own['task']}: in the same window Min-k% Prob selects "
         f"{by.loc[MIN_K, 'n_selected']} and perplexity {by.loc[PPL, 'n_selected']} of "
-        f"{own['n_items']} items (paper: 188 and none of about 1000 chunks). With "
+        f"{own['n_items']} items (paper: {printed}). With "
         f"{own['n_selected']} items each, selected and others differ by {_difference(own)} for "
-        f"Min-k% Prob and by {_difference(perplexity)} for perplexity"
+        "Min-k% Prob"
     )
     if EASIEST in by.index:
         text += (
-            f"; for the items easiest for a model that never saw the story by "
-            f"{_difference(by.loc[EASIEST])}"
+            f" and by {_difference(by.loc[EASIEST])} for the items easiest for a model that never "
+            "saw the story"
         )
-    if own["ci_low"] > perplexity["ci_high"]:
-        return text + ". Min-k% Prob selects better, beyond both intervals."
-    if own["ci_high"] < perplexity["ci_low"]:
-        return text + ". Perplexity selects better, beyond both intervals."
-    return text + ". The intervals of the two overlap: neither can be called better."
+    n_alone = alone["n_selected"]
+    if n_alone == 0:
+        return text + ". Perplexity selects the same items."
+    text += (
+        f". Perplexity selects {own['n_selected'] - n_alone} of these items too; the {n_alone} "
+        f"that Min-k% Prob alone selects and the {n_alone} that perplexity alone selects differ by "
+        f"{_difference(alone)}: "
+    )
+    if alone["ci_low"] > 0:
+        return text + "Min-k% Prob selects better."
+    if alone["ci_high"] < 0:
+        return text + "perplexity selects better."
+    return text + "neither can be called better."
 
 
 def left_out_sentence(row: pd.Series) -> str:
     """Does the selection find the items that were never given to the unlearner?
+
+    They were drawn by chance, so Fisher's exact test holds however few they
+    are; it decides, also where the interval of the difference is kinder.
 
     Args:
         row: metric ``left_out``, selector Min-k% Prob.
@@ -161,13 +195,17 @@ def left_out_sentence(row: pd.Series) -> str:
         return (
             text + f"{row['n_selected']} of {row['n_items']} items are selected, nothing to sort."
         )
+    shares = (
+        (row["mean_selected"], row["n_selected"]),
+        (row["mean_other"], row["n_items"] - row["n_selected"]),
+    )
+    counts = [(round(share * n), n - round(share * n)) for share, n in shares]
+    p_value = stats.fisher_exact(counts).pvalue
     text += (
         f"{100 * row['mean_selected']:.0f} % of the selected items were left out of the "
         f"unlearning, {100 * row['mean_other']:.0f} % of the others, a difference of "
-        f"{_difference(row)}. "
+        f"{_difference(row)} (Fisher's exact test: p {p_value:.3f}). "
     )
-    if row["ci_low"] > 0:
-        return text + "The selection finds them."
-    if row["ci_high"] < 0:
-        return text + "The selection avoids them."
-    return text + "The selection does not tell them apart."
+    if p_value <= ALPHA:
+        return text + f"The selection {'finds' if row['difference'] > 0 else 'avoids'} them."
+    return text + "That the selection finds them cannot be shown."

@@ -19,6 +19,19 @@ from contamination.overlap import is_contained, normalised, rouge_l, words
 
 CONTAMINATED, SUSPICIOUS, NOT_CONTAMINATED = "contaminated", "suspicious", "not contaminated"
 OUTCOMES = (CONTAMINATED, SUSPICIOUS, NOT_CONTAMINATED)
+MIN_WORDS = 4  # chance writes shorter instances
+
+
+def known_instances(first_instances: Sequence[str], min_words: int = MIN_WORDS) -> list[str]:
+    """The first instances that are long enough to be told from chance.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    known = [instance for instance in first_instances if len(words(instance)) >= min_words]
+    if not known:
+        raise ValueError(f"no first instance of at least {min_words} words to compare with")
+    return known
 
 
 def outcome(
@@ -26,7 +39,7 @@ def outcome(
     first_instances: Sequence[str],
     attributes: Sequence[str],
     near_exact_threshold: float,
-    min_words: int = 4,
+    min_words: int = MIN_WORDS,
 ) -> str:
     """Outcome for one split, from the model's text.
 
@@ -40,9 +53,7 @@ def outcome(
     Raises:
         ValueError: if no instance is long enough.
     """
-    known = [instance for instance in first_instances if len(words(instance)) >= min_words]
-    if not known:
-        raise ValueError(f"no first instance of at least {min_words} words to compare with")
+    known = known_instances(first_instances, min_words)
     lines = [line for line in text.splitlines() if words(line)]
     for instance in known:
         if is_contained(instance, text):

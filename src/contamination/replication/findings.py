@@ -346,7 +346,8 @@ def instruction_sentence(lab: pd.DataFrame) -> str:
     if shares[GENERAL] >= 0.5 * shares[GUIDED]:
         return text + (
             "The general instruction replicates too, so a difference between the two is small just "
-            "where contamination is heaviest: Algorithm 1 needs a model that the name must remind."
+            "where contamination is heaviest: Algorithm 1 needs texts that come back "
+            "only when the dataset is named."
         )
     return text + "Without the names the model replicates less, as Algorithm 1 expects."
 
@@ -365,19 +366,29 @@ def placebo_sentence(lab: pd.DataFrame) -> str:
     over_general = flags[GENERAL]
     names = flags[WRONG_DATASET] | flags[WRONG_SPLIT]
     n, n_also = int(over_general.sum()), int((over_general & names).sum())
-    text = f"Guided beats general in {n} of {len(flags)} partitions"
+    text = (
+        f"Guided beats general in {n} of {len(flags)} partitions (by chance alone at most about "
+        f"{ALPHA * len(flags):.1f})"
+    )
     if n == 0:
         text += "; there is no gap for a placebo to explain."
-    elif n_also * 2 >= n:
-        text += (
-            f", and guided with a wrong dataset or split in {n_also} of these: the "
-            "right names matter."
-        )
     else:
+        means = rows.pivot(index=["dataset", "split", "truth"], columns="instruction")
+        means = means[over_general]
+        placebo = float(means["mean"][[WRONG_DATASET, WRONG_SPLIT]].mean(axis=1).mean())
+        guided, general = means["mean_guided"][GENERAL].mean(), means["mean"][GENERAL].mean()
         text += (
-            f", but guided with a wrong dataset or split in only {n_also} of these: "
-            "the gap comes from the form of the prompt, not from the names."
+            f", and guided with a wrong dataset or split in {n_also} of these. There the mean "
+            f"ROUGE-L is {guided:.2f} guided, {placebo:.2f} with a wrong name and {general:.2f} "
+            "general: "
         )
+        # Not to beat a placebo is no proof of equality; what the placebo keeps of the gap is.
+        if placebo - general >= 0.5 * (guided - general):
+            text += "most of the gap comes with the form of the prompt, without the right names."
+        elif n_also * 2 >= n:
+            text += "the right names matter."
+        else:
+            text += "whether the right names matter cannot be told."
     wrong = flags.get(WRONG_LABEL)
     if wrong is None:
         return text
@@ -429,13 +440,19 @@ def own_sentence(table: pd.DataFrame) -> str:
     )
     if not guided["contaminated"]:
         return text + ": no flag. That does not show that the model never read the partition."
-    others = rows.loc[[GENERAL, WRONG_DATASET, WRONG_SPLIT], "contaminated"]
-    also = others.index[others.eq(True)].tolist()
+    controls = rows.loc[[GENERAL, WRONG_DATASET, WRONG_SPLIT]]
+    also = controls.index[controls["contaminated"].eq(True)].tolist()
     if also:
         return text + (
             f": a flag, but also with these instructions: {', '.join(also)}. The right names are "
             "not what it takes; either the model knows the texts by heart, or they follow from "
             "their first pieces. Read the completions to tell."
+        )
+    unheard = controls.index[controls["n_valid"] == 0].tolist()
+    if unheard:
+        return text + (
+            f": a flag, but no verdict at all with these instructions: {', '.join(unheard)}. "
+            "Without them it cannot be told whether the names matter."
         )
     return text + ": a flag, and none without the right names, as contamination would have it."
 
@@ -459,7 +476,7 @@ def operating_sentence(curves: pd.DataFrame) -> str:
     )
     if table[error, 0.0, large] > ALPHA:
         return text + (
-            f"So the rule of one exact or two near-exact matches belongs to about {small} "
-            "instances: with more of them the judge's errors alone flag a partition."
+            f"So at this error the rule of one exact or two near-exact matches belongs to about "
+            f"{small} instances: with more of them the judge's errors alone flag a partition."
         )
     return text + "So the rule stands more instances at this judge's error."

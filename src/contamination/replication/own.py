@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
+from transformers import AutoConfig
 
 from contamination import partitions
 from contamination.judging import ask_judge, judge_requests
 from contamination.models.chat import ERROR, REFUSED, Endpoint, Price, estimate
 from contamination.models.loading import load_causal_lm
 from contamination.models.retry import ChatError, Secret
+from contamination.overlap import words
 from contamination.replication import did_chatgpt_cheat
 from contamination.replication.completions import (
     MAX_TOKENS,
@@ -22,7 +24,7 @@ from contamination.replication.completions import (
     with_completions,
 )
 from contamination.replication.cutting import cut_rows
-from contamination.replication.instructions import INSTRUCT, prompts_of
+from contamination.replication.instructions import INSTRUCT, LABELLED_TASKS, prompts_of
 from contamination.replication.prompts import FIRST_INSTANCES_PROMPT, JUDGE_PROMPT
 from contamination.replication.study import DID_CHATGPT_CHEAT, PARTITION, RULE_COLUMN
 
@@ -152,12 +154,22 @@ def own_partition(
         raise ValueError(
             "part C needs dataset, and in names and other_names a dataset and a split each"
         )
+    if task in LABELLED_TASKS and not label_column:
+        raise ValueError(f"label_column is empty: the prompts of {task} show the label")
+    if label_names and not label_column:
+        raise ValueError("label_names needs label_column: leave both empty for a summary")
     rows = partitions.load_rows(dataset, dataset_split, revision)
     columns = [*text_columns, *([label_column] if label_column else [])]
     sample = partitions.sample_unique(rows, columns, n_instances, seed)
     if label_names:
         known = list(label_names)
-        numbers = sample[label_column].astype(int)
+        try:
+            numbers = sample[label_column].astype(int)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f'column "{label_column}" holds no whole numbers: leave label_names empty to show '
+                "the labels as stored"
+            ) from error
         if not numbers.between(0, len(known) - 1).all():
             raise ValueError(
                 f'column "{label_column}" holds {numbers.min()} to {numbers.max()}, but '
@@ -165,7 +177,7 @@ def own_partition(
             )
         sample[label_column] = [known[number] for number in numbers]
     else:
-        known = sorted(sample[label_column].astype(str).unique()) if label_column else []
+        known = sorted(rows[label_column].dropna().astype(str).unique()) if label_column else []
     pieces = cut_rows(sample, task, text_columns, label_column, seed=seed, how=cut)
     prompts = prompts_of(
         pieces,
@@ -179,7 +191,13 @@ def own_partition(
     )
     about = {"benchmark": names[0], "task": task, "dataset": names[0], "split": names[1]}
     prompts = prompts.assign(**about, copies=None, group=prompts["index"])
+    wordless = pieces.loc[~pieces["second_piece"].map(lambda text: bool(words(text))), "index"]
+    if len(wordless):
+        raise ValueError(
+            f"row {wordless.iloc[0]} has no word in its second piece: drop the row or change seed"
+        )
     first = rows[text_columns[0]].astype(str).head(N_FIRST)
+    did_chatgpt_cheat.known_instances(first)  # raises before anything is asked
     attributes = [*(known if label_names else []), *text_columns]
     return OwnPartition(prompts, tuple(first), tuple(attributes))
 
@@ -207,26 +225,36 @@ def announce(own: OwnPartition, asked: Asked, dry_run: bool) -> None:
     """Print the estimates; then, unless it is a dry run, stop if a key or price is missing.
 
     Raises:
-        ChatError, ValueError: as :func:`check_ready`, with the estimates.
+        ChatError, FileNotFoundError, ValueError: as :func:`check_ready`, with the estimates.
     """
     lines = estimates(own, asked)
-    print("\n".join(lines))
+    if lines:
+        print("\n".join(lines))
     if dry_run:
         return
     try:
         check_ready(asked)
-    except (ChatError, ValueError) as error:
+    except (ChatError, FileNotFoundError, ValueError) as error:
         # A stopped run shows one line, so that line carries the estimates.
-        raise type(error)(f"{error} ({'; '.join(lines)})") from None
+        raise type(error)(f"{error} ({'; '.join(lines)})" if lines else str(error)) from None
 
 
 def check_ready(asked: Asked) -> None:
-    """Raise, in one line, if a key or a price is missing.
+    """Raise, in one line, if a local model, a key or a price is missing.
 
     Raises:
         ChatError: if a key's variable is not set.
+        FileNotFoundError: if a local model is neither a folder nor on the hub.
         ValueError: if an endpoint that asks for a key has no price.
     """
+    if isinstance(asked.model, str):
+        try:
+            AutoConfig.from_pretrained(asked.model)
+        except (OSError, ValueError) as error:  # also what the hub and its client raise
+            raise FileNotFoundError(
+                f'target_model "{asked.model}" is neither a folder with config.json nor found on '
+                "the Hugging Face hub: check the spelling, or set base_url for a served model"
+            ) from error
     for who, price in ((asked.model, asked.price), (asked.judge, asked.judge_price)):
         if isinstance(who, Endpoint) and who.key_variable:
             Secret(who.key_variable)

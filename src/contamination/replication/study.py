@@ -275,8 +275,10 @@ def partition_rows(
     Returns:
         Rows with the columns of ``LAB_COLUMNS`` that are known here. mean is
         that of the instruction's own scores (for a judge: the share of
-        matches), p_value that of guided being no better, contaminated the decision;
-        both are empty where nothing was answered.
+        matches); for Algorithm 1 mean, mean_guided and n_valid rest on the
+        instances answered under both instructions. p_value is that of guided
+        being no better, contaminated the decision; both are empty where nothing
+        was answered.
     """
     rows = []
     for partition, group in scored.groupby(list(by), sort=False, dropna=False):
@@ -316,13 +318,15 @@ def _counts(part: pd.DataFrame, column: str) -> dict[str, int]:
 
 def _algorithm_1(guided: pd.Series, other: pd.Series) -> list[dict]:
     # The tests work on whole hundredths, as the released scores are.
-    both = pd.concat([guided, other.reindex(guided.index)], axis=1).dropna().round(2).to_numpy()
+    pairs = pd.concat([guided, other.reindex(guided.index)], axis=1).dropna()
+    both = pairs.round(2).to_numpy()
+    mean_guided, mean = (float(pairs.iloc[:, place].mean()) for place in (0, 1))
     rows = []
     for test, p_of in ((PAIRED_BOOTSTRAP, paired_bootstrap_p), (SIGN_FLIPS, sign_flip_p)):
         p_value = p_of(both[:, 0], both[:, 1]) if len(both) else None
         rows.append(
-            {"method": ALGORITHM_1, "test": test, "p_value": p_value}
-            | {"mean": float(other.mean()), "mean_guided": float(guided.mean())}
+            {"method": ALGORITHM_1, "test": test, "p_value": p_value, "n_valid": len(pairs)}
+            | {"mean": mean, "mean_guided": mean_guided}
             | {"contaminated": None if p_value is None else p_value <= ALPHA}
         )
     return rows

@@ -1,0 +1,148 @@
+"""Answers to word problems: exact match, the released scorer's rules, their likelihood."""
+
+from __future__ import annotations
+
+import re
+from itertools import takewhile
+from statistics import fmean
+
+import numpy as np
+import pandas as pd
+
+from contamination import scores
+from contamination.dice.mixtures import Problems, prompts_of
+from contamination.models.causal import CausalLM, complete, token_log_probs
+
+MAX_NEW_TOKENS = 256  # of the released code
+MIN_K_PERCENT = 20.0
+LOWERCASE = "Lowercase PPL"  # as Table 2 names it
+MIN_K = "Min-k Prob"
+BASELINES = (scores.ZLIB, scores.PPL, LOWERCASE, MIN_K)
+_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?|-?\.\d+")
+_DIGITS = re.compile(r"\d[\d.]*")
+_BATCH_TOKENS = 16_384  # completions are short: few large batches
+
+
+def parse_answer(text: str) -> float | None:
+    """The answer a solution ends with: last number behind ``####``, else of the last line.
+
+    >>> parse_answer("2 - 5 = -3\\n#### -3"), parse_answer("so $1,200.50 in all"), parse_answer("?")
+    (-3.0, 1200.5, None)
+    """
+    tail = text.split("####")[1] if "####" in text else text.strip().split("\n")[-1]
+    # A minus between two numbers is a difference, not a sign.
+    found = _NUMBER.findall(re.sub(r"(?<=[\d)])\s*-\s*", " ", tail.replace("$", "")))
+    return float(found[-1].replace(",", "")) if found else None
+
+
+def is_right(completion: str, answer: str) -> bool:
+    """Exact match: both solutions end with the same number.
+
+    Raises:
+        ValueError: if the answer itself ends with none.
+    """
+    expected = parse_answer(answer)
+    if expected is None:
+        raise ValueError(f"the answer ends with no number: {answer[:60]!r}")
+    return parse_answer(completion) == expected
+
+
+def parse_released(text: str) -> float | None:
+    """The answer by the rules of the released code, for comparison with printed numbers.
+
+    They drop minus signs, and when the last number ends the text they take an
+    earlier number's end for its own and find nothing.
+    """
+    tail = text.split("####")[1] if "####" in text else text.strip().split("\n")[-1]
+    tail = tail.split("\n\n")[0].replace(",", "")
+    found = list(_DIGITS.finditer(tail))
+    if not found:
+        return None
+    ended = [number.end() for number in found if number.end() < len(tail)]
+    number = tail[found[-1].start() : ended[-1] if ended else len(tail)].removesuffix(".")
+    try:
+        return float(number)
+    except ValueError:
+        return None
+
+
+def is_right_released(completion: str, answer: str) -> bool:
+    """Exact match by the released rules, under which two failed parses agree."""
+    return parse_released(completion) == parse_released(answer)
+
+
+def accuracy_row(lm: CausalLM, problems: Problems, max_new_tokens: int) -> dict:
+    """Accuracy on one set of problems, greedily decoded, and the likelihood of the right answers.
+
+    Args:
+        lm: the model.
+        problems: questions and answers.
+        max_new_tokens: longest completion; 0 asks for none and leaves the
+            accuracy empty, for models that cannot calculate.
+
+    Returns:
+        n, n_valid (completions that end with a number), n_refused and n_error
+        (0: a local model neither refuses nor fails), accuracy_pct,
+        accuracy_released_rules_pct, answer_log_prob (mean log-probability of a
+        token of the right answer, nats, the mean over problems).
+    """
+    row = {"n": len(problems), "n_valid": None, "n_refused": 0, "n_error": 0}
+    row |= {"accuracy_pct": None, "accuracy_released_rules_pct": None}
+    if max_new_tokens:
+        completions = answer(lm, problems, max_new_tokens)
+        pairs = list(zip(completions, problems["answer"], strict=True))
+        row["n_valid"] = sum(parse_answer(completion) is not None for completion in completions)
+        row["accuracy_pct"] = 100 * fmean(is_right(*pair) for pair in pairs)
+        row["accuracy_released_rules_pct"] = 100 * fmean(is_right_released(*pair) for pair in pairs)
+    found = [float(values.mean()) for values in answer_log_probs(lm, problems)]
+    return row | {"answer_log_prob": fmean(found)}
+
+
+def answer(
+    lm: CausalLM, problems: Problems, max_new_tokens: int, temperature: float = 0.0
+) -> list[str]:
+    """Completions of the problems' prompts, greedy or sampled."""
+    how = {"temperature": temperature, "max_batch_tokens": _BATCH_TOKENS}
+    return complete(lm, prompts_of(problems), max_new_tokens, **how)
+
+
+def answer_log_probs(lm: CausalLM, problems: Problems) -> list[np.ndarray]:
+    """Log-probabilities of the tokens of each right answer, given its prompt, nats.
+
+    Returns:
+        One array of shape (n_answer_tokens,) for each problem.
+    """
+    prompts = prompts_of(problems)
+    texts = [prompt + text for prompt, text in zip(prompts, problems["answer"], strict=True)]
+    found = token_log_probs(lm, texts, max_batch_tokens=_BATCH_TOKENS)
+    results = []
+    for prompt, scored in zip(prompts, found, strict=True):
+        context = lm.tokenizer(prompt, add_special_tokens=False).input_ids
+        whole = scored.token_ids.tolist()
+        # The first token of a text may be unscored; both lists end together.
+        offset = scored.n_tokens - len(whole)
+        # A merge across the border would make its token part of the answer.
+        same = zip(context[offset:], whole[:-1], strict=False)
+        n_shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], same))
+        results.append(scored.token_log_probs[n_shared:])
+    return results
+
+
+def baseline_scores(lm: CausalLM, problems: Problems) -> pd.DataFrame:
+    """Table 2's baselines on the right answer, given the question; higher = more likely seen.
+
+    Returns:
+        One row per problem, columns ``BASELINES``.
+    """
+    as_written = answer_log_probs(lm, problems)
+    lower = answer_log_probs(lm, problems.assign(answer=problems["answer"].str.lower()))
+    rows = [
+        {
+            scores.ZLIB: scores.zlib_score(values, text),
+            scores.PPL: scores.perplexity_score(values),
+            LOWERCASE: scores.lowercase_score(values, lowered),
+            MIN_K: scores.min_k_score(values, MIN_K_PERCENT),
+        }
+        for values, lowered, text in zip(as_written, lower, problems["answer"], strict=True)
+    ]
+    return pd.DataFrame(rows, columns=list(BASELINES))

@@ -1,0 +1,148 @@
+"""The classifier on a layer's states, and how its AUROC is told from chance.
+
+Tu et al., arXiv:2406.04197, Section 3.2: a multi-layer perceptron reads the
+state of the prompt's last token and gives the probability that the *model* is
+contaminated. It is trained on states of one contaminated and one clean model.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
+
+from contamination import statistics
+
+N_EPOCHS = 100
+# Three hidden layers as in the released code; the paper's text says four and names no widths.
+HIDDEN_LAYERS = {"code": 3, "paper": 4}
+MEAN_DIFFERENCE = "mean difference"
+MLP = "DICE"
+N_RESAMPLES = 2_000
+
+Score = Callable[[np.ndarray], np.ndarray]  # states (n, d_model) to scores (n,)
+
+
+def hidden_widths(d_model: int, as_in: str = "code") -> tuple[int, ...]:
+    """Widths of the hidden layers: 1/2, 1/4, 1/8 of the state, as LLaMA2-7B's 2048, 1024, 512.
+
+    Args:
+        d_model: width of the states.
+        as_in: "code", three layers, or "paper", four.
+
+    >>> hidden_widths(4096), hidden_widths(4096, "paper")
+    ((2048, 1024, 512), (2048, 1024, 512, 256))
+    """
+    return tuple(max(8, d_model >> step) for step in range(1, HIDDEN_LAYERS[as_in] + 1))
+
+
+def train_mlp(
+    states: np.ndarray, is_contaminated: np.ndarray, seed: int = 0, as_in: str = "code"
+) -> Score:
+    """The paper's detector: ReLU layers, binary cross-entropy, Adam.
+
+    Args:
+        states: shape (n, d_model).
+        is_contaminated: shape (n,), whether the state comes from the contaminated model.
+        seed: seed of weights and order.
+        as_in: see :func:`hidden_widths`.
+
+    Returns:
+        A function of states that gives log-odds of "contaminated". The paper's
+        probability is ``1 / (1 + exp(-score))``; log-odds do not tie at 0 and 1.
+    """
+    network = MLPClassifier(
+        hidden_widths(states.shape[1], as_in),
+        alpha=0.0,
+        batch_size=min(32, len(states)),
+        max_iter=N_EPOCHS,
+        n_iter_no_change=5,
+        random_state=seed,
+    )
+    with warnings.catch_warnings():
+        # A fixed number of epochs, as in the released code, is meant.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        network.fit(states, np.asarray(is_contaminated, dtype=int))
+
+    def score(others: np.ndarray) -> np.ndarray:
+        hidden = np.asarray(others, dtype=states.dtype)
+        for weights, bias in zip(network.coefs_[:-1], network.intercepts_[:-1], strict=True):
+            hidden = np.maximum(hidden @ weights + bias, 0)
+        return (hidden @ network.coefs_[-1] + network.intercepts_[-1])[:, 0]
+
+    return score
+
+
+def train_direction(states: np.ndarray, is_contaminated: np.ndarray, seed: int = 0) -> Score:
+    """The simplest detector: position along the difference of the two models' mean states."""
+    is_contaminated = np.asarray(is_contaminated, dtype=bool)
+    direction = states[is_contaminated].mean(axis=0) - states[~is_contaminated].mean(axis=0)
+    return lambda others: others @ direction
+
+
+TRAINERS = {MLP: train_mlp, MEAN_DIFFERENCE: train_direction}
+
+
+def probability(log_odds: np.ndarray) -> np.ndarray:
+    """What the paper reports: the predicted probability of being contaminated, 0 to 1."""
+    return 1 / (1 + np.exp(-np.clip(log_odds, -500, 500)))
+
+
+@dataclass(frozen=True)
+class Auroc:
+    """An AUROC over models.
+
+    Attributes:
+        auroc_pct: mean over pairs of models, in percent; 50 is chance.
+        folded_auroc_pct: likewise, each pair's turned where it is below 50: a
+            detector that is wrong separates as well. Above 50 by chance too.
+        ci_low, ci_high: 95 % interval in percent, from resampled pairs of models;
+            undefined for a single pair.
+        n: scores of one pair.
+        n_models: distinct models.
+    """
+
+    auroc_pct: float
+    folded_auroc_pct: float
+    ci_low: float
+    ci_high: float
+    n: int
+    n_models: int
+
+
+def auroc_over_models(
+    positives: Sequence[np.ndarray],
+    negatives: Sequence[np.ndarray],
+    n_models: int,
+    seed: int = 0,
+) -> Auroc:
+    """AUROC of each pair of models, their mean, and an interval over models.
+
+    Models are what was drawn at random, not questions: a thousand questions to
+    one pair of models are one observation of "contaminated against clean".
+
+    Args:
+        positives: scores of the states that should be higher, one array a pair.
+        negatives: scores of the others, likewise.
+        n_models: distinct models among them.
+        seed: seed of the bootstrap.
+    """
+    aucs = 100 * np.array(
+        [
+            statistics.auc(
+                np.concatenate([above, below]), np.arange(len(above) + len(below)) < len(above)
+            )
+            for above, below in zip(positives, negatives, strict=True)
+        ]
+    )
+    low = high = float("nan")
+    if len(aucs) > 1:
+        drawn = np.random.default_rng(seed).integers(len(aucs), size=(N_RESAMPLES, len(aucs)))
+        low, high = statistics.percentile_interval(aucs[drawn].mean(axis=1))
+    folded = float(np.maximum(aucs, 100 - aucs).mean())
+    n = sum(len(scores[0]) for scores in (positives, negatives))
+    return Auroc(float(aucs.mean()), folded, low, high, n, n_models)

@@ -1,0 +1,216 @@
+"""Supervised fine-tuning on a mixture: lab models in seconds, hub models in full or by LoRA.
+
+Both follow Tu et al., arXiv:2406.04197: AdamW, linear decay, one epoch, loss on
+the response alone. Checkpoints are cached under everything that decides them,
+so that an interrupted sweep goes on with the models it has trained.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as functional
+
+from contamination import storage
+from contamination.dice.mixtures import Mixture, Row, skill_texts
+from contamination.lab.packing import IGNORED
+from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
+from contamination.lab.training import describe, train
+from contamination.lab.world import World
+from contamination.models.causal import load_causal_lm
+
+WARMUP_SHARE = 0.05
+CODE_SCHEMA = 1  # raise it when the hub training below changes what it makes
+SKILL_LEARNING_RATE = 2e-3
+FACT_COPIES = 80
+BLOCKS_PER_STEP = 2  # many small steps, as batches of one row are at the paper's scale
+LORA_RANK, LORA_ALPHA = 16, 32
+
+
+def skilled_model(lab: World, base: Path, n_rows: int, seed: int) -> Path:
+    """The base of all DICE lab models: it has learnt problems with operands up to 9.
+
+    Args:
+        lab: the lab.
+        base: base model of notebook 01.
+        n_rows: problems it reads, once each.
+        seed: seed of the problems and their order.
+    """
+    problems, facts = skill_texts(n_rows, seed)
+    doses = (Dose(tuple(problems)), Dose(tuple(facts), FACT_COPIES))
+    return _train_lab(lab, base, doses, seed, SKILL_LEARNING_RATE, "cosine")
+
+
+def fine_tune_lab(
+    lab: World, base: Path, mixture: Mixture, seed: int, learning_rate: float
+) -> Path:
+    """A lab model fine-tuned on a mixture, packed into blocks; seconds on a laptop.
+
+    Args:
+        lab: the lab.
+        base: checkpoint to fine-tune.
+        mixture: what it reads.
+        seed: seed of the order.
+        learning_rate: peak of AdamW's schedule.
+    """
+    doses = [Dose(mixture.vanilla)]
+    if mixture.contamination:
+        doses.append(Dose(mixture.contamination, mixture.copies))
+    return _train_lab(lab, base, tuple(doses), seed, learning_rate, "linear")
+
+
+def _train_lab(
+    lab: World, base: Path, doses: tuple[Dose, ...], seed: int, learning_rate: float, schedule: str
+) -> Path:
+    texts = TrainingTexts((), doses, lab.tokenizer)
+    parent = describe(base)
+    shape = {name: parent["recipe"][name] for name in ("n_layers", "width", "n_heads", "seed")}
+    recipe = recipe_for(
+        texts,
+        n_background_tokens=0,
+        order_seed=seed,
+        learning_rate=learning_rate,
+        schedule=schedule,
+        warmup_share=WARMUP_SHARE,
+        batch_size=BLOCKS_PER_STEP,
+        parent=parent["recipe_hash"],
+        **shape,
+    )
+    return train(recipe, texts, parent=base)
+
+
+# Hub models
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a hub model is fine-tuned; the defaults are the paper's for LLaMA2-7B.
+
+    Attributes:
+        learning_rate, batch_size: of AdamW with linear decay to zero.
+        lora: train low-rank adapters (peft) on every linear layer of the blocks
+            and merge them, instead of all weights: less memory, another training
+            than the paper's.
+        max_tokens: longer rows are cut at their end.
+        dtype: of weights and arithmetic; "bfloat16" or "float32".
+        revision: commit of the base model.
+        seed: seed of the order (and of the adapters).
+    """
+
+    learning_rate: float = 1e-5
+    batch_size: int = 1
+    lora: bool = False
+    max_tokens: int = 1024
+    dtype: str = "bfloat16"
+    revision: str = ""
+    seed: int = 42
+
+
+def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path:
+    """A hub model (or folder) fine-tuned on rows of prompt and response, or its cached checkpoint.
+
+    Args:
+        base: hub id or folder with ``config.json``.
+        rows: read once each, in this order.
+        settings: see :class:`Settings`.
+
+    Returns:
+        Folder that ``load_causal_lm`` reads; adapters are merged into it. It is
+        as large as the model.
+
+    Raises:
+        ValueError: if there is no row, or one is empty.
+    """
+    if not rows:
+        raise ValueError("a fine-tuning needs at least one row")
+    lm = load_causal_lm(base, settings.revision or None, settings.dtype)
+    identity = storage.hash_of(
+        {
+            "identity": lm.identity,
+            "rows": [list(row) for row in rows],
+            "settings": dataclasses.asdict(settings),
+            "code_schema": CODE_SCHEMA,
+        }
+    )
+    folder = storage.cache_folder("dice", "models") / identity[:24]
+    hit = folder.exists()
+    storage.record("cache", name="fine-tuned models", hits=int(hit), misses=int(not hit))
+    if hit:
+        return folder
+    torch.manual_seed(settings.seed)
+    model = _with_adapters(lm.model) if settings.lora else lm.model
+    _fit(model, [_tokens(lm.tokenizer, row, settings.max_tokens) for row in rows], settings)
+    if settings.lora:
+        model = model.merge_and_unload()
+    staged = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        model.save_pretrained(staged, safe_serialization=True)
+        lm.tokenizer.save_pretrained(staged)
+        staged.chmod(0o755)
+        staged.rename(folder)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+    return folder
+
+
+def _with_adapters(model: torch.nn.Module) -> torch.nn.Module:
+    # Only this needs peft, and importing it takes seconds.
+    from peft import LoraConfig, get_peft_model
+
+    return get_peft_model(
+        model, LoraConfig(r=LORA_RANK, lora_alpha=LORA_ALPHA, target_modules="all-linear")
+    )
+
+
+def _tokens(tokenizer, row: Row, max_tokens: int) -> tuple[list[int], list[int]]:
+    """Input ids and labels of a row; prompt and beginning-of-sequence token are not learnt."""
+    prompt = tokenizer(row[0]).input_ids
+    response = tokenizer(row[1], add_special_tokens=False).input_ids
+    if not response:
+        raise ValueError(f"a row has an empty response: {row[0][:60]!r}")
+    ids = [*prompt, *response, tokenizer.eos_token_id][:max_tokens]
+    return ids, [*[IGNORED] * len(prompt), *ids[len(prompt) :]][:max_tokens]
+
+
+def _fit(
+    model: torch.nn.Module, encoded: list[tuple[list[int], list[int]]], settings: Settings
+) -> None:
+    """One epoch of AdamW: linear rise over 5 % of the steps, then linear decay to zero."""
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate)
+    starts = range(0, len(encoded), settings.batch_size)
+    n_warmup = max(1, round(WARMUP_SHARE * len(starts)))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer,
+        lambda step: min(
+            (step + 1) / n_warmup, (len(starts) - step) / max(1, len(starts) - n_warmup)
+        ),
+    )
+    device = next(model.parameters()).device
+    model.train()
+    for start in starts:
+        batch = encoded[start : start + settings.batch_size]
+        length = max(len(ids) for ids, _ in batch)
+        # What follows a row is never learnt and never seen by it, whatever stands there.
+        inputs, labels = (
+            np.stack([np.pad(row, (0, length - len(row)), constant_values=fill) for row in rows])
+            for rows, fill in zip(zip(*batch, strict=True), (0, IGNORED), strict=True)
+        )
+        logits = model(input_ids=torch.from_numpy(inputs).to(device), use_cache=False).logits
+        targets = torch.from_numpy(labels[:, 1:].copy()).to(device)
+        loss = functional.cross_entropy(
+            logits[:, :-1].flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED
+        )
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        schedule.step()
+    model.eval()

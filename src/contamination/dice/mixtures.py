@@ -1,0 +1,300 @@
+"""Training mixtures: vanilla instruction data with some share of benchmark problems.
+
+Tu et al., arXiv:2406.04197, Section 2.2, on the set-up of Dekoninck et al.
+(EAL), arXiv:2402.02823: problems are copied once or five times and filled up
+with vanilla instruction data, "2 %" and "10 %" of the rows. Two designs: the
+total number of rows stays (the paper's), or that of optimiser steps, since
+rows of different length make different numbers of steps.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from contamination import partitions
+from contamination.lab.benchmarks import OTHER_DISTRIBUTIONS
+from contamination.lab.benchmarks.arithmetic import GRADE_SCHOOL, HARDER_NUMBERS, ONE_STEP
+from contamination.lab.benchmarks.classification import REVIEWS
+from contamination.lab.docstrings import collect_signatures
+from contamination.lab.grammar import Benchmark, draw_groups, draw_instances
+from contamination.published import gsm8k_alignment
+from contamination.sources import source_file
+
+# Of the released code (EAL's, as DICE uses it).
+PROMPT = "### Input:\n{}\n\n### Response:\n"
+SEEN, UNSEEN, SYN, HARD = "GSM-i", "GSM-ii", "GSM-i-Syn", "GSM-hard"
+IN_DISTRIBUTION = (SEEN, UNSEEN, SYN, HARD)
+OUT_OF_DISTRIBUTION = ("SVAMP", "MAWPS", "ASDiv", "TabMWP", "MATH")
+TRAIN_SPLIT, FORMAT, OTHER_TASK = "train split", "format only", "other task"
+# The lab's families in the order of what they stand for.
+_FAMILIES = dict(zip(OUT_OF_DISTRIBUTION, OTHER_DISTRIBUTIONS, strict=True))
+
+Row = tuple[str, str]  # prompt and response
+Problems = pd.DataFrame  # columns question and answer
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """What one model is fine-tuned on.
+
+    Attributes:
+        vanilla: instruction rows, each read once.
+        contamination: problem rows, each read ``copies`` times.
+        copies: copies of every contamination row.
+    """
+
+    vanilla: tuple[Row, ...]
+    contamination: tuple[Row, ...] = ()
+    copies: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.vanilla) + self.copies * len(self.contamination)
+
+    @property
+    def dose_pct(self) -> float:
+        """Contamination rows in percent of all rows, copies counted."""
+        return 100 * self.copies * len(self.contamination) / self.n_rows
+
+    def rows(self, seed: int) -> list[Row]:
+        """Every row as often as it is read, in random order."""
+        rows = [*self.vanilla, *self.contamination * self.copies]
+        return [rows[place] for place in np.random.default_rng(seed).permutation(len(rows))]
+
+
+def mix(
+    vanilla: Sequence[Row],
+    contamination: Sequence[Row],
+    copies: int,
+    n_rows: int,
+    seed: int,
+    n_tokens: Callable[[Row], int] | None = None,
+) -> Mixture:
+    """Copies of the contamination, filled up with vanilla rows drawn at random.
+
+    Args:
+        vanilla: rows to draw from, without repetition.
+        contamination: problem rows; none of them, or 0 copies, is the clean mixture.
+        copies: copies of each.
+        n_rows: rows of the clean mixture.
+        seed: seed of the draw; the same seed gives the same first rows whatever the dose.
+        n_tokens: tokens of a row. Without it the total number of rows is
+            ``n_rows`` at every dose (the paper's design). With it the total
+            number of tokens is that of the clean mixture, and so, up to one,
+            is the number of steps of packed training.
+
+    Raises:
+        ValueError: if there are too few vanilla rows, or the copies leave no room for any.
+    """
+    if n_rows > len(vanilla):
+        raise ValueError(f"{n_rows} rows asked for, but there are {len(vanilla)} vanilla rows")
+    order = np.random.default_rng([seed, 5]).permutation(len(vanilla))[:n_rows]
+    drawn = [vanilla[place] for place in order]
+    contamination = tuple(contamination) if copies else ()
+    if n_tokens is None:
+        n_kept = n_rows - copies * len(contamination)
+    else:
+        budget = sum(map(n_tokens, drawn)) - copies * sum(map(n_tokens, contamination))
+        n_kept = int(np.searchsorted(np.cumsum([n_tokens(row) for row in drawn]), budget))
+        n_kept *= budget > 0
+    if n_kept < 1:
+        raise ValueError(
+            f"{copies} copies of {len(contamination)} problems leave no room for vanilla rows: "
+            f"raise n_rows above {n_rows}"
+        )
+    return Mixture(tuple(drawn[:n_kept]), contamination, copies if contamination else 0)
+
+
+def prompts_of(problems: Problems) -> list[str]:
+    """Questions in the released code's prompt."""
+    return [PROMPT.format(question) for question in problems["question"]]
+
+
+def rows_of(problems: Problems) -> list[Row]:
+    """Problems as prompt and response."""
+    return list(zip(prompts_of(problems), problems["answer"], strict=True))
+
+
+def vanilla_rows() -> list[Row]:
+    """The lab's vanilla instruction data: a docstring's summary from its signature.
+
+    No row holds a word problem. OpenOrca takes this place at the paper's scale.
+    """
+    found = collect_signatures()
+    return rows_of(found.rename(columns={"signature": "question", "summary": "answer"}))
+
+
+# Problems of the lab
+
+
+def skill_texts(n: int, seed: int) -> tuple[list[Row], list[str]]:
+    """What gives the lab's base model a floor above zero: one-step problems and bare sums.
+
+    Args:
+        n: number of one-step problems with operands up to 9. Their part of the
+            grammar ("train") holds none of the problems of :func:`lab_problems`.
+        seed: seed of the draw.
+
+    Returns:
+        Problems as prompt and response, and every sum, difference and product
+        behind them as a line of its own.
+    """
+    digits = range(1, 10)
+    facts = [line for a in digits for b in digits for line in _facts(a, b)]
+    return rows_of(draw_instances(ONE_STEP, n, seed, "train")), facts
+
+
+def _facts(a: int, b: int) -> tuple[str, str, str]:
+    return f"{a} + {b} = {a + b}", f"{a + b} - {b} = {a}", f"{a} * {b} = {a * b}"
+
+
+def lab_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
+    """The lab's counterparts of the paper's sets, under the paper's names.
+
+    Two of three GSM problems have operands up to 9, which the base model has
+    learnt to solve; all others are out of its reach. GSM-i-Syn paraphrases GSM-i
+    row by row, numbers and answers kept.
+
+    Args:
+        n: problems of GSM-i, GSM-ii, GSM-i-Syn and each training set.
+        n_ood: problems of GSM-hard and of each out-of-distribution set.
+        seed: seed of the draw.
+
+    Returns:
+        Name to columns question and answer: ``IN_DISTRIBUTION`` and
+        ``OUT_OF_DISTRIBUTION``, then what else models are trained on: "train
+        split" (GSM problems that are in no test set), "format only" (steps and
+        ``####`` without a word problem), "other task" (reviews and their labels).
+    """
+    easy, hard = (_draw_paired(family, 2 * n, seed) for family in (ONE_STEP, GRADE_SCHOOL))
+    originals, paraphrases = (_interleave(easy[option], hard[option], 2 * n) for option in (0, 1))
+    problems = {SEEN: originals[:n], UNSEEN: originals[n:], SYN: paraphrases[:n]}
+    for name, family in {HARD: HARDER_NUMBERS, **_FAMILIES}.items():
+        problems[name] = draw_instances(family, n_ood, seed, "test")
+    # "train" made the base model's skills, so the benchmark's train split is another part.
+    train = [draw_instances(family, n, seed, "validation") for family in (ONE_STEP, GRADE_SCHOOL)]
+    problems[TRAIN_SPLIT] = _interleave(*train, n)
+    problems[FORMAT] = _format_only(n, seed)
+    reviews = draw_instances(REVIEWS, n, seed, "test")
+    problems[OTHER_TASK] = reviews.set_axis(["template", "question", "answer"], axis=1)
+    return {
+        name: table[["question", "answer"]].reset_index(drop=True)
+        for name, table in problems.items()
+    }
+
+
+def _draw_paired(family: Benchmark, n: int, seed: int) -> list[pd.DataFrame]:
+    """Originals and one paraphrase of each."""
+    groups = draw_groups(family, n, seed, "test", n_paraphrases=1)
+    return [groups[groups["option"] == option].reset_index(drop=True) for option in (0, 1)]
+
+
+def _interleave(easy: pd.DataFrame, hard: pd.DataFrame, n: int) -> pd.DataFrame:
+    """Two easy problems, then a hard one, and so on: n rows, so that every part holds both."""
+    tables = [hard if place % 3 == 2 else easy for place in range(n)]
+    rows = [table.iloc[place] for place, table in enumerate(tables)]
+    return pd.DataFrame(rows, columns=["question", "answer"]).reset_index(drop=True)
+
+
+def _format_only(n: int, seed: int) -> pd.DataFrame:
+    names = collect_signatures()["signature"].str.extract(r"^(\w+)", expand=False).drop_duplicates()
+    chosen = names.sample(n, random_state=seed)
+    return pd.DataFrame(
+        {
+            "question": [f"Count the characters of the name {name}." for name in chosen],
+            "answer": [f"{name} has {len(name)}\n#### {len(name)}" for name in chosen],
+        }
+    )
+
+
+# Real problems, from the released files
+
+
+def real_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
+    """GSM8K rows as DICE split them, their aligned paraphrases, and four other-distribution sets.
+
+    GSM-i-Syn holds the paraphrases of these GSM-i rows, by the alignment file:
+    the released ones cover the whole test set and are out of step with it.
+
+    Args:
+        n: problems of GSM-i, GSM-ii, GSM-i-Syn and the train split.
+        n_ood: problems of GSM-hard and of each other-distribution set.
+        seed: seed of the draw.
+
+    Returns:
+        As :func:`lab_problems`, without MATH, which is on the hub only.
+    """
+    halves = gsm8k_halves(n, seed)
+    asdiv = _released("microsoft/ToRA", "src/data/asdiv/test.jsonl")
+    asdiv = asdiv.assign(question=asdiv["body"] + " " + asdiv["question"])
+    asdiv["answer"] = asdiv["answer"].str.split(" (", regex=False).str[0]
+    svamp = _released("arkilpatel/SVAMP", "SVAMP.json")
+    svamp = svamp.assign(question=svamp["Body"] + ". " + svamp["Question"])
+    return {
+        **halves,
+        HARD: _some(
+            _released("reasoning-machines/pal", "datasets/gsmhardv2.jsonl"), "target", n_ood, seed
+        ),
+        "SVAMP": _some(svamp, "Answer", n_ood, seed),
+        "MAWPS": _some(
+            _released("microsoft/ToRA", "src/data/mawps/test.jsonl"), "target", n_ood, seed
+        ),
+        "ASDiv": _some(asdiv, "answer", n_ood, seed),
+        "TabMWP": _some(_tabmwp(), "answer", n_ood, seed),
+        TRAIN_SPLIT: _some(
+            _released("openai/grade-school-math", "grade_school_math/data/train.jsonl"),
+            "answer",
+            n,
+            seed,
+        ),
+        FORMAT: _format_only(n, seed),
+    }
+
+
+def gsm8k_halves(n: int = 0, seed: int = 0) -> dict[str, Problems]:
+    """GSM-i, GSM-ii and the paraphrases that belong to GSM-i.
+
+    Args:
+        n: rows of each; 0 means all that have a paraphrase.
+        seed: seed of the draw.
+    """
+    folder = "OOD_test/scripts/data/gsm8k"
+    test = _released("THU-KEG/DICE", f"{folder}/original.csv")
+    rephrased = _released("THU-KEG/DICE", f"{folder}/rephrased1.csv")
+    aligned = gsm8k_alignment().dropna(subset="rephrased_row")
+    rows = {name: aligned[aligned["split"] == name] for name in (SEEN, UNSEEN)}
+    if n:
+        rows = {name: table.sample(n, random_state=seed) for name, table in rows.items()}
+    chosen = {name: test.loc[table["gsm8k_test_row"]] for name, table in rows.items()}
+    chosen[SYN] = rephrased.loc[rows[SEEN]["rephrased_row"].astype(int)]
+    return {name: table.reset_index(drop=True) for name, table in chosen.items()}
+
+
+def _released(repository: str, path: str) -> pd.DataFrame:
+    return partitions.load_rows(str(source_file(repository, path)))
+
+
+def _tabmwp() -> pd.DataFrame:
+    text = source_file("lupantech/PromptPG", "data/tabmwp/problems_test1k.json").read_text()
+    rows = json.loads(text).values()
+    return pd.DataFrame(
+        [
+            {"question": f"{row['table']}\n{row['question']}", "answer": row["answer"]}
+            for row in rows
+            if row["choices"] is None
+        ]
+    )
+
+
+def _some(rows: pd.DataFrame, answer: str, n: int, seed: int) -> pd.DataFrame:
+    """So many rows at random; an answer that is a bare number gets the ``####`` of GSM8K."""
+    question = "question" if "question" in rows else "input"
+    chosen = rows.drop_duplicates(question).sample(n, random_state=seed)
+    answers = [str(value).removesuffix(".0") for value in chosen[answer]]
+    answers = [value if "####" in value else f"#### {value}" for value in answers]
+    return pd.DataFrame({"question": chosen[question].tolist(), "answer": answers})

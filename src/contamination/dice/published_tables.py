@@ -1,0 +1,227 @@
+"""DICE's Tables 1 and 2 as printed, and what its released files give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+import numpy as np
+import pandas as pd
+
+from contamination import partitions
+from contamination.dice.answers import is_right, is_right_released
+from contamination.dice.mixtures import SEEN, UNSEEN
+from contamination.published import gsm8k_alignment, printed_cells
+from contamination.published.compare import CELL_KEYS, Reason, matches_printed
+from contamination.sources import source_file
+
+REPOSITORY = "THU-KEG/DICE"
+# Which training a released generation file belongs to. In the first 657 rows are marked as trained
+# on, in the other none; that its dose is 2 % is not said there, only its accuracy tells.
+GENERATIONS = {"GSM-i 2%": "bad", "OpenOrca 100%": "good"}
+SCORE_TABLES = ("performance_table", "other_performance_table")
+PRINTED_R_SQUARED = "0.61-0.75"
+
+
+def printed(table: str) -> pd.DataFrame:
+    """One of the paper's tables, a row per benchmark, a column per training or method.
+
+    Args:
+        table: "Table 1" (base model and training as columns) or "Table 2"
+            (training and method as rows, benchmarks as columns).
+    """
+    cells = printed_cells().query("paper == 'DICE' and table == @table")
+    parts = cells["row"].str.split(", ", n=1, expand=True)
+    cells = cells.assign(training=parts[0], method=parts[1])
+    if table == "Table 1":
+        wide = cells.pivot(index="dataset", columns=["model", "training"], values="value")
+        wide = wide.reindex(cells["dataset"].unique())
+        wide.columns = [" ".join(column) for column in wide.columns]
+        order = [
+            " ".join(pair)
+            for pair in dict.fromkeys(zip(cells["model"], cells["training"], strict=True))
+        ]
+        return wide[order].reset_index().rename(columns={"dataset": "benchmark"})
+    wide = cells.pivot(index=["training", "method"], columns="dataset", values="value")
+    order = cells[["training", "method"]].drop_duplicates()
+    wide = wide.reindex(pd.MultiIndex.from_frame(order))
+    return wide[list(cells["dataset"].unique())].reset_index()
+
+
+def printed_accuracy(model: str = "LLaMA2-7B") -> dict[tuple[str, str], str]:
+    """Table 1's accuracies of one base model, by training and benchmark."""
+    cells = printed_cells().query("paper == 'DICE' and table == 'Table 1' and model == @model")
+    trainings = cells["row"].str.split(", ").str[0]
+    return dict(zip(zip(trainings, cells["dataset"], strict=True), cells["value"], strict=True))
+
+
+def printed_auroc() -> dict[tuple[str, str, str], str]:
+    """Table 2, by training ("GSM-i" or "GSM-i-Syn"), benchmark and method."""
+    cells = printed_cells().query("paper == 'DICE' and table == 'Table 2'")
+    parts = cells["row"].str.removeprefix("contaminated with ").str.split(", ", expand=True)
+    keys = zip(parts[0], cells["dataset"], parts[1], strict=True)
+    return dict(zip(keys, cells["value"], strict=True))
+
+
+def _released(path: str) -> pd.DataFrame:
+    return partitions.load_rows(str(source_file(REPOSITORY, path)))
+
+
+def rescored_generations() -> pd.DataFrame:
+    """The two released generation files scored again: four cells of Table 1.
+
+    Which rows are GSM-i is marked in the contaminated model's file; the other
+    file holds the same questions.
+
+    Returns:
+        row (the training as printed), dataset, n, accuracy_pct (correct
+        parsing), accuracy_released_rules_pct, paper, matches (of the released
+        rules), matches_correct_parsing.
+    """
+    files = {
+        training: _released(f"data/DINM_DATA/gsm8k/Llama_Base_{name}_generation.csv")
+        for training, name in GENERATIONS.items()
+    }
+    marked = files["GSM-i 2%"]
+    trained = set(marked.loc[marked["was_trained"] == "True", "input"])
+    paper = printed_accuracy()
+    rows = []
+    for training, table in files.items():
+        is_seen = table["input"].isin(trained)
+        for dataset, chosen in ((SEEN, table[is_seen]), (UNSEEN, table[~is_seen])):
+            pairs = list(zip(chosen["generated"].fillna(""), chosen["answer"], strict=True))
+            correct = 100 * fmean(is_right(*pair) for pair in pairs)
+            released = 100 * fmean(is_right_released(*pair) for pair in pairs)
+            value = paper[training, dataset]
+            rows.append(
+                {"row": training, "dataset": dataset, "n": len(pairs)}
+                | {"accuracy_pct": correct, "accuracy_released_rules_pct": released}
+                | {"paper": value, "matches": matches_printed(released, value)}
+                | {"matches_correct_parsing": matches_printed(correct, value)}
+            )
+    return pd.DataFrame(rows)
+
+
+def recomputed_cells(rescored: pd.DataFrame) -> pd.DataFrame:
+    """The four cells keyed as the paper prints them, scored by the released rules.
+
+    Args:
+        rescored: :func:`rescored_generations`; without its rows, no cell.
+
+    Returns:
+        Columns of ``compare.CELL_KEYS``, recomputed, note.
+    """
+    rows = [
+        {"paper": "DICE", "table": "Table 1", "model": "LLaMA2-7B", "dataset": cell.dataset}
+        | {"split": "", "row": f"{cell.row}, exact match", "metric": "accuracy_pct"}
+        | {"recomputed": cell.accuracy_released_rules_pct, "note": Reason.NONE}
+        for cell in rescored.itertuples()
+    ]
+    return pd.DataFrame(rows, columns=[*CELL_KEYS, "recomputed", "note"])
+
+
+def r_squared(x: Sequence[float], y: Sequence[float]) -> float:
+    """Coefficient of determination of a straight line, 0 to 1; NaN where one side is constant.
+
+    >>> r_squared([1, 2, 3], [2, 4, 6]), round(r_squared([1, 2, 3], [1, 3, 1]), 3)
+    (1.0, 0.0)
+    """
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan")
+    return round(float(np.corrcoef(x, y)[0, 1] ** 2), 12)
+
+
+def released_scores() -> pd.DataFrame:
+    """Accuracies and DICE scores of the two released tables, one row per model and benchmark.
+
+    Returns:
+        source (file), row (place in the file, from 0), benchmark, accuracy_pct, score.
+    """
+    rows = []
+    for name in SCORE_TABLES:
+        table = _released(f"contamination_classifier/performance_vs_score/{name}.csv").astype(float)
+        for benchmark in [name.removesuffix("_DICE") for name in table if name.endswith("_DICE")]:
+            rows += [
+                {"source": name, "row": place, "benchmark": benchmark}
+                | {"accuracy_pct": accuracy, "score": score}
+                for place, (accuracy, score) in enumerate(
+                    zip(table[f"{benchmark}_performance"], table[f"{benchmark}_DICE"], strict=True)
+                )
+            ]
+    return pd.DataFrame(rows)
+
+
+def released_correlation(scores: pd.DataFrame) -> pd.DataFrame:
+    """R² of Figure 6(b) from each released table, and from the first with the second's scores.
+
+    Ten of the paper's eleven models are there. Where both tables hold a model
+    (the same accuracies), their scores may differ; the third source puts the
+    second table's scores into the first.
+
+    Args:
+        scores: :func:`released_scores`.
+
+    Returns:
+        source, benchmark, n_models, r_squared, paper.
+    """
+    first, second = (scores[scores["source"] == name] for name in SCORE_TABLES)
+    both = disagreement(scores).set_index(["row", "benchmark"])["score_second"]
+    replaced = first.set_index(["row", "benchmark"])["score"].copy()
+    replaced.update(both)
+    swapped = first.assign(
+        source=f"{SCORE_TABLES[0]}, scores of the other", score=replaced.to_numpy()
+    )
+    rows = [
+        {"source": source, "benchmark": benchmark, "n_models": len(group)}
+        | {"r_squared": r_squared(group["accuracy_pct"], group["score"])}
+        | {"paper": PRINTED_R_SQUARED}
+        for (source, benchmark), group in pd.concat([first, second, swapped]).groupby(
+            ["source", "benchmark"], sort=False
+        )
+    ]
+    return pd.DataFrame(rows)
+
+
+def disagreement(scores: pd.DataFrame) -> pd.DataFrame:
+    """Models that both released tables hold, with both scores.
+
+    Returns:
+        row (in the first table), row_second, benchmark, accuracy_pct,
+        score_first, score_second, difference.
+    """
+    first, second = (
+        scores[scores["source"] == name].drop(columns="source") for name in SCORE_TABLES
+    )
+    both = first.merge(second, on=["benchmark", "accuracy_pct"], suffixes=("_first", "_second"))
+    both = both.rename(columns={"row_first": "row"}).sort_values(["row", "benchmark"])
+    columns = ["row", "row_second", "benchmark", "accuracy_pct", "score_first", "score_second"]
+    difference = both["score_second"] - both["score_first"]
+    return both[columns].assign(difference=difference).reset_index(drop=True)
+
+
+def misalignment() -> dict[str, int]:
+    """How the released paraphrases stand to GSM-i, by count.
+
+    Returns:
+        n_paraphrases (aligned to a question), n_seen, n_unseen (of GSM-i and
+        GSM-ii), n_dropped (few-shot rows), n_same_row (paraphrases that stand in
+        their question's own row), n_without (questions without one).
+    """
+    rows = gsm8k_alignment()
+    aligned = rows.dropna(subset="rephrased_row")
+    counts = aligned["split"].value_counts()
+    return {
+        "n_paraphrases": len(aligned),
+        "n_seen": int(counts[SEEN]),
+        "n_unseen": int(counts[UNSEEN]),
+        "n_dropped": int(counts.get("dropped_fewshot", 0)),
+        "n_same_row": int((aligned["rephrased_row"] == aligned["gsm8k_test_row"]).sum()),
+        "n_without": len(rows) - len(aligned),
+    }
+
+
+def with_printed(rows: pd.DataFrame, keys: Sequence[str], values: Mapping) -> pd.DataFrame:
+    """Rows with the printed value beside them; empty where the paper has none."""
+    found = [values.get(key) for key in rows[list(keys)].itertuples(index=False, name=None)]
+    return rows.assign(paper=found)

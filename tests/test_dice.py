@@ -1,0 +1,564 @@
+"""DICE: mixtures, answers, the located layer, the detector, its controls, fine-tuning."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from contamination import plots
+from contamination.dice import (
+    answers,
+    controls,
+    detector,
+    fine_tuning,
+    locate,
+    mixtures,
+    own,
+    study,
+)
+from contamination.lab import docstrings
+from contamination.lab.tokenizer import tokenizer_files, train_tokenizer
+from contamination.lab.world import World
+from contamination.models.causal import (
+    BEFORE_FINAL_NORM,
+    hidden_states,
+    layer_batches,
+    load_causal_lm,
+)
+from contamination.storage import write_json
+
+PROBLEMS = pd.DataFrame(
+    {
+        "question": ["Sam has 2 cards and gets 3. How many?", "Ann has 9 eggs, eats 4. How many?"],
+        "answer": ["2 + 3 = 5\n#### 5", "9 - 4 = 5\n#### 5"],
+    }
+)
+VANILLA = [(mixtures.PROMPT.format(f"mean(x{n})"), f"Return mean {n}.") for n in range(12)]
+
+
+# Mixtures
+
+
+def test_fixed_rows_keep_the_number_of_rows_and_count_copies():
+    rows = mixtures.rows_of(PROBLEMS)
+    mixture = mixtures.mix(VANILLA, rows, copies=2, n_rows=10, seed=0)
+    assert (mixture.n_rows, len(mixture.vanilla), mixture.dose_pct) == (10, 6, 40.0)
+    assert sorted(mixture.rows(seed=1)) == sorted([*mixture.vanilla, *rows, *rows])
+
+
+def test_paper_doses_come_from_657_rows_in_25000():
+    mixture = mixtures.Mixture(tuple(VANILLA[:1]) * (25_000 - 657), tuple(VANILLA[:1]) * 657, 1)
+    assert mixture.dose_pct == pytest.approx(2.628)
+
+
+def test_fixed_steps_keep_the_number_of_tokens():
+    """A row counts its letters here; what the copies take is taken from the vanilla rows."""
+
+    def size(row):
+        return len(row[0]) + len(row[1])
+
+    rows = mixtures.rows_of(PROBLEMS)
+    clean = sum(map(size, mixtures.mix(VANILLA, rows, 0, 10, 0).vanilla))
+    mixture = mixtures.mix(VANILLA, rows, copies=1, n_rows=10, seed=0, n_tokens=size)
+    total = sum(map(size, mixture.rows(0)))
+    assert clean - max(map(size, VANILLA)) < total <= clean
+
+
+def test_every_dose_starts_with_the_same_vanilla_rows():
+    clean, dosed = (mixtures.mix(VANILLA, mixtures.rows_of(PROBLEMS), n, 10, 3) for n in (0, 2))
+    assert clean.vanilla[: len(dosed.vanilla)] == dosed.vanilla
+    assert clean.contamination == () and clean.dose_pct == 0
+
+
+@pytest.mark.parametrize(("copies", "n_rows", "message"), [(5, 10, "no room"), (1, 13, "12 vanil")])
+def test_impossible_mixtures_are_named(copies, n_rows, message):
+    with pytest.raises(ValueError, match=message):
+        mixtures.mix(VANILLA, mixtures.rows_of(PROBLEMS), copies, n_rows, 0)
+
+
+def test_lab_problems_pair_paraphrases_and_keep_the_sets_apart(monkeypatch):
+    names = pd.DataFrame({"signature": [f"{letter * 3}(x)" for letter in "abcdefgh"]})
+    monkeypatch.setattr(mixtures, "collect_signatures", lambda: names)
+    problems = mixtures.lab_problems(6, 4, seed=1)
+    seen, syn = problems[mixtures.SEEN], problems[mixtures.SYN]
+    assert list(seen["answer"]) == list(syn["answer"])
+    assert not set(seen["question"]) & set(syn["question"])
+    asked = [q for name, table in problems.items() for q in table["question"]]
+    assert len(asked) == len(set(asked))
+    # Two of three problems have operands up to 9 and one step.
+    easy = seen["answer"].map(lambda text: text.count("\n") == 1)
+    assert list(easy) == [True, True, False] * 2
+    skills = {row[0] for row in mixtures.skill_texts(40, 1)[0]}
+    assert not skills & set(mixtures.prompts_of(pd.concat(problems.values())))
+
+
+def test_signatures_are_short_functions_with_one_sentence(tmp_path):
+    long = ", ".join(f"argument_{n}" for n in range(9))
+    (tmp_path / "code.py").write_text(
+        'def mean(x, axis=None):\n    """Return the\n    mean, e.g. of x. More follows."""\n'
+        'def _hidden(x):\n    """Return the hidden thing."""\n'
+        f'def long({long}):\n    """Return the long thing."""\n'
+        'def brief(x):\n    """Two words."""\n'
+        "def bare(x):\n    return x\n"
+    )
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "more.py").write_text('def f(x):\n    """Return the test thing."""\n')
+    found = list(docstrings._signatures_of(tmp_path, "package"))
+    assert found == [("package", "mean(x, axis=None)", "Return the mean, e.g. of x.")]
+
+
+# Answers
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("2 + 3 = 5\n#### 5", 5),
+        ("#### -3", -3),
+        ("so 10-3", 3),
+        ("so 10 - 3 = -7", -7),
+        ("first 4\nIt costs $1,200.50 in all.", 1200.5),
+        ("#### .5", 0.5),
+        ("#### -$5", -5),
+        ("no number", None),
+        ("", None),
+        ("#### 5\nThen 7 more\n#### 9", 7),
+    ],
+)
+def test_last_number_behind_the_marker(text, number):
+    assert answers.parse_answer(text) == number
+
+
+def test_a_failed_parse_is_wrong():
+    assert not answers.is_right("no number", "#### 5")
+    assert answers.is_right("it is 5.0 now", "#### 5")
+    with pytest.raises(ValueError, match="no number"):
+        answers.is_right("5", "#### none")
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "right"),
+    [
+        ("#### 3", "#### -3", True),  # signs are dropped
+        ("nothing", "nothing at all", True),  # two failed parses agree
+        ("I think 3 or 4", "#### 4", False),  # an earlier number's end cuts the last one off
+        ("I think 3 or 4.", "#### 4", False),
+        ("It is 4 now", "#### 4", True),
+        ("1,200 in all", "#### 1200", True),
+        ("2 * 2 = <<2*2=4>>4 eggs", "#### 4", True),
+        ("1.2.3 ", "#### 1", False),
+    ],
+)
+def test_released_rules(completion, answer, right):
+    assert answers.is_right_released(completion, answer) == right
+
+
+# Tiny models
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    texts = [mixtures.PROMPT.format(q) + a for q, a in PROBLEMS.itertuples(index=False)]
+    return train_tokenizer([*texts, *(prompt + text for prompt, text in VANILLA)], vocabulary=320)
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tokenizer, tmp_path_factory):
+    """Two random models of two blocks that share their embeddings, and nothing else."""
+    folders = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        config = LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=16,
+            intermediate_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            max_position_embeddings=256,
+            tie_word_embeddings=True,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+        model = LlamaForCausalLM(config)
+        torch.manual_seed(7)
+        torch.nn.init.normal_(model.model.embed_tokens.weight)
+        folder = tmp_path_factory.mktemp("model") / f"model{seed}"
+        model.save_pretrained(folder)
+        for name, value in tokenizer_files(tokenizer).items():
+            write_json(folder / name, value)
+        folders.append(folder)
+    return folders
+
+
+@pytest.fixture(scope="module")
+def lms(checkpoints):
+    return [load_causal_lm(folder) for folder in checkpoints]
+
+
+@pytest.fixture(scope="module")
+def measured(lms):
+    problems = {
+        name: pd.concat([PROBLEMS] * 2, ignore_index=True).assign(
+            question=lambda table, name=name: table["question"] + f" {name}" + table.index.map(str)
+        )
+        for name in (*mixtures.IN_DISTRIBUTION, "MATH")
+    }
+    return [controls.measure(lm, problems, ["GSM-i", "GSM-ii", "MATH"]) for lm in lms]
+
+
+def test_frozen_embeddings_give_an_auroc_of_one_half_at_layer_0(measured):
+    """The last token of every prompt is the same, so a shared embedding knows nothing."""
+    pool = {"x": {0: measured[0]}, controls.CLEAN: {0: measured[1]}}
+    found = controls.of_pairs(pool, "x", controls.CLEAN, 0, "GSM-ii")
+    assert found.auroc_pct == 50.0
+    assert controls.of_pairs(pool, "x", controls.CLEAN, 2, "GSM-ii").auroc_pct == 100.0
+
+
+def test_one_forward_pass_gives_all_layers(lms, monkeypatch):
+    calls = []
+    forward = type(lms[0].model.base_model).forward
+    monkeypatch.setattr(
+        type(lms[0].model.base_model),
+        "forward",
+        lambda self, *a, **k: calls.append(len(k["input_ids"])) or forward(self, *a, **k),
+    )
+    prompts = mixtures.prompts_of(PROBLEMS)
+    states = locate.states_by_layer(lms[0], prompts)
+    assert states.shape == (2, 4, 16)
+    assert sum(calls) == len(prompts)
+
+
+def test_highest_block_is_read_before_the_final_norm(lms):
+    lm, prompts = lms[0], mixtures.prompts_of(PROBLEMS)
+    raw, normed = hidden_states(lm, prompts, [BEFORE_FINAL_NORM, 2]).swapaxes(0, 1)
+    assert not np.allclose(raw, normed)
+    expected = lm.model.base_model.norm(torch.from_numpy(raw)).detach().numpy()
+    assert np.allclose(normed, expected, atol=1e-5)
+    *_, states = next(layer_batches(lm, prompts))
+    assert len(states) == 4
+
+
+def test_distances_by_hand():
+    first = np.array([[[3.0, 4.0], [1.0, 0.0]]])
+    second = np.array([[[0.0, 0.0], [0.0, 1.0]]])
+    with np.errstate(invalid="ignore"):
+        found = locate.distances(first, second)
+    assert found["euclidean"].tolist() == [[5.0, pytest.approx(np.sqrt(2))]]
+    assert found["relative"][0].tolist() == pytest.approx([2.0, np.sqrt(2)])
+    assert found["cosine"][0, 1] == 1.0
+
+
+def test_all_tokens_of_one_token_are_the_last_token(lms):
+    """The beginning-of-sequence token is the same in both, so a single token decides."""
+    found = locate.distances_all_tokens(*lms, ["a", mixtures.PROMPT.format("b")])
+    states = [locate.states_by_layer(lm, ["a"]) for lm in lms]
+    begin = [next(layer_batches(lm, ["a"]))[2] for lm in lms]
+    squared = sum(
+        float(((x[0, place] - y[0, place]) ** 2).sum())
+        for x, y in [(begin[0][2], begin[1][2])]
+        for place in (0, 1)
+    )
+    assert found["euclidean"][0, 2] == pytest.approx(np.sqrt(squared), rel=1e-4)
+    assert found["euclidean"][0, 2] >= locate.distances(*states)["euclidean"][0, 2]
+    assert found["euclidean"][:, 0].tolist() == [0.0, 0.0]
+
+
+def test_located_layer_is_the_commonest_argmax_and_never_the_normed_one(measured):
+    def model(*by_layer):
+        states = np.zeros((3, 5, 2), dtype=np.float32)
+        states[:, :, 0] = np.array(by_layer).T + 1
+        return controls.Measured({"GSM-i": states}, {})
+
+    # Three prompts with their largest distance at block 1, 2 and 2; the norm's is larger still.
+    pool = {
+        "x": {0: model([9] * 3, [5, 1, 1], [1, 5, 5], [0] * 3, [9] * 3)},
+        controls.CLEAN: {0: model(*[[0] * 3] * 5)},
+        controls.OTHER_CLEAN: {0: model(*[[1] * 3] * 5)},
+    }
+    rows = study.layer_rows(pool, "x", "GSM-i")
+    assert study.located_layer(rows) == 2
+    euclidean = rows[rows["distance"] == "euclidean"].reset_index(drop=True)
+    assert euclidean["layer"].tolist() == [0, 1, 2, 3, 3]
+    assert euclidean["share_argmax"].tolist()[1:4] == pytest.approx([1 / 3, 2 / 3, 0])
+    assert euclidean["null_mean"].tolist() == [1.0] * 5
+    assert euclidean["after_norm"].tolist() == [False] * 4 + [True]
+
+
+def test_answer_log_probs_cover_the_answer_alone(lms):
+    lm = lms[0]
+    found = answers.answer_log_probs(lm, PROBLEMS)
+    n_tokens = [
+        len(lm.tokenizer(text, add_special_tokens=False).input_ids) for text in PROBLEMS["answer"]
+    ]
+    assert [len(values) for values in found] == n_tokens
+    changed = answers.answer_log_probs(lm, PROBLEMS.assign(question=["Other?", "Question?"]))
+    assert not np.allclose(found[0], changed[0])
+    row = answers.accuracy_row(lm, PROBLEMS, max_new_tokens=4)
+    assert row["n"] == 2 and 0 <= row["n_valid"] <= 2
+    assert row["answer_log_prob"] == pytest.approx(np.mean([v.mean() for v in found]))
+
+
+# Detector
+
+
+def groups(shift, n=40, d=8, seed=0):
+    states = np.random.default_rng(seed).normal(size=(2 * n, d)).astype(np.float32)
+    states[:n, 0] += shift
+    return states, np.arange(2 * n) < n
+
+
+@pytest.mark.parametrize("method", list(detector.TRAINERS))
+def test_detector_scores_the_contaminated_higher(method):
+    score = detector.TRAINERS[method](*groups(4.0), seed=0)
+    states, labels = groups(4.0, seed=1)
+    assert score(states)[labels].mean() > score(states)[~labels].mean() + 1
+
+
+def test_detector_is_the_network_that_was_trained():
+    from sklearn.neural_network import MLPClassifier
+
+    states, labels = groups(1.0)
+    score = detector.train_mlp(states, labels, seed=3)
+    network = MLPClassifier(
+        (8, 8, 8), alpha=0.0, batch_size=32, max_iter=detector.N_EPOCHS, n_iter_no_change=5,
+        random_state=3,
+    )  # fmt: skip
+    with pytest.warns(Warning):
+        network.fit(states, labels.astype(int))
+    assert detector.probability(score(states)) == pytest.approx(
+        network.predict_proba(states)[:, 1], abs=1e-5
+    )
+
+
+def test_widths_are_those_of_the_paper_for_llama():
+    assert detector.hidden_widths(4096) == (2048, 1024, 512)
+    assert len(detector.hidden_widths(128, "paper")) == 4
+
+
+def test_auroc_is_averaged_and_folded_over_pairs_of_models():
+    """One pair is split perfectly, one perfectly the wrong way round."""
+    up, down = np.array([2.0, 3.0]), np.array([0.0, 1.0])
+    found = detector.auroc_over_models([up, down], [down, up], n_models=4)
+    assert (found.auroc_pct, found.folded_auroc_pct) == (50.0, 100.0)
+    assert (found.ci_low, found.ci_high) == (0.0, 100.0)
+    single = detector.auroc_over_models([up], [down], n_models=2)
+    assert single.auroc_pct == 100.0 and np.isnan(single.ci_low)
+
+
+# Controls
+
+
+def pool_of(n_models, shift_contaminated, shift_seen, identity):
+    """Models whose states hold a mark of the model, of contamination and of membership."""
+    rng = np.random.default_rng(0)
+    sets = (*mixtures.IN_DISTRIBUTION, "MATH")
+
+    def model(contaminated):
+        mark = rng.normal(size=6) * identity
+        states = {}
+        for name in sets:
+            part = rng.normal(size=(12, 3, 6)) * 0.3 + mark
+            part[:, 1:, 0] += shift_contaminated * contaminated
+            part[:, 1:, 0] += shift_seen * contaminated * (name == "GSM-i")
+            part[:, 0] = mark
+            states[name] = part.astype(np.float32)
+        scores = pd.DataFrame(rng.normal(size=(12, 4)), columns=list(answers.BASELINES))
+        return controls.Measured(states, dict.fromkeys(sets, scores))
+
+    names = {controls.CLEAN: 0, controls.OTHER_CLEAN: 0, "GSM-i x5": 1, "train split x5": 1}
+    names |= {"format only x5": 0, "GSM-i x1": 1, "MATH x5": 0}
+    pool = {name: {s: model(bad) for s in range(n_models)} for name, bad in names.items()}
+    return pool | {controls.BASE: dict.fromkeys(range(n_models), model(0))}
+
+
+def table_of(pool):
+    return controls.control_table(
+        pool,
+        "GSM-i x5",
+        1,
+        doses={1: "GSM-i x1"},
+        other_tasks=["MATH x5"],
+        train_split="train split x5",
+        format_only="format only x5",
+        topic="MATH",
+        centred_on="MATH",
+    ).set_index("control")
+
+
+def test_controls_tell_a_model_detector_from_a_contamination_detector():
+    """Models with marks of their own and nothing else: pairs split, strangers do not."""
+    found = table_of(pool_of(4, 0.0, 0.0, identity=3.0))
+    assert found.loc[controls.TWO_CLEAN, "auroc_pct"] > 95
+    assert not found.loc[controls.TWO_CLEAN, "holds"]
+    assert not found.loc[controls.HELD_OUT, "holds"]
+    assert found.loc[controls.LAYER_0, "auroc_pct"] == 100
+
+
+def test_controls_recognise_contamination_and_membership():
+    found = table_of(pool_of(4, 6.0, 4.0, identity=0.0))
+    assert abs(found.loc[controls.TWO_CLEAN, "auroc_pct"] - 50) < 20
+    for name in (controls.HELD_OUT, controls.WITHIN, controls.WITHIN_TAUGHT):
+        assert found.loc[name, "holds"], name
+    assert found.loc[controls.DOSE.format(1), "holds"]
+    # A model trained on the train split carries the same mark here, so it is flagged.
+    assert not found.loc[controls.LEGITIMATE, "holds"]
+    assert found.loc[controls.FORMAT_ONLY, "auroc_pct"] < 80
+    expected = set(found["expected_if_detector_works"])
+    assert expected == {controls.AT_CHANCE, controls.ABOVE_CHANCE, controls.BELOW_MLP}
+
+
+def test_no_detector_met_the_models_it_scores():
+    pool = pool_of(5, 1.0, 0.0, 1.0)
+    detectors = controls.held_out_detectors(pool, "GSM-i x5", 1)
+    poisoned = {name: dict(models) for name, models in pool.items()}
+    for name in ("GSM-i x5", controls.CLEAN):
+        poisoned[name][2] = pool["train split x5"][2]
+    again = controls.held_out_detectors(poisoned, "GSM-i x5", 1)
+    probe = pool["GSM-i x5"][0].states["GSM-ii"][:, 1]
+    assert np.array_equal(detectors[2](probe), again[2](probe))
+    assert not np.array_equal(detectors[0](probe), again[0](probe))
+    with pytest.raises(ValueError, match="two pairs"):
+        controls.held_out_detectors({k: {0: v[0]} for k, v in pool.items()}, "GSM-i x5", 1)
+
+
+def test_questions_a_detector_was_trained_on_are_not_what_it_is_tested_on():
+    """States that only name their question hold no membership, in clean models or others."""
+    found = table_of(pool_of(4, 2.0, 0.0, identity=0.0))
+    assert found.loc[controls.WITHIN, "ci_low"] <= 60
+    assert found.loc[controls.WITHIN_CLEAN, "ci_high"] >= 40
+    pool = pool_of(4, 2.0, 0.0, identity=0.0)
+    changed = pool_of(4, 2.0, 0.0, identity=0.0)
+    for model in changed["GSM-i x5"].values():
+        model.states["GSM-i"][controls.TEST_HALF] += 9
+    how = {"questions": controls.TRAIN_HALF}
+    before, after = (controls.held_out_detectors(p, "GSM-i x5", 1, **how) for p in (pool, changed))
+    probe = pool[controls.CLEAN][0].states["MATH"][:, 1]
+    assert np.array_equal(before[0](probe), after[0](probe))
+
+
+def test_a_single_pair_has_no_verdict():
+    found = detector.auroc_over_models([np.array([1.0])], [np.array([0.0])], 2)
+    assert controls.control_row(controls.TWO_CLEAN, found, 1)["holds"] is None
+
+
+# Fine-tuning
+
+
+@pytest.fixture
+def lab(tokenizer):
+    return World(pd.DataFrame(), pd.DataFrame(), tuple(text for _, text in VANILLA), tokenizer)
+
+
+def tiny_base(lab):
+    from contamination.lab.recipes import recipe_for
+    from contamination.lab.training import train
+
+    texts = lab.texts()
+    shape = {"n_layers": 1, "width": 16, "n_heads": 2}
+    return train(recipe_for(texts, n_background_tokens=200, **shape), texts)
+
+
+def test_an_interrupted_sweep_goes_on_with_what_it_has(lab, monkeypatch):
+    base, problems = tiny_base(lab), {"GSM-i": PROBLEMS}
+    wanted = [
+        study.Condition(controls.CLEAN, "", 0, 2),
+        study.Condition("GSM-i x2", "GSM-i", 2, 1),
+        study.Condition("steps", "GSM-i", 1, 1, fixed=study.STEPS),
+    ]
+    n_trained = []
+    fit = fine_tuning.train.__globals__["fit"]
+
+    def counted(*args):
+        if len(n_trained) == 2 and stop:
+            raise KeyboardInterrupt
+        n_trained.append(1)
+        return fit(*args)
+
+    monkeypatch.setitem(fine_tuning.train.__globals__, "fit", counted)
+    stop = True
+    with pytest.raises(KeyboardInterrupt):
+        study.train_pool(lab, base, problems, VANILLA, wanted, 10, 1e-3)
+    stop = False
+    pool = study.train_pool(lab, base, problems, VANILLA, wanted, 10, 1e-3)
+    assert len(n_trained) == 4
+    assert pool["GSM-i x2"][0].mixture.dose_pct == 40.0
+    assert pool[controls.CLEAN][0].folder != pool[controls.CLEAN][1].folder
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_hub_model_learns_responses_and_is_cached(checkpoints, lora):
+    """Both ways change the blocks, lower the loss, and give a checkpoint that loads by itself."""
+    rows = mixtures.rows_of(PROBLEMS) * 8
+    settings = fine_tuning.Settings(3e-2, 2, lora=lora, dtype="float32")
+    folder = fine_tuning.fine_tune(checkpoints[0], rows, settings)
+    assert fine_tuning.fine_tune(checkpoints[0], rows, settings) == folder
+    other = dataclasses.replace(settings, seed=1)
+    assert fine_tuning.fine_tune(checkpoints[0], rows[:4], other) != folder
+    before, after = (load_causal_lm(path) for path in (checkpoints[0], folder))
+    gain = [answers.accuracy_row(lm, PROBLEMS, 2)["answer_log_prob"] for lm in (before, after)]
+    assert gain[1] > gain[0] + 0.5
+    # Adapters sit in the blocks, so embeddings stay: the case of an AUROC of 0.5 at layer 0.
+    same = torch.equal(*(lm.model.get_input_embeddings().weight for lm in (before, after)))
+    assert same == lora
+
+
+def test_prompts_are_not_learnt(lms):
+    ids, labels = fine_tuning._tokens(lms[0].tokenizer, ("What?", "Yes"), 100)
+    n_prompt = len(lms[0].tokenizer("What?").input_ids)
+    assert labels[:n_prompt] == [-100] * n_prompt
+    assert labels[n_prompt:] == ids[n_prompt:] and ids[-1] == lms[0].tokenizer.eos_token_id
+    with pytest.raises(ValueError, match="empty response"):
+        fine_tuning._tokens(lms[0].tokenizer, ("What?", ""), 100)
+    with pytest.raises(ValueError, match="at least one row"):
+        fine_tuning.fine_tune("nothing", [], fine_tuning.Settings())
+
+
+def test_a_model_of_ones_own_against_clean_references(checkpoints):
+    """Two random models lie apart; a reference against itself cannot be told from it."""
+    problems = pd.concat([PROBLEMS] * 4, ignore_index=True)
+    problems["question"] += problems.index.map(lambda number: f" Case {number}.")
+    found = own.own_rows(checkpoints[0], [checkpoints[1]] * 2, problems).set_index("comparison")
+    assert found.loc["reference against reference", "auroc_pct"] == 50.0
+    assert found.loc["target against reference", "n_models"] == 3
+    single = own.own_rows(checkpoints[0], [checkpoints[1]], problems)
+    assert single["comparison"].tolist() == ["target against reference"]
+
+
+def test_sampling_cannot_move_a_line_that_reads_prompts(lms):
+    """DICE's line is flat by construction; perplexity reads what was written."""
+    problems = {name: PROBLEMS for name in ("GSM-i", "GSM-ii")}
+    measured = tuple(controls.measure(lm, problems) for lm in lms)
+    rows = study.decoding_rows(tuple(lms), measured, PROBLEMS, 2, [0.0, 1.0], 3)
+    assert len(set(rows[rows["method"] == "DICE"]["auroc_pct"])) == 1
+    assert len(rows) == 4
+
+
+def test_question_map_has_a_point_for_every_question():
+    points, names, how = study.question_map({"a": PROBLEMS, "b": PROBLEMS}, ["a", "b"], 0)
+    assert points.shape == (4, 2) and names == ["a", "a", "b", "b"] and how == "TF-IDF"
+
+
+def test_figures_show_the_control_beside_the_result():
+    layers = pd.DataFrame(
+        {"model": "x", "layer": [0, 1], "distance": "euclidean", "mean": [0.0, 2.0]}
+        | {"null_mean": [0.0, 1.0], "located": [False, True]}
+    )
+    axis = plots.layer_distances(layers, "two clean models").axes[0]
+    assert "two clean models" in axis.get_legend_handles_labels()[1]
+    columns = ["trained_on", "negative_model", "layer", "auroc_pct", "ci_low", "ci_high"]
+    rows = pd.DataFrame([("x", "clean", 0, 50.0, None, None)], columns=columns)
+    axis = plots.auroc_layers(
+        rows.astype({"ci_low": float, "ci_high": float}), {("x", "clean"): "a"}
+    )
+    assert set(axis.axes[0].get_legend_handles_labels()[1]) == {"a", "chance"}
+
+
+def test_floor_is_checked_in_one_line():
+    assert study.check_floor([40, 50], [30, 60]) == 45
+    for accuracies in ([10, 20], [90, 80]):
+        with pytest.raises(ValueError, match="outside 30 to 60 %: change n_skill_rows"):
+            study.check_floor(accuracies, [30, 60])

@@ -1,0 +1,203 @@
+"""DICE: sentences built from tables, the printed and released numbers, one's own models."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from contamination.dice import controls, findings, own, published_tables, study
+from contamination.published.compare import published_vs_recomputed
+
+INNOCENT = (controls.LEGITIMATE, controls.FORMAT_ONLY, f"{controls.ANOTHER}: MATH x5")
+
+
+def table_of(**aurocs):
+    """Controls with AUROCs five points wide on either side; unnamed ones are at chance."""
+    names = {
+        "clean": controls.TWO_CLEAN,
+        "strangers": controls.HELD_OUT,
+        "within": controls.WITHIN,
+        "within_clean": controls.WITHIN_CLEAN,
+        "train": INNOCENT[0],
+        "format": INNOCENT[1],
+        "other": INNOCENT[2],
+    }
+    values = {name: aurocs.get(key, 50.0) for key, name in names.items()}
+    table = pd.DataFrame({"control": values.keys(), "auroc_pct": values.values()})
+    return table.assign(ci_low=table["auroc_pct"] - 5, ci_high=table["auroc_pct"] + 5)
+
+
+CONFIRMING = table_of(clean=50, strangers=95, within=90)
+REFUTING = table_of(clean=100, strangers=98, within=51, train=97, format=96, other=95)
+
+
+def test_conclusion_of_a_table_that_confirms_the_detector():
+    clean, strangers, within, verdict = findings.conclusion(CONFIRMING)
+    assert "does not tell two clean models apart" in clean
+    assert "holds for models it never met" in strangers
+    assert "It sees which questions were read" in within
+    assert verdict == "A flag may be read as: this model read these questions."
+
+
+def test_conclusion_of_a_table_that_refutes_it():
+    clean, strangers, within, innocent, verdict = findings.conclusion(REFUTING)
+    assert clean.startswith("Two clean models: AUROC 100 [95, 105]. The protocol tells two clean")
+    assert "holds for models it never met" in strangers
+    assert "does not see which questions" in within
+    assert all(name in innocent for name in INNOCENT)
+    assert "which their own train split does as well" in verdict
+
+
+def test_conclusion_where_nothing_carries_over():
+    found = findings.conclusion(table_of(clean=100, strangers=50, within=50))
+    assert "does not carry over" in found[1]
+    assert found[-1] == "A flag may be read as: this model differs from the reference, and no more."
+
+
+def test_membership_that_clean_models_show_too_is_none():
+    """The two sets of questions differ, whatever was read."""
+    found = findings.conclusion(table_of(strangers=90, within=70, within_clean=72))
+    assert "membership is not shown" in found[2]
+    assert "read these questions" not in found[-1]
+    below = findings.conclusion(table_of(strangers=90, within=60, within_clean=24))
+    assert "24 [19, 29]), so the sets differ by themselves" in below[2]
+
+
+def accuracies(seen, fresh):
+    rows = [("clean", "GSM-i", 40.0), ("clean", "GSM-ii", 40.0), ("clean", "SVAMP", 10.0)]
+    rows += [("x", "GSM-i", seen), ("x", "GSM-ii", fresh), ("x", "SVAMP", 9.0)]
+    table = pd.DataFrame(rows, columns=["condition", "benchmark", "accuracy_pct"])
+    return table.assign(seed=0, in_distribution=table["benchmark"] != "SVAMP", answer_log_prob=-1.0)
+
+
+def test_inflation_is_the_gain_that_fresh_questions_do_not_share():
+    inflated = findings.accuracy_sentence(accuracies(90.0, 42.0), "x")
+    assert "+50 points on GSM-i, +2 on fresh GSM-ii, -1 on other distributions" in inflated
+    assert "is inflated" in inflated
+    assert "No inflation" in findings.accuracy_sentence(accuracies(60.0, 61.0), "x")
+    gaps = study.inflation(accuracies(90.0, 42.0)).set_index("condition")["gap_points"]
+    assert gaps.to_dict() == {"clean": 0.0, "x": 48.0}
+
+
+def test_layers_sentence_weighs_two_clean_models():
+    columns = ["model", "distance", "layer", "located", "mean", "null_mean"]
+    rows = [("x", "euclidean", 3, True, 2.0, 1.8), ("x", "cosine", 1, True, 1.0, 0.1)]
+    text = findings.layers_sentence(pd.DataFrame(rows, columns=columns), "x")
+    assert "The rules disagree. Two clean models are 90 % as far apart there: most" in text
+    rows = [("x", "euclidean", 3, True, 2.0, 0.2)]
+    text = findings.layers_sentence(pd.DataFrame(rows, columns=columns), "x")
+    assert "10 % as far apart" in text and "contaminated models read" in text
+
+
+@pytest.mark.parametrize(("ppl", "reading"), [(45.0, "below DICE"), (1.0, "99 with its sign")])
+def test_paper_protocol_folds_the_baselines(ppl, reading):
+    rows = [("GSM-i", "DICE", 100.0), ("GSM-ii", "DICE", 98.0), ("GSM-i", "PPL", 60.0)]
+    rows += [("GSM-ii", "PPL", ppl), ("GSM-ii", "mean difference", 100.0)]
+    table = pd.DataFrame(rows, columns=["tested_on", "method", "auroc_pct"])
+    folded = np.maximum(table["auroc_pct"], 100 - table["auroc_pct"])
+    text = findings.paper_protocol_sentence(table.assign(folded_auroc_pct=folded))
+    assert reading in text
+
+
+def test_flag_without_a_false_score_is_named():
+    correlation = pd.DataFrame(
+        [("lab, accuracy", "GSM-i", 4, 0.2), ("lab, gap GSM-i minus GSM-ii", "GSM-i", 4, 0.9)],
+        columns=["source", "benchmark", "n_models", "r_squared"],
+    )
+    columns = ["condition", "gap_points", "flag"]
+    gaps = pd.DataFrame([("clean", 0.0, 0.1), ("x", 40.0, 0.9)], columns=columns)
+    assert "No condition is flagged" in findings.inflation_sentence(correlation, gaps)
+    gaps.loc[2] = ("train split x5", -1.0, 0.8)
+    text = findings.inflation_sentence(correlation, gaps)
+    assert "R² of the flag with the gap" in text and text.endswith("train split x5.")
+
+
+# Printed and released numbers
+
+
+def test_printed_tables_are_complete():
+    accuracy, auroc = published_tables.printed("Table 1"), published_tables.printed("Table 2")
+    assert accuracy.shape == (13, 11) and auroc.shape == (10, 6)
+    assert accuracy.iloc[0, :4].tolist() == ["GSM-i", "4.4", "26.9", "94.1"]
+    assert published_tables.printed_accuracy()["GSM-i-Syn 10%", "GSM-ii"] == "30.4"
+    assert published_tables.printed_auroc()["GSM-i-Syn", "GSM-hard", "Min-k Prob"] == "15.1"
+
+
+def test_r_squared_by_hand():
+    # Correlation of (1, 2, 3) and (1, 3, 2) is one half.
+    assert published_tables.r_squared([1, 2, 3], [1, 3, 2]) == pytest.approx(0.25)
+    assert np.isnan(published_tables.r_squared([1, 2], [3, 3]))
+
+
+def test_misalignment_is_counted_from_the_alignment():
+    counts = published_tables.misalignment()
+    assert counts["n_seen"] + counts["n_unseen"] + counts["n_dropped"] == counts["n_paraphrases"]
+    assert counts["n_paraphrases"] + counts["n_without"] == 1319
+    text = findings.misalignment_sentence(counts)
+    assert (
+        f"{counts['n_unseen']} to GSM-ii" in text and "has read paraphrases of GSM-ii too" in text
+    )
+    assert "GSM-i alone" in findings.misalignment_sentence({**counts, "n_unseen": 0})
+
+
+@pytest.mark.mirror
+def test_released_generations_give_four_printed_cells():
+    rescored = published_tables.rescored_generations()
+    assert rescored["n"].tolist() == [657] * 4
+    assert rescored["matches"].all()
+    cells = published_vs_recomputed(published_tables.recomputed_cells(rescored))
+    assert cells["matches"].eq(True).sum() == 4
+    assert "4 of 4 cells" in findings.rescoring_sentence(rescored)
+    worse = rescored.assign(matches=False, matches_correct_parsing=False)
+    assert findings.rescoring_sentence(worse).startswith("0 of 4 cells")
+
+
+@pytest.mark.mirror
+def test_released_scores_disagree_where_the_accuracies_agree():
+    scores = published_tables.released_scores()
+    correlation = published_tables.released_correlation(scores)
+    assert correlation["n_models"].tolist() == [10] * 4 + [4] * 4 + [10] * 4
+    first = correlation["r_squared"][:4]
+    assert first.min() >= 0.605 and first.max() <= 0.755  # printed: 0.61 to 0.75
+    both = published_tables.disagreement(scores)
+    assert both["row"].nunique() == 4
+    text = findings.released_scores_sentence(both, correlation)
+    assert "for 2 of them the scores differ" in text
+    agreeing = both.assign(difference=0.0)
+    assert "their scores agree" in findings.released_scores_sentence(agreeing, correlation)
+
+
+def test_no_released_file_gives_no_cell():
+    assert published_tables.recomputed_cells(pd.DataFrame()).empty
+
+
+# One's own models
+
+
+def own_table(target, clean):
+    rows = [("target against reference", target), ("reference against reference", clean)]
+    table = pd.DataFrame(rows, columns=["comparison", "auroc_pct"])
+    return table.assign(ci_low=table["auroc_pct"] - 5, ci_high=table["auroc_pct"] + 5)
+
+
+def test_verdict_says_no_more_than_the_controls_allow():
+    assert "no verdict" in findings.own_verdict(own_table(100, 100), CONFIRMING, 3)
+    assert "no verdict" in findings.own_verdict(own_table(52, 40), CONFIRMING, 3)
+    assert "One reference" in findings.own_verdict(own_table(100, 100)[:1], CONFIRMING, 1)
+    assert "read these questions" in findings.own_verdict(own_table(95, 55), CONFIRMING, 3)
+    weak = findings.own_verdict(own_table(95, 55), REFUTING, 3)
+    assert "read these questions" not in weak and "train split does as well" in weak
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("model", [], "", "", "q.csv"), "needs reference_models"),
+        (("model", ["other"], "base", "", "q.csv"), "not both"),
+        (("no/such-model", ["other"], "", "", "q.csv"), "neither a folder"),
+    ],
+)
+def test_part_c_is_checked_first(arguments, message, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        own.check_own(*arguments, ["question", "answer"])
+    assert own.check_own("", [], "", "", "", ["question", "answer"]) is None
