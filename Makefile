@@ -33,7 +33,7 @@ ROOM_05_dice := $(LAB) $(wildcard $(PACKAGE)/dice/*.py)
 ROOM_06_case_books := $(ROOM_04_min_k_wikimia)
 ROOM_07_case_downstream := $(ROOM_04_min_k_wikimia)
 ROOM_08_case_unlearning := $(ROOM_04_min_k_wikimia)
-ROOM_09_results := $(ROOM_02_dcq) $(ROOM_03_replication_icl_judge)
+ROOM_09_results := $(ROOM_02_dcq) $(ROOM_03_replication_icl_judge) $(ROOM_05_dice)
 # Those with a lab part use the base model that 01 leaves in the cache; in order, it is trained once.
 UPSTREAM_02_dcq := 01_data_prep
 UPSTREAM_03_replication_icl_judge := 01_data_prep
@@ -42,7 +42,7 @@ UPSTREAM_05_dice := 01_data_prep
 UPSTREAM_06_case_books := 01_data_prep
 UPSTREAM_07_case_downstream := 01_data_prep
 UPSTREAM_08_case_unlearning := 01_data_prep
-UPSTREAM_09_results := 02_dcq 03_replication_icl_judge
+UPSTREAM_09_results := 02_dcq 03_replication_icl_judge 05_dice
 
 # What make test-servers starts beside our own code: its own environment, Debian's packages.
 SERVERS_VENV := .venv-servers

@@ -44,7 +44,7 @@ def test_conclusion_of_a_table_that_refutes_it():
     assert "holds for models it never met" in strangers
     assert "does not see which questions" in within
     assert all(name in innocent for name in INNOCENT)
-    assert "which their own train split does as well" in verdict
+    assert "as innocent as their own train split" in verdict
 
 
 def test_conclusion_where_nothing_carries_over():
@@ -60,6 +60,13 @@ def test_membership_that_clean_models_show_too_is_none():
     assert "read these questions" not in found[-1]
     below = findings.conclusion(table_of(strangers=90, within=60, within_clean=24))
     assert "24 [19, 29]), so the sets differ by themselves" in below[2]
+
+
+def test_membership_does_not_clear_a_detector_that_flags_innocents():
+    verdict = findings.conclusion(table_of(strangers=95, within=90, other=95))[-1]
+    assert "may be as innocent" in verdict
+    verdict = findings.conclusion(table_of(strangers=95, within=50))[-1]
+    assert verdict == "A flag may be read as: this model was fine-tuned on such problems."
 
 
 def accuracies(seen, fresh):
@@ -185,7 +192,7 @@ def test_verdict_says_no_more_than_the_controls_allow():
     assert "One reference" in findings.own_verdict(own_table(100, 100)[:1], CONFIRMING, 1)
     assert "read these questions" in findings.own_verdict(own_table(95, 55), CONFIRMING, 3)
     weak = findings.own_verdict(own_table(95, 55), REFUTING, 3)
-    assert "read these questions" not in weak and "train split does as well" in weak
+    assert "read these questions" not in weak and "innocent as their own train split" in weak
 
 
 @pytest.mark.parametrize(

@@ -146,14 +146,7 @@ def conclusion(table: pd.DataFrame) -> list[str]:
         )
         + ("" if taught is None else f" Taught membership itself, it reaches {_pct(taught)}."),
     ]
-    flagged = [
-        row["control"]
-        for _, row in table.iterrows()
-        if str(row["control"]).startswith(
-            (controls.LEGITIMATE, controls.FORMAT_ONLY, controls.ANOTHER)
-        )
-        and row["ci_low"] > 50
-    ]
+    flagged = _flagged_innocents(table)
     if flagged:
         sentences.append(
             f"It also flags models {'; '.join(flagged)}, none of which read a test question."
@@ -178,19 +171,24 @@ def licensed(table: pd.DataFrame) -> str:
     Args:
         table: ``dice_controls``.
     """
+    strangers = _row(table, controls.HELD_OUT)
+    if strangers["ci_low"] <= 50:
+        return "A flag may be read as: this model differs from the reference, and no more."
+    if _flagged_innocents(table):
+        return (
+            "A flag may be read as: this model was fine-tuned on something like these problems, "
+            "which may be as innocent as their own train split."
+        )
     if _sees_membership(table):
         return "A flag may be read as: this model read these questions."
-    strangers = _row(table, controls.HELD_OUT)
-    innocent = [_row(table, name) for name in (controls.LEGITIMATE, controls.FORMAT_ONLY)]
-    flags_innocent = any(row is not None and row["ci_low"] > 50 for row in innocent)
-    if strangers["ci_low"] > 50 and flags_innocent:
-        return (
-            "A flag may be read as: this model was fine-tuned on something like these problems or "
-            "their format, which their own train split does as well."
-        )
-    if strangers["ci_low"] > 50:
-        return "A flag may be read as: this model was fine-tuned on such problems."
-    return "A flag may be read as: this model differs from the reference, and no more."
+    return "A flag may be read as: this model was fine-tuned on such problems."
+
+
+def _flagged_innocents(table: pd.DataFrame) -> list[str]:
+    """Controls that read no test question and are told from clean models all the same."""
+    kinds = (controls.LEGITIMATE, controls.FORMAT_ONLY, controls.ANOTHER)
+    is_innocent = table["control"].astype(str).str.startswith(kinds)
+    return table.loc[is_innocent & (table["ci_low"] > 50), "control"].tolist()
 
 
 def inflation_sentence(correlation: pd.DataFrame, gaps: pd.DataFrame) -> str:
