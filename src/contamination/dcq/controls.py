@@ -154,7 +154,9 @@ def _control_level(credits_of_rule: pd.DataFrame) -> dict[str, float | int]:
     }
 
 
-def beyond_rules(quizzes: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
+def beyond_rules(
+    quizzes: pd.DataFrame, instances: pd.DataFrame, rules: Mapping[str, Rule] = RULES
+) -> pd.DataFrame:
     """How often a model is right where a rule is right, and where the rule fails.
 
     A rule must choose a text; a model may answer E. So beside the share of all
@@ -168,6 +170,7 @@ def beyond_rules(quizzes: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame
     Args:
         quizzes: ``released_quizzes``.
         instances: ``published.released_instances("DCQ")``.
+        rules: name to rule.
 
     Returns:
         model, dataset, control, n, n_answered_none (E in the best quiz),
@@ -182,7 +185,7 @@ def beyond_rules(quizzes: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame
         found = assess(answers["modified_answer"].tolist(), standard)
         best = np.array(standard[found.best_position])
         is_right, is_none = best == found.best_position, best == "E"
-        for name, rule in RULES.items():
+        for name, rule in rules.items():
             rule_right = rule_credits(of_dataset, rule, [found.best_position]).to_numpy()[:, 0]
             rows.append(
                 {"model": model, "dataset": dataset, "control": name, "n": len(best)}

@@ -31,6 +31,7 @@ from contamination.models.chat import OK, REFUSED, UNPARSABLE, Answer, Request
 # Section 4: temperature zero, one token.
 PAPER_OPTIONS = {"temperature": 0.0, "max_tokens": 1}
 LOG_PROBS = tuple(f"log_prob_{position.lower()}" for position in POSITIONS)
+WHOLE_TEXT = "clean LM, whole text"
 _LETTER = re.compile(
     r"(?i:[\W_]*(?:the|correct|answer|option|is)\b)*[\W_]*([A-Ea-e])(?:[\W_]*|[).:]+\s.*)", re.S
 )
@@ -230,7 +231,7 @@ def likelihood_rules(
     unique = sorted(set(texts))
     scored = dict(zip(unique, token_log_probs(lm, unique), strict=True))
     return {
-        "clean LM, whole text": lambda options: np.array(
+        WHOLE_TEXT: lambda options: np.array(
             [scored[text].token_log_probs.sum() for text in options]
         ),
         "clean LM, per token": lambda options: np.array(
