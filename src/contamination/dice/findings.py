@@ -141,8 +141,9 @@ def conclusion(table: pd.DataFrame) -> list[str]:
             else "It does not see which questions were read."
             if _sets_alike(table)
             else "Clean models score the two sets apart as well "
-            f"({_pct(_row(table, controls.WITHIN_CLEAN))}), so the sets differ by themselves and "
-            "membership is not shown."
+            f"({_pct(_row(table, controls.WITHIN_CLEAN))}), so the sets differ by themselves. "
+            f"On the same questions contaminated models lie {_beyond_clean(table):+.0f} points from that; "
+            "whether because of what was read, only models that read the other set could tell."
         )
         + ("" if taught is None else f" Taught membership itself, it reaches {_pct(taught)}."),
     ]
@@ -152,6 +153,11 @@ def conclusion(table: pd.DataFrame) -> list[str]:
             f"It also flags models {'; '.join(flagged)}, none of which read a test question."
         )
     return [*sentences, licensed(table)]
+
+
+def _beyond_clean(table: pd.DataFrame) -> float:
+    within, null = (_row(table, name) for name in (controls.WITHIN, controls.WITHIN_CLEAN))
+    return float(within["auroc_pct"] - null["auroc_pct"])
 
 
 def _sees_membership(table: pd.DataFrame) -> bool:
