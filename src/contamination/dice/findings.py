@@ -142,8 +142,9 @@ def conclusion(table: pd.DataFrame) -> list[str]:
             if _sets_alike(table)
             else "Clean models score the two sets apart as well "
             f"({_pct(_row(table, controls.WITHIN_CLEAN))}), so the sets differ by themselves. "
-            f"On the same questions contaminated models lie {_beyond_clean(table):+.0f} points from "
-            "that; whether because of what was read, only models that read the other set could tell."
+            f"On the same questions contaminated models lie {_beyond_clean(table):+.0f} points "
+            "from that; whether because of what was read, only models that read the other set "
+            "could tell."
         )
         + ("" if taught is None else f" Taught membership itself, it reaches {_pct(taught)}."),
     ]
