@@ -46,7 +46,7 @@ UPSTREAM_09_results := 02_dcq 03_replication_icl_judge 05_dice
 
 # What make test-servers starts beside our own code: its own environment, Debian's packages.
 SERVERS_VENV := .venv-servers
-SERVER_PACKAGES := mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
+SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
 .PHONY: help setup reproduce test test-servers server-packages lint data bench bench-grid lab clean \
 	lock $(NOTEBOOKS)
@@ -75,7 +75,7 @@ lab: $(VENV)/.installed ## open the notebooks in JupyterLab
 09_results: ## printed and recomputed cells of all papers (seconds)
 
 ##@ Data and development
-test-servers: server-packages $(VENV)/.installed $(SERVERS_VENV)/.installed ## clients against transformers serve and MediaWiki on 127.0.0.1 (first time: network, 3 min; Debian packages)
+test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed ## against transformers serve, MediaWiki, a browser and a cluster on 127.0.0.1 (first time: network, 3 min; Debian packages)
 	$(RUN) -m pytest tests/servers -m servers
 data: $(VENV)/.installed ## fetch the authors' files, 37 MB, pinned and checksummed (network, or CONTAMINATION_MIRROR)
 	$(RUN) -m contamination.sources
@@ -98,6 +98,11 @@ $(VENV)/.installed: requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements.txt
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# What the site, the browser tests and a cluster need, on top.
+$(VENV)/.extra: $(VENV)/.installed requirements-extra.txt
+	$(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements-extra.txt -c requirements.txt
 	@touch $@
 
 $(SERVERS_VENV)/.installed: requirements-servers.txt

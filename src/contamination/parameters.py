@@ -8,13 +8,16 @@ holds "|". Here each of these stops the run with one line.
 from __future__ import annotations
 
 import ast
+import copy
+import dataclasses
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import nbformat
+import pandas as pd
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -26,6 +29,7 @@ TYPES: dict[str, Any] = {
     "list[int]": list[int],
     "list[float]": list[float],
     "list[str]": list[str],
+    "dict": dict[str, Any],
 }
 
 
@@ -169,3 +173,46 @@ def _type_hint(value: Any, type_name: str) -> str:
     if type_name == "bool":
         return " (write true or false)"
     return ""
+
+
+def setting(default: Any, comment: str) -> Any:
+    """One field of :class:`OwnSettings`: its default and what it means."""
+    return dataclasses.field(
+        default_factory=lambda: copy.copy(default), metadata={"comment": comment}
+    )
+
+
+@dataclass(frozen=True)
+class OwnSettings:
+    """What a notebook's part C is told of one's own model and data.
+
+    A notebook declares them as one parameter, ``own_settings: dict``; each room
+    says in a class of its own which there are. They are read as strictly as the
+    parameters themselves.
+    """
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Self:
+        """The settings given, and defaults for the others.
+
+        Raises:
+            ParameterError: for an unknown name or a wrong type.
+        """
+        declared = {
+            f.name: Parameter(f.name, f.type, f.default_factory(), f.metadata["comment"])
+            for f in dataclasses.fields(cls)
+        }
+        return cls(**checked_parameters(values, declared, "own_settings"))
+
+    @classmethod
+    def described(cls) -> pd.DataFrame:
+        """Columns setting, default and meaning, for display."""
+        rows = [
+            (f.name, repr(f.default_factory()), f.metadata["comment"])
+            for f in dataclasses.fields(cls)
+        ]
+        return pd.DataFrame(rows, columns=["setting", "default", "meaning"])
+
+    def only(self, *names: str) -> dict[str, Any]:
+        """Some of the settings, by name."""
+        return {name: getattr(self, name) for name in names}

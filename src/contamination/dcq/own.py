@@ -33,11 +33,51 @@ from contamination.models.chat import (
 )
 from contamination.models.loading import load_causal_lm
 from contamination.models.retry import ChatError, Secret
+from contamination.parameters import OwnSettings, setting
 
 CHAT, INSTRUCT, BASE = "chat", "instruct", "base"
 LIMIT_OPTIONS = ("max_tokens", "max_completion_tokens")
 # The modified quiz, four standard ones at most, and the second perturbation.
 MOST_QUIZZES = 2 + len(POSITIONS)
+
+
+@dataclass(frozen=True)
+class Settings(OwnSettings):
+    """Part C of notebook 02: one's own model and data."""
+
+    target_model: str = setting("", "model at base_url, or folder or hub id, empty to skip")
+    second_model: str = setting("", "another snapshot at the same place, empty for none")
+    base_url: str = setting("", "OpenAI-compatible address up to /v1, empty for a local model")
+    key_variable: str = setting(
+        "OPENAI_API_KEY", "NAME of the variable with the key, empty for none"
+    )
+    respondent: str = setting("chat", "chat (endpoint), instruct or base (local models)")
+    perturber_model: str = setting("", "chat model that writes the options")
+    perturber_base_url: str = setting("", "its address")
+    perturber_key_variable: str = setting("OPENAI_API_KEY", "NAME of the variable with its key")
+    options_file: str = setting("", "options written earlier, in place of dataset and perturber")
+    prices: list[float] = setting([], "per million input and output tokens, model then perturber")
+    price_date: str = setting("", "day on which you read the prices, YYYY-MM-DD")
+    cost_cap: float = setting(
+        0.0, "most that the run may cost, earlier runs of it included, 0 for none"
+    )
+    limit_option: str = setting(
+        "max_tokens", "or max_completion_tokens where the endpoint wants it"
+    )
+    answer_tokens: int = setting(1, "most tokens of an answer, 1 in the paper")
+    has_temperature: bool = setting(True, "false for models that refuse a temperature")
+    dataset: str = setting("", "file (JSONL, CSV, Parquet) or hub id")
+    dataset_split: str = setting("", "split of a hub dataset")
+    dataset_revision: str = setting("", "its commit")
+    names: list[str] = setting([], "dataset and split as the prompts call them")
+    columns: list[str] = setting(["text", "label"], "columns of an instance, in order")
+    label_columns: list[str] = setting(["label"], "of these, never perturbed")
+    label_names: list[str] = setting([], "how stored labels 0, 1 and so on read in print")
+    n_instances: int = setting(100, "instances to draw")
+    tuning_epochs: int = setting(0, "epochs of a job that contaminates target_model, 0 for none")
+    n_tuning_instances: int = setting(1000, "instances it reads, the quizzed ones first")
+    tuning_price: float = setting(0.0, "per million training tokens, read on price_date")
+    dry_run: bool = setting(False, "only say what would be asked")
 
 
 @dataclass(frozen=True)

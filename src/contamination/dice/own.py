@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,30 @@ from contamination.dice.fine_tuning import Settings, fine_tune
 from contamination.dice.locate import distances
 from contamination.dice.mixtures import SEEN, UNSEEN, Problems, gsm8k_halves, mix, rows_of
 from contamination.models.causal import load_causal_lm
+from contamination.parameters import OwnSettings, setting
+
+
+@dataclass(frozen=True)
+class OwnModels(OwnSettings):
+    """Part C of notebook 05: one's own model and data."""
+
+    target_model: str = setting("", "model to test, a folder or hub id, empty to skip")
+    reference_models: list[str] = setting([], "clean models of the same base to compare it with")
+    dataset: str = setting("", "questions to ask, a file or hub id; empty for GSM-i with own_base")
+    question_column: str = setting("question", "column of the questions")
+    answer_column: str = setting("answer", "column of the answers")
+    own_base: str = setting("", "model to fine-tune clean and contaminated instead of target_model")
+    own_vanilla: str = setting("", "its instruction data, a file or hub id")
+    vanilla_columns: list[str] = setting(
+        ["question", "response"], "columns of the instruction data"
+    )
+    own_copies: int = setting(5, "copies of the 657 GSM-i rows")
+    own_rows: int = setting(25000, "rows of a mixture")
+    own_learning_rate: float = setting(1.0e-5, "of its fine-tuning")
+    own_batch_size: int = setting(1, "rows per step of its fine-tuning")
+    n_references: int = setting(3, "clean models that are trained")
+    lora: bool = setting(False, "adapters (peft) instead of all weights")
+    target_dtype: str = setting("float32", "float32 or bfloat16")
 
 
 def check_own(

@@ -13,6 +13,7 @@ seen some of a book knows the rest of it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +28,7 @@ from contamination.min_k import blind, study
 from contamination.min_k.detect import detect
 from contamination.models.causal import load_causal_lm
 from contamination.models.chat import Endpoint, Price, prompt_log_probs
+from contamination.parameters import OwnSettings, setting
 from contamination.published import printed_cells
 
 VALIDATION, TEST = "validation", "test"
@@ -51,6 +53,31 @@ AUC_COLUMNS = [
     "accuracy_high",
     "paper_auc",
 ]
+
+
+@dataclass(frozen=True)
+class OwnBooks(OwnSettings):
+    """Part C of notebook 06: one's own model and data."""
+
+    validation_members_folder: str = setting("", "folder of .txt books the model has read")
+    validation_non_members_folder: str = setting("", "folder of .txt books it cannot have read")
+    test_folder: str = setting("", "folder of .txt books in question, empty to skip part C")
+    own_snippets: int = setting(100, "snippets of each book")
+    own_snippet_words: int = setting(512, "words of a snippet")
+    target_model: str = setting("", "model to test, a folder or hub id")
+    target_revision: str = setting("", "its commit")
+    target_dtype: str = setting("float32", "float32, bfloat16 or float16")
+    device_map: str = setting("", '"auto" spreads a large model over the GPUs')
+    safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
+    base_url: str = setting("", "endpoint with prompt log-probabilities instead, up to /v1")
+    served_model: str = setting("", "the model's name at the endpoint")
+    key_variable: str = setting("", "name of the environment variable with the key, empty for none")
+    input_price: float = setting(
+        0.0, "price of a million input tokens, 0 for a server of one's own"
+    )
+    price_date: str = setting("", "day the price was read")
+    cap: float = setting(0.0, "most that the run may cost, 0 for no cap")
+    neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
 
 
 def documentation_books(

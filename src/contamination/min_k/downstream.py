@@ -13,6 +13,7 @@ another model, and a claim about training must survive that.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from contamination.lab.grammar import draw_instances
 from contamination.lab.training import describe
 from contamination.min_k import blind, study
 from contamination.models.causal import CausalLM, option_log_probs, token_log_probs
+from contamination.parameters import OwnSettings, setting
 from contamination.published import printed_cells
 from contamination.sources import source_file
 
@@ -68,6 +70,20 @@ Scores = Mapping[int, pd.DataFrame]
 
 
 # Examples
+
+
+@dataclass(frozen=True)
+class OwnExamples(OwnSettings):
+    """Part C of notebook 07: one's own model and data."""
+
+    target_model: str = setting("", "model to test, a folder or hub id, empty to skip")
+    target_revision: str = setting("", "its commit")
+    target_dtype: str = setting("float32", "float32, bfloat16 or float16")
+    device_map: str = setting("", '"auto" spreads a large model over the GPUs')
+    safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
+    datasets: list[str] = setting([], "labelled files (JSONL, CSV, Parquet), one for each dataset")
+    text_column: str = setting("text", "column with the examples as they were inserted")
+    label_column: str = setting("label", "column with 1 for inserted, 0 for held-out examples")
 
 
 def lab_examples(n: int, seed: int, datasets: Sequence[str] = LAB_DATASETS) -> pd.DataFrame:

@@ -7,6 +7,7 @@ model is loaded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from transformers import AutoConfig
 from contamination import partitions, scores, statistics
 from contamination.min_k.blind import BAG_OF_WORDS, blind_table
 from contamination.models.loading import DTYPES
+from contamination.parameters import OwnSettings, setting
 from contamination.published import printed_cells
 
 # Fixed beforehand and the same at every size of a run.
@@ -51,6 +53,26 @@ AUC_COLUMNS = [
     "paper_auc",
     "paper_tpr",
 ]
+
+
+@dataclass(frozen=True)
+class OwnPassages(OwnSettings):
+    """Part C of notebook 04: one's own model and data."""
+
+    target_model: str = setting("", "model to test, a folder or hub id, empty to skip")
+    target_revision: str = setting("", "its commit")
+    target_dtype: str = setting("float32", "float32, bfloat16 or float16")
+    device_map: str = setting("", '"auto" spreads a large model over the GPUs')
+    safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
+    reference_model: str = setting("", "smaller model of the same training data, empty for none")
+    neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
+    dataset: str = setting("", "labelled file (JSONL, CSV, Parquet) or hub id")
+    dataset_splits: list[str] = setting([], "splits of a hub dataset, none for a file")
+    text_column: str = setting("input", "column with the passages")
+    label_column: str = setting("label", "column with 1 for members, 0 for non-members")
+    non_member_dataset: str = setting("", "non-members, where dataset holds members alone")
+    dataset_revision: str = setting("", "commit of a hub dataset")
+    max_samples: int = setting(0, "passages to score of each split, 0 means all")
 
 
 def auc_rows(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from contamination.models.chat import (
 )
 from contamination.models.loading import LanguageModel
 from contamination.models.sentences import similarities
+from contamination.parameters import OwnSettings, setting
 
 STORY, QUESTIONS = "story completion", "question answering"
 ITEM_COLUMNS = ["text", "prompt", "reference"]
@@ -82,6 +84,31 @@ ROW_COLUMNS = [
     "n_refused",
     "n_error",
 ]
+
+
+@dataclass(frozen=True)
+class OwnModels(OwnSettings):
+    """Part C of notebook 08: one's own model and data."""
+
+    original_model: str = setting("", "model before unlearning, a folder or hub id, empty to skip")
+    unlearned_model: str = setting("", "the same after unlearning")
+    unseen_model: str = setting("", "the control, a model that never saw the text, empty for none")
+    target_dtype: str = setting("float32", "float32, bfloat16 or float16")
+    device_map: str = setting("", '"auto" spreads large models over the GPUs')
+    safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
+    book: str = setting("", "text file that should have been unlearned, empty for none")
+    questions: str = setting("", "file with the columns question and answer, empty for none")
+    chunk_words: int = setting(512, "words of a chunk")
+    own_prompt_words: int = setting(200, "words of a chunk that are given as prompt")
+    answer_tokens: int = setting(64, "longest answer in tokens")
+    max_items: int = setting(0, "chunks and questions of each kind, 0 means all")
+    simcse_model: str = setting("", "supervised SimCSE checkpoint, empty for none")
+    judge_model: str = setting("", "chat judge with the prompt of Table 9, empty for none")
+    judge_base_url: str = setting("", "its address")
+    judge_key_variable: str = setting("OPENAI_API_KEY", "NAME of the variable with its key")
+    prices: list[float] = setting([], "USD of a million input and output tokens of the judge")
+    price_date: str = setting("", "day of the price list, YYYY-MM-DD")
+    cost_cap: float = setting(0.0, "most the judge may cost in USD, 0 for no cap")
 
 
 def ratio_limits(window: float) -> dict[str, float]:

@@ -15,6 +15,7 @@ from contamination.models.chat import ERROR, REFUSED, Endpoint, Price, estimate
 from contamination.models.loading import load_causal_lm
 from contamination.models.retry import ChatError, Secret
 from contamination.overlap import words
+from contamination.parameters import OwnSettings, setting
 from contamination.replication import did_chatgpt_cheat
 from contamination.replication.completions import (
     MAX_TOKENS,
@@ -31,6 +32,38 @@ from contamination.replication.study import DID_CHATGPT_CHEAT, PARTITION, RULE_C
 N_FIRST = 10  # instances at the head of the split that Did-ChatGPT-Cheat? knows
 CHEAT_FORMAT = "CSV"
 _LETTERS_PER_TOKEN = 3  # as the estimate of an endpoint's input counts them
+
+
+@dataclass(frozen=True)
+class Settings(OwnSettings):
+    """Part C of notebook 03: one's own model and data."""
+
+    target_model: str = setting("", "model at base_url, or folder or hub id, empty to skip")
+    base_url: str = setting("", "OpenAI-compatible address up to /v1, empty for a local model")
+    key_variable: str = setting(
+        "OPENAI_API_KEY", "NAME of the variable with the key, empty for none"
+    )
+    judge_model: str = setting("", "chat model that judges, empty for the rule judge alone")
+    judge_base_url: str = setting("", "its address")
+    judge_key_variable: str = setting("OPENAI_API_KEY", "NAME of the variable with its key")
+    prices: list[float] = setting([], "per million input and output tokens, model then judge")
+    price_date: str = setting("", "day on which you read the prices, YYYY-MM-DD")
+    cost_cap: float = setting(0.0, "most that model and judge may each cost, 0 for no cap")
+    limit_option: str = setting(
+        "max_tokens", "or max_completion_tokens where the endpoints want it"
+    )
+    prompt_form: str = setting("instruct", "instruct (Table 3) or continue (base models)")
+    dataset: str = setting("", "file (JSONL, CSV, Parquet) or hub id")
+    dataset_split: str = setting("", "split of a hub dataset")
+    dataset_revision: str = setting("", "its commit")
+    names: list[str] = setting([], "dataset and split as the prompts call them")
+    other_names: list[str] = setting([], "dataset and split that the placebos name")
+    task: str = setting("classification", "classification, NLI, summary, one-sentence summary")
+    text_columns: list[str] = setting(["text"], "column of the text, two for sentence pairs")
+    label_column: str = setting("label", "column of the label, empty for summaries")
+    label_names: list[str] = setting([], "how labels 0, 1 and so on read, empty to show as stored")
+    cut: str = setting("paper", "paper or share (40 to 70 percent of the words, as DCQ)")
+    dry_run: bool = setting(False, "only say what would be asked")
 
 
 @dataclass(frozen=True)
