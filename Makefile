@@ -10,7 +10,16 @@ PROFILE ?= demo
 VENV ?= .venv
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PIP_FLAGS ?=
+AUDIT ?= params/audit/sample.yaml
+LAB_FLAGS ?=
 RUN := $(VENV)/bin/python
+# Two notebooks at a time fill the pauses of each other; threads that wait must
+# then sleep instead of spinning (spinning made a busy machine ten times slower).
+JOBS ?= 2
+export OMP_WAIT_POLICY ?= PASSIVE
+ifneq ($(filter reproduce,$(MAKECMDGOALS)),)
+MAKEFLAGS += --jobs=$(JOBS)
+endif
 # Absolute, since tests and notebooks work in other folders.
 ifdef CONTAMINATION_MIRROR
 export CONTAMINATION_MIRROR := $(abspath $(CONTAMINATION_MIRROR))
@@ -25,6 +34,9 @@ TARGETS := $(NOTEBOOKS:%=$(OUTPUTS)/notebooks/%.ipynb)
 PACKAGE := src/contamination
 SHARED := $(wildcard $(PACKAGE)/*.py $(PACKAGE)/*.csv $(PACKAGE)/published/*) requirements.txt
 LAB := $(wildcard $(PACKAGE)/lab/*.py $(PACKAGE)/lab/*/*.py $(PACKAGE)/models/*.py)
+# The start page tries a small example of every method.
+ROOM_00_start_here := $(LAB) $(wildcard $(PACKAGE)/dcq/*.py $(PACKAGE)/replication/*.py \
+	$(PACKAGE)/min_k/*.py $(PACKAGE)/dice/*.py)
 ROOM_01_data_prep := $(LAB)
 ROOM_02_dcq := $(LAB) $(wildcard $(PACKAGE)/dcq/*.py)
 ROOM_03_replication_icl_judge := $(LAB) $(wildcard $(PACKAGE)/replication/*.py)
@@ -33,7 +45,10 @@ ROOM_05_dice := $(LAB) $(wildcard $(PACKAGE)/dice/*.py)
 ROOM_06_case_books := $(ROOM_04_min_k_wikimia)
 ROOM_07_case_downstream := $(ROOM_04_min_k_wikimia)
 ROOM_08_case_unlearning := $(ROOM_04_min_k_wikimia)
-ROOM_09_results := $(ROOM_02_dcq) $(ROOM_03_replication_icl_judge) $(ROOM_05_dice)
+ROOM_09_results := $(ROOM_02_dcq) $(ROOM_03_replication_icl_judge) $(ROOM_04_min_k_wikimia) $(ROOM_05_dice) \
+	$(wildcard $(PACKAGE)/evidence/*.py)
+ROOM_10_audit := $(ROOM_02_dcq) $(ROOM_03_replication_icl_judge) $(ROOM_04_min_k_wikimia) $(ROOM_05_dice) \
+	$(wildcard $(PACKAGE)/audit/*.py $(PACKAGE)/evidence/panel.py params/audit/*.jsonl)
 # Those with a lab part use the base model that 01 leaves in the cache; in order, it is trained once.
 UPSTREAM_02_dcq := 01_data_prep
 UPSTREAM_03_replication_icl_judge := 01_data_prep
@@ -43,13 +58,14 @@ UPSTREAM_06_case_books := 01_data_prep
 UPSTREAM_07_case_downstream := 01_data_prep
 UPSTREAM_08_case_unlearning := 01_data_prep
 UPSTREAM_09_results := 02_dcq 03_replication_icl_judge 05_dice
+UPSTREAM_10_audit := 01_data_prep
 
 # What make test-servers starts beside our own code: its own environment, Debian's packages.
 SERVERS_VENV := .venv-servers
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
-.PHONY: help setup reproduce test test-servers server-packages lint data bench bench-grid lab clean \
-	lock $(NOTEBOOKS)
+.PHONY: help setup reproduce audit test test-servers server-packages lint data bench bench-grid lab site clean \
+	readme lock $(NOTEBOOKS)
 
 help:
 	@awk 'BEGIN {FS=":.*## "} /^##@ /{printf "\n%s\n", substr($$0,5)} /^[a-zA-Z0-9_.\/-]+:.*## /{printf "  %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,9 +74,11 @@ help:
 setup: $(VENV)/.installed ## build .venv from the lock (about 2 min, network)
 reproduce: $(TARGETS) ## every table and figure under outputs/demo (CPU, no key, no download)
 test: $(VENV)/.installed ## all tests, every notebook on a tiny sample (no key, no GPU, offline)
-	$(RUN) -m pytest
-lab: $(VENV)/.installed ## open the notebooks in JupyterLab
-	$(VENV)/bin/jupyter lab notebooks
+	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile
+lab: $(VENV)/.installed ## open the notebooks in JupyterLab; git then leaves the outputs of a run out
+	@test ! -e .git || git config filter.notebook.clean '$(RUN) scripts/clean_notebook.py'
+	$(VENV)/bin/jupyter lab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LAB_FLAGS)
+site: $(OUTPUTS)/site/index.html ## the executed notebooks and all tables as a static site in outputs/demo/site
 
 ##@ Regenerate one notebook's tables (PROFILE=demo, released or smoke)
 00_start_here: ## the map: papers, notebooks, commands (seconds)
@@ -73,6 +91,11 @@ lab: $(VENV)/.installed ## open the notebooks in JupyterLab
 07_case_downstream: ## Min-k% Prob on inserted benchmark rows (demo: at most 3 min, CPU)
 08_case_unlearning: ## Min-k% Prob on a model that unlearned a story (demo: at most 3 min, CPU)
 09_results: ## printed and recomputed cells of all papers (seconds)
+10_audit: ## audit of one contaminated and one clean model of the lab (demo: 2 min, CPU)
+
+##@ Your own model and dataset
+audit: $(VENV)/.installed ## what AUDIT=file.yaml names, by what its access allows; cost first (as given: the sample, CPU)
+	@$(RUN) -m contamination.run notebooks/10_audit.ipynb $(AUDIT) outputs/audit
 
 ##@ Data and development
 test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed ## against transformers serve, MediaWiki, a browser and a cluster on 127.0.0.1 (first time: network, 3 min; Debian packages)
@@ -86,6 +109,8 @@ bench: $(VENV)/.installed ## speed against a limit measured in the same run
 	@for script in benchmarks/bench_*.py; do $(RUN) $$script; done
 bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (long; a GPU helps)
 	@for script in $(wildcard benchmarks/grid_*.py); do $(RUN) $$script; done
+readme: $(addprefix $(OUTPUTS)/notebooks/,02_dcq.ipynb 03_replication_icl_judge.ipynb) ## the README's results and figure from the tables (after make reproduce: seconds)
+	$(RUN) scripts/readme.py $(OUTPUTS)/tables
 lock: ## rewrite requirements.txt from pyproject.toml in a fresh environment (network)
 	$(PYTHON) scripts/lock.py
 clean: ## remove outputs; caches and paid answers stay
@@ -114,6 +139,10 @@ server-packages:
 	@missing=$$(for package in $(SERVER_PACKAGES); do \
 		dpkg-query -W -f '$${Status}' $$package 2> /dev/null | grep -q 'ok installed' || echo $$package; done); \
 	test -z "$$missing" || { echo "error: Debian packages are missing: apt-get install --no-install-recommends" $$missing >&2; exit 1; }
+
+PAGES := $(wildcard *.md docs/* docs/*/*) CITATION.cff LICENSE scripts/build_site.py
+$(OUTPUTS)/site/index.html: $(TARGETS) $(PAGES) requirements-extra.txt | $(VENV)/.extra
+	@$(RUN) scripts/build_site.py $(OUTPUTS) $(@D)
 
 $(NOTEBOOKS): %: $(OUTPUTS)/notebooks/%.ipynb
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from copy import deepcopy
 from pathlib import Path
 
 import nbformat
@@ -21,3 +23,35 @@ def build(path: Path, parameters: str, *cells: str) -> Path:
     notebook.metadata.kernelspec = {"name": "elsewhere", "display_name": "another kernel"}
     nbformat.write(notebook, path)
     return path
+
+
+def edit_parameters(path: Path, values: dict) -> None:
+    """Other values in the parameters cell itself, as someone would type them in JupyterLab."""
+    edited = nbformat.read(path, as_version=4)
+    cell = next(c for c in edited.cells if "parameters" in c.metadata.get("tags", []))
+    for key, value in values.items():
+        line = rf"^({key}: \S+ =) .*?(?=  #)"
+        cell.source = re.sub(
+            line, lambda found, v=value: f"{found[1]} {v!r}", cell.source, flags=re.M
+        )
+    nbformat.write(edited, path)
+
+
+def answers_of(notebook: nbformat.NotebookNode) -> dict[int, str]:
+    """Folded answers to the exercises: what stands as code at the head of each, by number."""
+    text = "\n".join(c.source for c in notebook.cells if "<summary>Answers" in c.source)
+    return {int(n): code for n, code in re.findall(r"^(\d)\. `([^`]+)`", text, re.M)}
+
+
+def filled_in(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The notebook with the folded answers in place of the student's."""
+    filled, answers = deepcopy(notebook), answers_of(notebook)
+    for cell in filled.cells:
+        if cell.cell_type == "code":
+            cell.source = re.sub(
+                r"^(answer_(\d) = )\.\.\.",
+                lambda found: found[1] + answers.get(int(found[2]), "..."),
+                cell.source,
+                flags=re.M,
+            )
+    return filled

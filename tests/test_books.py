@@ -6,7 +6,8 @@ import pytest
 from scripted_server import MODEL, Reply, ScriptedServer
 
 from contamination import plots, scores
-from contamination.min_k import blind, books, case_findings
+from contamination.min_k import blind, books, books_own, case_findings, library
+from contamination.min_k.books_own import OwnBooks
 from contamination.models.chat import ChatError, Endpoint
 from contamination.scores import LOWERCASE, MIN_K, NEIGHBOR, PPL, ZLIB
 from contamination.statistics import auc
@@ -15,7 +16,7 @@ SIDES = ("validation", "validation", "test", "test")
 READ = (True, False, True, False)
 
 
-def library(n_words=40, sides=SIDES, read=READ):
+def shelf(n_words=40, sides=SIDES, read=READ):
     """Four books whose words are numbers; book i counts from 1000 i."""
     texts = [" ".join(f"w{1000 * i + j}" for j in range(n_words)) for i in range(len(sides))]
     columns = {"book": [f"b{i}" for i in range(len(sides))], "package": "p"}
@@ -32,7 +33,7 @@ def detected(of_books, method=MIN_K, k_percent=20.0):
 @pytest.fixture
 def two_each():
     """Two snippets of each of eight books, four in each part."""
-    return books.random_snippets(library(40, SIDES * 2, READ * 2), 2, 5, 0)
+    return library.random_snippets(shelf(40, SIDES * 2, READ * 2), 2, 5, 0)
 
 
 # A library of documentation
@@ -54,51 +55,51 @@ def passages(n_families, n_words=30):
 
 
 def test_half_of_each_part_is_in_training_and_background_stays_out():
-    found = books.documentation_books(passages(20), n_books=8, n_words=50, seed=0)
+    found = library.documentation_books(passages(20), n_books=8, n_words=50, seed=0)
     assert found.groupby(["part", "in_training"]).size().tolist() == [2, 2, 2, 2]
     assert {len(text.split()) for text in found["text"]} == {50}
     assert found["book"].is_monotonic_increasing
-    again = books.documentation_books(passages(20), n_books=8, n_words=50, seed=1)
+    again = library.documentation_books(passages(20), n_books=8, n_words=50, seed=1)
     assert again["book"].tolist() != found["book"].tolist()
 
 
 def test_a_short_module_is_no_book():
     with pytest.raises(ValueError, match="only 3 modules have 50 words, 4 books"):
-        books.documentation_books(passages(3), n_books=4, n_words=50, seed=0)
+        library.documentation_books(passages(3), n_books=4, n_words=50, seed=0)
     with pytest.raises(ValueError, match="multiple of 4"):
-        books.documentation_books(passages(20), n_books=6, n_words=50, seed=0)
+        library.documentation_books(passages(20), n_books=6, n_words=50, seed=0)
 
 
 def test_pages_hold_every_word_once():
     text = " ".join(map(str, range(7)))
-    assert books.pages(text, 3) == ["0 1 2", "3 4 5", "6"]
+    assert library.pages(text, 3) == ["0 1 2", "3 4 5", "6"]
 
 
 # Snippets
 
 
 def test_snippets_are_runs_of_the_book_and_do_not_depend_on_other_books():
-    both = books.random_snippets(library(), 6, 5, seed=0)
+    both = library.random_snippets(shelf(), 6, 5, seed=0)
     assert both.groupby("book", sort=False).size().tolist() == [6] * 4
     of_last = both[both["book"] == "b3"]
     for text in of_last["text"]:
         numbers = [int(word[1:]) for word in text.split()]
         assert numbers == list(range(numbers[0], numbers[0] + 5)) and 3000 <= numbers[0] <= 3035
     assert len(set(of_last["text"])) > 1
-    alone = books.random_snippets(library().tail(1), 6, 5, seed=0)
+    alone = library.random_snippets(shelf().tail(1), 6, 5, seed=0)
     assert alone["text"].tolist() == of_last["text"].tolist()
 
 
 def test_a_book_as_long_as_the_snippet_gives_itself():
-    found = books.random_snippets(library(5), 2, 5, seed=0)
-    assert found["text"].tolist() == [text for text in library(5)["text"] for _ in range(2)]
+    found = library.random_snippets(shelf(5), 2, 5, seed=0)
+    assert found["text"].tolist() == [text for text in shelf(5)["text"] for _ in range(2)]
 
 
 def test_too_short_books_and_equal_names_are_refused():
     with pytest.raises(ValueError, match='book "b0" has 4 words, a snippet 5'):
-        books.random_snippets(library(4), 2, 5, seed=0)
+        library.random_snippets(shelf(4), 2, 5, seed=0)
     with pytest.raises(ValueError, match="same name"):
-        books.random_snippets(library().assign(book="b"), 2, 5, seed=0)
+        library.random_snippets(shelf().assign(book="b"), 2, 5, seed=0)
 
 
 # Threshold and AUC
@@ -153,7 +154,7 @@ def test_rows_of_a_perfect_and_of_a_useless_score(two_each):
 
 
 def test_the_threshold_of_the_validation_books_judges_the_test_books():
-    snippets = books.random_snippets(library(), 2, 5, 0)
+    snippets = library.random_snippets(shelf(), 2, 5, 0)
     of_books = [[5, 5], [1, 1], [2, 2], [6, 2]]
     words = pd.DataFrame(
         {"method": [blind.BAG_OF_WORDS] * 2, "part": ["validation", "test"], "auc": 0.5}
@@ -198,8 +199,8 @@ def test_rates_without_known_truth_and_no_auc_of_them(two_each):
 
 def test_blind_baseline_leaves_out_whole_books():
     """Every book has words of its own and nothing else: across books there is nothing to learn."""
-    snippets = books.random_snippets(
-        library(30, ("validation",) * 16, (True, False) * 8), 10, 20, 0
+    snippets = library.random_snippets(
+        shelf(30, ("validation",) * 16, (True, False) * 8), 10, 20, 0
     )
     rows = books.blind_rows(snippets, n_resamples=50).set_index("method")
     assert rows.loc[blind.BAG_OF_WORDS, "auc"] == 0.5
@@ -226,6 +227,13 @@ def test_difference_is_paired_and_has_the_sign_of_min_k(two_each):
 # One's own books
 
 
+FOLDERS = ("validation_members_folder", "validation_non_members_folder", "test_folder")
+
+
+def own_books(*folders):
+    return books_own.own_books(OwnBooks.read(dict(zip(FOLDERS, folders, strict=True))))
+
+
 def folders(tmp_path, **texts):
     for name, found in texts.items():
         (tmp_path / name).mkdir()
@@ -237,7 +245,7 @@ def folders(tmp_path, **texts):
 def test_three_folders_of_books(tmp_path):
     read, unread = ([f"{kind} {n}".encode() for n in range(4)] for kind in ("yes", "no"))
     names = folders(tmp_path, read=[b"\xef\xbb\xbfone two", *read[1:]], unread=unread, asked=[b"?"])
-    found = books.own_books(*names)
+    found = own_books(*names)
     assert found["text"].tolist() == [
         *("one two", "yes 1", "yes 2", "yes 3"),
         *("no 0", "no 1", "no 2", "no 3"),
@@ -245,17 +253,17 @@ def test_three_folders_of_books(tmp_path):
     ]
     assert found["part"].tolist() == ["validation"] * 8 + ["test"]
     assert found["in_training"].tolist() == [True] * 4 + [False] * 4 + [None]
-    assert books.own_books("", "", "") is None
+    assert own_books("", "", "") is None
 
 
 def test_bad_folders_are_named(tmp_path):
     read, unread, asked = folders(tmp_path, read=[b"one"], unread=[], asked=[b"\xff\xfe"])
     with pytest.raises(ValueError, match="name three folders"):
-        books.own_books(read, "", asked)
+        own_books(read, "", asked)
     with pytest.raises(FileNotFoundError, match=r"holds no \.txt file"):
-        books.own_books(read, unread, asked)
+        own_books(read, unread, asked)
     with pytest.raises(ValueError, match=r"book 0\.txt: not UTF-8"):
-        books.own_books(read, read, asked)
+        own_books(read, read, asked)
 
 
 def test_few_and_repeated_books_are_refused(tmp_path):
@@ -263,17 +271,17 @@ def test_few_and_repeated_books_are_refused(tmp_path):
         tmp_path, few=[b"a"], four=[b"b", b"c", b"d", b"e"], again=[b"f", b"c", b"g", b"h"]
     )
     with pytest.raises(ValueError, match='few" holds 1 books: validation needs four'):
-        books.own_books(four, few, again)
+        own_books(four, few, again)
     with pytest.raises(ValueError, match='"book 1" and "book 1" have the same text'):
-        books.own_books(four, again, few)
+        own_books(four, again, few)
 
 
 def test_four_books_of_each_kind_give_a_blind_interval_of_some_width():
     sides, read = ("validation",) * 8, (True, False) * 4
-    table = library(30, sides, read)
+    table = shelf(30, sides, read)
     # Three of the four read books share a word, the fourth does not.
     marked = table["text"].where(~(table["in_training"] & (table.index < 6)), "read " * 30)
-    snippets = books.random_snippets(table.assign(text=marked), 2, 20, 0)
+    snippets = library.random_snippets(table.assign(text=marked), 2, 20, 0)
     rows = books.blind_rows(snippets, n_resamples=200)
     assert (rows["ci_low"] < rows["ci_high"]).all()
 
@@ -281,33 +289,26 @@ def test_four_books_of_each_kind_give_a_blind_interval_of_some_width():
 @pytest.mark.parametrize("numbers", [(0, 5), (2, 0)])
 def test_snippets_need_a_number_and_a_length(numbers):
     with pytest.raises(ValueError, match="at least 1"):
-        books.random_snippets(library(), *numbers, 0)
+        library.random_snippets(shelf(), *numbers, 0)
 
 
-def scorer(own, **what):
-    nothing = dict.fromkeys(("model", "revision", "device_map", "base_url", "served_model"), "")
-    rest = {
-        "dtype": "float32",
-        "safetensors_only": True,
-        "key_variable": "",
-        "price": (0.0, "", 0.0),
-    }
-    return books.own_scorer(own, **nothing | rest | what)
+def scorer(own, **settings):
+    return books_own.own_scorer(own, OwnBooks.read(settings))
 
 
 def test_books_need_one_scorer_and_a_scorer_books():
     assert scorer(None) is None
     with pytest.raises(ValueError, match="no folder of books"):
-        scorer(None, model="m")
+        scorer(None, target_model="m")
     with pytest.raises(ValueError, match="needs one scorer"):
-        scorer(library())
+        scorer(shelf())
     with pytest.raises(ValueError, match="needs one scorer"):
-        scorer(library(), model="m", base_url="http://127.0.0.1/v1", served_model="m")
+        scorer(shelf(), target_model="m", base_url="http://127.0.0.1/v1", served_model="m")
     with pytest.raises(FileNotFoundError, match="neither a folder"):
-        scorer(library(), model="./no such folder")
+        scorer(shelf(), target_model="./no such folder")
     with pytest.raises(FileNotFoundError, match='no such masked model" is neither'):
         scorer(
-            library(),
+            shelf(),
             base_url="http://127.0.0.1/v1",
             served_model="m",
             neighbor_model="./no such masked model",
@@ -336,7 +337,7 @@ def test_served_scores_are_those_of_the_log_probabilities():
     texts = ["The one and many words", "Two" + " more" * 2]
     around = [["The one and more words"], ["Two more moreover"]]
     with ScriptedServer(echo) as server:
-        found = scorer(library(), base_url=server.base_url, served_model=MODEL)(
+        found = scorer(shelf(), base_url=server.base_url, served_model=MODEL)(
             texts, neighbors=around, k_percents=[50.0], progress=False
         )
     assert (
@@ -363,7 +364,7 @@ def test_a_server_without_log_probabilities_costs_one_call():
     with ScriptedServer(plain) as server:
         endpoint = Endpoint(server.base_url, MODEL, None)
         with pytest.raises(ChatError, match="log-probabilities"):
-            books.detect_served(["one two", "three four"], endpoint, progress=False)
+            books_own.detect_served(["one two", "three four"], endpoint, progress=False)
         assert len(server.bodies) == 1
 
 

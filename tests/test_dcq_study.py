@@ -10,7 +10,7 @@ from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, good, question
 
 from contamination import plots, published, run, storage
-from contamination.dcq import assessment, controls, estimator, findings, own, study
+from contamination.dcq import assessment, controls, estimator, findings, lab_findings, own, study
 from contamination.dcq.respondents import BaseRespondent, Stated
 from contamination.models.chat import ChatError
 
@@ -200,32 +200,32 @@ def test_known_levels_sentence():
     low = lab(min_pct=[10.0, 95.0, 20.0], max_pct=[20.0, 100.0, 30.0])
     half = lab(min_pct=[10.0], max_pct=[20.0], true_contamination_pct=50.0, recall_max_pct=0.0)
     low = pd.concat([low, half.assign(condition="half with label")])
-    text = findings.known_levels_sentence(low)
+    text = lab_findings.known_levels_sentence(low)
     assert "in 1 of 4 rows" in text and "Mostly the quiz credits less than was read" in text
     assert "4 copies 80 %" in text  # without the half set
     high = lab(min_pct=[60.0], max_pct=[80.0], true_contamination_pct=50.0)
-    assert "Mostly the quiz credits more" in findings.known_levels_sentence(high)
+    assert "Mostly the quiz credits more" in lab_findings.known_levels_sentence(high)
     right = lab(min_pct=[90.0], max_pct=[100.0])
-    assert "Neither side prevails" in findings.known_levels_sentence(right)
+    assert "Neither side prevails" in lab_findings.known_levels_sentence(right)
 
 
 def test_unread_sentence():
     clean = lab(min_pct=[0.0, 5.0], max_pct=[2.0, 6.0], condition="clean model")
-    text = findings.unread_sentence(clean.assign(true_contamination_pct=0.0))
+    text = lab_findings.unread_sentence(clean.assign(true_contamination_pct=0.0))
     assert "clean model: 4 % on average, at most 6 % (2 quizzed sets)" in text
     assert text.endswith("holds it in 1 of 2 rows.")
 
 
 def test_label_sentence():
     conditions = ["with label", "without label", "wrong label"]
-    found = findings.label_sentence(lab(max_pct=[80.0, 60.0, 5.0], condition=conditions))
+    found = lab_findings.label_sentence(lab(max_pct=[80.0, 60.0, 5.0], condition=conditions))
     assert "as the whole instance" not in found and "instance is: without label. So" in found
     assert "not contamination as the paper defines it" in found
-    found = findings.label_sentence(lab(max_pct=[80.0, 6.0, 5.0], condition=conditions))
+    found = lab_findings.label_sentence(lab(max_pct=[80.0, 6.0, 5.0], condition=conditions))
     assert "mostly instances that were read with their label" in found
-    found = findings.label_sentence(lab(max_pct=[4.0, 6.0, 5.0], condition=conditions))
+    found = lab_findings.label_sentence(lab(max_pct=[4.0, 6.0, 5.0], condition=conditions))
     assert "too little is recognised" in found
-    assert "were not read" in findings.label_sentence(lab(max_pct=[80.0]))
+    assert "were not read" in lab_findings.label_sentence(lab(max_pct=[80.0]))
 
 
 def read_and_unread(respondent, ranking):
@@ -239,24 +239,24 @@ def read_and_unread(respondent, ranking):
 
 
 def test_ranking_sentence():
-    text = findings.ranking_sentence(read_and_unread([[40, 44], [4, 4]], [[90, 94], [25, 27]]))
+    text = lab_findings.ranking_sentence(read_and_unread([[40, 44], [4, 4]], [[90, 94], [25, 27]]))
     assert "option ranking 92 against 26 % (+65 to +67 points)" in text
     assert "respondent 42 against 4 % (+36 to +40 points)" in text
     assert "less than option ranking in 1 of 1 cases: abstaining" in text
     assert text.endswith("Every model answers right more often what it read.")
     # Ranking starts from one in four, so more right answers are no larger gain.
-    text = findings.ranking_sentence(read_and_unread([[20, 3], [4, 4]], [[30, 30], [29, 29]]))
+    text = lab_findings.ranking_sentence(read_and_unread([[20, 3], [4, 4]], [[30, 30], [29, 29]]))
     assert "in 0 of 1 cases." in text and text.endswith("what it read: d, 4 copies.")
 
 
 def test_replication_sentence():
     read = lab(max_pct=[20.0, 40.0], replication_pct=[10.0, 20.0])
     unread = lab(max_pct=[4.0], replication_pct=[2.0], condition="unseen, same model")
-    text = findings.replication_sentence(pd.concat([read, unread]))
+    text = lab_findings.replication_sentence(pd.concat([read, unread]))
     assert "d, 4 copies: replicated 15 % (2 %), quiz 30 % (4 %)" in text
     assert "in 1 of 1 cases" in text and text.endswith("shows the same order.")
     # Replicated less often, yet further above what is replicated unread.
-    text = findings.replication_sentence(pd.concat([read, unread.assign(max_pct=20.0)]))
+    text = lab_findings.replication_sentence(pd.concat([read, unread.assign(max_pct=20.0)]))
     assert "in 0 of 1 cases" in text and text.endswith("does not show that order.")
 
 
@@ -275,17 +275,17 @@ def positions(standard, second):
 
 
 def test_lab_position_sentence():
-    assert "As in Figure 2" in findings.lab_position_sentence(positions(40, 3))
-    text = findings.lab_position_sentence(positions(3, 40))
+    assert "As in Figure 2" in lab_findings.lab_position_sentence(positions(40, 3))
+    text = lab_findings.lab_position_sentence(positions(3, 40))
     assert "in 0 of 1 cases, and stay with another perturbation in 0" in text
 
 
 def test_dial_sentence():
     rows = {"model": "m", "dial": [0.0, 1.0], "chance_pct": 25.0}
     rising = pd.DataFrame(rows | {"max_pct": [25.0, 80.0], "ci_low_pct": [17.0, 70.0]})
-    assert "points rise: m." in findings.dial_sentence(rising)
+    assert "points rise: m." in lab_findings.dial_sentence(rising)
     flat = pd.DataFrame(rows | {"max_pct": [25.0, 26.0], "ci_low_pct": [17.0, 18.0]})
-    assert "credit no one with anything more" in findings.dial_sentence(flat)
+    assert "credit no one with anything more" in lab_findings.dial_sentence(flat)
 
 
 def simulated(over, covered, under):
@@ -298,11 +298,11 @@ def simulated(over, covered, under):
 
 
 def test_estimator_sentence():
-    text = findings.estimator_sentence(simulated(0.9, 0.1, 0.6))
+    text = lab_findings.estimator_sentence(simulated(0.9, 0.1, 0.6))
     assert "p 10 %" in text and "at a true share of 0 %: mean range [9, 20] %" in text
     assert "by 7.2 points on average" in text  # 6.5 over all, 90 % of which miss
     assert text.endswith("60 % of partitions with contamination.")
-    assert "seldom lies above" in findings.estimator_sentence(simulated(0.0, 1.0, 0.6))
+    assert "seldom lies above" in lab_findings.estimator_sentence(simulated(0.0, 1.0, 0.6))
 
 
 def own_table(**columns):
@@ -347,16 +347,22 @@ def here(monkeypatch, tmp_path):
     return tmp_path
 
 
-PARTITION = {"names": ["Own", "test"], "columns": ["text", "label"], "label_columns": ["label"]}
-PARTITION |= {"label_names": ["0 (no)", "1 (yes)"], "n_instances": 4, "options_file": "", "seed": 0}
-WHO = {"key_variable": "SCRIPTED_KEY", "respondent": "chat", "prices": [1.0, 2.0]}
-WHO |= {"price_date": "2026-01-31", "cap": 1.0, "limit_option": "max_tokens", "stated": STATED}
-WHO |= {"has_temperature": True, "answer_tokens": 1, "run": "dcq Own test"}
+OWN = {"dataset": "own.jsonl", "names": ["Own", "test"], "label_names": ["0 (no)", "1 (yes)"]}
+OWN |= {"n_instances": 4, "perturber_model": MODEL}
+OWN |= {"key_variable": "SCRIPTED_KEY", "perturber_key_variable": "SCRIPTED_KEY"}
+OWN |= {"prices": [1.0, 2.0], "price_date": "2026-01-31", "cost_cap": 1.0, "target_model": MODEL}
 
 
-def asked_of(url, *models, **changes):
-    who = {"base_url": url, "perturber": [MODEL, url, "SCRIPTED_KEY"]} | WHO | changes
-    return own.asked_of(models or [MODEL], **who)
+def mine_of(url="http://127.0.0.1:1/v1", **changes):
+    return own.Settings.read(OWN | {"base_url": url, "perturber_base_url": url} | changes)
+
+
+def asked_of(url="http://127.0.0.1:1/v1", **changes):
+    return own.asked_of(mine_of(url, **changes), STATED)
+
+
+def partition_of(**changes):
+    return own.own_partition(mine_of(**changes), 0)
 
 
 def own_script(body, n):
@@ -372,7 +378,7 @@ def own_script(body, n):
 def test_a_model_of_ones_own_from_file_to_level(here, capsys):
     with ScriptedServer(own_script) as server:
         asked = asked_of(server.base_url)
-        partition = own.own_partition("own.jsonl", "", "", **PARTITION)
+        partition = partition_of()
         own.announce(partition, asked, dry_run=False)
         plan = capsys.readouterr().out
         assert "8 requests: 0 in the log, 8 to ask" in plan
@@ -394,19 +400,21 @@ def test_a_model_of_ones_own_from_file_to_level(here, capsys):
         assert len(server.bodies) == n_calls
         # The options serve another model, and no perturber is asked again.
         storage.write_csv(here / "options.csv", quizzes)
-        again = own.own_partition("", "", "", **PARTITION | {"options_file": "options.csv"})
-        later = asked_of(server.base_url, "another-2025-01-31", perturber=["", "", ""])
+        later = {"options_file": "options.csv", "perturber_model": ""}
+        again = partition_of(**later)
+        later = asked_of(server.base_url, target_model="another-2025-01-31", **later)
         own.announce(again, later, dry_run=False)
         assert own.quizzes_of(again, later)[0]["instance"].tolist() == quizzes["instance"].tolist()
 
 
 def test_a_job_needs_a_cap_and_reads_the_quizzed_instances_first(here):
     with ScriptedServer(own_script) as server:
-        partition = own.own_partition("own.jsonl", "", "", **PARTITION)
+        partition = partition_of()
         with pytest.raises(ValueError, match="cost_cap"):
-            own.plan_tuning(partition, asked_of(server.base_url, cap=0.0), 5, 1, 1.0, "d", 0)
+            own.plan_tuning(partition, asked_of(server.base_url, cost_cap=0.0), mine_of(), 0)
         asked = asked_of(server.base_url)
-        file, plan = own.plan_tuning(partition, asked, 5, 1, 1e6, "2026-01-31", 0)
+        mine = mine_of(n_tuning_instances=5, tuning_epochs=1, tuning_price=1e6)
+        file, plan = own.plan_tuning(partition, asked, mine, 0)
         read = [json.loads(line)["messages"][1]["content"] for line in file.splitlines()]
         assert plan.n_examples == 5 and read[:4] == partition.instances
         with pytest.raises(ChatError, match="nothing was sent"):
@@ -419,11 +427,11 @@ def test_a_job_needs_a_cap_and_reads_the_quizzed_instances_first(here):
     [
         ({"respondent": "oracle"}, 'respondent must be "chat", "instruct" or "base"'),
         ({"respondent": "base"}, "a local model .* has none"),
-        ({"perturber": ["m", "", ""]}, "perturber_base_url is empty"),
+        ({"perturber_base_url": ""}, "perturber_base_url is empty"),
         ({"prices": [1.0]}, "2 or 4 numbers"),
         ({"price_date": ""}, "with price_date"),
         ({"prices": [-1.0, 2.0]}, "at least 0"),
-        ({"cap": -1.0}, "at least 0"),
+        ({"cost_cap": -1.0}, "at least 0"),
         ({"answer_tokens": 0}, "answer_tokens must be at least 1"),
         (
             {"limit_option": "max_length"},
@@ -433,16 +441,16 @@ def test_a_job_needs_a_cap_and_reads_the_quizzed_instances_first(here):
 )
 def test_who_is_asked_is_checked_first(changes, message):
     with pytest.raises(ValueError, match=message):
-        asked_of("http://127.0.0.1:1/v1", **changes)
+        asked_of(**changes)
 
 
 def test_a_model_is_not_compared_with_itself():
     with pytest.raises(ValueError, match="second_model is target_model"):
-        asked_of("http://127.0.0.1:1/v1", MODEL, MODEL)
+        asked_of(second_model=MODEL)
 
 
 def test_no_model_is_no_question():
-    assert asked_of("", "", "") is None
+    assert asked_of(target_model="") is None
 
 
 @pytest.mark.parametrize(
@@ -458,16 +466,16 @@ def test_no_model_is_no_question():
 )
 def test_what_is_asked_is_checked_first(here, changes, message):
     with pytest.raises(ValueError, match=message):
-        own.own_partition("own.jsonl", "", "", **PARTITION | changes)
+        partition_of(**changes)
     with pytest.raises(ValueError, match="dataset and options_file are empty"):
-        own.own_partition("", "", "", **PARTITION)
+        partition_of(dataset="")
 
 
 def test_options_that_hold_the_original_are_no_modified_quiz(here):
     table = table_of(3)
     storage.write_csv(here / "wild.csv", table.assign(option_d=table["instance"]))
     with pytest.raises(ValueError, match="there is no modified quiz"):
-        own.own_partition("", "", "", **PARTITION | {"options_file": "wild.csv"})
+        partition_of(options_file="wild.csv")
 
 
 def test_options_with_an_empty_text_are_refused(here):
@@ -475,40 +483,50 @@ def test_options_with_an_empty_text_are_refused(here):
     table.loc[1, "option_b"] = None
     storage.write_csv(here / "holes.csv", table)
     with pytest.raises(ValueError, match="1 of 3 rows lack a text"):
-        own.own_partition("", "", "", **PARTITION | {"options_file": "holes.csv"})
+        partition_of(options_file="holes.csv")
 
 
-def test_a_missing_key_price_or_perturber_stops_with_the_plan(here, monkeypatch):
-    partition = own.own_partition("own.jsonl", "", "", **PARTITION)
-    asked = asked_of("http://127.0.0.1:1/v1", prices=[], price_date="", cap=0.0)
+def test_a_missing_key_price_or_perturber_stops_at_once(here, monkeypatch):
+    partition = partition_of()
+    asked = asked_of(prices=[], price_date="", cost_cap=0.0)
     own.announce(partition, asked, dry_run=True)
     with pytest.raises(ValueError, match=r"no price for .* requests") as raised:
         own.announce(partition, asked, dry_run=False)
     assert "\n" not in str(raised.value)
-    asked = asked_of("http://127.0.0.1:1/v1", perturber=["", "", ""])
     with pytest.raises(ValueError, match="perturber_model is empty"):
-        own.announce(partition, asked, dry_run=False)
+        partition_of(perturber_model="")
     monkeypatch.delenv("SCRIPTED_KEY")
     with pytest.raises(ChatError, match="SCRIPTED_KEY is not set"):
-        own.announce(partition, asked_of("http://127.0.0.1:1/v1"), dry_run=False)
+        own.announce(partition, asked_of(), dry_run=False)
 
 
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "params/full/dcq").glob("*.yaml")), ids=lambda path: path.stem
 )
-def test_the_papers_partitions_are_ready(path):
-    run.check(ROOT / "notebooks/02_dcq.ipynb", path)
-    values = yaml.safe_load(path.read_text())
-    assert set(values["label_columns"]) <= set(values["columns"])
+def test_the_papers_partitions_are_ready(path, here, capsys):
+    values = run.check(ROOT / "notebooks/02_dcq.ipynb", path)["own_settings"]
+    mine = own.Settings.read(values)
+    assert set(mine.label_columns) <= set(mine.columns)
     released = published.released_instances("DCQ")
-    known = released[released["dataset"] == values["names"][0]]
-    assert known["split"].unique().tolist() == [values["names"][1]]
-    assert values["prices"] == [] and values["price_date"] == ""
+    known = released[released["dataset"] == mine.names[0]]
+    assert known["split"].unique().tolist() == [mine.names[1]]
+    assert mine.prices == [] and mine.price_date == ""
+    # A file in place of the hub's: two instances, and two lines that say what would be asked.
+    texts = set(mine.columns) - set(mine.label_columns)
+    rows = [dict.fromkeys(texts, f"some words {n}") | {"label": n} for n in range(2)]
+    (here / "hub.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    paid = {"dataset": "hub.jsonl", "dataset_split": "", "dry_run": True}
+    paid |= {"prices": [1.0, 2.0], "price_date": "2026-01-31"}
+    mine = own.Settings.read(values | paid)
+    own.announce(own.own_partition(mine, 0), own.asked_of(mine, STATED), mine.dry_run)
+    writer, model = capsys.readouterr().out.splitlines()
+    assert "4 to ask" in writer and "12 to ask" in model
+    assert all("tokens, at most" in line and "USD" in line for line in (writer, model))
 
 
 def test_all_ten_partitions_are_there():
     found = {
-        yaml.safe_load(path.read_text())["names"][0]
+        yaml.safe_load(path.read_text())["own_settings"]["names"][0]
         for path in (ROOT / "params/full/dcq").glob("*.yaml")
     }
     assert found == set(published.DCQ_DATASETS)

@@ -10,13 +10,17 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from contamination import plots
 from contamination.dice import (
+    accuracy,
     answers,
     controls,
     detector,
+    experiments,
+    findings,
     fine_tuning,
     locate,
     mixtures,
     own,
+    pool,
     study,
 )
 from contamination.lab import docstrings
@@ -207,15 +211,15 @@ def measured(lms):
         )
         for name in (*mixtures.IN_DISTRIBUTION, "MATH")
     }
-    return [controls.measure(lm, problems, ["GSM-i", "GSM-ii", "MATH"]) for lm in lms]
+    return [pool.measure(lm, problems, ["GSM-i", "GSM-ii", "MATH"]) for lm in lms]
 
 
 def test_frozen_embeddings_give_an_auroc_of_one_half_at_layer_0(measured):
     """The last token of every prompt is the same, so a shared embedding knows nothing."""
-    pool = {"x": {0: measured[0]}, controls.CLEAN: {0: measured[1]}}
-    found = controls.of_pairs(pool, "x", controls.CLEAN, 0, "GSM-ii")
+    models = {"x": {0: measured[0]}, pool.CLEAN: {0: measured[1]}}
+    found = experiments.of_pairs(models, "x", pool.CLEAN, 0, "GSM-ii")
     assert found.auroc_pct == 50.0
-    assert controls.of_pairs(pool, "x", controls.CLEAN, 2, "GSM-ii").auroc_pct == 100.0
+    assert experiments.of_pairs(models, "x", pool.CLEAN, 2, "GSM-ii").auroc_pct == 100.0
 
 
 def test_one_forward_pass_gives_all_layers(lms, monkeypatch):
@@ -271,15 +275,15 @@ def test_located_layer_is_the_commonest_argmax_and_never_the_normed_one(measured
     def model(*by_layer):
         states = np.zeros((3, 5, 2), dtype=np.float32)
         states[:, :, 0] = np.array(by_layer).T + 1
-        return controls.Measured({"GSM-i": states}, {})
+        return pool.Measured({"GSM-i": states}, {})
 
     # Three prompts with their largest distance at block 1, 2 and 2; the norm's is larger still.
-    pool = {
+    models = {
         "x": {0: model([9] * 3, [5, 1, 1], [1, 5, 5], [0] * 3, [9] * 3)},
-        controls.CLEAN: {0: model(*[[0] * 3] * 5)},
-        controls.OTHER_CLEAN: {0: model(*[[1] * 3] * 5)},
+        pool.CLEAN: {0: model(*[[0] * 3] * 5)},
+        pool.OTHER_CLEAN: {0: model(*[[1] * 3] * 5)},
     }
-    rows = study.layer_rows(pool, "x", "GSM-i")
+    rows = study.layer_rows(models, "x", "GSM-i")
     assert study.located_layer(rows) == 2
     euclidean = rows[rows["distance"] == "euclidean"].reset_index(drop=True)
     assert euclidean["layer"].tolist() == [0, 1, 2, 3, 3]
@@ -352,41 +356,33 @@ def test_auroc_is_averaged_and_folded_over_pairs_of_models():
 # Controls
 
 
-def pool_of(n_models, shift_contaminated, shift_seen, identity):
+def pool_of(n_models, shift_contaminated, shift_seen, identity, shift_set=0.0):
     """Models whose states hold a mark of the model, of contamination and of membership."""
     rng = np.random.default_rng(0)
     sets = (*mixtures.IN_DISTRIBUTION, "MATH")
 
-    def model(contaminated):
+    def model(contaminated, read="GSM-i"):
         mark = rng.normal(size=6) * identity
         states = {}
         for name in sets:
             part = rng.normal(size=(12, 3, 6)) * 0.3 + mark
             part[:, 1:, 0] += shift_contaminated * contaminated
-            part[:, 1:, 0] += shift_seen * contaminated * (name == "GSM-i")
+            part[:, 1:, 0] += shift_seen * contaminated * (name == read)
+            part[:, 1:, 0] += shift_set * (name == "GSM-i")
             part[:, 0] = mark
             states[name] = part.astype(np.float32)
         scores = pd.DataFrame(rng.normal(size=(12, 4)), columns=list(answers.BASELINES))
-        return controls.Measured(states, dict.fromkeys(sets, scores))
+        return pool.Measured(states, dict.fromkeys(sets, scores))
 
-    names = {controls.CLEAN: 0, controls.OTHER_CLEAN: 0, "GSM-i x5": 1, "train split x5": 1}
+    names = {pool.CLEAN: 0, pool.OTHER_CLEAN: 0, "GSM-i x5": 1, "train split x5": 1}
     names |= {"format only x5": 0, "GSM-i x1": 1, "MATH x5": 0}
-    pool = {name: {s: model(bad) for s in range(n_models)} for name, bad in names.items()}
-    return pool | {controls.BASE: dict.fromkeys(range(n_models), model(0))}
+    models = {name: {s: model(bad) for s in range(n_models)} for name, bad in names.items()}
+    models["GSM-ii x5"] = {s: model(1, read="GSM-ii") for s in range(n_models)}
+    return models | {pool.BASE: dict.fromkeys(range(n_models), model(0))}
 
 
-def table_of(pool):
-    return controls.control_table(
-        pool,
-        "GSM-i x5",
-        1,
-        doses={1: "GSM-i x1"},
-        other_tasks=["MATH x5"],
-        train_split="train split x5",
-        format_only="format only x5",
-        topic="MATH",
-        centred_on="MATH",
-    ).set_index("control")
+def table_of(models):
+    return controls.control_table(models, 1, topic="MATH", centred_on="MATH").set_index("control")
 
 
 def test_controls_tell_a_model_detector_from_a_contamination_detector():
@@ -401,7 +397,8 @@ def test_controls_tell_a_model_detector_from_a_contamination_detector():
 def test_controls_recognise_contamination_and_membership():
     found = table_of(pool_of(4, 6.0, 4.0, identity=0.0))
     assert abs(found.loc[controls.TWO_CLEAN, "auroc_pct"] - 50) < 20
-    for name in (controls.HELD_OUT, controls.WITHIN, controls.WITHIN_TAUGHT):
+    membership = (controls.WITHIN, controls.SWAPPED, controls.PAIRED, controls.SWAPPED_PAIRED)
+    for name in (controls.HELD_OUT, *membership, controls.WITHIN_TAUGHT):
         assert found.loc[name, "holds"], name
     assert found.loc[controls.DOSE.format(1), "holds"]
     # A model trained on the train split carries the same mark here, so it is flagged.
@@ -411,18 +408,49 @@ def test_controls_recognise_contamination_and_membership():
     assert expected == {controls.AT_CHANCE, controls.ABOVE_CHANCE, controls.BELOW_MLP}
 
 
+def test_exchanged_roles_unmask_sets_that_differ_by_themselves():
+    """GSM-i lies higher in every model, nothing else: what looks like membership turns round.
+
+    Beside a clean partner too: the detector is steepest where it was trained.
+    """
+    found = table_of(pool_of(6, 3.0, 0.0, identity=0.0, shift_set=2.0))
+    for name, swapped in (
+        (controls.WITHIN, controls.SWAPPED),
+        (controls.WITHIN_CLEAN, controls.SWAPPED_CLEAN),
+        (controls.PAIRED, controls.SWAPPED_PAIRED),
+    ):
+        assert found.loc[name, "ci_low"] > 50 > found.loc[swapped, "ci_high"]
+    for name in (controls.PAIRED_CLEAN, controls.SWAPPED_PAIRED_CLEAN):
+        assert 30 < found.loc[name, "auroc_pct"] < 70
+    assert "no evidence that it sees" in findings.conclusion(found.reset_index())[2]
+
+
+def test_scores_beside_a_partner_are_differences_on_the_same_questions():
+    """By hand: 3 - 1 and 5 - 2 above 4 - 3 and 1 - 1; without the partner one pair is wrong."""
+
+    def model(seen, fresh):
+        states = {"GSM-i": seen, "GSM-ii": fresh}
+        return pool.Measured({k: np.array(v, float)[:, None, None] for k, v in states.items()}, {})
+
+    models = {"x": {0: model([3, 5], [4, 1])}, pool.CLEAN: {0: model([1, 2], [3, 1])}}
+    how = {0: lambda states: states[:, 0]}, "x", 0, "GSM-i", "GSM-ii"
+    assert experiments.within_models(models, *how).auroc_pct == 75.0
+    paired = experiments.within_models(models, *how, partner=pool.CLEAN)
+    assert (paired.auroc_pct, paired.n_models, paired.n) == (100.0, 2, 4)
+
+
 def test_no_detector_met_the_models_it_scores():
-    pool = pool_of(5, 1.0, 0.0, 1.0)
-    detectors = controls.held_out_detectors(pool, "GSM-i x5", 1)
-    poisoned = {name: dict(models) for name, models in pool.items()}
-    for name in ("GSM-i x5", controls.CLEAN):
-        poisoned[name][2] = pool["train split x5"][2]
-    again = controls.held_out_detectors(poisoned, "GSM-i x5", 1)
-    probe = pool["GSM-i x5"][0].states["GSM-ii"][:, 1]
+    models = pool_of(5, 1.0, 0.0, 1.0)
+    detectors = experiments.held_out_detectors(models, "GSM-i x5", 1)
+    poisoned = {name: dict(models) for name, models in models.items()}
+    for name in ("GSM-i x5", pool.CLEAN):
+        poisoned[name][2] = models["train split x5"][2]
+    again = experiments.held_out_detectors(poisoned, "GSM-i x5", 1)
+    probe = models["GSM-i x5"][0].states["GSM-ii"][:, 1]
     assert np.array_equal(detectors[2](probe), again[2](probe))
     assert not np.array_equal(detectors[0](probe), again[0](probe))
     with pytest.raises(ValueError, match="two pairs"):
-        controls.held_out_detectors({k: {0: v[0]} for k, v in pool.items()}, "GSM-i x5", 1)
+        experiments.held_out_detectors({k: {0: v[0]} for k, v in models.items()}, "GSM-i x5", 1)
 
 
 def test_questions_a_detector_was_trained_on_are_not_what_it_is_tested_on():
@@ -430,13 +458,15 @@ def test_questions_a_detector_was_trained_on_are_not_what_it_is_tested_on():
     found = table_of(pool_of(4, 2.0, 0.0, identity=0.0))
     assert found.loc[controls.WITHIN, "ci_low"] <= 60
     assert found.loc[controls.WITHIN_CLEAN, "ci_high"] >= 40
-    pool = pool_of(4, 2.0, 0.0, identity=0.0)
+    models = pool_of(4, 2.0, 0.0, identity=0.0)
     changed = pool_of(4, 2.0, 0.0, identity=0.0)
     for model in changed["GSM-i x5"].values():
-        model.states["GSM-i"][controls.TEST_HALF] += 9
-    how = {"questions": controls.TRAIN_HALF}
-    before, after = (controls.held_out_detectors(p, "GSM-i x5", 1, **how) for p in (pool, changed))
-    probe = pool[controls.CLEAN][0].states["MATH"][:, 1]
+        model.states["GSM-i"][experiments.TEST_HALF] += 9
+    how = {"questions": experiments.TRAIN_HALF}
+    before, after = (
+        experiments.held_out_detectors(p, "GSM-i x5", 1, **how) for p in (models, changed)
+    )
+    probe = models[pool.CLEAN][0].states["MATH"][:, 1]
     assert np.array_equal(before[0](probe), after[0](probe))
 
 
@@ -465,9 +495,9 @@ def tiny_base(lab):
 def test_an_interrupted_sweep_goes_on_with_what_it_has(lab, monkeypatch):
     base, problems = tiny_base(lab), {"GSM-i": PROBLEMS}
     wanted = [
-        study.Condition(controls.CLEAN, "", 0, 2),
-        study.Condition("GSM-i x2", "GSM-i", 2, 1),
-        study.Condition("steps", "GSM-i", 1, 1, fixed=study.STEPS),
+        pool.Condition(pool.CLEAN, "", 0, 2),
+        pool.Condition("GSM-i x2", "GSM-i", 2, 1),
+        pool.Condition("steps", "GSM-i", 1, 1, fixed=pool.STEPS),
     ]
     n_trained = []
     fit = fine_tuning.train.__globals__["fit"]
@@ -481,12 +511,12 @@ def test_an_interrupted_sweep_goes_on_with_what_it_has(lab, monkeypatch):
     monkeypatch.setitem(fine_tuning.train.__globals__, "fit", counted)
     stop = True
     with pytest.raises(KeyboardInterrupt):
-        study.train_pool(lab, base, problems, VANILLA, wanted, 10, 1e-3)
+        pool.train_pool(lab, base, problems, VANILLA, wanted, 10, 1e-3)
     stop = False
-    pool = study.train_pool(lab, base, problems, VANILLA, wanted, 10, 1e-3)
+    models = pool.train_pool(lab, base, problems, VANILLA, wanted, 10, 1e-3)
     assert len(n_trained) == 4
-    assert pool["GSM-i x2"][0].mixture.dose_pct == 40.0
-    assert pool[controls.CLEAN][0].folder != pool[controls.CLEAN][1].folder
+    assert models["GSM-i x2"][0].mixture.dose_pct == 40.0
+    assert models[pool.CLEAN][0].folder != models[pool.CLEAN][1].folder
 
 
 @pytest.mark.parametrize("lora", [False, True])
@@ -521,17 +551,19 @@ def test_a_model_of_ones_own_against_clean_references(checkpoints):
     """Two random models lie apart; a reference against itself cannot be told from it."""
     problems = pd.concat([PROBLEMS] * 4, ignore_index=True)
     problems["question"] += problems.index.map(lambda number: f" Case {number}.")
-    found = own.own_rows(checkpoints[0], [checkpoints[1]] * 2, problems).set_index("comparison")
+    target, reference = map(str, checkpoints)
+    mine = own.OwnModels(target_model=target, reference_models=[reference] * 2)
+    found = own.own_rows(mine, problems).set_index("comparison")
     assert found.loc["reference against reference", "auroc_pct"] == 50.0
     assert found.loc["target against reference", "n_models"] == 3
-    single = own.own_rows(checkpoints[0], [checkpoints[1]], problems)
+    single = own.own_rows(dataclasses.replace(mine, reference_models=[reference]), problems)
     assert single["comparison"].tolist() == ["target against reference"]
 
 
 def test_sampling_cannot_move_a_line_that_reads_prompts(lms):
     """DICE's line is flat by construction; perplexity reads what was written."""
     problems = {name: PROBLEMS for name in ("GSM-i", "GSM-ii")}
-    measured = tuple(controls.measure(lm, problems) for lm in lms)
+    measured = tuple(pool.measure(lm, problems) for lm in lms)
     rows = study.decoding_rows(tuple(lms), measured, PROBLEMS, 2, [0.0, 1.0], 3)
     assert len(set(rows[rows["method"] == "DICE"]["auroc_pct"])) == 1
     assert len(rows) == 4
@@ -558,7 +590,7 @@ def test_figures_show_the_control_beside_the_result():
 
 
 def test_floor_is_checked_in_one_line():
-    assert study.check_floor([40, 50], [30, 60]) == 45
+    assert accuracy.check_floor([40, 50], [30, 60]) == 45
     for accuracies in ([10, 20], [90, 80]):
         with pytest.raises(ValueError, match="outside 30 to 60 %: change n_skill_rows"):
-            study.check_floor(accuracies, [30, 60])
+            accuracy.check_floor(accuracies, [30, 60])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.dice import controls, findings, own, published_tables, study
+from contamination.dice import accuracy, controls, findings, own, published_tables
 from contamination.published.compare import published_vs_recomputed
 
 INNOCENT = (controls.LEGITIMATE, controls.FORMAT_ONLY, f"{controls.ANOTHER}: MATH x5")
@@ -17,6 +17,14 @@ def table_of(**aurocs):
         "strangers": controls.HELD_OUT,
         "within": controls.WITHIN,
         "within_clean": controls.WITHIN_CLEAN,
+        "paired": controls.PAIRED,
+        "paired_clean": controls.PAIRED_CLEAN,
+        "swapped": controls.SWAPPED,
+        "swapped_clean": controls.SWAPPED_CLEAN,
+        "swapped_paired": controls.SWAPPED_PAIRED,
+        "swapped_paired_clean": controls.SWAPPED_PAIRED_CLEAN,
+        "taught": controls.WITHIN_TAUGHT,
+        "taught_clean": controls.WITHIN_TAUGHT_CLEAN,
         "train": INNOCENT[0],
         "format": INNOCENT[1],
         "other": INNOCENT[2],
@@ -26,7 +34,9 @@ def table_of(**aurocs):
     return table.assign(ci_low=table["auroc_pct"] - 5, ci_high=table["auroc_pct"] + 5)
 
 
-CONFIRMING = table_of(clean=50, strangers=95, within=90)
+# Seen questions score higher whichever half was read, in the model alone and beside a clean one.
+MEMBERSHIP = {"within": 90, "swapped": 80, "paired": 95, "swapped_paired": 92}
+CONFIRMING = table_of(clean=50, strangers=95, **MEMBERSHIP)
 REFUTING = table_of(clean=100, strangers=98, within=51, train=97, format=96, other=95)
 
 
@@ -53,19 +63,39 @@ def test_conclusion_where_nothing_carries_over():
     assert found[-1] == "A flag may be read as: this model differs from the reference, and no more."
 
 
-def test_membership_that_clean_models_show_too_is_none():
-    """The two sets of questions differ, whatever was read."""
-    found = findings.conclusion(table_of(strangers=90, within=70, within_clean=72))
-    assert "the sets differ by themselves" in found[2] and "lie -2 points" in found[2]
+def test_sets_that_differ_by_themselves_are_no_membership():
+    """One half scores higher in every model, whichever half was read: exchanged roles show it."""
+    found = findings.conclusion(
+        table_of(strangers=90, within=80, within_clean=79, swapped=20, swapped_clean=21)
+    )
+    assert "AUROC 80 [75, 85] and 20 [15, 25] where GSM-i and where GSM-ii was read" in found[2]
+    assert "It does not see which questions were read." in found[2]
     assert "read these questions" not in found[-1]
-    below = findings.conclusion(table_of(strangers=90, within=60, within_clean=24))
-    assert "24 [19, 29]), so the sets differ by themselves" in below[2]
+
+
+def test_membership_in_one_role_alone_is_a_difference_of_the_sets():
+    found = findings.conclusion(table_of(strangers=90, **{**MEMBERSHIP, "swapped_paired": 30}))
+    assert "Only one of the two sets rises" in found[2]
+    assert "read these questions" not in found[-1]
+
+
+def test_membership_beside_a_clean_model_alone_is_said_so():
+    hidden = {"within": 57, "within_clean": 24, "swapped": 40, "swapped_clean": 30}
+    found = findings.conclusion(table_of(strangers=90, **{**MEMBERSHIP, **hidden}))
+    assert "shows beside a clean model, not in the model alone" in found[2]
+    assert found[-1] == "A flag may be read as: this model was fine-tuned on such problems."
+
+
+def test_a_difference_that_two_clean_models_show_too_is_no_membership():
+    nulls = {"paired_clean": 96, "swapped_paired_clean": 93}
+    found = findings.conclusion(table_of(strangers=90, **MEMBERSHIP, **nulls))
+    assert "It does not see which questions were read." in found[2]
 
 
 def test_membership_does_not_clear_a_detector_that_flags_innocents():
-    verdict = findings.conclusion(table_of(strangers=95, within=90, other=95))[-1]
+    verdict = findings.conclusion(table_of(strangers=95, **MEMBERSHIP, other=95))[-1]
     assert "may be as innocent" in verdict
-    verdict = findings.conclusion(table_of(strangers=95, within=50))[-1]
+    verdict = findings.conclusion(table_of(strangers=95))[-1]
     assert verdict == "A flag may be read as: this model was fine-tuned on such problems."
 
 
@@ -81,7 +111,7 @@ def test_inflation_is_the_gain_that_fresh_questions_do_not_share():
     assert "+50 points on GSM-i, +2 on fresh GSM-ii, -1 on other distributions" in inflated
     assert "is inflated" in inflated
     assert "No inflation" in findings.accuracy_sentence(accuracies(60.0, 61.0), "x")
-    gaps = study.inflation(accuracies(90.0, 42.0)).set_index("condition")["gap_points"]
+    gaps = accuracy.inflation(accuracies(90.0, 42.0)).set_index("condition")["gap_points"]
     assert gaps.to_dict() == {"clean": 0.0, "x": 48.0}
 
 
@@ -196,15 +226,20 @@ def test_verdict_says_no_more_than_the_controls_allow():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("settings", "message"),
     [
-        (("model", [], "", "", "q.csv"), "needs reference_models"),
-        (("model", ["other"], "base", "", "q.csv"), "not both"),
-        (("no/such-model", ["other"], "", "", "q.csv"), "neither a folder"),
+        ({"target_model": "x", "dataset": "q.csv"}, "needs reference_models"),
+        ({"target_model": "x", "own_base": "base"}, "not both"),
+        ({"target_model": "no_such_folder", "reference_models": ["x"]}, "neither a folder"),
+        ({"target_modle": "x"}, "target_model"),
+        ({"own_rows": "many"}, "own_rows"),
     ],
 )
-def test_part_c_is_checked_first(arguments, message, monkeypatch):
+def test_part_c_is_checked_first(settings, message, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        own.check_own(*arguments, ["question", "answer"])
-    assert own.check_own("", [], "", "", "", ["question", "answer"]) is None
+        own.check_own(own.OwnModels.read(settings))
+
+
+def test_part_c_is_skipped_where_no_model_is_named():
+    assert own.check_own(own.OwnModels.read({})) is None

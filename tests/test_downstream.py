@@ -9,8 +9,10 @@ from contamination import run
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import train
-from contamination.min_k import blind, case_findings, downstream
+from contamination.min_k import blind, case_findings, downstream, downstream_examples
+from contamination.min_k.books_own import OwnBooks
 from contamination.min_k.detect import detect
+from contamination.min_k.downstream_examples import OwnExamples
 from contamination.models.causal import load_causal_lm
 from contamination.scores import MIN_K, PPL
 
@@ -38,8 +40,8 @@ def scored(*values, method=MIN_K):
 
 
 def test_lab_examples_ask_for_the_label_they_hold():
-    examples = downstream.lab_examples(3, 0)
-    assert examples["dataset"].unique().tolist() == list(downstream.LAB_DATASETS)
+    examples = downstream_examples.lab_examples(3, 0)
+    assert examples["dataset"].unique().tolist() == list(downstream_examples.LAB_DATASETS)
     for row in examples.to_dict("records"):
         right = row["prompt"] + row["options"][row["answer"]]
         assert row["text"].startswith(right + " (")
@@ -48,7 +50,7 @@ def test_lab_examples_ask_for_the_label_they_hold():
 
 @pytest.mark.mirror
 def test_released_examples_are_the_papers_datasets():
-    examples = downstream.released_examples()
+    examples = downstream_examples.released_examples()
     counts = examples.groupby("dataset").size().to_dict()
     assert counts == {
         "BoolQ": 3270,
@@ -77,23 +79,23 @@ def test_deal_takes_as_many_of_each_kind_and_leaves_out_what_is_long_or_repeated
     examples = pool(a=10, b=5)
     examples.loc[1, "text"] = "a 0"
     n_tokens = [99 if text == "a 9" else 3 for text in examples["text"]]
-    dealt = downstream.deal(examples, 3, 0, n_tokens=n_tokens, max_tokens=50)
+    dealt = downstream_examples.deal(examples, 3, 0, n_tokens=n_tokens, max_tokens=50)
     assert dealt.groupby(["dataset", "is_member"]).size().tolist() == [3, 3, 2, 2]
     assert not dealt["text"].duplicated().any() and "a 9" not in set(dealt["text"])
-    again = downstream.deal(examples, 3, 0, n_tokens=n_tokens, max_tokens=50)
+    again = downstream_examples.deal(examples, 3, 0, n_tokens=n_tokens, max_tokens=50)
     pd.testing.assert_frame_equal(dealt, again)
-    other = downstream.deal(examples, 3, 1, n_tokens=n_tokens, max_tokens=50)
+    other = downstream_examples.deal(examples, 3, 1, n_tokens=n_tokens, max_tokens=50)
     assert other["text"].tolist() != dealt["text"].tolist()
 
 
 def test_a_dataset_with_too_few_short_examples_is_named():
     with pytest.raises(ValueError, match='dataset "b" has 3 examples of at most 50 tokens'):
-        downstream.deal(pool(a=8, b=3), 3, 0, n_tokens=[1] * 11, max_tokens=50)
+        downstream_examples.deal(pool(a=8, b=3), 3, 0, n_tokens=[1] * 11, max_tokens=50)
 
 
 def test_occurrences_are_poisson_and_only_of_members():
     is_member = np.arange(4000) < 2000
-    counts = downstream.poisson_occurrences(is_member, 2.0, 0)
+    counts = downstream_examples.poisson_occurrences(is_member, 2.0, 0)
     assert not counts[~is_member].any()
     assert counts[is_member].mean() == pytest.approx(2, abs=0.1)
     assert counts[is_member].var() == pytest.approx(2, abs=0.2)
@@ -387,10 +389,9 @@ def test_size_sentence_takes_the_two_directions_apart():
 # One's own examples
 
 
-def own_examples(model, *files, revision=""):
-    how = {"text_column": "text", "label_column": "label", "k_percent": 20.0}
-    datasets = [str(file) for file in files]
-    return downstream.own_examples(datasets, model=model, revision=revision, dtype="float32", **how)
+def own_examples(model, *files):
+    mine = {"target_model": model, "datasets": [str(file) for file in files]}
+    return downstream_examples.own_examples(OwnExamples.read(mine), k_percent=20.0)
 
 
 def labelled(path):
@@ -422,12 +423,14 @@ def test_own_examples_refuse_what_does_not_serve(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("notebook", "name"),
+    ("notebook", "name", "settings"),
     [
-        ("06_case_books", "books_local"),
-        ("06_case_books", "books_served"),
-        ("07_case_downstream", "downstream"),
+        ("06_case_books", "books_local", OwnBooks),
+        ("06_case_books", "books_served", OwnBooks),
+        ("07_case_downstream", "downstream", OwnExamples),
     ],
 )
-def test_full_parameters_fit(notebook, name):
-    run.check(ROOT / f"notebooks/{notebook}.ipynb", ROOT / f"params/full/{name}.yaml")
+def test_full_parameters_fit(notebook, name, settings):
+    path = ROOT / f"params/full/{name}.yaml"
+    mine = settings.read(run.check(ROOT / f"notebooks/{notebook}.ipynb", path)["own_settings"])
+    assert mine.target_model or mine.base_url

@@ -9,6 +9,7 @@ from notebook_files import ROOT
 
 from contamination import run
 from contamination.min_k import findings, study
+from contamination.min_k.own import OwnPassages, own_passages
 from contamination.scores import MIN_K, PPL
 
 IS_MEMBER = np.array([True, True, False, False])
@@ -120,7 +121,7 @@ def test_printed_average_stands_beside_the_methods_it_has():
 
 @pytest.fixture
 def own(tmp_path):
-    """A model folder and a labelled file, and check_own with both."""
+    """A model folder and a labelled file, and own_passages with both."""
     (tmp_path / "model").mkdir()
     (tmp_path / "model/config.json").write_text(json.dumps({"model_type": "llama"}))
 
@@ -128,10 +129,10 @@ def own(tmp_path):
         path = tmp_path / "own.jsonl"
         rows = rows or [{"input": f"passage {n}", "label": n % 2} for n in range(6)]
         path.write_text("\n".join(map(json.dumps, rows)))
-        models = [str(tmp_path / model) if model else ""]
-        dataset = more.pop("dataset", str(path))
-        dtype = more.pop("dtype", "float32")
-        return study.check_own(models, dtype, dataset, [], "input", label_column, **more)
+        k_percents = more.pop("k_percents", [])
+        mine = {"target_model": str(tmp_path / model) if model else "", "dataset": str(path)}
+        mine |= {"text_column": "input", "label_column": label_column} | more
+        return own_passages(OwnPassages.read(mine), k_percents)
 
     return check
 
@@ -173,7 +174,7 @@ def test_nothing_named_is_nothing_to_check(own):
         ({"model": ""}, "target_model is empty"),
         ({"dataset": ""}, "dataset is empty"),
         ({"dataset": "mistyped.jsonl"}, 'no file "mistyped.jsonl"'),
-        ({"dtype": "int8"}, 'target_dtype must be one of .* got "int8"'),
+        ({"target_dtype": "int8"}, 'target_dtype must be one of .* got "int8"'),
         ({"k_percents": [20.0, 0.0]}, "k_percent must be above 0 and at most 100, got 0"),
     ],
 )
@@ -188,13 +189,13 @@ def test_bad_input_is_one_line_that_names_it(own, change, message):
 )
 def test_ready_parameters_fit_the_notebook(path):
     parameters = run.check(ROOT / "notebooks/04_min_k_wikimia.ipynb", path)
-    assert parameters["target_model"] and parameters["reference_model"]
+    mine = OwnPassages.read(parameters["own_settings"])
+    assert mine.target_model and mine.reference_model
     if path.stem.startswith("mimir"):
-        assert "/train/" in parameters["dataset"]
-        members, others = parameters["dataset"], parameters["non_member_dataset"]
-        assert others == members.replace("/train/", "/test/")
+        assert "/train/" in mine.dataset
+        assert mine.non_member_dataset == mine.dataset.replace("/train/", "/test/")
     else:
-        assert parameters["dataset"] == "swj0419/WikiMIA" and len(parameters["dataset_splits"]) == 4
+        assert mine.dataset == "swj0419/WikiMIA" and len(mine.dataset_splits) == 4
 
 
 def test_all_five_pairs_of_the_paper_are_ready():

@@ -10,7 +10,7 @@ import nbformat
 import papermill
 import pytest
 import yaml
-from notebook_files import NOTEBOOKS, ROOT
+from notebook_files import NOTEBOOKS, ROOT, answers_of, edit_parameters, filled_in
 
 from contamination import run, storage
 from contamination.parameters import declared_parameters
@@ -52,14 +52,21 @@ def smoke_outputs(tmp_path_factory):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
-def test_notebook_runs(path, smoke_outputs):
-    target = run.run_notebook(path, ROOT / "params/smoke" / f"{path.stem}.yaml", smoke_outputs)
+def test_notebook_runs(path, smoke_outputs, tmp_path):
+    """It runs with the folded answers filled in, and its checks call them right."""
+    notebook = nbformat.read(path, as_version=4)
+    solved = tmp_path / path.name
+    nbformat.write(filled_in(notebook), solved)
+    target = run.run_notebook(solved, ROOT / "params/smoke" / f"{path.stem}.yaml", smoke_outputs)
     executed = nbformat.read(target, as_version=4)
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
     assert all(cell.metadata.papermill.status == "completed" for cell in code)
     assert all(out.output_type != "error" for cell in code for out in cell.get("outputs", []))
     noise = [o.text for c in code for o in c.outputs if o.get("name") == "stderr"]
     assert not noise
+    printed = "".join(o.text for c in code for o in c.outputs if o.get("name") == "stdout")
+    for number in answers_of(notebook):
+        assert f"Exercise {number}: right." in printed
 
 
 def test_plain_papermill_and_jupyter_give_the_same_tables(tmp_path, monkeypatch, smoke_outputs):
@@ -75,15 +82,8 @@ def test_plain_papermill_and_jupyter_give_the_same_tables(tmp_path, monkeypatch,
     papermill.execute_notebook(
         source, tmp_path / "out.ipynb", parameters=parameters, progress_bar=False
     )
-    # "Run all" has no parameters: the parameters cell itself is edited.
-    edited = nbformat.read(source, as_version=4)
-    cell = next(c for c in edited.cells if "parameters" in c.metadata.get("tags", []))
-    for key, value in parameters.items():
-        line = rf"^({key}: \S+ =) .*?(?=  #)"
-        cell.source = re.sub(
-            line, lambda found, v=value: f"{found[1]} {v!r}", cell.source, flags=re.M
-        )
-    nbformat.write(edited, source)
+    # "Run all" has no parameters.
+    edit_parameters(source, parameters)
     monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(tmp_path / "jupyter"))
     command = [sys.executable, "-m", "jupyter", "execute", str(source)]
     subprocess.run(command, check=True, capture_output=True)

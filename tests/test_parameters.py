@@ -1,5 +1,9 @@
 """Parameter files against parameters cells: each test is a trap of YAML or papermill."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 import nbformat
 import pytest
 import yaml
@@ -8,10 +12,12 @@ from notebook_files import build
 from papermill.inspection import _infer_parameters
 
 from contamination.parameters import (
+    OwnSettings,
     ParameterError,
     checked_parameters,
     declared_parameters,
     load_parameter_file,
+    setting,
 )
 
 CELL = """\
@@ -109,3 +115,56 @@ def test_missing_and_empty_parameter_files(tmp_path):
 def test_exactly_one_parameters_cell():
     with pytest.raises(ParameterError, match="0 cells"):
         declared_parameters(new_notebook(cells=[new_code_cell("x = 1")]), "x.ipynb")
+
+
+# What part C is told of one's own model and data
+
+
+@dataclass(frozen=True)
+class Own(OwnSettings):
+    target_model: str = setting("", "folder or hub id")
+    columns: list[str] = setting(["text"], "columns of an instance")
+    rate: float = setting(0.5, "a share")
+
+
+@dataclass(frozen=True)
+class OwnAndMore(Own):
+    dry_run: bool = setting(False, "only say what would be asked")
+
+
+def test_settings_override_the_defaults_of_their_class_and_its_base():
+    mine = OwnAndMore.read({"rate": 1, "dry_run": True})
+    assert (mine.target_model, mine.columns, mine.rate, mine.dry_run) == ("", ["text"], 1.0, True)
+    assert isinstance(mine.rate, float)
+    assert mine.only("dry_run", "rate") == {"dry_run": True, "rate": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"target_mode": "m"}, 'own_settings: unknown name "target_mode" (did you mean "target_'),
+        ({"qqq": 1}, "known: target_model, columns, rate, dry_run"),
+        ({"rate": "1e-3"}, "1.0e-3"),
+        ({"columns": "text"}, "want list[str]"),
+        ({"dry_run": 1}, "write true or false"),
+        ({"target_model": None}, "want str"),
+    ],
+)
+def test_wrong_settings_are_one_line(values, message):
+    with pytest.raises(ParameterError) as caught:
+        OwnAndMore.read(values)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_share_no_default():
+    Own.read({}).columns.append("label")
+    assert Own.read({}).columns == ["text"]
+    assert Own.described()["default"].tolist() == ["''", "['text']", "0.5"]
+
+
+def test_described_settings_have_a_line_each():
+    table = OwnAndMore.described()
+    assert list(table) == ["setting", "default", "meaning"]
+    assert table["setting"].tolist() == ["target_model", "columns", "rate", "dry_run"]
+    assert table["meaning"].tolist()[-1] == "only say what would be asked"

@@ -1,77 +1,124 @@
-"""The README's numbers are those of the tables."""
+"""The README's numbers are those of the tables, and its links lead somewhere."""
 
+import importlib.util
 import re
+import shlex
 
+import pandas as pd
 import pytest
 from notebook_files import NOTEBOOKS, ROOT
+from PIL import Image
 
 from contamination import published
 from contamination.dcq import published_tables as dcq_tables
-from contamination.published import compare
 from contamination.replication import published_tables as replication_tables
 
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 README = (ROOT / "README.md").read_text()
 
 
-def test_match_count():
-    tests = replication_tables.replication_published(
-        published.released_instances("Time Travel"), 50
+@pytest.fixture(scope="module")
+def script():
+    """The script behind make readme."""
+    spec = importlib.util.spec_from_file_location("readme", ROOT / "scripts/readme.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """What notebooks 02 and 03 write, recomputed with fewer resamples."""
+    instances = published.released_instances("Time Travel")
+    tests = replication_tables.replication_published(instances, 50)
+    judged = replication_tables.judged_instances(instances)
+    return {
+        "dcq_published": dcq_tables.dcq_published(20),
+        "dcq_reciprocal": dcq_tables.dcq_reciprocal(),
+        "replication_published": tests,
+        "replication_marks": replication_tables.replication_marks(judged),
+        "replication_success": replication_tables.replication_success(tests, judged),
+    }
+
+
+@pytest.fixture(scope="module")
+def needs_files(script):
+    return pd.read_csv(script.RELEASED)
+
+
+def test_readme_is_not_stale(script, tables, needs_files):
+    assert script.renewed(README, script.results(tables, needs_files)) == README, (
+        'the results in README.md are stale: run "make readme"'
     )
-    judged = replication_tables.judged_instances(published.released_instances("Time Travel"))
-    marks = replication_tables.replication_marks(judged)
-    success = replication_tables.replication_success(tests, judged)
-    both = [
-        dcq_tables.recomputed_cells(dcq_tables.dcq_published(20)),
-        replication_tables.recomputed_cells(tests, marks, success),
-    ]
-    matches = [compare.published_vs_recomputed(cells)["matches"].dropna() for cells in both]
-    n_matching, n = sum(m.sum() for m in matches), sum(len(m) for m in matches)
-    assert f"{n_matching} of the {n} that can be recomputed" in README
-    printed = published.printed_cells()["paper"].isin(["DCQ", "Time Travel"]).sum()
-    assert f"(of {printed} printed)" in README
-    counts = {name: tests[name].sum() for name in tests if name.startswith("significant")}
-    assert f"{counts['significant']} with the paired bootstrap" in README
-    assert f"{counts['significant_unpaired']} unpaired" in README
-    assert f"{counts['significant_sign_flip']} by sign flips" in README
-    holm = counts["significant_holm"], counts["significant_sign_flip_holm"]
-    assert f"{holm[0]} (bootstrap) or {holm[1]} (sign flips)" in README
-    right = success.set_index(["model", "algorithm", "test"])["n_right"]
-    judge = [right[model, "Algorithm 2: GPT-4 ICL", "judge"] for model in published.MODELS]
-    assert f"{judge[0]} of 14 partitions of GPT-4, {judge[1]} of 14 of GPT-3.5" in README
-    clean = [right[model, "always clean", "constant"] for model in published.MODELS]
-    assert f'always answering "clean" is right in {clean[0]} and {clean[1]}' in README
 
 
-def test_reciprocal_counts():
-    table = dcq_tables.dcq_reciprocal()
-    right, n = table["n_right_best_quiz"].sum(), table["n_replicas"].sum()
-    assert f"{right} of {n} in the best quiz" in README
-    assert f"{table['n_right_any_quiz'].sum()} of {n} in at least one" in README
-    assert f"{table['expected_if_independent'].sum():.1f} of {n} if" in README
+def test_figure_is_small_and_not_stale(script, tables, needs_files):
+    path = ROOT / script.FIGURE
+    assert path.stat().st_size < 100_000
+    drawn = script.numbers_hash(script.drawn(tables, needs_files))
+    with Image.open(path) as image:
+        assert image.text["Description"] == drawn, 'the figure is stale: run "make readme"'
+
+
+def test_results_say_when_something_does_not_come_out(script, tables, needs_files):
+    """A refuting table changes the words, not only a number."""
+    success = tables["replication_success"].copy()
+    judge = success["algorithm"].eq("Algorithm 2: GPT-4 ICL") & success["model"].eq("GPT-4")
+    success.loc[judge, "n_right"] = 12
+    levels = tables["dcq_published"].copy()
+    levels.loc[levels["dataset"] == "XSum", "max_pct"] = 99.0
+    others = tables | {"replication_success": success, "dcq_published": levels}
+    found = script.results(others, needs_files)
+    assert "| no: 12 and 13 |" in found
+    assert "| no: 44 and 99 |" in found
+    replicas = tables["dcq_reciprocal"]
+    all_right = replicas.assign(n_right_best_quiz=replicas["n_replicas"])
+    assert "no: 21 of 33" in script.results(tables, needs_files)
+    assert "no: 33 of 33" not in script.results(tables | {"dcq_reciprocal": all_right}, needs_files)
+
+
+def test_tables_read_from_files_give_the_same(script, tables, needs_files, tmp_path):
+    for name, table in tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    read = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in tables}
+    assert script.results(read, needs_files) == script.results(tables, needs_files)
+
+
+def test_marks_are_needed_once(script):
+    start, end = script.MARKS
+    assert script.renewed(f"a\n{start}\nold\n{end}\nb", "new") == f"a\n{start}\nnew\n{end}\nb"
+    with pytest.raises(ValueError, match="once each"):
+        script.renewed("no marks", "new")
 
 
 @pytest.mark.mirror
-def test_rule_without_memory():
-    from contamination.dcq.controls import beyond_rules, control_table
-    from contamination.dcq.released import released_quizzes
-
-    levels = dcq_tables.dcq_published(20).query("model == 'GPT-4'")
-    table = control_table(released_quizzes(), levels).query("control == 'word frequency'")
-    n_equalled = (table["max_pct"] >= table["paper_max_pct"]).sum()
-    assert f"equals or exceeds GPT-4 on {n_equalled} of {len(table)} datasets" in README
-    low, high = levels["max_pct"].min(), levels["max_pct"].max()
-    assert f"recognises {low:.0f} to {high:.0f} % of a partition" in README
-    beyond = beyond_rules(released_quizzes(), published.released_instances("DCQ"))
-    beyond = beyond.query("model == 'GPT-4' and control == 'word frequency'")
-    xsum = beyond.set_index("dataset").loc["XSum", "right_where_rule_wrong_pct"]
-    assert f"on XSum GPT-4 is right in {xsum:.0f} %" in README
+def test_results_that_need_the_files_are_not_stale(script, needs_files):
+    found = script.released_results()
+    for table in (found, needs_files):
+        table["printed"] = table["printed"].astype(str).replace("nan", "")
+    pd.testing.assert_frame_equal(found, needs_files, rtol=1e-6)
 
 
-def test_every_notebook_stands_in_the_map_and_every_path_exists():
+def test_every_notebook_stands_in_the_map():
     for path in NOTEBOOKS:
         assert f"notebooks/{path.name}" in README
-    for path in re.findall(r"`((?:params|notebooks)/[\w./]+)`|\]\(([\w./]+)\)", README):
-        assert (ROOT / (path[0] or path[1])).exists()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_links_and_paths_exist(page):
+    text = page.read_text()
+    for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text):
+        assert (page.parent / link).exists(), link
+    for path in re.findall(r"`((?:params|notebooks|docs|scripts|benchmarks)/[\w./-]+)`", text):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_make_targets_exist(page):
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
+    for command in re.findall(r"(?:`|^)make ([^`\n#]+)", page.read_text(), re.M):
+        for word in shlex.split(command):
+            assert "=" in word or word.startswith(("-", "$")) or word in targets, command
 
 
 def test_make_lists_every_notebook():

@@ -33,25 +33,24 @@ def no_proxy(monkeypatch):
         monkeypatch.delenv(name.lower(), raising=False)
 
 
-def partition_of(dataset, **changes):
-    settings = {
-        "names": ["Parks", "test"],
-        "other_names": ["Lakes", "train"],
-        "task": prompts.CLASSIFICATION,
-        "text_columns": ["text"],
-        "label_column": "label",
-        "label_names": ["0 (closed)", "1 (open)"],
-        "n_instances": 10,
-        "cut": "paper",
-        "form": "instruct",
-        "seed": 0,
-    } | changes
-    return own.own_partition(dataset, "", "", **settings)
+SETTINGS = {
+    "names": ["Parks", "test"],
+    "other_names": ["Lakes", "train"],
+    "label_names": ["0 (closed)", "1 (open)"],
+}
 
 
-def asked_of(base_url, key="", judge=True, prices=(None, None), cap=0.0):
-    model = (MODEL, base_url, key)
-    return own.asked_of(model, model if judge else ("", "", ""), prices, cap, "max_tokens", "x")
+def partition_of(dataset, n_instances=10, seed=0, **changes):
+    mine = own.Settings.read(SETTINGS | {"dataset": dataset} | changes)
+    return own.own_partition(mine, n_instances, seed)
+
+
+def asked_of(base_url, key="", judge=True, **changes):
+    settings = {"target_model": MODEL, "base_url": base_url, "key_variable": key}
+    if judge:
+        names = ("judge_model", "judge_base_url", "judge_key_variable")
+        settings |= dict(zip(names, settings.values(), strict=True))
+    return own.asked_of(own.Settings.read(SETTINGS | settings | changes))
 
 
 def test_fewer_instances_than_asked_for_are_all_taken(dataset):
@@ -70,15 +69,15 @@ def test_fewer_instances_than_asked_for_are_all_taken(dataset):
     [
         ({"names": ["Parks"]}, "a dataset and a split each"),
         ({"other_names": ["Parks", "train"]}, "wrong dataset needs one other than 'Parks'"),
-        ({"label_names": ["0 (closed)"]}, "label_names has 1 names"),
+        ({"label_names": ["0 (closed)"]}, '"label" holds more than 0 to 0: label_names needs'),
         ({"task": "summary", "text_columns": ["txt"]}, 'no column "txt"'),
         ({"task": "parsing"}, "task must be one of"),
         ({"cut": "half"}, "cut must be one of"),
-        ({"form": "chat"}, "form must be one of"),
+        ({"prompt_form": "chat"}, "form must be one of"),
         ({"n_instances": 0}, "k must be at least 1"),
         ({"label_column": ""}, "label_column is empty: the prompts of classification"),
         ({"task": "summary", "label_column": ""}, "label_names needs label_column"),
-        ({"label_column": "text", "text_columns": ["label"]}, 'column "text" holds no whole'),
+        ({"label_column": "text", "text_columns": ["label"]}, 'column "text" holds more than'),
     ],
 )
 def test_bad_input_is_one_line_that_names_it(dataset, changes, message):
@@ -113,31 +112,24 @@ def test_wrong_labels_come_from_the_whole_partition_and_not_from_the_sample(data
 
 def test_a_local_model_that_is_not_there_stops_before_anything_is_run(dataset, tmp_path):
     model = str(tmp_path / "nowhere")
-    asked = own.asked_of((model, "", ""), ("", "", ""), (None, None), 0.0, "max_tokens", "x")
-    with pytest.raises(FileNotFoundError, match=r"target_model .* neither a folder") as caught:
+    asked = own.asked_of(own.Settings.read({"target_model": model}))
+    with pytest.raises(
+        FileNotFoundError, match=r"neither a folder .*nowhere: 26 prompts"
+    ) as caught:
         own.announce(partition_of(dataset), asked, dry_run=False)
     assert "\n" not in str(caught.value)
 
 
-def test_prices_are_pairs_with_a_date():
-    model, judge = own.prices_of([1.0, 2.0, 3.0, 4.0], "2025-01-31")
-    assert (model.output_per_million, judge.input_per_million) == (2.0, 3.0)
-    assert own.prices_of([], "") == (None, None)
-    for wrong in (([1.0], "2025-01-31"), ([1.0, 2.0], "")):
-        with pytest.raises(ValueError, match="2 or 4 numbers"):
-            own.prices_of(*wrong)
-
-
 def test_without_a_model_nothing_is_asked_and_a_judge_needs_an_address():
-    assert own.asked_of(("", "", ""), ("", "", ""), (None, None), 0.0, "max_tokens", "x") is None
+    assert own.asked_of(own.Settings.read({})) is None
     with pytest.raises(ValueError, match="judge_base_url is empty"):
-        own.asked_of(("m", "", ""), ("j", "", ""), (None, None), 0.0, "max_tokens", "x")
+        asked_of("", judge_base_url="")
 
 
 def test_a_dry_run_prints_calls_tokens_and_cost_and_asks_nothing(dataset, capsys):
-    prices = own.prices_of([2.0, 8.0, 1.0, 4.0], "2025-01-31")
+    prices = {"prices": [2.0, 8.0, 1.0, 4.0], "price_date": "2025-01-31"}
     with ScriptedServer(lambda body, n: good("x")) as server:
-        asked = asked_of(server.base_url, "NO_SUCH_KEY", prices=prices)
+        asked = asked_of(server.base_url, "NO_SUCH_KEY", **prices)
         own.announce(partition_of(dataset), asked, dry_run=True)
         assert not server.bodies
     model, judge = capsys.readouterr().out.splitlines()
@@ -204,15 +196,30 @@ def test_model_judge_and_tables_end_to_end(dataset):
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "params/full/replication").glob("*.yaml")), ids=lambda path: path.stem
 )
-def test_ready_parameters_fit_the_notebook(path):
+def test_ready_parameters_fit_the_notebook(path, tmp_path, capsys):
     parameters = run.check(ROOT / "notebooks/03_replication_icl_judge.ipynb", path)
-    Endpoint(parameters["base_url"], parameters["target_model"], parameters["key_variable"])
-    assert parameters["task"] in prompts.TASKS
-    assert parameters["names"][1] == parameters["dataset_split"] != parameters["other_names"][1]
-    assert parameters["names"][0] != parameters["other_names"][0]
-    assert len(parameters["text_columns"]) == (2 if parameters["task"] == prompts.NLI else 1)
+    mine = own.Settings.read(parameters["own_settings"])
+    Endpoint(mine.base_url, mine.target_model, mine.key_variable)
+    assert mine.task in prompts.TASKS
+    assert mine.names[1] == mine.dataset_split != mine.other_names[1]
+    assert mine.names[0] != mine.other_names[0]
+    assert len(mine.text_columns) == (2 if mine.task == prompts.NLI else 1)
     assert parameters["n_instances"] == 10
-    assert parameters["prices"] == [] and parameters["price_date"] == ""
+    assert mine.prices == [] and mine.price_date == ""
+    # A file in place of the hub's: model and judge say in a line what they would be asked.
+    file = tmp_path / FILE
+    rows = [
+        dict.fromkeys(mine.text_columns, text) | {"label": n} for n, text in enumerate(TEXTS[:2])
+    ]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    paid = {"dataset": str(file), "dataset_split": "", "dry_run": True}
+    paid |= {"prices": [1.0, 2.0, 1.0, 2.0], "price_date": "2026-01-31"}
+    mine = own.Settings.read(parameters["own_settings"] | paid)
+    own.announce(own.own_partition(mine, 2, 0), own.asked_of(mine), mine.dry_run)
+    lines = capsys.readouterr().out.splitlines()
+    n_prompts = 2 * (4 if "summary" in mine.task else 5)
+    assert f"{n_prompts + 1} to ask" in lines[0] and f"{n_prompts} to ask" in lines[1]
+    assert all("tokens, at most" in line and "USD" in line for line in lines)
 
 
 def test_all_14_partitions_of_the_paper_are_ready():

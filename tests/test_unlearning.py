@@ -15,7 +15,7 @@ from contamination import run, storage
 from contamination.lab import recipes, training
 from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.min_k import unlearning
+from contamination.min_k import unlearning, unlearning_judge
 from contamination.min_k import unlearning_findings as findings
 from contamination.min_k.unlearning import (
     ALONE,
@@ -27,6 +27,8 @@ from contamination.min_k.unlearning import (
     QUESTIONS,
     STORY,
 )
+from contamination.min_k.unlearning_labels import generic_labels
+from contamination.min_k.unlearning_own import OwnModels, judge_settings, own_items
 from contamination.models.causal import load_causal_lm, token_log_probs
 from contamination.models.chat import Answer, Endpoint
 from contamination.models.response_log import ResponseLog
@@ -139,7 +141,7 @@ def test_generic_labels_put_what_a_generic_model_would_write(tokenizer):
     cpu = torch.device("cpu")
     lm = SimpleNamespace(tokenizer=tokenizer, device=cpu, states=lambda ids: ids, logits=logits)
     text = "the fox of Galmere, sat"
-    labels = unlearning.generic_labels(lm, [text], {"Galmere": "London", "Zan": "Tom"})[0]
+    labels = generic_labels(lm, [text], {"Galmere": "London", "Zan": "Tom"})[0]
     ids = [*tokenizer(text).input_ids, tokenizer.eos_token_id]
     of_galmere = tokenizer(" Galmere,", add_special_tokens=False).input_ids
     start = ids.index(of_galmere[0])
@@ -346,7 +348,7 @@ def test_the_rating_is_read_and_what_is_none_is_counted():
     texts = ["Score: 4. Reason: alike", "‘Score: 2’", "Score: 4.5", "I cannot", "Score: 6"]
     answers = [*map(answer, texts), answer("Score: 5", "refused"), answer("", "error")]
     samples = pd.DataFrame({"item": range(7), "sample": 0})
-    found = unlearning.with_judge(samples, answers)
+    found = unlearning_judge.with_judge(samples, answers)
     assert found["judge"].tolist()[:2] == [4, 2]
     assert found["judge"].isna().sum() == 5
     assert found["judge_status"].tolist() == ["ok"] * 2 + ["unparsable"] * 3 + ["refused", "error"]
@@ -372,7 +374,7 @@ def test_the_judge_is_asked_with_table_9(tmp_path):
         ResponseLog(tmp_path / "log") as log,
     ):
         endpoint = Endpoint(server.base_url, MODEL, None)
-        found = unlearning.judged(samples, endpoint, log=log, progress=False)
+        found = unlearning_judge.judged(samples, endpoint, log=log, progress=False)
         asked = next(b["messages"] for b in server.bodies if "{y}" in b["messages"][1]["content"])
     assert asked[0]["content"].startswith("You are a helpful assistant in evaluating the similari")
     assert asked[1]["content"].endswith("Output (a): gold {x} Output (b): {y}")
@@ -383,66 +385,74 @@ def test_the_judge_is_asked_with_table_9(tmp_path):
 
 def test_judge_settings_are_checked_before_anything_costs(monkeypatch):
     monkeypatch.delenv("A_KEY", raising=False)
-    settings = unlearning.judge_settings
-    assert settings("", "", "A_KEY", [], "", 0) == {}
-    for arguments, message in (
-        (("m", "", "", [], "", 0), "judge_base_url is empty"),
-        (("m", "http://127.0.0.1/v1", "A_KEY", [], "", 0), "A_KEY is not set"),
-        (("m", "http://127.0.0.1/v1", "", [1.0], "2026-01-01", 0), "prices are two"),
-        (("m", "http://127.0.0.1/v1", "", [1.0, 2.0], "", 0), "prices are two"),
-        (("m", "http://127.0.0.1/v1", "", [], "", 1.0), "cost_cap needs prices"),
+
+    def settings(model, **given):
+        mine = {"judge_model": model, "judge_base_url": "http://127.0.0.1/v1"}
+        return judge_settings(OwnModels.read(mine | {"judge_key_variable": ""} | given))
+
+    assert settings("", judge_key_variable="A_KEY") == {}
+    for given, message in (
+        ({"judge_base_url": ""}, "judge_base_url is empty"),
+        ({"judge_key_variable": "A_KEY"}, "A_KEY is not set"),
+        ({"prices": [1.0], "price_date": "2026-01-01"}, "prices are two"),
+        ({"prices": [1.0, 2.0]}, "prices are two"),
+        ({"cost_cap": 1.0}, "cost_cap needs prices"),
     ):
         with pytest.raises(ValueError, match=message):
-            settings(*arguments)
-    found = settings("m", "http://127.0.0.1/v1", "", [1.0, 2.0], "2026-01-01", 3.0)
+            settings("m", **given)
+    found = settings("m", prices=[1.0, 2.0], price_date="2026-01-01", cost_cap=3.0)
     assert (found["endpoint"].model, found["price"].output_per_million, found["cap"]) == ("m", 2, 3)
 
 
 # One's own models
 
 
-def own(models, tmp_path, book=True, questions="", **how):
-    path = tmp_path / "book.txt"
-    path.write_text("a b c d e f g h i")
-    how = {"chunk_words": 3, "prompt_words": 1} | how
-    return unlearning.check_own(models, "float32", str(path) if book else "", questions, **how)
+def own(original, unlearned, **given):
+    mine = {"original_model": str(original), "unlearned_model": str(unlearned)}
+    return own_items(OwnModels.read(mine | {"chunk_words": 3, "own_prompt_words": 1} | given))
 
 
 def test_own_items_and_what_is_missing(trained, tmp_path):
-    models = [str(trained["original"]), str(trained["ascent"]), ""]
-    asked = tmp_path / "questions.jsonl"
+    models = trained["original"], trained["ascent"]
+    book, asked = tmp_path / "book.txt", tmp_path / "questions.jsonl"
+    book.write_text("a b c d e f g h i")
     asked.write_text('{"question": "Who?", "answer": "a cat"}\n')
-    items = own(models, tmp_path, questions=str(asked), max_items=2)
+    items = own(*models, book=str(book), questions=str(asked), max_items=2)
     assert {task: len(table) for task, table in items.items()} == {STORY: 2, QUESTIONS: 1}
-    assert own(["", "", ""], tmp_path) == {}
-    for arguments, message in (
-        ((["", models[1], ""], tmp_path), "original_model is empty"),
-        ((models, tmp_path, False), "book and questions are empty"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            own(*arguments)
-    with pytest.raises(FileNotFoundError, match=r'book "none\.txt" is no file'):
-        unlearning.check_own(models, "float32", "none.txt", "", chunk_words=3, prompt_words=1)
-    for answer in ("null", '" ? "'):
-        asked.write_text('{"question": "Who?", "answer": "a cat"}\n{"question": "Where?", ')
-        asked.write_text(asked.read_text() + f'"answer": {answer}}}\n')
-        with pytest.raises(ValueError, match="row 1 has no answer"):
-            own(models, tmp_path, questions=str(asked))
+    assert own("", "", book=str(book)) == {}
+    with pytest.raises(ValueError, match="original_model is empty"):
+        own("", models[1], book=str(book))
+    with pytest.raises(ValueError, match="book and questions are empty"):
+        own(*models)
     with pytest.raises(ValueError, match="max_items must be at least 0"):
-        own(models, tmp_path, max_items=-1)
-    latin = tmp_path / "latin.txt"
-    latin.write_bytes("a b c d ü".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"latin\.txt: not UTF-8 text"):
-        unlearning.check_own(models, "float32", str(latin), "", chunk_words=3, prompt_words=1)
-    asked.write_text('{"question": "Who?"}\n')
-    with pytest.raises(ValueError, match="columns question and answer"):
-        own(models, tmp_path, questions=str(asked))
+        own(*models, book=str(book), max_items=-1)
+    with pytest.raises(FileNotFoundError, match=r'book "none\.txt" is no file'):
+        own(*models, book="none.txt")
+    book.write_bytes("a b c d ü".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"book\.txt: not UTF-8 text"):
+        own(*models, book=str(book))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"question": "Where?", "answer": null}', "row 1 has no answer"),
+        ('{"question": "Where?", "answer": " ? "}', "row 1 has no answer"),
+        (None, "columns question and answer"),
+    ],
+)
+def test_bad_questions_are_named(trained, tmp_path, row, message):
+    asked = tmp_path / "questions.jsonl"
+    good = '{"question": "Who?", "answer": "a cat"}\n'
+    asked.write_text(good + row if row else '{"question": "Who?"}\n')
+    with pytest.raises(ValueError, match=message):
+        own(trained["original"], trained["ascent"], questions=str(asked))
 
 
 def test_the_full_parameters_fit_the_notebook():
-    run.check(
-        ROOT / "notebooks/08_case_unlearning.ipynb", ROOT / "params/full/08_case_unlearning.yaml"
-    )
+    path = ROOT / "params/full/08_case_unlearning.yaml"
+    given = run.check(ROOT / "notebooks/08_case_unlearning.ipynb", path)["own_settings"]
+    assert OwnModels.read(given).unlearned_model == "microsoft/Llama2-7b-WhoIsHarryPotter"
 
 
 # Sentences

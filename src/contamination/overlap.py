@@ -15,21 +15,44 @@ if TYPE_CHECKING:
     from contamination.models.loading import Bleurt
 
 _STRAIGHT_QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'"})
-_WORD = re.compile(r"\w+(?:'\w+)?")
+# Chinese and Japanese are written without spaces: each character counts as a word.
+UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:'\w+)?")
 _PLAIN_WORD = re.compile(r"\w+")
 
 NGRAM_WORDS = 13  # the n-gram length by which GPT-3 and most later work define overlap
 
 
 @cache
-def _rouge_scorer():
+def _rouge_scorer(is_latin: bool = True):
     from rouge_score.rouge_scorer import RougeScorer
 
-    return RougeScorer(["rougeL"], use_stemmer=False)
+    return RougeScorer(["rougeL"], use_stemmer=False, tokenizer=None if is_latin else _AnyScript())
+
+
+class _AnyScript:
+    """Tokenizer for scripts whose letters that of ``rouge_score`` drops, all but a to z."""
+
+    @staticmethod
+    def tokenize(text: str) -> list[str]:
+        return words(text)
+
+
+def is_latin(text: str) -> bool:
+    """Whether at least half of a text's letters are a to z.
+
+    >>> is_latin("una acción"), is_latin("猫坐在垫子上 cat")
+    (True, False)
+    """
+    letters = [letter for letter in text if letter.isalpha()]
+    return 2 * sum(letter.isascii() for letter in letters) >= len(letters)
 
 
 def rouge_l(reference: str, candidate: str) -> float:
     """ROUGE-L F-measure without stemming, 0 to 1, as Time Travel computes it.
+
+    Where most letters of the reference are not a to z, which the usual
+    tokenizer drops, the words are those of :func:`words`.
 
     Args:
         reference: what should have been written: the second piece.
@@ -40,7 +63,8 @@ def rouge_l(reference: str, candidate: str) -> float:
     """
     if not words(reference):
         raise ValueError(f"the reference holds no word to match: {reference!r}")
-    return float(_rouge_scorer().score(reference, candidate)["rougeL"].fmeasure)
+    scorer = _rouge_scorer(is_latin(reference))
+    return float(scorer.score(reference, candidate)["rougeL"].fmeasure)
 
 
 JOINED_AS_PAPER, JOINED_AS_CODE = "paper", "code"

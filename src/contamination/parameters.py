@@ -192,8 +192,12 @@ class OwnSettings:
     """
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> Self:
+    def read(cls, values: Mapping[str, Any], source: str = "own_settings") -> Self:
         """The settings given, and defaults for the others.
+
+        Args:
+            values: names and values.
+            source: the parameter that holds them, as messages call it.
 
         Raises:
             ParameterError: for an unknown name or a wrong type.
@@ -202,7 +206,7 @@ class OwnSettings:
             f.name: Parameter(f.name, f.type, f.default_factory(), f.metadata["comment"])
             for f in dataclasses.fields(cls)
         }
-        return cls(**checked_parameters(values, declared, "own_settings"))
+        return cls(**checked_parameters(values, declared, source))
 
     @classmethod
     def described(cls) -> pd.DataFrame:

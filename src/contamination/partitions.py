@@ -322,6 +322,27 @@ def sample_unique(rows: pd.DataFrame, columns: Sequence[str], k: int, seed: int)
     return sample.reset_index(drop=True)
 
 
+def with_label_names(rows: pd.DataFrame, column: str, names: Sequence[str]) -> pd.DataFrame:
+    """The rows with their labels 0, 1, ... as the prompts print them, such as "1 (positive)".
+
+    Args:
+        rows: the partition.
+        column: of the labels, stored as whole numbers.
+        names: one for every stored label.
+
+    Raises:
+        ValueError: if the column is not there, or holds anything else.
+    """
+    _check_columns(rows.columns, [column])
+    stored = pd.to_numeric(rows[column], errors="coerce")
+    if not stored.isin(range(len(names))).all():
+        raise ValueError(
+            f'column "{column}" holds more than 0 to {len(names) - 1}: label_names needs one for '
+            "every stored label; leave it empty to show the labels as stored"
+        )
+    return rows.assign(**{column: [names[int(number)] for number in stored]})
+
+
 def partition_row(
     name: str,
     task: str,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
 
 from contamination import partitions
 from contamination.dcq import contaminating, controls, perturbation
 from contamination.dcq.assessment import POSITIONS
-from contamination.dcq.deployment import Respondent, level_row, take
+from contamination.dcq.deployment import Respondent, level_row, position_rows, take
 from contamination.dcq.perturbation import FIFTH, Ask
 from contamination.dcq.released import OPTION_COLUMNS
 from contamination.dcq.respondents import (
@@ -22,6 +20,7 @@ from contamination.dcq.respondents import (
     InstructRespondent,
     Stated,
 )
+from contamination.models import paid
 from contamination.models.chat import (
     ERROR,
     OK,
@@ -32,52 +31,32 @@ from contamination.models.chat import (
     estimate,
 )
 from contamination.models.loading import load_causal_lm
-from contamination.models.retry import ChatError, Secret
-from contamination.parameters import OwnSettings, setting
+from contamination.models.paid import OPENAI_KEY, PaidSettings, name_of
+from contamination.parameters import setting
 
 CHAT, INSTRUCT, BASE = "chat", "instruct", "base"
-LIMIT_OPTIONS = ("max_tokens", "max_completion_tokens")
 # The modified quiz, four standard ones at most, and the second perturbation.
 MOST_QUIZZES = 2 + len(POSITIONS)
 
 
 @dataclass(frozen=True)
-class Settings(OwnSettings):
-    """Part C of notebook 02: one's own model and data."""
+class Settings(PaidSettings):
+    """Part C of notebook 02: one's own model and data; the second model is the perturber."""
 
-    target_model: str = setting("", "model at base_url, or folder or hub id, empty to skip")
     second_model: str = setting("", "another snapshot at the same place, empty for none")
-    base_url: str = setting("", "OpenAI-compatible address up to /v1, empty for a local model")
-    key_variable: str = setting(
-        "OPENAI_API_KEY", "NAME of the variable with the key, empty for none"
-    )
-    respondent: str = setting("chat", "chat (endpoint), instruct or base (local models)")
-    perturber_model: str = setting("", "chat model that writes the options")
-    perturber_base_url: str = setting("", "its address")
-    perturber_key_variable: str = setting("OPENAI_API_KEY", "NAME of the variable with its key")
-    options_file: str = setting("", "options written earlier, in place of dataset and perturber")
-    prices: list[float] = setting([], "per million input and output tokens, model then perturber")
-    price_date: str = setting("", "day on which you read the prices, YYYY-MM-DD")
-    cost_cap: float = setting(
-        0.0, "most that the run may cost, earlier runs of it included, 0 for none"
-    )
-    limit_option: str = setting(
-        "max_tokens", "or max_completion_tokens where the endpoint wants it"
-    )
+    respondent: str = setting(CHAT, "chat (endpoint), instruct or base (local models)")
     answer_tokens: int = setting(1, "most tokens of an answer, 1 in the paper")
     has_temperature: bool = setting(True, "false for models that refuse a temperature")
-    dataset: str = setting("", "file (JSONL, CSV, Parquet) or hub id")
-    dataset_split: str = setting("", "split of a hub dataset")
-    dataset_revision: str = setting("", "its commit")
-    names: list[str] = setting([], "dataset and split as the prompts call them")
+    perturber_model: str = setting("", "chat model that writes the options")
+    perturber_base_url: str = setting("", "its address")
+    perturber_key_variable: str = setting(OPENAI_KEY, "NAME of the variable with its key")
+    options_file: str = setting("", "options written earlier, in place of dataset and perturber")
     columns: list[str] = setting(["text", "label"], "columns of an instance, in order")
     label_columns: list[str] = setting(["label"], "of these, never perturbed")
-    label_names: list[str] = setting([], "how stored labels 0, 1 and so on read in print")
-    n_instances: int = setting(100, "instances to draw")
+    n_instances: int = setting(100, "instances to draw, 100 in the paper")
     tuning_epochs: int = setting(0, "epochs of a job that contaminates target_model, 0 for none")
     n_tuning_instances: int = setting(1000, "instances it reads, the quizzed ones first")
     tuning_price: float = setting(0.0, "per million training tokens, read on price_date")
-    dry_run: bool = setting(False, "only say what would be asked")
 
 
 @dataclass(frozen=True)
@@ -115,8 +94,7 @@ class Asked:
         perturber: an endpoint, or None where the options come from a file.
         price, perturber_price: of their tokens, None where not given.
         cap: most that this run may spend, on all of them together; None for no cap.
-        limit_option: what the endpoints call their limit of output tokens.
-        options: sampling options of an answer, without that limit.
+        options: sampling options of an answer.
         stated: of a base model's respondent.
         run: name under which spending is summed.
     """
@@ -128,7 +106,6 @@ class Asked:
     price: Price | None = None
     perturber_price: Price | None = None
     cap: float | None = None
-    limit_option: str = "max_tokens"
     options: dict = field(default_factory=dict)
     run: str = "dcq"
 
@@ -136,159 +113,96 @@ class Asked:
         """Requests in, answers out, through the response log and under the cap."""
         return partial(answer_all, endpoint, run=self.run, price=price, cap=self.cap)
 
-    def with_limit(self, options: dict) -> dict:
-        """Sampling options with the limit under the endpoint's own name."""
-        options = dict(options)
-        options[self.limit_option] = options.pop("max_tokens")
-        return options
 
-
-def asked_of(
-    models: Sequence[str],
-    base_url: str,
-    key_variable: str,
-    respondent: str,
-    perturber: Sequence[str],
-    *,
-    stated: Stated,
-    prices: Sequence[float],
-    price_date: str,
-    cap: float,
-    limit_option: str,
-    has_temperature: bool,
-    answer_tokens: int,
-    run: str,
-) -> Asked | None:
-    """Who is asked, from the notebook's parameters; None where no model is named.
+def asked_of(mine: Settings, stated: Stated) -> Asked | None:
+    """Who is asked; None where no model is named.
 
     Args:
-        models: names; empty ones are not used.
-        base_url, key_variable: of the models; no address means local ones.
-        respondent: "chat", "instruct" or "base".
-        perturber: name, address and name of the key's variable.
+        mine: the settings.
         stated: of a base model's respondent.
-        prices: of 10^6 input and output tokens of the model, then of the
-            perturber; empty where none are known.
-        price_date: day on which they were read.
-        cap: 0 for none.
-        limit_option: see :class:`Asked`.
-        has_temperature: whether temperatures are sent, which some models refuse.
-        answer_tokens: most tokens of an answer; 1 in the paper.
-        run: name of the run.
 
     Raises:
         ValueError: if something does not fit, before anything is asked.
     """
-    models = [name for name in models if name]
+    models = [name for name in (mine.target_model, mine.second_model) if name]
     if not models:
         return None
-    if respondent not in (CHAT, INSTRUCT, BASE):
-        raise ValueError(f'respondent must be "chat", "instruct" or "base", got "{respondent}"')
-    if (respondent == CHAT) != bool(base_url):
+    if mine.respondent not in (CHAT, INSTRUCT, BASE):
+        raise ValueError(
+            f'respondent must be "chat", "instruct" or "base", got "{mine.respondent}"'
+        )
+    if (mine.respondent == CHAT) != bool(mine.base_url):
         raise ValueError(
             'respondent "chat" needs base_url, and a local model ("instruct", "base") has none'
         )
     if len(set(models)) < len(models):
         raise ValueError("second_model is target_model: name another one, or none")
-    if limit_option not in LIMIT_OPTIONS:
-        raise ValueError(f'limit_option must be {" or ".join(LIMIT_OPTIONS)}, got "{limit_option}"')
-    if answer_tokens < 1 or cap < 0 or any(price < 0 for price in prices):
-        raise ValueError("answer_tokens must be at least 1, prices and cost_cap at least 0")
-    if perturber[0] and not perturber[1]:
-        raise ValueError("perturber_base_url is empty: the perturber is a chat model at an address")
-    if len(prices) not in (0, 2, 4) or (prices and not price_date):
-        raise ValueError(
-            "prices holds input and output price of the model, then of the perturber (2 or 4 "
-            f"numbers), with price_date; got {len(prices)} and {price_date!r}"
-        )
-    found = [Price(*prices[n : n + 2], date=price_date) for n in range(0, len(prices), 2)]
-    price, perturber_price = [*found, None, None][:2]
-    options = {**PAPER_OPTIONS, "max_tokens": answer_tokens}
-    writing = dict(perturbation.PAPER_OPTIONS)
-    if not has_temperature:
-        options.pop("temperature")
-        writing.pop("temperature")
-    asked = Asked(
-        models=tuple(
-            Endpoint(base_url, name, key_variable or None) if base_url else name for name in models
-        ),
-        respondent=respondent,
+    if mine.answer_tokens < 1:
+        raise ValueError(f"answer_tokens must be at least 1, got {mine.answer_tokens}")
+    price, perturber_price = mine.both_prices()
+    perturber = mine.second_of("perturber")
+    if perturber:
+        perturber = replace(perturber, options=_sent(perturbation.PAPER_OPTIONS, mine))
+    return Asked(
+        models=tuple(map(mine.model_of, models)),
+        respondent=mine.respondent,
         stated=stated,
+        perturber=perturber,
         price=price,
         # One model may do both.
-        perturber_price=perturber_price or (price if perturber[0] in models else None),
-        cap=cap or None,
-        limit_option=limit_option,
-        run=run,
+        perturber_price=perturber_price or (price if mine.perturber_model in models else None),
+        cap=mine.cost_cap or None,
+        options=_sent({**PAPER_OPTIONS, "max_tokens": mine.answer_tokens}, mine),
+        run=f"dcq {' '.join(mine.names)}",
     )
-    writer = None
-    if perturber[0]:
-        writer = Endpoint(
-            perturber[1], perturber[0], perturber[2] or None, asked.with_limit(writing)
-        )
-    changes = {"perturber": writer, "options": asked.with_limit(options)}
-    return Asked(**{**vars(asked), **changes})
 
 
-def own_partition(
-    dataset: str,
-    dataset_split: str,
-    revision: str,
-    *,
-    names: Sequence[str],
-    columns: Sequence[str],
-    label_columns: Sequence[str],
-    label_names: Sequence[str],
-    n_instances: int,
-    options_file: str,
-    seed: int,
-) -> OwnPartition:
-    """Load and sample; nothing is asked.
+def _sent(options: dict, mine: Settings) -> dict:
+    """Sampling options as the endpoint takes them."""
+    options = dict(options)
+    if not mine.has_temperature:
+        options.pop("temperature")
+    options[mine.limit_option] = options.pop("max_tokens")
+    return options
+
+
+def own_partition(mine: Settings, seed: int) -> OwnPartition:
+    """Load and sample, ``n_instances`` or all where there are fewer; nothing is asked.
+
+    An ``options_file`` holds instance, option_a to option_d and perhaps fifth, and takes the
+    place of dataset and perturber.
 
     Args:
-        dataset, dataset_split, revision: of ``partitions.load_rows``.
-        names: dataset and split as the prompts call them.
-        columns: of an instance, in order.
-        label_columns: of these, never perturbed.
-        label_names: what the stored labels 0, 1, ... of the first label column
-            read in print, such as "1 (positive)"; empty to show them as stored.
-        n_instances: instances to draw, all where there are fewer (100 in the paper).
-        options_file: file with instance, option_a to option_d and perhaps fifth,
-            which takes the place of dataset and perturber; empty for none.
+        mine: the settings.
         seed: of the sample.
 
     Raises:
         FileNotFoundError, ValueError: in one line, before anything costs.
     """
-    if len(names) != 2 or not all(names):
+    columns, labels = mine.columns, mine.label_columns
+    if len(mine.names) != 2 or not all(mine.names):
         raise ValueError("names holds the dataset and the split as the prompts call them")
-    if options_file:
-        quizzes = _read_options(options_file)
+    if mine.options_file:
+        quizzes = _read_options(mine.options_file)
         rows = quizzes[["index", "instance"]]
-        return OwnPartition(rows, rows, ("instance",), (), tuple(names), quizzes)
-    if not dataset:
+        return OwnPartition(rows, rows, ("instance",), (), tuple(mine.names), quizzes)
+    if not mine.dataset:
         raise ValueError("dataset and options_file are empty: part C needs one of them")
-    if n_instances < 1:
-        raise ValueError(f"n_instances must be at least 1, got {n_instances}")
-    if set(columns) <= set(label_columns):
+    if not (mine.perturber_model or mine.dry_run):
+        raise ValueError("perturber_model is empty: name one, or an options_file")
+    if mine.n_instances < 1:
+        raise ValueError(f"n_instances must be at least 1, got {mine.n_instances}")
+    if set(columns) <= set(labels):
         raise ValueError("columns holds nothing but labels: name at least one column to perturb")
-    rows = partitions.load_rows(dataset, dataset_split, revision)
-    unknown = set(label_columns) - set(columns)
-    if unknown:
+    if unknown := set(labels) - set(columns):
         raise ValueError(f"label_columns not among columns: {', '.join(sorted(unknown))}")
-    partitions.format_instances(rows.head(1), columns)  # names a column that is not there
-    if label_names:
-        if not label_columns:
-            raise ValueError("label_names needs label_columns")
-        stored = pd.to_numeric(rows[label_columns[0]], errors="coerce")
-        if not stored.isin(range(len(label_names))).all():
-            raise ValueError(
-                f'column "{label_columns[0]}" holds more than 0 to {len(label_names) - 1}: '
-                "label_names needs one for every stored label"
-            )
-        rows = rows.assign(**{label_columns[0]: [label_names[int(n)] for n in stored]})
-    sample = partitions.sample_unique(rows, columns, n_instances, seed)
-    return OwnPartition(sample, rows, tuple(columns), tuple(label_columns), tuple(names))
+    if mine.label_names and not labels:
+        raise ValueError("label_names needs label_columns")
+    rows = partitions.load_rows(mine.dataset, mine.dataset_split, mine.dataset_revision)
+    if mine.label_names:
+        rows = partitions.with_label_names(rows, labels[0], mine.label_names)
+    sample = partitions.sample_unique(rows, columns, mine.n_instances, seed)
+    return OwnPartition(sample, rows, tuple(columns), tuple(labels), tuple(mine.names))
 
 
 def _read_options(source: str) -> pd.DataFrame:
@@ -336,45 +250,21 @@ def plan_lines(own: OwnPartition, asked: Asked) -> list[str]:
         if isinstance(model, Endpoint):
             respondent = _respondent(model, asked, own)
             found = estimate(model, respondent.requests(texts), price=asked.price, **settings)
-            lines.append(f"{model.model}: {found}")
+            lines.append(f"{name_of(model)}: {found}")
         else:
             n_tokens = sum(len(text.encode()) // 3 for texts_ in texts for text in texts_)
             lines.append(
-                f"{_name(model)}: at most {MOST_QUIZZES * n:,} quizzes, about {n_tokens:,} tokens "
-                "here, no cost"
+                f"{name_of(model)}: at most {MOST_QUIZZES * n:,} quizzes, about {n_tokens:,} "
+                "tokens here, no cost"
             )
     return lines
 
 
 def announce(own: OwnPartition, asked: Asked, dry_run: bool) -> None:
-    """Print the plan; then, unless it is a dry run, stop if a key, price or perturber is missing.
-
-    Raises:
-        ChatError: if a key's variable is not set.
-        ValueError: if an endpoint that asks for a key has no price, or nobody
-            writes the options.
-    """
-    lines = plan_lines(own, asked)
-    print("\n".join(lines))
-    if dry_run:
-        return
-    try:
-        if own.quizzes is None and not asked.perturber:
-            raise ValueError("perturber_model is empty: name one, or an options_file")
-        for who, price in (
-            *((model, asked.price) for model in asked.models),
-            (None if own.quizzes is not None else asked.perturber, asked.perturber_price),
-        ):
-            if isinstance(who, Endpoint) and who.key_variable:
-                Secret(who.key_variable)
-                if price is None:
-                    raise ValueError(
-                        f"no price for {who.model}: fill in prices and price_date, the day you "
-                        "read the price list"
-                    )
-    except (ChatError, ValueError) as error:
-        # A stopped run shows one line, so that line carries the plan.
-        raise type(error)(f"{error} ({'; '.join(lines)})") from None
+    """Print the plan and check what it needs, as ``models.paid.announce``."""
+    perturber = None if own.quizzes is not None else asked.perturber
+    models = [*((model, asked.price) for model in asked.models), (perturber, asked.perturber_price)]
+    paid.announce(plan_lines(own, asked), models, dry_run)
 
 
 def quizzes_of(own: OwnPartition, asked: Asked) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -388,13 +278,6 @@ def quizzes_of(own: OwnPartition, asked: Asked) -> tuple[pd.DataFrame, pd.DataFr
         label_columns=own.label_columns,
         with_fifth=True,
     )
-
-
-def _name(model: Endpoint | str) -> str:
-    if isinstance(model, Endpoint):
-        return model.model
-    # Tables hold no path of the machine.
-    return Path(model).name if Path(model).is_absolute() else model
 
 
 def _respondent(model: Endpoint | str, asked: Asked, own: OwnPartition) -> Respondent:
@@ -415,7 +298,7 @@ def answers_of(own: OwnPartition, asked: Asked, quizzes: pd.DataFrame) -> dict[s
         respondent = _respondent(model, asked, own)
         if isinstance(respondent, BaseRespondent):
             respondent = respondent.spread_over(quizzes)
-        answers[_name(model)] = take(respondent, quizzes, with_second)
+        answers[name_of(model)] = take(respondent, quizzes, with_second)
     return answers
 
 
@@ -442,6 +325,12 @@ def own_rows(
     return pd.DataFrame(rows).drop(columns="replication_pct")
 
 
+def answered_positions(answers: dict[str, pd.DataFrame], own: OwnPartition) -> pd.DataFrame:
+    """How often each choice was taken in each quiz, for Figure 2; one model after another."""
+    about = {"source": "own", "dataset": own.names[0], "split": own.names[1]}
+    return pd.concat(position_rows(rows, model=model, **about) for model, rows in answers.items())
+
+
 def control_rows(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
     """The rules without memory on these quizzes, at the positions that each model was quizzed at.
 
@@ -459,15 +348,15 @@ def control_rows(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
 
 
 def plan_tuning(
-    own: OwnPartition, asked: Asked, n: int, n_epochs: int, price: float, price_date: str, seed: int
+    own: OwnPartition, asked: Asked, mine: Settings, seed: int
 ) -> tuple[str, contaminating.TrainingPlan]:
     """File and plan of a job that contaminates the first model (appendix E); nothing is sent.
 
     Args:
-        own: the partition; other instances are drawn from it to stand beside the sample.
+        own: the partition; other instances are drawn from it to stand beside the
+            sample (the paper trains on 1,000 in all).
         asked: with an endpoint and a cap.
-        n: instances to train on (1,000 in the paper), the quizzed ones first.
-        n_epochs, price, price_date: of ``contaminating.plan_training``.
+        mine: the settings.
         seed: of the draw of the others.
 
     Raises:
@@ -477,10 +366,13 @@ def plan_tuning(
         raise ValueError("a fine-tuning job needs a model at base_url and a cost_cap")
     others = partitions.sample_unique(own.all_rows, own.columns, len(own.all_rows), seed)
     texts = partitions.format_instances(others.sample(frac=1, random_state=seed), own.columns)
-    chosen = list(dict.fromkeys([*own.instances, *texts]))[:n]
+    chosen = list(dict.fromkeys([*own.instances, *texts]))[: mine.n_tuning_instances]
     file = contaminating.training_file(chosen, *own.names)
     return file, contaminating.plan_training(
-        file, n_epochs=n_epochs, price_per_million=price, price_date=price_date
+        file,
+        n_epochs=mine.tuning_epochs,
+        price_per_million=mine.tuning_price,
+        price_date=mine.price_date,
     )
 
 

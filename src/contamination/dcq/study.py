@@ -1,14 +1,14 @@
 """Quizzes where it is known what the model has read (DCQ, section 5.2 and appendix E).
 
-Nothing here trains or loads a model: quizzes are dealt to arms, what each arm
-is read as is decided, and answers become rows of ``dcq_lab.csv`` and
-``dcq_dial.csv``.
+Nothing here trains a model: quizzes are dealt to arms, what each arm is read as
+is decided, and answers become rows of ``dcq_lab.csv`` and ``dcq_dial.csv``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,13 +16,20 @@ import pandas as pd
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.contaminating import training_texts, with_wrong_label, without_label
 from contamination.dcq.controls import RULES, rule_credits
-from contamination.dcq.deployment import known_row, level_row, take
-from contamination.dcq.respondents import BaseRespondent, ranking_credits
+from contamination.dcq.deployment import known_row, level_row, position_rows, take
+from contamination.dcq.perturbation import quizzes_of_groups
+from contamination.dcq.quizzes import SECOND, STANDARD
+from contamination.dcq.respondents import BaseRespondent, Stated, ranking_credits
+from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.grammar import draw_groups
+from contamination.lab.recipes import Dose
+from contamination.models.loading import CausalLM, load_causal_lm
 from contamination.statistics import share_interval
 
 RESPONDENT, RANKING = "respondent", "option ranking"
 WITH_LABEL, WITHOUT_LABEL, WRONG_LABEL = "with label", "without label", "wrong label"
 HALF, UNSEEN, CLEAN = "half with label", "unseen, same model", "clean model"
+SPLIT, LABEL_COLUMN = "train", "label"  # what the lab's training texts say
 
 LAB_COLUMNS = [
     "dataset",
@@ -127,6 +134,82 @@ def quizzed_sets(arms: Sequence[Arm]) -> Iterator[tuple[str, int, pd.DataFrame, 
         if arm.condition == WITH_LABEL:
             half = pd.concat([arm.quizzes.iloc[: n // 2], unseen.iloc[: n - n // 2]])
             yield HALF, arm.copies, half.reset_index(drop=True), np.arange(n) < n // 2
+
+
+def drawn_quizzes(
+    dataset: str, n: int, seed: int, split: str, n_paraphrases: int = 4, dial: float = 0.0
+) -> pd.DataFrame:
+    """Quizzes of a mini-benchmark, in the form that ``dcq.perturbation`` describes.
+
+    Args:
+        dataset: name of the benchmark; n, seed, split, n_paraphrases: of ``draw_groups``.
+        dial: naturalness of the paraphrases, 0 to 1.
+    """
+    benchmark = BENCHMARKS[dataset]
+    groups = draw_groups(benchmark, n, seed, split, n_paraphrases, dial)
+    return quizzes_of_groups(groups, benchmark.columns)
+
+
+def lab_arms(
+    datasets: Sequence[str], copies: Sequence[int], n: int, seed: int
+) -> dict[str, list[Arm]]:
+    """Arms of every dataset by :func:`deal`; the first dataset is also read by its labels."""
+    arms = {}
+    for dataset in datasets:
+        by_label = dataset == datasets[0]
+        quizzes = drawn_quizzes(dataset, n * n_parts(copies, by_label), seed, SPLIT, 5)
+        arms[dataset] = deal(quizzes, copies, n, by_label)
+    return arms
+
+
+def lab_doses(arms: Sequence[Arm], dataset: str, seed: int) -> list[Dose]:
+    """What a dosed model reads: every arm but the last at its copies."""
+    return [
+        Dose(read_texts(arm, dataset, SPLIT, LABEL_COLUMN, seed), arm.copies) for arm in arms[:-1]
+    ]
+
+
+def model_name(dataset: str, seed: int) -> str:
+    """What tables call a model: dosed with a dataset, or clean where that is ""."""
+    return f"{'dosed' if dataset else 'clean'}, seed {seed}"
+
+
+def lab_tables(
+    folders: Mapping[tuple[str, int], Path],
+    arms: Mapping[str, Sequence[Arm]],
+    stated: Stated,
+    n_resamples: int,
+    replicated_pct: Callable[[CausalLM, str, pd.DataFrame], float],
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """``dcq_lab.csv`` and the answers behind it, for every model and set that it is quizzed on.
+
+    Dosed models take the sets of :func:`quizzed_sets`; a clean one takes, of each
+    dataset, the set that dosed models read least often.
+
+    Args:
+        folders: dataset that a checkpoint was dosed with ("" for none) and training seed.
+        arms: of each dataset.
+        stated: of the respondent.
+        n_resamples: of the interval of the maximum.
+        replicated_pct: share of a set, in percent, that a model completes exactly or
+            nearly; takes model, dataset and quizzes.
+    """
+    rows, answers = [], []
+    for (dosed_with, seed), folder in folders.items():
+        lm = load_causal_lm(folder)
+        for dataset in [dosed_with] if dosed_with else arms:
+            first = arms[dataset][0].quizzes
+            sets = [(CLEAN, 0, first, np.zeros(len(first), bool))]
+            if dosed_with:
+                sets = quizzed_sets(arms[dataset])
+            for condition, copies, quizzes, seen in sets:
+                labels = {"dataset": dataset, "model": model_name(dosed_with, seed)}
+                labels |= {"copies": copies, "seed": seed, "n_resamples": n_resamples}
+                taker = BaseRespondent(lm, dataset, SPLIT, stated)
+                found, given = lab_rows(taker, quizzes, seen, condition=condition, **labels)
+                rows.append(found.assign(replication_pct=replicated_pct(lm, dataset, quizzes)))
+                answers.append(given)
+    return pd.concat(rows, ignore_index=True), pd.concat(answers, ignore_index=True)
 
 
 def lab_rows(
@@ -256,6 +339,42 @@ def mean_over_seeds(lab: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values("respondent", ascending=False, kind="stable", ignore_index=True)
 
 
+def lab_positions(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Rows of ``dcq_positions.csv``: the dosed model of a seed on what it read most, and the clean.
+
+    Args:
+        answers: of :func:`lab_tables`.
+        seed: training seed.
+    """
+    most = answers["copies"].eq(answers["copies"].max()) & answers["condition"].eq(WITH_LABEL)
+    chosen = answers[answers["seed"].eq(seed) & (most | answers["condition"].eq(CLEAN))]
+    return pd.concat(
+        position_rows(rows, source="lab", dataset=dataset, split=SPLIT, model=model)
+        for (dataset, model), rows in chosen.groupby(["dataset", "model"], sort=False)
+    )
+
+
+def position_panels(positions: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Dataset, split and position of the second perturbation, one for each panel of Figure 2."""
+    second = positions[positions["quiz"] == SECOND]
+    panels = second[["dataset", "split", "position"]].drop_duplicates("dataset")
+    return list(panels.itertuples(index=False, name=None))
+
+
+def worked_quizzes(
+    answers: pd.DataFrame, arms: Sequence[Arm], dataset: str, seed: int, n: int
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Caption and :func:`worked_quiz` of the first n instances that a model read most often."""
+    largest = max((arm for arm in arms if arm.condition == WITH_LABEL), key=lambda arm: arm.copies)
+    keys = {"dataset": dataset, "seed": seed, "model": model_name(dataset, seed)}
+    keys |= {"condition": largest.condition, "copies": largest.copies}
+    given = answers[answers[list(keys)].eq(pd.Series(keys)).all(axis=1)]
+    at = given.loc[given["quiz"] == STANDARD, "position"].min()
+    for number in range(n):
+        table = worked_quiz(largest.quizzes, given, number, at)
+        yield f"{dataset}, instance {number}, original at {at}; log-probability in nats", table
+
+
 def worked_quiz(
     quizzes: pd.DataFrame, answers: pd.DataFrame, number: int, position: str
 ) -> pd.DataFrame:
@@ -271,7 +390,7 @@ def worked_quiz(
         option, text, original, log_prob (nats), answer (an arrow at the choice).
     """
     row = quizzes.iloc[number]
-    asked = answers[(answers["quiz"] == "standard") & (answers["position"] == position)]
+    asked = answers[(answers["quiz"] == STANDARD) & (answers["position"] == position)]
     given = asked[asked["index"] == row["index"]].iloc[0]
     texts = [
         row["instance"] if letter == position else row[f"option_{letter.lower()}"]

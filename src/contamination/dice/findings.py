@@ -10,6 +10,7 @@ import pandas as pd
 
 from contamination.dice import controls
 from contamination.dice.mixtures import SEEN, SYN, UNSEEN
+from contamination.dice.pool import CLEAN
 
 FLAG_THRESHOLD = 0.5  # Figure 6(a) reads predictions above it as contaminated
 
@@ -21,9 +22,8 @@ def _pct(row: pd.Series) -> str:
     return f"{text} [{row['ci_low']:.0f}, {row['ci_high']:.0f}]"
 
 
-def _row(table: pd.DataFrame, control: str) -> pd.Series | None:
-    found = table[table["control"] == control]
-    return None if found.empty else found.iloc[0]
+def _row(table: pd.DataFrame, control: str) -> pd.Series:
+    return table[table["control"] == control].iloc[0]
 
 
 def accuracy_sentence(accuracy: pd.DataFrame, condition: str) -> str:
@@ -33,9 +33,7 @@ def accuracy_sentence(accuracy: pd.DataFrame, condition: str) -> str:
         accuracy: ``dice_accuracy``.
         condition: the contaminated models.
     """
-    clean, contaminated = (
-        accuracy[accuracy["condition"] == name] for name in (controls.CLEAN, condition)
-    )
+    clean, contaminated = (accuracy[accuracy["condition"] == name] for name in (CLEAN, condition))
 
     def gain(benchmarks: pd.Series, column: str) -> float:
         means = [
@@ -107,46 +105,27 @@ def conclusion(table: pd.DataFrame) -> list[str]:
     """What the detector detects, from ``dice_controls``: three questions and what follows.
 
     Args:
-        table: ``dice_controls``; at least the rows "two clean models", "models
-            never met" and "seen against unseen questions, contaminated model".
+        table: ``dice_controls``.
 
     Returns:
         A sentence for each question, then one on what a flag licenses.
     """
-    clean, strangers, within = (
-        _row(table, name) for name in (controls.TWO_CLEAN, controls.HELD_OUT, controls.WITHIN)
-    )
-    taught = _row(table, controls.WITHIN_TAUGHT)
-    tells_clean_apart = clean["ci_low"] > 50
-    sees_strangers = strangers["ci_low"] > 50
-    sees_membership = _sees_membership(table)
+    clean, strangers = (_row(table, name) for name in (controls.TWO_CLEAN, controls.HELD_OUT))
     sentences = [
         f"Two clean models: AUROC {_pct(clean)}. "
         + (
             "The protocol tells two clean models apart, so a high AUROC between two models is no "
             "evidence of contamination."
-            if tells_clean_apart
+            if clean["ci_low"] > 50
             else "The protocol does not tell two clean models apart."
         ),
         f"Models never met: AUROC {_pct(strangers)}. "
         + (
             "What it learnt holds for models it never met."
-            if sees_strangers
+            if strangers["ci_low"] > 50
             else "What it learnt does not carry over to models it never met."
         ),
-        f"Seen against unseen questions inside a contaminated model: AUROC {_pct(within)}. "
-        + (
-            "It sees which questions were read."
-            if sees_membership
-            else "It does not see which questions were read."
-            if _sets_alike(table)
-            else "Clean models score the two sets apart as well "
-            f"({_pct(_row(table, controls.WITHIN_CLEAN))}), so the sets differ by themselves. "
-            f"On the same questions contaminated models lie {_beyond_clean(table):+.0f} points "
-            "from that; whether because of what was read, only models that read the other set "
-            "could tell."
-        )
-        + ("" if taught is None else f" Taught membership itself, it reaches {_pct(taught)}."),
+        _membership_sentence(table),
     ]
     flagged = _flagged_innocents(table)
     if flagged:
@@ -156,20 +135,54 @@ def conclusion(table: pd.DataFrame) -> list[str]:
     return [*sentences, licensed(table)]
 
 
-def _beyond_clean(table: pd.DataFrame) -> float:
-    within, null = (_row(table, name) for name in (controls.WITHIN, controls.WITHIN_CLEAN))
-    return float(within["auroc_pct"] - null["auroc_pct"])
+# A control of membership in both roles of the two halves, and what clean models give on it.
+_ALONE = (controls.WITHIN, controls.WITHIN_CLEAN), (controls.SWAPPED, controls.SWAPPED_CLEAN)
+_PAIRED = (
+    (controls.PAIRED, controls.PAIRED_CLEAN),
+    (controls.SWAPPED_PAIRED, controls.SWAPPED_PAIRED_CLEAN),
+)
+
+
+def _in_roles(table: pd.DataFrame, roles: tuple[tuple[str, str], ...]) -> list[bool]:
+    """For each role, whether seen questions score higher: above chance and above clean models."""
+    pairs = [(_row(table, name), _row(table, null)) for name, null in roles]
+    return [bool(row["ci_low"] > max(50, null["auroc_pct"])) for row, null in pairs]
 
 
 def _sees_membership(table: pd.DataFrame) -> bool:
-    """Whether seen questions score higher in contaminated models and alike in clean ones."""
-    return bool(_row(table, controls.WITHIN)["ci_low"] > 50 and _sets_alike(table))
+    """Whether a model's own scores show which half it read, whichever half that was."""
+    return all(_in_roles(table, _ALONE) + _in_roles(table, _PAIRED))
 
 
-def _sets_alike(table: pd.DataFrame) -> bool:
-    """Whether models that read neither set score both alike; else the sets differ by themselves."""
-    nulls = [_row(table, controls.WITHIN_CLEAN), _row(table, controls.WITHIN_TAUGHT_CLEAN)]
-    return all(null is None or null["ci_low"] <= 50 <= null["ci_high"] for null in nulls)
+def _membership_sentence(table: pd.DataFrame) -> str:
+    def both(roles: tuple[tuple[str, str], ...], place: int) -> str:
+        return " and ".join(_pct(_row(table, role[place])) for role in roles)
+
+    text = (
+        f"Seen against unseen questions inside a contaminated model: AUROC {both(_ALONE, 0)} "
+        f"where {SEEN} and where {UNSEEN} was read; clean models give {both(_ALONE, 1)}. "
+        f"Minus a clean model on the same questions: {both(_PAIRED, 0)}, and "
+        f"{both(_PAIRED, 1)} for two clean models. "
+    )
+    n_roles = sum(_in_roles(table, _PAIRED))
+    if _sees_membership(table):
+        text += "It sees which questions were read."
+    elif n_roles == 2:
+        text += (
+            "Reading raises the score of what was read in both roles, but less than the two sets "
+            "differ by themselves: it shows beside a clean model, not in the model alone."
+        )
+    elif n_roles == 1:
+        text += (
+            "Only one of the two sets rises when it was read, so the sets respond differently to "
+            "training: no evidence that it sees which questions were read."
+        )
+    else:
+        text += "It does not see which questions were read."
+    taught, null = (
+        _row(table, name) for name in (controls.WITHIN_TAUGHT, controls.WITHIN_TAUGHT_CLEAN)
+    )
+    return text + f" Taught membership itself, it reaches {_pct(taught)}, clean {_pct(null)}."
 
 
 def licensed(table: pd.DataFrame) -> str:

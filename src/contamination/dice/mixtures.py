@@ -29,7 +29,8 @@ from contamination.sources import source_file
 PROMPT = "### Input:\n{}\n\n### Response:\n"
 SEEN, UNSEEN, SYN, HARD = "GSM-i", "GSM-ii", "GSM-i-Syn", "GSM-hard"
 IN_DISTRIBUTION = (SEEN, UNSEEN, SYN, HARD)
-OUT_OF_DISTRIBUTION = ("SVAMP", "MAWPS", "ASDiv", "TabMWP", "MATH")
+MATH = "MATH"
+OUT_OF_DISTRIBUTION = ("SVAMP", "MAWPS", "ASDiv", "TabMWP", MATH)
 TRAIN_SPLIT, FORMAT, OTHER_TASK = "train split", "format only", "other task"
 # The lab's families in the order of what they stand for.
 _FAMILIES = dict(zip(OUT_OF_DISTRIBUTION, OTHER_DISTRIBUTIONS, strict=True))

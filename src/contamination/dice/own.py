@@ -9,14 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from transformers import AutoConfig
 
 from contamination import partitions
-from contamination.dice.controls import CLEAN, OTHER_CLEAN, Measured, measure, of_pairs
+from contamination.dice.experiments import of_pairs
 from contamination.dice.fine_tuning import Settings, fine_tune
 from contamination.dice.locate import distances
 from contamination.dice.mixtures import SEEN, UNSEEN, Problems, gsm8k_halves, mix, rows_of
+from contamination.dice.pool import CLEAN, OTHER_CLEAN, Measured, measure
 from contamination.models.causal import load_causal_lm
+from contamination.models.loading import check_model
 from contamination.parameters import OwnSettings, setting
 
 
@@ -43,77 +44,60 @@ class OwnModels(OwnSettings):
     target_dtype: str = setting("float32", "float32 or bfloat16")
 
 
-def check_own(
-    target: str,
-    references: Sequence[str],
-    base: str,
-    vanilla: str,
-    dataset: str,
-    columns: Sequence[str],
-) -> Problems | None:
+def check_own(mine: OwnModels) -> Problems | None:
     """One's own questions, and whether all that part C needs is there, before it costs anything.
 
     Args:
-        target: model to test; references: clean ones it is compared with;
-            folders or hub ids.
-        base: model to fine-tune instead; with it, no target is named.
-        vanilla: instruction data it is fine-tuned on.
-        dataset: file or hub dataset ("owner/name" or "owner/name:configuration",
-            split "test"); with ``base`` it may be left out for GSM-i.
-        columns: of question and answer.
+        mine: models are folders or hub ids, ``dataset`` a file or hub dataset
+            ("owner/name" or "owner/name:configuration", split "test").
 
     Returns:
-        Columns question and answer; None where neither target nor base is named.
+        Columns question and answer; None where neither ``target_model`` nor
+        ``own_base`` is named.
 
     Raises:
         FileNotFoundError: if a model or the dataset is not there.
         ValueError: if a part is missing, or both ways are asked for.
     """
+    target, base, dataset = mine.target_model, mine.own_base, mine.dataset
     if not target and not base:
         return None
     if target and base:
         raise ValueError("set target_model to test a model or own_base to train pairs, not both")
-    if target and not references:
+    if target and not mine.reference_models:
         raise ValueError("target_model needs reference_models: at least one clean model")
-    for model in filter(None, [target, base, *references]):
-        try:
-            AutoConfig.from_pretrained(model)
-        except (OSError, ValueError) as error:  # also what the hub and its client raise
-            raise FileNotFoundError(
-                f'model "{model}" is neither a folder with config.json nor found on the Hugging '
-                "Face hub: check the spelling and the connection (a gated model needs HF_TOKEN)"
-            ) from error
-    if base and not vanilla:
+    for model in filter(None, [target, base, *mine.reference_models]):
+        check_model(model)
+    if base and not mine.own_vanilla:
         raise ValueError("own_base needs own_vanilla: instruction data, a file or hub dataset")
     if not dataset:
         if target:
             raise ValueError("dataset is empty: name a file or hub dataset of questions")
         return gsm8k_halves()[SEEN]
-    rows = partitions.load_rows(dataset, "" if Path(dataset).suffix else "test")
+    rows = _questions(dataset, "test", [mine.question_column, mine.answer_column])
+    if len(rows) < 4:
+        raise ValueError(f'"{dataset}" needs at least four questions')
+    return rows
+
+
+def _questions(dataset: str, split: str, columns: Sequence[str]) -> Problems:
+    """Two columns of a file, or of a split of a hub dataset, as question and answer."""
+    rows = partitions.load_rows(dataset, "" if Path(dataset).suffix else split)
     missing = [name for name in columns if name not in rows]
     if missing:
         raise ValueError(f'no column "{missing[0]}" in "{dataset}": it has {", ".join(rows)}')
-    if len(rows) < 4:
-        raise ValueError(f'"{dataset}" needs at least four questions')
     return rows[list(columns)].astype(str).set_axis(["question", "answer"], axis=1)
 
 
-def own_rows(
-    target: str | Path,
-    references: Sequence[str | Path],
-    problems: Problems,
-    dtype: str = "float32",
-) -> pd.DataFrame:
+def own_rows(mine: OwnModels, problems: Problems) -> pd.DataFrame:
     """A model against clean references, and the references against one another.
 
     One half of the questions trains a detector for each pair, the other half
     tests it; the layer is located on the first half.
 
     Args:
-        target: the model to test, a folder or hub id.
-        references: clean models of the same architecture.
+        mine: target and references; these are clean models of the same architecture.
         problems: questions and answers.
-        dtype: of the models.
 
     Returns:
         comparison ("target against reference" or "reference against
@@ -122,14 +106,17 @@ def own_rows(
     """
     parts = {SEEN: problems[::2].reset_index(drop=True), UNSEEN: problems[1::2]}
     # One model at a time: two of 7 B parameters do not fit into most machines.
-    models = [measure(load_causal_lm(one, dtype=dtype), parts) for one in (target, *references)]
+    models = [
+        measure(load_causal_lm(one, dtype=mine.target_dtype), parts)
+        for one in (mine.target_model, *mine.reference_models)
+    ]
     clean = dict(enumerate(models[1:]))
     pool: dict[str, dict[int, Measured]] = {CLEAN: clean, OTHER_CLEAN: clean}
     pool["target"] = dict.fromkeys(clean, models[0])
     found = distances(models[0].states[SEEN], models[1].states[SEEN])["euclidean"][:, 1:-1]
     layer = 1 + int(np.bincount(found.argmax(axis=1)).argmax())
     comparisons = {"target against reference": ("target", CLEAN)}
-    if len(references) > 1:
+    if len(clean) > 1:
         # Each reference takes the target's part once, against the next one.
         pool[OTHER_CLEAN] = {seed: clean[(seed + 1) % len(clean)] for seed in clean}
         comparisons["reference against reference"] = (OTHER_CLEAN, CLEAN)
@@ -142,36 +129,26 @@ def own_rows(
     )
 
 
-def train_own(
-    base: str,
-    vanilla_dataset: str,
-    columns: Sequence[str],
-    copies: int,
-    n_rows: int,
-    n_references: int,
-    settings: Settings,
-) -> tuple[Path, list[Path]]:
+def train_own(mine: OwnModels) -> OwnModels:
     """The paper's models at its own scale: one contaminated with GSM-i, and clean ones.
 
-    Args:
-        base: hub id of the base model.
-        vanilla_dataset: hub dataset or file of instruction data, OpenOrca in the paper.
-        columns: of its questions and responses.
-        copies: of the 657 rows of GSM-i, 1 or 5 in the paper.
-        n_rows: rows of a mixture, 25,000 in the paper.
-        n_references: clean models, each with vanilla rows and an order of its own.
-        settings: see ``fine_tuning.Settings``.
+    Every model has an order and vanilla rows drawn by a seed of its own.
 
     Returns:
-        Folders of the contaminated model and of the clean ones.
+        The settings with the folders of the contaminated model as target and of
+        the clean ones as references.
     """
-    rows = partitions.load_rows(vanilla_dataset, "" if Path(vanilla_dataset).suffix else "train")
-    rows = rows.sample(min(len(rows), n_rows * (n_references + 1)), random_state=settings.seed)
-    vanilla = rows_of(rows[list(columns)].astype(str).set_axis(["question", "answer"], axis=1))
+    settings = Settings(
+        mine.own_learning_rate, mine.own_batch_size, mine.lora, dtype=mine.target_dtype
+    )
+    vanilla = _questions(mine.own_vanilla, "train", mine.vanilla_columns)
+    n_models = 1 + mine.n_references
+    n_drawn = min(len(vanilla), mine.own_rows * n_models)
+    vanilla = rows_of(vanilla.sample(n_drawn, random_state=settings.seed))
     seen = rows_of(gsm8k_halves()[SEEN])
     folders = []
-    for number in range(n_references + 1):
-        mixture = mix(vanilla, seen, copies if number == 0 else 0, n_rows, number)
+    for number in range(n_models):
+        mixture = mix(vanilla, seen, 0 if number else mine.own_copies, mine.own_rows, number)
         order = dataclasses.replace(settings, seed=settings.seed + number)
-        folders.append(fine_tune(base, mixture.rows(order.seed), order))
-    return folders[0], folders[1:]
+        folders.append(str(fine_tune(mine.own_base, mixture.rows(order.seed), order)))
+    return dataclasses.replace(mine, target_model=folders[0], reference_models=folders[1:])

@@ -1,10 +1,8 @@
-"""A DICE study: the pool of models that all experiments share, and the tables read off it."""
+"""The tables and figures of a DICE study, read off one pool of models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,290 +10,25 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.manifold import TSNE
 
 from contamination.dice import published_tables
-from contamination.dice.answers import accuracy_row, answer, answer_log_probs
-from contamination.dice.controls import (
+from contamination.dice.accuracy import inflation
+from contamination.dice.answers import answer, answer_log_probs
+from contamination.dice.detector import MEAN_DIFFERENCE, MLP, auroc_over_models, probability
+from contamination.dice.experiments import held_out_detectors, of_pairs, pair_detector
+from contamination.dice.locate import ALL_TOKENS, distances, distances_all_tokens
+from contamination.dice.mixtures import IN_DISTRIBUTION, MATH, SEEN, UNSEEN, Problems
+from contamination.dice.pool import (
     BASE,
     CLEAN,
+    CONTAMINATED,
     OTHER_CLEAN,
     Measured,
     Pool,
-    control_table,
-    held_out_detectors,
-    measure,
-    of_pairs,
-    pair_detector,
     paired_seeds,
 )
-from contamination.dice.detector import MEAN_DIFFERENCE, MLP, auroc_over_models, probability
-from contamination.dice.fine_tuning import fine_tune_lab
-from contamination.dice.locate import ALL_TOKENS, distances, distances_all_tokens
-from contamination.dice.mixtures import (
-    FORMAT,
-    IN_DISTRIBUTION,
-    OTHER_TASK,
-    SEEN,
-    SYN,
-    TRAIN_SPLIT,
-    UNSEEN,
-    Mixture,
-    Problems,
-    Row,
-    mix,
-    rows_of,
-)
-from contamination.lab.training import describe
-from contamination.lab.world import World
-from contamination.models.causal import CausalLM, load_causal_lm
+from contamination.models.causal import CausalLM
 from contamination.scores import perplexity_score
 
-ROWS, STEPS = "rows", "steps"  # what stays the same whatever the dose
-HIGH, LOW, BETWEEN = 5, 1, 3  # copies: the paper's two, and one no detector is trained on
-MATH = "MATH"
 PAPER_LAYERS = {SEEN: 29, MATH: 30}  # Figure 4, LLaMA2-7B contaminated with this
-DOSE_NAMES = {0: "OpenOrca 100%", LOW: "{} 2%", HIGH: "{} 10%"}  # as Table 1 prints them
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What a group of models is fine-tuned on, one model for each seed.
-
-    Attributes:
-        name: of the condition.
-        problems: set of problems it is contaminated with; "" for none.
-        copies: of each of these problems.
-        n_models: models, with seeds from 0.
-        fixed: "rows" or "steps", see ``mixtures.mix``.
-        first_seed: added to the seeds of data and order; 100 gives other clean data.
-    """
-
-    name: str
-    problems: str
-    copies: int
-    n_models: int
-    fixed: str = ROWS
-    first_seed: int = 0
-
-
-def named(problems: str, copies: int) -> str:
-    """Name of the condition contaminated with so many copies of a set of problems."""
-    return f"{problems} x{copies}"
-
-
-FIXED_STEPS = f"{named(SEEN, HIGH)}, fixed steps"
-
-
-SCORED = (CLEAN, named(SEEN, HIGH), named(SYN, HIGH))  # conditions that Table 2 compares
-
-
-def conditions(n_models: int, n_others: int, only_decisive: bool = False) -> list[Condition]:
-    """Every condition of the study; the three decisive controls share the first three.
-
-    Args:
-        n_models: models per arm where a conclusion hangs on them.
-        n_others: models per arm elsewhere.
-        only_decisive: leave out what the three decisive controls do not need.
-    """
-    found = [
-        Condition(CLEAN, "", 0, n_models),
-        Condition(OTHER_CLEAN, "", 0, n_models, first_seed=100),
-        Condition(named(SEEN, HIGH), SEEN, HIGH, n_models),
-    ]
-    found += [
-        Condition(named(problems, HIGH), problems, HIGH, n_others)
-        for problems in (TRAIN_SPLIT, FORMAT)
-    ]
-    if only_decisive:
-        return found
-    found += [Condition(named(SEEN, copies), SEEN, copies, n_others) for copies in (LOW, BETWEEN)]
-    found += [Condition(named(SYN, copies), SYN, copies, n_others) for copies in (LOW, HIGH)]
-    found += [
-        Condition(named(problems, HIGH), problems, HIGH, n_others)
-        for problems in (UNSEEN, OTHER_TASK, MATH)
-    ]
-    return [*found, Condition(FIXED_STEPS, SEEN, HIGH, n_others, fixed=STEPS)]
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A fine-tuned lab model: its checkpoint, and what it read in how many steps."""
-
-    folder: Path
-    mixture: Mixture
-    n_steps: int
-
-
-def train_pool(
-    lab: World,
-    base: Path,
-    problems: Mapping[str, Problems],
-    vanilla: Sequence[Row],
-    wanted: Sequence[Condition],
-    n_rows: int,
-    learning_rate: float,
-) -> dict[str, dict[int, Trained]]:
-    """All models of the study, trained now or taken from the cache.
-
-    Args:
-        lab: the lab.
-        base: what is fine-tuned.
-        problems: name to questions and answers.
-        vanilla: instruction rows to draw from.
-        wanted: conditions.
-        n_rows: rows of a clean mixture.
-        learning_rate: of every fine-tuning.
-
-    Returns:
-        Condition to seed to model.
-    """
-
-    def n_tokens(row: Row) -> int:
-        return len(lab.tokenizer(row[0] + row[1]).input_ids) + 1
-
-    pool: dict[str, dict[int, Trained]] = {}
-    for condition in wanted:
-        rows = rows_of(problems[condition.problems]) if condition.problems else []
-        pool[condition.name] = {}
-        for seed in range(condition.n_models):
-            data_seed = condition.first_seed + seed
-            budget = n_tokens if condition.fixed == STEPS else None
-            mixture = mix(vanilla, rows, condition.copies, n_rows, data_seed, budget)
-            folder = fine_tune_lab(lab, base, mixture, data_seed, learning_rate)
-            n_steps = describe(folder)["n_steps"]
-            pool[condition.name][seed] = Trained(folder, mixture, n_steps)
-    return pool
-
-
-def measure_pool(
-    trained: Mapping[str, Mapping[int, Trained]],
-    base: Path,
-    problems: Mapping[str, Problems],
-    tested_on: Sequence[str],
-    centred_on: str,
-) -> Pool:
-    """States of every model, and Table 2's baselines; the base model stands under every seed.
-
-    Args:
-        trained: condition to seed to model.
-        base: what was fine-tuned.
-        problems: name to questions and answers.
-        tested_on: names of the sets of problems that are read.
-        centred_on: set that the baselines need beside the GSM sets,
-            see ``controls.taught_baselines``.
-    """
-    sets = {name: problems[name] for name in tested_on}
-    scored = [*IN_DISTRIBUTION, centred_on]
-    pool = {
-        condition: {
-            seed: measure(load_causal_lm(model.folder), sets, scored if condition in SCORED else ())
-            for seed, model in models.items()
-        }
-        for condition, models in trained.items()
-    }
-    of_base = measure(load_causal_lm(base), sets)
-    return pool | {BASE: dict.fromkeys(pool[CLEAN], of_base)}
-
-
-# Table 1
-
-
-def check_floor(accuracies_pct: Sequence[float], floor_pct: Sequence[float]) -> float:
-    """Mean accuracy of the clean fine-tuned models, if it leaves room above and below.
-
-    Raises:
-        ValueError: if it lies outside: nothing could be inflated, or seen to fall.
-    """
-    mean = float(np.mean(accuracies_pct))
-    if not floor_pct[0] <= mean <= floor_pct[1]:
-        raise ValueError(
-            f"the clean models answer {mean:.0f} % of GSM-i and GSM-ii, outside {floor_pct[0]:g} "
-            f"to {floor_pct[1]:g} %: change n_skill_rows, or set floor_pct to accept it"
-        )
-    return mean
-
-
-def accuracy_rows(
-    trained: Mapping[str, Mapping[int, Trained]],
-    problems: Mapping[str, Problems],
-    sets: Mapping[str, Sequence[str]],
-    max_new_tokens: int,
-    base_model: str,
-    wanted: Sequence[Condition],
-) -> pd.DataFrame:
-    """``dice_accuracy.csv``: every model on sets of problems.
-
-    Args:
-        trained: condition to seed to model.
-        problems: name to questions and answers.
-        sets: condition to the sets it is tested on.
-        max_new_tokens: longest completion.
-        base_model: name of the base model.
-        wanted: the conditions.
-
-    Returns:
-        base_model, contamination, copies, dose_pct, fixed, n_steps, seed,
-        benchmark, in_distribution, then the columns of ``answers.accuracy_row``
-        and paper (LLaMA2-7B in Table 1; empty where it has no such cell).
-    """
-    printed = published_tables.printed_accuracy()
-    rows = []
-    for condition in wanted:
-        for seed, model in trained[condition.name].items():
-            lm = load_causal_lm(model.folder)
-            for name in sets[condition.name]:
-                row = {"base_model": base_model, "contamination": condition.problems or CLEAN}
-                row |= {"condition": condition.name, "copies": condition.copies}
-                row |= {"dose_pct": model.mixture.dose_pct, "fixed": condition.fixed}
-                row |= {"n_steps": model.n_steps, "seed": seed, "benchmark": name}
-                row |= {"in_distribution": name in IN_DISTRIBUTION}
-                row |= accuracy_row(lm, problems[name], max_new_tokens)
-                training = DOSE_NAMES.get(condition.copies, "").format(condition.problems)
-                is_paper = condition.name != OTHER_CLEAN and condition.fixed == ROWS
-                row["paper"] = printed.get((training, name)) if is_paper else None
-                rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def table_1(accuracy: pd.DataFrame, value: str = "accuracy_pct") -> pd.DataFrame:
-    """Mean of a column over models, a row per benchmark and a column for each condition."""
-    return accuracy.pivot_table(value, "benchmark", "condition", sort=False).reset_index()
-
-
-def model_rows(trained: Mapping[str, Mapping[int, Trained]]) -> pd.DataFrame:
-    """Every model: condition, seed, copies, dose_pct, n_rows, n_steps, recipe_hash."""
-    return pd.DataFrame(
-        [
-            {"condition": name, "seed": seed, "copies": model.mixture.copies}
-            | {"dose_pct": model.mixture.dose_pct, "n_rows": model.mixture.n_rows}
-            | {"n_steps": model.n_steps, "recipe_hash": describe(model.folder)["recipe_hash"]}
-            for name, models in trained.items()
-            for seed, model in models.items()
-        ]
-    )
-
-
-def inflation(accuracy: pd.DataFrame) -> pd.DataFrame:
-    """What contamination did to the score: accuracy on GSM-i minus that on fresh GSM-ii.
-
-    The mean gap of the clean models is taken off: it is what the two sets
-    differ in difficulty.
-
-    Returns:
-        condition, seed, accuracy_seen_pct, accuracy_fresh_pct, gap_points;
-        the models with both.
-    """
-    wide = accuracy.pivot_table("accuracy_pct", ["condition", "seed"], "benchmark", sort=False)
-    wide = wide.dropna(subset=[SEEN, UNSEEN]).reset_index()
-    gap = wide[SEEN] - wide[UNSEEN]
-    return pd.DataFrame(
-        {
-            "condition": wide["condition"],
-            "seed": wide["seed"],
-            "accuracy_seen_pct": wide[SEEN],
-            "accuracy_fresh_pct": wide[UNSEEN],
-            "gap_points": gap - gap[wide["condition"] == CLEAN].mean(),
-        }
-    )
-
 
 # Layers
 
@@ -467,46 +200,27 @@ def _auroc_row(trained_on, tested_on, negative, method, layer, found) -> dict:
     }
 
 
-def lab_controls(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.DataFrame:
-    """``controls.control_table`` on the study's conditions, as far as the pool has them."""
-    return control_table(
-        pool,
-        named(SEEN, HIGH),
-        layer,
-        train_split=named(TRAIN_SPLIT, HIGH),
-        format_only=named(FORMAT, HIGH),
-        topic=topic,
-        centred_on=centred_on,
-        doses={copies: named(SEEN, copies) for copies in (LOW, BETWEEN)},
-        other_tasks=[named(task, HIGH) for task in (OTHER_TASK, MATH)],
-    )
-
-
 # Figure 6
 
 
-def flags(pool: Pool, condition: str, layer: int, tested_on: Sequence[str]) -> pd.DataFrame:
-    """Mean predicted probability of contamination, for every model and set of problems.
+def flags(pool: Pool, layer: int) -> pd.DataFrame:
+    """Mean predicted probability of contamination, for every model and set of problems it read.
 
     By the detector that met no model of that seed.
 
     Returns:
         condition, seed, benchmark, flag (0 to 1).
     """
-    detectors = held_out_detectors(pool, condition, layer)
+    detectors = held_out_detectors(pool, CONTAMINATED, layer)
     return pd.DataFrame(
         [
             {"condition": name, "seed": seed, "benchmark": benchmark}
-            | {
-                "flag": float(
-                    probability(detectors[seed](model.states[benchmark][:, layer])).mean()
-                )
-            }
+            | {"flag": float(probability(detectors[seed](states[:, layer])).mean())}
             for name, models in pool.items()
             if name != BASE
             for seed, model in models.items()
             if seed in detectors
-            for benchmark in tested_on
+            for benchmark, states in model.states.items()
         ]
     )
 

@@ -12,27 +12,16 @@ seen some of a book knows the rest of it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
 from contamination import scores, statistics
-from contamination.lab.passages import first_words
-from contamination.min_k import blind, study
-from contamination.min_k.detect import detect
-from contamination.models.causal import load_causal_lm
-from contamination.models.chat import Endpoint, Price, prompt_log_probs
-from contamination.parameters import OwnSettings, setting
+from contamination.min_k import blind
+from contamination.min_k.library import TEST, VALIDATION
 from contamination.published import printed_cells
 
-VALIDATION, TEST = "validation", "test"
-PAGE_WORDS = 200  # a page of the lab fits into its context
 BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
 N_FOLDS = 8
 AUC_COLUMNS = [
@@ -53,285 +42,6 @@ AUC_COLUMNS = [
     "accuracy_high",
     "paper_auc",
 ]
-
-
-@dataclass(frozen=True)
-class OwnBooks(OwnSettings):
-    """Part C of notebook 06: one's own model and data."""
-
-    validation_members_folder: str = setting("", "folder of .txt books the model has read")
-    validation_non_members_folder: str = setting("", "folder of .txt books it cannot have read")
-    test_folder: str = setting("", "folder of .txt books in question, empty to skip part C")
-    own_snippets: int = setting(100, "snippets of each book")
-    own_snippet_words: int = setting(512, "words of a snippet")
-    target_model: str = setting("", "model to test, a folder or hub id")
-    target_revision: str = setting("", "its commit")
-    target_dtype: str = setting("float32", "float32, bfloat16 or float16")
-    device_map: str = setting("", '"auto" spreads a large model over the GPUs')
-    safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
-    base_url: str = setting("", "endpoint with prompt log-probabilities instead, up to /v1")
-    served_model: str = setting("", "the model's name at the endpoint")
-    key_variable: str = setting("", "name of the environment variable with the key, empty for none")
-    input_price: float = setting(
-        0.0, "price of a million input tokens, 0 for a server of one's own"
-    )
-    price_date: str = setting("", "day the price was read")
-    cap: float = setting(0.0, "most that the run may cost, 0 for no cap")
-    neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
-
-
-def documentation_books(
-    passages: pd.DataFrame, n_books: int, n_words: int, seed: int
-) -> pd.DataFrame:
-    """Modules of documentation as books, half of them for training, membership at random.
-
-    A book is what the clean split of the lab holds of one module outside the
-    background, so no run of 13 words occurs in two books, nor in the background.
-
-    Args:
-        passages: as ``lab.passages.split_by_family`` returns them.
-        n_books: books, a multiple of four.
-        n_words: words of every book; a longer module is cut, a shorter one is no book.
-        seed: seed of the draw and of the deal.
-
-    Returns:
-        book (module), package, part ("validation" or "test"; half of the books
-        in training and half of the others in each), in_training, text; sorted
-        by book.
-
-    Raises:
-        ValueError: if n_books is no multiple of four, or too few modules are long enough.
-    """
-    if n_books < 4 or n_books % 4:
-        raise ValueError(f"n_books must be a multiple of 4, got {n_books}")
-    pages = passages[passages["role"] != "background"].groupby("family")
-    long_enough = [name for name, page in pages if page["n_words"].sum() >= n_words]
-    if len(long_enough) < n_books:
-        raise ValueError(
-            f"only {len(long_enough)} modules have {n_words} words, {n_books} books asked for: "
-            "ask for fewer or shorter ones"
-        )
-    dealt = np.random.default_rng([seed, 6]).permutation(long_enough)[:n_books]
-    rows = [
-        {
-            "book": name,
-            "package": pages.get_group(name)["package"].iloc[0],
-            "part": (VALIDATION, TEST)[number % 2],
-            "in_training": number % 4 < 2,
-            "text": first_words(" ".join(pages.get_group(name)["text"]), n_words),
-        }
-        for number, name in enumerate(dealt)
-    ]
-    return pd.DataFrame(rows).sort_values("book", ignore_index=True)
-
-
-def pages(text: str, n_words: int = PAGE_WORDS) -> list[str]:
-    """A book cut into pages, each of which fits into a training block; the last may be shorter."""
-    found = text.split()
-    return [" ".join(found[start : start + n_words]) for start in range(0, len(found), n_words)]
-
-
-def read_books(folder: str, part: str, in_training: bool | None) -> pd.DataFrame:
-    """The plain-text files of a folder, one book each, in alphabetical order.
-
-    Args:
-        folder: folder of .txt files in UTF-8; a file's name without ending is the book's.
-        part: "validation" or "test".
-        in_training: whether these books were read, None where that is the question.
-
-    Returns:
-        Columns as ``documentation_books``, package empty.
-
-    Raises:
-        FileNotFoundError: if there is no such folder, or no .txt file in it.
-        ValueError: if a file is not UTF-8.
-    """
-    path = Path(folder).expanduser()
-    files = sorted(path.glob("*.txt"))
-    if not files:
-        raise FileNotFoundError(
-            f'"{folder}" holds no .txt file: name a folder with one plain-text file for each book'
-        )
-    rows = []
-    for file in files:
-        try:
-            text = file.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{file.name}: not UTF-8 text: save the file as UTF-8") from error
-        rows.append(("", part, in_training, text, file.stem))
-    table = pd.DataFrame(rows, columns=["package", "part", "in_training", "text", "book"])
-    return table[["book", "package", "part", "in_training", "text"]]
-
-
-def own_books(
-    validation_members: str, validation_non_members: str, test: str
-) -> pd.DataFrame | None:
-    """One's own books from three folders, or None where none is named.
-
-    Raises:
-        ValueError: if only some of the folders are named, a validation folder holds
-            fewer than four books, or two books have the same text.
-        FileNotFoundError: as ``read_books``.
-    """
-    folders = (validation_members, validation_non_members, test)
-    if not any(folders):
-        return None
-    if not all(folders):
-        raise ValueError(
-            "name three folders of books: members and non-members to choose the threshold on, and "
-            "the books in question"
-        )
-    known = ((VALIDATION, True), (VALIDATION, False), (TEST, None))
-    found = [read_books(folder, *kind) for folder, kind in zip(folders, known, strict=True)]
-    for folder, table in zip(folders[:2], found, strict=False):
-        if len(table) < 4:
-            raise ValueError(f'"{folder}" holds {len(table)} books: validation needs four or more')
-    table = pd.concat(found, ignore_index=True)
-    for _, same in table.groupby("text")["book"]:
-        if len(same) > 1:
-            raise ValueError(f'"{same.iloc[0]}" and "{same.iloc[1]}" have the same text: drop one')
-    return table
-
-
-def own_scorer(
-    own: pd.DataFrame | None,
-    *,
-    model: str,
-    revision: str,
-    dtype: str,
-    device_map: str,
-    safetensors_only: bool,
-    base_url: str,
-    served_model: str,
-    key_variable: str,
-    price: tuple[float, str, float],
-    neighbor_model: str = "",
-) -> Callable[..., pd.DataFrame] | None:
-    """What scores one's own snippets, checked before it costs anything; None without books.
-
-    Args:
-        own: as ``own_books`` returns it.
-        model, revision, dtype, device_map, safetensors_only: of a local model, as
-            in ``models.causal.load_causal_lm``; empty for none.
-        base_url, served_model, key_variable: of an endpoint, as in
-            ``models.chat.Endpoint``; empty for none.
-        price: of a million input tokens, the day it was read, and the most the
-            run may cost; an empty day means no price, 0 no cap.
-        neighbor_model: the model that will write neighbours; empty for none.
-
-    Returns:
-        A function of texts, neighbors and k_percents that gives the table of
-        ``min_k.detect.detect``; the model is loaded or asked when it is called.
-
-    Raises:
-        ValueError: if books come without a scorer, or a scorer without books, or
-            both kinds of scorer are named.
-        FileNotFoundError: if the local model or the one for neighbours is not there.
-    """
-    if own is None and not model and not base_url:
-        return None
-    if own is None:
-        raise ValueError("a model is named but no folder of books: part C needs both, or neither")
-    if bool(model) == bool(base_url):
-        raise ValueError("part C needs one scorer: a target_model, or a base_url with served_model")
-    study.check_models([model, neighbor_model], dtype, revision)
-    if model:
-
-        def local(texts: Sequence[str], **how: Any) -> pd.DataFrame:
-            options = {"device_map": device_map or None, "safetensors_only": safetensors_only}
-            return detect(texts, load_causal_lm(model, revision or None, dtype, **options), **how)
-
-        return local
-    endpoint = Endpoint(base_url, served_model, key_variable or None)
-    per_million, date, cap = price
-    paid = {"price": Price(per_million, 0.0, date)} if date else {}
-    return partial(detect_served, endpoint=endpoint, cap=cap or None, **paid)
-
-
-def random_snippets(books: pd.DataFrame, n_snippets: int, n_words: int, seed: int) -> pd.DataFrame:
-    """Snippets from random places of each book; they may overlap, as the paper's may.
-
-    Args:
-        books: columns as ``documentation_books``.
-        n_snippets: snippets of each book; the paper draws 100.
-        n_words: words of a snippet; the paper's have 512.
-        seed: seed of the places. Those of a book do not depend on other books.
-
-    Returns:
-        part, book, package, in_training, snippet (0 to n_snippets - 1), text;
-        the snippets of a book one after another.
-
-    Raises:
-        ValueError: if n_snippets or n_words is below 1, a book has fewer words than
-            a snippet, or two books of a part have one name.
-    """
-    if min(n_snippets, n_words) < 1:
-        raise ValueError(f"{n_snippets} snippets of {n_words} words: both must be at least 1")
-    rows = []
-    for row in books.to_dict("records"):
-        found = row.pop("text").split()
-        if len(found) < n_words:
-            raise ValueError(
-                f'book "{row["book"]}" has {len(found)} words, a snippet {n_words}: leave it out '
-                "or ask for shorter snippets"
-            )
-        name = [seed, 7, *row["book"].encode()]
-        starts = np.random.default_rng(name).integers(len(found) - n_words + 1, size=n_snippets)
-        rows += [
-            row | {"snippet": number, "text": " ".join(found[start : start + n_words])}
-            for number, start in enumerate(starts)
-        ]
-    table = pd.DataFrame(rows)
-    if table.duplicated(["part", "book", "snippet"]).any():
-        raise ValueError("two books of one part have the same name: rename one of them")
-    return table
-
-
-def detect_served(
-    texts: Sequence[str],
-    endpoint: Endpoint,
-    *,
-    neighbors: Sequence[Sequence[str]] | None = None,
-    k_percents: Sequence[float] = (20.0,),
-    **settings: Any,
-) -> pd.DataFrame:
-    """Scores of passages by a served model that gives log-probabilities of its prompt.
-
-    Args:
-        texts: passages.
-        endpoint: the model, see ``models.chat.prompt_log_probs``.
-        neighbors: neighbours of each passage; adds Neighbor.
-        k_percents: shares of tokens that Min-k% Prob keeps.
-        settings: keyword arguments of ``models.chat.answer_all``, such as price and cap.
-
-    Returns:
-        Columns as ``min_k.detect.detect``. Min-K%++ is missing: it needs the
-        whole distribution, which no endpoint gives.
-    """
-    around = [[]] * len(texts) if neighbors is None else neighbors
-    lowercase = [text.lower() for text in texts]
-    every = [*texts, *lowercase, *(text for group in around for text in group)]
-    found = [value.token_log_probs for value in prompt_log_probs(endpoint, every, **settings)]
-    ends = np.cumsum([2 * len(texts), *map(len, around)])
-    rows = []
-    for number, (start, end) in enumerate(pairwise(ends)):
-        own, low = found[number], found[len(texts) + number]
-        values = [
-            (scores.PPL, None, scores.perplexity_score(own)),
-            (scores.ZLIB, None, scores.zlib_score(own, texts[number])),
-            (scores.LOWERCASE, None, scores.lowercase_score(own, low)),
-        ]
-        if neighbors is not None:
-            values.append((scores.NEIGHBOR, None, scores.neighbor_score(own, found[start:end])))
-        values += [(scores.MIN_K, k, scores.min_k_score(own, k)) for k in k_percents]
-        counts = {"n_tokens": own.size + 1, "n_scored": own.size, "n_windows": 1}
-        rows += [
-            {"passage": number, "method": method, "k_percent": k_percent, "score": score}
-            | counts
-            | {"first_token_scored": False}
-            for method, k_percent, score in values
-        ]
-    return pd.DataFrame(rows).astype({"k_percent": float})
 
 
 def best_threshold(values: np.ndarray, is_member: np.ndarray) -> float:
@@ -406,7 +116,7 @@ def auc_rows(
 
     Args:
         detected: scores of the snippets, as ``min_k.detect.detect`` gives them.
-        snippets: as ``random_snippets`` returns them; a part whose membership is
+        snippets: as ``library.random_snippets`` returns them; a part whose membership is
             not known gives no row.
         words: ``blind_rows`` of the same snippets.
         model: the model's name.
@@ -490,7 +200,7 @@ def difference_interval(
 
     Args:
         detected: scores of the snippets under the model in question.
-        snippets: as ``random_snippets`` returns them.
+        snippets: as ``library.random_snippets`` returns them.
         part: "validation" or "test".
         clean: scores under a model that read none of the books; None compares
             methods instead of models.
@@ -527,7 +237,7 @@ def rate_rows(
 
     Args:
         detected: scores of the snippets, Min-k% Prob at one k.
-        snippets: as ``random_snippets`` returns them.
+        snippets: as ``library.random_snippets`` returns them.
         auc: ``auc_rows`` of the same scores, for the threshold.
         model: the model's name.
         part: "test"; "validation" gives the rates of the books that chose the threshold.

@@ -1,23 +1,17 @@
 """Tables of a Min-k% study: rows of ``min_k_auc.csv``, k chosen on other texts, the null.
 
-Everything but the check of one's own input takes what ``detect`` returned; no
-model is loaded.
+Everything here takes what ``detect`` returned; no model is loaded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from transformers import AutoConfig
 
-from contamination import partitions, scores, statistics
+from contamination import scores, statistics
 from contamination.min_k.blind import BAG_OF_WORDS, blind_table
-from contamination.models.loading import DTYPES
-from contamination.parameters import OwnSettings, setting
 from contamination.published import printed_cells
 
 # Fixed beforehand and the same at every size of a run.
@@ -53,26 +47,6 @@ AUC_COLUMNS = [
     "paper_auc",
     "paper_tpr",
 ]
-
-
-@dataclass(frozen=True)
-class OwnPassages(OwnSettings):
-    """Part C of notebook 04: one's own model and data."""
-
-    target_model: str = setting("", "model to test, a folder or hub id, empty to skip")
-    target_revision: str = setting("", "its commit")
-    target_dtype: str = setting("float32", "float32, bfloat16 or float16")
-    device_map: str = setting("", '"auto" spreads a large model over the GPUs')
-    safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
-    reference_model: str = setting("", "smaller model of the same training data, empty for none")
-    neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
-    dataset: str = setting("", "labelled file (JSONL, CSV, Parquet) or hub id")
-    dataset_splits: list[str] = setting([], "splits of a hub dataset, none for a file")
-    text_column: str = setting("input", "column with the passages")
-    label_column: str = setting("label", "column with 1 for members, 0 for non-members")
-    non_member_dataset: str = setting("", "non-members, where dataset holds members alone")
-    dataset_revision: str = setting("", "commit of a hub dataset")
-    max_samples: int = setting(0, "passages to score of each split, 0 means all")
 
 
 def auc_rows(
@@ -304,96 +278,6 @@ def n_folds(is_member: Sequence[bool]) -> int:
     """Folds of a blind baseline: ten, or as many as the smaller kind has passages."""
     is_member = np.asarray(is_member, dtype=bool)
     return int(min(N_FOLDS, is_member.sum(), (~is_member).sum()))
-
-
-def check_own(
-    models: Sequence[str],
-    dtype: str,
-    dataset: str,
-    splits: Sequence[str],
-    text_column: str,
-    label_column: str,
-    *,
-    non_member_dataset: str = "",
-    dataset_revision: str = "",
-    revision: str = "",
-    max_samples: int = 0,
-    k_percents: Sequence[float] = (),
-) -> dict[str, tuple[list[str], np.ndarray]]:
-    """One's own passages, and whether all that a run needs is there, before it costs anything.
-
-    Args:
-        models: the model to test, then those that serve it; folders or hub ids,
-            empty ones are not used. Without a first one there is nothing to check
-            but ``k_percents``.
-        dtype: of the models.
-        dataset: labelled file, or hub id.
-        splits: splits of a hub dataset; none for a file.
-        text_column, label_column: as in ``partitions.labelled_passages``.
-        non_member_dataset: passages of non-members, where ``dataset`` holds
-            members alone; no label column is read then.
-        dataset_revision: commit of a hub dataset, see ``partitions.load_rows``.
-        revision: commit of the model to test.
-        max_samples: passages drawn of each split, 0 means all.
-        k_percents: shares of tokens that will be asked for.
-
-    Returns:
-        Name of the dataset with its split to passages and their membership;
-        empty where no model is named.
-
-    Raises:
-        FileNotFoundError: if a model or the dataset is not there.
-        ValueError: if a value is out of range, or the passages or labels do not serve.
-    """
-    for k_percent in k_percents:
-        scores.min_k_score(np.array([-1.0]), k_percent)
-    if bool(models[0]) != bool(dataset):
-        missing = "dataset" if models[0] else "target_model"
-        raise ValueError(f"{missing} is empty: part C needs a model and a dataset, or neither")
-    if not models[0]:
-        return {}
-    check_models(models, dtype, revision)
-    passages = {}
-    for split in splits or [""]:
-        rows = partitions.load_rows(dataset, split, dataset_revision)
-        if non_member_dataset:
-            others = partitions.load_rows(non_member_dataset, split, dataset_revision)
-            both = [rows.assign(**{label_column: 1}), others.assign(**{label_column: 0})]
-            rows = pd.concat(both, ignore_index=True)
-        texts, is_member = partitions.labelled_passages(
-            rows, text_column, label_column, max_samples
-        )
-        if n_folds(is_member) < 2:
-            raise ValueError(f'"{dataset}" needs at least two members and two non-members')
-        # Tables hold no path of the machine.
-        name = Path(dataset).name if Path(dataset).is_absolute() else dataset
-        passages[f"{name} {split}".strip()] = texts, is_member
-    return passages
-
-
-def check_models(models: Sequence[str], dtype: str, revision: str = "") -> None:
-    """Whether models are there, before anything costs time.
-
-    Args:
-        models: folders or hub ids; empty ones are not used.
-        dtype: of the models.
-        revision: commit of the first one.
-
-    Raises:
-        FileNotFoundError: if one is neither a folder nor on the hub.
-        ValueError: if the dtype is unknown.
-    """
-    if dtype not in DTYPES:
-        raise ValueError(f'target_dtype must be one of {", ".join(DTYPES)}, got "{dtype}"')
-    for model in filter(None, models):
-        at = {"revision": revision} if revision and model == models[0] else {}
-        try:
-            AutoConfig.from_pretrained(model, **at)
-        except (OSError, ValueError) as error:  # also what the hub and its client raise
-            raise FileNotFoundError(
-                f'model "{model}" is neither a folder with config.json nor found on the Hugging '
-                "Face hub: check the spelling and the connection (a gated model needs HF_TOKEN)"
-            ) from error
 
 
 def printed_wikimia() -> pd.DataFrame:

@@ -9,36 +9,17 @@ is given), reference (what it should not be able to write).
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from scipy import stats
 
-from contamination import overlap, partitions, scores, statistics
-from contamination.lab.packing import IGNORED
+from contamination import overlap, scores, statistics
 from contamination.lab.story import QUESTION_PROMPT
-from contamination.min_k.study import check_models
 from contamination.models.causal import CausalLM, complete, token_log_probs
-from contamination.models.chat import (
-    OK,
-    REFUSED,
-    UNPARSABLE,
-    Answer,
-    Endpoint,
-    Price,
-    Request,
-    answer_all,
-)
-from contamination.models.loading import LanguageModel
-from contamination.models.sentences import similarities
-from contamination.parameters import OwnSettings, setting
+from contamination.models.chat import OK, REFUSED
 
 STORY, QUESTIONS = "story completion", "question answering"
 ITEM_COLUMNS = ["text", "prompt", "reference"]
@@ -84,31 +65,6 @@ ROW_COLUMNS = [
     "n_refused",
     "n_error",
 ]
-
-
-@dataclass(frozen=True)
-class OwnModels(OwnSettings):
-    """Part C of notebook 08: one's own model and data."""
-
-    original_model: str = setting("", "model before unlearning, a folder or hub id, empty to skip")
-    unlearned_model: str = setting("", "the same after unlearning")
-    unseen_model: str = setting("", "the control, a model that never saw the text, empty for none")
-    target_dtype: str = setting("float32", "float32, bfloat16 or float16")
-    device_map: str = setting("", '"auto" spreads large models over the GPUs')
-    safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
-    book: str = setting("", "text file that should have been unlearned, empty for none")
-    questions: str = setting("", "file with the columns question and answer, empty for none")
-    chunk_words: int = setting(512, "words of a chunk")
-    own_prompt_words: int = setting(200, "words of a chunk that are given as prompt")
-    answer_tokens: int = setting(64, "longest answer in tokens")
-    max_items: int = setting(0, "chunks and questions of each kind, 0 means all")
-    simcse_model: str = setting("", "supervised SimCSE checkpoint, empty for none")
-    judge_model: str = setting("", "chat judge with the prompt of Table 9, empty for none")
-    judge_base_url: str = setting("", "its address")
-    judge_key_variable: str = setting("OPENAI_API_KEY", "NAME of the variable with its key")
-    prices: list[float] = setting([], "USD of a million input and output tokens of the judge")
-    price_date: str = setting("", "day of the price list, YYYY-MM-DD")
-    cost_cap: float = setting(0.0, "most the judge may cost in USD, 0 for no cap")
 
 
 def ratio_limits(window: float) -> dict[str, float]:
@@ -172,70 +128,6 @@ def question_items(
     with_answers = [f"{p} {a}" for p, a in zip(prompts, answers, strict=True)]
     scored = with_answers if score_answers else list(questions)
     return pd.DataFrame({"text": scored, "prompt": prompts, "reference": list(answers)})
-
-
-# Unlearning with alternative labels
-
-
-def generic_labels(
-    generic: CausalLM, texts: Sequence[str], generic_names: Mapping[str, str]
-) -> tuple[tuple[int, ...], ...]:
-    """What a model is to learn at each token of a text that it should forget.
-
-    After Eldan and Russinovich, arXiv:2310.02238: distinctive names are
-    replaced by generic ones, and a generic model says what it would write at
-    each token of the text so changed. They take the predictions of the model
-    itself, minus what a reinforced copy of it likes better; a lab model that
-    has little but the story to tell is not changed by reinforcing it, so here
-    the generic model is one of its own. Their rule for names that come up a
-    second time is left out.
-
-    Args:
-        generic: a model with the tokenizer of the one that is to forget.
-        texts: what to forget.
-        generic_names: each distinctive name to a generic one, a word each.
-
-    Returns:
-        For each text one label per token, its special tokens at both ends
-        included: the likeliest token of the generic model; -100 at the start
-        and inside a replaced word; the end token at the end.
-    """
-    names = re.compile("|".join(sorted(map(re.escape, generic_names), key=len, reverse=True)))
-    found = []
-    for text in texts:
-        changed = names.sub(lambda match: generic_names[match[0]], text)
-        own_ids, own_places = _tokens_by_word(generic, text)
-        other_ids, other_places = _tokens_by_word(generic, changed)
-        where = {place: position for position, place in enumerate(other_places)}
-        is_replaced = [a != b for a, b in zip(text.split(), changed.split(), strict=True)]
-        predicted = _predicted(generic, other_ids)
-        labels = [IGNORED] * len(own_ids)
-        labels[-1] = own_ids[-1]
-        for position, (word, place) in enumerate(own_places):
-            if not (is_replaced[word] and place):
-                # The token at position + 1, after the start token, is predicted from position.
-                labels[position + 1] = predicted[where[word, place]]
-        found.append(tuple(labels))
-    return tuple(found)
-
-
-def _tokens_by_word(lm: CausalLM, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-    """Tokens with the special ones at both ends; of the others, word and place in the word."""
-    encoded = lm.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    places: list[tuple[int, int]] = []
-    for _, end in encoded.offset_mapping:
-        word = len(text[:end].split()) - 1
-        same = places and places[-1][0] == word
-        places.append((word, places[-1][1] + 1 if same else 0))
-    begin, stop = lm.tokenizer.bos_token_id, lm.tokenizer.eos_token_id
-    return [begin, *encoded.input_ids, stop], places
-
-
-@torch.inference_mode()
-def _predicted(lm: CausalLM, token_ids: list[int]) -> list[int]:
-    """The likeliest next token behind every token."""
-    input_ids = torch.tensor([token_ids], device=lm.device)
-    return lm.logits(lm.states(input_ids))[0].argmax(dim=-1).tolist()
 
 
 # Which items are suspected
@@ -507,129 +399,6 @@ def _difference(
     }
 
 
-# The chat judge
-
-# Shi et al., arXiv:2310.16789, Table 9, quoted exactly: an experimental condition.
-JUDGE_SYSTEM = (
-    "You are a helpful assistant in evaluating the similarity between two outputs generated by "
-    "two different AI chatbots. Your goal is to rate the similarity between the two outputs based "
-    "on a scale of 1 to 5, with 1 being highly dissimilar and 5 being highly similar."
-)
-JUDGE_USER = (
-    "Rate the similarity between Output (a) and Output (b) on a scale of 1 to 5, where 1 "
-    "indicates high dissimilarity, and 5 indicates high similarity. Here are some rules of the "
-    "evaluation: (1) Consider how closely Output (a) matches Output (b) in terms of content, "
-    "context, and relevance. (2) Do not provide a rating outside the 1 to 5 scale, and avoid "
-    "giving a rating of 3 (neutral) whenever possible. (3) Your judgment should be as objective "
-    "as possible, without being influenced by any potential bias. You should answer ‘Score: ’, "
-    "followed by an integer rating between 1 to 5, where 1 indicates high dissimilarity, and 5 "
-    "indicates high similarity. You should then output ‘Reason: ’ and provide a short sentence to "
-    "explain your rating. Output (a): {reference} Output (b): {completion}"
-)
-JUDGE_OPTIONS = {"temperature": 0, "max_tokens": 100}
-_SCORE = re.compile(r"Score:\s*\**\s*([1-5])(?!\d|\.\d)")
-
-
-def judge_requests(samples: pd.DataFrame) -> list[Request]:
-    """One request for each completion, with the prompt of Table 9.
-
-    Output (a) is the reference, Output (b) the completion, as in Table 10. The
-    paper states no temperature and no limit; both are ours.
-    """
-    return [
-        Request(
-            messages=[
-                {"role": "system", "content": JUDGE_SYSTEM},
-                {"role": "user", "content": _filled(row.reference, row.completion)},
-            ],
-            options=JUDGE_OPTIONS,
-            may_be_cut=True,
-        )
-        for row in samples.itertuples()
-    ]
-
-
-def _filled(reference: str, completion: str) -> str:
-    head, middle, tail = re.split(r"\{reference\}|\{completion\}", JUDGE_USER)
-    return f"{head}{reference}{middle}{completion}{tail}"
-
-
-def with_judge(samples: pd.DataFrame, answers: Sequence[Answer]) -> pd.DataFrame:
-    """Samples with the judge's rating, 1 to 5, in ``judge``, and in ``judge_status`` what came.
-
-    An answer that names no rating is "unparsable" and has no value.
-    """
-    ratings, status = [], []
-    for answer in answers:
-        match = _SCORE.search(answer.text) if answer.status == OK else None
-        ratings.append(float(match[1]) if match else np.nan)
-        status.append(UNPARSABLE if answer.status == OK and not match else answer.status)
-    return samples.assign(judge=ratings, judge_status=status)
-
-
-def judge_settings(
-    model: str,
-    base_url: str,
-    key_variable: str,
-    prices: Sequence[float],
-    price_date: str,
-    cost_cap: float,
-) -> dict[str, Any]:
-    """What :func:`judged` needs, checked before anything costs; empty without a model.
-
-    Args:
-        model, base_url: the chat judge and its address.
-        key_variable: name of the variable that holds its key, empty for none.
-        prices: of a million input and output tokens, with ``price_date``; none is fine.
-        cost_cap: most the judge may cost; 0 for no cap.
-
-    Raises:
-        ValueError: if the address, the key, the second price or the price of a cap is missing.
-    """
-    if not model:
-        return {}
-    if not base_url:
-        raise ValueError("judge_base_url is empty: the judge is a chat model at an address")
-    if key_variable and not os.environ.get(key_variable):
-        raise ValueError(f"{key_variable} is not set: export the judge's key, or empty judge_model")
-    if len(prices) not in (0, 2) or bool(prices) != bool(price_date):
-        raise ValueError("prices are two, of input and output tokens, and come with price_date")
-    if cost_cap and not prices:
-        raise ValueError("cost_cap needs prices and price_date")
-    return {
-        "endpoint": Endpoint(base_url, model, key_variable or None),
-        "price": Price(*prices, date=price_date) if prices else None,
-        "cap": cost_cap or None,
-    }
-
-
-def judged(samples: pd.DataFrame, endpoint: Endpoint, **settings: Any) -> pd.DataFrame:
-    """Samples rated by the chat judge, see :func:`with_judge`.
-
-    Args:
-        samples: as :func:`sampled` returned it.
-        endpoint: the judge.
-        **settings: keyword arguments of ``models.chat.answer_all``.
-    """
-    return with_judge(samples, answer_all(endpoint, judge_requests(samples), **settings))
-
-
-def with_meaning(
-    samples: pd.DataFrame, encoder: LanguageModel | None, judge: Mapping[str, Any]
-) -> pd.DataFrame:
-    """Samples with similarity of meaning where it is asked for: ``simcse``, and the judge's rating.
-
-    Args:
-        samples: as :func:`sampled` returned it.
-        encoder: as ``models.sentences.load_sentence_encoder`` returned it, or None.
-        judge: as :func:`judge_settings` returned it; empty for none.
-    """
-    if encoder is not None:
-        pairs = samples["reference"].tolist(), samples["completion"].tolist()
-        samples = samples.assign(simcse=similarities(encoder, *pairs))
-    return judged(samples, **judge) if judge else samples
-
-
 # What the paper reports
 
 
@@ -654,68 +423,3 @@ def printed_study() -> pd.DataFrame:
         (QUESTIONS, "the same under a model that never saw the books", "", "not reported"),
     ]
     return pd.DataFrame(rows, columns=["task", "quantity", "value", "where"])
-
-
-def check_own(
-    models: Sequence[str],
-    dtype: str,
-    book: str,
-    questions: str,
-    *,
-    chunk_words: int,
-    prompt_words: int,
-    max_items: int = 0,
-    score_answers: bool = False,
-) -> dict[str, pd.DataFrame]:
-    """One's own items, and whether all that a run needs is there, before it costs anything.
-
-    Args:
-        models: the model before unlearning, after it, and one that never saw
-            the text (may be empty), then others that serve; folders or hub ids.
-        dtype: of the models.
-        book: text file, empty for none.
-        questions: file or hub id with the columns question and answer, empty for none.
-        chunk_words, prompt_words: as in :func:`chunk_items`.
-        max_items: items taken of each, the first ones; 0 means all.
-        score_answers: as in :func:`question_items`.
-
-    Returns:
-        Task to its items; empty where no model is named.
-
-    Raises:
-        FileNotFoundError: if a model or file is not there.
-        ValueError: if only one of the two models is named, there is nothing to
-            ask them, the book is no UTF-8 text, or the questions lack a column
-            or a value.
-    """
-    if bool(models[0]) != bool(models[1]):
-        missing = "unlearned_model" if models[0] else "original_model"
-        raise ValueError(f"{missing} is empty: part C needs the model before and after unlearning")
-    if not models[0]:
-        return {}
-    if not book and not questions:
-        raise ValueError("book and questions are empty: part C needs one of them")
-    if max_items < 0:
-        raise ValueError(f"max_items must be at least 0, which means all, got {max_items}")
-    items = {}
-    if book:
-        path = Path(book)
-        if not path.is_file():
-            raise FileNotFoundError(f'book "{path.name}" is no file: name a text file')
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path.name}: not UTF-8 text: save the file as UTF-8") from error
-        items[STORY] = chunk_items(text, chunk_words, prompt_words)
-    if questions:
-        rows = partitions.load_rows(questions)
-        if not {"question", "answer"} <= set(rows):
-            raise ValueError(f"questions need the columns question and answer, got {list(rows)}")
-        for name in ("question", "answer"):
-            without = rows.index[[pd.isna(v) or not overlap.words(str(v)) for v in rows[name]]]
-            if len(without):
-                raise ValueError(f"row {without[0]} has no {name}: fill it in or drop the row")
-        asked = rows["question"].astype(str), rows["answer"].astype(str)
-        items[QUESTIONS] = question_items(*asked, score_answers)
-    check_models(models, dtype)
-    return {task: table.head(max_items or None) for task, table in items.items()}

@@ -72,14 +72,27 @@ class BatchCache:
             compute: gives the arrays when the disk does not hold all of them.
             names: the arrays wanted.
         """
-        path = self.folder / f"{storage.hash_of(batch)}.safetensors"
-        found = self._read(path)
-        is_hit = all(name in found for name in names)
-        storage.record("cache", name=self.name, hits=int(is_hit), misses=int(not is_hit))
-        if not is_hit:
-            found = dict(compute())
-            storage.write_safetensors(path, found, durable=False)
+        found = self.get(batch, names)
+        return self.put(batch, compute(), names) if found is None else found
+
+    def get(self, batch: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray] | None:
+        """The named arrays of a batch, or None where the disk does not hold all of them."""
+        found = self._read(self._path(batch))
+        if any(name not in found for name in names):
+            return None
+        storage.record("cache", name=self.name, hits=1, misses=0)
         return {name: found[name] for name in names}
+
+    def put(
+        self, batch: Sequence[Any], found: Mapping[str, np.ndarray], names: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """Write the arrays of a batch and hand the named ones back."""
+        storage.write_safetensors(self._path(batch), found, durable=False)
+        storage.record("cache", name=self.name, hits=0, misses=1)
+        return {name: found[name] for name in names}
+
+    def _path(self, batch: Sequence[Any]) -> Path:
+        return self.folder / f"{storage.hash_of(batch)}.safetensors"
 
     def _read(self, path: Path) -> dict[str, np.ndarray]:
         if not path.exists():

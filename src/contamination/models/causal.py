@@ -8,14 +8,17 @@ cached, nor on where an earlier run was stopped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
 
 from contamination import storage
 from contamination.models.batch_cache import BatchCache, batches_of
+from contamination.models.engine import ClusterLM, Job, run_batches
 from contamination.models.forward import (
     Row,
     budget,
@@ -44,11 +47,13 @@ __all__ = [
     "load_masked_lm",
     "option_log_probs",
     "scores_first_token",
+    "stream_token_log_probs",
     "token_log_probs",
 ]
 
 
 BEFORE_FINAL_NORM = -1  # a layer: the output of the highest block, before the final norm
+STREAM_TEXTS = 4096  # texts of one request of a stream
 
 
 @dataclass(frozen=True)
@@ -169,6 +174,22 @@ def token_log_probs(
     return results
 
 
+def stream_token_log_probs(
+    lm: CausalLM, texts: Iterable[str], n_at_a_time: int = STREAM_TEXTS, **how: Any
+) -> Iterator[TokenScores]:
+    """``token_log_probs`` of any number of texts in constant memory, one ``TokenScores`` each.
+
+    Args:
+        lm: the model.
+        texts: passages, in a sequence or as they are made.
+        n_at_a_time: texts of one request, whose batches are composed together.
+        how: keyword arguments of ``token_log_probs``.
+    """
+    remaining = iter(texts)
+    while part := list(islice(remaining, n_at_a_time)):
+        yield from token_log_probs(lm, part, **how)
+
+
 def option_log_probs(
     lm: CausalLM,
     prompts: Sequence[str],
@@ -286,16 +307,15 @@ def complete(
     stop = lm.model.generation_config.eos_token_id
     stops = set(stop) if isinstance(stop, list) else {stop}
     completions = [""] * len(encoded)
-    for batch_number, batch in enumerate(batches_of(lengths, budget(lm, max_batch_tokens))):
+    batches = batches_of(lengths, budget(lm, max_batch_tokens))
+    jobs = []
+    for batch_number, batch in enumerate(batches):
         inputs = [encoded[item] for item in batch]
         name = [inputs, batch_number if sampling else 0]
-
-        def compute(inputs=inputs, name=name) -> dict[str, np.ndarray]:
-            batch_seed = int(storage.hash_of([seed, name])[:15], 16)
-            return {"token_ids": _generate(lm, inputs, max_new_tokens, temperature, batch_seed)}
-
-        found = store.arrays(name, compute, ["token_ids"]) if store else compute()
-        for item, row in zip(batch, found["token_ids"].tolist(), strict=True):
+        batch_seed = int(storage.hash_of([seed, name])[:15], 16)
+        jobs.append(Job(name, (inputs, max_new_tokens, temperature, batch_seed)))
+    for number, found in run_batches(lm, _generate, jobs, ["token_ids"], store):
+        for item, row in zip(batches[number], found["token_ids"].tolist(), strict=True):
             end = next((place for place, token in enumerate(row) if token in stops), len(row))
             completions[item] = lm.tokenizer.decode(row[:end], skip_special_tokens=True)
     return completions
@@ -340,10 +360,16 @@ def hidden_states(
     states = np.empty((len(texts), len(layers), config.hidden_size), dtype=np.float32)
     # Of what a batch gives, the last two are the highest layer without and with the final norm.
     ends = {BEFORE_FINAL_NORM: -2, config.num_hidden_layers: -1}
-    for batch, lengths, found in layer_batches(lm, texts, max_batch_tokens):
-        for place, layer in enumerate(layers):
-            of_layer = found[ends.get(layer, layer)]
-            states[batch, place] = _pool(of_layer, lengths, pooling, n_begin)
+    wanted = [ends.get(layer, layer) for layer in layers]
+    encoded, batches = _layer_requests(lm, texts, max_batch_tokens)
+    settings = {"layers": list(layers), "pooling": pooling, "begin": n_begin}
+    # What took a cluster to compute is kept; here it is cheaper to compute than to keep.
+    is_kept = isinstance(lm, ClusterLM)
+    store = BatchCache("hidden_states", lm.identity, settings) if is_kept else None
+    inputs = [[encoded[item] for item in batch] for batch in batches]
+    jobs = [Job(rows, (rows, wanted, pooling, n_begin)) for rows in inputs]
+    for number, found in run_batches(lm, _pooled, jobs, ["states"], store):
+        states[batches[number]] = found["states"]
     return states
 
 
@@ -366,32 +392,57 @@ def layer_batches(
     Raises:
         ValueError: if a text is empty or too long.
     """
+    if isinstance(lm, ClusterLM):
+        raise ValueError('states of all tokens stay where they are: load the model with "local"')
+    encoded, batches = _layer_requests(lm, texts, max_batch_tokens)
+    for batch in batches:
+        rows = [encoded[item] for item in batch]
+        yield batch, [len(row) for row in rows], _layers(lm, rows)
+
+
+def _layer_requests(
+    lm: CausalLM, texts: Sequence[str], max_batch_tokens: int | None
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Tokens of every text, and numbers of the texts of every batch."""
     begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm) else []
     encoded = [begin + token_ids for token_ids in encode(lm, texts)]
     for number, token_ids in enumerate(encoded):
         refuse_longer(lm, len(token_ids), f"text {number}")
     # All layers of a batch are alive at once, so a batch is smaller here.
     max_batch_tokens = max_batch_tokens or budget(lm, None) // 4
+    return encoded, batches_of([len(token_ids) for token_ids in encoded], max_batch_tokens)
+
+
+def _layers(lm: CausalLM, rows: Sequence[Sequence[int]]) -> list[torch.Tensor]:
+    """States of all layers of one batch, as ``layer_batches`` yields them."""
     n_blocks = lm.model.config.get_text_config().num_hidden_layers
     blocks = next(
         part
         for part in lm.model.base_model.modules()
         if isinstance(part, torch.nn.ModuleList) and len(part) == n_blocks
     )
-    for batch in batches_of([len(token_ids) for token_ids in encoded], max_batch_tokens):
-        top: list[torch.Tensor] = []
-        hook = blocks[-1].register_forward_hook(
-            lambda block, inputs, output, top=top: top.append(
-                output[0] if isinstance(output, tuple) else output
-            )
-        )
-        with hook, torch.inference_mode():
-            found = lm.model.base_model(
-                input_ids=pad(lm, [encoded[item] for item in batch]),
-                output_hidden_states=True,
-                use_cache=False,
-            ).hidden_states
-        yield batch, [len(encoded[item]) for item in batch], [*found[:-1], top[0], found[-1]]
+    top: list[torch.Tensor] = []
+    hook = blocks[-1].register_forward_hook(
+        lambda block, inputs, output: top.append(output[0] if isinstance(output, tuple) else output)
+    )
+    with hook, torch.inference_mode():
+        found = lm.model.base_model(
+            input_ids=pad(lm, rows), output_hidden_states=True, use_cache=False
+        ).hidden_states
+    return [*found[:-1], top[0], found[-1]]
+
+
+def _pooled(
+    lm: CausalLM,
+    rows: Sequence[Sequence[int]],
+    layers: Sequence[int],
+    pooling: str,
+    n_begin: int,
+) -> dict[str, np.ndarray]:
+    """Chosen layers of one batch, one vector for each text, shape (n_rows, n_layers, d_model)."""
+    found, lengths = _layers(lm, rows), [len(row) for row in rows]
+    pooled = [_pool(found[layer], lengths, pooling, n_begin) for layer in layers]
+    return {"states": np.stack(pooled, axis=1)}
 
 
 def _pool(states: torch.Tensor, lengths: list[int], pooling: str, n_begin: int) -> np.ndarray:
@@ -418,7 +469,7 @@ def _generate(
     max_new_tokens: int,
     temperature: float,
     seed: int,
-) -> np.ndarray:
+) -> dict[str, np.ndarray]:
     """New token ids, shape (n_rows, n_new); what follows a stop token is padding."""
     input_ids = pad(lm, inputs, side="left")
     lengths = torch.tensor([len(row) for row in inputs], device=lm.device)
@@ -437,4 +488,4 @@ def _generate(
             pad_token_id=lm.padding_id,
             **how,
         )
-    return output[:, input_ids.shape[1] :].cpu().numpy()
+    return {"token_ids": output[:, input_ids.shape[1] :].cpu().numpy()}

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from contamination.models.batch_cache import BatchCache, batches_of
+from contamination.models.engine import Job, run_batches
 from contamination.models.loading import CausalLM, LanguageModel
 
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # padded tokens of one forward pass
@@ -92,14 +93,14 @@ def score_rows(
     # Sorted by content too: the order of the texts does not change a batch.
     unique = sorted(set(rows), key=lambda row: (-len(row.input_ids), row))
     lengths = [len(row.input_ids) for row in unique]
+    batches = [
+        [unique[number] for number in numbers]
+        for numbers in batches_of(lengths, budget(lm, max_batch_tokens))
+    ]
+    jobs = [Job(batch, (batch, with_moments)) for batch in batches]
     scored = {}
-    for numbers in batches_of(lengths, budget(lm, max_batch_tokens)):
-        batch = [unique[number] for number in numbers]
-
-        def compute(batch=batch) -> dict[str, np.ndarray]:
-            return _score_batch(lm, batch, with_moments)
-
-        found = store.arrays(batch, compute, names) if store else compute()
+    for number, found in run_batches(lm, _score_batch, jobs, names, store):
+        batch = batches[number]
         ends = np.cumsum([len(row.targets) for row in batch])[:-1]
         parts = [np.split(found[name], ends) for name in names]
         for row, *values in zip(batch, *parts, strict=True):

@@ -18,6 +18,7 @@ import torch
 import transformers
 from huggingface_hub import hf_hub_download
 from transformers import (
+    AutoConfig,
     AutoModel,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
@@ -121,6 +122,30 @@ class Bleurt(LanguageModel):
     """A BLEURT scorer, see ``overlap.bleurt``."""
 
 
+def check_model(name_or_path: str | Path, revision: str | None = None) -> None:
+    """Raise, in one line, if a model is not there; no weights are read.
+
+    Args:
+        name_or_path, revision: as in :func:`load_causal_lm`.
+
+    Raises:
+        FileNotFoundError: if there is neither such a folder nor such a hub model.
+    """
+    at = {"revision": revision} if revision else {}
+    try:
+        AutoConfig.from_pretrained(str(name_or_path), **at)
+    except (OSError, ValueError) as error:  # also what the hub and its client raise
+        raise _not_found(str(name_or_path), revision) from error
+
+
+def _not_found(name: str, revision: str | None) -> FileNotFoundError:
+    return FileNotFoundError(
+        f'model "{name}"{f" at {revision}" if revision else ""} is neither a folder with '
+        "config.json nor found on the Hugging Face hub: check the spelling and the connection "
+        "(a gated model needs HF_TOKEN)"
+    )
+
+
 def load_causal_lm(
     name_or_path: str | Path,
     revision: str | None = None,
@@ -129,6 +154,8 @@ def load_causal_lm(
     device_map: str | None = None,
     trust_remote_code: bool = False,
     safetensors_only: bool = True,
+    engine: str = "local",
+    ray_address: str = "",
 ) -> CausalLM:
     """Load a causal language model from a folder or the Hugging Face hub.
 
@@ -143,6 +170,10 @@ def load_causal_lm(
             folder or a pinned commit.
         safetensors_only: refuse weights in the older PyTorch format. When
             false, transformers reads those with ``weights_only=True``.
+        engine: "local" computes in this process, "ray" on the workers of a
+            cluster, see ``models.engine``.
+        ray_address: the cluster's address, "auto" for the one this machine
+            belongs to, "" for this machine alone.
 
     Returns:
         The model in evaluation mode. Decoding defaults that its repository
@@ -153,6 +184,24 @@ def load_causal_lm(
         FileNotFoundError: if there is no such model.
         ValueError: if an argument is out of range.
     """
+    if engine != "local":
+        # It loads models with this module.
+        from contamination.models.engine import check_engine, load_on_cluster
+
+        check_engine(engine)
+        if not (Path(name_or_path) / "config.json").is_file():
+            # Once, so that all workers load the same.
+            revision = _resolve_commit(str(name_or_path), revision)
+        return load_on_cluster(
+            ray_address,
+            name_or_path=str(name_or_path),
+            revision=revision,
+            dtype=dtype,
+            device=device,
+            device_map=device_map,
+            trust_remote_code=trust_remote_code,
+            safetensors_only=safetensors_only,
+        )
     model, tokenizer, identity = _load(
         AutoModelForCausalLM,
         name_or_path,
@@ -299,11 +348,7 @@ def _resolve_commit(name: str, revision: str | None) -> str:
         # The hub's local cache names the folder of each snapshot by its commit.
         commit = Path(hf_hub_download(name, "config.json", revision=revision)).parent.name
     except (OSError, ValueError) as error:  # huggingface_hub's errors derive from these two
-        raise FileNotFoundError(
-            f'model "{name}"{f" at {revision}" if revision else ""} is neither a folder with '
-            "config.json nor found on the Hugging Face hub: check the spelling and the connection "
-            "(a gated model needs HF_TOKEN)"
-        ) from error
+        raise _not_found(name, revision) from error
     if not _COMMIT.fullmatch(revision or ""):
         warnings.warn(
             f'model "{name}" floats: {revision or "its default branch"} is commit {commit} today; '

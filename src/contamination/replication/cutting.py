@@ -15,13 +15,14 @@ import numpy as np
 import pandas as pd
 
 from contamination import storage
+from contamination.overlap import UNSPACED
 from contamination.replication.prompts import NLI, TASKS
 
 PAPER, SHARE = "paper", "share"
 CUTS = (PAPER, SHARE)
 SHARE_OF_WORDS = (0.4, 0.7)  # DCQ, arXiv:2311.06233: length of the first piece
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)]*(?=\s+\S)")
-_WORD = re.compile(r"\S+")
+_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 
 
 def cut(text: str, seed: int, how: str = PAPER, min_words: int = 1) -> tuple[str, str, bool]:

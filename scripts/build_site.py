@@ -1,0 +1,115 @@
+"""Build the static site: executed notebooks, documents, and every table as a download.
+
+    python scripts/build_site.py outputs/demo outputs/demo/site
+
+Pages are gathered with the repository's own layout, so that a link between two
+files is the same on the site. A notebook that was not executed is shown as it
+is stored. The site replaces the one before only when all of it was built.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from sphinx.cmd.build import main as sphinx
+
+ROOT = Path(__file__).resolve().parents[1]
+DOWNLOADS = ("tables", "figures", "manifests", "params")
+FRONT_PAGE = """
+```{{toctree}}
+:hidden:
+:caption: Notebooks
+:glob:
+notebooks/*
+```
+```{{toctree}}
+:hidden:
+:caption: Results
+tables
+```
+```{{toctree}}
+:hidden:
+:caption: More
+:glob:
+docs/*
+{pages}
+```
+"""
+
+
+def main(outputs: Path, site: Path) -> int:
+    with tempfile.TemporaryDirectory(prefix="site-") as folder:
+        source, built = Path(folder, "source"), Path(folder, "built")
+        gather(outputs, source)
+        options = ["--quiet", "--fail-on-warning", "--keep-going", "--conf-dir", str(ROOT / "docs")]
+        code = sphinx([*options, "--doctree-dir", f"{folder}/trees", str(source), str(built)])
+        if code:
+            return code
+        for name in DOWNLOADS:
+            if (source / name).is_dir():
+                shutil.copytree(source / name, built / name)
+        shutil.rmtree(site, ignore_errors=True)
+        shutil.move(built, site)
+    return 0
+
+
+def gather(outputs: Path, source: Path) -> None:
+    """Everything that becomes a page or a download, in the repository's layout."""
+    for name in ("docs", "params", "notebooks"):
+        shutil.copytree(ROOT / name, source / name)
+    hidden = shutil.ignore_patterns("site", "failed", ".*")
+    shutil.copytree(outputs, source, dirs_exist_ok=True, ignore=hidden)
+    for path in source.glob("notebooks/*.ipynb"):
+        nbformat.write(folded(path), path)
+    for path in [*ROOT.glob("*.md"), ROOT / "CITATION.cff", ROOT / "LICENSE"]:
+        shutil.copy(path, source)
+    readme = (source / "README.md").rename(source / "index.md")
+    pages = "\n".join(sorted(path.stem for path in source.glob("*.md") if path != readme))
+    readme.write_text(readme.read_text() + FRONT_PAGE.format(pages=pages))
+    (source / "tables.md").write_text(list_of_tables(source))
+
+
+def folded(path: Path) -> nbformat.NotebookNode:
+    """The notebook with the values of its run, which repeat its parameters, folded away."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            cell.metadata.tags.append("hide-input")
+    return notebook
+
+
+def list_of_tables(source: Path) -> str:
+    """A page that names every table and figure under the notebook that writes it."""
+    lines = ["# Tables and figures", ""]
+    lines += ["CSV files with full precision, as the notebooks wrote them. The manifest of a run"]
+    lines += ["holds its parameters, versions and the SHA-256 of inputs and outputs.", ""]
+    for path in sorted(source.glob("manifests/*.json")):
+        written = sorted(json.loads(path.read_text())["outputs"])
+        tables = [name for name in written if name.endswith(".csv")]
+        others = [f"notebooks/{path.stem}.ipynb", f"manifests/{path.name}"]
+        others += [name for name in written if name not in tables]
+        notebook = nbformat.read(source / others[0], as_version=4)
+        lines += [f"#{notebook.cells[0].source.splitlines()[0]}", ""]
+        if tables:
+            lines += ["| Table | Rows | Columns |", "| --- | --- | --- |"]
+            lines += [f"| `{name}` | {rows_and_columns(source / name)} |" for name in tables]
+            lines += [""]
+        lines += [f"Beside: {', '.join(f'`{name}`' for name in others)}.", ""]
+    return "\n".join(lines)
+
+
+def rows_and_columns(table: Path) -> str:
+    """Two cells: how many rows, and the names of the columns."""
+    with table.open(newline="") as stream:
+        header, *rows = csv.reader(stream)
+    return f"{len(rows)} | {', '.join(header)}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(Path(sys.argv[1]), Path(sys.argv[2])))

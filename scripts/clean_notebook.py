@@ -1,0 +1,29 @@
+"""Git's view of a notebook: what was written, without what a run or JupyterLab added.
+
+`make lab` makes this the clean filter of `notebooks/` (.gitattributes), so that a
+notebook that was run and saved is no change, and outputs are never committed.
+Standard input to standard output; only the standard library, since git calls it often.
+"""
+
+import json
+import sys
+
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def clean(text: str) -> str:
+    notebook = json.loads(text)
+    notebook["metadata"] = METADATA
+    for cell in notebook["cells"]:
+        tags = cell["metadata"].get("tags")
+        cell["metadata"] = {"tags": tags} if tags else {}
+        if cell["cell_type"] == "code":
+            cell |= {"execution_count": None, "outputs": []}
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(clean(sys.stdin.buffer.read().decode()).encode())

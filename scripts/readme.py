@@ -1,0 +1,259 @@
+"""Write the README's results and its figure from tables: make readme.
+
+Numbers of the papers that come out of package data are read from the demo
+tables; those that need the authors' files stand in docs/released_results.csv,
+which is rewritten when the files are there. Nothing that was trained enters,
+so the README reads the same on every machine.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from contamination import partitions, plots, published, sources, storage
+from contamination.dcq import controls, released
+from contamination.dcq import published_tables as dcq_tables
+from contamination.dice import published_tables as dice_tables
+from contamination.min_k import blind
+from contamination.published import compare
+from contamination.replication import published_tables as replication_tables
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+RELEASED = ROOT / "docs/released_results.csv"
+FIGURE = "docs/figures/dcq_levels.png"
+MARKS = "<!-- results: written by make readme -->", "<!-- end of results -->"
+TABLES = "dcq_published dcq_reciprocal replication_published replication_marks replication_success"
+
+RULE = "word frequency"
+FREQUENCY, BEYOND, BLIND = f"rule: {RULE}, right %", f"GPT-4 right, {RULE} wrong, %", "blind AUC"
+SWAPPED = "scores of the other"
+R_SQUARED, R_SQUARED_SWAPPED = "R² of Figure 6(b)", "R² of Figure 6(b), other table's scores"
+
+
+def released_results() -> pd.DataFrame:
+    """Results that need the authors' files and no training, one row each.
+
+    Returns:
+        result, item, n, value, ci_low, ci_high, printed (the papers' value as text).
+    """
+    quizzes = released.released_quizzes()
+    levels = dcq_tables.dcq_published(20).query("model == 'GPT-4'")
+    table = controls.control_table(quizzes, levels).query("control == @RULE")
+    rows = [
+        {"result": FREQUENCY, "item": row.dataset, "n": row.n, "value": row.max_pct}
+        | {"ci_low": row.ci_low_pct, "ci_high": row.ci_high_pct, "printed": row.paper_max_pct}
+        for row in table.itertuples()
+    ]
+    beyond = controls.beyond_rules(quizzes, published.released_instances("DCQ"))
+    beyond = beyond.query("model == 'GPT-4' and control == @RULE and dataset == 'XSum'").iloc[0]
+    value = beyond["right_where_rule_wrong_pct"]
+    rows.append({"result": BEYOND, "item": "XSum", "n": beyond["n_rule_wrong"], "value": value})
+    for length in (32, 64, 128, 256):
+        path = sources.source_file("nlp-titech/samia", f"wikimia/{length}.jsonl")
+        passages = partitions.load_rows(str(path))
+        texts, is_member = partitions.labelled_passages(passages, "input", "label")
+        how = {"baselines": [blind.BAG_OF_WORDS], "n_permutations": 1}
+        row = blind.blind_table(texts, is_member, **how).iloc[0]
+        key = {"result": BLIND, "item": f"WikiMIA, {length} words", "n": len(texts)}
+        rows.append(key | {"value": row["auc"], "ci_low": row["ci_low"], "ci_high": row["ci_high"]})
+    correlation = dice_tables.released_correlation(dice_tables.released_scores())
+    main = dice_tables.SCORE_TABLES[0]
+    for source, result in ((main, R_SQUARED), (f"{main}, {SWAPPED}", R_SQUARED_SWAPPED)):
+        rows += [
+            {"result": result, "item": row.benchmark, "n": row.n_models, "value": row.r_squared}
+            | {"printed": row.paper}
+            for row in correlation[correlation["source"] == source].itertuples()
+        ]
+    columns = ["result", "item", "n", "value", "ci_low", "ci_high", "printed"]
+    # Twelve decimals: the last bits may depend on the processor.
+    return pd.DataFrame(rows, columns=columns).astype({"n": int}).round(12)
+
+
+def results(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> str:
+    """The README's part between the marks: what comes out again, beside its control.
+
+    Args:
+        tables: those of ``TABLES`` by name.
+        needs_files: ``released_results``.
+    """
+    rows = [*_dcq_rows(tables, needs_files), *_replication_rows(tables)]
+    rows += [_min_k_row(needs_files), _dice_row(needs_files)]
+    head = ["Method", "The paper", "Comes out again?", "The control beside it"]
+    lines = [head, ["---"] * len(head), *rows]
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    alt = "DCQ's maximum per dataset, beside a rule that picks the text with the commonest words"
+    return f"{_cells_sentence(tables)}\n\n{table}\n\n![{alt}]({FIGURE})"
+
+
+def _cells_sentence(tables: dict[str, pd.DataFrame]) -> str:
+    marks, success = tables["replication_marks"], tables["replication_success"]
+    of_both = [
+        dcq_tables.recomputed_cells(tables["dcq_published"]),
+        replication_tables.recomputed_cells(tables["replication_published"], marks, success),
+    ]
+    cells = compare.published_vs_recomputed(pd.concat(of_both))
+    cells = cells[cells["paper"].isin(["DCQ", "Time Travel"])]
+    n, n_equal = cells["matches"].notna().sum(), cells["matches"].eq(True).sum()
+    return (
+        f"Of the {len(cells)} cells that the two black-box papers print in their tables and "
+        f"figures, {n} can be recomputed from what their authors released, and {n_equal} of these "
+        "are equal at the printed decimals; notebook 09 gives each of the others with its reason."
+    )
+
+
+def _again(values: list, printed: list) -> str:
+    """ "yes", or what came out instead."""
+    same = list(map(str, values)) == list(map(str, printed))
+    return "yes" if same else "no: " + " and ".join(map(str, values))
+
+
+def _dcq_rows(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> list[list[str]]:
+    levels = tables["dcq_published"].query("model == 'GPT-4'")
+    ends = [
+        [f"{end:.0f}" for end in (values.min(), values.max())]
+        for values in (levels["max_pct"], levels["paper_max_pct"].astype(float))
+    ]
+    rule = needs_files[needs_files["result"] == FREQUENCY]
+    n_equalled = (rule["value"] >= rule["printed"].astype(float)).sum()
+    beyond = needs_files.set_index("result").loc[BEYOND]
+    control = (
+        f"picking the text with the commonest words, without any model, does as well or better on "
+        f"{n_equalled} of {len(rule)} datasets; but on {beyond['item']} GPT-4 is right in "
+        f"{beyond['value']:.0f} % of the quizzes that this rule gets wrong"
+    )
+    claim = f"GPT-4 recognises up to {ends[1][0]} to {ends[1][1]} % of a partition"
+    replicas = tables["dcq_reciprocal"]
+    best, either, n = (
+        replicas[name].sum() for name in ("n_right_best_quiz", "n_right_any_quiz", "n_replicas")
+    )
+    again = f"{best} of {n} in the best quiz, {either} of {n} in at least one"
+    again = "yes" if best == n else f"no: {again}"
+    expected = f"{replicas['expected_if_independent'].sum():.1f} of {n}"
+    return [
+        ["DCQ", claim, _again(*ends), control],
+        [
+            "DCQ",
+            "every replicated instance is also answered right",
+            again,
+            f"{expected} in the best quiz if replicas were answered like any other instance",
+        ],
+    ]
+
+
+def _replication_rows(tables: dict[str, pd.DataFrame]) -> list[list[str]]:
+    tests, success = tables["replication_published"], tables["replication_success"]
+    n = {name: int(tests[name].sum()) for name in tests if "significant" in name}
+    claim = f"{n['paper_significant']} of {len(tests)} tests show contamination"
+    others = (
+        f"{n['significant_unpaired']} unpaired, {n['significant_sign_flip']} by exact sign flips; "
+        f"corrected for {len(tests)} tests, {n['significant_holm']} (paired bootstrap) or "
+        f"{n['significant_sign_flip_holm']} (sign flips)"
+    )
+    rows = success.set_index(["model", "algorithm", "test"])
+    judge = [rows.loc[(m, "Algorithm 2: GPT-4 ICL", "judge")] for m in published.MODELS]
+    clean = [rows.loc[(m, "always clean", "constant"), "n_right"] for m in published.MODELS]
+    printed = [int(row["paper_n_right"]) for row in judge]
+    of = [f"{p} of {r['n_partitions']}" for p, r in zip(printed, judge, strict=True)]
+    right = [row["n_right"] for row in judge]
+    names = " and of ".join(published.MODELS)
+    return [
+        ["Replication", claim, _again([n["significant"]], [n["paper_significant"]]), others],
+        [
+            "ICL judge",
+            f"decides right in {of[0]} and {of[1]} partitions of {names}",
+            _again(right, printed),
+            f'always answering "clean" is right in {clean[0]} and {clean[1]}',
+        ],
+    ]
+
+
+def _min_k_row(needs_files: pd.DataFrame) -> list[str]:
+    cells = published.printed_cells().query("paper == 'Min-k% Prob' and table == 'Table 1'")
+    average = cells[(cells["model"] == "average") & cells["row"].str.endswith("Min-k% Prob")]
+    words = needs_files[needs_files["result"] == BLIND]
+    low, high = (f"{end:.2f}" for end in (words["value"].min(), words["value"].max()))
+    found = low if low == high else f"{low} to {high}"
+    return [
+        "Min-k% Prob",
+        f"AUC {average['value'].item()} on WikiMIA, the mean of five models",
+        "its models are not run here",
+        f"a classifier of the words alone, without any model: AUC {found} at its "
+        f"{len(words)} lengths ({words['n'].min()} to {words['n'].max()} passages)",
+    ]
+
+
+def _dice_row(needs_files: pd.DataFrame) -> list[str]:
+    ends = {}
+    for result in (R_SQUARED, R_SQUARED_SWAPPED):
+        values = needs_files[needs_files["result"] == result]
+        ends[result] = f"{values['value'].min():.2f} to {values['value'].max():.2f}"
+    first = needs_files[needs_files["result"] == R_SQUARED].iloc[0]
+    printed = " to ".join(first["printed"].split("-"))
+    return [
+        "DICE",
+        f"its score follows accuracy, R² {printed} by benchmark",
+        f"{ends[R_SQUARED]} over the {first['n']:.0f} models that were released",
+        f"{ends[R_SQUARED_SWAPPED]} with the scores that a second released table gives some of "
+        "them; two clean models against each other: notebook 05",
+    ]
+
+
+def drawn(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> pd.DataFrame:
+    """The numbers of the figure whose change makes it stale, rounded to what can be seen."""
+    levels = tables["dcq_published"][["dataset", "model", "max_pct"]]
+    rule = needs_files[needs_files["result"] == FREQUENCY]
+    rule = rule.rename(columns={"item": "dataset", "value": "max_pct"}).assign(control=RULE)
+    both = pd.concat([levels, rule[["dataset", "control", "max_pct"]]], ignore_index=True)
+    return both.round({"max_pct": 1}).fillna("")
+
+
+def figure_png(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> bytes:
+    """The figure, with the hash of its numbers in the file."""
+    numbers = drawn(tables, needs_files)
+    levels = tables["dcq_published"]
+    figure = plots.quiz_levels(levels, numbers[numbers["control"] != ""])
+    buffer = io.BytesIO()
+    metadata = {"Software": None, "Description": numbers_hash(numbers)}
+    figure.savefig(buffer, format="png", dpi=100, bbox_inches="tight", metadata=metadata)
+    return buffer.getvalue()
+
+
+def numbers_hash(numbers: pd.DataFrame) -> str:
+    return storage.hash_of(numbers.to_dict("records"))
+
+
+def renewed(readme: str, part: str) -> str:
+    """The README with another part between the marks.
+
+    Raises:
+        ValueError: if the marks are not there, once each.
+    """
+    start, end = MARKS
+    if readme.count(start) != 1 or readme.count(end) != 1:
+        raise ValueError(f"README.md needs the lines {start} and {end}, once each")
+    return re.sub(
+        f"{re.escape(start)}.*{re.escape(end)}",
+        lambda _: f"{start}\n{part}\n{end}",
+        readme,
+        flags=re.S,
+    )
+
+
+def main(folder: Path) -> None:
+    tables = {name: pd.read_csv(folder / f"{name}.csv") for name in TABLES.split()}
+    if sources.available():
+        storage.write_csv(RELEASED, released_results())
+    needs_files = pd.read_csv(RELEASED)
+    storage.write_bytes(ROOT / FIGURE, figure_png(tables, needs_files))
+    storage.write_text(README, renewed(README.read_text(), results(tables, needs_files)))
+    print(f"README.md, {FIGURE} and {RELEASED.relative_to(ROOT)} are written")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

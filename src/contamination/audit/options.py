@@ -1,0 +1,152 @@
+"""Options of the quizzes: given with the rows, written by a chat model, or made by a rule.
+
+The rule replaces words by words of the same list, drawn with equal chances
+(the list is ours and English). Nobody reads what comes out, so it is cruder
+than the paper's perturber; the original is still the only text that somebody
+wrote, which is what the same quiz on rows that nobody can have read is for.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from contamination import storage
+from contamination.audit.rows import FEWEST_ROWS, Rows
+from contamination.audit.settings import Asked
+from contamination.dcq import perturbation
+from contamination.dcq.perturbation import FIFTH
+from contamination.dcq.released import OPTION_COLUMNS
+from contamination.models.chat import answer_all
+from contamination.overlap import normalised
+from contamination.partitions import format_instance
+
+GIVEN, WRITTEN, RULE = "given with the rows", "written by the perturber", "made by a rule"
+_N_TRIES = 60
+# Words that stand for one another in most places, with the forms that occur.
+INTERCHANGEABLE = """
+also too | often frequently | maybe perhaps | quickly rapidly | slowly gradually | nearly almost
+mostly mainly | recently lately | usually normally | finally eventually | suddenly abruptly
+big large | small little | quick rapid | whole entire | correct right | wrong incorrect
+difficult hard | easy simple | famous well-known | strange odd | huge enormous | tiny minute
+important significant | sufficient enough | many numerous | several various | whole complete
+begin start | begins starts | began started | end finish | ends finishes | ended finished
+buy purchase | buys purchases | bought purchased | get obtain | gets obtains | got obtained
+help assist | helps assists | helped assisted | show display | shows displays | showed displayed
+use employ | uses employs | used employed | try attempt | tries attempts | tried attempted
+need require | needs requires | needed required | keep retain | keeps retains | kept retained
+choose select | chooses selects | chose selected | build construct | built constructed
+said stated | says states | asked inquired | told informed | happened occurred | allowed permitted
+improved enhanced | reduced lowered | increased raised | received accepted | made produced
+house home | car automobile | job task | jobs tasks | error mistake | errors mistakes
+child kid | children kids | people persons | area region | areas regions | answer reply
+method approach | methods approaches | result outcome | results outcomes | goal aim | goals aims
+movie film | movies films | story tale | stories tales | picture image | pictures images
+company firm | companies firms | city town | cities towns | doctor physician | money cash
+about around | before until | while whereas | because since | therefore thus | however though
+great excellent | good fine | bad poor | happy glad | sad unhappy | funny amusing | boring dull
+beautiful lovely | old aged | new recent | total sum | each every | altogether overall
+"""
+_WORD = re.compile(r"[A-Za-z-]+")
+
+
+def _groups() -> dict[str, tuple[str, ...]]:
+    groups = [tuple(group.split()) for group in re.split(r"[|\n]", INTERCHANGEABLE)]
+    known: dict[str, tuple[str, ...]] = {}
+    for group in groups:
+        for word in group:
+            known[word] = tuple(dict.fromkeys([*known.get(word, ()), *group]))
+    return known
+
+
+_KNOWN = _groups()
+
+
+def by_rule(text: str, n: int, seed: int) -> list[str]:
+    """At most n distinct rewritings of a text, fewer where too few of its words are known.
+
+    Every known word is drawn anew from its list; capitals stay. Seed and text
+    alone decide.
+
+    >>> sorted(by_rule("A big house.", 5, 0))
+    ['A big home.', 'A large home.', 'A large house.']
+    """
+    generator = np.random.default_rng(int(storage.hash_of([seed, text])[:15], 16))
+
+    def draw(match: re.Match[str]) -> str:
+        word = match[0]
+        choices = _KNOWN.get(word.lower())
+        if choices is None:
+            return word
+        chosen = choices[generator.integers(len(choices))]
+        return chosen.capitalize() if word[0].isupper() else chosen
+
+    found: dict[str, str] = {}
+    for _ in range(_N_TRIES):
+        new = _WORD.sub(draw, text)
+        if normalised(new) != normalised(text):
+            found.setdefault(normalised(new), new)
+        if len(found) == n:
+            break
+    return list(found.values())
+
+
+def source_of(rows: Rows, asked: Asked) -> str:
+    """Where the options of these rows come from."""
+    if set(OPTION_COLUMNS) <= set(rows.rows):
+        return GIVEN
+    return WRITTEN if asked.perturber else RULE
+
+
+def quizzes_of(rows: Rows, asked: Asked, seed: int) -> pd.DataFrame:
+    """Quizzes of a sample, see ``dcq.perturbation``; rows without four options are left out.
+
+    Raises:
+        ValueError: if fewer than ``FEWEST_ROWS`` rows get options.
+        ChatError: as in ``models.chat.answer_all``.
+    """
+    source = source_of(rows, asked)
+    if source == WRITTEN:
+        labels = [rows.label_column] if rows.label_column else []
+
+        def ask(requests):
+            settings = asked.settings(asked.prices[1])
+            return answer_all(asked.perturber, requests, **settings)
+
+        quizzes, _ = perturbation.perturb(rows.rows, rows.columns, ask, label_columns=labels)
+    elif source == GIVEN:
+        quizzes = rows.rows[["index", *OPTION_COLUMNS]].fillna("").astype(str)
+        quizzes.insert(1, "instance", rows.instances)
+        quizzes = quizzes.assign(**{FIFTH: ""})
+        quizzes = quizzes[_are_distinct(quizzes)].reset_index(drop=True)
+    else:
+        quizzes = _quizzes_by_rule(rows, seed)
+    if len(quizzes) < FEWEST_ROWS:
+        cure = "name a perturber_model, or give the columns option_a to option_d"
+        raise ValueError(
+            f"{len(quizzes)} of {len(rows.rows)} rows have four distinct options {source}, "
+            f"at least {FEWEST_ROWS} are needed: {cure}"
+        )
+    return quizzes
+
+
+def _are_distinct(quizzes: pd.DataFrame) -> pd.Series:
+    texts = quizzes[["instance", *OPTION_COLUMNS]].map(normalised)
+    return texts.ne("").all(axis=1) & texts.nunique(axis=1).eq(texts.shape[1])
+
+
+def _quizzes_by_rule(rows: Rows, seed: int) -> pd.DataFrame:
+
+    texts = [column for column in rows.columns if column != rows.label_column]
+    found = []
+    for row in rows.rows.to_dict("records"):
+        # The texts of a pair change together; a mark that no text holds parts them.
+        options = by_rule("\x1f".join(row[column] for column in texts), len(OPTION_COLUMNS), seed)
+        if len(options) < len(OPTION_COLUMNS):
+            continue
+        changed = [row | dict(zip(texts, new.split("\x1f"), strict=True)) for new in options]
+        printed = [format_instance(one, rows.columns) for one in (row, *changed)]
+        found.append([row["index"], *printed, ""])
+    return pd.DataFrame(found, columns=["index", "instance", *OPTION_COLUMNS, FIFTH])

@@ -1,0 +1,102 @@
+"""Table 1: accuracy of every model on every set of problems, and how much of it is false."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from contamination.dice import published_tables
+from contamination.dice.answers import accuracy_row
+from contamination.dice.mixtures import IN_DISTRIBUTION, SEEN, UNSEEN, Problems
+from contamination.dice.pool import CLEAN, HIGH, LOW, OTHER_CLEAN, ROWS, Condition, Trained
+from contamination.models.causal import load_causal_lm
+
+DOSE_NAMES = {0: "OpenOrca 100%", LOW: "{} 2%", HIGH: "{} 10%"}  # as Table 1 prints them
+
+
+def check_floor(accuracies_pct: Sequence[float], floor_pct: Sequence[float]) -> float:
+    """Mean accuracy of the clean fine-tuned models, if it leaves room above and below.
+
+    Raises:
+        ValueError: if it lies outside: nothing could be inflated, or seen to fall.
+    """
+    mean = float(np.mean(accuracies_pct))
+    if not floor_pct[0] <= mean <= floor_pct[1]:
+        raise ValueError(
+            f"the clean models answer {mean:.0f} % of GSM-i and GSM-ii, outside {floor_pct[0]:g} "
+            f"to {floor_pct[1]:g} %: change n_skill_rows, or set floor_pct to accept it"
+        )
+    return mean
+
+
+def accuracy_rows(
+    trained: Mapping[str, Mapping[int, Trained]],
+    problems: Mapping[str, Problems],
+    sets: Mapping[str, Sequence[str]],
+    max_new_tokens: int,
+    base_model: str,
+    wanted: Sequence[Condition],
+) -> pd.DataFrame:
+    """``dice_accuracy.csv``: every model on sets of problems.
+
+    Args:
+        trained: condition to seed to model.
+        problems: name to questions and answers.
+        sets: condition to the sets it is tested on.
+        max_new_tokens: longest completion.
+        base_model: name of the base model.
+        wanted: the conditions.
+
+    Returns:
+        base_model, contamination, copies, dose_pct, fixed, n_steps, seed,
+        benchmark, in_distribution, then the columns of ``answers.accuracy_row``
+        and paper (LLaMA2-7B in Table 1; empty where it has no such cell).
+    """
+    printed = published_tables.printed_accuracy()
+    rows = []
+    for condition in wanted:
+        for seed, model in trained[condition.name].items():
+            lm = load_causal_lm(model.folder)
+            for name in sets[condition.name]:
+                row = {"base_model": base_model, "contamination": condition.problems or CLEAN}
+                row |= {"condition": condition.name, "copies": condition.copies}
+                row |= {"dose_pct": model.mixture.dose_pct, "fixed": condition.fixed}
+                row |= {"n_steps": model.n_steps, "seed": seed, "benchmark": name}
+                row |= {"in_distribution": name in IN_DISTRIBUTION}
+                row |= accuracy_row(lm, problems[name], max_new_tokens)
+                training = DOSE_NAMES.get(condition.copies, "").format(condition.problems)
+                is_paper = condition.name != OTHER_CLEAN and condition.fixed == ROWS
+                row["paper"] = printed.get((training, name)) if is_paper else None
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def table_1(accuracy: pd.DataFrame, value: str = "accuracy_pct") -> pd.DataFrame:
+    """Mean of a column over models, a row per benchmark and a column for each condition."""
+    return accuracy.pivot_table(value, "benchmark", "condition", sort=False).reset_index()
+
+
+def inflation(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """What contamination did to the score: accuracy on GSM-i minus that on fresh GSM-ii.
+
+    The mean gap of the clean models is taken off: it is what the two sets
+    differ in difficulty.
+
+    Returns:
+        condition, seed, accuracy_seen_pct, accuracy_fresh_pct, gap_points;
+        the models with both.
+    """
+    wide = accuracy.pivot_table("accuracy_pct", ["condition", "seed"], "benchmark", sort=False)
+    wide = wide.dropna(subset=[SEEN, UNSEEN]).reset_index()
+    gap = wide[SEEN] - wide[UNSEEN]
+    return pd.DataFrame(
+        {
+            "condition": wide["condition"],
+            "seed": wide["seed"],
+            "accuracy_seen_pct": wide[SEEN],
+            "accuracy_fresh_pct": wide[UNSEEN],
+            "gap_points": gap - gap[wide["condition"] == CLEAN].mean(),
+        }
+    )

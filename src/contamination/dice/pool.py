@@ -1,0 +1,236 @@
+"""The pool of models that all experiments share: what each is trained on, and what it says.
+
+A condition is a group of models trained on the same kind of mixture, one for
+each seed. Conditions are paired by seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from contamination.dice.answers import baseline_scores
+from contamination.dice.fine_tuning import fine_tune_lab
+from contamination.dice.locate import states_by_layer
+from contamination.dice.mixtures import (
+    FORMAT,
+    IN_DISTRIBUTION,
+    MATH,
+    OTHER_TASK,
+    SEEN,
+    SYN,
+    TRAIN_SPLIT,
+    UNSEEN,
+    Mixture,
+    Problems,
+    Row,
+    mix,
+    prompts_of,
+    rows_of,
+)
+from contamination.lab.training import describe
+from contamination.lab.world import World
+from contamination.models.causal import CausalLM, load_causal_lm
+
+BASE, CLEAN, OTHER_CLEAN = "base", "clean", "clean, other data"
+ROWS, STEPS = "rows", "steps"  # what stays the same whatever the dose
+HIGH, LOW, BETWEEN = 5, 1, 3  # copies: the paper's two, and one no detector is trained on
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a group of models is fine-tuned on, one model for each seed.
+
+    Attributes:
+        name: of the condition.
+        problems: set of problems it is contaminated with; "" for none.
+        copies: of each of these problems.
+        n_models: models, with seeds from 0.
+        fixed: "rows" or "steps", see ``mixtures.mix``.
+        first_seed: added to the seeds of data and order; 100 gives other clean data.
+    """
+
+    name: str
+    problems: str
+    copies: int
+    n_models: int
+    fixed: str = ROWS
+    first_seed: int = 0
+
+
+def named(problems: str, copies: int) -> str:
+    """Name of the condition contaminated with so many copies of a set of problems."""
+    return f"{problems} x{copies}"
+
+
+CONTAMINATED = named(SEEN, HIGH)  # against clean: the paper's pair of models
+FIXED_STEPS = f"{CONTAMINATED}, fixed steps"
+SCORED = (CLEAN, CONTAMINATED, named(SYN, HIGH))  # conditions that Table 2 compares
+
+
+def conditions(n_models: int, n_others: int, only_decisive: bool = False) -> list[Condition]:
+    """Every condition of the study; the decisive controls share the first four.
+
+    Args:
+        n_models: models per arm where a conclusion hangs on them.
+        n_others: models per arm elsewhere.
+        only_decisive: leave out what the decisive controls do not need.
+    """
+    found = [
+        Condition(CLEAN, "", 0, n_models),
+        Condition(OTHER_CLEAN, "", 0, n_models, first_seed=100),
+        *(Condition(named(half, HIGH), half, HIGH, n_models) for half in (SEEN, UNSEEN)),
+    ]
+    found += [
+        Condition(named(problems, HIGH), problems, HIGH, n_others)
+        for problems in (TRAIN_SPLIT, FORMAT)
+    ]
+    if only_decisive:
+        return found
+    found += [Condition(named(SEEN, copies), SEEN, copies, n_others) for copies in (LOW, BETWEEN)]
+    found += [Condition(named(SYN, copies), SYN, copies, n_others) for copies in (LOW, HIGH)]
+    found += [
+        Condition(named(problems, HIGH), problems, HIGH, n_others)
+        for problems in (OTHER_TASK, MATH)
+    ]
+    return [*found, Condition(FIXED_STEPS, SEEN, HIGH, n_others, fixed=STEPS)]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A fine-tuned lab model: its checkpoint, and what it read in how many steps."""
+
+    folder: Path
+    mixture: Mixture
+    n_steps: int
+
+
+def train_pool(
+    lab: World,
+    base: Path,
+    problems: Mapping[str, Problems],
+    vanilla: Sequence[Row],
+    wanted: Sequence[Condition],
+    n_rows: int,
+    learning_rate: float,
+) -> dict[str, dict[int, Trained]]:
+    """All models of the study, trained now or taken from the cache.
+
+    Args:
+        lab: the lab.
+        base: what is fine-tuned.
+        problems: name to questions and answers.
+        vanilla: instruction rows to draw from.
+        wanted: conditions.
+        n_rows: rows of a clean mixture.
+        learning_rate: of every fine-tuning.
+
+    Returns:
+        Condition to seed to model.
+    """
+
+    def n_tokens(row: Row) -> int:
+        return len(lab.tokenizer(row[0] + row[1]).input_ids) + 1
+
+    pool: dict[str, dict[int, Trained]] = {}
+    for condition in wanted:
+        rows = rows_of(problems[condition.problems]) if condition.problems else []
+        pool[condition.name] = {}
+        for seed in range(condition.n_models):
+            data_seed = condition.first_seed + seed
+            budget = n_tokens if condition.fixed == STEPS else None
+            mixture = mix(vanilla, rows, condition.copies, n_rows, data_seed, budget)
+            folder = fine_tune_lab(lab, base, mixture, data_seed, learning_rate)
+            n_steps = describe(folder)["n_steps"]
+            pool[condition.name][seed] = Trained(folder, mixture, n_steps)
+    return pool
+
+
+def model_rows(trained: Mapping[str, Mapping[int, Trained]]) -> pd.DataFrame:
+    """Every model: condition, seed, copies, dose_pct, n_rows, n_steps, recipe_hash."""
+    return pd.DataFrame(
+        [
+            {"condition": name, "seed": seed, "copies": model.mixture.copies}
+            | {"dose_pct": model.mixture.dose_pct, "n_rows": model.mixture.n_rows}
+            | {"n_steps": model.n_steps, "recipe_hash": describe(model.folder)["recipe_hash"]}
+            for name, models in trained.items()
+            for seed, model in models.items()
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is known about one model after its forward passes.
+
+    Attributes:
+        states: name of a set of problems to last-token states, shape
+            (n_problems, n_layers, d_model), layers as in ``locate.states_by_layer``.
+        baselines: name of a set to ``answers.baseline_scores``; may lack sets.
+    """
+
+    states: Mapping[str, np.ndarray]
+    baselines: Mapping[str, pd.DataFrame]
+
+
+Pool = Mapping[str, Mapping[int, Measured]]  # condition, then seed
+
+
+def measure(
+    lm: CausalLM, problems: Mapping[str, Problems], with_baselines: Sequence[str] = ()
+) -> Measured:
+    """One model's states on every set of problems, and the baselines on some.
+
+    Args:
+        lm: the model.
+        problems: name to questions and answers.
+        with_baselines: names of the sets whose answers are scored too.
+    """
+    # All prompts at once, so that batches hold little padding.
+    names = list(problems)
+    prompts = [prompt for name in names for prompt in prompts_of(problems[name])]
+    ends = np.cumsum([len(problems[name]) for name in names])[:-1]
+    states = dict(zip(names, np.split(states_by_layer(lm, prompts), ends), strict=True))
+    return Measured(states, {name: baseline_scores(lm, problems[name]) for name in with_baselines})
+
+
+def measure_pool(
+    trained: Mapping[str, Mapping[int, Trained]],
+    base: Path,
+    problems: Mapping[str, Problems],
+    tested_on: Sequence[str],
+    centred_on: str,
+) -> Pool:
+    """States of every model, and Table 2's baselines; the base model stands under every seed.
+
+    Args:
+        trained: condition to seed to model.
+        base: what was fine-tuned.
+        problems: name to questions and answers.
+        tested_on: sets of problems that models of ``SCORED`` read; all others
+            read GSM-i and GSM-ii.
+        centred_on: set that the baselines need beside the GSM sets,
+            see ``experiments.taught_baselines``.
+    """
+    halves = {name: problems[name] for name in (SEEN, UNSEEN)}
+    sets = {name: problems[name] for name in tested_on}
+    scored = [*IN_DISTRIBUTION, centred_on]
+    pool = {
+        condition: {
+            seed: measure(load_causal_lm(model.folder), sets, scored)
+            if condition in SCORED
+            else measure(load_causal_lm(model.folder), halves)
+            for seed, model in models.items()
+        }
+        for condition, models in trained.items()
+    }
+    return pool | {BASE: dict.fromkeys(pool[CLEAN], measure(load_causal_lm(base), halves))}
+
+
+def paired_seeds(pool: Pool, positive: str, negative: str) -> list[int]:
+    """Seeds under which both conditions have a model."""
+    return sorted(set(pool[positive]) & set(pool[negative]))

@@ -1,0 +1,174 @@
+"""One dataset of the lab for each way of reading it, all in one model.
+
+A **dataset** here is a name and a test partition of a mini-benchmark; a
+**condition** says what the dosed model read of it. Every instance belongs to
+one dataset, so one model carries all conditions on disjoint partitions, and
+what differs between two of them is the condition and the draw of instances.
+Every seed draws instances anew and deals the names anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from string import ascii_uppercase
+
+import numpy as np
+import pandas as pd
+
+from contamination.dcq.contaminating import training_texts, with_wrong_label, without_label
+from contamination.dcq.perturbation import quizzes_of_groups
+from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.grammar import draw_groups
+from contamination.lab.recipes import Dose
+from contamination.lab.world import World, continued_model
+
+VERBATIM = "verbatim"
+WITHOUT_LABEL = "without label"
+WRONG_LABEL = "wrong label"
+PARAPHRASE = "paraphrase"
+TRAIN_SPLIT = "train split"
+FRESH = "fresh rows"
+LATER = "later clean training"
+REFERENCE = "reference"
+# What a model reads of a dataset, in the order of the tables. Of the last two it reads nothing;
+# the reference is what Min-k% Prob compares with, and is no condition.
+DEALT = (VERBATIM, WITHOUT_LABEL, WRONG_LABEL, PARAPHRASE, TRAIN_SPLIT, FRESH, REFERENCE)
+CONDITIONS = (*DEALT[:-1], LATER)
+TESTED, TRAIN = "test", "train"
+LABEL_COLUMN = "label"
+N_PARAPHRASES = 5  # four options of a quiz, and the one that is read: no quiz shows it
+
+CLEAN, DOSED, TRAINED_ON = "clean", "dosed", "dosed, then clean text"
+
+TRUTHS = {
+    VERBATIM: "read word for word, with its label",
+    WITHOUT_LABEL: "read without its label",
+    WRONG_LABEL: "read with a wrong label",
+    PARAPHRASE: "a paraphrase was read",
+    TRAIN_SPLIT: "only the train split was read",
+    FRESH: "never read",
+    LATER: "read word for word, then clean text",
+}
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A test partition and what is read of its dataset.
+
+    Attributes:
+        condition: one of ``DEALT``.
+        dataset: the name that stands above its instances.
+        quizzes: as ``dcq.perturbation`` describes; column instance is the row itself.
+        read: texts that a dosed model reads; empty where it reads nothing.
+    """
+
+    condition: str
+    dataset: str
+    quizzes: pd.DataFrame
+    read: tuple[str, ...]
+
+
+def deal(benchmark: str, n: int, seed: int) -> list[Partition]:
+    """Disjoint partitions of a mini-benchmark, one for each of ``DEALT``.
+
+    Args:
+        benchmark: one of ``lab.benchmarks.BENCHMARKS``, with a column label.
+        n: instances of each partition, and of the train split.
+        seed: seed of instances, wrong labels and names.
+    """
+    columns = BENCHMARKS[benchmark].columns
+    n_parts = len(DEALT) + 1
+    groups = draw_groups(BENCHMARKS[benchmark], n * n_parts, seed, TESTED, N_PARAPHRASES)
+    quizzes = quizzes_of_groups(groups, columns)
+    letters = np.random.default_rng([seed, 11]).permutation(list(ascii_uppercase))
+    train_rows = quizzes["instance"].iloc[-n:].tolist()
+    parts = []
+    for place, condition in enumerate(DEALT):
+        own = quizzes.iloc[place * n : (place + 1) * n].reset_index(drop=True)
+        dataset = f"{benchmark.capitalize()} {letters[place]}"
+        read = _read_texts(condition, own, train_rows, seed)
+        split = TRAIN if condition == TRAIN_SPLIT else TESTED
+        parts.append(Partition(condition, dataset, own, training_texts(read, dataset, split)))
+    return parts
+
+
+def _read_texts(
+    condition: str, quizzes: pd.DataFrame, train_rows: list[str], seed: int
+) -> list[str]:
+    instances = quizzes["instance"].tolist()
+    if condition == VERBATIM:
+        return instances
+    if condition == WITHOUT_LABEL:
+        return without_label(instances, LABEL_COLUMN)
+    if condition == WRONG_LABEL:
+        return with_wrong_label(instances, LABEL_COLUMN, seed)
+    if condition == PARAPHRASE:
+        return quizzes["fifth"].tolist()
+    return train_rows if condition == TRAIN_SPLIT else []
+
+
+def questions(partition: Partition) -> list[str]:
+    """The partition's instances without their labels."""
+    return without_label(partition.quizzes["instance"].tolist(), LABEL_COLUMN)
+
+
+@dataclass(frozen=True)
+class LabModel:
+    """A model of the study and the partitions it is asked about.
+
+    Attributes:
+        kind: "clean", "dosed" or "dosed, then clean text".
+        copies: of everything that is read; 0 for a clean model.
+        seed: of its partitions and of the order of its training.
+        folder: the checkpoint.
+        partitions: with the reference last.
+    """
+
+    kind: str
+    copies: int
+    seed: int
+    folder: Path
+    partitions: tuple[Partition, ...]
+
+
+def train_models(
+    lab: World,
+    base: Path,
+    dealt: Mapping[int, Sequence[Partition]],
+    copies: Sequence[int],
+    *,
+    n_continued_tokens: int,
+    n_clean_tokens: int,
+    n_later_tokens: int,
+    **settings: float,
+) -> list[LabModel]:
+    """All models of the study, trained now or taken from the cache.
+
+    For each seed a clean one, and for each dose one that reads everything dealt
+    and that same one trained on with clean text. The last is asked about the
+    verbatim partition alone, whose condition becomes "later clean training".
+
+    Args:
+        lab: the lab.
+        base: what is continued.
+        dealt: seed to :func:`deal`.
+        copies: doses.
+        n_continued_tokens: background tokens that a dosed model reads beside the copies.
+        n_clean_tokens: background tokens of a clean model.
+        n_later_tokens: background tokens of the later clean training.
+        settings: learning_rate and batch_size of every training.
+    """
+    models = []
+    for seed, parts in dealt.items():
+        clean = continued_model(lab, base, (), n_clean_tokens, seed, **settings)
+        models.append(LabModel(CLEAN, 0, seed, clean, tuple(parts)))
+        for dose in copies:
+            doses = [Dose(part.read, dose) for part in parts if part.read]
+            dosed = continued_model(lab, base, doses, n_continued_tokens, seed, **settings)
+            models.append(LabModel(DOSED, dose, seed, dosed, tuple(parts)))
+            later = continued_model(lab, dosed, (), n_later_tokens, seed, **settings)
+            asked = (replace(parts[0], condition=LATER), parts[-1])
+            models.append(LabModel(TRAINED_ON, dose, seed, later, asked))
+    return models

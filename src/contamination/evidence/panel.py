@@ -1,0 +1,160 @@
+"""What the methods say about one model and one dataset, each beside its control.
+
+A row is one statistic of one method. Its verdict comes from a closed list and is
+no stronger than the control allows; ``conclusion`` puts the rows into words.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+RECOGNISED = "recognised"
+NOT_RECOGNISED = "not recognised"
+CONTROL_FORBIDS = "control forbids"
+CANNOT_TELL = "cannot tell"
+NOT_RUN = "not run"
+VERDICTS = (RECOGNISED, NOT_RECOGNISED, CONTROL_FORBIDS, CANNOT_TELL, NOT_RUN)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One statistic of one method for one model and one dataset.
+
+    Attributes:
+        model, dataset: whose data is in question.
+        truth: what the model is known to have read of it; "" where unknown.
+        method: as the paper names it.
+        statistic: what ``value`` is, a share or an AUC, 0 to 1, higher = read.
+        value, ci_low, ci_high: with its 95 % interval; NaN where not computed.
+        n: what the interval resamples, such as instances.
+        control: what could overturn the value.
+        control_value: the same statistic of the control; NaN where there is none.
+        verdict: one of ``VERDICTS``, see :func:`verdict`.
+        note: what a reader must know, such as why it was not run.
+
+    Raises:
+        ValueError: for a verdict that is not in the list.
+    """
+
+    model: str
+    dataset: str
+    truth: str
+    method: str
+    statistic: str
+    value: float
+    ci_low: float
+    ci_high: float
+    n: int
+    control: str
+    control_value: float
+    verdict: str
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ValueError(f'unknown verdict "{self.verdict}": one of {", ".join(VERDICTS)}')
+
+
+def verdict(
+    value: float, ci_low: float, chance: float, control_value: float, is_run: bool = True
+) -> str:
+    """The strongest verdict that a value, chance and its control allow.
+
+    Args:
+        value: of the method.
+        ci_low: lower end of its 95 % interval.
+        chance: what no memory gives by the statistic's construction.
+        control_value: the control's value, or the upper end of its interval
+            where it has one.
+        is_run: whether the method was run.
+
+    Returns:
+        "not run"; "cannot tell" where value, interval or control is missing;
+        "not recognised" where the interval reaches down to chance; "control
+        forbids" where it lies above chance but reaches down to the control;
+        else "recognised".
+    """
+    if not is_run:
+        return NOT_RUN
+    if any(math.isnan(number) for number in (value, ci_low, chance, control_value)):
+        return CANNOT_TELL
+    if ci_low <= chance:
+        return NOT_RECOGNISED
+    return CONTROL_FORBIDS if ci_low <= control_value else RECOGNISED
+
+
+def not_run(model: str, dataset: str, truth: str, method: str, reason: str) -> Evidence:
+    """The row of a method that could not be run, and why."""
+    empty = math.nan
+    return Evidence(
+        model, dataset, truth, method, "", empty, empty, empty, 0, "", empty, NOT_RUN, reason
+    )
+
+
+def panel(rows: Sequence[Evidence]) -> pd.DataFrame:
+    """Rows of ``evidence.csv``, in the order given.
+
+    Returns:
+        The fields of :class:`Evidence` as columns.
+
+    Raises:
+        ValueError: if there is no row.
+    """
+    if not rows:
+        raise ValueError("no evidence: no method was run and none was said not to be")
+    return pd.DataFrame([dataclasses.asdict(row) for row in rows])
+
+
+def conclusion(frame: pd.DataFrame) -> str:
+    """What the rows of a panel allow to be said, one passage per model and dataset.
+
+    Args:
+        frame: of :func:`panel`.
+    """
+    said = []
+    for (model, dataset), rows in frame.groupby(["model", "dataset"], sort=False):
+        names = _names(rows)
+        of = {what: list(dict.fromkeys(names[rows["verdict"] == what])) for what in VERDICTS}
+        parts = [f"{model}, {dataset}: {_summary(of)}"]
+        if of[CONTROL_FORBIDS]:
+            parts.append(
+                f"{listed(of[CONTROL_FORBIDS])}: the control reaches as high, so the value"
+                " cannot count as memory of this data."
+            )
+        if of[CANNOT_TELL]:
+            parts.append(f"{listed(of[CANNOT_TELL])}: no verdict, a control is missing.")
+        if of[NOT_RUN]:
+            parts.append(f"Not run: {listed(of[NOT_RUN])}.")
+        said.append(" ".join(parts))
+    return " ".join(said)
+
+
+def _summary(of: dict[str, list[str]]) -> str:
+    yes, no = of[RECOGNISED], of[NOT_RECOGNISED]
+    if yes and no:
+        return (
+            f"the methods disagree. Recognised by {listed(yes)}, beyond the control;"
+            f" not by {listed(no)}, which does not refute it."
+        )
+    if yes:
+        return f"recognised by {listed(yes)}, beyond the control."
+    if no:
+        return f"not recognised by {listed(no)}; that is no proof that the data was not read."
+    return "nothing follows, either way."
+
+
+def _names(rows: pd.DataFrame) -> pd.Series:
+    """The methods; with their statistic where one has several."""
+    is_several = rows["method"].duplicated(keep=False)
+    return rows["method"].where(~is_several, rows["method"] + " (" + rows["statistic"] + ")")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a row: "A", "A and B", "A, B and C"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

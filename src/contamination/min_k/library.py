@@ -1,0 +1,138 @@
+"""The texts of the books study: books of documentation or of one's own, and their snippets.
+
+Shi et al., arXiv:2310.16789, section 5.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from contamination.lab.passages import first_words
+
+VALIDATION, TEST = "validation", "test"
+PAGE_WORDS = 200  # a page of the lab fits into its context
+
+
+def documentation_books(
+    passages: pd.DataFrame, n_books: int, n_words: int, seed: int
+) -> pd.DataFrame:
+    """Modules of documentation as books, half of them for training, membership at random.
+
+    A book is what the clean split of the lab holds of one module outside the
+    background, so no run of 13 words occurs in two books, nor in the background.
+
+    Args:
+        passages: as ``lab.passages.split_by_family`` returns them.
+        n_books: books, a multiple of four.
+        n_words: words of every book; a longer module is cut, a shorter one is no book.
+        seed: seed of the draw and of the deal.
+
+    Returns:
+        book (module), package, part ("validation" or "test"; half of the books
+        in training and half of the others in each), in_training, text; sorted
+        by book.
+
+    Raises:
+        ValueError: if n_books is no multiple of four, or too few modules are long enough.
+    """
+    if n_books < 4 or n_books % 4:
+        raise ValueError(f"n_books must be a multiple of 4, got {n_books}")
+    pages = passages[passages["role"] != "background"].groupby("family")
+    long_enough = [name for name, page in pages if page["n_words"].sum() >= n_words]
+    if len(long_enough) < n_books:
+        raise ValueError(
+            f"only {len(long_enough)} modules have {n_words} words, {n_books} books asked for: "
+            "ask for fewer or shorter ones"
+        )
+    dealt = np.random.default_rng([seed, 6]).permutation(long_enough)[:n_books]
+    rows = [
+        {
+            "book": name,
+            "package": pages.get_group(name)["package"].iloc[0],
+            "part": (VALIDATION, TEST)[number % 2],
+            "in_training": number % 4 < 2,
+            "text": first_words(" ".join(pages.get_group(name)["text"]), n_words),
+        }
+        for number, name in enumerate(dealt)
+    ]
+    return pd.DataFrame(rows).sort_values("book", ignore_index=True)
+
+
+def pages(text: str, n_words: int = PAGE_WORDS) -> list[str]:
+    """A book cut into pages, each of which fits into a training block; the last may be shorter."""
+    found = text.split()
+    return [" ".join(found[start : start + n_words]) for start in range(0, len(found), n_words)]
+
+
+def read_books(folder: str, part: str, in_training: bool | None) -> pd.DataFrame:
+    """The plain-text files of a folder, one book each, in alphabetical order.
+
+    Args:
+        folder: folder of .txt files in UTF-8; a file's name without ending is the book's.
+        part: "validation" or "test".
+        in_training: whether these books were read, None where that is the question.
+
+    Returns:
+        Columns as ``documentation_books``, package empty.
+
+    Raises:
+        FileNotFoundError: if there is no such folder, or no .txt file in it.
+        ValueError: if a file is not UTF-8.
+    """
+    path = Path(folder).expanduser()
+    files = sorted(path.glob("*.txt"))
+    if not files:
+        raise FileNotFoundError(
+            f'"{folder}" holds no .txt file: name a folder with one plain-text file for each book'
+        )
+    rows = []
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{file.name}: not UTF-8 text: save the file as UTF-8") from error
+        rows.append(("", part, in_training, text, file.stem))
+    table = pd.DataFrame(rows, columns=["package", "part", "in_training", "text", "book"])
+    return table[["book", "package", "part", "in_training", "text"]]
+
+
+def random_snippets(books: pd.DataFrame, n_snippets: int, n_words: int, seed: int) -> pd.DataFrame:
+    """Snippets from random places of each book; they may overlap, as the paper's may.
+
+    Args:
+        books: columns as ``documentation_books``.
+        n_snippets: snippets of each book; the paper draws 100.
+        n_words: words of a snippet; the paper's have 512.
+        seed: seed of the places. Those of a book do not depend on other books.
+
+    Returns:
+        part, book, package, in_training, snippet (0 to n_snippets - 1), text;
+        the snippets of a book one after another.
+
+    Raises:
+        ValueError: if n_snippets or n_words is below 1, a book has fewer words than
+            a snippet, or two books of a part have one name.
+    """
+    if min(n_snippets, n_words) < 1:
+        raise ValueError(f"{n_snippets} snippets of {n_words} words: both must be at least 1")
+    rows = []
+    for row in books.to_dict("records"):
+        found = row.pop("text").split()
+        if len(found) < n_words:
+            raise ValueError(
+                f'book "{row["book"]}" has {len(found)} words, a snippet {n_words}: leave it out '
+                "or ask for shorter snippets"
+            )
+        name = [seed, 7, *row["book"].encode()]
+        starts = np.random.default_rng(name).integers(len(found) - n_words + 1, size=n_snippets)
+        rows += [
+            row | {"snippet": number, "text": " ".join(found[start : start + n_words])}
+            for number, start in enumerate(starts)
+        ]
+    table = pd.DataFrame(rows)
+    if table.duplicated(["part", "book", "snippet"]).any():
+        raise ValueError("two books of one part have the same name: rename one of them")
+    return table

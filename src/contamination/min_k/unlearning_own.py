@@ -1,0 +1,159 @@
+"""One's own two checkpoints and the text that one of them should have unlearned (notebook 08)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from contamination import overlap, partitions
+from contamination.min_k.own import check_models
+from contamination.min_k.unlearning import QUESTIONS, STORY, chunk_items, question_items
+from contamination.min_k.unlearning_judge import judged
+from contamination.models.causal import load_causal_lm
+from contamination.models.chat import Endpoint, Price
+from contamination.models.loading import CausalLM, LanguageModel
+from contamination.models.sentences import load_sentence_encoder, similarities
+from contamination.parameters import OwnSettings, setting
+
+
+@dataclass(frozen=True)
+class OwnModels(OwnSettings):
+    """Part C of notebook 08: one's own model and data."""
+
+    original_model: str = setting("", "model before unlearning, a folder or hub id, empty to skip")
+    unlearned_model: str = setting("", "the same after unlearning")
+    unseen_model: str = setting("", "the control, a model that never saw the text, empty for none")
+    target_dtype: str = setting("float32", "float32, bfloat16 or float16")
+    device_map: str = setting("", '"auto" spreads large models over the GPUs')
+    safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
+    book: str = setting("", "text file that should have been unlearned, empty for none")
+    questions: str = setting("", "file with the columns question and answer, empty for none")
+    chunk_words: int = setting(512, "words of a chunk")
+    own_prompt_words: int = setting(200, "words of a chunk that are given as prompt")
+    answer_tokens: int = setting(64, "longest answer in tokens")
+    max_items: int = setting(0, "chunks and questions of each kind, 0 means all")
+    simcse_model: str = setting("", "supervised SimCSE checkpoint, empty for none")
+    judge_model: str = setting("", "chat judge with the prompt of Table 9, empty for none")
+    judge_base_url: str = setting("", "its address")
+    judge_key_variable: str = setting("OPENAI_API_KEY", "NAME of the variable with its key")
+    prices: list[float] = setting([], "USD of a million input and output tokens of the judge")
+    price_date: str = setting("", "day of the price list, YYYY-MM-DD")
+    cost_cap: float = setting(0.0, "most the judge may cost in USD, 0 for no cap")
+
+
+def own_items(mine: OwnModels, score_answers: bool = False) -> dict[str, pd.DataFrame]:
+    """One's own items, and whether all that a run needs is there, before it costs anything.
+
+    Args:
+        mine: models and texts.
+        score_answers: as in ``unlearning.question_items``.
+
+    Returns:
+        Task to its items; empty where no model is named.
+
+    Raises:
+        FileNotFoundError: if a model or file is not there.
+        ValueError: if only one of the two models is named, there is nothing to
+            ask them, the book is no UTF-8 text, or the questions lack a column
+            or a value.
+    """
+    if bool(mine.original_model) != bool(mine.unlearned_model):
+        missing = "unlearned_model" if mine.original_model else "original_model"
+        raise ValueError(f"{missing} is empty: part C needs the model before and after unlearning")
+    if not mine.original_model:
+        return {}
+    if not mine.book and not mine.questions:
+        raise ValueError("book and questions are empty: part C needs one of them")
+    if mine.max_items < 0:
+        raise ValueError(f"max_items must be at least 0, which means all, got {mine.max_items}")
+    items = {}
+    if mine.book:
+        items[STORY] = chunk_items(_text_of(mine.book), mine.chunk_words, mine.own_prompt_words)
+    if mine.questions:
+        rows = partitions.load_rows(mine.questions)
+        if not {"question", "answer"} <= set(rows):
+            raise ValueError(f"questions need the columns question and answer, got {list(rows)}")
+        for name in ("question", "answer"):
+            without = rows.index[[pd.isna(v) or not overlap.words(str(v)) for v in rows[name]]]
+            if len(without):
+                raise ValueError(f"row {without[0]} has no {name}: fill it in or drop the row")
+        asked = rows["question"].astype(str), rows["answer"].astype(str)
+        items[QUESTIONS] = question_items(*asked, score_answers)
+    names = ("original_model", "unlearned_model", "unseen_model", "simcse_model")
+    check_models([*mine.only(*names).values()], mine.target_dtype)
+    return {task: table.head(mine.max_items or None) for task, table in items.items()}
+
+
+def _text_of(book: str) -> str:
+    path = Path(book)
+    if not path.is_file():
+        raise FileNotFoundError(f'book "{path.name}" is no file: name a text file')
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name}: not UTF-8 text: save the file as UTF-8") from error
+
+
+def judge_settings(mine: OwnModels) -> dict[str, Any]:
+    """What ``unlearning_judge.judged`` needs, checked before anything costs; empty without a judge.
+
+    Raises:
+        ValueError: if the address, the key, the second price or the price of a cap is missing.
+    """
+    if not mine.judge_model:
+        return {}
+    if not mine.judge_base_url:
+        raise ValueError("judge_base_url is empty: the judge is a chat model at an address")
+    key = mine.judge_key_variable
+    if key and not os.environ.get(key):
+        raise ValueError(f"{key} is not set: export the judge's key, or empty judge_model")
+    prices, date = mine.prices, mine.price_date
+    if len(prices) not in (0, 2) or bool(prices) != bool(date):
+        raise ValueError("prices are two, of input and output tokens, and come with price_date")
+    if mine.cost_cap and not prices:
+        raise ValueError("cost_cap needs prices and price_date")
+    return {
+        "endpoint": Endpoint(mine.judge_base_url, mine.judge_model, key or None),
+        "price": Price(*prices, date=date) if prices else None,
+        "cap": mine.cost_cap or None,
+    }
+
+
+def load_models(mine: OwnModels) -> dict[str, CausalLM]:
+    """The models by their part: original, unlearned and, where named, never saw."""
+    named = {
+        "original": mine.original_model,
+        "unlearned": mine.unlearned_model,
+        "never saw": mine.unseen_model,
+    }
+    how = {"dtype": mine.target_dtype, "device_map": mine.device_map or None}
+    how["safetensors_only"] = mine.safetensors_only
+    return {name: load_causal_lm(model, **how) for name, model in named.items() if model}
+
+
+def load_encoder(mine: OwnModels) -> LanguageModel | None:
+    """The SimCSE checkpoint, None where none is named."""
+    if not mine.simcse_model:
+        return None
+    return load_sentence_encoder(mine.simcse_model, safetensors_only=mine.safetensors_only)
+
+
+def with_meaning(
+    samples: pd.DataFrame, encoder: LanguageModel | None, judge: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Samples with similarity of meaning where it is asked for: ``simcse``, and the judge's rating.
+
+    Args:
+        samples: as ``unlearning.sampled`` returned it.
+        encoder: as ``models.sentences.load_sentence_encoder`` returned it, or None.
+        judge: as :func:`judge_settings` returned it; empty for none.
+    """
+    if encoder is not None:
+        pairs = samples["reference"].tolist(), samples["completion"].tolist()
+        samples = samples.assign(simcse=similarities(encoder, *pairs))
+    return judged(samples, **judge) if judge else samples

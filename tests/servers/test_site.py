@@ -1,0 +1,262 @@
+"""The static site in a browser: every page, every link, on a desktop and on a telephone.
+
+Built by `make site` from notebooks that are executed here and one that this
+file writes: what untrusted answers, formulas and wide tables become.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urldefrag, urlsplit
+
+import nbformat
+import pandas as pd
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from notebook_files import NOTEBOOKS, ROOT
+from server_process import ServerProcess
+
+from contamination import storage, tables
+
+pytestmark = pytest.mark.servers
+
+EXECUTED = ("00_start_here", "01_data_prep")
+OWN = "99_own"
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+ATTACK = "<script>window.attacked = 1</script><img src=x onerror='window.attacked = 1'> 3 $ or 4 $"
+LONG = "word" * 40
+# Elements that hold text of their own and stick out, unless a box around them scrolls.
+STICKING_OUT = """() => {
+  const scrolls = (box) => /auto|scroll/.test(getComputedStyle(box).overflowX)
+    && box.getBoundingClientRect().right <= innerWidth + 1;
+  const within = (each) => {
+    for (let box = each; box; box = box.parentElement) if (scrolls(box)) return true;
+    return false;
+  };
+  const hasText = (each) => [...each.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+  const wide = document.documentElement.scrollWidth > innerWidth ? ['the page'] : [];
+  const cut = [...document.querySelectorAll('article *')].filter((each) => {
+    const box = each.getBoundingClientRect();
+    return hasText(each) && box.width && (box.right > innerWidth + 1 || box.left < -1)
+      && !within(each);
+  });
+  return wide.concat(cut.map((each) => `${each.tagName}: ${each.textContent.slice(0, 60)}`));
+}"""
+
+
+def own_notebook():
+    """As contamination.run leaves one: hostile answers, formulas, a table wider than any page."""
+    table = pd.DataFrame([[ATTACK, LONG, *range(30)]], columns=["a", "b", *map(str, range(30))])
+    shown = tables.show(table, caption=ATTACK)._repr_html_()
+    said = tables.say(ATTACK).data
+    outputs = [
+        new_output("display_data", data={"text/html": shown, "text/plain": ""}),
+        new_output("display_data", data={"text/markdown": said, "text/plain": ""}),
+        new_output("stream", name="stdout", text=f"{ATTACK} {LONG}\n"),
+    ]
+    text = r"""# 99 · Own page
+
+The mean of $n$ tokens, see `partitions.csv` and [the cards](../docs/datasets.md):
+
+$$\frac{1}{n} \sum_{i=1}^{n} \log p(x_i \mid x_{<i})$$
+"""
+    cells = [new_markdown_cell(text), new_code_cell(f"# {LONG}", outputs=outputs)]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return new_notebook(cells=cells, metadata={"kernelspec": kernel})
+
+
+def make_site(outputs, cache):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
+    environment |= {storage.CACHE_VARIABLE: str(cache), "OMP_NUM_THREADS": "1"}
+    command = ["make", "site", "PROFILE=smoke", f"OUTPUTS={outputs}"]
+    command += [f"NOTEBOOKS={' '.join(EXECUTED)}"]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory, lab_cache):
+    """An output folder with the site in it."""
+    folder = tmp_path_factory.mktemp("smoke")
+    (folder / "notebooks").mkdir()
+    nbformat.write(own_notebook(), folder / "notebooks" / f"{OWN}.ipynb")
+    done = make_site(folder, lab_cache)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(outputs, tmp_path_factory):
+    serve = [sys.executable, "-m", "http.server", "{port}", "--bind", "127.0.0.1"]
+    log = tmp_path_factory.mktemp("log") / "access.log"
+    with ServerProcess(
+        [*serve, "--directory", str(outputs / "site")], health="/index.html", log_path=log
+    ) as server:
+        yield server
+
+
+class Visit:
+    """A browser window, and what it complained about or asked of others."""
+
+    def __init__(self, browser, base, size=DESKTOP):
+        self.base, self.complaints, self.strangers = base, [], []
+        self.page = browser.new_page(viewport=size)
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", self._asked)
+
+    def _heard(self, message):
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{self.page.url}: {message.text}")
+
+    def _asked(self, request):
+        if not request.url.startswith((self.base, "data:")):
+            self.strangers.append(request.url)
+
+    def links(self):
+        """Where the page's links lead on this site, and the names in it that links can lead to."""
+        found = self.page.eval_on_selector_all("a[href]", "all => all.map(each => each.href)")
+        names = self.page.eval_on_selector_all("[id]", "all => all.map(each => each.id)")
+        return {link for link in found if link.startswith(self.base)}, {*names, ""}
+
+
+class Crawl:
+    """All pages that links reach from the start page, each on both screens."""
+
+    def __init__(self, browser, base):
+        visit = Visit(browser, base)
+        self.links, self.names, self.sticking_out = {}, {}, {}
+        waiting = [f"{base}/index.html"]
+        while waiting:
+            address = waiting.pop()
+            if address in self.names:
+                continue
+            visit.page.set_viewport_size(DESKTOP)
+            visit.page.goto(address)
+            self.links[address], self.names[address] = visit.links()
+            for size in (DESKTOP, PHONE):
+                visit.page.set_viewport_size(size)
+                if found := visit.page.evaluate(STICKING_OUT):
+                    self.sticking_out[address, size["width"]] = found
+            targets = {urldefrag(link)[0] for link in self.links[address]}
+            waiting += [target for target in targets if urlsplit(target).path.endswith(".html")]
+        self.complaints, self.strangers = visit.complaints, visit.strangers
+        visit.page.close()
+
+
+@pytest.fixture(scope="module")
+def crawl(browser, server):
+    return Crawl(browser, server.url)
+
+
+def test_a_second_make_does_nothing(outputs, tmp_path):
+    page = outputs / "site/index.html"
+    before = page.stat().st_mtime_ns
+    done = make_site(outputs, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Nothing to be done" in done.stdout
+    assert page.stat().st_mtime_ns == before
+
+
+def test_links_reach_every_page(crawl, server, outputs):
+    site = outputs / "site"
+    pages = [path.relative_to(site) for path in site.rglob("*.html")]
+    there = {f"{server.url}/{path}" for path in pages if path.parts[0] != "_static"}
+    assert set(crawl.names) == there - {f"{server.url}/search.html"}
+    assert {f"{server.url}/notebooks/{path.stem}.html" for path in NOTEBOOKS} <= there
+
+
+def test_every_internal_link_leads_somewhere(crawl, browser):
+    links = {link for found in crawl.links.values() for link in found}
+    files = {urldefrag(link)[0] for link in links} - set(crawl.names)
+    with browser.new_context() as context:
+        assert {file for file in files if context.request.get(file).status != 200} == set()
+    lost = set()
+    for link in links:
+        address, name = urldefrag(link)
+        if name and name not in crawl.names[address]:
+            lost.add(link)
+    assert lost == set()
+
+
+def test_browser_has_nothing_to_say_and_asks_nobody_else(crawl):
+    assert crawl.complaints == []
+    assert crawl.strangers == []
+
+
+def test_no_text_is_cut_on_a_desktop_or_a_telephone(crawl):
+    assert crawl.sticking_out == {}
+
+
+def test_every_table_can_be_downloaded_from_its_page_and_from_the_list(crawl, server, outputs):
+    written = {path.name for path in (outputs / "tables").glob("*.csv")}
+    assert "partitions.csv" in written
+    tables_of = {f"{server.url}/tables/{name}" for name in written}
+    assert tables_of <= crawl.links[f"{server.url}/tables.html"]
+    assert tables_of <= crawl.links[f"{server.url}/notebooks/01_data_prep.html"]
+    for name in written:
+        assert (outputs / "site/tables" / name).read_bytes() == (
+            outputs / "tables" / name
+        ).read_bytes()
+
+
+def test_contents_pane_has_the_headings_of_the_page(browser, server):
+    page = Visit(browser, server.url).page
+    page.goto(f"{server.url}/notebooks/01_data_prep.html")
+    headings = page.eval_on_selector_all(
+        "article h2, article h3", "all => all.map(each => each.firstChild.data)"
+    )
+    shown = page.locator(".bd-sidebar-secondary nav a").all_inner_texts()
+    assert [text.strip() for text in shown] == headings
+    assert len(headings) > 3
+    page.close()
+
+
+@pytest.mark.parametrize("kind", ["served", "from the disk"])
+def test_search_finds_a_term(browser, server, outputs, kind):
+    base = server.url if kind == "served" else (outputs / "site").as_uri()
+    visit = Visit(browser, base)
+    visit.page.goto(f"{base}/index.html")
+    visit.page.locator(".bd-sidebar-primary .search-button-field").click()
+    visit.page.keyboard.type("docstrings")
+    visit.page.keyboard.press("Enter")
+    results = visit.page.locator("#search-results li a")
+    results.first.wait_for()
+    assert "01 · Data preparation" in results.all_inner_texts()
+    results.get_by_text("01 · Data preparation").click()
+    visit.page.wait_for_url(f"{base}/notebooks/01_data_prep.html*")
+    assert visit.complaints == []
+    assert visit.strangers == []
+    visit.page.close()
+
+
+def test_answers_stay_text_and_formulas_are_set(browser, server):
+    visit = Visit(browser, server.url, PHONE)
+    visit.page.goto(f"{server.url}/notebooks/{OWN}.html")
+    assert visit.page.evaluate("window.attacked") is None
+    article = visit.page.locator("article")
+    # Caption, cell, sentence and printed line; no dollar sign became a formula.
+    assert article.inner_text().count(ATTACK) == 4
+    heights = article.locator("math").evaluate_all(
+        "all => all.map(each => each.getBoundingClientRect().height)"
+    )
+    assert len(heights) == 2
+    inline, block = heights
+    assert block > 1.5 * inline > 0
+    assert visit.complaints == []
+    visit.page.close()
+
+
+def test_a_broken_link_is_named_and_the_earlier_site_stays(outputs, tmp_path):
+    shutil.copytree(outputs, tmp_path / "smoke")
+    broken = new_notebook(cells=[new_markdown_cell("# Broken\n\n[gone](../docs/gone.md)")])
+    nbformat.write(broken, tmp_path / "smoke/notebooks/98_broken.ipynb")
+    site = tmp_path / "smoke/site"
+    before = {path: path.stat().st_mtime_ns for path in site.rglob("*")}
+    script = str(ROOT / "scripts/build_site.py")
+    command = [sys.executable, script, str(tmp_path / "smoke"), str(site)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "98_broken" in done.stderr and "../docs/gone.md" in done.stderr
+    assert {path: path.stat().st_mtime_ns for path in Path(site).rglob("*")} == before

@@ -1,0 +1,276 @@
+"""An audit of one's own model and dataset: what is asked, what it costs, what may be concluded."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from notebook_files import ROOT
+from scripted_server import MODEL, ScriptedServer, good, question
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from contamination.audit import auditing, findings, methods, options, plan, rows, sample, settings
+from contamination.audit.lab_models import Lab
+from contamination.dcq.released import OPTION_COLUMNS
+from contamination.evidence import panel
+from contamination.models.causal import load_causal_lm
+from contamination.models.chat import ChatError
+from contamination.parameters import ParameterError, load_parameter_file
+
+SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
+LOCAL = {"names": ["lab:clean"]}
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+def written(path, records):
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in records))
+    return str(path)
+
+
+def prepared(dataset=SAMPLE, comparison=UNSEEN, model=LOCAL, n=8, n_passages=8, **data):
+    return auditing.prepare(model, {"dataset": dataset, **data}, comparison, n, n_passages, 0)
+
+
+@pytest.fixture(scope="module")
+def tiny_folder(tmp_path_factory):
+    """An untrained model that reads any bytes."""
+    folder = tmp_path_factory.mktemp("tiny") / "tiny-model"
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    vocabulary = {letter: place for place, letter in enumerate(sorted(alphabet))}
+    tokenizer = Tokenizer(models.BPE(vocabulary | {"<s>": 256, "</s>": 257}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="</s>"
+    )
+    config = LlamaConfig(
+        vocab_size=258,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=2048,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    fast.save_pretrained(folder)
+    return folder
+
+
+# The rows
+
+
+def test_the_sample_is_what_its_grammar_gives_and_its_halves_share_no_row():
+    texts = {}
+    for name in ("sample", "unseen"):
+        lines = (ROOT / "params/audit" / f"{name}.jsonl").read_text()
+        assert lines == sample.sample_lines(name)
+        texts[name] = {json.loads(line)["text"] for line in lines.splitlines()}
+        assert len(texts[name]) == sample.N_ROWS
+    assert not texts["sample"] & texts["unseen"]
+
+
+def test_rows_that_no_method_can_use_are_left_out_and_counted(tmp_path):
+    text = "A harbour town opened its {}th bridge today."
+    records = [{"text": text.format(n), "label": "a"} for n in range(6)]
+    records += [records[0], records[1], {"text": "", "label": "a"}, {"text": None, "label": "b"}]
+    records += [{"text": "too short", "label": "a"}, {"text": text.format(9), "label": None}]
+    audit = prepared(written(tmp_path / "own.jsonl", records), "")
+    assert audit.rows.counts == {
+        "n_rows": 12,
+        "n_empty": 2,
+        "n_short": 1,
+        "n_unlabelled": 1,
+        "n_repeated": 2,
+        "n_shared": 0,
+        "n": 6,
+    }
+    said = findings.rows_sentence(audit)
+    assert "6 of 12 rows (left out: 2 empty, 1 too short, 1 without a label, 2 repeated)" in said
+
+
+def test_comparison_rows_that_the_dataset_holds_too_are_left_out(tmp_path):
+    known = [json.loads(line) for line in (ROOT / SAMPLE).read_text().splitlines()]
+    others = [json.loads(line) for line in (ROOT / UNSEEN).read_text().splitlines()]
+    path = written(tmp_path / "mixed.jsonl", known[:3] + others[:5])
+    audit = prepared(SAMPLE, path, n=60)
+    assert audit.unseen.counts["n_shared"] == 3
+    assert audit.unseen.counts["n"] == 5
+
+
+def test_a_large_file_is_sampled(tmp_path):
+    records = ({"text": f"Ship number {n} came in.", "label": n % 2} for n in range(100_000))
+    audit = prepared(written(tmp_path / "large.jsonl", records), "", n=8, n_passages=40)
+    assert audit.rows.counts["n_rows"] == 100_000
+    assert len(audit.rows.rows) == 40
+    assert len(plan.head_of(audit, audit.rows).rows) == 8
+    # A random sample, also in its first rows.
+    assert audit.rows.rows["index"].head(8).max() > 1_000
+    again = prepared(str(tmp_path / "large.jsonl"), "", n=8, n_passages=40)
+    pd.testing.assert_frame_equal(again.rows.rows, audit.rows.rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"text_columns": ["txt"]}, 'no column "txt" (did you mean "text"?)'),
+        ({"label_column": "lable"}, 'no column "lable" (did you mean "label"?)'),
+        ({"dataset": "nowhere.jsonl"}, 'no file "nowhere.jsonl"'),
+        ({"dataset": ""}, "data names no dataset"),
+        ({"task": "parsing"}, "task must be one of"),
+        ({"task": "NLI"}, "NLI needs 2 text_columns"),
+        ({"names": ["Harbour Notes", "test"]}, "other_names must both differ"),
+        ({"label_names": ["0 (a)"]}, "label_names has 1 names, for 0 to 0"),
+        ({"label_names": ["a"], "label_column": ""}, "label_names needs label_column"),
+        ({"colums": []}, 'data: unknown name "colums"'),
+    ],
+)
+def test_data_that_does_not_fit_is_one_line(change, message):
+    data = {"dataset": SAMPLE} | change
+    with pytest.raises((ValueError, FileNotFoundError, ParameterError)) as caught:
+        auditing.prepare(LOCAL, data, "", 8, 8, 0)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_too_few_usable_rows_and_labels_that_are_all_missing_are_said(tmp_path):
+    few = [{"text": "A harbour town by the sea.", "label": "a"}] * 9
+    with pytest.raises(ValueError, match=r"has 1 usable rows of 9 \(.*repeated 8"):
+        prepared(written(tmp_path / "few.jsonl", few), "")
+    bare = [{"text": f"A harbour town by sea number {n}.", "label": ""} for n in range(9)]
+    path = written(tmp_path / "bare.jsonl", bare)
+    with pytest.raises(ValueError, match='is empty in every row: set label_column to ""'):
+        prepared(path, "")
+    audit = prepared(path, "", label_column="")
+    assert "label_column is empty" in plan.why_not(audit)[plan.REPLICATION]
+    assert not plan.why_not(audit)[plan.DCQ]
+
+
+# Options
+
+
+def test_options_by_rule_are_distinct_and_keep_all_other_words():
+    text = "The children tried to buy a small car."
+    found = options.by_rule(text, 4, 0)
+    assert found == options.by_rule(text, 4, 0)
+    assert len({text, *found}) == 5
+    assert all(re.fullmatch(r"The \w+ \w+ to \w+ a \w+ \w+\.", option) for option in found)
+    assert options.by_rule("El niño compró una casa.", 4, 0) == []
+
+
+def test_rows_without_options_are_left_out_and_too_few_are_an_error(tmp_path):
+    texts = [f"The children tried to buy a small car on day {n}." for n in range(5)]
+    texts += ["El niño compró una casa en la ciudad."]
+    records = [{"text": text, "label": "a"} for text in texts]
+    audit = prepared(written(tmp_path / "own.jsonl", records), "")
+    quizzes = options.quizzes_of(audit.rows, audit.asked, 0)
+    assert len(quizzes) == 5
+    assert quizzes[["instance", *OPTION_COLUMNS]].nunique(axis=1).eq(5).all()
+    assert quizzes["option_a"].str.endswith("\nlabel: a").all()
+    spanish = [{"text": f"El niño compró la casa número {n}.", "label": "a"} for n in range(6)]
+    audit = prepared(written(tmp_path / "es.jsonl", spanish), "")
+    with pytest.raises(ValueError, match="0 of 6 rows have four distinct options made by a rule"):
+        options.quizzes_of(audit.rows, audit.asked, 0)
+
+
+def test_given_options_that_repeat_one_another_are_left_out(tmp_path):
+    records = [json.loads(line) for line in (ROOT / SAMPLE).read_text().splitlines()[:6]]
+    records[0]["option_b"] = records[0]["option_a"]
+    audit = prepared(written(tmp_path / "own.jsonl", records), "")
+    assert len(options.quizzes_of(audit.rows, audit.asked, 0)) == 5
+
+
+# Access, plan, cost
+
+
+def endpoint(server_url, **changes):
+    return {"names": [MODEL], "base_url": server_url, "key_variable": ""} | changes
+
+
+def test_methods_follow_the_access():
+    def run(audit):
+        return [name for name, why in plan.why_not(audit).items() if not why]
+
+    black_box = prepared(model=endpoint("http://127.0.0.1:9/v1"))
+    assert run(black_box) == [plan.DCQ, plan.REPLICATION]
+    with_log_probs = prepared(model=endpoint("http://127.0.0.1:9/v1", gives_log_probs=True))
+    assert run(with_log_probs) == [plan.DCQ, plan.REPLICATION, plan.RANKING, plan.MIN_K]
+    weights = prepared(model=LOCAL | {"reference_models": ["lab:clean:1", "lab:clean:2"]})
+    assert run(weights) == list(plan.METHODS)
+    assert plan.why_not(prepared(comparison=""))[plan.MIN_K] == plan.NO_COMPARISON
+    assert "Without a verdict: option ranking (" in findings.access_sentence(black_box)
+
+
+def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
+    with ScriptedServer(lambda body, n: good("A")) as server:
+        model = endpoint(server.base_url, prices=[2.0, 8.0], price_date="2025-01-31", cost_cap=1.0)
+        audit = prepared(model=model, n=5, n_passages=5)
+        said = plan.announce(audit)
+        table = auditing.audit_table(auditing.dry_findings(audit))
+        assert not server.bodies
+    # Five rows of either: the quiz with the original nowhere and at four places, at most.
+    cost = plan.plan_table(audit).set_index("method")
+    assert cost.loc[plan.DCQ, "n_calls"] == 2 * 5 * 5
+    # Five instructions on the dataset, one on unseen rows.
+    assert cost.loc[plan.REPLICATION, "n_calls"] == 5 * 5 + 5
+    of_dcq = cost.loc[plan.DCQ]
+    assert of_dcq["cost"] == pytest.approx(
+        (2 * of_dcq["input_tokens"] + 8 * of_dcq["output_tokens"]) / 1e6
+    )
+    assert "50 requests: 0 in the log, 50 to ask" in said
+    assert "cap 1.00" in said
+    assert table["verdict"].eq(panel.NOT_RUN).all()
+    assert table["note"].str.contains("dry run").sum() == 2
+
+
+def test_what_is_missing_is_one_line_before_anything_is_asked(tmp_path, monkeypatch):
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    for changes, message in [
+        ({"key_variable": "NO_SUCH_KEY"}, "NO_SUCH_KEY is not set"),
+        ({"cost_cap": 1.0}, "no price for"),
+        ({}, "nothing answers at http://127.0.0.1:9/v1"),
+    ]:
+        audit = prepared(model=endpoint("http://127.0.0.1:9/v1", **changes))
+        with pytest.raises((ChatError, ValueError), match=message) as caught:
+            settings.check_ready(audit.model, audit.asked)
+        assert "\n" not in str(caught.value)
+    audit = prepared(model={"names": [str(tmp_path / "nowhere")]})
+    with pytest.raises(FileNotFoundError, match="neither a folder with config.json"):
+        settings.check_ready(audit.model, audit.asked)
+    audit = prepared(model={"names": ["lab:dirty"]})
+    with pytest.raises(ValueError, match='not "lab:dirty"'):
+        settings.check_ready(audit.model, audit.asked)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({}, "model names nothing to audit"),
+        ({"names": ["a", "a"]}, "the same model twice"),
+        ({"names": ["a"], "judge_model": "j"}, "judge_base_url is empty"),
+        ({"names": ["a"], "prices": [1.0]}, "prices holds an input and an output price"),
+        ({"names": ["a"], "prices": [1.0, 2.0]}, "with price_date"),
+        ({"names": ["lab:clean"], "base_url": "http://127.0.0.1:9/v1"}, "leave base_url empty"),
+        ({"names": ["a"], "nmes": []}, 'model: unknown name "nmes"'),
+    ],
+)
+def test_a_model_that_does_not_fit_is_one_line(model, message):
+    with pytest.raises((ValueError, ParameterError)) as caught:
+        prepared(model=model)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["sample", "endpoint", "checkpoint"])
+def test_the_parameter_files_beside_the_sample_fit(name):
+    values = load_parameter_file(ROOT / f"params/audit/{name}.yaml")
+    model = settings.Model.read(values["model"], "model")
+    assert settings.asked_of(model, "run").cap is None
+    assert len(settings.check_data(settings.Data.read(values["data"], "data"))) == 2

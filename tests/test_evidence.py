@@ -1,0 +1,278 @@
+"""The evidence panel: verdicts, conclusions, and the lab's rows."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from contamination import judging, plots
+from contamination.evidence import findings, lab_panel
+from contamination.evidence import measuring as m
+from contamination.evidence.conditions import (
+    CLEAN,
+    DOSED,
+    FRESH,
+    REFERENCE,
+    TRUTHS,
+    VERBATIM,
+)
+from contamination.evidence.panel import (
+    CANNOT_TELL,
+    CONTROL_FORBIDS,
+    NOT_RECOGNISED,
+    NOT_RUN,
+    RECOGNISED,
+    Evidence,
+    conclusion,
+    not_run,
+    panel,
+    verdict,
+)
+
+N = 8
+
+
+def evidence(method, what, model="M", dataset="D", statistic="share", truth=""):
+    return Evidence(
+        model, dataset, truth, method, statistic, 0.5, 0.4, 0.6, 10, "control", 0.25, what
+    )
+
+
+# Verdicts
+
+
+@pytest.mark.parametrize(
+    ("ci_low", "chance", "control", "expected"),
+    [
+        (0.6, 0.5, 0.55, RECOGNISED),
+        (0.5, 0.5, 0.2, NOT_RECOGNISED),  # reaches down to chance
+        (0.6, 0.5, 0.6, CONTROL_FORBIDS),  # reaches down to the control
+        (0.6, 0.5, math.nan, CANNOT_TELL),
+        (math.nan, 0.5, 0.2, CANNOT_TELL),
+    ],
+)
+def test_verdict_is_no_stronger_than_chance_and_control_allow(ci_low, chance, control, expected):
+    assert verdict(0.7, ci_low, chance, control) == expected
+
+
+def test_what_was_not_run_has_no_other_verdict():
+    assert verdict(0.9, 0.8, 0.5, 0.5, is_run=False) == NOT_RUN
+
+
+def test_only_verdicts_of_the_list_are_taken():
+    with pytest.raises(ValueError, match='unknown verdict "contaminated": one of recognised'):
+        evidence("DCQ", "contaminated")
+
+
+def test_a_panel_has_the_columns_of_its_file_and_keeps_the_order():
+    table = panel([evidence("DCQ", RECOGNISED), not_run("M", "D", "", "DICE", "no weights")])
+    wanted = ["model", "dataset", "truth", "method", "statistic", "value", "control_value"]
+    assert {*wanted, "verdict", "ci_low", "ci_high", "n", "control", "note"} <= set(table)
+    assert table["method"].tolist() == ["DCQ", "DICE"]
+    assert table["note"].tolist() == ["", "no weights"]
+    assert np.isnan(table["value"][1])
+
+
+def test_an_empty_panel_is_refused():
+    with pytest.raises(ValueError, match="no evidence"):
+        panel([])
+
+
+# Conclusions
+
+
+def test_conclusion_of_methods_that_agree():
+    said = conclusion(panel([evidence("DCQ", RECOGNISED), evidence("Min-k% Prob", RECOGNISED)]))
+    assert said == "M, D: recognised by DCQ and Min-k% Prob, beyond the control."
+
+
+def test_conclusion_never_calls_a_model_clean():
+    said = conclusion(panel([evidence("DCQ", NOT_RECOGNISED)]))
+    assert "not recognised by DCQ" in said
+    assert "no proof that the data was not read" in said
+    assert "beyond the control" not in said
+
+
+def test_conclusion_says_where_methods_disagree_and_what_a_control_forbids():
+    rows = [
+        evidence("DCQ", RECOGNISED),
+        evidence("Replication", NOT_RECOGNISED),
+        evidence("DICE", CONTROL_FORBIDS),
+        not_run("M", "D", "", "Min-k% Prob", "no log-probabilities"),
+    ]
+    said = conclusion(panel(rows))
+    assert "the methods disagree. Recognised by DCQ" in said
+    assert "DICE: the control reaches as high" in said
+    assert "Not run: Min-k% Prob." in said
+
+
+def test_conclusion_without_any_control_says_that_nothing_follows():
+    said = conclusion(panel([evidence("DCQ", CANNOT_TELL), evidence("DICE", CONTROL_FORBIDS)]))
+    assert "nothing follows, either way" in said
+    assert "recognised by" not in said
+
+
+def test_two_statistics_of_one_method_are_told_apart():
+    rows = [evidence("DCQ", RECOGNISED), evidence("DCQ", NOT_RECOGNISED, statistic="kappa")]
+    assert "Recognised by DCQ (share), beyond the control; not by DCQ (kappa)" in conclusion(
+        panel(rows)
+    )
+
+
+# The lab's rows
+
+
+def measured(kind, copies, seed, condition, *, right=0.25, matches=0, shift=0.0):
+    """n rows with a share of right answers, matches, Min-k% scores and states as asked for."""
+    generator = np.random.default_rng([seed, copies, len(condition), kind == CLEAN])
+    n_right = round(right * N)
+    states = generator.normal(size=(N, 4)).astype(np.float32)
+    states[:, 0] += 8.0 * (kind != CLEAN)
+    return m.Measured(
+        kind=kind,
+        copies=copies,
+        seed=seed,
+        condition=condition,
+        dataset=f"Topics {condition[0].upper()}",
+        quiz_share=right,
+        ranked=np.arange(N) < n_right,
+        verdicts=tuple(judging.EXACT if place < matches else judging.INEXACT for place in range(N)),
+        min_k=np.linspace(-4, -3, N) + shift,
+        states=states,
+        texts=tuple(f"word{place % 3} of {seed}" for place in range(N)),
+    )
+
+
+def study(reads):
+    """Clean and dosed models of three seeds; verbatim rows are known to the dosed if ``reads``."""
+    found = []
+    for seed in range(3):
+        for condition in (VERBATIM, FRESH, REFERENCE):
+            found.append(measured(CLEAN, 0, seed, condition))
+            known = reads and condition == VERBATIM
+            how = {"right": 1.0, "matches": N, "shift": 5.0} if known else {}
+            found.append(measured(DOSED, 4, seed, condition, **how))
+    return found
+
+
+@pytest.fixture(scope="module")
+def read():
+    return lab_panel.lab_panel(study(reads=True), [4])
+
+
+@pytest.fixture(scope="module")
+def unread():
+    return lab_panel.lab_panel(study(reads=False), [4])
+
+
+def verdicts(table, truth, method):
+    return set(table.query("truth == @truth and method == @method")["verdict"])
+
+
+def test_rows_that_were_read_are_recognised_by_every_method_but_dice(read):
+    for method in (m.DCQ, m.RANKING, m.REPLICATION, m.MIN_K):
+        assert verdicts(read, TRUTHS[VERBATIM], method) == {RECOGNISED}
+    # The made detector reads the model, not the rows: its own control says so.
+    assert verdicts(read, TRUTHS[VERBATIM], m.DICE) == {CONTROL_FORBIDS}
+
+
+def test_rows_that_were_not_read_are_recognised_by_none(unread):
+    for method in m.METHODS:
+        assert RECOGNISED not in verdicts(unread, TRUTHS[FRESH], method)
+
+
+def test_every_model_and_dataset_has_one_row_for_each_method(read):
+    assert not read.duplicated(["model", "dataset", "method"]).any()
+    assert read.groupby(["model", "dataset"]).size().eq(len(m.METHODS)).all()
+    assert REFERENCE not in set(read["condition"])
+    assert set(read.loc[read["model"].str.startswith(CLEAN), "truth"]) == {TRUTHS[FRESH]}
+
+
+def test_the_control_of_a_clean_model_leaves_its_own_rows_out():
+    parts = study(reads=False)
+    first = next(part for part in parts if part.kind == CLEAN and part.condition == VERBATIM)
+    others = [measured(CLEAN, 0, seed, c, right=0.5) for seed in (1, 2) for c in (VERBATIM, FRESH)]
+    rows = [part for part in parts if part.seed == 0 or part.kind != CLEAN]
+    rows += [measured(CLEAN, 0, seed, REFERENCE) for seed in (1, 2)] + others
+    table = lab_panel.lab_panel(rows, [4]).query("method == @m.RANKING")
+    own = table[table["model"] == lab_panel.model_name(first)]
+    assert own["control_value"].tolist() == [0.5, 0.5]
+    dosed = table[table["model"] == "dosed, 4 copies, seed 0"]
+    assert dosed["control_value"].iloc[0] == pytest.approx((4 * 0.5 + 2 * 0.25) / 6)
+
+
+def test_one_near_exact_match_is_none_by_the_papers_rule():
+    one = measured(DOSED, 4, 0, VERBATIM)
+    near = (judging.NEAR_EXACT, *one.verdicts[1:])
+    one = m.Measured(**{**vars(one), "verdicts": near})
+    clean = [measured(CLEAN, 0, seed, VERBATIM) for seed in (1, 2)]
+    row = lab_panel._against_clean(one, clean)[2].row("M", "D", "")
+    assert row.value == 1 / N
+    assert row.verdict == NOT_RECOGNISED
+    assert "fewer than two near-exact" in row.note
+
+
+def test_verdict_table_counts_what_is_recognised_and_what_a_control_forbids(read):
+    table = lab_panel.verdict_table(read).set_index("truth")
+    assert table["n"].to_dict() == {TRUTHS[FRESH]: 9, TRUTHS[VERBATIM]: 3}
+    assert table.loc[TRUTHS[VERBATIM], m.RANKING] == "3"
+    assert table.loc[TRUTHS[VERBATIM], m.DICE] == "0 (3)"
+    assert table.loc[TRUTHS[FRESH], m.RANKING] == "0"
+
+
+def test_the_figure_holds_one_seed_and_a_panel_for_each_method(read):
+    shown = lab_panel.of_seed(read, 1)
+    assert set(shown["model"]) == {"clean", "4 copies"}
+    assert VERBATIM in set(shown["dataset"])
+    figure = plots.evidence_panel(shown)
+    assert [axis.get_title(loc="left").split(",")[0] for axis in figure.axes] == [
+        "DCQ", "option ranking (not DCQ)", "Replication", "Min-k% Prob", "DICE"
+    ]  # fmt: skip
+    assert len(plots.evidence_panel(shown.head(3)).axes) == 1
+
+
+# Sentences
+
+
+def test_agreement_is_told_from_the_table(read, unread):
+    said = findings.agreement_sentence(read)
+    assert "Read word for word, 3 models and datasets: recognised by DCQ in 3" in said
+    assert "Never read, 9 models and datasets: recognised by DCQ in 0" in said
+    assert "one verdict on 0 of the 3 read" in said
+    assert "recognised by DCQ in 0, option" in findings.agreement_sentence(unread)
+
+
+def test_agreement_of_a_table_where_all_say_the_same():
+    rows = [evidence(name, RECOGNISED, truth=TRUTHS[VERBATIM]) for name in ("DCQ", "DICE")]
+    assert "one verdict on 1 of the 1 read" in findings.agreement_sentence(panel(rows))
+
+
+def test_controls_that_forbid_are_counted_beside_what_is_above_chance():
+    rows = [evidence("DICE", CONTROL_FORBIDS, dataset=d) for d in "AB"]
+    rows += [evidence("DICE", RECOGNISED, dataset="C"), evidence("DCQ", RECOGNISED)]
+    said = findings.control_sentence(panel(rows))
+    assert "DICE in 2 of 3 cases above chance" in said
+    assert "DCQ" not in said
+
+
+def test_no_control_forbids():
+    said = findings.control_sentence(panel([evidence("DCQ", RECOGNISED)]))
+    assert said.startswith("No control forbids")
+
+
+def cells(*matches):
+    return pd.DataFrame({"paper": "DCQ", "matches": list(matches)})
+
+
+def test_unmatched_cells_are_those_that_differ_and_those_left_open():
+    said = findings.unmatched_sentence(cells(True, False, None, None))
+    assert said == (
+        "3 of 4 printed cells are unmatched: 1 differ (1 of DCQ), 2 cannot be recomputed. 1 match."
+    )
+
+
+def test_no_unmatched_cell_differs():
+    assert "0 of 2 printed cells are unmatched: none differs" in findings.unmatched_sentence(
+        cells(True, True)
+    )
