@@ -57,7 +57,7 @@ UPSTREAM_05_dice := 01_data_prep
 UPSTREAM_06_case_books := 01_data_prep
 UPSTREAM_07_case_downstream := 01_data_prep
 UPSTREAM_08_case_unlearning := 01_data_prep
-UPSTREAM_09_results := 02_dcq 03_replication_icl_judge 05_dice
+UPSTREAM_09_results := 02_dcq 03_replication_icl_judge 04_min_k_wikimia 05_dice
 UPSTREAM_10_audit := 01_data_prep
 
 # What make test-servers starts beside our own code: its own environment, Debian's packages.
@@ -72,16 +72,15 @@ help:
 
 ##@ Start here
 setup: $(VENV)/.installed ## build .venv from the lock (about 2 min, network)
-reproduce: $(TARGETS) ## every table and figure under outputs/demo (CPU, no key, no download)
-test: $(VENV)/.installed ## all tests, every notebook on a tiny sample (no key, no GPU, offline)
+reproduce: $(TARGETS) ## every table and figure under outputs/demo (CPU, no key, no download; first time half an hour, then seconds)
+test: $(VENV)/.installed ## all tests, every notebook on a tiny sample (no key, no GPU, offline; 10 min)
 	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile
-lab: $(VENV)/.installed ## open the notebooks in JupyterLab; git then leaves the outputs of a run out
-	@test ! -e .git || git config filter.notebook.clean '$(RUN) scripts/clean_notebook.py'
-	$(VENV)/bin/jupyter lab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LAB_FLAGS)
+lab: $(VENV)/.installed ## open the notebooks in JupyterLab; outputs of a run are no change for git
+	$(VENV)/bin/jupyter lab --config=scripts/lab_config.py $(LAB_FLAGS)
 site: $(OUTPUTS)/site/index.html ## the executed notebooks and all tables as a static site in outputs/demo/site
 
 ##@ Regenerate one notebook's tables (PROFILE=demo, released or smoke)
-00_start_here: ## the map: papers, notebooks, commands (seconds)
+00_start_here: ## four methods tried on one small model, and the map (demo: 1 to 2 min, CPU)
 01_data_prep: ## texts, partitions and base models of the lab (demo: 2 to 3 min, CPU)
 02_dcq: ## Data Contamination Quiz (demo: at most 4 min, CPU; released: needs the data)
 03_replication_icl_judge: ## replication with the ICL judge (demo: at most 4 min, CPU; released: needs the data)
@@ -90,7 +89,7 @@ site: $(OUTPUTS)/site/index.html ## the executed notebooks and all tables as a s
 06_case_books: ## Min-k% Prob on chapters of books (demo: at most 3 min, CPU)
 07_case_downstream: ## Min-k% Prob on inserted benchmark rows (demo: at most 3 min, CPU)
 08_case_unlearning: ## Min-k% Prob on a model that unlearned a story (demo: at most 3 min, CPU)
-09_results: ## printed and recomputed cells of all papers (seconds)
+09_results: ## printed cells, four methods on the same models, what escapes them (demo: at most 3 min, CPU)
 10_audit: ## audit of one contaminated and one clean model of the lab (demo: 2 min, CPU)
 
 ##@ Your own model and dataset

@@ -307,9 +307,9 @@ def page(plan: Assumptions) -> str:
             "Models behind an API of others give no token log-probabilities and no hidden states, "
             "so Min-k% and DICE run on the open models alone. GPU hours of DCQ and "
             "replication are those of serving the open models. Checkpoints of DICE need no room "
-            "once their states are read: what they take is a matter of how many are kept. Left "
-            "out: the fill-mask model that writes neighbours, the classifiers that see no model, and "
-            "the answers by which DICE measures accuracy.",
+            "once their states are read: what they take is a matter of how many are kept. "
+            "Left out: the fill-mask model that writes neighbours, the classifiers that see no "
+            "model, and the answers by which DICE measures accuracy.",
             "",
             "## Measured units",
             "",

@@ -20,7 +20,6 @@ import nbformat
 from sphinx.cmd.build import main as sphinx
 
 ROOT = Path(__file__).resolve().parents[1]
-DOWNLOADS = ("tables", "figures", "manifests", "params")
 FRONT_PAGE = """
 ```{{toctree}}
 :hidden:
@@ -51,9 +50,8 @@ def main(outputs: Path, site: Path) -> int:
         code = sphinx([*options, "--doctree-dir", f"{folder}/trees", str(source), str(built)])
         if code:
             return code
-        for name in DOWNLOADS:
-            if (source / name).is_dir():
-                shutil.copytree(source / name, built / name)
+        pages = shutil.ignore_patterns("*.md", "*.ipynb")
+        shutil.copytree(source, built, dirs_exist_ok=True, ignore=pages)
         shutil.rmtree(site, ignore_errors=True)
         shutil.move(built, site)
     return 0

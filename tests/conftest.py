@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from contamination import sources, storage
+from contamination.models.response_log import ResponseLog
 
 ROOT = Path(__file__).resolve().parents[1]
 # Tests that need something beyond the installed packages, by marker.
@@ -60,3 +61,17 @@ def own_folders(tmp_path, monkeypatch):
     # What make data fetched lies in the user's cache, and tests of it read there.
     if os.environ.get(sources.MIRROR_VARIABLE) or not sources.available():
         monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch):
+    """Servers of the tests are on this machine, and no proxy stands between."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture
+def log(tmp_path):
+    with ResponseLog(tmp_path / "log.sqlite") as log:
+        yield log

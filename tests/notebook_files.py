@@ -44,14 +44,13 @@ def answers_of(notebook: nbformat.NotebookNode) -> dict[int, str]:
 
 
 def filled_in(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The notebook with the folded answers in place of the student's."""
+    """The notebook whose checks are given the folded answers instead of the student's."""
     filled, answers = deepcopy(notebook), answers_of(notebook)
     for cell in filled.cells:
         if cell.cell_type == "code":
             cell.source = re.sub(
-                r"^(answer_(\d) = )\.\.\.",
-                lambda found: found[1] + answers.get(int(found[2]), "..."),
+                r"\bcheck\((\d), answer_\1\b",
+                lambda found: f"check({found[1]}, ({answers.get(int(found[1]), '...')})",
                 cell.source,
-                flags=re.M,
             )
     return filled

@@ -1,34 +1,28 @@
 """An audit of one's own model and dataset: what is asked, what it costs, what may be concluded."""
 
 import json
-import math
 import re
 
-import numpy as np
 import pandas as pd
 import pytest
 from notebook_files import ROOT
-from scripted_server import MODEL, ScriptedServer, good, question
+from scripted_server import MODEL, Reply, ScriptedServer, good, question
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from contamination.audit import auditing, findings, methods, options, plan, rows, sample, settings
-from contamination.audit.lab_models import Lab
+from contamination import overlap
+from contamination.audit import auditing, findings, methods, options, plan, sample, settings
+from contamination.audit.methods import UNSEEN as UNSEEN_ROWS
+from contamination.audit.methods import Target
 from contamination.dcq.released import OPTION_COLUMNS
 from contamination.evidence import panel
-from contamination.models.causal import load_causal_lm
 from contamination.models.chat import ChatError
 from contamination.parameters import ParameterError, load_parameter_file
+from contamination.replication import cutting
+from contamination.tables import show
 
 SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
 LOCAL = {"names": ["lab:clean"]}
-
-
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch):
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
 
 
 def written(path, records):
@@ -48,9 +42,8 @@ def tiny_folder(tmp_path_factory):
     vocabulary = {letter: place for place, letter in enumerate(sorted(alphabet))}
     tokenizer = Tokenizer(models.BPE(vocabulary | {"<s>": 256, "</s>": 257}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="</s>"
-    )
+    special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>"}
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
     config = LlamaConfig(
         vocab_size=258,
         hidden_size=16,
@@ -242,7 +235,7 @@ def test_what_is_missing_is_one_line_before_anything_is_asked(tmp_path, monkeypa
             settings.check_ready(audit.model, audit.asked)
         assert "\n" not in str(caught.value)
     audit = prepared(model={"names": [str(tmp_path / "nowhere")]})
-    with pytest.raises(FileNotFoundError, match="neither a folder with config.json"):
+    with pytest.raises(FileNotFoundError, match="neither a folder with"):
         settings.check_ready(audit.model, audit.asked)
     audit = prepared(model={"names": ["lab:dirty"]})
     with pytest.raises(ValueError, match='not "lab:dirty"'):
@@ -274,3 +267,221 @@ def test_the_parameter_files_beside_the_sample_fit(name):
     model = settings.Model.read(values["model"], "model")
     assert settings.asked_of(model, "run").cap is None
     assert len(settings.check_data(settings.Data.read(values["data"], "data"))) == 2
+
+
+# The methods, end to end
+
+
+def knowing_script(known):
+    """A model that knows these instances and picks E and writes stock words elsewhere."""
+
+    def script(body, n):
+        asked = question(body)
+        if "five-choice quiz" in asked:
+            for letter, text in zip("ABCD", re.split(r"\n[A-E]\) ", asked)[1:5], strict=True):
+                if text.strip() in known:
+                    return good(letter)
+            return good("E")
+        first = re.search(r"First Piece: (.*)\n", asked)[1]
+        texts = [instance.partition("text: ")[2].partition("\n")[0] for instance in known]
+        return good(next((text for text in texts if text.startswith(first)), "and so it went on."))
+
+    return script
+
+
+def findings_of(audit, base_url):
+    target = auditing.target_of(audit, MODEL, lab=None)
+    assert target.place.base_url == base_url
+    return {MODEL: auditing.findings_of(audit, target, None, [], 200)}
+
+
+def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
+    with ScriptedServer(lambda body, n: script(body, n)) as server:
+        audit = prepared(model=endpoint(server.base_url), n=12, n_passages=12)
+        script = knowing_script(audit.rows.instances)
+        found = findings_of(audit, server.base_url)
+    table = auditing.audit_table(found).set_index("method")
+    assert table.loc[plan.DCQ, "value"] == 1
+    assert table.loc[plan.REPLICATION, "value"] == 1
+    assert table.loc[[plan.DCQ, plan.REPLICATION], "verdict"].eq(panel.RECOGNISED).all()
+    assert "gives no log-probabilities" in table.loc[plan.MIN_K, "note"]
+    assert table.loc[plan.REPLICATION, ["n_valid", "n_refused", "n_error"]].tolist() == [72, 0, 0]
+    controls = auditing.controls_table(found).set_index(["method", "control"])
+    assert controls.loc[(plan.DCQ, UNSEEN_ROWS), "value"] == 0
+    assert controls.loc[(plan.REPLICATION, UNSEEN_ROWS), "decides"]
+    # It knows the texts without their names as well, which is said and decides nothing.
+    assert controls.loc[(plan.REPLICATION, "general"), "value"] == 1
+    assert not controls.loc[(plan.REPLICATION, "general"), "decides"]
+    assert "names are not what it takes" in table.loc[plan.REPLICATION, "note"]
+    advice = findings.advice(table.reset_index())
+    assert "do not take its score on sample test at face value; 2 of 2 methods" in advice
+
+
+def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_them():
+    def script(body, n):
+        if "echo" not in body:
+            return knowing_script(known)(body, n)
+        tokens = body["prompt"].split()
+        value = -0.5 if any(text in body["prompt"] for text in texts) else -4.0
+        choice = {"text": " x", "finish_reason": "length"}
+        logs = [None, *[value - 0.01 * place for place in range(len(tokens))]]
+        choice["logprobs"] = {"tokens": [*tokens, " x"], "token_logprobs": logs}
+        usage = {"prompt_tokens": len(tokens), "completion_tokens": 1}
+        return Reply({"model": MODEL, "choices": [choice], "usage": usage})
+
+    with ScriptedServer(script) as server:
+        model = endpoint(server.base_url, gives_log_probs=True)
+        audit = prepared(model=model, n=8, n_passages=12)
+        known, texts = audit.rows.instances, audit.rows.passages
+        cost = plan.plan_table(audit).set_index("method")
+        found = findings_of(audit, server.base_url)
+        # What was said to be asked is what was asked, at most.
+        assert plan.announce(audit).count(", 0 to ask") == 2
+    assert cost.loc[plan.MIN_K, "n_calls"] == 24
+    table = auditing.audit_table(found).set_index("method")
+    assert table.loc[plan.MIN_K, "value"] == 1
+    assert table.loc[plan.RANKING, "value"] == 1
+    assert "hidden states" in table.loc[plan.DICE, "note"]
+
+
+def test_a_perturber_writes_the_options_and_a_judge_reads_the_completions(tmp_path):
+    words = ["ancient", "modern", "narrow", "wooden"]
+    bridge = "The town of {} opened its bridge on a {} morning, and all of it came to look at it."
+
+    def script(body, n):
+        asked = question(body)
+        if "four-choice quiz" in asked:
+            town = re.search(r"text: The town of (\S+) opened", asked)[1]
+            options_ = [bridge.format(town, word) for word in words]
+            return good("\n".join(f"{a}) text: {b}" for a, b in zip("ABCD", options_, strict=True)))
+        if "reference text" in asked:
+            return good("Yes (exact match)")
+        return knowing_script(known)(body, n)
+
+    records = [{"text": bridge.format(f"Old-{n}", "sunny"), "label": "a"} for n in range(6)]
+    path = written(tmp_path / "own.jsonl", records)
+    with ScriptedServer(script) as server:
+        by = {"perturber_model": MODEL, "perturber_base_url": server.base_url}
+        by |= {"perturber_key_variable": "", "judge_key_variable": ""}
+        by |= {"judge_model": MODEL, "judge_base_url": server.base_url}
+        audit = prepared(path, "", model=endpoint(server.base_url, **by), n=6, n_passages=6)
+        known = audit.rows.instances
+        assert set(plan.plan_table(audit)["method"]) >= {"options of the quizzes", "ICL judge"}
+        found = findings_of(audit, server.base_url)
+    table = auditing.audit_table(found).set_index("method")
+    assert table.loc[plan.DCQ, "value"] == 1
+    assert table.loc[plan.REPLICATION, "statistic"] == "matches by the ICL judge"
+    # This judge says yes to whatever it is shown, so its yes is worth nothing.
+    assert table.loc[plan.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
+
+
+def test_without_comparison_rows_knowing_them_by_heart_is_not_told_from_guessing_well():
+    with ScriptedServer(lambda body, n: script(body, n)) as server:
+        audit = prepared(comparison="", model=endpoint(server.base_url), n=12, n_passages=12)
+        script = knowing_script(audit.rows.instances)
+        table = auditing.audit_table(findings_of(audit, server.base_url)).set_index("method")
+    assert table.loc[plan.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
+
+
+def test_a_model_that_knows_nothing_is_not_recognised_and_not_called_clean():
+    with ScriptedServer(lambda body, n: script(body, n)) as server:
+        audit = prepared(model=endpoint(server.base_url), n=12, n_passages=12)
+        script = knowing_script([])
+        table = auditing.audit_table(findings_of(audit, server.base_url))
+    assert table["verdict"].tolist()[:2] == [panel.NOT_RECOGNISED] * 2
+    assert "no proof" in findings.advice(table)
+
+
+def test_a_model_that_refuses_gives_no_verdict_and_is_counted():
+    with ScriptedServer(lambda body, n: good("", refusal="no")) as server:
+        audit = prepared(model=endpoint(server.base_url), n=6, n_passages=6)
+        table = auditing.audit_table(findings_of(audit, server.base_url)).set_index("method")
+    assert table.loc[[plan.DCQ, plan.REPLICATION], "verdict"].eq(panel.CANNOT_TELL).all()
+    assert table.loc[plan.DCQ, "n_valid"] == 0
+    assert table.loc[plan.REPLICATION, "n_refused"] == 36
+    assert "answers unusable (refused" in table.loc[plan.DCQ, "note"]
+    assert "nothing can be said" in findings.advice(table.reset_index())
+
+
+def test_a_local_model_runs_every_method(tiny_folder):
+    model = {"names": [str(tiny_folder)], "reference_models": [str(tiny_folder)] * 2}
+    audit = prepared(model=model, n=6, n_passages=6)
+    settings.check_ready(audit.model, audit.asked)
+    target = auditing.target_of(audit, str(tiny_folder), lab=None)
+    assert target.name == "tiny-model"
+    references = audit.model.reference_models
+    found = auditing.findings_of(audit, target, target.place, references, 50)
+    table = auditing.audit_table({target.name: found}).set_index("method")
+    assert not table["verdict"].isin([panel.NOT_RUN, panel.RECOGNISED]).any()
+    # The model itself as the clean control gives the same value.
+    controls = auditing.controls_table({target.name: found}).set_index(["method", "control"])
+    for method in (plan.RANKING, plan.MIN_K):
+        own = controls.loc[(method, "clean model of the lab"), "value"]
+        assert own == pytest.approx(table.loc[method, "value"])
+    assert table.loc[plan.DICE, "value"] == pytest.approx(0.5)
+    worked = auditing.worked_instances(audit, found)
+    assert worked.shape == (3, 7)
+    assert worked["quiz"].str.startswith("modified: ").all()
+
+
+CHINESE = "第{}艘船今天早上从港口出发,前往南方的一座大城市,船上有很多乘客。"
+SPANISH = "El barco número {} salió del puerto por la mañana hacia una gran ciudad del sur."
+MARKUP = "<script>alert({})</script> <b>The</b> children tried to buy a small car & left."
+
+
+@pytest.mark.parametrize("text", [CHINESE, SPANISH, MARKUP], ids=["Chinese", "Spanish", "markup"])
+def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, text):
+    both = []
+    for name, start in (("own", 0), ("other", 100)):
+        records = [{"text": text.format(start + n), "label": n % 2} for n in range(12)]
+        both.append(written(tmp_path / f"{name}.jsonl", records))
+    audit = prepared(*both, model={"names": [str(tiny_folder)]})
+    target = auditing.target_of(audit, str(tiny_folder), lab=None)
+    found = auditing.findings_of(audit, target, None, [], 50)
+    table = auditing.audit_table({target.name: found}).set_index("method")
+    assert table.loc[[plan.REPLICATION, plan.MIN_K], "verdict"].ne(panel.NOT_RUN).all()
+    is_english = text == MARKUP
+    assert (table.loc[plan.DCQ, "verdict"] != panel.NOT_RUN) == is_english
+    if not is_english:
+        assert "made by a rule, at least 4 are needed" in table.loc[plan.DCQ, "note"]
+    # Equal texts count as equal in any script.
+    scored = found[plan.REPLICATION].details
+    assert scored["second_piece"].str.len().gt(0).all()
+    shown = show(auditing.worked_instances(audit, found)).to_html()
+    assert "<script>" not in shown
+
+
+def test_rouge_counts_words_of_any_script():
+    assert overlap.rouge_l("猫坐在垫子上", "猫坐在椅子上") == pytest.approx(5 / 6)
+    assert overlap.rouge_l("Кот сидит тут", "кот сидит там") == pytest.approx(2 / 3)
+    assert overlap.rouge_l("El niño come", "el niño come") == 1
+    first, second, _ = cutting.cut("猫坐在垫子上", 0)
+    assert first + second == "猫坐在垫子上"
+
+
+def test_dice_beyond_its_references_cannot_tell(monkeypatch, tiny_folder):
+    def rows_of(*_):
+        names = ["target against reference", "reference against reference"]
+        own = {"n": 8, "auroc_pct": [99.0, 55.0], "ci_low": [95.0, 40.0], "ci_high": [100.0, 70.0]}
+        return pd.DataFrame({"comparison": names, **own})
+
+    monkeypatch.setattr(methods, "dice_rows", rows_of)
+    row = methods.dice(prepared(), Target("m", None, source="m"), ["a", "b"]).evidence
+    assert (row.value, row.control_value) == (0.99, 0.55)
+    assert row.verdict == panel.CANNOT_TELL
+    assert "cannot say" in row.note
+
+
+def test_advice_is_no_stronger_than_the_verdicts():
+    def table(*verdicts):
+        rows = [("m", "d", method, v, "why") for method, v in zip("ABC", verdicts, strict=False)]
+        return pd.DataFrame(rows, columns=["model", "dataset", "method", "verdict", "note"])
+
+    assert "face value; 1 of 2 methods with a verdict (A)" in findings.advice(
+        table(panel.RECOGNISED, panel.NOT_RECOGNISED, panel.NOT_RUN)
+    )
+    assert "nor for it; A stand" in findings.advice(
+        table(panel.CONTROL_FORBIDS, panel.NOT_RECOGNISED)
+    )
+    assert "this is no proof" in findings.advice(table(panel.NOT_RECOGNISED, panel.CANNOT_TELL))
+    assert "A: why; B: why" in findings.advice(table(panel.CANNOT_TELL, panel.NOT_RUN))

@@ -26,7 +26,6 @@ from contamination.models.chat import (
     estimate,
     prompt_log_probs,
 )
-from contamination.models.response_log import ResponseLog
 
 KEY = "key-that-nothing-may-show-0123456789"
 QUICK = Limits(tries=4, total_seconds=5, try_seconds=0.5, first_wait_seconds=0.01)
@@ -36,15 +35,6 @@ PRICE = Price(100_000.0, 900_000.0, date="2024-01-31")  # 10 + 1 tokens: 1.0 + 0
 @pytest.fixture(autouse=True)
 def key(monkeypatch):
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-
-
-@pytest.fixture
-def log(tmp_path):
-    with ResponseLog(tmp_path / "log.sqlite") as log:
-        yield log
 
 
 def request(text, **fields):

@@ -20,7 +20,6 @@ from contamination.dcq.respondents import BaseRespondent, ChatRespondent, Stated
 from contamination.lab.benchmarks import TOPICS
 from contamination.lab.grammar import draw_groups
 from contamination.models.chat import Answer, ChatError, Endpoint, Limits, answer_all
-from contamination.models.response_log import ResponseLog
 
 KEY = "key-that-nothing-may-show-0123456789"
 QUICK = Limits(tries=2, total_seconds=5, try_seconds=2, first_wait_seconds=0.01)
@@ -29,15 +28,6 @@ QUICK = Limits(tries=2, total_seconds=5, try_seconds=2, first_wait_seconds=0.01)
 @pytest.fixture(autouse=True)
 def key(monkeypatch):
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-
-
-@pytest.fixture
-def log(tmp_path):
-    with ResponseLog(tmp_path / "log.sqlite") as log:
-        yield log
 
 
 def endpoint_of(server):

@@ -339,9 +339,6 @@ def here(monkeypatch, tmp_path):
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
     lines = [json.dumps({"text": f"original {i}", "label": i % 2}) for i in range(6)]
     (tmp_path / "own.jsonl").write_text("\n".join(lines))
     return tmp_path

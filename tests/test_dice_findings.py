@@ -1,5 +1,6 @@
 """DICE: sentences built from tables, the printed and released numbers, one's own models."""
 
+import huggingface_hub
 import numpy as np
 import pandas as pd
 import pytest
@@ -231,12 +232,18 @@ def test_verdict_says_no_more_than_the_controls_allow():
         ({"target_model": "x", "dataset": "q.csv"}, "needs reference_models"),
         ({"target_model": "x", "own_base": "base"}, "not both"),
         ({"target_model": "no_such_folder", "reference_models": ["x"]}, "neither a folder"),
+        ({"own_base": "base"}, "own_base needs own_vanilla"),
+        ({"own_base": "base", "own_vanilla": "none.csv"}, "none.csv"),
+        ({"target_model": "base", "reference_models": ["base"]}, "dataset is empty"),
         ({"target_modle": "x"}, "target_model"),
         ({"own_rows": "many"}, "own_rows"),
     ],
 )
-def test_part_c_is_checked_first(settings, message, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+def test_part_c_is_checked_first(settings, message, monkeypatch, tmp_path):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "config.json").write_text('{"model_type": "llama"}')
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         own.check_own(own.OwnModels.read(settings))
 

@@ -9,7 +9,13 @@ from contamination import run
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import train
-from contamination.min_k import blind, case_findings, downstream, downstream_examples
+from contamination.min_k import (
+    blind,
+    case_findings,
+    downstream,
+    downstream_examples,
+    published_tables,
+)
 from contamination.min_k.books_own import OwnBooks
 from contamination.min_k.detect import detect
 from contamination.min_k.downstream_examples import OwnExamples
@@ -62,7 +68,7 @@ def test_released_examples_are_the_papers_datasets():
     for row in examples.to_dict("records"):
         assert row["text"] == row["prompt"] + row["options"][row["answer"]]
         assert len(set(row["options"])) > 1
-    printed = set(downstream.printed_learning_rates()["dataset"]) - {downstream.AVERAGE}
+    printed = set(published_tables.printed_learning_rates()["dataset"]) - {downstream.AVERAGE}
     assert set(counts) == printed
     first = examples.drop_duplicates("dataset").set_index("dataset")["text"]
     assert first["BoolQ"].startswith("question: does ethanol take more energy")
@@ -260,13 +266,13 @@ def test_training_facts_are_those_of_the_recipe(folder):
 
 def test_printed_cells_stand_beside_the_same_dataset_and_method():
     rows = pd.DataFrame({"dataset": ["IMDB", "topics", "average"], "method": [MIN_K, MIN_K, PPL]})
-    beside = downstream.with_printed(rows)
+    beside = published_tables.with_printed_downstream(rows)
     assert beside["paper_auc"].fillna("").tolist() == ["0.98", "", "0.84"]
     assert beside["paper_tpr"].fillna("").tolist() == ["83", "", "42"]
 
 
 def test_printed_learning_rates():
-    printed = downstream.printed_learning_rates().set_index(["dataset", "learning_rate"])
+    printed = published_tables.printed_learning_rates().set_index(["dataset", "learning_rate"])
     assert printed.loc[("BoolQ", "raised")].tolist() == [0.91, 0.81, 0.69]
     assert printed.loc[("average", "lower")].fillna(-1).tolist() == [-1, 0.55, 0.51]
 
@@ -298,15 +304,15 @@ def test_downstream_methods_sentence(gap, expected):
 
 
 def test_random_membership_sentence():
-    single = row(0.5, 0.4, 0.6, dataset="a", method="TF-IDF")
+    single = row(0.5, 0.4, 0.6, dataset="a", method="TF-IDF", p_value=0.3)
     words = pd.DataFrame([single, row(0.5, 0.4, 0.6, dataset="average", method="TF-IDF")])
     base = pd.Series(row(0.5, 0.4, 0.6))
     said = case_findings.random_membership_sentence(words, base)
-    assert "0 of 1 intervals miss 0.5" in said and "nothing but training can tell them" in said
+    assert "0 of 1 have p at most 0.05" in said and "nothing but training can tell them" in said
     off = pd.Series(row(0.7, 0.6, 0.8))
     assert "luck of this deal" in case_findings.random_membership_sentence(words, off)
-    found = case_findings.random_membership_sentence(words.assign(ci_low=0.52), base)
-    assert "1 of 1 intervals miss 0.5" in found and "luck of this deal" in found
+    found = case_findings.random_membership_sentence(words.assign(ci_low=0.52, p_value=0.01), base)
+    assert "1 of 1 have p at most 0.05" in found and "luck of this deal" in found
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from contamination import judging, plots
-from contamination.evidence import findings, lab_panel
+from contamination.evidence import findings, lab_panel, own_studies
 from contamination.evidence import measuring as m
 from contamination.evidence.conditions import (
     CLEAN,
@@ -232,20 +232,94 @@ def test_the_figure_holds_one_seed_and_a_panel_for_each_method(read):
     assert len(plots.evidence_panel(shown.head(3)).axes) == 1
 
 
+# Rows of notebooks 02 to 05
+
+
+def test_a_quiz_is_held_against_the_same_models_unread_rows():
+    common = {"dataset": "topics", "model": "dosed", "respondent": "respondent", "n": 50}
+    unread = common | {"condition": "unseen, same model", "copies": 0, "max_pct": 4.0}
+    unread |= {"ci_low_pct": 0.0, "ci_high_pct": 10.0}
+    read = common | {"condition": "with label", "copies": 12, "max_pct": 30.0}
+    for low, expected in ((18.0, RECOGNISED), (8.0, CONTROL_FORBIDS), (2.0, NOT_RECOGNISED)):
+        lab = pd.DataFrame([unread, read | {"ci_low_pct": low, "ci_high_pct": 44.0}])
+        table = lab_panel.as_panel(own_studies.dcq_rows(lab))
+        assert table["verdict"].tolist() == [expected]
+        assert table[["value", "control_value", "control_high"]].to_numpy().tolist() == [
+            [0.3, 0.04, 0.1]
+        ]
+
+
+def replication_lab():
+    common = {"benchmark": "topics", "model": "continued", "seed": 0, "split": "test"}
+    common |= {"method": "Algorithm 2", "metric": "rule judge", "instruction": "guided"}
+    rows = [
+        {"dataset": "Topics A", "copies": 16, "n_exact": 8, "n_near_exact": 1},
+        {"dataset": "Topics B", "copies": 0, "n_exact": 0, "n_near_exact": 1},
+        {"dataset": "Topics C", "copies": 0, "n_exact": 0, "n_near_exact": 0},
+    ]
+    flags = [True, False, False]
+    table = pd.DataFrame([common | row | {"n_valid": 10} for row in rows])
+    other = table.assign(instruction="general")
+    return pd.concat([table.assign(contaminated=flags), other.assign(contaminated=flags)])
+
+
+def test_a_replication_is_held_against_the_other_clean_partitions():
+    table = lab_panel.as_panel(own_studies.replication_rows(replication_lab()))
+    assert table["verdict"].tolist() == [RECOGNISED, NOT_RECOGNISED, NOT_RECOGNISED]
+    # B's one near-exact match counts for A and C, not against B itself.
+    assert table["control_value"].tolist() == [0.05, 0.0, 0.1]
+    assert table["truth"].tolist() == [TRUTHS[VERBATIM], TRUTHS[FRESH], TRUTHS[FRESH]]
+
+
+def test_min_k_is_held_against_the_best_classifier_of_words():
+    aucs = pd.DataFrame({"benchmark": ["docstrings"] * 2, "setting": "random", "model": "M"})
+    aucs = aucs.assign(method="Min-k% Prob", seed=[0.0, np.nan], copies=4, n_members=9)
+    aucs = aucs.assign(n_non_members=8, auc=0.7, ci_low=0.6, ci_high=0.8)
+    words = {"setting": "random, 4 copies", "baseline": ["date rule", "bag of words"]}
+    for high, expected in ((0.58, RECOGNISED), (0.62, CONTROL_FORBIDS)):
+        blind = pd.DataFrame(words | {"auc": [0.5, 0.52], "ci_high": [0.9, high]})
+        table = lab_panel.as_panel(own_studies.min_k_rows(aucs, blind))
+        assert table["verdict"].tolist() == [expected]  # one row: the mean over seeds is none
+        assert table["control"].tolist() == ["bag of words, no model"]
+
+
+def test_dice_is_held_against_two_clean_models():
+    aurocs = pd.DataFrame({"tested_on": ["GSM-i", "GSM-ii", "GSM-hard"], "method": "DICE"})
+    aurocs = aurocs.assign(trained_on="GSM-i x5", auroc_pct=[99.0, 60.0, 70.0], n_models=16)
+    aurocs = aurocs.assign(ci_low=[98.0, 55.0, 65.0], ci_high=100.0)
+    controls = {"control": ["two clean models"], "auroc_pct": [64.0], "ci_high": [67.0]}
+    table = lab_panel.as_panel(own_studies.dice_rows(aurocs, pd.DataFrame(controls)))
+    assert table["dataset"].tolist() == ["GSM-i", "GSM-ii"]
+    assert table["verdict"].tolist() == [RECOGNISED, CONTROL_FORBIDS]
+    shown = own_studies.wide(table)
+    assert shown[["notebook", "n", "recognised", "forbidden"]].to_numpy().tolist() == [
+        ["05", 1, 1, 0],
+        ["05", 1, 0, 1],
+    ]
+
+
 # Sentences
 
 
 def test_agreement_is_told_from_the_table(read, unread):
     said = findings.agreement_sentence(read)
-    assert "Read word for word, 3 models and datasets: recognised by DCQ in 3" in said
-    assert "Never read, 9 models and datasets: recognised by DCQ in 0" in said
+    assert "Read word for word: recognised by DCQ in 3 of 3" in said
+    assert "Never read: recognised by DCQ in 0 of 9" in said
     assert "one verdict on 0 of the 3 read" in said
-    assert "recognised by DCQ in 0, option" in findings.agreement_sentence(unread)
+    assert "Read word for word: recognised by DCQ in 0 of 3" in findings.agreement_sentence(unread)
 
 
 def test_agreement_of_a_table_where_all_say_the_same():
     rows = [evidence(name, RECOGNISED, truth=TRUTHS[VERBATIM]) for name in ("DCQ", "DICE")]
     assert "one verdict on 1 of the 1 read" in findings.agreement_sentence(panel(rows))
+
+
+def test_agreement_is_not_counted_where_methods_met_different_models():
+    rows = [
+        evidence(name, RECOGNISED, dataset=name, truth=TRUTHS[VERBATIM]) for name in ("DCQ", "DICE")
+    ]
+    said = findings.agreement_sentence(panel(rows))
+    assert said == "Read word for word: recognised by DCQ in 1 of 1 and DICE in 1 of 1."
 
 
 def test_controls_that_forbid_are_counted_beside_what_is_above_chance():

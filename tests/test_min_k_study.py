@@ -8,7 +8,7 @@ import pytest
 from notebook_files import ROOT
 
 from contamination import run
-from contamination.min_k import findings, study
+from contamination.min_k import findings, published_tables, study
 from contamination.min_k.own import OwnPassages, own_passages
 from contamination.scores import MIN_K, PPL
 
@@ -112,7 +112,7 @@ def test_folds_follow_the_smaller_kind():
 
 def test_printed_average_stands_beside_the_methods_it_has():
     rows = pd.DataFrame({"method": [PPL, "Min-K%++", MIN_K]}, index=[7, 7, 9])
-    beside = study.with_printed(rows)
+    beside = published_tables.with_printed_wikimia(rows)
     assert beside["paper_auc"].fillna("").tolist() == ["0.67", "", "0.72"]
 
 

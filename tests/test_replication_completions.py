@@ -15,6 +15,7 @@ from contamination.replication import (
     cutting,
     did_chatgpt_cheat,
     instructions,
+    lab_partitions,
     prompts,
     study,
 )
@@ -343,21 +344,22 @@ def test_bleurt_rows_appear_where_it_was_computed():
 
 
 def test_lab_partitions_are_disjoint_and_their_names_dealt():
-    table = study.lab_instances([0, 2, 4], 4, seed=1)
+    table = lab_partitions.lab_instances([0, 2, 4], 4, seed=1)
     originals = table[table["option"] == 0]
     assert len(originals) == 3 * 3 * 4 and originals["document"].is_unique
     for _, part in originals.groupby("benchmark"):
         assert part.groupby("dataset")["copies"].nunique().eq(1).all()
         assert part["dataset"].nunique() == 3
     assert (
-        originals["second_piece"].map(lambda text: len(overlap.words(text))) >= study.MIN_WORDS
+        originals["second_piece"].map(lambda text: len(overlap.words(text)))
+        >= lab_partitions.MIN_WORDS
     ).all()
-    doses = study.lab_doses(table, seed=1)
+    doses = lab_partitions.lab_doses(table, seed=1)
     assert [(len(dose.texts), dose.copies) for dose in doses] == [(240, 1), (12, 2), (12, 4)]
     dosed = {text for dose in doses for text in dose.texts}
     clean = originals.loc[originals["copies"] == 0, "document"]
     assert dosed.isdisjoint(clean)
-    asked = study.lab_prompts(table)
+    asked = lab_partitions.lab_prompts(table)
     assert len(asked) == 36 * 5
     guided = asked[asked["instruction"] == "guided"]
     assert all(row.document.startswith(row.prompt) for row in guided.itertuples())
@@ -366,7 +368,7 @@ def test_lab_partitions_are_disjoint_and_their_names_dealt():
 @pytest.mark.parametrize("copies", [[1, 2], [0, 0], [0] * 25 + [1], [-1, 0, 2]])
 def test_a_lab_without_clean_or_without_contaminated_partitions_is_refused(copies):
     with pytest.raises(ValueError, match="copies must hold 0 and a positive number"):
-        study.lab_instances(copies, 2, seed=0)
+        lab_partitions.lab_instances(copies, 2, seed=0)
 
 
 # Did-ChatGPT-Cheat?

@@ -9,7 +9,7 @@ from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import train
 from contamination.models.causal import load_causal_lm
-from contamination.replication import completions, findings, study
+from contamination.replication import completions, findings, lab_findings, lab_partitions, study
 from contamination.replication.operating_curves import operating_curves
 
 DOSES = (0, 4, 64)
@@ -25,23 +25,25 @@ def doses_table(flags, n_clean=12, n=4):
             "n_partitions": n_clean if copies == 0 else n,
             "n_flagged": flags.get(method, flags["other"])[place],
         }
-        for method, instruction in findings.LAB_METHODS
+        for method, instruction in lab_findings.LAB_METHODS
         for place, copies in enumerate(DOSES)
     )
 
 
 def test_clean_sentence():
-    text = findings.clean_sentence(doses_table({"other": (1, 0, 0)}))
+    text = lab_findings.clean_sentence(doses_table({"other": (1, 0, 0)}))
     assert text.startswith("Flagged of 12 clean partitions: Algorithm 1")
     assert "No method flags more of them than a level of 5 % allows" in text
-    text = findings.clean_sentence(doses_table({"other": (1, 0, 0), "option ranking": (4, 0, 0)}))
+    text = lab_findings.clean_sentence(
+        doses_table({"other": (1, 0, 0), "option ranking": (4, 0, 0)})
+    )
     assert "More than a level of 5 % allows: option ranking (p 0.002)." in text
 
 
 def test_first_dose_sentence():
     flags = {"other": (0, 0, 0), "option ranking": (0, 4, 4), "Algorithm 2, rule judge": (0, 1, 2)}
     flags["Did-ChatGPT-Cheat?"] = (0, 3, 1)
-    text = findings.first_dose_sentence(doses_table(flags))
+    text = lab_findings.first_dose_sentence(doses_table(flags))
     assert "option ranking from 4 copies on (4 of 4 at 64)" in text
     assert "Algorithm 2, rule judge from 64 copies on (2 of 4 at 64)" in text
     assert "Did-ChatGPT-Cheat? at 4 copies but not above (1 of 4 at 64)" in text
@@ -71,20 +73,20 @@ def test_placebo_sentence():
         )
 
     form_alone = table(none, 0.8)
-    text = findings.placebo_sentence(form_alone)
+    text = lab_findings.placebo_sentence(form_alone)
     assert text.startswith("Guided beats general in 2 of 4 partitions (by chance alone at most ab")
     assert "a wrong dataset or split in 0 of these. There the mean ROUGE-L is 0.90 guided" in text
     assert "0.80 with a wrong name and 0.50 general" in text
     assert text.endswith("comes with the form of the prompt, without the right names.")
-    assert findings.placebo_sentence(table(dosed, 0.6)).endswith("the right names matter.")
+    assert lab_findings.placebo_sentence(table(dosed, 0.6)).endswith("the right names matter.")
     # A placebo that keeps little of the gap, and yet no flag against it: nothing is shown.
-    assert findings.placebo_sentence(table(none, 0.6)).endswith("names matter cannot be told.")
+    assert lab_findings.placebo_sentence(table(none, 0.6)).endswith("names matter cannot be told.")
     no_gap = form_alone.assign(contaminated=False)
-    assert "no gap for a placebo to explain" in findings.placebo_sentence(no_gap)
+    assert "no gap for a placebo to explain" in lab_findings.placebo_sentence(no_gap)
     label = lab_rows("wrong label", [True, False, True, True])
-    text = findings.placebo_sentence(pd.concat([form_alone, label]))
+    text = lab_findings.placebo_sentence(pd.concat([form_alone, label]))
     assert "beats a wrong label in 1 of 2 clean partitions" in text and "no placebo" in text
-    text = findings.placebo_sentence(pd.concat([form_alone, lab_rows("wrong label", dosed)]))
+    text = lab_findings.placebo_sentence(pd.concat([form_alone, lab_rows("wrong label", dosed)]))
     assert text.endswith("beats a wrong label in 0 of 2 clean partitions.")
 
 
@@ -96,20 +98,22 @@ def test_instruction_sentence():
         ]
         return pd.concat(rows)
 
-    text = findings.instruction_sentence(table(8))
+    text = lab_findings.instruction_sentence(table(8))
     assert text.startswith("Matches at 8 copies: general 18 of 20, guided 20 of 20.")
     assert "The general instruction replicates too" in text
-    assert "Without the names the model replicates less" in findings.instruction_sentence(table(0))
+    assert "Without the names the model replicates less" in lab_findings.instruction_sentence(
+        table(0)
+    )
 
 
 def test_cheat_sentence():
     rows = lab_rows("first instances", [False, False, True, True], "Did-ChatGPT-Cheat?")
     suspicious = rows.assign(outcome=["suspicious"] * 3 + ["contaminated"])
-    text = findings.cheat_sentence(suspicious)
+    text = lab_findings.cheat_sentence(suspicious)
     assert "2 clean partitions: contaminated 0, suspicious 2, not contaminated 0" in text
     assert text.endswith("so this outcome tells nothing.")
     telling = rows.assign(outcome=["not contaminated"] * 2 + ["suspicious"] * 2)
-    assert findings.cheat_sentence(telling).endswith("this outcome carries information.")
+    assert lab_findings.cheat_sentence(telling).endswith("this outcome carries information.")
 
 
 def test_own_sentence():
@@ -151,19 +155,21 @@ def small_study(tmp_path_factory):
     """A tiny model of 2 partitions per benchmark, one read often, and its table."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(storage.CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
-        instances = study.lab_instances([0, 20], 2, seed=0, benchmarks=("topics", "entailment"))
-        doses = study.lab_doses(instances, seed=0)
+        instances = lab_partitions.lab_instances(
+            [0, 20], 2, seed=0, benchmarks=("topics", "entailment")
+        )
+        doses = lab_partitions.lab_doses(instances, seed=0)
         tokenizer = train_tokenizer([text for dose in doses for text in dose.texts], 400)
         texts = TrainingTexts((), (Dose(doses[1].texts, 60),), tokenizer)
         how = {"n_layers": 1, "width": 32, "n_heads": 2, "learning_rate": 1e-2}
         recipe = recipe_for(texts, n_background_tokens=0, **how)
         lm = load_causal_lm(train(recipe, texts))
-        asked = study.lab_prompts(instances)
-        written = completions.by_local_model(lm, asked["prompt"], study.LAB_MAX_TOKENS)
+        asked = lab_partitions.lab_prompts(instances)
+        written = completions.by_local_model(lm, asked["prompt"], lab_partitions.LAB_MAX_TOKENS)
         scored = study.with_scores(completions.with_completions(asked, written), 0.82)
         parts = [study.partition_rows(scored, {study.RULE_JUDGE: study.RULE_COLUMN})]
-        cheated, said = study.cheat_rows(lm, instances, 0.82)
-        parts += [study.ranking_rows(lm, instances), cheated]
+        cheated, said = lab_partitions.cheat_rows(lm, instances, 0.82)
+        parts += [lab_partitions.ranking_rows(lm, instances), cheated]
         return scored, study.lab_table(parts, "tiny", 0), said
 
 
@@ -195,7 +201,7 @@ def test_display_and_figures_hold_every_dose(small_study):
     wide = study.wide_by_dose(doses)
     assert list(wide)[2:] == ["0 copies", "20 copies"]
     assert wide["0 copies"].str.fullmatch(r"\d of 2").all()
-    figure = plots.flags_by_dose(findings.main_methods(doses), findings.numbers_of(table))
+    figure = plots.flags_by_dose(lab_findings.main_methods(doses), lab_findings.numbers_of(table))
     assert figure.axes[0].get_title(loc="left").startswith("2 clean partitions, 2 per dose")
     assert len(plots.operating_curves(operating_curves(0.3)).axes) == 3
 

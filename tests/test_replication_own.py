@@ -26,13 +26,6 @@ def dataset(tmp_path):
     return str(path)
 
 
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch):
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-
-
 SETTINGS = {
     "names": ["Parks", "test"],
     "other_names": ["Lakes", "train"],

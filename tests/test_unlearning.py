@@ -15,7 +15,7 @@ from contamination import run, storage
 from contamination.lab import recipes, training
 from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.min_k import unlearning, unlearning_judge
+from contamination.min_k import published_tables, unlearning, unlearning_judge
 from contamination.min_k import unlearning_findings as findings
 from contamination.min_k.unlearning import (
     ALONE,
@@ -568,7 +568,7 @@ def test_whether_items_left_out_are_found():
 
 
 def test_printed_numbers():
-    printed = unlearning.printed_study().set_index("quantity")["value"]
+    printed = published_tables.printed_unlearning().set_index("quantity")["value"]
     assert printed["chunks selected by Min-k% Prob"] == "188"
     assert printed["chunks selected by perplexity"] == "none"
     assert printed["mean ROUGE-L recall, selected"] == "0.23"

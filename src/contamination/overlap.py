@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
+from unicodedata import name
 
 import numpy as np
 
@@ -39,19 +40,19 @@ class _AnyScript:
 
 
 def is_latin(text: str) -> bool:
-    """Whether at least half of a text's letters are a to z.
+    """Whether at least half of a text's letters are Latin ones, with or without accents.
 
     >>> is_latin("una acción"), is_latin("猫坐在垫子上 cat")
     (True, False)
     """
     letters = [letter for letter in text if letter.isalpha()]
-    return 2 * sum(letter.isascii() for letter in letters) >= len(letters)
+    return 2 * sum("LATIN" in name(letter, "") for letter in letters) >= len(letters)
 
 
 def rouge_l(reference: str, candidate: str) -> float:
     """ROUGE-L F-measure without stemming, 0 to 1, as Time Travel computes it.
 
-    Where most letters of the reference are not a to z, which the usual
+    Where most letters of the reference are not Latin ones, which the usual
     tokenizer drops, the words are those of :func:`words`.
 
     Args:

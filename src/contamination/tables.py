@@ -192,7 +192,11 @@ def interval_text(low: float, high: float, decimals: int = 1) -> str:
 
 
 def with_interval(
-    table: pd.DataFrame, low: str, high: str, name: str = "interval", decimals: int = 1
+    table: pd.DataFrame,
+    low: str = "ci_low",
+    high: str = "ci_high",
+    name: str = "interval",
+    decimals: int = 2,
 ) -> pd.DataFrame:
     """The table with one text column for an interval's two ends."""
     texts = [interval_text(a, b, decimals) for a, b in zip(table[low], table[high], strict=True)]

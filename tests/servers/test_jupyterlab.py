@@ -21,7 +21,7 @@ pytestmark = pytest.mark.servers
 
 RUN = ("00_start_here", "06_case_books")
 TOKEN = "a-token-for-this-test"  # noqa: S105
-LONGEST_RUN_SECONDS = 240
+LONGEST_RUN_SECONDS = 400
 OF_THE_SESSION = (storage.OUTPUTS_VARIABLE, storage.STAGING_VARIABLE, "JUPYTER_PREFER_ENV_PATH")
 
 
@@ -102,7 +102,7 @@ class Lab:
         self._menu("Run", "Run All Cells")
         deadline = time.monotonic() + LONGEST_RUN_SECONDS
         while True:
-            self.page.wait_for_timeout(1000)
+            self.page.wait_for_timeout(2000)
             self._menu("File", "Save Notebook")
             saved = self.saved()
             code = [cell for cell in saved.cells if cell.cell_type == "code"]
@@ -153,10 +153,7 @@ def test_a_saved_run_is_no_change_for_git(checkout, server):
     assert git(checkout, "status", "--porcelain") == ""
     path = checkout / f"notebooks/{RUN[0]}.ipynb"
     write_text(path, path.read_text().replace("## The question", "## Our question"))
-    changed = [
-        line for line in git(checkout, "diff").splitlines() if line[0] in "+-" and line[1] == " "
-    ]
-    assert changed == ['-    "## The question', '+    "## Our question']
+    assert git(checkout, "diff", "--numstat").split() == ["1", "1", f"notebooks/{RUN[0]}.ipynb"]
 
 
 def test_results_of_these_runs_have_a_folder_of_their_own(checkout):

@@ -40,6 +40,7 @@ from contamination.dcq.respondents import (
     Stated,
     likelihood_rules,
 )
+from contamination.dice.own import OwnModels
 from contamination.dice.own import own_rows as dice_rows
 from contamination.evidence.panel import CANNOT_TELL, RECOGNISED, Evidence, verdict
 from contamination.judging import INEXACT, ask_judge
@@ -268,7 +269,7 @@ def replication(audit: Audit, target: Target) -> Finding:
         audit,
         target,
         REPLICATION,
-        f"exact or near-exact, {by}",
+        f"matches by the {by}",
         value,
         guided["n"],
         chance,
@@ -396,7 +397,12 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
     rows = head_of(audit, audit.rows)
     answers = rows.rows[rows.label_column] if rows.label_column else ""
     problems = pd.DataFrame({"question": rows.passages}).assign(answer=answers)
-    table = dice_rows(target.source, references, problems, audit.model.dtype)
+    models = OwnModels(
+        target_model=target.source,
+        reference_models=list(map(str, references)),
+        target_dtype=audit.model.dtype,
+    )
+    table = dice_rows(models, problems)
     table = table.set_index("comparison")
     own, other = (table.loc[f"{name} against reference"] for name in ("target", "reference"))
     found = [

@@ -117,7 +117,8 @@ def quizzes_of(rows: Rows, asked: Asked, seed: int) -> pd.DataFrame:
 
         quizzes, _ = perturbation.perturb(rows.rows, rows.columns, ask, label_columns=labels)
     elif source == GIVEN:
-        quizzes = rows.rows[["index", *OPTION_COLUMNS]].fillna("").astype(str)
+        quizzes = rows.rows[list(OPTION_COLUMNS)].fillna("").astype(str)
+        quizzes.insert(0, "index", rows.rows["index"])
         quizzes.insert(1, "instance", rows.instances)
         quizzes = quizzes.assign(**{FIFTH: ""})
         quizzes = quizzes[_are_distinct(quizzes)].reset_index(drop=True)

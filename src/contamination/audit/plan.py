@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import pandas as pd
 import torch
 
 from contamination.audit.options import GIVEN, WRITTEN, source_of
-from contamination.audit.rows import Rows, head
+from contamination.audit.rows import FEWEST_ROWS, Rows, head
 from contamination.audit.settings import LAB, Asked, Data, Model, endpoints_of
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.contaminating import header
@@ -21,6 +22,7 @@ from contamination.dcq.respondents import ChatRespondent
 from contamination.judging import judge_requests
 from contamination.models.chat import Endpoint, Price, Request, estimate
 from contamination.models.exchange import body_of, input_tokens, output_limit
+from contamination.overlap import words
 from contamination.replication.completions import MAX_TOKENS, chat_requests
 from contamination.replication.cutting import cut_rows
 from contamination.replication.instructions import GUIDED, LABELLED_TASKS, prompts_of
@@ -30,6 +32,7 @@ DCQ, REPLICATION, RANKING = "DCQ", "replication", "option ranking"
 MIN_K, DICE = "Min-k% Prob", "DICE"
 METHODS = (DCQ, REPLICATION, RANKING, MIN_K, DICE)
 NO_COMPARISON = "no comparison rows: name a file of rows that the model cannot have seen"
+FEWEST_WORDS = 4  # of a piece: the rule judge calls no shorter one a match
 _LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
 _LAB_PARAMETERS = 1_400_000
 _GENERATED_IS_SLOWER = 20  # a token written against a token read, roughly
@@ -67,6 +70,12 @@ def why_not(audit: Audit) -> dict[str, str]:
     reasons = dict.fromkeys(METHODS, "")
     if data.task in LABELLED_TASKS and not data.label_column:
         reasons[REPLICATION] = f"prompts of {data.task} show the label, and label_column is empty"
+    else:
+        try:
+            for rows in filter(None, (audit.rows, audit.unseen)):
+                _pieces(audit, head_of(audit, rows))
+        except ValueError as error:
+            reasons[REPLICATION] = str(error)
     reasons[RANKING] = "" if reads else no_log_probs
     reasons[MIN_K] = (NO_COMPARISON if audit.unseen is None else "") if reads else no_log_probs
     if not local:
@@ -83,9 +92,7 @@ def replication_prompts(audit: Audit, rows: Rows, only: Sequence[str] = ()) -> p
     does not is chosen where completions are written.
     """
     data, (dataset, split) = audit.data, audit.names
-    pieces = cut_rows(
-        rows.rows, data.task, list(data.text_columns), rows.label_column, seed=audit.seed
-    )
+    pieces = _pieces(audit, rows)
     names = {"dataset": dataset, "split": split}
     names |= {"other_dataset": data.other_names[0], "other_split": data.other_names[1]}
     labels = sorted(audit.rows.rows[rows.label_column].unique()) if rows.label_column else []
@@ -99,6 +106,24 @@ def replication_prompts(audit: Audit, rows: Rows, only: Sequence[str] = ()) -> p
     return found.assign(
         continued=continued["prompt"], task=data.task, group=found["index"], **names
     )
+
+
+def _pieces(audit: Audit, rows: Rows) -> pd.DataFrame:
+    """The rows in two pieces; those with too few words for the judge are left out."""
+    columns, cut = list(audit.data.text_columns), []
+    for place in range(len(rows.rows)):
+        with contextlib.suppress(ValueError):  # too few words
+            one = rows.rows.iloc[[place]]
+            how = {"seed": audit.seed, "min_words": FEWEST_WORDS}
+            cut.append(cut_rows(one, audit.data.task, columns, rows.label_column, **how))
+    pieces = [one for one in cut if len(words(one["second_piece"].iloc[0])) >= FEWEST_WORDS]
+    if len(pieces) < FEWEST_ROWS:
+        raise ValueError(
+            f"{len(pieces)} of {len(rows.rows)} rows can be cut into two pieces of at least "
+            f"{FEWEST_WORDS} words, at least {FEWEST_ROWS} are needed: longer texts, or a script "
+            "that is written with spaces"
+        )
+    return pd.concat(pieces)
 
 
 def _quizzes_at_most(rows: Rows) -> list[tuple[str, ...]]:

@@ -70,6 +70,8 @@ def check_own(mine: OwnModels) -> Problems | None:
         check_model(model)
     if base and not mine.own_vanilla:
         raise ValueError("own_base needs own_vanilla: instruction data, a file or hub dataset")
+    if base:
+        _vanilla(mine)
     if not dataset:
         if target:
             raise ValueError("dataset is empty: name a file or hub dataset of questions")
@@ -78,6 +80,10 @@ def check_own(mine: OwnModels) -> Problems | None:
     if len(rows) < 4:
         raise ValueError(f'"{dataset}" needs at least four questions')
     return rows
+
+
+def _vanilla(mine: OwnModels) -> Problems:
+    return _questions(mine.own_vanilla, "train", mine.vanilla_columns)
 
 
 def _questions(dataset: str, split: str, columns: Sequence[str]) -> Problems:
@@ -141,7 +147,7 @@ def train_own(mine: OwnModels) -> OwnModels:
     settings = Settings(
         mine.own_learning_rate, mine.own_batch_size, mine.lora, dtype=mine.target_dtype
     )
-    vanilla = _questions(mine.own_vanilla, "train", mine.vanilla_columns)
+    vanilla = _vanilla(mine)
     n_models = 1 + mine.n_references
     n_drawn = min(len(vanilla), mine.own_rows * n_models)
     vanilla = rows_of(vanilla.sample(n_drawn, random_state=settings.seed))

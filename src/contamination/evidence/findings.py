@@ -45,14 +45,14 @@ def agreement_sentence(evidence: pd.DataFrame) -> str:
     parts = []
     for truth, opening in ((READ, "Read word for word"), (NEVER_READ, "Never read")):
         rows = evidence[evidence["truth"] == truth]
-        if rows.empty:
-            continue
-        n = len(rows[["model", "dataset"]].drop_duplicates())
-        found = rows["verdict"].eq(RECOGNISED).groupby(rows["method"], sort=False).sum()
-        counts = listed([f"{method} in {count}" for method, count in found.items()])
-        parts.append(f"{opening}, {n} models and datasets: recognised by {counts}.")
-    read = evidence[evidence["truth"] == READ]
-    verdicts = read.groupby(["model", "dataset"], sort=False)["verdict"].nunique()
+        if len(rows):
+            is_found = rows["verdict"].eq(RECOGNISED).groupby(rows["method"], sort=False)
+            counts = zip(is_found.sum().items(), is_found.size(), strict=True)
+            found = [f"{method} in {count} of {n}" for (method, count), n in counts]
+            parts.append(f"{opening}: recognised by {listed(found)}.")
+    read = evidence[evidence["truth"] == READ].groupby(["model", "dataset"], sort=False)
+    # Only where every method was run can all agree.
+    verdicts = read["verdict"].nunique()[read["method"].nunique() == evidence["method"].nunique()]
     if len(verdicts):
         n_same = int(verdicts.eq(1).sum())
         parts.append(f"All methods give one verdict on {n_same} of the {len(verdicts)} read.")

@@ -142,23 +142,24 @@ def _against_clean(own: Measured, clean: Sequence[Measured]) -> list[Statistic]:
     note = "" if is_marked else "no exact match and fewer than two near-exact ones"
     found = []
     for method, name, right, chance in (
-        # Fewer than one answer in five goes to a least preferred position without an original.
-        (DCQ, "right in the best quiz", lambda m: m.quiz_share * len(m.ranked), 0.2),
+        # A respondent that may abstain has no chance of its own: its control stands for it.
+        (DCQ, "right in the best quiz", lambda m: m.quiz_share * len(m.ranked), None),
         (RANKING, "share right", lambda m: m.ranked.sum(), 0.25),
         (REPLICATION, "share of matches", lambda m: m.replicated.sum(), 0.0 if is_marked else 1.0),
     ):
         n = len(own.ranked)
         n_right, n_clean = round(right(own)), sum(len(m.ranked) for m in clean)
         n_clean_right = round(sum(map(right, clean)))
+        control_value = n_clean_right / n_clean
         found.append(
             Statistic(
                 method=method,
                 name=name,
                 value=n_right / n,
                 interval=share_interval(n_right, n),
-                chance=chance,
+                chance=control_value if chance is None else chance,
                 control=OTHER_CLEAN,
-                control_value=n_clean_right / n_clean,
+                control_value=control_value,
                 n=n,
                 control_high=share_interval(n_clean_right, n_clean)[1],
                 note=note if method == REPLICATION else "",

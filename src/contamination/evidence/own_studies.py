@@ -11,12 +11,14 @@ from collections.abc import Iterator
 import pandas as pd
 
 from contamination.dcq.study import RESPONDENT, UNSEEN, WITH_LABEL
+from contamination.dice.controls import TWO_CLEAN
 from contamination.dice.detector import MLP
 from contamination.dice.mixtures import SEEN, SYN
 from contamination.dice.mixtures import UNSEEN as FRESH_PROBLEMS
 from contamination.evidence.conditions import FRESH, PARAPHRASE, TRUTHS, VERBATIM
 from contamination.evidence.lab_panel import Statistic
 from contamination.evidence.measuring import DCQ, DICE, MIN_K, RANKING, REPLICATION
+from contamination.evidence.panel import CONTROL_FORBIDS, RECOGNISED
 from contamination.replication.instructions import GUIDED
 from contamination.replication.study import ALGORITHM_2, RULE_JUDGE
 from contamination.statistics import share_interval
@@ -40,7 +42,8 @@ def dcq_rows(lab: pd.DataFrame) -> Iterator[Row]:
             name="right in the best quiz" if is_quiz else "share right",
             value=row.max_pct / 100,
             interval=(row.ci_low_pct / 100, row.ci_high_pct / 100),
-            chance=0.2 if is_quiz else 0.25,
+            # A respondent that may abstain has no chance of its own: its control stands for it.
+            chance=control["max_pct"] / 100 if is_quiz else 0.25,
             control="the same model, rows it never read",
             control_value=control["max_pct"] / 100,
             control_high=control["ci_high_pct"] / 100,
@@ -114,7 +117,7 @@ def dice_rows(aurocs: pd.DataFrame, controls: pd.DataFrame) -> Iterator[Row]:
         controls: ``dice_controls``.
     """
     truths = {SEEN: VERBATIM, FRESH_PROBLEMS: FRESH, SYN: PARAPHRASE}
-    control = controls[controls["control"] == "two clean models"].iloc[0]
+    control = controls[controls["control"] == TWO_CLEAN].iloc[0]
     is_asked = aurocs["method"].eq(MLP) & aurocs["trained_on"].str.startswith(f"{SEEN} ")
     for row in aurocs[is_asked & aurocs["tested_on"].isin(truths)].itertuples():
         found = Statistic(
@@ -130,3 +133,21 @@ def dice_rows(aurocs: pd.DataFrame, controls: pd.DataFrame) -> Iterator[Row]:
         )
         truth = TRUTHS[truths[row.tested_on]]
         yield f"notebook 05, {row.trained_on}, models", row.tested_on, truth, found
+
+
+def wide(evidence: pd.DataFrame) -> pd.DataFrame:
+    """For display, a row for each notebook, method and truth.
+
+    Returns:
+        notebook, method, truth, n (models and datasets), recognised, control forbids.
+    """
+    notebook = evidence["model"].str.extract(r"notebook (\d+)", expand=False)
+    grouped = evidence.assign(notebook=notebook).groupby(
+        ["notebook", "method", "truth"], sort=False
+    )
+    table = grouped["verdict"].agg(
+        n="size",
+        recognised=lambda found: int(found.eq(RECOGNISED).sum()),
+        forbidden=lambda found: int(found.eq(CONTROL_FORBIDS).sum()),
+    )
+    return table.reset_index()

@@ -233,6 +233,6 @@ def _judge(
         "ci_high": high,
         "permutation_null": float(null.mean()) if n_permutations else np.nan,
         "permutation_high": float(np.quantile(null, level)) if n_permutations else np.nan,
-        "p_value": float((1 + (null >= auc).sum()) / (1 + n_permutations)),
+        "p_value": (1 + (null >= auc).sum()) / (1 + n_permutations) if n_permutations else np.nan,
         "tpr_at_5_fpr": float(np.mean([statistics.tpr_at_fpr(*fold) for fold in folds])),
     }

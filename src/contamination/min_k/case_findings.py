@@ -200,15 +200,15 @@ def random_membership_sentence(words: pd.DataFrame, base: pd.Series) -> str:
     """Whether anything but training tells inserted from held-out examples.
 
     Args:
-        words: blind rows of all datasets and of their average.
+        words: blind rows of all datasets, with p_value, and of their average.
         base: Min-k% row of the average under the model before insertion.
     """
     single = words[words["dataset"] != "average"]
     single = words if single.empty else single
-    n_off = int((~single.apply(_is_chance, axis=1)).sum())
+    n_off = int((single["p_value"] <= 0.05).sum())
     average = words[words["dataset"] == "average"] if len(single) < len(words) else single
     text = (
-        f"Words alone: {n_off} of {len(single)} intervals miss 0.5 (about 5 % do by chance); "
+        f"Words alone: {n_off} of {len(single)} have p at most 0.05 (about 5 % do by chance); "
         + ", ".join(f"{row['method']} {_auc(row)} on average" for _, row in average.iterrows())
         + f". Before insertion the model itself gives {_auc(base)}. "
     )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from contamination import scores, statistics
 from contamination.models.causal import (
+    STREAM_TEXTS,
     CausalLM,
     TokenScores,
     scores_first_token,
@@ -69,6 +71,24 @@ def detect(
         "stride": stride,
         "cache": cache,
     }
+    parts = []
+    for start in range(0, len(texts), STREAM_TEXTS):  # log-probabilities of a part are let go of
+        some = slice(start, start + STREAM_TEXTS)
+        of_part = None if neighbors is None else neighbors[some]
+        part = _detect(texts[some], lm, reference, of_part, lowercase, k_percents, how)
+        parts.append(part.assign(passage=part["passage"] + start))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _detect(
+    texts: Sequence[str],
+    lm: CausalLM,
+    reference: CausalLM | None,
+    neighbors: Sequence[Sequence[str]] | None,
+    lowercase: bool,
+    k_percents: Sequence[float],
+    how: dict[str, Any],
+) -> pd.DataFrame:
     target = token_log_probs(lm, texts, with_moments=True, **how)
     others: dict[str, Sequence] = {}
     if lowercase:
@@ -80,7 +100,7 @@ def detect(
         flat = token_log_probs(lm, [text for group in neighbors for text in group], **how)
         others[scores.NEIGHBOR] = [flat[start:end] for start, end in pairwise(ends)]
 
-    is_first_scored = scores_first_token(lm, score_first_token)
+    is_first_scored = scores_first_token(lm, how["score_first_token"])
     rows = []
     for number, (text, own) in enumerate(zip(texts, target, strict=True)):
         log_probs = own.token_log_probs

@@ -23,7 +23,6 @@ from contamination import scores, statistics
 from contamination.lab.training import describe
 from contamination.min_k import blind
 from contamination.models.causal import CausalLM, option_log_probs, token_log_probs
-from contamination.published import printed_cells
 
 AVERAGE = "average"
 MOST_OCCURRENCES = 4  # examples inserted more often are counted as this often
@@ -48,6 +47,7 @@ COLUMNS = [
     "difference_low",
     "difference_high",
     "tpr_at_5_fpr",
+    "p_value",
     "blind_auc",
     "accuracy_contaminants",
     "accuracy_others",
@@ -238,12 +238,18 @@ def _table(rows: list[dict], labels: Mapping[str, Any]) -> pd.DataFrame:
     return table.astype({"seed": "Int64"})
 
 
-def blind_rows(examples: pd.DataFrame, *, n_resamples: int, seed: int = 0) -> pd.DataFrame:
+def blind_rows(
+    examples: pd.DataFrame, *, n_resamples: int, n_permutations: int = 0, seed: int = 0
+) -> pd.DataFrame:
     """AUC of classifiers that see the words of the examples and no model, by dataset.
 
+    Args:
+        examples: as in ``auc_rows``, with the texts.
+        n_resamples, n_permutations, seed: as in ``min_k.blind.blind_table``.
+
     Returns:
-        As ``auc_rows``, setting "no model". The interval of the average takes
-        the datasets as independent.
+        As ``auc_rows``, setting "no model", and p_value where labels were
+        permuted. The interval of the average takes the datasets as independent.
     """
     rows = []
     for dataset, of_dataset in examples.groupby("dataset", sort=False):
@@ -254,7 +260,7 @@ def blind_rows(examples: pd.DataFrame, *, n_resamples: int, seed: int = 0) -> pd
             baselines=BLIND_BASELINES,
             # Resampling one example of a kind in a fold gives an interval of width 0.
             n_folds=int(max(2, min(N_FOLDS, is_member.sum() // 2, (~is_member).sum() // 2))),
-            n_permutations=0,
+            n_permutations=n_permutations,
             n_resamples=n_resamples,
             seed=seed,
         )
@@ -365,44 +371,4 @@ def with_accuracy(
         np.mean(gaps, axis=0)
     )
     beside = table.reindex(rows["dataset"]).set_axis(rows.index)
-    return rows.assign(**beside)
-
-
-def printed_downstream() -> pd.DataFrame:
-    """Tables 3 and 7 as printed: AUC and TPR at 5 % FPR (in percent).
-
-    Returns:
-        dataset, method, paper_auc, paper_tpr (text as printed).
-    """
-    cells = printed_cells().query("paper == 'Min-k% Prob' and table in ['Table 3', 'Table 7']")
-    table = cells.pivot(index=["dataset", "row"], columns="metric", values="value").reset_index()
-    names = {"row": "method", "auc": "paper_auc", "tpr_at_5_fpr_pct": "paper_tpr"}
-    return table.rename(columns=names)[["dataset", *names.values()]]
-
-
-def printed_learning_rates() -> pd.DataFrame:
-    """Tables 4 and 8 as printed: AUC of Min-k% Prob and task accuracy at two learning rates.
-
-    Returns:
-        dataset, learning_rate ("lower", "raised"), auc, accuracy_contaminants,
-        accuracy_others (numbers; an average that is not printed is missing).
-    """
-    cells = printed_cells().query("paper == 'Min-k% Prob' and table in ['Table 4', 'Table 8']")
-    kind = np.select(
-        [cells["row"].str.startswith("Contaminant"), cells["row"].str.startswith("Non-")],
-        ["accuracy_contaminants", "accuracy_others"],
-        "auc",
-    )
-    rate = np.where(cells["row"].str.contains("lower"), "lower", "raised")
-    table = cells.assign(kind=kind, learning_rate=rate, value=cells["value"].astype(float))
-    table = table.pivot(index=["dataset", "learning_rate"], columns="kind", values="value")
-    order = ["auc", "accuracy_contaminants", "accuracy_others"]
-    return table[order].reset_index().rename_axis(columns=None)
-
-
-def with_printed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with the printed AUC and rate of the same dataset and method, or of the average."""
-    keys = ["dataset", "method"]
-    printed = printed_downstream().set_index(keys)
-    beside = printed.reindex(pd.MultiIndex.from_frame(rows[keys])).set_axis(rows.index)
     return rows.assign(**beside)

@@ -12,6 +12,7 @@ import pandas as pd
 from contamination import partitions, scores
 from contamination.min_k.study import n_folds
 from contamination.models.causal import load_causal_lm, load_masked_lm
+from contamination.models.engine import check_engine
 from contamination.models.loading import DTYPES, CausalLM, MaskedLM, check_model
 from contamination.parameters import OwnSettings, setting
 
@@ -25,6 +26,11 @@ class OwnTarget(OwnSettings):
     target_dtype: str = setting("float32", "float32, bfloat16 or float16")
     device_map: str = setting("", '"auto" spreads a large model over the GPUs')
     safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
+    engine: str = setting("local", '"ray" computes on a cluster, see docs/cluster.md')
+    ray_address: str = setting("", 'its address, "auto" for the one of this machine')
+
+    def __post_init__(self) -> None:
+        check_engine(self.engine)
 
     def load(self) -> CausalLM:
         """The model itself; errors as in ``models.causal.load_causal_lm``."""
@@ -34,6 +40,8 @@ class OwnTarget(OwnSettings):
             self.target_dtype,
             device_map=self.device_map or None,
             safetensors_only=self.safetensors_only,
+            engine=self.engine,
+            ray_address=self.ray_address,
         )
 
 
@@ -105,6 +113,15 @@ def load_models(mine: OwnPassages) -> tuple[CausalLM, CausalLM | None, MaskedLM 
         load_causal_lm(reference, **how) if reference else None,
         load_masked_lm(masked) if masked else None,
     )
+
+
+def labels_of(target: CausalLM, reference: CausalLM | None) -> dict[str, object]:
+    """Columns model, n_parameters and reference_model of ``min_k_auc.csv``."""
+    return {
+        "model": target.identity["model"],
+        "n_parameters": target.n_parameters,
+        "reference_model": reference.identity["model"] if reference else "",
+    }
 
 
 def check_models(models: Sequence[str], dtype: str, revision: str = "") -> None:

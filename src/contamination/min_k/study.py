@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
-from contamination import scores, statistics
+from contamination import plots, scores, statistics
 from contamination.min_k.blind import BAG_OF_WORDS, blind_table
-from contamination.published import printed_cells
 
 # Fixed beforehand and the same at every size of a run.
 K_SWEEP = (5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 100.0)
@@ -21,6 +21,7 @@ N_EVENTS = 120  # event articles of both eras together
 N_RAW_FAMILIES = 40  # families whose pages make the raw split
 
 KEYS = ["method", "k_percent"]
+SHOWN_METHODS = [scores.MIN_K, scores.PPL, scores.ZLIB, scores.MIN_K_PLUS_PLUS]  # in figures
 N_FOLDS = 10
 BLIND_LABELS = ["benchmark", "setting", "length"]
 AUC_COLUMNS = [
@@ -115,6 +116,7 @@ def blind_rows(
     *,
     n_permutations: int,
     n_resamples: int,
+    groups: Sequence[int] | None = None,
     **labels,
 ) -> pd.DataFrame:
     """Rows of ``blind_baselines.csv``: all blind baselines on one set of passages.
@@ -122,7 +124,7 @@ def blind_rows(
     Args:
         texts: passages.
         is_member: their membership.
-        n_permutations, n_resamples: as in ``min_k.blind.blind_table``.
+        n_permutations, n_resamples, groups: as in ``min_k.blind.blind_table``.
         **labels: columns put before it: benchmark, setting, length.
     """
     found = blind_table(
@@ -131,9 +133,27 @@ def blind_rows(
         n_folds=n_folds(is_member),
         n_permutations=n_permutations,
         n_resamples=n_resamples,
+        groups=groups,
     )
     named = pd.DataFrame({name: labels.get(name) for name in BLIND_LABELS}, index=found.index)
     return pd.concat([named.astype({"length": "Int64"}), found], axis=1)
+
+
+def beside_words(
+    detected: Mapping[int, pd.DataFrame],
+    texts: Sequence[str],
+    is_member: Sequence[bool],
+    *,
+    n_permutations: int,
+    n_resamples: int,
+    **labels,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """``auc_rows`` with the best blind AUC on the same passages, and these ``blind_rows``."""
+    words = blind_rows(
+        texts, is_member, n_permutations=n_permutations, n_resamples=n_resamples, **labels
+    )
+    best = {"blind_auc": words["auc"].max(), "n_resamples": n_resamples}
+    return auc_rows(detected, is_member, **best, **labels), words
 
 
 def blind_line(rows: pd.DataFrame, x: str) -> pd.DataFrame:
@@ -141,18 +161,29 @@ def blind_line(rows: pd.DataFrame, x: str) -> pd.DataFrame:
     return rows.groupby(x, as_index=False)["blind_auc"].first().rename(columns={"blind_auc": "auc"})
 
 
-def numbers_of(rows: pd.DataFrame, length: int | None = None) -> str:
+def auc_figure(rows: pd.DataFrame, x: str, xlabel: str, fixed: str) -> Figure:
+    """``plots.auc_lines`` of the methods of ``SHOWN_METHODS``, with the blind baseline.
+
+    Args:
+        rows, x, xlabel: as there.
+        fixed: what is the same for all rows, behind their numbers in the title.
+    """
+    shown = rows[rows["method"].isin(SHOWN_METHODS)]
+    return plots.auc_lines(shown, x, xlabel, f"{numbers_of(rows)}, {fixed}", blind_line(rows, x))
+
+
+def numbers_of(rows: pd.DataFrame) -> str:
     """Models and passages behind a figure, for its title.
 
     >>> columns = ["n_models", "n_members", "n_non_members"]
-    >>> numbers_of(pd.DataFrame([[3, 44, 155], [3, 20, 155]], columns=columns), 64)
-    '3 models, 20 to 44 members, 155 non-members, 64 words'
+    >>> numbers_of(pd.DataFrame([[3, 44, 155], [3, 20, 155]], columns=columns))
+    '3 models, 20 to 44 members, 155 non-members'
     """
     parts = [f"{rows['n_models'].max()} models"]
     for column, kind in (("n_members", "members"), ("n_non_members", "non-members")):
         low, high = rows[column].min(), rows[column].max()
         parts.append(f"{low} {kind}" if low == high else f"{low} to {high} {kind}")
-    return ", ".join(parts + [f"{length} words"] * (length is not None))
+    return ", ".join(parts)
 
 
 def at_k(detected: pd.DataFrame, k_percent: float) -> pd.DataFrame:
@@ -278,25 +309,3 @@ def n_folds(is_member: Sequence[bool]) -> int:
     """Folds of a blind baseline: ten, or as many as the smaller kind has passages."""
     is_member = np.asarray(is_member, dtype=bool)
     return int(min(N_FOLDS, is_member.sum(), (~is_member).sum()))
-
-
-def printed_wikimia() -> pd.DataFrame:
-    """Tables 1 and 6 as printed: AUC and TPR at 5 % FPR (in percent) on WikiMIA.
-
-    Returns:
-        model, setting ("original" or "paraphrased"), method, paper_auc,
-        paper_tpr (text as printed).
-    """
-    cells = printed_cells().query("paper == 'Min-k% Prob' and table in ['Table 1', 'Table 6']")
-    setting_method = cells["row"].str.rsplit(", ", n=1, expand=True)
-    cells = cells.assign(setting=setting_method[0], method=setting_method[1])
-    table = cells.pivot(index=["model", "setting", "method"], columns="metric", values="value")
-    renamed = {"auc": "paper_auc", "tpr_at_5_fpr_pct": "paper_tpr"}
-    return table.rename(columns=renamed)[[*renamed.values()]].reset_index()
-
-
-def with_printed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``auc_rows`` with the paper's average beside each method that it has."""
-    printed = printed_wikimia().query("model == 'average'").set_index("method")
-    beside = printed[["paper_auc", "paper_tpr"]].reindex(rows["method"]).set_axis(rows.index)
-    return rows.assign(**beside)

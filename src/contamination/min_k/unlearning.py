@@ -397,29 +397,3 @@ def _difference(
         "ci_low": low,
         "ci_high": high,
     }
-
-
-# What the paper reports
-
-
-def printed_study() -> pd.DataFrame:
-    """Section 7.2 as printed.
-
-    Returns:
-        task, quantity, value (as printed), where. Nothing here was released, so
-        nothing of it can be recomputed.
-    """
-    rows = [
-        (STORY, "chunks of 512 words", "approximately 1000", "7.2.1"),
-        (STORY, "chunks selected by Min-k% Prob", "188", "7.2.1"),
-        (STORY, "chunks selected by perplexity", "none", "7.2.1"),
-        (STORY, "completions rated 4 or 5 by GPT-4, selected chunks", "5.3%", "7.2.1"),
-        (STORY, "chunks with a completion rated 4 or 5", "10", "7.2.1"),
-        (STORY, "the same for chunks that were not selected", "", "not reported"),
-        (QUESTIONS, "questions", "1000", "7.2.2"),
-        (QUESTIONS, "questions selected by Min-k% Prob", "103", "7.2.2"),
-        (QUESTIONS, "mean ROUGE-L recall, selected", "0.23", "7.2.2"),
-        (QUESTIONS, "mean ROUGE-L recall, not selected", "0.10", "7.2.2"),
-        (QUESTIONS, "the same under a model that never saw the books", "", "not reported"),
-    ]
-    return pd.DataFrame(rows, columns=["task", "quantity", "value", "where"])

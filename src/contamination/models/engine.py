@@ -8,7 +8,7 @@ so a result depends on neither the number of workers nor on which of them had th
 batch. Results come back to the process that asked, which alone writes them, as
 they come: a killed run loses what was in flight.
 
-Placing workers, restarting them and noticing that a node is gone is Ray's part.
+Placing workers and noticing that one is gone, with its node or alone, is Ray's part.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ from contamination.models.loading import CausalLM, load_causal_lm
 
 ENGINES = ("local", "ray")
 IN_FLIGHT = 2  # batches at a worker: one it computes, one that waits there
-LOSSES = 3  # workers that may be lost over one batch before the batch is to blame
+LOSSES = 3  # workers that may be lost over one batch, or while each of them starts
 START_SECONDS = 1800  # for which no worker may be up
 ROOM_SECONDS = 60  # for which others may hold the whole cluster
 
@@ -220,12 +221,12 @@ class Workers:
     def __init__(self, how: dict[str, Any], ray_address: str):
         self._ray = _connect(ray_address)
         slot = _slot(self._ray, whole_node=how["device_map"] is not None)
-        # A restarted worker loads the model anew; what it was computing is not repeated there but
-        # given to whoever is free, since its node may be gone for good.
-        remote = self._ray.remote(_Worker).options(max_restarts=-1, **slot)
-        n_workers = _n_slots(self._ray, slot)
-        self._actors = [remote.remote(how, torch.get_num_threads()) for _ in range(n_workers)]
-        calls = [self._call_ready(actor) for actor in self._actors]
+        # Ray restarts no worker by itself: calls to one would wait until a node like the one that
+        # is gone comes back. A lost worker is replaced, and its batches go to whoever is free.
+        worker = self._ray.remote(_Worker).options(max_restarts=0, **slot)
+        self._start = partial(worker.remote, how, torch.get_num_threads())
+        self._actors = [self._start() for _ in range(_n_slots(self._ray, slot))]
+        calls = [actor.ready.remote() for actor in self._actors]
         done, _ = self._ray.wait(calls, timeout=START_SECONDS)
         if not done:
             raise RuntimeError(_NONE_UP)
@@ -236,11 +237,8 @@ class Workers:
 
     def describe(self) -> tuple[Any, Any, Any]:
         """Configuration of the model, its tokenizer and its stop token."""
-        calls = [actor.describe.options(max_task_retries=-1).remote() for actor in self._actors]
+        calls = [actor.describe.remote() for actor in self._actors]
         return _result(self._ray, self._ray.wait(calls)[0][0])
-
-    def _call_ready(self, actor: Any) -> Any:
-        return actor.ready.options(max_task_retries=-1).remote()
 
     def run(
         self, work: Callable[..., Mapping[str, np.ndarray]], jobs: Mapping[int, tuple]
@@ -248,12 +246,12 @@ class Workers:
         """Number and result of every job, as they come; at most ``IN_FLIGHT`` at a worker.
 
         Raises:
-            RuntimeError: if no worker is up, or a job has taken down ``LOSSES`` of them.
+            RuntimeError: if no worker is up, or workers keep dying.
             Exception: what ``work`` raised.
         """
         waiting, lost = deque(jobs), Counter()
-        # Calls in flight: None stands for a worker that starts, or starts again.
-        calls = {self._call_ready(actor): (actor, None) for actor in self._actors}
+        # Calls in flight and whose they are; None stands for a worker that starts.
+        calls = {actor.ready.remote(): (actor, None) for actor in self._actors}
         while waiting or any(number is not None for _, number in calls.values()):
             is_any_up = any(number is not None for _, number in calls.values())
             patience = None if is_any_up else START_SECONDS
@@ -265,14 +263,16 @@ class Workers:
                 found = _result(self._ray, done[0])
             except self._ray.exceptions.RayActorError:
                 lost[number] += 1
-                if lost[number] == LOSSES and number is not None:
+                if lost[number] == LOSSES * (len(self) if number is None else 1):
                     raise RuntimeError(
-                        f"{LOSSES} workers were lost over one batch, as when memory runs out: "
-                        "pass a smaller max_batch_tokens"
+                        "workers are lost one after the other, as when memory runs out: pass a "
+                        "smaller max_batch_tokens, or give a worker more of a node"
                     ) from None
                 waiting.extendleft([] if number is None else [number])
-                if (actor, None) not in calls.values():
-                    calls[self._call_ready(actor)] = actor, None
+                if actor in self._actors:  # not yet replaced
+                    other = self._start()
+                    self._actors[self._actors.index(actor)] = other
+                    calls[other.ready.remote()] = other, None
                 continue
             if number is None:
                 self._check_same(found[0])

@@ -219,7 +219,7 @@ def completed(own: OwnPartition, asked: Asked) -> tuple[pd.DataFrame, pd.DataFra
 def cheat_rows(
     own: OwnPartition, written: pd.DataFrame, near_exact_threshold: float
 ) -> pd.DataFrame:
-    """Did-ChatGPT-Cheat?'s outcome for one's own partition, one row as in ``study.cheat_rows``.
+    """Did-ChatGPT-Cheat?'s outcome for one's own partition, one row as in the lab.
 
     Without an answer there is no outcome.
     """

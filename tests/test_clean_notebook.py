@@ -1,0 +1,39 @@
+"""Git's view of a notebook: a run is no change, an edit is one."""
+
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from nbformat.v4 import new_output
+from notebook_files import NOTEBOOKS, ROOT
+
+
+def cleaned(data):
+    command = [sys.executable, str(ROOT / "scripts/clean_notebook.py")]
+    return subprocess.run(command, input=data, capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_stored_notebooks_are_as_the_filter_leaves_them(path):
+    assert cleaned(path.read_bytes()) == path.read_bytes()
+
+
+def test_what_a_run_adds_is_left_out_and_what_was_typed_stays():
+    stored = NOTEBOOKS[0].read_bytes()
+    notebook = nbformat.reads(stored, as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for number, cell in enumerate(code, start=1):
+        cell.execution_count = number
+        cell.outputs = [new_output("stream", name="stdout", text="Zürich\n")]
+        cell.metadata.execution = {"iopub.status.busy": "2026-01-01T00:00:00Z"}
+        cell.metadata.collapsed = True
+    notebook.metadata.language_info.version = "3.11.7"
+    notebook.metadata.kernelspec.display_name = "Another"
+    saved = nbformat.writes(notebook).encode()
+    assert saved != stored
+    assert cleaned(saved) == stored
+    code[0].source += "\nnote: str = 'Zürich'  # of the reader"
+    edited = cleaned(nbformat.writes(notebook).encode())
+    assert edited.decode().count("Zürich") == 1
+    assert nbformat.reads(edited, as_version=4).cells[1].metadata.tags == ["parameters"]
