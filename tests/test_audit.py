@@ -480,7 +480,7 @@ def test_advice_is_no_stronger_than_the_verdicts():
     assert "face value; 1 of 2 methods with a verdict (A)" in findings.advice(
         table(panel.RECOGNISED, panel.NOT_RECOGNISED, panel.NOT_RUN)
     )
-    assert "nor for it; A stand" in findings.advice(
+    assert "as is a control: A. That is no ground" in findings.advice(
         table(panel.CONTROL_FORBIDS, panel.NOT_RECOGNISED)
     )
     assert "this is no proof" in findings.advice(table(panel.NOT_RECOGNISED, panel.CANNOT_TELL))

@@ -147,6 +147,8 @@ def test_flag_without_a_false_score_is_named():
     gaps.loc[2] = ("train split x5", -1.0, 0.8)
     text = findings.inflation_sentence(correlation, gaps)
     assert "R² of the flag with the gap" in text and text.endswith("train split x5.")
+    constant = findings.inflation_sentence(correlation.assign(r_squared=np.nan), gaps)
+    assert "is undefined, with the accuracy itself undefined" in constant
 
 
 # Printed and released numbers

@@ -15,7 +15,8 @@ def is_right(*arguments, **settings):
 
 
 def test_numbers_have_a_tolerance():
-    assert is_right(14, 14)
+    assert is_right(14, 100 * 0.14)
+    assert not is_right(14, 14.1)
     assert is_right(0.62, np.float64(0.6195), tolerance=0.01)
     assert not is_right(0.64, 0.6195, tolerance=0.01)
     assert not is_right(float("nan"), 0.5, tolerance=1)

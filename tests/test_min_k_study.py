@@ -105,6 +105,17 @@ def test_blind_rows_find_words_that_give_members_away():
     assert rows.set_index("baseline").loc["bag of words", "auc"] == 1.0
 
 
+def test_the_best_words_stand_beside_every_method():
+    texts = [f"old page number {n}" for n in range(4)] + [f"new page number {n}" for n in range(4)]
+    is_member = np.repeat([True, False], 4)
+    scored = {0: detected(np.arange(8, 0, -1), np.arange(8))}
+    how = {"n_permutations": 2, "n_resamples": 10, "benchmark": "b", "length": 32}
+    rows, words = study.beside_words(scored, texts, is_member, **how)
+    assert dict(zip(rows["method"], rows["auc"], strict=True)) == {MIN_K: 1.0, PPL: 0.0}
+    assert rows["blind_auc"].tolist() == [words["auc"].max()] * 2 == [1.0] * 2
+    assert set(rows["length"]) == set(words["length"]) == {32}
+
+
 def test_folds_follow_the_smaller_kind():
     assert study.n_folds([True] * 30 + [False] * 20) == 10
     assert study.n_folds([True] * 30 + [False] * 3) == 3

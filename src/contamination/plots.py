@@ -556,7 +556,9 @@ def evidence_panel(evidence: pd.DataFrame) -> Figure:
             label="control", zorder=3,
         )  # fmt: skip
         axis.set(xlim=(-0.05, 1.05), xticks=[0, 0.5, 1], xlabel="share or AUC")
-        axis.set_title(name.replace(", ", ",\n", 1), fontsize=8, loc="left")
+        sizes = sorted({int(of_panel["n"].min()), int(of_panel["n"].max())})
+        about = f"\nn = {' to '.join(map(str, sizes))}"
+        axis.set_title(name.replace(", ", ",\n", 1) + about, fontsize=8, loc="left")
     axes[0][0].set_yticks(list(rows.values()), list(rows), fontsize=8)
     handles, names = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, names, frameon=False, fontsize=8, loc="outside lower center", ncols=2)
@@ -593,6 +595,6 @@ def power_matrix(evasion: pd.DataFrame, conditions: list[str]) -> Figure:
             ax=axis,
         )
         axis.set(xlabel="", ylabel="")
-        axis.set_title(f"{dose} copies", loc="left")
+        axis.set_title(f"{dose} copies, models flagged of all", loc="left", fontsize=10)
         axis.tick_params(axis="x", rotation=60)
     return figure

@@ -63,14 +63,9 @@ def cluster():
     import ray
     from ray.cluster_utils import Cluster
 
-    started = Cluster()
-    for is_last in (False, False, True):
-        try:
-            started.add_node(num_cpus=1, include_dashboard=False)
-            break
-        except Exception:  # Ray waits 30 s for a node, for which a busy machine may need longer
-            if is_last:
-                raise
+    started = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
     yield started
     ray.shutdown()
     started.shutdown()

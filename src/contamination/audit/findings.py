@@ -74,9 +74,9 @@ def _advice_of(model: str, rows: pd.DataFrame) -> str:
         )
     if CONTROL_FORBIDS in of:
         return (
-            f"{model}: nothing here speaks against its score on {dataset}, nor for it; "
-            f"{', '.join(of[CONTROL_FORBIDS])} stand above chance, but so does a control. Better "
-            "options or closer comparison rows could decide."
+            f"{model}: no sign beyond the controls that it read {dataset}. Above chance, as is a "
+            f"control: {', '.join(of[CONTROL_FORBIDS])}. That is no ground to distrust the score, "
+            "and no proof of a clean model; more rows or closer comparison rows could decide."
         )
     if NOT_RECOGNISED in of:
         return (

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from transformers import AutoConfig
-
 from contamination.models.chat import Endpoint, Price
+from contamination.models.loading import check_model
 from contamination.models.retry import ChatError, Secret
 from contamination.parameters import OwnSettings, setting
 from contamination.replication.prompts import TASKS
@@ -226,16 +225,4 @@ def _check_listens(who: Endpoint) -> None:
         raise ChatError(
             f"nothing answers at {who.base_url} ({error.strerror or error}): start the server, or "
             "check base_url and the connection"
-        ) from error
-
-
-def check_model(name: str) -> None:
-    """Raise FileNotFoundError, in one line, if a model is neither a folder nor on the hub."""
-    try:
-        AutoConfig.from_pretrained(name)
-    except (OSError, ValueError) as error:  # also what the hub and its client raise
-        raise FileNotFoundError(
-            f'model "{name}" is neither a folder with config.json nor found on the Hugging Face '
-            "hub: check the spelling and the connection (a gated model needs HF_TOKEN), or set "
-            "base_url for a served model"
         ) from error

@@ -41,7 +41,7 @@ MOST_QUIZZES = 2 + len(POSITIONS)
 
 @dataclass(frozen=True)
 class Settings(PaidSettings):
-    """Part C of notebook 02: one's own model and data; the second model is the perturber."""
+    """Part C of notebook 02: one's own model and data."""
 
     second_model: str = setting("", "another snapshot at the same place, empty for none")
     respondent: str = setting(CHAT, "chat (endpoint), instruct or base (local models)")
@@ -140,7 +140,7 @@ def asked_of(mine: Settings, stated: Stated) -> Asked | None:
     if mine.answer_tokens < 1:
         raise ValueError(f"answer_tokens must be at least 1, got {mine.answer_tokens}")
     price, perturber_price = mine.both_prices()
-    perturber = mine.second_of("perturber")
+    perturber = mine.helper_of("perturber")
     if perturber:
         perturber = replace(perturber, options=_sent(perturbation.PAPER_OPTIONS, mine))
     return Asked(

@@ -31,6 +31,7 @@ from contamination.models.chat import OK, REFUSED, UNPARSABLE, Answer, Request
 # Section 4: temperature zero, one token.
 PAPER_OPTIONS = {"temperature": 0.0, "max_tokens": 1}
 LOG_PROBS = tuple(f"log_prob_{position.lower()}" for position in POSITIONS)
+AT_A_TIME = 2000  # quizzes asked of an endpoint together
 WHOLE_TEXT = "clean LM, whole text"
 _LETTER = re.compile(
     r"(?i:[\W_]*(?:the|correct|answer|option|is)\b)*[\W_]*([A-Ea-e])(?:[\W_]*|[).:]+\s.*)", re.S
@@ -79,8 +80,11 @@ class ChatRespondent:
         ]
 
     def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
-        answers = self.ask(self.requests(quizzes))
-        read = pd.DataFrame([read_letter(answer) for answer in answers])
+        letters = []
+        for start in range(0, len(quizzes), AT_A_TIME):  # requests and answers are let go of
+            answers = self.ask(self.requests(quizzes[start : start + AT_A_TIME]))
+            letters += [read_letter(answer) for answer in answers]
+        read = pd.DataFrame(letters)
         return read.set_axis(["answer", "status"], axis=1)
 
 

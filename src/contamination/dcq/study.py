@@ -198,6 +198,7 @@ def lab_tables(
     for (dosed_with, seed), folder in folders.items():
         lm = load_causal_lm(folder)
         for dataset in [dosed_with] if dosed_with else arms:
+            taker = BaseRespondent(lm, dataset, SPLIT, stated)  # it scores a text once
             first = arms[dataset][0].quizzes
             sets = [(CLEAN, 0, first, np.zeros(len(first), bool))]
             if dosed_with:
@@ -205,7 +206,6 @@ def lab_tables(
             for condition, copies, quizzes, seen in sets:
                 labels = {"dataset": dataset, "model": model_name(dosed_with, seed)}
                 labels |= {"copies": copies, "seed": seed, "n_resamples": n_resamples}
-                taker = BaseRespondent(lm, dataset, SPLIT, stated)
                 found, given = lab_rows(taker, quizzes, seen, condition=condition, **labels)
                 rows.append(found.assign(replication_pct=replicated_pct(lm, dataset, quizzes)))
                 answers.append(given)

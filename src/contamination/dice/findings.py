@@ -223,9 +223,13 @@ def inflation_sentence(correlation: pd.DataFrame, gaps: pd.DataFrame) -> str:
     score = lab[lab["source"].str.contains("accuracy") & (lab["benchmark"] == SEEN)].iloc[0]
     means = gaps.groupby("condition", sort=False)[["gap_points", "flag"]].mean()
     innocent = means[(means["gap_points"].abs() < 5) & (means["flag"] > FLAG_THRESHOLD)]
+    with_gap, with_score = (
+        "undefined" if pd.isna(row["r_squared"]) else f"{row['r_squared']:.2f}"
+        for row in (gap, score)
+    )
     text = (
         f"Over {gap['n_models']} models, R² of the flag with the gap between {SEEN} and fresh "
-        f"questions is {gap['r_squared']:.2f}, with the accuracy itself {score['r_squared']:.2f}. "
+        f"questions is {with_gap}, with the accuracy itself {with_score}. "
     )
     if len(innocent):
         names = ", ".join(innocent.index)

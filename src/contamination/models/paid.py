@@ -1,4 +1,4 @@
-"""One's own model, and a second one that writes or judges, before the first paid call."""
+"""One's own model, and one that perturbs or judges, before the first paid call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PaidSettings(OwnSettings):
     base_url: str = setting("", "OpenAI-compatible address up to /v1, empty for a local model")
     key_variable: str = setting(OPENAI_KEY, "NAME of the variable with the key, empty for none")
     prices: list[float] = setting(
-        [], "per million input and output tokens, of target_model, then of the second model below"
+        [], "per million input and output tokens, target_model, then perturber or judge"
     )
     price_date: str = setting("", "day on which you read the prices, YYYY-MM-DD")
     cost_cap: float = setting(0.0, "most that may be spent, earlier runs included, 0 for no cap")
@@ -41,8 +41,11 @@ class PaidSettings(OwnSettings):
         """The endpoint of a model at ``base_url``; without that address its folder or hub id."""
         return Endpoint(self.base_url, name, self.key_variable or None) if self.base_url else name
 
-    def second_of(self, role: str) -> Endpoint | None:
-        """The endpoint of the second model ("judge" or "perturber"), or None without a name.
+    def helper_of(self, role: str) -> Endpoint | None:
+        """The endpoint of the judge or the perturber, or None where it has no name.
+
+        Args:
+            role: "judge" or "perturber".
 
         Raises:
             ValueError: if it has no address.
@@ -65,7 +68,7 @@ class PaidSettings(OwnSettings):
         """
         if len(self.prices) not in (0, 2, 4) or (self.prices and not self.price_date):
             raise ValueError(
-                "prices holds input and output price of target_model, then of the second model "
+                "prices holds input and output price of target_model, then of perturber or judge "
                 f"(2 or 4 numbers), with price_date; got {len(self.prices)} and "
                 f"{self.price_date!r}"
             )

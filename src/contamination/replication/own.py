@@ -35,7 +35,7 @@ _LETTERS_PER_TOKEN = 3  # as the estimate of an endpoint's input counts them
 
 @dataclass(frozen=True)
 class Settings(PaidSettings):
-    """Part C of notebook 03: one's own model and data; the second model is the judge."""
+    """Part C of notebook 03: one's own model and data."""
 
     judge_model: str = setting("", "chat model that judges, empty for the rule judge alone")
     judge_base_url: str = setting("", "its address")
@@ -110,7 +110,7 @@ def asked_of(mine: Settings) -> Asked | None:
     price, judge_price = mine.both_prices()
     return Asked(
         model=mine.model_of(mine.target_model),
-        judge=mine.second_of("judge"),
+        judge=mine.helper_of("judge"),
         price=price,
         judge_price=judge_price,
         cap=mine.cost_cap or None,
