@@ -74,7 +74,10 @@ def load(
     """
     if n < FEWEST_ROWS:
         raise ValueError(f"n_instances and n_passages must be at least {FEWEST_ROWS}, got {n}")
-    found = partitions.load_rows(source, split, revision)
+    try:
+        found = partitions.load_rows(source, split, revision)
+    except FileNotFoundError as error:  # a path may read like a file on the hub
+        raise FileNotFoundError(f'no rows from "{source}": {error}') from error
     texts = list(data.text_columns)
     columns = [*texts, *([data.label_column] if data.label_column else [])]
     if "index" in columns:
