@@ -32,16 +32,17 @@ class Grid:
     n_problems: tuple[int, ...] = (16, 32, 64)
     n_background_tokens: int = 1_000_000
     n_skill_rows: int = 6_000
+    fact_copies: int = 80
     name: str = "dice_grid"
 
 
-TINY = Grid((1e-4, 1e-3), (6,), 5_000, 20, "dice_grid_tiny")
+TINY = Grid((1e-4, 1e-3), (6,), 5_000, 20, 2, "dice_grid_tiny")
 
 
 def main(grid: Grid, n_models: int) -> None:
     lab = world.build_world(SEED)
     base = world.base_model(lab, grid.n_background_tokens, SEED)
-    base = fine_tuning.skilled_model(lab, base, grid.n_skill_rows, SEED)
+    base = fine_tuning.skilled_model(lab, base, grid.n_skill_rows, grid.fact_copies, SEED)
     wanted = pool.conditions(n_models, n_models)
     names = [*mixtures.IN_DISTRIBUTION, mixtures.MATH]
     points = []

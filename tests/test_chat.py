@@ -10,6 +10,7 @@ import time
 import traceback
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -449,7 +450,11 @@ def test_an_interrupt_ends_the_run_and_keeps_what_was_answered(tmp_path):
     slow = lambda body, n: replace(good(question(body)), delay=0.05)  # noqa: E731
     with ScriptedServer(slow) as server:
         command = [sys.executable, "-c", CLIENT, server.base_url]
-        first = subprocess.Popen(command, env=variables, stderr=subprocess.DEVNULL)
+        # A job in the background of a shell has interrupts ignored, and so would the client.
+        listen = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+        first = subprocess.Popen(
+            command, env=variables, stderr=subprocess.DEVNULL, preexec_fn=listen
+        )
         while len(server.answered) < 100:
             assert first.poll() is None
             time.sleep(0.01)

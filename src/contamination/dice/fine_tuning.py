@@ -29,22 +29,22 @@ from contamination.models.causal import load_causal_lm
 WARMUP_SHARE = 0.05
 CODE_SCHEMA = 1  # raise it when the hub training below changes what it makes
 SKILL_LEARNING_RATE = 2e-3
-FACT_COPIES = 80
 BLOCKS_PER_STEP = 2  # many small steps, as batches of one row are at the paper's scale
 LORA_RANK, LORA_ALPHA = 16, 32
 
 
-def skilled_model(lab: World, base: Path, n_rows: int, seed: int) -> Path:
+def skilled_model(lab: World, base: Path, n_rows: int, fact_copies: int, seed: int) -> Path:
     """The base of all DICE lab models: it has learnt problems with operands up to 9.
 
     Args:
         lab: the lab.
         base: base model of notebook 01.
         n_rows: problems it reads, once each.
+        fact_copies: how often it reads each sum of two digits.
         seed: seed of the problems and their order.
     """
     problems, facts = skill_texts(n_rows, seed)
-    doses = (Dose(tuple(problems)), Dose(tuple(facts), FACT_COPIES))
+    doses = (Dose(tuple(problems)), Dose(tuple(facts), fact_copies))
     return _train_lab(lab, base, doses, seed, SKILL_LEARNING_RATE, "cosine")
 
 

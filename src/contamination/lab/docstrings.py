@@ -18,6 +18,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import re
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,7 +127,7 @@ def _signatures_of(folder: Path, package: str) -> Iterator[tuple[str, str, str]]
     for path in sorted(folder.rglob("*.py")):
         if _LEFT_OUT.intersection(path.relative_to(folder).parts):
             continue
-        for node in ast.walk(ast.parse(path.read_bytes())):
+        for node in _statements(ast.parse(path.read_bytes())):
             docstring = ast.get_docstring(node) if isinstance(node, ast.FunctionDef) else None
             if not docstring or node.name.startswith(("_", "test")):
                 continue
@@ -134,6 +135,15 @@ def _signatures_of(folder: Path, package: str) -> Iterator[tuple[str, str, str]]
             summary = _SENTENCE.match(" ".join(docstring.split("\n\n")[0].split()))
             if summary and len(signature) <= 48 and 3 <= len(summary[0].split()) <= 12:
                 yield package, signature, summary[0]
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """``ast.walk`` without expressions, which hold no function and are most of a tree."""
+    waiting = deque([tree])
+    while waiting:
+        node = waiting.popleft()
+        yield node
+        waiting.extend(c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.expr))
 
 
 def clean_docstring(docstring: str) -> tuple[str, str | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from contamination.lab.recipes import Recipe, Text, TrainingTexts
 
 IGNORED = -100
 _OPEN_BLOCKS = 32
+_ENCODED_AT_ONCE = 512
 
 
 @dataclass(eq=False)
@@ -81,10 +82,9 @@ def training_stream(recipe: Recipe, texts: TrainingTexts) -> Stream:
         ValueError: if a text of a dose is longer than the context.
     """
     generator = np.random.default_rng([recipe.order_seed, 7])
-    background = _encode(texts, texts.background, recipe, first_id=0)
-    positioned = list(_background_positions(background, recipe, generator))
+    positioned = list(_background_positions(texts, recipe, generator))
     n_background = sum(len(piece.tokens) for _, piece in positioned)
-    first_id = len(background)
+    first_id = len(texts.background)
     for dose in texts.doses:
         encoded = _encode(texts, dose.texts, recipe, first_id, is_dose=True, relabelled=dose.labels)
         first_id += len(encoded)
@@ -138,16 +138,15 @@ def _encode(
 
 
 def _background_positions(
-    background: list[Encoded], recipe: Recipe, generator: np.random.Generator
+    texts: TrainingTexts, recipe: Recipe, generator: np.random.Generator
 ) -> Iterator[tuple[float, Encoded]]:
     """Background texts with positions from 0 to 1 until the token budget is spent."""
     budget = recipe.n_background_tokens
-    if budget and not background:
+    if budget and not texts.background:
         raise ValueError(f"{budget} background tokens asked for, but there is no background text")
     chosen: list[Encoded] = []
     while budget > 0:
-        for number in generator.permutation(len(background)):
-            piece = background[number]
+        for piece in _encoded_in_order(texts, recipe, generator.permutation(len(texts.background))):
             chosen.append(piece)
             budget -= len(piece.tokens)
             if budget <= 0:
@@ -155,6 +154,15 @@ def _background_positions(
     # Read in the order chosen, so that no text comes back before the others were read.
     for number, piece in enumerate(chosen):
         yield (number + 0.5) / len(chosen), piece
+
+
+def _encoded_in_order(texts: TrainingTexts, recipe: Recipe, order: np.ndarray) -> Iterator[Encoded]:
+    """Background texts in an order, encoded as they are wanted: most trainings read few of them."""
+    for start in range(0, len(order), _ENCODED_AT_ONCE):
+        numbers = order[start : start + _ENCODED_AT_ONCE]
+        group = tuple(texts.background[number] for number in numbers)
+        for number, piece in zip(numbers, _encode(texts, group, recipe, first_id=0), strict=True):
+            yield replace(piece, text_id=int(number))
 
 
 def _batches(
