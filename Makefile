@@ -72,7 +72,7 @@ help:
 
 ##@ Start here
 setup: $(VENV)/.installed ## build .venv from the lock (about 2 min, network)
-reproduce: $(TARGETS) ## every table and figure under outputs/demo (CPU, no key, no download; first time half an hour, then seconds)
+reproduce: $(TARGETS) ## every table and figure under outputs/demo (CPU, no key, no download; first time 20 to 25 min on 2 cores, then seconds)
 test: $(VENV)/.installed ## all tests, every notebook on a tiny sample (no key, no GPU, offline; 10 min)
 	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 lab: $(VENV)/.installed ## open the notebooks in JupyterLab; outputs of a run are no change for git
@@ -89,7 +89,7 @@ site: $(OUTPUTS)/site/index.html ## the executed notebooks and all tables as a s
 06_case_books: ## Min-k% Prob on chapters of books (demo: at most 3 min, CPU)
 07_case_downstream: ## Min-k% Prob on inserted benchmark rows (demo: at most 3 min, CPU)
 08_case_unlearning: ## Min-k% Prob on a model that unlearned a story (demo: at most 3 min, CPU)
-09_results: ## printed cells, four methods on the same models, what escapes them (demo: at most 3 min, CPU)
+09_results: ## printed cells, four methods on the same models, what escapes them (demo: 3 to 5 min, CPU)
 10_audit: ## audit of one contaminated and one clean model of the lab (demo: 2 min, CPU)
 
 ##@ Your own model and dataset
