@@ -24,6 +24,7 @@ def _is_present(group: str) -> bool:
     return sources.available() if group == "mirror" else True
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
     skip = pytest.mark.skip(reason='needs the authors\' files: run "make data"')
     for item in items:

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from conftest import ROOT
+from notebook_files import ROOT
 
 sys.path.append(str(ROOT / "benchmarks"))
 import bench_growth as growth

@@ -4,7 +4,7 @@ import sys
 
 import pandas as pd
 import pytest
-from conftest import ROOT
+from notebook_files import ROOT
 
 from contamination.parameters import ParameterError
 
