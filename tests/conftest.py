@@ -24,14 +24,16 @@ def _is_present(group: str) -> bool:
     return sources.available() if group == "mirror" else True
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_itemcollected(item):
+    if not item.get_closest_marker("xdist_group"):
+        item.add_marker(pytest.mark.xdist_group(_shared_fixtures(item)))
+
+
 def pytest_collection_modifyitems(items):
     skip = pytest.mark.skip(reason='needs the authors\' files: run "make data"')
     for item in items:
         if item.get_closest_marker("mirror") and not _is_present("mirror"):
             item.add_marker(skip)
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(_shared_fixtures(item)))
     # What takes longest starts first.
     items.sort(key=lambda item: item.path.name != NOTEBOOK_TESTS)
 
