@@ -74,7 +74,7 @@ help:
 setup: $(VENV)/.installed ## build .venv from the lock (about 2 min, network)
 reproduce: $(TARGETS) ## every table and figure under outputs/demo (CPU, no key, no download; first time 20 to 25 min on 2 cores, then seconds)
 test: $(VENV)/.installed ## all tests, every notebook on a tiny sample (no key, no GPU, offline; 10 min)
-	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadgroup --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 lab: $(VENV)/.installed ## open the notebooks in JupyterLab; outputs of a run are no change for git
 	$(VENV)/bin/jupyter lab --config=scripts/lab_config.py $(LAB_FLAGS)
 site: $(OUTPUTS)/site/index.html ## the executed notebooks and all tables as a static site in outputs/demo/site

@@ -14,9 +14,7 @@ from contamination.models.response_log import ResponseLog
 ROOT = Path(__file__).resolve().parents[1]
 # Tests that need something beyond the installed packages, by marker.
 GROUPS = ("mirror", "servers")
-# Notebooks that need no other notebook's tables: a second process runs them.
 NOTEBOOK_TESTS = "test_notebooks.py"
-APART = ("06_case_books", "07_case_downstream", "08_case_unlearning", "10_audit")
 
 
 def _is_present(group: str) -> bool:
@@ -24,27 +22,13 @@ def _is_present(group: str) -> bool:
     return sources.available() if group == "mirror" else True
 
 
-def pytest_itemcollected(item):
-    if not item.get_closest_marker("xdist_group"):
-        item.add_marker(pytest.mark.xdist_group(_shared_fixtures(item)))
-
-
 def pytest_collection_modifyitems(items):
     skip = pytest.mark.skip(reason='needs the authors\' files: run "make data"')
     for item in items:
         if item.get_closest_marker("mirror") and not _is_present("mirror"):
             item.add_marker(skip)
-    # What takes longest starts first.
+    # What takes longest starts first; a file is one process's (--dist loadfile).
     items.sort(key=lambda item: item.path.name != NOTEBOOK_TESTS)
-
-
-def _shared_fixtures(item) -> str:
-    """Tests of one group run in one process, one after the other."""
-    parameters = getattr(item, "callspec", None)
-    values = parameters.params.values() if parameters else ()
-    if item.path.name == NOTEBOOK_TESTS and any(getattr(v, "stem", "") in APART for v in values):
-        return "notebooks apart"
-    return item.path.name
 
 
 def _group_of(report) -> str:

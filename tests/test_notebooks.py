@@ -69,7 +69,6 @@ def test_notebook_runs(path, smoke_outputs, tmp_path):
         assert f"Exercise {number}: right." in printed
 
 
-@pytest.mark.xdist_group("notebooks apart")
 def test_plain_papermill_and_jupyter_give_the_same_tables(tmp_path, monkeypatch, smoke_outputs):
     """Without the runner, results are the same and go to the interactive folder."""
     name = "06_case_books"
