@@ -22,7 +22,7 @@ from contamination.models.causal import (
 )
 from contamination.models.engine import sweep
 
-pytestmark = pytest.mark.servers
+pytestmark = pytest.mark.two_nodes
 
 N_TEXTS = 2000
 SMALL_BATCHES = {"max_batch_tokens": 256}  # so that there are many to lose
