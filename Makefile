@@ -14,7 +14,7 @@ AUDIT ?= params/audit/sample.yaml
 LAB_FLAGS ?=
 RUN := $(VENV)/bin/python
 # Two notebooks at a time fill the pauses of each other; threads that wait must
-# then sleep instead of spinning (spinning made a busy machine ten times slower).
+# then sleep instead of spinning, which starves the others on a busy machine.
 JOBS ?= 2
 export OMP_WAIT_POLICY ?= PASSIVE
 ifneq ($(filter reproduce,$(MAKECMDGOALS)),)
@@ -64,7 +64,7 @@ UPSTREAM_10_audit := 01_data_prep
 SERVERS_VENV := .venv-servers
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
-.PHONY: help setup reproduce audit test test-servers server-packages lint data bench bench-grid lab site clean \
+.PHONY: help setup reproduce audit test test-servers test-cluster server-packages lint data bench bench-grid lab site clean \
 	readme lock $(NOTEBOOKS)
 
 help:
