@@ -64,7 +64,7 @@ UPSTREAM_10_audit := 01_data_prep
 SERVERS_VENV := .venv-servers
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
-.PHONY: help setup reproduce audit test test-servers test-cluster server-packages lint data bench bench-grid lab site clean \
+.PHONY: help setup reproduce audit test test-servers server-packages lint data bench bench-grid lab site clean \
 	readme lock $(NOTEBOOKS)
 
 help:
@@ -97,10 +97,8 @@ audit: $(VENV)/.installed ## what AUDIT=file.yaml names, by what its access allo
 	@$(RUN) -m contamination.run notebooks/10_audit.ipynb $(AUDIT) outputs/audit
 
 ##@ Data and development
-test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed ## against transformers serve, MediaWiki and a browser on 127.0.0.1 (first time: network, 3 min; Debian packages)
+test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed ## against transformers serve, MediaWiki, a browser and a Ray cluster on 127.0.0.1 (first time: network, 3 min; Debian packages)
 	$(RUN) -m pytest tests/servers -m servers
-test-cluster: $(VENV)/.extra ## a Ray cluster of two nodes on this machine (the loss of a node is not yet survived: see docs/cluster.md)
-	$(RUN) -m pytest tests/servers -m two_nodes
 data: $(VENV)/.installed ## fetch the authors' files, 37 MB, pinned and checksummed (network, or CONTAMINATION_MIRROR)
 	$(RUN) -m contamination.sources
 lint: $(VENV)/.installed ## style of code and notebooks

@@ -13,7 +13,7 @@ from contamination.models.response_log import ResponseLog
 
 ROOT = Path(__file__).resolve().parents[1]
 # Tests that need something beyond the installed packages, by marker.
-GROUPS = ("mirror", "servers", "two_nodes")
+GROUPS = ("mirror", "servers")
 NOTEBOOK_TESTS = "test_notebooks.py"
 
 

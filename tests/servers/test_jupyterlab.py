@@ -13,6 +13,7 @@ import pytest
 import yaml
 from notebook_files import ROOT, edit_parameters
 from server_process import ServerProcess
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from contamination import storage
 from contamination.storage import write_json, write_text
@@ -115,7 +116,14 @@ class Lab:
         self.page.locator(".jp-mod-dirty").wait_for(state="detached")
         return self.saved()
 
+    @retry(
+        retry=retry_if_exception_type((nbformat.reader.NotJSONError, UnicodeDecodeError)),
+        wait=wait_fixed(0.2),
+        stop=stop_after_delay(10),
+        reraise=True,
+    )
     def saved(self):
+        """The notebook on the disk; Jupyter writes in place, so it may be half there."""
         return nbformat.read(self.path, as_version=4)
 
     def _menu(self, name, entry):

@@ -19,6 +19,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -249,16 +250,16 @@ class Workers:
             RuntimeError: if no worker is up, or workers keep dying.
             Exception: what ``work`` raised.
         """
-        waiting, lost = deque(jobs), Counter()
+        waiting, lost, up = deque(jobs), Counter(), []
         # Calls in flight and whose they are; None stands for a worker that starts.
         calls = {actor.ready.remote(): (actor, None) for actor in self._actors}
         while waiting or any(number is not None for _, number in calls.values()):
-            is_any_up = any(number is not None for _, number in calls.values())
-            patience = None if is_any_up else START_SECONDS
+            patience = None if up else START_SECONDS
             done, _ = self._ray.wait(list(calls), num_returns=1, timeout=patience)
             if not done:
                 raise RuntimeError(_NONE_UP)
             actor, number = calls.pop(done[0])
+            found = None
             try:
                 found = _result(self._ray, done[0])
             except self._ray.exceptions.RayActorError:
@@ -269,19 +270,21 @@ class Workers:
                         "smaller max_batch_tokens, or give a worker more of a node"
                     ) from None
                 waiting.extendleft([] if number is None else [number])
+                up = [other for other in up if other is not actor]
                 if actor in self._actors:  # not yet replaced
                     other = self._start()
                     self._actors[self._actors.index(actor)] = other
                     calls[other.ready.remote()] = other, None
-                continue
-            if number is None:
+            if found is not None and number is None:
                 self._check_same(found[0])
-            else:
+                up.append(actor)
+            # Whoever has room, since what a lost worker had may come back when the rest is idle.
+            for n_there, actor in product(range(IN_FLIGHT), up):
+                if waiting and sum(other is actor for other, _ in calls.values()) == n_there:
+                    given = waiting.popleft()
+                    calls[actor.run.remote(work, jobs[given])] = actor, given
+            if found is not None and number is not None:
                 yield number, found
-            n_there = sum(other is actor for other, _ in calls.values())
-            for _ in range(min(IN_FLIGHT - n_there, len(waiting))):
-                number = waiting.popleft()
-                calls[actor.run.remote(work, jobs[number])] = actor, number
 
     def _check_same(self, identity: Mapping[str, str]) -> None:
         for name, value in identity.items():
