@@ -14,9 +14,9 @@ AUDIT ?= params/audit/sample.yaml
 LAB_FLAGS ?=
 RUN := $(VENV)/bin/python
 # Two notebooks at a time fill the pauses of each other; threads that wait must
-# then sleep instead of spinning, which starves the others on a busy machine.
+# then soon sleep: spinning for long, as is the default, starves the others.
 JOBS ?= 2
-export OMP_WAIT_POLICY ?= PASSIVE
+export GOMP_SPINCOUNT ?= 300
 ifneq ($(filter reproduce,$(MAKECMDGOALS)),)
 MAKEFLAGS += --jobs=$(JOBS)
 endif

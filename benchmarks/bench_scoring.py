@@ -135,7 +135,7 @@ def measure(
     @torch.inference_mode()
     def bare() -> None:
         for batch in batches:
-            lm.model(input_ids=batch, use_cache=False)
+            lm.model(input_ids=batch, attention_mask=torch.ones_like(batch), use_cache=False)
 
     @torch.inference_mode()
     def loop() -> None:

@@ -83,7 +83,7 @@ def test_bootstrap_of_the_sample_itself_is_the_assessment(data):
     found = assess(modified, standard)
     original = assessment._resample_counts
     try:
-        assessment._resample_counts = lambda n, n_resamples, seed: np.ones((1, n))
+        assessment._resample_counts = lambda n, n_resamples, seed: [np.ones((1, n))]
         values = assessment.bootstrap_assessment(modified, standard, 1)
     finally:
         assessment._resample_counts = original

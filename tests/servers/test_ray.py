@@ -60,7 +60,7 @@ def folder(texts, tmp_path_factory):
 def cluster():
     """A cluster of one node with one core, to which a test may add another."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_raylet_start_wait_time_s"] = "180"  # on a busy machine
+    os.environ["RAY_raylet_start_wait_time_s"] = "180"  # noqa: SIM112 (busy machine)
     import ray
     from ray.cluster_utils import Cluster
 

@@ -12,7 +12,7 @@ undefined value) is an unusable answer and stays in the denominator.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from contamination.statistics import percentile_interval, share_interval
 
 POSITIONS = ("A", "B", "C", "D")
 CHOICES = (*POSITIONS, "E")
+DRAWS_AT_A_TIME = 2**20  # of a bootstrap, 8 MB each in several arrays
 
 
 def least_preferred_positions(counts: Mapping[str, int], n: int) -> tuple[str, ...]:
@@ -146,8 +147,10 @@ def bootstrap_assessment(
         [[answer == p for answer in standard_answers.get(p, [""] * n)] for p in POSITIONS], float
     ).T
     was_quizzed = np.array([position in standard_answers for position in POSITIONS])
-    weights = _resample_counts(n, n_resamples, seed)
-    return levels_of_counts(weights @ modified, weights @ right, n, was_quizzed)
+    columns = np.hstack([modified, right])
+    counts = np.vstack([weights @ columns for weights in _resample_counts(n, n_resamples, seed)])
+    bias, n_right = np.hsplit(counts, [len(POSITIONS)])
+    return levels_of_counts(bias, n_right, n, was_quizzed)
 
 
 def levels_of_counts(
@@ -178,11 +181,19 @@ def levels_of_counts(
     return AssessmentBootstrap(np.fmax(kappa, second), maximum, kappa)
 
 
-def _resample_counts(n: int, n_resamples: int, seed: int) -> np.ndarray:
-    """How often each of n instances is drawn in each resample, shape (n_resamples, n)."""
-    items = np.random.default_rng(seed).integers(0, n, (n_resamples, n))
-    items += np.arange(n_resamples)[:, None] * n
-    return np.bincount(items.ravel(), minlength=n_resamples * n).reshape(n_resamples, n)
+def _resample_counts(n: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """How often each of n instances is drawn in each resample, some resamples at a time.
+
+    Yields:
+        Shape (n_resamples, n) in all; how they are split changes no draw.
+    """
+    rng = np.random.default_rng(seed)
+    at_a_time = max(1, DRAWS_AT_A_TIME // n)
+    for start in range(0, n_resamples, at_a_time):
+        n_rows = min(at_a_time, n_resamples - start)
+        items = rng.integers(0, n, (n_rows, n))
+        items += np.arange(n_rows)[:, None] * n
+        yield np.bincount(items.ravel(), minlength=n_rows * n).reshape(n_rows, n)
 
 
 def standard_answers_of(instances: pd.DataFrame) -> dict[str, list[str]]:

@@ -203,7 +203,9 @@ def _fit(
             np.stack([np.pad(row, (0, length - len(row)), constant_values=fill) for row in rows])
             for rows, fill in zip(zip(*batch, strict=True), (0, IGNORED), strict=True)
         )
-        logits = model(input_ids=torch.from_numpy(inputs).to(device), use_cache=False).logits
+        input_ids = torch.from_numpy(inputs).to(device)
+        seen = torch.ones_like(input_ids)  # as in CausalLM.states
+        logits = model(input_ids=input_ids, attention_mask=seen, use_cache=False).logits
         targets = torch.from_numpy(labels[:, 1:].copy()).to(device)
         loss = functional.cross_entropy(
             logits[:, :-1].flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED

@@ -209,10 +209,13 @@ def has_native_bfloat16(device: str) -> bool:
 def _causal_loss(
     model: PreTrainedModel, inputs: torch.Tensor, labels: torch.Tensor
 ) -> torch.Tensor:
-    hidden = model.model(input_ids=inputs, use_cache=False).last_hidden_state
+    # A mask of ones is recognised and dropped; without one the library builds its own.
+    seen = torch.ones_like(inputs)
+    found = model.model(input_ids=inputs, attention_mask=seen, use_cache=False)
     targets = labels[:, 1:].reshape(-1)
     learnt = (targets != IGNORED).nonzero().squeeze(1)
-    states = hidden[:, :-1].reshape(-1, hidden.shape[-1])[learnt]
+    hidden = found.last_hidden_state[:, :-1]
+    states = hidden.reshape(-1, hidden.shape[-1])[learnt]
     return functional.cross_entropy(model.lm_head(states).float(), targets[learnt])
 
 

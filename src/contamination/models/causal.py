@@ -425,9 +425,11 @@ def _layers(lm: CausalLM, rows: Sequence[Sequence[int]]) -> list[torch.Tensor]:
     hook = blocks[-1].register_forward_hook(
         lambda block, inputs, output: top.append(output[0] if isinstance(output, tuple) else output)
     )
+    input_ids = pad(lm, rows)
+    seen = torch.ones_like(input_ids)  # as in CausalLM.states
     with hook, torch.inference_mode():
         found = lm.model.base_model(
-            input_ids=pad(lm, rows), output_hidden_states=True, use_cache=False
+            input_ids=input_ids, attention_mask=seen, output_hidden_states=True, use_cache=False
         ).hidden_states
     return [*found[:-1], top[0], found[-1]]
 

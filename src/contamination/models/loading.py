@@ -83,7 +83,11 @@ class CausalLM(LanguageModel):
 
     def states(self, input_ids: torch.Tensor) -> torch.Tensor:
         """What the output head reads, shape (n_rows, n_tokens, d_model)."""
-        return self.model.base_model(input_ids=input_ids, use_cache=False).last_hidden_state
+        # A mask of ones is recognised and dropped; without one the library builds its own.
+        seen = torch.ones_like(input_ids)
+        return self.model.base_model(
+            input_ids=input_ids, attention_mask=seen, use_cache=False
+        ).last_hidden_state
 
     def logits(self, states: torch.Tensor) -> torch.Tensor:
         """Logits of any positions, with what some architectures do behind the head."""
