@@ -14,7 +14,7 @@ from contamination.models.response_log import ResponseLog
 ROOT = Path(__file__).resolve().parents[1]
 # Tests that need something beyond the installed packages, by marker.
 GROUPS = ("mirror", "servers")
-NOTEBOOK_TESTS = "test_notebooks.py"
+NOTEBOOK_TESTS = ("test_notebooks.py", "test_notebooks_alone.py")
 
 
 def _is_present(group: str) -> bool:
@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("mirror") and not _is_present("mirror"):
             item.add_marker(skip)
     # What takes longest starts first; a file is one process's (--dist loadfile).
-    items.sort(key=lambda item: item.path.name != NOTEBOOK_TESTS)
+    items.sort(key=lambda item: item.path.name not in NOTEBOOK_TESTS)
 
 
 def _group_of(report) -> str:
@@ -64,6 +64,24 @@ def own_folders(tmp_path, monkeypatch):
     # What make data fetched lies in the user's cache, and tests of it read there.
     if os.environ.get(sources.MIRROR_VARIABLE) or not sources.available():
         monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def shared_cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def one_lab_for_all(shared_cache, monkeypatch):
+    """Notebooks share the lab's texts and models, as they do in make reproduce."""
+    if storage.CACHE_VARIABLE in os.environ:
+        monkeypatch.setenv(storage.CACHE_VARIABLE, str(shared_cache))
+
+
+@pytest.fixture(scope="module")
+def smoke_outputs(tmp_path_factory):
+    """Output folder of the notebooks of one file, run in order in the smoke profile."""
+    return tmp_path_factory.mktemp("smoke")
 
 
 @pytest.fixture(autouse=True)

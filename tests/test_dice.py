@@ -577,6 +577,8 @@ def test_trained_pairs_become_target_and_references(checkpoints, tmp_path, monke
     assert set(read[1]) != set(read[2])
     with pytest.raises(ValueError, match='no column "question"'):
         own.train_own(mine)
+    with pytest.raises(ValueError, match='engine must be "local" or "ray"'):
+        own.OwnModels(engine="spark")
 
 
 def test_sampling_cannot_move_a_line_that_reads_prompts(lms):

@@ -1,19 +1,16 @@
-"""Every notebook: runs on a tiny sample, is clean, and means the same however it is run."""
+"""Every notebook is clean, and those that build on each other run on a tiny sample."""
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 
 import nbformat
-import papermill
 import pytest
 import yaml
-from notebook_files import NOTEBOOKS, ROOT, answers_of, edit_parameters, filled_in
+from notebook_files import IN_ORDER, NOTEBOOKS, ROOT, assert_runs
 
 from contamination import run, storage
 from contamination.parameters import declared_parameters
+
+pytestmark = pytest.mark.usefixtures("one_lab_for_all")
 
 PROFILES = ("smoke", "demo", "released")
 MAX_CODE_LINES = 15
@@ -33,66 +30,9 @@ def notebook(notebook_path):
     return nbformat.read(notebook_path, as_version=4)
 
 
-@pytest.fixture(scope="module")
-def lab_cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(autouse=True)
-def one_lab_for_all(lab_cache, monkeypatch):
-    """Notebooks share the lab's texts and models, as they do in make reproduce."""
-    if storage.CACHE_VARIABLE in os.environ:
-        monkeypatch.setenv(storage.CACHE_VARIABLE, str(lab_cache))
-
-
-@pytest.fixture(scope="module")
-def smoke_outputs(tmp_path_factory):
-    """Output folder of all notebooks run in order in the smoke profile."""
-    return tmp_path_factory.mktemp("smoke")
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=ids)
+@pytest.mark.parametrize("path", IN_ORDER, ids=ids)
 def test_notebook_runs(path, smoke_outputs, tmp_path):
-    """It runs with the folded answers filled in, and its checks call them right."""
-    notebook = nbformat.read(path, as_version=4)
-    solved = tmp_path / path.name
-    nbformat.write(filled_in(notebook), solved)
-    target = run.run_notebook(solved, ROOT / "params/smoke" / f"{path.stem}.yaml", smoke_outputs)
-    executed = nbformat.read(target, as_version=4)
-    code = [cell for cell in executed.cells if cell.cell_type == "code"]
-    assert all(cell.metadata.papermill.status == "completed" for cell in code)
-    assert all(out.output_type != "error" for cell in code for out in cell.get("outputs", []))
-    noise = [o.text for c in code for o in c.outputs if o.get("name") == "stderr"]
-    assert not noise
-    printed = "".join(o.text for c in code for o in c.outputs if o.get("name") == "stdout")
-    for number in answers_of(notebook):
-        assert f"Exercise {number}: right." in printed
-
-
-def test_plain_papermill_and_jupyter_give_the_same_tables(tmp_path, monkeypatch, smoke_outputs):
-    """Without the runner, results are the same and go to the interactive folder."""
-    name = "06_case_books"
-    source = tmp_path / "checkout" / "notebooks" / f"{name}.ipynb"
-    source.parent.mkdir(parents=True)
-    shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", source)
-    parameters = yaml.safe_load((ROOT / f"params/smoke/{name}.yaml").read_text())
-
-    monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(tmp_path / "papermill"))
-    monkeypatch.chdir(tmp_path)
-    papermill.execute_notebook(
-        source, tmp_path / "out.ipynb", parameters=parameters, progress_bar=False
-    )
-    # "Run all" has no parameters.
-    edit_parameters(source, parameters)
-    monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(tmp_path / "jupyter"))
-    command = [sys.executable, "-m", "jupyter", "execute", str(source)]
-    subprocess.run(command, check=True, capture_output=True)
-
-    expected = {p.name: p.read_bytes() for p in (smoke_outputs / "tables").glob("books*.csv")}
-    assert expected
-    for folder in ("papermill", "jupyter"):
-        found = {p.name: p.read_bytes() for p in (tmp_path / folder / "tables").glob("*.csv")}
-        assert found == expected
+    assert_runs(path, smoke_outputs, tmp_path)
 
 
 def test_interactive_runs_have_a_folder_of_their_own(monkeypatch):

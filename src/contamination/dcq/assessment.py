@@ -22,7 +22,7 @@ from contamination.statistics import percentile_interval, share_interval
 
 POSITIONS = ("A", "B", "C", "D")
 CHOICES = (*POSITIONS, "E")
-DRAWS_AT_A_TIME = 2**20  # of a bootstrap, 8 MB each in several arrays
+DRAWS_AT_A_TIME = 2**18  # of a bootstrap; 2 MB in each of several arrays
 
 
 def least_preferred_positions(counts: Mapping[str, int], n: int) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from contamination.dice.locate import distances
 from contamination.dice.mixtures import SEEN, UNSEEN, Problems, gsm8k_halves, mix, rows_of
 from contamination.dice.pool import CLEAN, OTHER_CLEAN, Measured, measure
 from contamination.models.causal import load_causal_lm
+from contamination.models.engine import check_engine, sweep
 from contamination.models.loading import check_model
 from contamination.parameters import OwnSettings, setting
 
@@ -42,6 +43,15 @@ class OwnModels(OwnSettings):
     n_references: int = setting(3, "clean models that are trained")
     lora: bool = setting(False, "adapters (peft) instead of all weights")
     target_dtype: str = setting("float32", "float32 or bfloat16")
+    engine: str = setting("local", '"ray" trains and measures on a cluster, see docs/cluster.md')
+    ray_address: str = setting("", 'its address, "auto" for the one of this machine')
+
+    def __post_init__(self) -> None:
+        check_engine(self.engine)
+
+    def cluster(self) -> dict[str, str]:
+        """Where the work runs, as ``models.engine`` takes it."""
+        return {"engine": self.engine, "ray_address": self.ray_address}
 
 
 def check_own(mine: OwnModels) -> Problems | None:
@@ -113,7 +123,7 @@ def own_rows(mine: OwnModels, problems: Problems) -> pd.DataFrame:
     parts = {SEEN: problems[::2].reset_index(drop=True), UNSEEN: problems[1::2]}
     # One model at a time: two of 7 B parameters do not fit into most machines.
     models = [
-        measure(load_causal_lm(one, dtype=mine.target_dtype), parts)
+        measure(load_causal_lm(one, dtype=mine.target_dtype, **mine.cluster()), parts)
         for one in (mine.target_model, *mine.reference_models)
     ]
     clean = dict(enumerate(models[1:]))
@@ -152,9 +162,10 @@ def train_own(mine: OwnModels) -> OwnModels:
     n_drawn = min(len(vanilla), mine.own_rows * n_models)
     vanilla = rows_of(vanilla.sample(n_drawn, random_state=settings.seed))
     seen = rows_of(gsm8k_halves()[SEEN])
-    folders = []
+    jobs = []
     for number in range(n_models):
         mixture = mix(vanilla, seen, 0 if number else mine.own_copies, mine.own_rows, number)
         order = dataclasses.replace(settings, seed=settings.seed + number)
-        folders.append(str(fine_tune(mine.own_base, mixture.rows(order.seed), order)))
+        jobs.append((mine.own_base, mixture.rows(order.seed), order))
+    folders = [str(folder) for folder in sweep(fine_tune, jobs, **mine.cluster())]
     return dataclasses.replace(mine, target_model=folders[0], reference_models=folders[1:])
