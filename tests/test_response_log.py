@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from contamination.models import response_log
 from contamination.models.response_log import LogEntry, ResponseLog, response_key
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "A or B?"}], "temperature": 0}
@@ -72,6 +73,33 @@ def test_a_batch_that_cannot_be_written_leaves_nothing_behind(log):
 def test_half_a_surrogate_pair_from_a_server_survives(log):
     log.put([replace(ENTRY, response={"choices": ["\ud83d"]})])
     assert log.get("k") == {"choices": ["\ud83d"]}
+
+
+def test_a_log_of_the_first_layout_keeps_its_answers(tmp_path):
+    path = tmp_path / "log.sqlite"
+    with ResponseLog(path) as log:
+        log.put([ENTRY, replace(ENTRY, key="l"), replace(ENTRY, key="m", is_replayed=False)])
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "DROP INDEX replayed_slots; ALTER TABLE answers DROP COLUMN slot;"
+        "CREATE INDEX replayed ON answers (key) WHERE is_replayed; PRAGMA user_version = 1;"
+    )
+    connection.close()
+    for number in range(2):
+        with ResponseLog(path) as log:
+            assert log.get("k") == log.get("l") == {"choices": [1]}
+            assert "m" not in log and log.spent("run") == 0.75 + 0.25 * number
+            log.put([replace(ENTRY, key="n")])
+            assert "n" in log
+    names = sqlite3.connect(path).execute("SELECT name FROM sqlite_master WHERE type = 'index'")
+    assert ("replayed",) not in names.fetchall()
+
+
+def test_keys_that_share_a_slot_are_told_apart(log, monkeypatch):
+    monkeypatch.setattr(response_log, "_slot", lambda key: 7)
+    log.put([ENTRY, replace(ENTRY, key="l", response={"choices": [2]})])
+    assert (log.get("k"), log.get("l"), log.get("m")) == ({"choices": [1]}, {"choices": [2]}, None)
+    assert "l" in log and "m" not in log
 
 
 def _write(path, name, n):

@@ -471,9 +471,9 @@ def flags_and_gaps(flags: pd.DataFrame, gaps: pd.DataFrame, conditions: list[str
     """
     figure, (left, right) = _figure(1, 2, (11, 4.2))
     shown = flags[flags["condition"].isin(conditions)]
-    sns.stripplot(
-        shown, x="benchmark", y="flag", hue="condition", palette="colorblind", dodge=True, ax=left
-    )
+    # No jitter, which would differ from run to run.
+    how = {"palette": "colorblind", "dodge": True, "jitter": False, "alpha": 0.6}
+    sns.stripplot(shown, x="benchmark", y="flag", hue="condition", ax=left, **how)
     left.axhline(0.5, color=CHANCE, linestyle="--", linewidth=1)
     left.tick_params(axis="x", rotation=45)
     left.set(xlabel="", ylabel="predicted probability of contamination", ylim=(-0.03, 1.03))

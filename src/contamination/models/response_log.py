@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,18 +21,22 @@ from typing import Any
 
 from contamination import storage
 
-SCHEMA = 1  # raise it when a change of code changes what is asked, or the tables below
+SCHEMA = 1  # raise it when a change of code changes what is asked
+LAYOUT = 2  # of the tables below
+# The index holds a short number of each key: with the keys themselves it is six times
+# as large, and a commit touches the more of it the more answers there are.
 _TABLES = """
 CREATE TABLE IF NOT EXISTS answers (
     id INTEGER PRIMARY KEY,
     key TEXT NOT NULL,
+    slot INTEGER NOT NULL,
     is_replayed INTEGER NOT NULL,
     run TEXT NOT NULL,
     answered_at TEXT NOT NULL,
     request TEXT NOT NULL,
     response TEXT NOT NULL
 ) STRICT;
-CREATE INDEX IF NOT EXISTS replayed ON answers (key) WHERE is_replayed;
+CREATE INDEX IF NOT EXISTS replayed_slots ON answers (slot) WHERE is_replayed;
 CREATE TABLE IF NOT EXISTS spending (
     run TEXT NOT NULL,
     endpoint TEXT NOT NULL,
@@ -111,11 +116,28 @@ class ResponseLog:
     def _open(self) -> None:
         self._writer.execute("PRAGMA journal_mode = WAL")
         self._writer.execute("PRAGMA synchronous = FULL")
-        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
-        if version not in (0, SCHEMA):
-            raise sqlite3.DatabaseError(f"version {version}, this code reads {SCHEMA}")
+        version = self._version()
+        if version not in (0, 1, LAYOUT):
+            raise sqlite3.DatabaseError(f"version {version}, this code reads {LAYOUT}")
+        if version == 1:
+            self._add_slots()
         self._writer.executescript(_TABLES)
-        self._writer.execute(f"PRAGMA user_version = {SCHEMA}")
+        self._writer.execute(f"PRAGMA user_version = {LAYOUT}")
+
+    def _version(self) -> int:
+        return self._writer.execute("PRAGMA user_version").fetchone()[0]
+
+    def _add_slots(self) -> None:
+        """Bring a file of the first layout to this one, with its answers."""
+        self._writer.create_function("slot_of", 1, _slot, deterministic=True)
+        self._writer.execute("BEGIN IMMEDIATE")
+        with self._writer:
+            if self._version() != 1:  # another process was first
+                return
+            self._writer.execute("ALTER TABLE answers ADD COLUMN slot INTEGER NOT NULL DEFAULT 0")
+            self._writer.execute("UPDATE answers SET slot = slot_of(key)")
+            self._writer.execute("DROP INDEX replayed")
+            self._writer.execute(f"PRAGMA user_version = {LAYOUT}")
 
     def __enter__(self) -> ResponseLog:
         return self
@@ -130,26 +152,29 @@ class ResponseLog:
     def get(self, key: str) -> dict[str, Any] | None:
         """The first response that may serve this request again, or None."""
         row = self._reader.execute(
-            "SELECT response FROM answers WHERE key = ? AND is_replayed ORDER BY id LIMIT 1", (key,)
+            "SELECT response FROM answers WHERE slot = ? AND key = ? AND is_replayed "
+            "ORDER BY id LIMIT 1",
+            (_slot(key), key),
         ).fetchone()
         return json.loads(row[0]) if row else None
 
     def __contains__(self, key: str) -> bool:
-        query = "SELECT 1 FROM answers WHERE key = ? AND is_replayed LIMIT 1"
-        return self._reader.execute(query, (key,)).fetchone() is not None
+        query = "SELECT 1 FROM answers WHERE slot = ? AND key = ? AND is_replayed LIMIT 1"
+        return self._reader.execute(query, (_slot(key), key)).fetchone() is not None
 
     def put(self, entries: Sequence[LogEntry]) -> None:
         """Commit calls together; they are on the disk when this returns."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         rows = [
-            (e.key, e.is_replayed, e.run, now, _json(e.request), _json(e.response)) for e in entries
+            (e.key, _slot(e.key), e.is_replayed, e.run, now, _json(e.request), _json(e.response))
+            for e in entries
         ]
         spent = [(e.run, e.endpoint, e.seconds, e.cost) for e in entries]
         self._writer.execute("BEGIN IMMEDIATE")
         with self._writer:
             self._writer.executemany(
-                "INSERT INTO answers (key, is_replayed, run, answered_at, request, response) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO answers (key, slot, is_replayed, run, answered_at, request, response) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
             self._writer.executemany(
@@ -168,6 +193,10 @@ class ResponseLog:
         """Mean duration of the calls to an endpoint, or None before the first."""
         query = "SELECT sum(seconds) / sum(n_calls) FROM spending WHERE endpoint = ?"
         return self._reader.execute(query, (endpoint,)).fetchone()[0]
+
+
+def _slot(key: str) -> int:
+    return zlib.crc32(str(key).encode())
 
 
 def _json(value: Mapping[str, Any]) -> str:
