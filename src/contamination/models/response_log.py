@@ -23,7 +23,7 @@ from contamination import storage
 
 SCHEMA = 1  # raise it when a change of code changes what is asked
 LAYOUT = 2  # of the tables below
-# The index holds a short number of each key: with the keys themselves it is six times
+# The index holds a short number of each key: with the keys themselves it is five times
 # as large, and a commit touches the more of it the more answers there are.
 _TABLES = """
 CREATE TABLE IF NOT EXISTS answers (
