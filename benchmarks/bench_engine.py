@@ -4,8 +4,7 @@ Both score the same texts with the same model on an empty cache and one thread,
 and take turns; the ratio is the median over rounds of the ratio within a round,
 so that a busy machine slows both alike. Starting Ray and loading the model are
 paid once and are not in it. The models are randomly initialised. Without a GPU
-the 5,000 texts of the large model are short, and they are scored once each; the
-small model has less work in a batch, so its ratio is the harder one.
+the 5,000 texts of the large model are short, and they are scored once each.
 
     python benchmarks/bench_engine.py
 """
