@@ -2,7 +2,7 @@
 
 Both clients make the same calls at the same concurrency to a scripted server in
 another process, and take turns; the ratio is the median over rounds. The client
-hashes, retries, and commits every answer to the disk; the bare loop posts and
+hashes, claims, retries, and commits every answer to the disk; the bare loop posts and
 parses JSON.
 
     python benchmarks/bench_chat.py

@@ -27,6 +27,8 @@ from contamination.models.chat import (
     estimate,
     prompt_log_probs,
 )
+from contamination.models.exchange import key_of
+from contamination.models.response_log import LogEntry, ResponseLog
 
 KEY = "key-that-nothing-may-show-0123456789"
 QUICK = Limits(tries=4, total_seconds=5, try_seconds=0.5, first_wait_seconds=0.01)
@@ -406,32 +408,110 @@ def test_a_server_that_does_not_score_its_prompt_is_refused_after_one_call(log, 
         assert server.counts == {"a": 2}
 
 
-# A killed run
+# Killed runs, and two at once
 
 CLIENT = """
 import sys
 from contamination.models.chat import Endpoint, Request, answer_all
+from contamination.models.response_log import ResponseLog
+n, concurrency = map(int, sys.argv[2:4])
 endpoint = Endpoint(sys.argv[1], "scripted-2024-01-31", key_variable="SCRIPTED_KEY")
-requests = [Request(messages=[{"role": "user", "content": str(i)}]) for i in range(300)]
-answers = answer_all(endpoint, requests, concurrency=20, progress=False)
-assert [answer.text for answer in answers] == [str(i) for i in range(300)]
+requests = [Request(messages=[{"role": "user", "content": str(i)}]) for i in range(n)]
+if sys.argv[4:]:  # start with the others
+    print("ready", flush=True)
+    input()
+with ResponseLog(lease_seconds=2) as log:
+    answers = answer_all(endpoint, requests, log=log, concurrency=concurrency, progress=False)
+assert [answer.text for answer in answers] == [str(i) for i in range(n)]
 print(sum(answer.from_log for answer in answers))
 """
 
 
-def test_after_kill_9_only_the_calls_in_flight_are_made_again(tmp_path):
-    variables = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    variables["CONTAMINATION_CACHE"] = str(tmp_path / "killed")
+@pytest.fixture
+def variables(tmp_path):
+    """Environment of a client that keeps its log in a folder of its own."""
+    cache = {"CONTAMINATION_CACHE": str(tmp_path / "cache")}
+    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), **cache}
+
+
+def command_of(server, n=300, concurrency=20, *more):
+    return [sys.executable, "-c", CLIENT, server.base_url, str(n), str(concurrency), *more]
+
+
+def two_at_once(server, variables, n):
+    """Two clients that begin together; 16 calls at a time each."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    command = command_of(server, n, 16, "together")
+    clients = [subprocess.Popen(command, env=variables, **pipes) for _ in range(2)]
+    for client in clients:
+        assert client.stdout.readline() == "ready\n"
+    for client in clients:
+        client.stdin.write("\n")
+        client.stdin.flush()
+    return clients
+
+
+def test_two_processes_on_one_log_pay_once(variables):
+    slow = lambda body, n: replace(good(question(body)), delay=0.02)  # noqa: E731
+    with ScriptedServer(slow) as server:
+        clients = two_at_once(server, variables, 800)
+        n_from_log = [int(client.communicate(timeout=120)[0]) for client in clients]
+        assert [client.returncode for client in clients] == [0, 0]
+        assert sum(server.counts.values()) == len(server.counts) == 800
+        assert sum(n_from_log) == 800  # what one asked the other had from the log
+
+
+def test_when_one_of_two_processes_is_killed_the_other_finishes(variables):
+    slow = lambda body, n: replace(good(question(body)), delay=0.02)  # noqa: E731
+    with ScriptedServer(slow) as server:
+        killed, other = two_at_once(server, variables, 800)
+        while len(server.answered) < 400:
+            assert killed.poll() is None
+            time.sleep(0.005)
+        killed.send_signal(signal.SIGKILL)
+        other.communicate(timeout=120)
+        assert killed.wait() == -signal.SIGKILL and other.returncode == 0
+        assert len(server.counts) == 800
+        assert sum(server.counts.values()) <= 800 + 16
+
+
+def test_a_claim_is_held_while_its_call_takes_longer_than_the_lease(variables):
+    slow = lambda body, n: replace(good(question(body)), delay=3)  # noqa: E731
+    with ScriptedServer(slow) as server:
+        for client in two_at_once(server, variables, 4):
+            client.communicate(timeout=120)
+            assert client.returncode == 0
+        assert server.counts == {str(number): 1 for number in range(4)}
+
+
+def test_an_answer_that_another_run_paid_for_meanwhile_needs_no_room_under_the_cap(log):
+    def script(body, n):
+        assert question(body) == "0"
+        key, name = key_of(endpoint, limited("1")), "another process"
+        with ResponseLog(log.path) as other:
+            other.put([LogEntry(key, True, "paid", name, {}, good("C").body, 0.1, 2.8)])
+        return good("B")
+
+    with ScriptedServer(script) as server:
+        endpoint = endpoint_of(server)
+        batch = [limited(text) for text in "01"]
+        settings = {"log": log, "price": PRICE, "run": "paid", "concurrency": 1, "progress": False}
+        # 1.9 + 2.8: nothing is left for a call that may cost 2.7.
+        answers = answer_all(endpoint, batch, cap=4.7, **settings)
+        assert [(answer.text, answer.from_log) for answer in answers] == [("B", False), ("C", True)]
+
+
+def test_after_kill_9_only_the_calls_in_flight_are_made_again(tmp_path, variables):
     slow = lambda body, n: replace(good(question(body)), delay=0.05)  # noqa: E731
     with ScriptedServer(slow) as server:
-        command = [sys.executable, "-c", CLIENT, server.base_url]
+        command = command_of(server)
         first = subprocess.Popen(command, env=variables)
         while len(server.answered) < 120:
             assert first.poll() is None
             time.sleep(0.01)
         first.send_signal(signal.SIGKILL)
         assert first.wait() == -signal.SIGKILL
-        with sqlite3.connect(tmp_path / "killed" / "responses" / "log.sqlite") as connection:
+        with sqlite3.connect(tmp_path / "cache" / "responses" / "log.sqlite") as connection:
             rows = connection.execute("SELECT request FROM answers").fetchall()
         kept = {question(json.loads(row)) for (row,) in rows}
         asked = set(server.counts)
@@ -444,12 +524,10 @@ def test_after_kill_9_only_the_calls_in_flight_are_made_again(tmp_path):
         assert repeated == asked - kept and max(server.counts.values()) <= 2
 
 
-def test_an_interrupt_ends_the_run_and_keeps_what_was_answered(tmp_path):
-    variables = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    variables["CONTAMINATION_CACHE"] = str(tmp_path / "interrupted")
+def test_an_interrupt_ends_the_run_and_keeps_what_was_answered(variables):
     slow = lambda body, n: replace(good(question(body)), delay=0.05)  # noqa: E731
     with ScriptedServer(slow) as server:
-        command = [sys.executable, "-c", CLIENT, server.base_url]
+        command = command_of(server)
         # A job in the background of a shell has interrupts ignored, and so would the client.
         listen = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
         first = subprocess.Popen(

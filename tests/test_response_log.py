@@ -1,5 +1,7 @@
 import multiprocessing
 import sqlite3
+import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -75,16 +77,21 @@ def test_half_a_surrogate_pair_from_a_server_survives(log):
     assert log.get("k") == {"choices": ["\ud83d"]}
 
 
-def test_a_log_of_the_first_layout_keeps_its_answers(tmp_path):
-    path = tmp_path / "log.sqlite"
+def as_first_layout(path):
+    """A log of three answers, one of them not to be given back, as the first layout stored it."""
     with ResponseLog(path) as log:
         log.put([ENTRY, replace(ENTRY, key="l"), replace(ENTRY, key="m", is_replayed=False)])
     connection = sqlite3.connect(path)
     connection.executescript(
-        "DROP INDEX replayed_slots; ALTER TABLE answers DROP COLUMN slot;"
+        "DROP TABLE claims; DROP INDEX replayed_slots; ALTER TABLE answers DROP COLUMN slot;"
         "CREATE INDEX replayed ON answers (key) WHERE is_replayed; PRAGMA user_version = 1;"
     )
     connection.close()
+
+
+def test_a_log_of_the_first_layout_keeps_its_answers(tmp_path):
+    path = tmp_path / "log.sqlite"
+    as_first_layout(path)
     for number in range(2):
         with ResponseLog(path) as log:
             assert log.get("k") == log.get("l") == {"choices": [1]}
@@ -95,11 +102,66 @@ def test_a_log_of_the_first_layout_keeps_its_answers(tmp_path):
     assert ("replayed",) not in names.fetchall()
 
 
+def test_a_log_from_before_claims_keeps_its_answers_and_takes_claims(log):
+    log.put([ENTRY])
+    connection = sqlite3.connect(log.path)
+    connection.execute("DROP TABLE claims")
+    connection.close()
+    with ResponseLog(log.path) as other:
+        assert other.get("k") == {"choices": [1]}
+        assert other.claim(["k", "l"], "a") == {"l"}
+
+
 def test_keys_that_share_a_slot_are_told_apart(log, monkeypatch):
     monkeypatch.setattr(response_log, "_slot", lambda key: 7)
     log.put([ENTRY, replace(ENTRY, key="l", response={"choices": [2]})])
     assert (log.get("k"), log.get("l"), log.get("m")) == ({"choices": [1]}, {"choices": [2]}, None)
     assert "l" in log and "m" not in log
+
+
+# Claims
+
+
+def test_a_claimed_request_is_nobody_else_s_until_it_is_given_up(log):
+    with ResponseLog(log.path) as other:
+        assert log.claim(["k", "l"], "a") == {"k", "l"}
+        assert other.claim(["k", "l", "m"], "b") == {"m"}
+        assert log.claim(["k"], "a") == {"k"}  # still
+        log.release("a")
+        assert other.claim(["k"], "b") == {"k"}
+        assert other.claim(["m"], "b") == {"m"}
+
+
+def test_an_answer_ends_its_claim_and_is_not_claimed_again(log):
+    log.claim(["k", "l"], "a")
+    log.put([ENTRY, replace(ENTRY, key="l", is_replayed=False)])
+    assert log.claim(["k", "l"], "b") == {"l"}  # what failed may be asked again
+
+
+def test_a_claim_expires_unless_it_is_renewed(log, monkeypatch):
+    now = 1e9
+    monkeypatch.setattr(response_log.time, "time", lambda: now)
+    log.claim(["k", "l"], "a")
+    now += 0.9 * log.lease_seconds
+    log.claim(["k"], "a")
+    now += 0.2 * log.lease_seconds
+    assert log.claim(["k", "l"], "b") == {"l"}
+    now -= 1e6  # the clock is set back
+    assert log.claim(["k"], "b") == {"k"}
+
+
+def test_expired_claims_do_not_stay_in_the_file(log, monkeypatch):
+    now = 1e9
+    monkeypatch.setattr(response_log.time, "time", lambda: now)
+    log.claim(["k"], "killed")
+    now += 2 * log.lease_seconds
+    log.claim(["l"], "b")
+    log.release("c")
+    rows = sqlite3.connect(log.path).execute("SELECT key FROM claims").fetchall()
+    assert rows == [("l",)]
+
+
+# Several processes
 
 
 def _write(path, name, n):
@@ -120,6 +182,78 @@ def test_processes_share_the_log_and_lose_nothing(log):
     assert all(f"{name} {number}" in log for name in "ab" for number in range(50))
 
 
+def _open_together(folder, together, n_rounds, failures):
+    for number in range(n_rounds):
+        together.wait()
+        time.sleep(0.1 - time.monotonic() % 0.1)  # a barrier lets them go one after the other
+        try:
+            with ResponseLog(folder / f"{number}.sqlite") as log:
+                log.put([ENTRY])
+                assert log.get("k") == {"choices": [1]}
+        except Exception as error:
+            failures.put(f"{number}: {error!r}")
+
+
+def open_together(folder, n_rounds, n_processes=8):
+    """What went wrong when processes open one log after the other, each at the same moment."""
+    # A server that has imported this module forks the processes: they start together.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    together, failures = context.Barrier(n_processes), context.SimpleQueue()
+    arguments = folder, together, n_rounds, failures
+    processes = [context.Process(target=_open_together, args=arguments) for _ in range(n_processes)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * n_processes
+    found = []
+    while not failures.empty():
+        found.append(failures.get())
+    return found
+
+
+def test_processes_that_open_a_new_log_at_once_wait_for_each_other(tmp_path):
+    assert open_together(tmp_path, n_rounds=5) == []
+    with ResponseLog(tmp_path / "0.sqlite") as log:
+        assert log.spent("run") == 8 * ENTRY.cost
+
+
+def test_processes_that_bring_a_log_over_at_once_wait_for_each_other(tmp_path):
+    for number in range(3):
+        as_first_layout(tmp_path / f"{number}.sqlite")
+    assert open_together(tmp_path, n_rounds=3) == []
+    with ResponseLog(tmp_path / "0.sqlite") as log:
+        assert log.get("l") == {"choices": [1]} and log.claim(["n"], "a") == {"n"}
+
+
+def test_opening_waits_for_a_process_that_writes_to_a_new_log(tmp_path):
+    path = tmp_path / "log.sqlite"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    done = threading.Timer(0.3, other.execute, ["COMMIT"])
+    done.start()
+    with ResponseLog(path) as log:
+        assert log.get("k") is None
+    done.join()
+
+
+def test_a_busy_file_is_never_to_be_moved_away(tmp_path, monkeypatch):
+    path = tmp_path / "log.sqlite"
+    monkeypatch.setattr(response_log, "BUSY_SECONDS", 0.1)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(TimeoutError, match=r"is in use .* answers are safe") as busy:
+        ResponseLog(path)
+    assert "move" not in str(busy.value) and "\n" not in str(busy.value)
+    holder.execute("COMMIT")
+    with ResponseLog(path) as log:
+        log.put([ENTRY])
+
+
+# Other files
+
+
 def test_another_file_in_the_place_of_the_log_is_refused_in_one_line(tmp_path):
     path = tmp_path / "log.sqlite"
     path.write_text("not a database, but long enough to look at" * 100)
@@ -127,8 +261,22 @@ def test_another_file_in_the_place_of_the_log_is_refused_in_one_line(tmp_path):
         ResponseLog(path)
 
 
-def test_a_log_of_a_later_version_is_refused(log):
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_somebody_else_s_database_is_refused_and_left_as_it_is(tmp_path, version):
+    path = tmp_path / "log.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE photographs (name TEXT)")
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"not a response log .*photographs.*move it away"):
+        ResponseLog(path)
+    assert path.read_bytes() == before
+
+
+def test_a_log_of_a_later_version_is_refused_and_not_to_be_moved_away(log):
     with sqlite3.connect(log.path) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(ValueError, match="version 99"):
+    with pytest.raises(ValueError, match=r"version 99 .*the code that wrote it") as refused:
         ResponseLog(log.path)
+    assert "move" not in str(refused.value)

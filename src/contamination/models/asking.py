@@ -1,15 +1,18 @@
-"""The calls of one batch: bounded concurrency, retries, commits, the cap."""
+"""The calls of one batch: bounded concurrency, claims, retries, commits, the cap."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import sqlite3
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import openai
@@ -40,6 +43,7 @@ from contamination.models.retry import (
 # endpoint counts as down.
 FAILURES_IN_A_ROW = 10
 NOTHING_ANSWERED = "nothing_answered"
+POLL_SECONDS = 0.2  # between looks at what other processes have claimed
 
 
 class _Stopped(Exception):
@@ -82,8 +86,12 @@ class Batch:
         self._n_in_flight = self._n_failed = self._n_failed_in_a_row = 0
         self._spent = self.log.spent(self.run)
         self._reserved = 0.0
+        self._owner = uuid.uuid4().hex  # of this batch's claims, and of no other's
+        self._claimed_elsewhere: deque[tuple[str, dict[str, Any]]] = deque()
+        self._claimed: set[str] = set()
+        self._unclaimed: list[tuple[str, asyncio.Future]] = []
         self._uncommitted: list[tuple[LogEntry, asyncio.Future]] = []
-        self._committer: asyncio.Task | None = None
+        self._writing: asyncio.Task | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         with ThreadPoolExecutor(1) as thread:
             done = thread.submit(asyncio.run, self._all())
@@ -105,39 +113,57 @@ class Batch:
         ) as self._client:
             n_workers = min(self.concurrency, self._n_calls)
             workers = [asyncio.create_task(self._work()) for _ in range(n_workers)]
+            renewal = asyncio.create_task(self._renew())
             try:
                 await asyncio.gather(*workers)
             finally:
-                for worker in workers:
-                    worker.cancel()
+                for task in (*workers, renewal):
+                    task.cancel()
+                if self._writing:
+                    await asyncio.wait([self._writing])
+                self.log.release(self._owner)
 
     async def _work(self) -> None:
-        while self.pending and not self.reason:
+        while not self.reason and (self.pending or self._claimed_elsewhere):
+            if not self.pending:
+                self._show(0)
+                await self._pause(POLL_SECONDS)
+                self.pending.extend(self._claimed_elsewhere)
+                self._claimed_elsewhere.clear()
+                continue
             key, body = self.pending.popleft()
-            cost = most_it_costs(body, self.price)
-            if self.cap is not None and self._spent + self._reserved + cost > self.cap:
-                self.pending.appendleft((key, body))
-                # What calls in flight leave of their share may yet pay for this one.
-                if not self._n_in_flight:
-                    self._stop(
-                        f"the cap of {self.cap:g} is reached: run {self.run!r} has spent "
-                        f"{self._spent:.4g}, the next call may cost {cost:.4g}"
-                    )
+            found = self.log.get(key)
+            if found is not None:
+                self.responses[key] = found, True
+                self._show()
+            elif not await self._claim(key):
+                # Another process asks this: its answer will serve both.
+                self._claimed_elsewhere.append((key, body))
+            elif not await self._ask_within_cap(key, body):
                 return
-            self._reserved += cost
-            self._n_in_flight += 1
-            try:
-                await self._answer(key, body)
-            finally:
-                self._reserved -= cost
-                self._n_in_flight -= 1
+
+    async def _ask_within_cap(self, key: str, body: dict[str, Any]) -> bool:
+        cost = most_it_costs(body, self.price)
+        if self.cap is not None and self._spent + self._reserved + cost > self.cap:
+            self.pending.appendleft((key, body))
+            # What calls in flight leave of their share may yet pay for this one.
+            if not self._n_in_flight:
+                self._stop(
+                    f"the cap of {self.cap:g} is reached: run {self.run!r} has spent "
+                    f"{self._spent:.4g}, the next call may cost {cost:.4g}"
+                )
+            return False
+        self._reserved += cost
+        self._n_in_flight += 1
+        try:
+            await self._answer(key, body)
+        finally:
+            self._reserved -= cost
+            self._n_in_flight -= 1
+            self._claimed.discard(key)
+        return True
 
     async def _answer(self, key: str, body: dict[str, Any]) -> None:
-        found = self.log.get(key)
-        if found is not None:
-            self.responses[key] = found, True
-            self._show()
-            return
         started = time.monotonic()
         response, cost = await self._call(body)
         if response is None:
@@ -231,30 +257,62 @@ class Batch:
         if self._n_failed_in_a_row >= min(FAILURES_IN_A_ROW, enough):
             self._stop(f"{self.endpoint.base_url} does not answer: {answer.detail}")
 
-    def _show(self) -> None:
-        self.bar.set_postfix_str(f"{self.n_cached} cached, {self._n_failed} failed", False)
-        self.bar.update()
+    def _show(self, n_done: int = 1) -> None:
+        text = f"{self.n_cached} cached, {self._n_failed} failed"
+        if self._claimed_elsewhere:
+            text += f", {len(self._claimed_elsewhere)} asked by another run"
+        self.bar.set_postfix_str(text, False)
+        self.bar.update(n_done)
+
+    async def _claim(self, key: str) -> bool:
+        """Whether this batch is to ask; what comes next is claimed in the same go."""
+        if key not in self._claimed:
+            await self._written(self._unclaimed, key)
+        return key in self._claimed
 
     async def _commit(self, entry: LogEntry) -> None:
         """Wait until the entry is on the disk; entries that meet go there together."""
+        await self._written(self._uncommitted, entry)
+
+    async def _written(self, waiting: list[tuple[Any, asyncio.Future]], item: Any) -> None:
         done = asyncio.get_running_loop().create_future()
-        self._uncommitted.append((entry, done))
-        if self._committer is None or self._committer.done():
-            self._committer = asyncio.create_task(self._write())
+        waiting.append((item, done))
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write())
         await done
 
     async def _write(self) -> None:
-        while self._uncommitted:
-            batch, self._uncommitted = self._uncommitted, []
+        while self._uncommitted or self._unclaimed:
+            entries, self._uncommitted = self._uncommitted, []
+            keys, self._unclaimed = self._unclaimed, []
+            wanted = [key for key, _ in keys]
+            if keys:
+                wanted += [key for key, _ in islice(self.pending, self.concurrency)]
             problem = None
             try:
-                await asyncio.to_thread(self.log.put, [entry for entry, _ in batch])
+                self._claimed |= await asyncio.to_thread(
+                    self._put_and_claim, [entry for entry, _ in entries], wanted
+                )
             except Exception as error:
                 problem = error
-            for _, done in batch:
+            for _, done in (*entries, *keys):
                 if done.done():
                     continue
                 if problem:
                     done.set_exception(problem)
                 else:
                     done.set_result(None)
+
+    def _put_and_claim(self, entries: list[LogEntry], keys: list[str]) -> set[str]:
+        if entries:
+            self.log.put(entries)
+        return self.log.claim(keys, self._owner)
+
+    async def _renew(self) -> None:
+        """Hold the claims of calls in flight, however long these take."""
+        while True:
+            await asyncio.sleep(self.log.lease_seconds / 4)
+            with contextlib.suppress(sqlite3.OperationalError):  # busy: there are more turns
+                asked = set(self._claimed)
+                held = await asyncio.to_thread(self.log.claim, asked, self._owner)
+                self._claimed -= asked - held

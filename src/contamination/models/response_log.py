@@ -5,15 +5,24 @@ loses the calls in flight and nothing else. Readers never wait for a writer
 (write-ahead log), so processes may share the file. Refusals and errors stand
 there for the record and are never given back as answers.
 
+Processes that share the file pay once: a request is **claimed** before it is
+asked, and who finds it claimed waits for the answer. A claim is renewed while
+its call is in flight and expires otherwise, so a killed process blocks nobody
+for longer than a lease.
+
 Secrets never reach this module: callers hand over request bodies, not headers.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
+import threading
+import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,11 +31,13 @@ from typing import Any
 from contamination import storage
 
 SCHEMA = 1  # raise it when a change of code changes what is asked
-LAYOUT = 2  # of the tables below
+LAYOUT = 2  # of the table of answers
+LEASE_SECONDS = 20.0  # how long a claim holds unless it is renewed
+BUSY_SECONDS = 60.0  # how long to wait for other processes, to open the file and to write
 # The index holds a short number of each key: with the keys themselves it is five times
 # as large, and a commit touches the more of it the more answers there are.
-_TABLES = """
-CREATE TABLE IF NOT EXISTS answers (
+_TABLES = {
+    "answers": """(
     id INTEGER PRIMARY KEY,
     key TEXT NOT NULL,
     slot INTEGER NOT NULL,
@@ -35,17 +46,26 @@ CREATE TABLE IF NOT EXISTS answers (
     answered_at TEXT NOT NULL,
     request TEXT NOT NULL,
     response TEXT NOT NULL
-) STRICT;
-CREATE INDEX IF NOT EXISTS replayed_slots ON answers (slot) WHERE is_replayed;
-CREATE TABLE IF NOT EXISTS spending (
+) STRICT""",
+    "spending": """(
     run TEXT NOT NULL,
     endpoint TEXT NOT NULL,
     n_calls INTEGER NOT NULL,
     seconds REAL NOT NULL,
     cost REAL NOT NULL,
     PRIMARY KEY (run, endpoint)
-) STRICT, WITHOUT ROWID;
-"""
+) STRICT, WITHOUT ROWID""",
+    "claims": """(
+    key TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    expires_at REAL NOT NULL
+) STRICT, WITHOUT ROWID""",
+}
+_INDEX = "CREATE INDEX IF NOT EXISTS replayed_slots ON answers (slot) WHERE is_replayed"
+_ANSWERED = "SELECT 1 FROM answers WHERE slot = ? AND key = ? AND is_replayed LIMIT 1"
+# A claim that would hold for longer than a lease was made before the clock was set back.
+_HELD = "SELECT 1 FROM claims WHERE key = ? AND owner != ? AND expires_at BETWEEN ? AND ?"
+_ENDED = "DELETE FROM claims WHERE owner = ? OR expires_at NOT BETWEEN ? AND ?"
 
 
 def response_key(base_url: str, body: Mapping[str, Any], replicate: int) -> str:
@@ -91,53 +111,104 @@ class ResponseLog:
 
     Args:
         path: the file; by default ``responses/log.sqlite`` among the caches.
+        lease_seconds: how long a claim holds unless it is renewed.
 
     Raises:
-        ValueError: if the file is not a log of this version.
+        ValueError: if the file is not a log, or one of a later version.
+        TimeoutError: if other processes hold the file for ``BUSY_SECONDS``.
     """
 
-    def __init__(self, path: Path | None = None):
+    def __init__(self, path: Path | None = None, lease_seconds: float = LEASE_SECONDS):
         self.path = Path(path or storage.cache_folder("responses") / "log.sqlite")
+        self.lease_seconds = lease_seconds
+        self._lock = threading.Lock()  # of the writer
         # Two connections: one of them commits in a thread, and a reader on the
         # same connection would see answers that are not committed yet.
         self._writer = self._connect()
         self._reader = self._connect()
         try:
             self._open()
-        except sqlite3.DatabaseError as error:
+        except BaseException:
             self.close()
-            raise ValueError(
-                f"{self.path.name} is not a response log ({error}): move it away and run again"
-            ) from error
+            raise
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
+        return sqlite3.connect(
+            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
 
     def _open(self) -> None:
-        self._writer.execute("PRAGMA journal_mode = WAL")
-        self._writer.execute("PRAGMA synchronous = FULL")
-        version = self._version()
-        if version not in (0, 1, LAYOUT):
-            raise sqlite3.DatabaseError(f"version {version}, this code reads {LAYOUT}")
-        if version == 1:
-            self._add_slots()
-        self._writer.executescript(_TABLES)
-        self._writer.execute(f"PRAGMA user_version = {LAYOUT}")
+        """Open the file and make or bring over its tables, in turn with other processes.
 
-    def _version(self) -> int:
-        return self._writer.execute("PRAGMA user_version").fetchone()[0]
+        SQLite's own timeout does not cover the switch to the write-ahead log.
+        """
+        name, deadline = self.path.name, time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                return self._prepare()
+            except sqlite3.DatabaseError as error:
+                code = error.sqlite_errorcode & 0xFF  # without the details of extended codes
+                if code == sqlite3.SQLITE_NOTADB:
+                    raise _not_a_log(name, str(error)) from error
+                if code not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    raise
+                if time.monotonic() > deadline:
+                    raise TimeoutError(
+                        f"{name} is in use by another process ({error}): its answers are safe, "
+                        "run again when that process has ended"
+                    ) from error
+            time.sleep(random.uniform(0.005, 0.05))
+
+    def _prepare(self) -> None:
+        (mode,) = self._writer.execute("PRAGMA journal_mode").fetchone()
+        if mode != "wal":
+            self._check()  # before anything is changed
+            self._writer.execute("PRAGMA journal_mode = WAL")
+        if self._check() == LAYOUT and set(_TABLES) <= self._names():
+            return
+        with self._transaction():
+            version = self._check()
+            if version == 1:
+                self._add_slots()
+            for name, columns in _TABLES.items():
+                self._writer.execute(f"CREATE TABLE IF NOT EXISTS {name} {columns}")
+            self._writer.execute(_INDEX)
+            self._writer.execute(f"PRAGMA user_version = {LAYOUT}")
+
+    def _names(self) -> set[str]:
+        rows = self._writer.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        return {name for (name,) in rows if not name.startswith("sqlite_")}
+
+    def _check(self) -> int:
+        """Version of the file; ValueError if it is no log that this code can use."""
+        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
+        names = self._names()
+        if version > LAYOUT and "answers" in names:
+            raise ValueError(
+                f"{self.path.name} is a response log of version {version} and this code reads up "
+                f"to {LAYOUT}: use it with the code that wrote it"
+            )
+        # A new file is empty, and one that a process left half made holds tables of ours.
+        known = {"answers", "spending"} <= names if version else names <= set(_TABLES)
+        if version > LAYOUT or not known:
+            raise _not_a_log(self.path.name, f"version {version}, tables {sorted(names)}")
+        return version
 
     def _add_slots(self) -> None:
-        """Bring a file of the first layout to this one, with its answers."""
+        """Bring the answers of a file of the first layout to this one."""
         self._writer.create_function("slot_of", 1, _slot, deterministic=True)
-        self._writer.execute("BEGIN IMMEDIATE")
-        with self._writer:
-            if self._version() != 1:  # another process was first
-                return
-            self._writer.execute("ALTER TABLE answers ADD COLUMN slot INTEGER NOT NULL DEFAULT 0")
-            self._writer.execute("UPDATE answers SET slot = slot_of(key)")
-            self._writer.execute("DROP INDEX replayed")
-            self._writer.execute(f"PRAGMA user_version = {LAYOUT}")
+        self._writer.execute("ALTER TABLE answers ADD COLUMN slot INTEGER NOT NULL DEFAULT 0")
+        self._writer.execute("UPDATE answers SET slot = slot_of(key)")
+        self._writer.execute("DROP INDEX replayed")
+
+    @contextmanager
+    def _transaction(self, is_durable: bool = True) -> Iterator[None]:
+        """All or nothing; what is durable is on the disk when the block ends."""
+        with self._lock:
+            self._writer.execute(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
+            self._writer.execute("BEGIN IMMEDIATE")
+            with self._writer:
+                yield
 
     def __enter__(self) -> ResponseLog:
         return self
@@ -159,19 +230,49 @@ class ResponseLog:
         return json.loads(row[0]) if row else None
 
     def __contains__(self, key: str) -> bool:
-        query = "SELECT 1 FROM answers WHERE slot = ? AND key = ? AND is_replayed LIMIT 1"
-        return self._reader.execute(query, (_slot(key), key)).fetchone() is not None
+        return self._reader.execute(_ANSWERED, (_slot(key), key)).fetchone() is not None
+
+    def claim(self, keys: Collection[str], owner: str) -> set[str]:
+        """Those of the keys that the owner is to ask; to claim a key again renews the claim.
+
+        Left out are keys that have an answer and keys that another owner holds.
+        """
+        keys = [key for key in keys if self._is_free(self._reader, key, owner)]
+        if not keys:  # looking on costs the others nothing
+            return set()
+        # After a power cut nobody holds a claim: there is no need to wait for the disk.
+        with self._transaction(is_durable=False):
+            mine = {key for key in keys if self._is_free(self._writer, key, owner)}
+            expires_at = self._lease()[1]
+            self._writer.executemany(
+                "INSERT OR REPLACE INTO claims VALUES (?, ?, ?)",
+                [(key, owner, expires_at) for key in mine],
+            )
+        return mine
+
+    def _is_free(self, connection: sqlite3.Connection, key: str, owner: str) -> bool:
+        held = connection.execute(_HELD, (key, owner, *self._lease())).fetchone()
+        return not held and not connection.execute(_ANSWERED, (_slot(key), key)).fetchone()
+
+    def _lease(self) -> tuple[float, float]:
+        """When a claim that is made now is made, and when it expires."""
+        now = time.time()
+        return now, now + self.lease_seconds
+
+    def release(self, owner: str) -> None:
+        """Give up the owner's claims, and clear away expired ones."""
+        with self._transaction(is_durable=False):
+            self._writer.execute(_ENDED, (owner, *self._lease()))
 
     def put(self, entries: Sequence[LogEntry]) -> None:
-        """Commit calls together; they are on the disk when this returns."""
+        """Commit calls together; they are on the disk when this returns, and no longer claimed."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         rows = [
             (e.key, _slot(e.key), e.is_replayed, e.run, now, _json(e.request), _json(e.response))
             for e in entries
         ]
         spent = [(e.run, e.endpoint, e.seconds, e.cost) for e in entries]
-        self._writer.execute("BEGIN IMMEDIATE")
-        with self._writer:
+        with self._transaction():
             self._writer.executemany(
                 "INSERT INTO answers (key, slot, is_replayed, run, answered_at, request, response) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -183,6 +284,9 @@ class ResponseLog:
                 "cost = cost + excluded.cost",
                 spent,
             )
+            self._writer.executemany(
+                "DELETE FROM claims WHERE key = ?", [(entry.key,) for entry in entries]
+            )
 
     def spent(self, run: str) -> float:
         """What a run has cost so far, in the currency of its prices, over all endpoints."""
@@ -193,6 +297,10 @@ class ResponseLog:
         """Mean duration of the calls to an endpoint, or None before the first."""
         query = "SELECT sum(seconds) / sum(n_calls) FROM spending WHERE endpoint = ?"
         return self._reader.execute(query, (endpoint,)).fetchone()[0]
+
+
+def _not_a_log(name: str, what: str) -> ValueError:
+    return ValueError(f"{name} is not a response log ({what}): move it away and run again")
 
 
 def _slot(key: str) -> int:
