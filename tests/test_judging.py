@@ -1,5 +1,7 @@
 """The ICL judge: every kind of answer, counted; nothing guessed."""
 
+import hashlib
+
 import pytest
 from scripted_server import MODEL, ScriptedServer, failure, good, question
 
@@ -86,6 +88,18 @@ def test_the_judge_reads_the_paper_s_prompt_with_the_pair_as_fifth_example():
     )
     assert text.count("Answer: Yes (near-exact match)") == 3  # Appendix C says four
     assert text.count("Answer: Yes (exact match)") == 1
+
+
+def test_the_judge_s_prompt_is_figure_2_character_by_character():
+    (request,) = judge_requests(
+        ["Mount Olympus is in the center of the earth."],
+        ["Mount Olympus is located at the center of the earth."],
+        JUDGE_PROMPT,
+    )
+    # The figure shows the answer too. Line ends aside, its text as printed has this hash.
+    shown = request.messages[0]["content"] + " Yes (near-exact match)"
+    printed = hashlib.sha256(" ".join(shown.split()).encode()).hexdigest()
+    assert printed == "5a4071e44ffaaa2a0ce897f9675136fd58b48e516172669405fff879856cd9c7"
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from notebook_files import ROOT
 
-from contamination import judging, published
+from contamination import judging, published, run
 from contamination.replication import agreement, findings, published_tables
 from contamination.replication.algorithm1 import compare_instructions
 from contamination.replication.algorithm2 import is_contaminated, partition_mark
@@ -75,12 +76,38 @@ def test_guided_gain_has_the_right_sign():
 
 def test_table_1_matches_and_stands_beside_constant_answers(success):
     paper = success[success["paper_n_right"].ne("")]
-    assert len(paper) == 6
+    assert len(paper) == 6 + 2  # Table 1, and section 5 on Did-ChatGPT-Cheat?
     assert paper["matches"].all()
     constant = success.query("algorithm == 'always clean'").set_index("model")["n_right"]
     assert constant.to_dict() == {"GPT-4": 7, "GPT-3.5": 13, "both models": 20}
     judge = success.query("test == 'judge' and model == 'both models'").iloc[0]
     assert (judge["n_right"], judge["n_found"], judge["n_contaminated"]) == (27, 7, 8)
+
+
+def test_rates_of_section_5_follow_from_the_printed_marks(tests, marks, success):
+    def rates(table):
+        cells = published_tables.recomputed_cells(tests, marks, table)
+        cells = cells[cells["table"].eq("Section 5 text")]
+        return cells.set_index("model")["recomputed"].to_dict()
+
+    assert rates(success) == {"GPT-4": "0/14", "GPT-3.5": "11/13"}
+    row = success.query("algorithm == 'Did-ChatGPT-Cheat?'").set_index("model").loc["both models"]
+    # 28 partitions, 8 of them contaminated; 16 are suspicious, which is no decision.
+    assert (row["n_right"], row["n_partitions"], row["n_contaminated"]) == (11, 28, 8)
+    assert (row["n_found"], row["n_flagged"]) == (0, 0)
+
+
+def test_a_partition_marked_otherwise_changes_the_rate_of_section_5(tests, judged, monkeypatch):
+    cells = published.printed_cells()
+    is_mark = cells["row"].eq("Did-ChatGPT-Cheat?") & cells["metric"].eq("mark")
+    found = is_mark & cells["model"].eq("GPT-3.5") & cells["dataset"].eq("XSum")
+    found &= cells["split"].eq("test")  # the one that the human label calls contaminated
+    assert found.sum() == 1
+    changed = cells.assign(value=cells["value"].where(~found, "✓"))
+    monkeypatch.setattr(published_tables, "printed_cells", lambda: changed)
+    table = published_tables.replication_success(tests, judged).set_index(["model", "algorithm"])
+    row = table.loc[("GPT-3.5", "Did-ChatGPT-Cheat?")]
+    assert (row["n_right"], row["n_found"], row["n_flagged"]) == (12, 1, 1)
 
 
 def test_marks_differ_only_where_both_apply(marks):
@@ -114,13 +141,14 @@ def test_rule_judge_on_texts(reference, candidate, verdict):
 
 def test_threshold_of_a_partition_does_not_see_its_own_labels():
     # In partition x near-exact begins at 0.4, elsewhere at 0.8.
-    rouge = np.array([0.4, 0.4, 0.3, 0.8, 0.8, 0.7, 0.8, 0.7])
-    labels = ["near-exact"] * 2 + ["inexact"] + ["near-exact"] * 2 + ["inexact"]
-    labels += ["near-exact", "inexact"]
-    partitions = ["x"] * 3 + ["y"] * 3 + ["z"] * 2
-    thresholds = agreement.leave_one_partition_out(rouge, labels, partitions)
+    rouge = np.array([0.4, 0.4, 0.3, 0.8, 0.8, 0.7])
+    labels = (["near-exact"] * 2 + ["inexact"]) * 2
+    thresholds = agreement.leave_one_partition_out(rouge, labels, ["x"] * 3 + ["y"] * 3)
+    assert thresholds.tolist() == [0.8] * 3 + [0.4] * 3
+    # Its own labels do not move a partition's threshold.
+    turned = ["inexact"] * 3 + labels[3:]
+    thresholds = agreement.leave_one_partition_out(rouge, turned, ["x"] * 3 + ["y"] * 3)
     assert (thresholds[:3] == 0.8).all()
-    assert (thresholds[3:] <= 0.4).sum() == 0 or (thresholds[3:] < 0.8).any()
 
 
 def test_agreement_by_hand():
@@ -217,6 +245,7 @@ def test_false_positive_sentence(marks):
     text = findings.false_positive_sentence(marks)
     assert "GPT-4 on WNLI validation with a threshold of 0.56" in text
     assert "a mistake of the rule" in text
+    assert "1 of 28 on the general ones (95 % interval 1 to 18 %)" in text
     general = marks["instruction"].eq("general")
     clean = marks.assign(mark=marks["mark"].where(~general, "×"))
     assert "no flag arises" in findings.false_positive_sentence(clean)
@@ -238,6 +267,48 @@ def test_rescoring_and_text_rule_sentences():
     assert "for near-exact ones it is not" in findings.text_rule_sentence(pd.DataFrame([row]))
 
 
+def test_released_texts_are_scored_by_bleurt_joined_as_the_paper_says(monkeypatch):
+    from contamination.replication import released
+
+    rows = pd.DataFrame(
+        {"first_piece": "A b", "second_piece": "c d", "completion": "c e"}, range(3)
+    )
+    rows = rows.assign(is_pair=[False, False, True], is_mid_sentence=[True, False, False])
+    rows = rows.assign(released_rouge=0.5, released_bleurt=[0.43, 0.43, 0.44])
+    asked = []
+
+    def scores(scorer, references, candidates):
+        asked.append(list(zip(references, candidates, strict=True)))
+        return np.array([0.4349, 0.4351, 0.4351])
+
+    monkeypatch.setattr(released, "bleurt", scores)
+    without = released.rescored(rows)
+    assert without["bleurt"].isna().all() and not asked
+    table = released.rescored(rows, scorer=object())
+    alone, joined = ("c d", "c e"), ("A b c d", "A b c e")
+    assert asked.pop() == [joined, alone, alone]
+    assert table["bleurt_differs"].tolist() == [False, True, False]
+    text = findings.rescoring_sentence(
+        table.assign(model="m", dataset="d", split="s"), metric="BLEURT"
+    )
+    assert text.startswith("2 of 3 released BLEURT values follow") and "is 0.005)" in text
+    released.rescored(rows, scorer=object(), joining="code")
+    assert asked.pop() == [joined, joined, alone]
+
+
+def test_the_parameters_that_rescore_the_released_texts_use_the_paper_s_bleurt():
+    path = ROOT / "params/full/replication_released.yaml"
+    values = run.check(ROOT / "notebooks/03_replication_icl_judge.ipynb", path)
+    assert values["use_released_files"] and values["own_settings"] == {}
+    assert values["bleurt_checkpoint"].endswith("/BLEURT-20")
+    demo = run.check(
+        ROOT / "notebooks/03_replication_icl_judge.ipynb",
+        ROOT / "params/demo/03_replication_icl_judge.yaml",
+    )
+    same = demo.keys() - {"use_released_files", "bleurt_checkpoint"}
+    assert {name: values[name] for name in same} == {name: demo[name] for name in same}
+
+
 @pytest.mark.mirror
 def test_released_completions_give_the_released_scores():
     from contamination.replication import released
@@ -245,6 +316,14 @@ def test_released_completions_give_the_released_scores():
     completions = released.time_travel_completions()
     assert len(completions) == 560
     assert released.rescored(completions)["differs"].sum() == 2
+    values = published.released_instances("Time Travel")
+    assert sorted(completions["released_bleurt"]) == sorted(
+        [*values["bleurt_guided"], *values["bleurt_general"]]
+    )
+    # Pairs are never cut; AG News and XSum are cut within a sentence, most others at an end.
+    cut_within = completions.groupby("dataset")["is_mid_sentence"].mean()
+    assert cut_within[["RTE", "WNLI"]].eq(0).all() and cut_within[["AG News", "XSum"]].eq(1).all()
+    assert cut_within[["IMDB", "Yelp", "SAMSum"]].lt(0.5).all()
 
 
 @pytest.mark.mirror

@@ -32,12 +32,19 @@ def doses_table(flags, n_clean=12, n=4):
 
 def test_clean_sentence():
     text = lab_findings.clean_sentence(doses_table({"other": (1, 0, 0)}))
-    assert text.startswith("Flagged of 12 clean partitions: Algorithm 1")
-    assert "No method flags more of them than a level of 5 % allows" in text
+    assert text.startswith("Flagged of 12 clean partitions, with the exact 95 % interval")
+    # Clopper and Pearson for 1 of 12: 0.2 to 38.5 %.
+    assert "option ranking 1 (0 to 38 %)" in text
+    assert text.endswith(
+        "For no method is a rate above 5 % shown; so few partitions do not exclude rates of up to "
+        "38 %."
+    )
+    text = lab_findings.clean_sentence(doses_table({"other": (1, 0, 0)}, n_clean=1000))
+    assert text.endswith("For no method is a rate above 5 % shown.")
     text = lab_findings.clean_sentence(
         doses_table({"other": (1, 0, 0), "option ranking": (4, 0, 0)})
     )
-    assert "More than a level of 5 % allows: option ranking (p 0.002)." in text
+    assert "Above a rate of 5 %: option ranking (p 0.002)." in text
 
 
 def test_first_dose_sentence():

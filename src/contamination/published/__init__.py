@@ -3,7 +3,8 @@
 Package data, figures and labels only, no text of any dataset:
 
 * ``published_dcq_time_travel.csv``, ``published_min_k_dice.csv``: every printed
-  cell of the papers' result tables, as text, exactly as printed;
+  cell of the papers' result tables, and rates that stand in their text alone, as text,
+  exactly as printed;
 * ``released_instances.csv``: quiz answers, ROUGE-L, BLEURT, judge and annotator
   labels per instance, from the authors' repositories (shahriargolchin/DCQ and
   shahriargolchin/time-travel-in-llms);

@@ -21,7 +21,7 @@ from contamination.replication.prompts import NLI, TASKS
 PAPER, SHARE = "paper", "share"
 CUTS = (PAPER, SHARE)
 SHARE_OF_WORDS = (0.4, 0.7)  # DCQ, arXiv:2311.06233: length of the first piece
-_SENTENCE_END = re.compile(r"[.!?][\"'”’)]*(?=\s+\S)")
+SENTENCE_END = re.compile(r"[.!?][\"'”’)]*(?=\s+\S)")
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 
 
@@ -56,7 +56,7 @@ def cut(text: str, seed: int, how: str = PAPER, min_words: int = 1) -> tuple[str
         low, high = (share * len(ends) for share in SHARE_OF_WORDS)
         within = [place for place in places if low <= place <= high]
         places = within or [min(places, key=lambda place: abs(place - (low + high) / 2))]
-    at_sentence_end = {match.end() for match in _SENTENCE_END.finditer(text)}
+    at_sentence_end = {match.end() for match in SENTENCE_END.finditer(text)}
     if how == PAPER:
         places = [place for place in places if ends[place - 1] in at_sentence_end] or places
     generator = np.random.default_rng(int(storage.hash_of([seed, text])[:15], 16))

@@ -168,9 +168,11 @@ def false_positive_sentence(marks: pd.DataFrame) -> str:
 
     n = int((marks["judge"].eq(RULE_JUDGE) & marks["instruction"].eq("guided")).sum())
     general = flagged(RULE_JUDGE, "general")
+    low, high = share_interval(len(general), n)
     text = (
         f"The rule judge flags {len(flagged(RULE_JUDGE, 'guided'))} of {n} on the guided "
-        f"completions and {len(general)} of {n} on the general ones, which name no dataset"
+        f"completions and {len(general)} of {n} on the general ones (95 % interval "
+        f"{100 * low:.0f} to {100 * high:.0f} %), which name no dataset"
     )
     if general.empty:
         return text + ": no flag arises without the dataset's name, which supports the paper."
@@ -192,18 +194,22 @@ def false_positive_sentence(marks: pd.DataFrame) -> str:
     )
 
 
-def rescoring_sentence(rescored: pd.DataFrame) -> str:
-    """Whether the released ROUGE-L values follow from the released texts.
+def rescoring_sentence(rescored: pd.DataFrame, metric: str = "ROUGE-L") -> str:
+    """Whether the released values of a metric follow from the released texts.
 
     Args:
         rescored: ``released.rescored``.
+        metric: ROUGE-L or BLEURT.
     """
-    n, n_differing = len(rescored), int(rescored["differs"].sum())
-    text = f"{n - n_differing} of {n} released ROUGE-L values follow from the released texts"
+    column, differs = {"ROUGE-L": ("rouge", "differs"), "BLEURT": ("bleurt", "bleurt_differs")}[
+        metric
+    ]
+    rows = rescored[rescored[differs].eq(True)]
+    n, n_differing = len(rescored), len(rows)
+    text = f"{n - n_differing} of {n} released {metric} values follow from the released texts"
     if n_differing == 0:
         return text + "."
-    rows = rescored[rescored["differs"]]
-    largest = (rows["rouge"] - rows["released_rouge"]).abs().max()
+    largest = (rows[column] - rows[f"released_{column}"]).abs().max()
     partitions = rows[["model", "dataset", "split"]].drop_duplicates().agg(" ".join, axis=1)
     return text + (
         f"; {n_differing} do not ({', '.join(partitions)}; "

@@ -67,21 +67,27 @@ def clean_sentence(doses: pd.DataFrame) -> str:
     Args:
         doses: ``study.by_dose``.
     """
-    counts, too_many = [], []
+    counts, too_many, highest = [], [], 0.0
     for method, instruction in LAB_METHODS:
         rows = _of_method(doses, method, instruction).query("copies == 0")
         flagged, n = int(rows["n_flagged"].sum()), int(rows["n_partitions"].sum())
-        counts.append(f"{method} {flagged}")
+        low, high = stats.binomtest(flagged, n).proportion_ci(method="exact")
+        counts.append(f"{method} {flagged} ({100 * low:.0f} to {100 * high:.0f} %)")
+        highest = max(highest, high)
         p_value = stats.binomtest(flagged, n, ALPHA, alternative="greater").pvalue
         if p_value <= ALPHA:
             too_many.append(f"{method} (p {p_value:.3f})")
     text = (
-        f"Flagged of {n} clean partitions: {'; '.join(counts)} (95 % interval of 0 of {n}: up to "
-        f"{100 * share_interval(0, n)[1]:.0f} %). "
+        f"Flagged of {n} clean partitions, with the exact 95 % interval of the rate: "
+        f"{'; '.join(counts)}. "
     )
-    if not too_many:
-        return text + f"No method flags more of them than a level of {100 * ALPHA:.0f} % allows."
-    return text + f"More than a level of {100 * ALPHA:.0f} % allows: {'; '.join(too_many)}."
+    level = f"{100 * ALPHA:.0f} %"
+    if too_many:
+        return text + f"Above a rate of {level}: {'; '.join(too_many)}."
+    text += f"For no method is a rate above {level} shown"
+    if highest > ALPHA:
+        return text + f"; so few partitions do not exclude rates of up to {100 * highest:.0f} %."
+    return text + "."
 
 
 def first_dose_sentence(doses: pd.DataFrame) -> str:

@@ -47,20 +47,19 @@ GENERAL_INSTRUCTION = {
     " that these two pieces become a single one-sentence summary." + _PLAIN,
 }
 
-# Figure 2; examples 1 to 4 stay, the fifth is what is judged. The dashes that
-# part the examples are printed there as rules.
+# Figure 2; examples 1 to 4 stay, the fifth is what is judged.
 JUDGE_PROMPT = """\
 Instruction: You are provided with a reference text and a candidate text. The candidate text is a \
 generated replica of the reference text. Your task is to determine if the candidate text is an \
 exact or near-exact match of the reference text. Near-exact match candidates must precisely match \
 the reference candidate in terms of sentence structure, overlap, and contextual similarity. \
 Respond only with "Yes" or "No".
----
+- - -
 Example 1:
 Reference Text: The cat waited at the top.
 Candidate Text: The cat waited at the top.
 Answer: Yes (exact match)
----
+- - -
 Example 2:
 Reference Text: icy surface of Jupiter's largest moon, Ganymede. These irregular masses may be \
 rock formations, supported by Ganymede's icy shell for billions of years.
@@ -69,17 +68,17 @@ rock formations, supported by Ganymede's icy shell for billions of years. This d
 the theory that Ganymede has a subsurface ocean. Scientists used gravity data from NASA's Galileo \
 spacecraft to create a geophysical model of the interior of Ganymede.
 Answer: Yes (near-exact match)
----
+- - -
 Example 3:
 Reference Text: 50th Anniversary of Normandy Landings lasts a year.
 Candidate Text: The 50th anniversary celebration of the first Normandy landing will last a year.
 Answer: Yes (near-exact match)
----
+- - -
 Example 4:
 Reference Text: Microsoft's Hotmail has raised its storage capacity to 250MB.
 Candidate Text: Microsoft has increased the storage capacity of its Hotmail e-mail service to 250MB.
 Answer: Yes (near-exact match)
----
+- - -
 Example 5:
 Reference Text: {reference}
 Candidate Text: {candidate}

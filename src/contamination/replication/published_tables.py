@@ -16,10 +16,12 @@ from contamination.replication.algorithm1 import PARTITION, compare_instructions
 from contamination.replication.algorithm2 import (
     MARK_EXACT,
     MARK_NEAR_EXACT,
+    MARK_NONE,
     MIN_NEAR_EXACT,
     is_contaminated,
     partition_mark,
 )
+from contamination.replication.study import DID_CHATGPT_CHEAT
 
 PRINTED_ROWS = {"GPT-4 ICL": "GPT-4 Eval.", "annotator 1": "Human Eval."}
 RULE_JUDGE = "rule (ROUGE-L)"
@@ -27,6 +29,7 @@ USUAL_RULE = "rule (ROUGE-L), usual threshold"
 BOTH_MODELS = "both models"
 HUMAN = "annotator 1"
 PRINTED_TESTS = ("paired bootstrap", "judge")  # what the paper's rows correspond to
+PRINTED_MARKS = "printed marks"  # Did-ChatGPT-Cheat?: its chats are not released
 ALPHA_TESTS = {
     "paired bootstrap": "significant",
     "unpaired bootstrap": "significant_unpaired",
@@ -149,7 +152,9 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
     """Table 1: partitions where an algorithm decides as the human expert does.
 
     Beside the paper's six rows stand the same algorithm under the unpaired
-    test and under Holm's correction, and the two constant answers.
+    test and under Holm's correction, the two constant answers, and
+    Did-ChatGPT-Cheat? by Table 2's printed marks (section 5): "?" (suspicious)
+    is no decision and so never right.
 
     Returns:
         model (also "both models"), algorithm, test, n_right, n_partitions,
@@ -162,6 +167,10 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
         of_metric = published[published["metric"] == metric].set_index(PARTITION)
         for test, column in ALPHA_TESTS.items():
             answers[f"Algorithm 1: {metric}", test] = of_metric[column]
+    marks = _printed("Table 2").query("row == @DID_CHATGPT_CHEAT").set_index(PARTITION)["value"]
+    # A decision as a truth value, "?" as None.
+    decided = marks.map({MARK_NONE: False, MARK_EXACT: True, MARK_NEAR_EXACT: True})
+    answers[DID_CHATGPT_CHEAT, PRINTED_MARKS] = decided.astype(object).where(decided.notna(), None)
     for name, answer in {"always clean": False, "always contaminated": True}.items():
         answers[name, "constant"] = pd.Series(answer, index=decisions.index)
     models = judged["model"].unique()
@@ -172,17 +181,19 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
         )
         truth = decisions.loc[of_model, "annotator1"]
         for (algorithm, test), answer in sorted(answers.items(), key=_row_order):
-            flagged = answer.reindex(truth.index).astype(bool)
+            decided = answer.reindex(truth.index)
+            flagged = decided.eq(True)
             rows.append(
                 {"model": model, "algorithm": algorithm, "test": test}
-                | {"n_right": int((flagged == truth).sum()), "n_partitions": len(truth)}
+                | {"n_right": int((decided == truth).sum()), "n_partitions": len(truth)}
                 | {"n_contaminated": int(truth.sum()), "n_found": int((flagged & truth).sum())}
                 | {"n_flagged": int(flagged.sum())}
             )
     table = pd.DataFrame(rows)
-    printed = _printed("Table 1").query("metric == 'success_rate'")
+    printed = pd.concat([_printed("Table 1"), _printed("Section 5 text")])
+    printed = printed.query("metric == 'success_rate'")
     printed = printed.set_index(["model", "row"])["value"].str.split("/").str[0]
-    is_paper = table["test"].isin(PRINTED_TESTS) & table["model"].ne(BOTH_MODELS)
+    is_paper = table["test"].isin([*PRINTED_TESTS, PRINTED_MARKS]) & table["model"].ne(BOTH_MODELS)
     table["paper_n_right"] = [
         printed[row.model, row.algorithm] if paper else ""
         for row, paper in zip(table.itertuples(), is_paper, strict=True)
@@ -196,7 +207,7 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
 
 def _row_order(entry: tuple[tuple[str, str], object]) -> tuple[str, int]:
     (algorithm, test), _ = entry
-    return algorithm, [*ALPHA_TESTS, "judge", "constant"].index(test)
+    return algorithm, [*ALPHA_TESTS, "judge", PRINTED_MARKS, "constant"].index(test)
 
 
 def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
@@ -229,7 +240,7 @@ def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
 def recomputed_cells(
     published: pd.DataFrame, marks: pd.DataFrame, success: pd.DataFrame
 ) -> pd.DataFrame:
-    """Cells of Tables 1 and 2 keyed as the paper prints them.
+    """Cells of Tables 1 and 2 and of section 5 keyed as the paper prints them.
 
     Returns:
         Columns of ``compare.CELL_KEYS``, recomputed, note.
@@ -259,4 +270,14 @@ def recomputed_cells(
         add(cell, "Table 1", split, cell.algorithm, "success_rate", rate)
         accuracy = 100 * cell.n_right / cell.n_partitions
         add(cell, "Table 1", split, cell.algorithm, "accuracy_pct", accuracy)
+    for cell in success[success["test"].eq(PRINTED_MARKS)].itertuples():
+        # The paper counts GPT-4 over all partitions and GPT-3.5 over the clean ones.
+        rates = {
+            "GPT-4": f"{cell.n_right}/{cell.n_partitions}",
+            "GPT-3.5": f"{cell.n_right - cell.n_found}/{cell.n_partitions - cell.n_contaminated}",
+        }
+        if cell.model in rates:
+            split = "train+test/validation"
+            rate = rates[cell.model]
+            add(cell, "Section 5 text", split, cell.algorithm, "success_rate", rate)
     return pd.DataFrame(rows)[[*CELL_KEYS, "recomputed", "note"]]

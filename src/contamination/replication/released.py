@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 
 from contamination.judging import rule_verdict
-from contamination.overlap import rouge_l
+from contamination.models.loading import Bleurt
+from contamination.overlap import JOINED_AS_PAPER, bleurt, bleurt_texts, rouge_l
 from contamination.published import DCQ_DATASETS, MODELS, WILD_DATASETS
 from contamination.replication.agreement import agreement_row
+from contamination.replication.cutting import SENTENCE_END
 from contamination.sources import source_file
 
 TIME_TRAVEL = "shahriargolchin/time-travel-in-llms"
@@ -25,6 +27,7 @@ _DCQ_SPLITS = dict.fromkeys(DCQ_DATASETS, "test") | {
     "RTE": "validation",
     "WNLI": "validation",
 }
+_PIECES = ["first_piece", "second_piece", "is_pair", "is_mid_sentence"]
 _LABELS = {
     "yes (exact match)": "exact",
     "yes (near-exact match)": "near-exact",
@@ -39,8 +42,16 @@ def _slug(dataset: str) -> str:
 def _read(repository: str, path: str) -> pd.DataFrame:
     rows = pd.read_csv(source_file(repository, path), dtype=str, keep_default_na=False)
     # Sentence pairs have no cut: sentence 2 is what had to be completed.
-    second = "second_piece" if "second_piece" in rows else "sentence2"
-    return rows.rename(columns={second: "second_piece"}).assign(index=range(len(rows)))
+    pair = {"sentence1": "first_piece", "sentence2": "second_piece"}
+    is_pair = "sentence2" in rows
+    rows = rows.rename(columns=pair if is_pair else {})
+    is_mid_sentence = [not is_pair and not _ends(text) for text in rows["first_piece"]]
+    return rows.assign(index=range(len(rows)), is_pair=is_pair, is_mid_sentence=is_mid_sentence)
+
+
+def _ends(first_piece: str) -> bool:
+    """Whether a first piece ends where a sentence does."""
+    return any(m.end() == len(first_piece) for m in SENTENCE_END.finditer(f"{first_piece} x"))
 
 
 def time_travel_completions() -> pd.DataFrame:
@@ -48,8 +59,8 @@ def time_travel_completions() -> pd.DataFrame:
 
     Returns:
         model, dataset, split, index, instruction ("guided" or "general"),
-        second_piece (the reference), completion, released_rouge (0 to 1, two
-        decimals).
+        first_piece, second_piece (the reference), is_pair, is_mid_sentence,
+        completion, released_rouge and released_bleurt (0 to 1, two decimals).
     """
     parts = []
     for model in MODELS:
@@ -61,17 +72,19 @@ def time_travel_completions() -> pd.DataFrame:
                 rows = _read(TIME_TRAVEL, f"{folder}/{name}_{part}.csv")
                 key = {"model": model, "dataset": dataset, "split": split}
                 parts += [
-                    rows[["index", "second_piece"]].assign(
+                    rows[["index", *_PIECES]].assign(
                         **key,
                         instruction=instruction,
                         completion=rows[f"generated_{instruction}_completion"],
                         released_rouge=rows[f"rouge_score_for_{instruction}_completion"],
+                        released_bleurt=rows[f"bleurt_score_for_{instruction}_completion"],
                     )
                     for instruction in ("guided", "general")
                 ]
-    table = pd.concat(parts, ignore_index=True).astype({"released_rouge": float})
+    scores = ["released_rouge", "released_bleurt"]
+    table = pd.concat(parts, ignore_index=True).astype(dict.fromkeys(scores, float))
     columns = ["model", "dataset", "split", "index", "instruction"]
-    return table[[*columns, "second_piece", "completion", "released_rouge"]]
+    return table[[*columns, *_PIECES, "completion", *scores]]
 
 
 def dcq_completions() -> pd.DataFrame:
@@ -103,18 +116,53 @@ def dcq_completions() -> pd.DataFrame:
     return table[[*columns, "second_piece", "completion", "judge"]]
 
 
-def rescored(completions: pd.DataFrame) -> pd.DataFrame:
-    """ROUGE-L recomputed from the texts beside the released value.
+def rescored(
+    completions: pd.DataFrame, scorer: Bleurt | None = None, joining: str = JOINED_AS_PAPER
+) -> pd.DataFrame:
+    """ROUGE-L and BLEURT recomputed from the texts beside the released values.
+
+    The released BLEURT values are BLEURT-20's (section 4; the default of the
+    authors' code too), so another checkpoint gives others.
+
+    Args:
+        completions: :func:`time_travel_completions`.
+        scorer: BLEURT, or None for an empty column.
+        joining: of ``overlap.bleurt_texts``.
 
     Returns:
-        The rows with rouge (full precision) and differs: it does not round to
-        the released two decimals.
+        The rows with rouge and bleurt (full precision), differs and
+        bleurt_differs: the value does not round to the released two decimals.
+        bleurt_differs is empty without a scorer.
     """
-    rouge = [
-        rouge_l(row.second_piece, row.completion) for row in completions.itertuples(index=False)
+    rows = list(completions.itertuples(index=False))
+    rouge = np.array([rouge_l(row.second_piece, row.completion) for row in rows])
+    table = completions.assign(
+        rouge=rouge,
+        differs=_differs(rouge, completions["released_rouge"]),
+        bleurt=np.nan,
+        bleurt_differs=None,
+    )
+    if scorer is None:
+        return table
+    texts = [
+        bleurt_texts(
+            row.first_piece,
+            row.second_piece,
+            row.completion,
+            is_pair=row.is_pair,
+            is_mid_sentence=row.is_mid_sentence,
+            joining=joining,
+        )
+        for row in rows
     ]
-    differs = np.abs(np.array(rouge) - completions["released_rouge"]) > 0.005 + 1e-9
-    return completions.assign(rouge=rouge, differs=differs)
+    scores = bleurt(scorer, *map(list, zip(*texts, strict=True)))
+    return table.assign(
+        bleurt=scores, bleurt_differs=_differs(scores, completions["released_bleurt"])
+    )
+
+
+def _differs(scores: np.ndarray, released: pd.Series) -> pd.Series:
+    return np.abs(scores - released) > 0.005 + 1e-9
 
 
 def rule_judged(
