@@ -134,7 +134,7 @@ def test_a_clean_model_joins_the_rules_on_released_quizzes():
         {"model": ["m"], "dataset": "d", "least_preferred": "BC", "max_pct": [50.0]}
     )
     rules = {"finds it": lambda options: np.array([text[0] == "o" for text in options], float)}
-    table = controls.control_table(quizzes, levels, rules)
+    table = controls.control_table(controls.rule_choices(quizzes, rules), levels)
     row = table.iloc[0]
     assert (row["control"], row["max_pct"], row["difference_pct"]) == ("finds it", 100, 50)
     assert row["n_quizzes"] == 2
