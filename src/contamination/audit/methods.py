@@ -1,22 +1,24 @@
 """The methods of an audit, each beside its controls.
 
 A method's verdict compares the lower end of its 95 % interval with chance and
-with the upper end of its strongest control (``evidence.panel.verdict``). Where
-comparison rows are given, rows that the model cannot have seen, they are a
-control of every method: the same model is asked the same about them.
+with the upper end of its strongest control (``evidence.panel.verdict``); that of
+a quiz asks for gaps above 0 (``audit.gaps``). Where comparison rows are given,
+rows that the model cannot have seen, they are a control of every method: the
+same model is asked the same about them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
 from contamination import statistics
+from contamination.audit.gaps import Taken, gaps, verdict_of_gaps
 from contamination.audit.options import quizzes_of
 from contamination.audit.plan import (
     DCQ,
@@ -31,19 +33,20 @@ from contamination.audit.plan import (
 )
 from contamination.dcq import controls as dcq_controls
 from contamination.dcq.assessment import POSITIONS
+from contamination.dcq.comparison import answers_of
 from contamination.dcq.contaminating import header
-from contamination.dcq.deployment import level_row, take
+from contamination.dcq.deployment import instances_of, level_row, take
 from contamination.dcq.respondents import (
+    STATED,
     BaseRespondent,
     ChatRespondent,
     InstructRespondent,
-    Stated,
     likelihood_rules,
 )
 from contamination.dice.own import OwnModels
 from contamination.dice.own import own_rows as dice_rows
 from contamination.evidence.panel import CANNOT_TELL, RECOGNISED, Evidence, verdict
-from contamination.judging import INEXACT, ask_judge
+from contamination.judging import INEXACT, NEAR_EXACT_FROM, ask_judge
 from contamination.min_k.blind import BAG_OF_WORDS, TF_IDF, blind_table
 from contamination.min_k.study import n_folds
 from contamination.models.causal import CausalLM, token_log_probs
@@ -59,13 +62,9 @@ from contamination.replication.completions import (
 from contamination.replication.instructions import GENERAL, GUIDED
 from contamination.replication.prompts import JUDGE_PROMPT
 from contamination.replication.study import with_scores
-from contamination.scores import min_k_score
+from contamination.scores import K_PERCENT, min_k_score
 
 UNSEEN, CLEAN_LM = "unseen rows", "clean model of the lab"
-NEAR_EXACT = 0.82  # ROUGE-L, as in notebook 03
-K_PERCENT = 20.0
-# Of a base model's respondent, as in notebook 02.
-STATED = Stated((0.7, 0.1, 0.1, 0.1), 0.75, 0.7)
 N_PERMUTATIONS = 0  # the blind baselines stand as an AUC with its interval
 
 
@@ -172,48 +171,90 @@ def _unusable(status: pd.Series) -> str:
 def dcq(
     audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: int
 ) -> tuple[Finding, pd.DataFrame]:
-    """The quiz on the dataset, beside rules, a clean model and the quiz on unseen rows."""
+    """The quiz on the dataset, beside rules, a clean model and the quiz on unseen rows.
+
+    Levels of rules are there to be read; gaps decide (``audit.gaps``).
+    """
     quizzes = quizzes_of(head_of(audit, audit.rows), audit.asked, audit.seed)
     answers = _take(audit, target, quizzes)
     level = level_row(answers, n_resamples)
-    rules = dict(dcq_controls.RULES)
-    if clean_lm is not None:
-        texts = quizzes[["instance", *(f"option_{p.lower()}" for p in POSITIONS)]]
-        rules |= likelihood_rules(clean_lm, texts.to_numpy().ravel().tolist())
+    choices = _choices(audit, clean_lm, quizzes)
     about = {"dataset": audit.names[0], "model": target.name}
-    table = dcq_controls.control_table(
-        quizzes.assign(dataset=audit.names[0]), pd.DataFrame([level | about]), rules
-    )
+    table = dcq_controls.control_table(choices, pd.DataFrame([level | about]))
+    shares = ["max_pct", "ci_low_pct", "ci_high_pct"]
     found = [
-        _control(
-            row.control, row.n, row.max_pct / 100, row.ci_low_pct / 100, row.ci_high_pct / 100, True
-        )
-        for row in table.itertuples()
+        _control(row["control"], row["n"], *(row[name] / 100 for name in shares), False)
+        for row in table.to_dict("records")
     ]
-    counts = _counts(answers["status"])
+    counts, unseen = _counts(answers["status"]), None
     if audit.unseen is not None:
         others = quizzes_of(head_of(audit, audit.unseen), audit.asked, audit.seed)
         other_answers = _take(audit, target, others)
         other = level_row(other_answers, n_resamples)
-        shares = (other[name] / 100 for name in ("max_pct", "ci_low_pct", "ci_high_pct"))
-        found.append(_control(UNSEEN, other["n"], *shares, True))
+        found.append(_control(UNSEEN, other["n"], *(other[name] / 100 for name in shares), False))
         counts = {k: v + _counts(other_answers["status"])[k] for k, v in counts.items()}
-    value = tuple(level[name] / 100 for name in ("max_pct", "ci_low_pct", "ci_high_pct"))
+        unseen = _taken(other_answers, _choices(audit, clean_lm, others), about)
+    deciding = gaps(_taken(answers, choices, about), unseen, UNSEEN)
+    value = tuple(level[name] / 100 for name in shares)
     if not answers["status"].eq(OK).any():
         value = (math.nan,) * 3
-    chance = float(table["chance_pct"].iloc[0]) / 100
-    row = _judged(
+    row = _judged_by_gaps(
         audit,
         target,
         DCQ,
         "best quiz, share right",
         value,
         level["n"],
-        chance,
-        found,
+        float(table["chance_pct"].iloc[0]) / 100,
+        deciding,
         _unusable(answers["status"]),
     )
-    return Finding(row, tuple(found), counts, answers), quizzes
+    return Finding(row, (*found, *_without_other(deciding)), counts, answers), quizzes
+
+
+def _choices(audit: Audit, clean_lm: CausalLM | None, quizzes: pd.DataFrame) -> pd.DataFrame:
+    rules = dict(dcq_controls.RULES)
+    if clean_lm is not None:
+        texts = quizzes[["instance", *(f"option_{p.lower()}" for p in POSITIONS)]]
+        rules |= likelihood_rules(clean_lm, texts.to_numpy().ravel().tolist())
+    return dcq_controls.rule_choices(quizzes.assign(dataset=audit.names[0]), rules)
+
+
+def _taken(answers: pd.DataFrame, choices: pd.DataFrame, about: Mapping[str, str]) -> Taken:
+    own = answers_of(instances_of(answers).assign(**about))
+    choices = choices.assign(credit=dcq_controls.credits_of(choices))
+    others = {
+        name: dcq_controls.by_position(of_rule, "credit", own.positions)
+        for name, of_rule in choices.groupby("control", sort=False)
+    }
+    return Taken(own.is_right, others)
+
+
+def _judged_by_gaps(
+    audit: Audit,
+    target: Target,
+    method: str,
+    statistic: str,
+    value: tuple[float, float, float],
+    n: int,
+    chance: float,
+    found: Sequence[dict],
+    note: str = "",
+) -> Evidence:
+    """The row of the panel; the control named is the deciding gap that reaches down furthest."""
+    row = _judged(audit, target, method, statistic, value, n, chance, (), note)
+    deciding = [gap for gap in found if gap["decides"]]
+    said = verdict_of_gaps(value[1], chance, found)
+    if not deciding:
+        why = "no gap can be taken: too few quizzes that a rule gets wrong, and no unseen rows"
+        return replace(row, verdict=said, note="; ".join(filter(None, [note, why])))
+    least = min(deciding, key=lambda gap: gap["ci_low"])
+    name = f"{least['control']}, at least {least['ci_low']:+.2f}"
+    return replace(row, control=name, control_value=least["other"], verdict=said)
+
+
+def _without_other(found: Sequence[dict]) -> list[dict]:
+    return [{k: v for k, v in gap.items() if k != "other"} for gap in found]
 
 
 def _take(audit: Audit, target: Target, quizzes: pd.DataFrame) -> pd.DataFrame:
@@ -236,7 +277,8 @@ def replication(audit: Audit, target: Target) -> Finding:
     if audit.unseen is not None:
         others = replication_prompts(audit, head_of(audit, audit.unseen), (GUIDED,))
         prompts = pd.concat([prompts, others.assign(rows=UNSEEN)], ignore_index=True)
-    scored = with_scores(with_completions(prompts, _written(audit, target, prompts)), NEAR_EXACT)
+    completed = with_completions(prompts, _written(audit, target, prompts))
+    scored = with_scores(completed, NEAR_EXACT_FROM)
     scored["verdict"] = scored["rule"]
     if audit.asked.judge:
         judgements = ask_judge(
@@ -308,18 +350,21 @@ def ranking(
 ) -> Finding:
     """Is the original likelier than three options, after the names of dataset and split?"""
     hits = _ranked(audit, target.place, quizzes)
-    found = []
-    if clean_lm is not None:
-        found.append(_share(CLEAN_LM, _ranked(audit, clean_lm, quizzes), True))
-    if audit.unseen is not None:
-        others = quizzes_of(head_of(audit, audit.unseen), audit.asked, audit.seed)
-        found.append(_share(UNSEEN, _ranked(audit, target.place, others), True))
-    own = _share(RANKING, hits, False)
+    own, found, takers = _share(RANKING, hits, False), [], {}
     value = own["value"], own["ci_low"], own["ci_high"]
-    row = _judged(
-        audit, target, RANKING, "original likeliest of four", value, own["n"], 0.25, found
-    )
-    return Finding(row, tuple(found))
+    how = (audit, target, RANKING, "original likeliest of four", value, own["n"], 0.25)
+    if clean_lm is not None:
+        takers[CLEAN_LM] = _ranked(audit, clean_lm, quizzes)
+        found.append(_share(CLEAN_LM, takers[CLEAN_LM], audit.unseen is None))
+    if audit.unseen is None:
+        return Finding(_judged(*how, found), tuple(found))
+    others = quizzes_of(head_of(audit, audit.unseen), audit.asked, audit.seed)
+    unseen = _ranked(audit, target.place, others)
+    found.append(_share(UNSEEN, unseen, False))
+    on_unseen = {CLEAN_LM: _ranked(audit, clean_lm, others)[None]} if takers else {}
+    on_dataset = {name: credit[None] for name, credit in takers.items()}
+    deciding = gaps(Taken(hits[None], on_dataset), Taken(unseen[None], on_unseen), UNSEEN)
+    return Finding(_judged_by_gaps(*how, deciding), (*found, *_without_other(deciding)))
 
 
 def _ranked(audit: Audit, place: Endpoint | CausalLM, quizzes: pd.DataFrame) -> np.ndarray:
