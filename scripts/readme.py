@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from contamination import partitions, plots, published, sources, storage
-from contamination.dcq import controls, released
+from contamination.dcq import controls, findings
 from contamination.dcq import published_tables as dcq_tables
 from contamination.dice import published_tables as dice_tables
 from contamination.min_k import blind
@@ -28,10 +28,10 @@ README = ROOT / "README.md"
 RELEASED = ROOT / "docs/released_results.csv"
 FIGURE = "docs/figures/dcq_levels.png"
 MARKS = "<!-- results: written by make readme -->", "<!-- end of results -->"
-TABLES = "dcq_published dcq_reciprocal replication_published replication_marks replication_success"
+TABLES = "dcq_published dcq_reciprocal dcq_controls dcq_rules dcq_beyond_rules "
+TABLES += "replication_published replication_marks replication_success"
 
-RULE = "word frequency"
-FREQUENCY, BEYOND, BLIND = f"rule: {RULE}, right %", f"GPT-4 right, {RULE} wrong, %", "blind AUC"
+BLIND = "blind AUC"
 SWAPPED = "scores of the other"
 R_SQUARED, R_SQUARED_SWAPPED = "R² of Figure 6(b)", "R² of Figure 6(b), other table's scores"
 
@@ -42,18 +42,7 @@ def released_results() -> pd.DataFrame:
     Returns:
         result, item, n, value, ci_low, ci_high, printed (the papers' value as text).
     """
-    quizzes = released.released_quizzes()
-    levels = dcq_tables.dcq_published(20).query("model == 'GPT-4'")
-    table = controls.control_table(quizzes, levels).query("control == @RULE")
-    rows = [
-        {"result": FREQUENCY, "item": row.dataset, "n": row.n, "value": row.max_pct}
-        | {"ci_low": row.ci_low_pct, "ci_high": row.ci_high_pct, "printed": row.paper_max_pct}
-        for row in table.itertuples()
-    ]
-    beyond = controls.beyond_rules(quizzes, published.released_instances("DCQ"))
-    beyond = beyond.query("model == 'GPT-4' and control == @RULE and dataset == 'XSum'").iloc[0]
-    value = beyond["right_where_rule_wrong_pct"]
-    rows.append({"result": BEYOND, "item": "XSum", "n": beyond["n_rule_wrong"], "value": value})
+    rows = []
     for length in (32, 64, 128, 256):
         path = sources.source_file("nlp-titech/samia", f"wikimia/{length}.jsonl")
         passages = partitions.load_rows(str(path))
@@ -82,12 +71,12 @@ def results(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> str:
         tables: those of ``TABLES`` by name.
         needs_files: ``released_results``.
     """
-    rows = [*_dcq_rows(tables, needs_files), *_replication_rows(tables)]
+    rows = [*_dcq_rows(tables), *_replication_rows(tables)]
     rows += [_min_k_row(needs_files), _dice_row(needs_files)]
     head = ["Method", "The paper", "Comes out again?", "The control beside it"]
     lines = [head, ["---"] * len(head), *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    alt = "DCQ's maximum per dataset, beside a rule that picks the text with the commonest words"
+    alt = "DCQ's maximum per dataset, beside rules that take the quizzes without any model"
     return f"{_cells_sentence(tables)}\n\n{table}\n\n![{alt}]({FIGURE})"
 
 
@@ -113,19 +102,25 @@ def _again(values: list, printed: list) -> str:
     return "yes" if same else "no: " + " and ".join(map(str, values))
 
 
-def _dcq_rows(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> list[list[str]]:
+def _dcq_rows(tables: dict[str, pd.DataFrame]) -> list[list[str]]:
     levels = tables["dcq_published"].query("model == 'GPT-4'")
     ends = [
         [f"{end:.0f}" for end in (values.min(), values.max())]
         for values in (levels["max_pct"], levels["paper_max_pct"].astype(float))
     ]
-    rule = needs_files[needs_files["result"] == FREQUENCY]
-    n_equalled = (rule["value"] >= rule["printed"].astype(float)).sum()
-    beyond = needs_files.set_index("result").loc[BEYOND]
+    rules, beyond = (
+        tables[name].query("model == 'GPT-4'") for name in ("dcq_rules", "dcq_beyond_rules")
+    )
+    rules = rules.drop_duplicates(["dataset", "control"])
+    chosen = rules[rules["chosen_on_others"]]
+    others = rules[~rules["control"].isin(chosen["control"])].groupby("control", sort=False)
+    names = " or ".join(chosen["control"].unique())
+    where_wrong = beyond.merge(chosen[["dataset", "control"]])
     control = (
-        f"picking the text with the commonest words, without any model, does as well or better on "
-        f"{n_equalled} of {len(rule)} datasets; but on {beyond['item']} GPT-4 is right in "
-        f"{beyond['value']:.0f} % of the quizzes that this rule gets wrong"
+        f"rules without any model, answer by answer; the one that the other datasets choose "
+        f"({names}): {findings.verdict_counts(chosen)}; "
+        + "; ".join(f"{name}: {findings.verdict_counts(rows)}" for name, rows in others)
+        + f"; where {names} is wrong GPT-4 is right {findings.verdict_counts(where_wrong)}"
     )
     claim = f"GPT-4 recognises up to {ends[1][0]} to {ends[1][1]} % of a partition"
     replicas = tables["dcq_reciprocal"]
@@ -204,18 +199,18 @@ def _dice_row(needs_files: pd.DataFrame) -> list[str]:
     ]
 
 
-def drawn(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> pd.DataFrame:
+def drawn(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """The numbers of the figure whose change makes it stale, rounded to what can be seen."""
     levels = tables["dcq_published"][["dataset", "model", "max_pct"]]
-    rule = needs_files[needs_files["result"] == FREQUENCY]
-    rule = rule.rename(columns={"item": "dataset", "value": "max_pct"}).assign(control=RULE)
-    both = pd.concat([levels, rule[["dataset", "control", "max_pct"]]], ignore_index=True)
+    rules = tables["dcq_controls"].drop_duplicates(["dataset", "control"])
+    rules = rules[rules["control"].isin(controls.RULES)]
+    both = pd.concat([levels, rules[["dataset", "control", "max_pct"]]], ignore_index=True)
     return both.round({"max_pct": 1}).fillna("")
 
 
-def figure_png(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> bytes:
+def figure_png(tables: dict[str, pd.DataFrame]) -> bytes:
     """The figure, with the hash of its numbers in the file."""
-    numbers = drawn(tables, needs_files)
+    numbers = drawn(tables)
     levels = tables["dcq_published"]
     figure = plots.quiz_levels(levels, numbers[numbers["control"] != ""])
     buffer = io.BytesIO()
@@ -250,7 +245,7 @@ def main(folder: Path) -> None:
     if sources.available():
         storage.write_csv(RELEASED, released_results())
     needs_files = pd.read_csv(RELEASED)
-    storage.write_bytes(ROOT / FIGURE, figure_png(tables, needs_files))
+    storage.write_bytes(ROOT / FIGURE, figure_png(tables))
     storage.write_text(README, renewed(README.read_text(), results(tables, needs_files)))
     print(f"README.md, {FIGURE} and {RELEASED.relative_to(ROOT)} are written")
 

@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from notebook_files import ROOT
@@ -10,8 +11,17 @@ from scripted_server import MODEL, Reply, ScriptedServer, good, question
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from contamination import overlap
-from contamination.audit import auditing, findings, methods, options, plan, sample, settings
+from contamination import overlap, statistics
+from contamination.audit import (
+    auditing,
+    findings,
+    gaps,
+    methods,
+    options,
+    plan,
+    sample,
+    settings,
+)
 from contamination.audit.methods import UNSEEN as UNSEEN_ROWS
 from contamination.audit.methods import Target
 from contamination.dcq.released import OPTION_COLUMNS
@@ -422,6 +432,66 @@ def test_a_local_model_runs_every_method(tiny_folder):
     worked = auditing.worked_instances(audit, found)
     assert worked.shape == (3, 7)
     assert worked["quiz"].str.startswith("modified: ").all()
+
+
+# Gaps: what decides about a quiz
+
+
+def taken(right, **others):
+    """Right answers of the model and of takers, as strings of 1 and 0; one position."""
+    rows = {name: np.array([list(letters)], float) for name, letters in others.items()}
+    return gaps.Taken(np.array([list(right)], float), rows)
+
+
+def verdict(dataset, unseen=None):
+    found = gaps.gaps(dataset, unseen, UNSEEN_ROWS)
+    n_right, n = dataset.right.sum(), dataset.right.shape[1]
+    low, _ = statistics.share_interval(round(n_right), n)
+    return gaps.verdict_of_gaps(low, 0.25, found), pd.DataFrame(found).set_index("control")
+
+
+ALL, NONE = "1" * 40, "0" * 40
+
+
+def test_a_rule_that_finds_every_original_is_no_bar():
+    """It finds those of unseen rows too; the model that knows the dataset does not."""
+    said, found = verdict(taken(ALL, length=ALL), taken(NONE, length=ALL))
+    assert said == panel.RECOGNISED
+    gap = found.loc["gap to unseen rows"]
+    assert (gap["value"], gap["n"], gap["decides"]) == (1, 40, True)
+    assert not found.loc["gap to unseen rows where length is wrong", "decides"]
+
+
+def test_taste_is_no_memory_whatever_the_level():
+    """A model that is right where the texts give the original away, on both kinds of rows."""
+    half = "1" * 30 + "0" * 10
+    said, found = verdict(taken(half, length=half), taken(half, length=half))
+    assert said == panel.CONTROL_FORBIDS and found["value"].max() == 0
+    # Newer rows that are harder for the rule too: the gap is gone where the rule is wrong.
+    harder = "1" * 6 + "0" * 34
+    said, found = verdict(taken(half, length=half), taken(harder, length=harder))
+    assert found.loc["gap to unseen rows", "ci_low"] > 0
+    where = found.loc["gap to unseen rows where length is wrong"]
+    assert where["decides"] and where["value"] == 0
+    assert said == panel.CONTROL_FORBIDS
+
+
+def test_without_unseen_rows_the_strongest_other_taker_is_the_bar():
+    wrong = "0" * 30 + "1" * 10
+    good = "1" * 20 + "0" * 20
+    said, found = verdict(taken(ALL, length=wrong, centrality=good))
+    assert said == panel.RECOGNISED
+    where = found.loc["gap to centrality where length is wrong"]
+    assert where["n"] == 30 and where["value"] == pytest.approx(1 / 3)
+    assert verdict(taken(good, length=wrong, centrality=good))[0] == panel.CONTROL_FORBIDS
+    # Rules that are nearly never wrong leave nothing to compare.
+    assert verdict(taken(ALL, length=ALL, centrality=ALL))[0] == panel.CANNOT_TELL
+
+
+def test_guessing_and_silence_have_their_own_verdicts():
+    some = "1" * 10 + "0" * 30
+    assert verdict(taken(some, length=NONE), taken(NONE, length=NONE))[0] == panel.NOT_RECOGNISED
+    assert gaps.verdict_of_gaps(float("nan"), 0.25, []) == panel.CANNOT_TELL
 
 
 CHINESE = "第{}艘船今天早上从港口出发,前往南方的一座大城市,船上有很多乘客。"

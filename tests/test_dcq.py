@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contamination import plots, published
-from contamination.dcq import assessment, controls, findings, published_tables, reciprocal
+from contamination.dcq import (
+    assessment,
+    comparison,
+    controls,
+    findings,
+    published_tables,
+    reciprocal,
+)
 from contamination.dcq.assessment import POSITIONS, assess
 
 
@@ -81,12 +88,12 @@ def test_bootstrap_of_the_sample_itself_is_the_assessment(data):
     modified = data.draw(letters)
     standard = {p: data.draw(letters) for p in POSITIONS}
     found = assess(modified, standard)
-    original = assessment._resample_counts
+    original = assessment.resample_counts
     try:
-        assessment._resample_counts = lambda n, n_resamples, seed: [np.ones((1, n))]
+        assessment.resample_counts = lambda n, n_resamples, seed: [np.ones((1, n))]
         values = assessment.bootstrap_assessment(modified, standard, 1)
     finally:
-        assessment._resample_counts = original
+        assessment.resample_counts = original
     assert values.maximum[0] == pytest.approx(found.maximum)
     assert values.minimum[0] == pytest.approx(found.minimum, nan_ok=True)
 
@@ -199,8 +206,11 @@ def test_original_replaces_the_option_at_its_position():
 
 
 def test_ties_are_drawn_by_lot():
-    assert controls.credit(np.array([1.0, 1.0, 0.0, 0.0]), 0) == 0.5
-    assert controls.credit(np.array([1.0, 2.0, 0.0, 0.0]), 0) == 0.0
+    assert controls.chosen(np.array([1.0, 1.0, 0.0, 0.5])) == ("AB", 0.0)
+    assert controls.chosen(np.array([1.0, 3.0, 0.0, 0.5])) == ("B", 2.0)
+    assert controls.chosen(np.ones(4)) == ("ABCD", 0.0)
+    taken = pd.DataFrame({"position": ["A", "A", "C"], "choice": ["AB", "B", "C"]})
+    assert controls.credits_of(taken).tolist() == [0.5, 0.0, 1.0]
 
 
 def test_chance_of_the_best_of_several_quizzes():
@@ -210,58 +220,160 @@ def test_chance_of_the_best_of_several_quizzes():
     assert controls.chance_of_best(100, 3) == pytest.approx(simulated, abs=0.001)
 
 
-def control_rows(max_pct, low, paper):
-    return pd.DataFrame(
-        [
-            {"dataset": d, "control": "centrality", "chance_pct": 25.0, "max_pct": max_pct}
-            | {"ci_low_pct": low, "model": "GPT-4", "paper_max_pct": paper}
-            for d in ("X", "Y")
-        ]
-    )
+# Rules against models
 
 
-def test_control_sentence_confirms_and_refutes():
-    at_chance = findings.control_sentence(control_rows(25.0, 17.0, 80.0))
-    assert "No rule stands above chance" in at_chance
-    assert "in 0 of 2 datasets of GPT-4" in at_chance
-    solved = findings.control_sentence(control_rows(90.0, 83.0, 80.0))
-    assert "in 2 of 2 datasets of GPT-4" in solved
-    assert "no proof of memory" in solved
+def answered(model, dataset, at_d, modified="E", at_c=None):
+    """Released answers of one model: D and, where given, C are least preferred."""
+    n = len(at_d)
+    others = "AB" if at_c else "ABC"
+    letters = list(modified * n)[:n] if len(modified) == 1 else list(modified)
+    table = {"model": model, "dataset": dataset, "index": range(n), "modified_answer": letters}
+    table |= {f"answer_at_{p.lower()}": list("E" * n) for p in others}
+    return pd.DataFrame(table | {"answer_at_c": list(at_c or "E" * n), "answer_at_d": list(at_d)})
 
 
-def test_beyond_rules_by_hand():
-    # The longest text is the original in the first two quizzes, not in the last two.
-    long, short = "one two three four five", "one two"
-    rows = [
-        {"dataset": "X", "instance": text, "option_d": text}
-        | {f"option_{p}": f"{p} b c" for p in "abc"}
-        for text in (long, long + " six", short, short + " three")
-    ]
-    quizzes = pd.DataFrame(rows).assign(dataset="X")
-    answers = instances_with(["inexact"] * 4, "DEDD").assign(model="M", dataset="X")
-    table = controls.beyond_rules(quizzes, answers).set_index("control").loc["length"]
-    assert (table["n"], table["n_answered_none"], table["max_pct"]) == (4, 1, 75.0)
-    assert table["right_when_chosen_pct"] == 100.0
-    # Quiz 4 is a tie of all four texts: right by a chance of one in four.
-    assert table["n_rule_right"] == 2.25
-    assert table["right_where_rule_right_pct"] == pytest.approx(100 * 1.25 / 2.25)
-    assert table["right_where_rule_wrong_pct"] == 100.0
+def taken(dataset, control, letters, margins=None):
+    """What a rule takes where the original stands at D."""
+    table = {"dataset": dataset, "index": range(len(letters)), "position": "D"}
+    margins = margins or [1.0] * len(letters)
+    return pd.DataFrame(table | {"control": control, "choice": list(letters), "margin": margins})
 
 
-def test_beyond_rules_sentence_confirms_and_refutes():
-    row = {"model": "M", "dataset": "X", "control": "length", "n": 100, "n_rule_right": 50.0}
-    row |= {"n_rule_wrong": 50.0, "right_where_rule_right_pct": 90.0, "right_when_chosen_pct": 85.0}
-    memory = pd.DataFrame([row | {"right_where_rule_wrong_pct": 80.0}])
-    text = findings.beyond_rules_sentence(memory, "length")
-    assert "M in 1 of 1 datasets" in text
-    assert "+10 points more often" in text
-    assert "in 1 of 1 pairs" in text
-    taste = memory.assign(right_where_rule_wrong_pct=5.0, right_when_chosen_pct=40.0)
-    text = findings.beyond_rules_sentence(taste, "length")
-    assert "M in 0 of 1 datasets" in text
-    assert "in 0 of 1 pairs" in text
-    few = memory.assign(n_rule_wrong=2.0)
-    assert "Too few quizzes" in findings.beyond_rules_sentence(few, "length")
+def compared(choices, instances, n_resamples=2000):
+    table = comparison.compared(choices, instances, n_resamples)
+    return table.set_index(["counted", "control"])
+
+
+def test_e_is_counted_in_three_ways_by_hand():
+    # The model: four right, four E, two wrong, at each of A to D alike. The rule is right in six.
+    instances = answered("M", "X", "DDDDEEEEAA", modified="E")
+    for letter in "abc":
+        instances[f"answer_at_{letter}"] = list(f"{letter.upper() * 4}EEEEDD")
+    # Of the rule's four smallest margins two are right; the two of margin 3 share one place.
+    choices = taken("X", "r", "DDDDDDAAAA", [9, 9, 9, 3, 1, 9, 2, 2, 3, 9])
+    table = compared(choices, instances).xs("r", level="control")
+    levels = table[["rule_pct", "model_pct"]]
+    assert levels.loc["E wrong"].tolist() == pytest.approx([60, 40])
+    assert levels.loc["E a quarter"].tolist() == pytest.approx([60, 50])
+    # Left out: margins 1, 2, 2 (one right answer) and half of the pair at 3 (half a right one).
+    assert levels.loc["equal coverage"].tolist() == pytest.approx([45, 40])
+    assert levels.loc["maximum, E wrong"].tolist() == pytest.approx([60, 40])
+    assert table["n_positions"].tolist() == [4] * 4
+
+
+def test_positions_are_those_that_the_modified_quiz_leaves():
+    """A level is the mean over least preferred positions; the maximum stands beside it."""
+    instances = answered("M", "X", "D" * 10, modified="AAAABBBBEE", at_c="C" * 5 + "E" * 5)
+    table = compared(taken("X", "r", "D" * 10), instances).xs("r", level="control")
+    assert table.loc["E wrong", ["n_positions", "model_pct"]].tolist() == [2, 75]
+    assert table.loc["maximum, E wrong", "model_pct"] == 100
+    # Every option of the rule's one quiz stands for both positions.
+    assert table["rule_pct"].tolist() == pytest.approx([100, 75, 100, 100])
+
+
+@pytest.mark.parametrize(
+    ("model_right", "rule_right", "verdict"),
+    [(20, 95, "better"), (95, 20, "worse"), (97, 97, "as well"), (60, 60, "cannot tell")],
+)
+def test_verdicts_confirm_and_refute(model_right, rule_right, verdict):
+    """Both hundred quizzes, right ones independent of one another but for the last two cases."""
+    rng = np.random.default_rng(1)
+    model = rng.permutation(list("D" * model_right + "A" * (100 - model_right)))
+    rule = rng.permutation(list("D" * rule_right + "A" * (100 - rule_right)))
+    instances = answered("M", "X", model, modified="A" * 25 + "B" * 25 + "C" * 25 + "E" * 25)
+    if verdict == "as well":  # right in the same quizzes but two
+        rule = model.copy()
+    table = compared(taken("X", "r", rule), instances)
+    assert set(table["verdict"]) == {verdict}
+
+
+def test_a_claim_needs_both_counts():
+    """A model that mostly answers E looks bad only where E is wrong."""
+    instances = answered("M", "X", "D" * 20 + "E" * 80, modified="A" * 25 + "B" * 25 + "C" * 50)
+    rule = taken("X", "r", "D" * 35 + "A" * 65, [1.0] * 35 + [2.0] * 65)
+    words = compared(rule, instances).xs("r", level="control")
+    assert words["word"].to_dict() == {
+        "E wrong": "better",
+        "equal coverage": "worse",  # the rule keeps its surest quizzes, and is wrong in them
+        "E a quarter": "cannot tell",
+        "maximum, E wrong": "better",
+    }
+    assert set(words["verdict"]) == {"cannot tell"}
+    assert comparison.verdict_of(pd.Series(["better", "as well"])) == "as well"
+    assert comparison.verdict_of(pd.Series(["better", "worse"])) == "cannot tell"
+
+
+def test_p_values_are_adjusted_over_datasets_models_and_rules():
+    rng = np.random.default_rng(0)
+    right = "D" * 62 + "A" * 38
+    bias = "A" * 25 + "B" * 25 + "C" * 50
+
+    def table(n_datasets):
+        names = [f"X{k}" for k in range(n_datasets)]
+        rules = [taken(d, "r", rng.permutation(list(right))) for d in names]
+        models = [answered("M", d, rng.permutation(list("D" * 42 + "A" * 58)), bias) for d in names]
+        return compared(pd.concat(rules), pd.concat(models))
+
+    alone, many = table(1), table(20)
+    assert alone["word"].eq("better").all()
+    assert many["difference_pct"].eq(20).all() and many["word"].ne("better").any()
+
+
+def test_the_rule_of_a_dataset_is_chosen_on_the_others():
+    good, bad = "D" * 9 + "A", "A" * 9 + "D"
+    parts = [taken(d, "r", good if d == "X" else bad) for d in "XYZ"]
+    parts += [taken(d, "s", "D" * 6 + "A" * 4) for d in "XYZ"]
+    chosen = comparison.rule_chosen_on_others(pd.concat(parts))
+    assert chosen == {"X": "s", "Y": "s", "Z": "s"}
+    parts[1] = taken("Y", "r", good)
+    chosen = comparison.rule_chosen_on_others(pd.concat(parts))
+    assert chosen == {"X": "s", "Y": "s", "Z": "r"}
+
+
+def test_rules_of_other_instances_are_refused():
+    instances = answered("M", "X", "DDDD", modified="A")
+    with pytest.raises(ValueError, match="other instances of X"):
+        comparison.compared(taken("X", "r", "DDD"), instances, 10)
+
+
+def test_rules_sentence_says_the_chosen_rule_first():
+    keys = {"model": "M", "chosen_on_others": [True, False], "control": ["r", "s"]}
+    verdicts = {"X": "better", "Y": "worse"}
+    rows = [pd.DataFrame(keys | {"dataset": d, "verdict": v}) for d, v in verdicts.items()]
+    text = findings.rules_sentence(pd.concat(rows))
+    assert "(r), E counted" in text and "against M better on 1, worse on 1 of 2 datasets" in text
+    assert text.endswith("s against M better on 1, worse on 1 of 2 datasets.")
+
+
+def three_rules(model_at_d):
+    """A hundred quizzes: r is wrong in the first sixty, of which s finds six and t none."""
+    instances = answered("M", "X", model_at_d, modified="A" * 25 + "B" * 25 + "C" * 50)
+    rules = {"r": "A" * 60 + "D" * 40, "s": "D" * 6 + "A" * 94, "t": "A" * 60 + "D" * 40}
+    choices = pd.concat([taken("X", name, letters) for name, letters in rules.items()])
+    return comparison.beyond_rules(choices, instances, 2000).set_index("control").loc["r"]
+
+
+def test_where_a_rule_fails_the_others_are_the_bar():
+    memory = three_rules("D" * 90 + "E" * 10)
+    assert (memory["n_rule_wrong"], memory["right_where_rule_wrong_pct"]) == (60, 100)
+    assert (memory["strongest_other"], memory["other_where_rule_wrong_pct"]) == ("s", 10)
+    assert memory["difference_pct"] == 90 and memory["verdict"] == comparison.BEYOND
+    assert (memory["n_answered_none"], memory["right_when_chosen_pct"]) == (10, 100)
+    taste = three_rules("A" * 60 + "D" * 40)
+    assert taste["verdict"] == comparison.NOT_BEYOND
+    assert three_rules("DDDDDDDDA" + "A" * 91)["verdict"] == comparison.CANNOT_TELL
+
+
+def test_a_rule_that_is_never_wrong_leaves_nothing_to_say():
+    instances = answered("M", "X", "D" * 20, modified="A")
+    instances[["answer_at_b", "answer_at_c"]] = "E"
+    choices = pd.concat([taken("X", "r", "D" * 20), taken("X", "s", "A" * 20)])
+    table = comparison.beyond_rules(choices, instances, 50).set_index("control")
+    assert table.loc["r", "verdict"] == comparison.TOO_FEW
+    assert table.loc["s", "strongest_other"] == "r"
+    text = findings.beyond_sentence(table.reset_index(), "r")
+    assert text == "Right where r is wrong: M too few on 1 of 1 datasets."
 
 
 def test_audit_counts_what_gives_the_original_away():
@@ -307,8 +419,29 @@ def test_figures_show_every_row_and_are_not_left_open():
     assert not plt.get_fignums()
 
 
+def test_shipped_choices_hold_every_quiz_and_no_text():
+    choices = published.rule_choices()
+    n = choices.drop_duplicates(["dataset", "index"]).groupby("dataset").size()
+    assert n.sum() == 1035 and list(choices["control"].unique()) == list(controls.RULES)
+    assert len(choices) == 3 * (4 * n[list(published.DCQ_DATASETS[:3])].sum() + 671)
+    assert choices["choice"].str.fullmatch("A?B?C?D?").all() and choices["choice"].ne("").all()
+    assert choices["margin"].ge(0).all()
+    levels = published_tables.dcq_published(n_resamples=20)
+    table = controls.control_table(choices, levels).set_index(["dataset", "control", "model"])
+    assert table.loc[("DROP", "centrality", "GPT-4"), "n_quizzes"] == 3
+    assert table.loc[("WNLI", "word frequency", "GPT-4"), "max_pct"] == pytest.approx(100 * 58 / 71)
+
+
 @pytest.mark.mirror
-def test_rules_take_the_released_quizzes():
+def test_shipped_choices_are_those_of_the_released_quizzes():
+    from contamination.dcq.released import released_quizzes
+
+    found = controls.rule_choices(released_quizzes())
+    pd.testing.assert_frame_equal(found, published.rule_choices(), atol=1e-6)
+
+
+@pytest.mark.mirror
+def test_released_options_give_some_originals_away():
     from contamination.dcq.released import released_quizzes
 
     quizzes = released_quizzes()
@@ -317,8 +450,3 @@ def test_rules_take_the_released_quizzes():
     wild = audit.loc[list(published.WILD_DATASETS)]
     assert (wild["n_option_d_is_original"] == wild["n"]).all()
     assert audit.loc["HumanEval", "n_line_breaks_alone"] == 12
-    levels = published_tables.dcq_published(n_resamples=20)
-    small = quizzes[quizzes["dataset"].isin(["WNLI", "DROP"])]
-    table = controls.control_table(small, levels).set_index(["dataset", "control", "model"])
-    assert table.loc[("DROP", "centrality", "GPT-4"), "n_quizzes"] == 3
-    assert table.loc[("WNLI", "word frequency", "GPT-4"), "max_pct"] == pytest.approx(100 * 58 / 71)

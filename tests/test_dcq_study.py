@@ -10,7 +10,16 @@ from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, good, question
 
 from contamination import plots, published, run, storage
-from contamination.dcq import assessment, controls, estimator, findings, lab_findings, own, study
+from contamination.dcq import (
+    assessment,
+    controls,
+    estimator,
+    findings,
+    lab_findings,
+    own,
+    study,
+    sweep,
+)
 from contamination.dcq.respondents import BaseRespondent, Stated
 from contamination.models.chat import ChatError
 
@@ -134,7 +143,7 @@ def test_a_clean_model_joins_the_rules_on_released_quizzes():
         {"model": ["m"], "dataset": "d", "least_preferred": "BC", "max_pct": [50.0]}
     )
     rules = {"finds it": lambda options: np.array([text[0] == "o" for text in options], float)}
-    table = controls.control_table(quizzes, levels, rules)
+    table = controls.control_table(controls.rule_choices(quizzes, rules), levels)
     row = table.iloc[0]
     assert (row["control"], row["max_pct"], row["difference_pct"]) == ("finds it", 100, 50)
     assert row["n_quizzes"] == 2
@@ -196,36 +205,33 @@ def lab(**columns):
     return pd.DataFrame(defaults | columns)
 
 
-def test_known_levels_sentence():
+def test_range_and_truth():
     low = lab(min_pct=[10.0, 95.0, 20.0], max_pct=[20.0, 100.0, 30.0])
-    half = lab(min_pct=[10.0], max_pct=[20.0], true_contamination_pct=50.0, recall_max_pct=0.0)
+    half = lab(min_pct=[10.0], max_pct=[20.0], true_contamination_pct=50.0)
     low = pd.concat([low, half.assign(condition="half with label")])
-    text = lab_findings.known_levels_sentence(low)
-    assert "in 1 of 4 rows" in text and "Mostly the quiz credits less than was read" in text
-    assert "4 copies 80 %" in text  # without the half set
+    assert lab_findings.range_and_truth(low) == "below"
     high = lab(min_pct=[60.0], max_pct=[80.0], true_contamination_pct=50.0)
-    assert "Mostly the quiz credits more" in lab_findings.known_levels_sentence(high)
-    right = lab(min_pct=[90.0], max_pct=[100.0])
-    assert "Neither side prevails" in lab_findings.known_levels_sentence(right)
+    assert lab_findings.range_and_truth(high) == "above"
+    assert lab_findings.range_and_truth(lab(min_pct=[90.0], max_pct=[100.0])) == "neither"
 
 
-def test_unread_sentence():
-    clean = lab(min_pct=[0.0, 5.0], max_pct=[2.0, 6.0], condition="clean model")
-    text = lab_findings.unread_sentence(clean.assign(true_contamination_pct=0.0))
-    assert "clean model: 4 % on average, at most 6 % (2 quizzed sets)" in text
-    assert text.endswith("holds it in 1 of 2 rows.")
+def test_level_of_unread():
+    clean = lab(max_pct=[2.0, 6.0], condition="clean model")
+    assert lab_findings.level_of_unread(clean) == "at most 10 %"
+    assert lab_findings.level_of_unread(clean.assign(max_pct=25.0)) == "above 10 %"
 
 
-def test_label_sentence():
+def test_label_matters():
     conditions = ["with label", "without label", "wrong label"]
-    found = lab_findings.label_sentence(lab(max_pct=[80.0, 60.0, 5.0], condition=conditions))
-    assert "as the whole instance" not in found and "instance is: without label. So" in found
-    assert "not contamination as the paper defines it" in found
-    found = lab_findings.label_sentence(lab(max_pct=[80.0, 6.0, 5.0], condition=conditions))
-    assert "mostly instances that were read with their label" in found
-    found = lab_findings.label_sentence(lab(max_pct=[4.0, 6.0, 5.0], condition=conditions))
-    assert "too little is recognised" in found
-    assert "were not read" in lab_findings.label_sentence(lab(max_pct=[80.0]))
+
+    def found(*levels):
+        return lab_findings.label_matters(lab(max_pct=list(levels), condition=conditions))
+
+    assert found(80.0, 60.0, 5.0) == "without label"
+    assert found(80.0, 60.0, 50.0) == "without label and wrong label"
+    assert found(80.0, 6.0, 5.0) == "neither"
+    assert found(4.0, 6.0, 5.0) == "too little is recognised"
+    assert lab_findings.label_matters(lab(max_pct=[80.0])) == "not read otherwise"
 
 
 def read_and_unread(respondent, ranking):
@@ -238,26 +244,76 @@ def read_and_unread(respondent, ranking):
     return pd.concat(parts)
 
 
-def test_ranking_sentence():
-    text = lab_findings.ranking_sentence(read_and_unread([[40, 44], [4, 4]], [[90, 94], [25, 27]]))
-    assert "option ranking 92 against 26 % (+65 to +67 points)" in text
-    assert "respondent 42 against 4 % (+36 to +40 points)" in text
-    assert "less than option ranking in 1 of 1 cases: abstaining" in text
-    assert text.endswith("Every model answers right more often what it read.")
+def test_gains_are_taken_over_what_the_same_model_never_read():
+    found = read_and_unread([[40, 44], [4, 6]], [[90, 94], [25, 27]])
+    assert lab_findings.gains(found)["respondent"].tolist() == [36, 38]
+    assert lab_findings.read_and_unread(found) == "1 of 1"
+    assert lab_findings.respondent_and_ranking(found) == "1 of 1"
     # Ranking starts from one in four, so more right answers are no larger gain.
-    text = lab_findings.ranking_sentence(read_and_unread([[20, 3], [4, 4]], [[30, 30], [29, 29]]))
-    assert "in 0 of 1 cases." in text and text.endswith("what it read: d, 4 copies.")
+    found = read_and_unread([[20, 3], [4, 4]], [[30, 30], [29, 29]])
+    assert lab_findings.read_and_unread(found) == "0 of 1"
+    assert lab_findings.respondent_and_ranking(found) == "0 of 1"
 
 
-def test_replication_sentence():
+def test_quiz_and_replication():
     read = lab(max_pct=[20.0, 40.0], replication_pct=[10.0, 20.0])
     unread = lab(max_pct=[4.0], replication_pct=[2.0], condition="unseen, same model")
-    text = lab_findings.replication_sentence(pd.concat([read, unread]))
-    assert "d, 4 copies: replicated 15 % (2 %), quiz 30 % (4 %)" in text
-    assert "in 1 of 1 cases" in text and text.endswith("shows the same order.")
+    assert lab_findings.quiz_and_replication(pd.concat([read, unread])) == "1 of 1"
     # Replicated less often, yet further above what is replicated unread.
-    text = lab_findings.replication_sentence(pd.concat([read, unread.assign(max_pct=20.0)]))
-    assert "in 0 of 1 cases" in text and text.endswith("does not show that order.")
+    found = pd.concat([read, unread.assign(max_pct=20.0)])
+    assert lab_findings.quiz_and_replication(found) == "0 of 1"
+
+
+def test_answers_move():
+    found = lab(modified_pct=[4.0, 4.0, 4.0], original_pct=[60.0, 60.0, 8.0], fifth_pct=[6, 40, 4])
+    assert lab_findings.answers_move(found) == "1 of 3"
+    clean = found.assign(condition="clean model")
+    assert lab_findings.answers_of_clean_models_move(clean) == "2 of 3"
+
+
+# The sweep
+
+
+def swept_lab(known=(0, 1, 2)):
+    """Tables of one model that knows some of eight instances, and the sweep over them."""
+    rows, answers = [], []
+    for condition, seen in (("with label", 8), ("unseen, same model", 0)):
+        taker = BaseRespondent(None, "d", "train", STATED, _known=Memory(set(known), 8))
+        how = LABELS | {"model": f"m {seen}"}
+        one = study.lab_rows(taker, table_of(8), np.arange(8) < seen, condition=condition, **how)
+        rows.append(one[0].assign(replication_pct=0.0))
+        answers.append(one[1])
+    lab_table, answers = pd.concat(rows, ignore_index=True), pd.concat(answers, ignore_index=True)
+    return lab_table, sweep.sweep(lab_table, answers, STATED)
+
+
+def test_the_sweep_gives_the_tables_level_at_the_stated_setting():
+    lab_table, swept = swept_lab()
+    assert len(swept) == 2 * 4 * 4 == len(swept.drop_duplicates([*sweep.KEYS, *SETTING]))
+    stated = swept[swept["is_stated"]].reset_index()
+    of_quiz = lab_table[lab_table["respondent"] == "respondent"].reset_index()
+    for name in ("max_pct", "min_pct", "true_contamination_pct", "n"):
+        assert stated[name].tolist() == pytest.approx(of_quiz[name].tolist())
+
+
+SETTING = ["temperature", "none_below"]
+
+
+def test_the_threshold_decides_how_often_e_is_answered():
+    _, swept = swept_lab()
+    shares = swept.groupby("none_below")["none_pct"].mean()
+    assert shares[0.0] == 0 and shares.is_monotonic_increasing and shares[0.9] > 0
+
+
+def test_readings_that_hold_and_that_hang():
+    lab_table, swept = swept_lab()
+    readings = {"hangs": lambda rows: f"{rows['none_below'].min():.1f}", "holds": lambda rows: "so"}
+    found = sweep.readings_table(swept, lab_table, readings).set_index("reading")
+    assert found.loc["hangs", ["stated", "n_settings", "n_same"]].tolist() == ["0.5", 16, 4]
+    assert found.loc["hangs", "verdict"] == sweep.HANGS
+    assert found.loc["holds", ["n_same", "verdict", "elsewhere"]].tolist() == [16, sweep.HOLDS, ""]
+    both = sweep.readings_table(swept, lab_table, lab_findings.READINGS)
+    assert both["reading"].tolist() == list(lab_findings.READINGS)
 
 
 def positions(standard, second):
@@ -285,7 +341,9 @@ def test_dial_sentence():
     rising = pd.DataFrame(rows | {"max_pct": [25.0, 80.0], "ci_low_pct": [17.0, 70.0]})
     assert "points rise: m." in lab_findings.dial_sentence(rising)
     flat = pd.DataFrame(rows | {"max_pct": [25.0, 26.0], "ci_low_pct": [17.0, 18.0]})
-    assert "credit no one with anything more" in lab_findings.dial_sentence(flat)
+    respondent = rising.assign(model="respondent", chance_pct=np.nan)
+    text = lab_findings.dial_sentence(pd.concat([flat, respondent]))
+    assert "credit no one with anything more" in text and "respondent" not in text
 
 
 def simulated(over, covered, under):

@@ -10,6 +10,7 @@ from notebook_files import NOTEBOOKS, ROOT
 from PIL import Image
 
 from contamination import published
+from contamination.dcq import comparison, controls
 from contamination.dcq import published_tables as dcq_tables
 from contamination.replication import published_tables as replication_tables
 
@@ -32,9 +33,14 @@ def tables():
     instances = published.released_instances("Time Travel")
     tests = replication_tables.replication_published(instances, 50)
     judged = replication_tables.judged_instances(instances)
+    choices, answers = published.rule_choices(), published.released_instances("DCQ")
+    levels = dcq_tables.dcq_published(20)
     return {
-        "dcq_published": dcq_tables.dcq_published(20),
+        "dcq_published": levels,
         "dcq_reciprocal": dcq_tables.dcq_reciprocal(),
+        "dcq_controls": controls.control_table(choices, levels),
+        "dcq_rules": comparison.compared(choices, answers),
+        "dcq_beyond_rules": comparison.beyond_rules(choices, answers),
         "replication_published": tests,
         "replication_marks": replication_tables.replication_marks(judged),
         "replication_success": replication_tables.replication_success(tests, judged),
@@ -52,10 +58,10 @@ def test_readme_is_not_stale(script, tables, needs_files):
     )
 
 
-def test_figure_is_small_and_not_stale(script, tables, needs_files):
+def test_figure_is_small_and_not_stale(script, tables):
     path = ROOT / script.FIGURE
     assert path.stat().st_size < 100_000
-    drawn = script.numbers_hash(script.drawn(tables, needs_files))
+    drawn = script.numbers_hash(script.drawn(tables))
     with Image.open(path) as image:
         assert image.text["Description"] == drawn, 'the figure is stale: run "make readme"'
 
@@ -75,6 +81,20 @@ def test_results_say_when_something_does_not_come_out(script, tables, needs_file
     all_right = replicas.assign(n_right_best_quiz=replicas["n_replicas"])
     assert "no: 21 of 33" in script.results(tables, needs_files)
     assert "no: 33 of 33" not in script.results(tables | {"dcq_reciprocal": all_right}, needs_files)
+
+
+def test_the_rules_row_says_what_the_comparison_says(script, tables, needs_files):
+    """Verdicts of every rule; other verdicts are other words."""
+    rules = tables["dcq_rules"]
+    found = script.results(tables, needs_files)
+    for control in controls.RULES:
+        assert control in found
+    chosen = rules["chosen_on_others"] & rules["model"].eq("GPT-4")
+    n_worse = rules[chosen].drop_duplicates("dataset")["verdict"].eq("worse").sum()
+    assert f"worse on {n_worse}, cannot tell" in found
+    refuted = rules.assign(verdict=rules["verdict"].mask(chosen, "better"))
+    said = script.results(tables | {"dcq_rules": refuted}, needs_files)
+    assert "choose (word frequency): better on 10 of 10 datasets" in said
 
 
 def test_tables_read_from_files_give_the_same(script, tables, needs_files, tmp_path):

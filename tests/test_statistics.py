@@ -190,3 +190,11 @@ def test_kappa_by_hand():
     assert np.isnan(statistics.cohen_kappa("aa", "aa"))
     with pytest.raises(ValueError, match="paired labels"):
         statistics.cohen_kappa("a", "ab")
+
+
+def test_difference_of_shares_keeps_its_level_at_the_ends():
+    low, high = statistics.share_difference_interval(12, 12, 0, 12)
+    assert 0.6 < low < 0.7 and high == 1
+    low, high = statistics.share_difference_interval(0, 40, 0, 40)
+    assert low < 0 < high
+    assert np.isnan(statistics.share_difference_interval(0, 0, 1, 2)).all()

@@ -24,6 +24,7 @@ from contamination.models.chat import (
 from contamination.overlap import is_contained, is_equal, rouge_l, words
 
 EXACT, NEAR_EXACT, INEXACT = "exact", "near-exact", "inexact"
+NEAR_EXACT_FROM = 0.82  # ROUGE-L from which the rule judge calls a completion near-exact
 
 # What the judge may say, in lower case and without a full stop; nothing else is a
 # verdict. A bare "Yes", which the prompt's instruction invites, does not say which
@@ -155,7 +156,7 @@ def rule_verdicts(
 def rule_verdict(
     reference: str,
     candidate: str,
-    near_exact_threshold: float,
+    near_exact_threshold: float = NEAR_EXACT_FROM,
     min_reference_words: int = 4,
     short_may_match: bool = True,
 ) -> str:

@@ -24,9 +24,10 @@ SMALLER_REF = "Smaller Ref"
 NEIGHBOR = "Neighbor"
 MIN_K = "Min-k% Prob"
 MIN_K_PLUS_PLUS = "Min-K%++"
+K_PERCENT = 20.0  # share of tokens that Min-k% Prob averages, in percent
 
 
-def min_k_score(token_log_probs: np.ndarray, k_percent: float = 20.0) -> float:
+def min_k_score(token_log_probs: np.ndarray, k_percent: float = K_PERCENT) -> float:
     """Mean log-probability of the k % least likely tokens: Min-k% Prob.
 
     Shi et al., equation 1. Members score higher: a passage the model has read
@@ -54,7 +55,7 @@ def min_k_plus_plus_score(
     token_log_probs: np.ndarray,
     vocabulary_mean: np.ndarray,
     vocabulary_std: np.ndarray,
-    k_percent: float = 20.0,
+    k_percent: float = K_PERCENT,
 ) -> float:
     """Min-k% of log-probabilities standardised at each position: Min-K%++.
 

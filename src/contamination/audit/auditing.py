@@ -10,7 +10,7 @@ import pandas as pd
 
 from contamination.audit import rows as loading
 from contamination.audit.lab_models import Lab
-from contamination.audit.methods import Finding, Target, dcq, dice, min_k, ranking, replication
+from contamination.audit.methods import Finding, Target, dice, min_k, replication
 from contamination.audit.plan import (
     DCQ,
     DICE,
@@ -23,6 +23,7 @@ from contamination.audit.plan import (
     name_of,
     why_not,
 )
+from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.settings import (
     CONTAMINATED,
     LAB,
@@ -178,7 +179,8 @@ def controls_table(findings: Mapping[str, Mapping[str, Finding]]) -> pd.DataFram
 
     Returns:
         model, method, control, n, value, ci_low, ci_high, decides (whether the
-        verdict takes it into account; the others are there to be read).
+        verdict takes it into account; the others are there to be read). Rows that
+        begin with "gap to" hold a difference of shares, -1 to 1.
     """
     rows = [
         {"model": model, "method": method} | row

@@ -1,9 +1,10 @@
 """The methods of an audit, each beside its controls.
 
 A method's verdict compares the lower end of its 95 % interval with chance and
-with the upper end of its strongest control (``evidence.panel.verdict``). Where
-comparison rows are given, rows that the model cannot have seen, they are a
-control of every method: the same model is asked the same about them.
+with the upper end of its strongest control (``evidence.panel.verdict``); that of
+a quiz asks for gaps above 0 (``audit.gaps``). Where comparison rows are given,
+rows that the model cannot have seen, they are a control of every method: the
+same model is asked the same about them.
 """
 
 from __future__ import annotations
@@ -17,37 +18,23 @@ import numpy as np
 import pandas as pd
 
 from contamination import statistics
-from contamination.audit.options import quizzes_of
 from contamination.audit.plan import (
-    DCQ,
     DICE,
     MIN_K,
     NO_COMPARISON,
-    RANKING,
     REPLICATION,
     Audit,
     head_of,
     replication_prompts,
 )
-from contamination.dcq import controls as dcq_controls
-from contamination.dcq.assessment import POSITIONS
-from contamination.dcq.contaminating import header
-from contamination.dcq.deployment import level_row, take
-from contamination.dcq.respondents import (
-    BaseRespondent,
-    ChatRespondent,
-    InstructRespondent,
-    Stated,
-    likelihood_rules,
-)
 from contamination.dice.own import OwnModels
 from contamination.dice.own import own_rows as dice_rows
 from contamination.evidence.panel import CANNOT_TELL, RECOGNISED, Evidence, verdict
-from contamination.judging import INEXACT, ask_judge
+from contamination.judging import INEXACT, NEAR_EXACT_FROM, ask_judge
 from contamination.min_k.blind import BAG_OF_WORDS, TF_IDF, blind_table
 from contamination.min_k.study import n_folds
 from contamination.models.causal import CausalLM, token_log_probs
-from contamination.models.chat import ERROR, OK, REFUSED, Endpoint, answer_all, prompt_log_probs
+from contamination.models.chat import ERROR, OK, REFUSED, Endpoint, prompt_log_probs
 from contamination.overlap import is_latin, words
 from contamination.replication.completions import (
     MAX_TOKENS,
@@ -59,13 +46,9 @@ from contamination.replication.completions import (
 from contamination.replication.instructions import GENERAL, GUIDED
 from contamination.replication.prompts import JUDGE_PROMPT
 from contamination.replication.study import with_scores
-from contamination.scores import min_k_score
+from contamination.scores import K_PERCENT, min_k_score
 
 UNSEEN, CLEAN_LM = "unseen rows", "clean model of the lab"
-NEAR_EXACT = 0.82  # ROUGE-L, as in notebook 03
-K_PERCENT = 20.0
-# Of a base model's respondent, as in notebook 02.
-STATED = Stated((0.7, 0.1, 0.1, 0.1), 0.75, 0.7)
 N_PERMUTATIONS = 0  # the blind baselines stand as an AUC with its interval
 
 
@@ -103,19 +86,19 @@ class Finding:
     details: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
-def _control(name: str, n: int, value: float, low: float, high: float, decides: bool) -> dict:
+def control_row(name: str, n: int, value: float, low: float, high: float, decides: bool) -> dict:
     return {"control": name, "n": n, "value": value, "ci_low": low, "ci_high": high} | {
         "decides": decides
     }
 
 
-def _share(name: str, hits: Sequence[float], decides: bool) -> dict:
+def share_row(name: str, hits: Sequence[float], decides: bool) -> dict:
     n = len(hits)
     low, high = statistics.share_interval(round(sum(hits)), n)
-    return _control(name, n, float(np.mean(hits)) if n else math.nan, low, high, decides)
+    return control_row(name, n, float(np.mean(hits)) if n else math.nan, low, high, decides)
 
 
-def _judged(
+def judged(
     audit: Audit,
     target: Target,
     method: str,
@@ -148,7 +131,7 @@ def _judged(
     )
 
 
-def _counts(status: pd.Series) -> dict[str, int]:
+def status_counts(status: pd.Series) -> dict[str, int]:
     return {
         "n_valid": int(status.eq(OK).sum()),
         "n_refused": int(status.eq(REFUSED).sum()),
@@ -156,7 +139,7 @@ def _counts(status: pd.Series) -> dict[str, int]:
     }
 
 
-def _unusable(status: pd.Series) -> str:
+def unusable(status: pd.Series) -> str:
     n = int(status.ne(OK).sum())
     if not n:
         return ""
@@ -169,74 +152,14 @@ def _unusable(status: pd.Series) -> str:
 # The methods
 
 
-def dcq(
-    audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: int
-) -> tuple[Finding, pd.DataFrame]:
-    """The quiz on the dataset, beside rules, a clean model and the quiz on unseen rows."""
-    quizzes = quizzes_of(head_of(audit, audit.rows), audit.asked, audit.seed)
-    answers = _take(audit, target, quizzes)
-    level = level_row(answers, n_resamples)
-    rules = dict(dcq_controls.RULES)
-    if clean_lm is not None:
-        texts = quizzes[["instance", *(f"option_{p.lower()}" for p in POSITIONS)]]
-        rules |= likelihood_rules(clean_lm, texts.to_numpy().ravel().tolist())
-    about = {"dataset": audit.names[0], "model": target.name}
-    table = dcq_controls.control_table(
-        quizzes.assign(dataset=audit.names[0]), pd.DataFrame([level | about]), rules
-    )
-    found = [
-        _control(
-            row.control, row.n, row.max_pct / 100, row.ci_low_pct / 100, row.ci_high_pct / 100, True
-        )
-        for row in table.itertuples()
-    ]
-    counts = _counts(answers["status"])
-    if audit.unseen is not None:
-        others = quizzes_of(head_of(audit, audit.unseen), audit.asked, audit.seed)
-        other_answers = _take(audit, target, others)
-        other = level_row(other_answers, n_resamples)
-        shares = (other[name] / 100 for name in ("max_pct", "ci_low_pct", "ci_high_pct"))
-        found.append(_control(UNSEEN, other["n"], *shares, True))
-        counts = {k: v + _counts(other_answers["status"])[k] for k, v in counts.items()}
-    value = tuple(level[name] / 100 for name in ("max_pct", "ci_low_pct", "ci_high_pct"))
-    if not answers["status"].eq(OK).any():
-        value = (math.nan,) * 3
-    chance = float(table["chance_pct"].iloc[0]) / 100
-    row = _judged(
-        audit,
-        target,
-        DCQ,
-        "best quiz, share right",
-        value,
-        level["n"],
-        chance,
-        found,
-        _unusable(answers["status"]),
-    )
-    return Finding(row, tuple(found), counts, answers), quizzes
-
-
-def _take(audit: Audit, target: Target, quizzes: pd.DataFrame) -> pd.DataFrame:
-    if isinstance(target.place, Endpoint):
-
-        def ask(requests):
-            return answer_all(target.place, requests, **audit.asked.settings(audit.asked.prices[0]))
-
-        respondent = ChatRespondent(ask, *audit.names, options=audit.asked.quiz_options)
-    elif target.place.tokenizer.chat_template:
-        respondent = InstructRespondent(target.place, *audit.names)
-    else:
-        respondent = BaseRespondent(target.place, *audit.names, STATED).spread_over(quizzes)
-    return take(respondent, quizzes)
-
-
 def replication(audit: Audit, target: Target) -> Finding:
     """Completions judged, guided on the dataset beside the other instructions and unseen rows."""
     prompts = replication_prompts(audit, head_of(audit, audit.rows)).assign(rows="dataset")
     if audit.unseen is not None:
         others = replication_prompts(audit, head_of(audit, audit.unseen), (GUIDED,))
         prompts = pd.concat([prompts, others.assign(rows=UNSEEN)], ignore_index=True)
-    scored = with_scores(with_completions(prompts, _written(audit, target, prompts)), NEAR_EXACT)
+    completed = with_completions(prompts, _written(audit, target, prompts))
+    scored = with_scores(completed, NEAR_EXACT_FROM)
     scored["verdict"] = scored["rule"]
     if audit.asked.judge:
         judgements = ask_judge(
@@ -251,21 +174,21 @@ def replication(audit: Audit, target: Target) -> Finding:
         scored["verdict"] = said.where(scored["rule"].notna(), None)
     of_data = scored[scored["rows"] == "dataset"]
     shares = {
-        name: _share(name, _hits(part), audit.unseen is None and name != GUIDED)
+        name: share_row(name, _hits(part), audit.unseen is None and name != GUIDED)
         for name, part in of_data.groupby("instruction", sort=False)
     }
     guided = shares.pop(GUIDED)
     found = list(shares.values())
     if audit.unseen is not None:
-        found.append(_share(UNSEEN, _hits(scored[scored["rows"] == UNSEEN]), True))
+        found.append(share_row(UNSEEN, _hits(scored[scored["rows"] == UNSEEN]), True))
     by = "ICL judge" if audit.asked.judge else "rule judge"
-    notes = [_unusable(of_data.loc[of_data["instruction"] == GUIDED, "status"])]
+    notes = [unusable(of_data.loc[of_data["instruction"] == GUIDED, "status"])]
     if audit.unseen is not None and shares[GENERAL]["value"] >= guided["value"] > 0:
         notes.append("as many without the names, so the names are not what it takes")
     value = guided["value"], guided["ci_low"], guided["ci_high"]
     # What no memory gives is not known beforehand; unseen rows show it.
     chance = found[-1]["value"] if audit.unseen is not None else 0.0
-    row = _judged(
+    row = judged(
         audit,
         target,
         REPLICATION,
@@ -276,7 +199,7 @@ def replication(audit: Audit, target: Target) -> Finding:
         found,
         "; ".join(filter(None, notes)),
     )
-    return Finding(row, tuple(found), _counts(scored["status"]), scored)
+    return Finding(row, tuple(found), status_counts(scored["status"]), scored)
 
 
 def _hits(part: pd.DataFrame) -> list[float]:
@@ -303,36 +226,9 @@ def _written(audit: Audit, target: Target, prompts: pd.DataFrame) -> pd.DataFram
     return by_local_model(lm, prompts["continued"].tolist(), n_tokens)
 
 
-def ranking(
-    audit: Audit, target: Target, clean_lm: CausalLM | None, quizzes: pd.DataFrame
-) -> Finding:
-    """Is the original likelier than three options, after the names of dataset and split?"""
-    hits = _ranked(audit, target.place, quizzes)
-    found = []
-    if clean_lm is not None:
-        found.append(_share(CLEAN_LM, _ranked(audit, clean_lm, quizzes), True))
-    if audit.unseen is not None:
-        others = quizzes_of(head_of(audit, audit.unseen), audit.asked, audit.seed)
-        found.append(_share(UNSEEN, _ranked(audit, target.place, others), True))
-    own = _share(RANKING, hits, False)
-    value = own["value"], own["ci_low"], own["ci_high"]
-    row = _judged(
-        audit, target, RANKING, "original likeliest of four", value, own["n"], 0.25, found
-    )
-    return Finding(row, tuple(found))
-
-
-def _ranked(audit: Audit, place: Endpoint | CausalLM, quizzes: pd.DataFrame) -> np.ndarray:
-    columns = ["instance", "option_a", "option_b", "option_c"]
-    texts = quizzes[columns].to_numpy().ravel().tolist()
-    start = header(*audit.names)
-    scored = _log_probs(audit, place, [start + text for text in texts])
-    sums = np.array([values.sum() for values in scored]).reshape(-1, len(columns))
-    best = sums == sums.max(axis=1, keepdims=True)
-    return best[:, 0] / best.sum(axis=1)
-
-
-def _log_probs(audit: Audit, place: Endpoint | CausalLM, texts: Sequence[str]) -> list[np.ndarray]:
+def log_probs_of(
+    audit: Audit, place: Endpoint | CausalLM, texts: Sequence[str]
+) -> list[np.ndarray]:
     if isinstance(place, Endpoint):
         settings = audit.asked.settings(audit.asked.prices[0])
         return [found.token_log_probs for found in prompt_log_probs(place, texts, **settings)]
@@ -342,12 +238,12 @@ def _log_probs(audit: Audit, place: Endpoint | CausalLM, texts: Sequence[str]) -
 def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: int) -> Finding:
     """Min-k% Prob of the dataset's rows against unseen ones, beside classifiers without a model."""
     if audit.unseen is None:
-        row = _judged(audit, target, MIN_K, "AUC", (math.nan,) * 3, 0, 0.5, (), NO_COMPARISON)
+        row = judged(audit, target, MIN_K, "AUC", (math.nan,) * 3, 0, 0.5, (), NO_COMPARISON)
         return Finding(row)
     texts = [*audit.rows.passages, *audit.unseen.passages]
     is_data = np.arange(len(texts)) < len(audit.rows.rows)
     found = [
-        _control(f"{row.baseline}, no model", len(texts), row.auc, row.ci_low, row.ci_high, True)
+        control_row(f"{row.baseline}, no model", len(texts), row.auc, row.ci_low, row.ci_high, True)
         for row in blind_table(
             [_for_counting(text) for text in texts],
             is_data,
@@ -359,14 +255,12 @@ def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: 
     ]
     if clean_lm is not None:
         found.append(
-            _control(
+            control_row(
                 CLEAN_LM, len(texts), *_auc(audit, clean_lm, texts, is_data, n_resamples)[0], True
             )
         )
     value, scores = _auc(audit, target.place, texts, is_data, n_resamples)
-    row = _judged(
-        audit, target, MIN_K, f"AUC, k = {K_PERCENT:.0f} %", value, len(texts), 0.5, found
-    )
+    row = judged(audit, target, MIN_K, f"AUC, k = {K_PERCENT:.0f} %", value, len(texts), 0.5, found)
     details = pd.DataFrame({"text": texts, "is_unseen": ~is_data, "score": scores})
     return Finding(row, tuple(found), {}, details)
 
@@ -382,7 +276,7 @@ def _for_counting(text: str) -> str:
 def _auc(
     audit: Audit, place: Endpoint | CausalLM, texts: Sequence[str], is_data: np.ndarray, n: int
 ) -> tuple[tuple[float, float, float], np.ndarray]:
-    scored = _log_probs(audit, place, texts)
+    scored = log_probs_of(audit, place, texts)
     scores = np.array([min_k_score(values, K_PERCENT) for values in scored])
     return (statistics.auc(scores, is_data), *statistics.auc_interval(scores, is_data, n)), scores
 
@@ -406,7 +300,7 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
     table = table.set_index("comparison")
     own, other = (table.loc[f"{name} against reference"] for name in ("target", "reference"))
     found = [
-        _control(
+        control_row(
             "clean references against one another",
             int(other["n"]),
             *(other[name] / 100 for name in ("auroc_pct", "ci_low", "ci_high")),
@@ -414,7 +308,7 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
         )
     ]
     value = tuple(own[name] / 100 for name in ("auroc_pct", "ci_low", "ci_high"))
-    row = _judged(audit, target, DICE, "AUROC", value, int(own["n"]), 0.5, found)
+    row = judged(audit, target, DICE, "AUROC", value, int(own["n"]), 0.5, found)
     if row.verdict == RECOGNISED:
         note = "it differs from clean references; DICE cannot say whether by these rows"
         row = Evidence(**{**vars(row), "verdict": CANNOT_TELL, "note": note})

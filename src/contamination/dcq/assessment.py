@@ -148,7 +148,7 @@ def bootstrap_assessment(
     ).T
     was_quizzed = np.array([position in standard_answers for position in POSITIONS])
     columns = np.hstack([modified, right])
-    counts = np.vstack([weights @ columns for weights in _resample_counts(n, n_resamples, seed)])
+    counts = np.vstack([weights @ columns for weights in resample_counts(n, n_resamples, seed)])
     bias, n_right = np.hsplit(counts, [len(POSITIONS)])
     return levels_of_counts(bias, n_right, n, was_quizzed)
 
@@ -164,10 +164,7 @@ def levels_of_counts(
         n: instances of each sample.
         was_quizzed: which of A to D may be used, shape (4,); all by default.
     """
-    usable = bias < math.ceil(n / len(CHOICES))
-    usable[~usable.any(axis=1)] = True
-    if was_quizzed is not None:
-        usable &= was_quizzed
+    usable = usable_positions(bias, n, was_quizzed)
     # Most right answers first, then the smaller bias: one sortable number.
     ranked = np.where(usable, right * (n + 1) - bias, -np.inf)
     order = np.argsort(-ranked, axis=1, kind="stable")
@@ -181,7 +178,18 @@ def levels_of_counts(
     return AssessmentBootstrap(np.fmax(kappa, second), maximum, kappa)
 
 
-def _resample_counts(n: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
+def usable_positions(bias: np.ndarray, n: int, was_quizzed: np.ndarray | None = None) -> np.ndarray:
+    """Which of A to D count in each sample, by the rule of ``positions_to_quiz``; (n_samples, 4).
+
+    Args:
+        bias, n, was_quizzed: as ``levels_of_counts`` takes them.
+    """
+    usable = bias < math.ceil(n / len(CHOICES))
+    usable[~usable.any(axis=1)] = True
+    return usable if was_quizzed is None else usable & was_quizzed
+
+
+def resample_counts(n: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
     """How often each of n instances is drawn in each resample, some resamples at a time.
 
     Yields:

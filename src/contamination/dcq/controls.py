@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination.dcq.assessment import POSITIONS, assess, standard_answers_of
+from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.released import OPTION_COLUMNS
 from contamination.overlap import normalised, word_overlap, words
 from contamination.statistics import share_interval
@@ -56,10 +56,18 @@ RULES: dict[str, Rule] = {
 }
 
 
-def credit(scores: np.ndarray, original: int) -> float:
-    """Chance of picking the original when the highest score wins and ties are drawn by lot."""
+def chosen(scores: np.ndarray) -> tuple[str, float]:
+    """Letters of the highest score (several where they tie), and how far the next one lies below.
+
+    Args:
+        scores: of the texts at A to D, shape (4,).
+
+    Returns:
+        The choice, "B" or "BD"; the margin in units of the score, 0 for a tie.
+    """
     best = np.isclose(scores, scores.max())
-    return float(best[original] / best.sum())
+    letters = "".join(letter for letter, is_best in zip(POSITIONS, best, strict=True) if is_best)
+    return letters, float(scores.max() - scores[~best].max()) if best.sum() == 1 else 0.0
 
 
 def quiz_texts(quiz: pd.Series, position: str) -> tuple[list[str], int]:
@@ -86,37 +94,68 @@ def chance_of_best(n: int, n_quizzes: int) -> float:
     return float((1 - below[:-1]).sum() / n)
 
 
-def rule_credits(quizzes: pd.DataFrame, rule: Rule, positions: Sequence[str]) -> pd.DataFrame:
-    """Credit of one rule on every quiz, shape (n_quizzes, n_positions), 0 to 1.
+def rule_choices(
+    quizzes: pd.DataFrame,
+    rules: Mapping[str, Rule] = RULES,
+    positions: Sequence[str] = POSITIONS,
+) -> pd.DataFrame:
+    """What each rule takes in each quiz: letters and margins, no text.
 
     Args:
-        quizzes: rows of one dataset, as ``released_quizzes`` gives them.
-        rule: scores of four texts; the highest is taken for the original.
-        positions: where the original stands, one standard quiz each.
+        quizzes: dataset, index, instance, option_a to option_d.
+        rules: name to rule, in the order of the tables; the highest score is taken.
+        positions: where the original is put. A dataset whose option D already is
+            the original has one quiz for each instance, with it at D.
+
+    Returns:
+        dataset, index, position (of the original), control, choice (its letter,
+        several where they tie), margin (over the next option, units of the rule).
     """
-    credits_ = {
-        position: [
-            credit(rule(texts), place)
-            for texts, place in (quiz_texts(quiz, position) for _, quiz in quizzes.iterrows())
-        ]
-        for position in positions
-    }
-    return pd.DataFrame(credits_, index=quizzes.index)
+    rows = []
+    for dataset, of_dataset in quizzes.groupby("dataset", sort=False):
+        records = [quiz for _, quiz in of_dataset.iterrows()]
+        is_fixed = all(quiz_texts(quiz, POSITIONS[0])[1] for quiz in records)
+        for quiz in records:
+            for position in POSITIONS[-1:] if is_fixed else positions:
+                texts, _ = quiz_texts(quiz, position)
+                rows += [
+                    (dataset, quiz["index"], position, name, *chosen(rule(texts)))
+                    for name, rule in rules.items()
+                ]
+    columns = ["dataset", "index", "position", "control", "choice", "margin"]
+    return pd.DataFrame(rows, columns=columns)
 
 
-def control_table(
-    quizzes: pd.DataFrame, levels: pd.DataFrame, rules: Mapping[str, Rule] = RULES
-) -> pd.DataFrame:
+def credits_of(choices: pd.DataFrame) -> pd.Series:
+    """Chance that each choice is the original, 0 to 1: ties are drawn by lot."""
+    pairs = zip(choices["position"], choices["choice"], strict=True)
+    found = [(position in choice) / len(choice) for position, choice in pairs]
+    return pd.Series(found, choices.index, dtype=float)
+
+
+def by_position(of_rule: pd.DataFrame, column: str, positions: Sequence[str]) -> np.ndarray:
+    """A column of one rule's choices on one dataset, shape (n_positions, n_instances).
+
+    Where the original's place is fixed, its one quiz stands for every position.
+    """
+    wide = of_rule.pivot(index="index", columns="position", values=column)
+    wide = wide.loc[of_rule["index"].unique()]
+    if len(wide.columns) == 1:
+        return np.repeat(wide.to_numpy().T, len(positions), axis=0)
+    return wide[list(positions)].to_numpy().T
+
+
+def control_table(choices: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
     """``dcq_controls.csv``: every rule on every dataset beside every model's level.
 
     Where the original's place is free (three datasets), the rules take one quiz
     per position that the model was quizzed at, and the best of them counts as
-    it does for the model.
+    it does for the model. Which rule does as well as which model is decided in
+    ``dcq.comparison``, not by these two maxima.
 
     Args:
-        quizzes: ``released_quizzes``.
+        choices: of :func:`rule_choices`.
         levels: ``dcq_published``: model, dataset, least_preferred, max_pct.
-        rules: name to rule, in the order of the table.
 
     Returns:
         dataset, control, n, n_quizzes, chance_pct, max_pct with its Wilson
@@ -124,25 +163,21 @@ def control_table(
         difference_pct (rule minus model, points).
     """
     rows = []
-    for dataset, of_dataset in quizzes.groupby("dataset", sort=False):
-        models = levels[levels["dataset"] == dataset]
-        is_fixed = all(quiz_texts(quiz, "A")[1] for _, quiz in of_dataset.iterrows())
-        positions = POSITIONS[-1:] if is_fixed else tuple(models["least_preferred"].iloc[0])
-        for name, rule in rules.items():
+    choices = choices.assign(credit=credits_of(choices))
+    for (dataset, name), of_rule in choices.groupby(["dataset", "control"], sort=False):
+        is_fixed = len(of_rule["position"].unique()) == 1
+        for model in levels[levels["dataset"] == dataset].itertuples():
+            positions = POSITIONS[-1:] if is_fixed else tuple(model.least_preferred) or POSITIONS
             row = {"dataset": dataset, "control": name}
-            row |= _control_level(rule_credits(of_dataset, rule, positions or POSITIONS))
-            rows += [
-                row
-                | {"model": model.model, "paper_max_pct": model.max_pct}
-                | {"difference_pct": row["max_pct"] - model.max_pct}
-                for model in models.itertuples()
-            ]
+            row |= _control_level(by_position(of_rule, "credit", positions))
+            row |= {"model": model.model, "paper_max_pct": model.max_pct}
+            rows.append(row | {"difference_pct": row["max_pct"] - model.max_pct})
     return pd.DataFrame(rows)
 
 
-def _control_level(credits_of_rule: pd.DataFrame) -> dict[str, float | int]:
-    n, n_quizzes = credits_of_rule.shape
-    share = credits_of_rule.mean().max()
+def _control_level(credits_of_rule: np.ndarray) -> dict[str, float | int]:
+    n_quizzes, n = credits_of_rule.shape
+    share = float(credits_of_rule.mean(axis=1).max())
     low, high = share_interval(round(share * n), n)
     return {
         "n": n,
@@ -152,55 +187,6 @@ def _control_level(credits_of_rule: pd.DataFrame) -> dict[str, float | int]:
         "ci_low_pct": 100 * low,
         "ci_high_pct": 100 * high,
     }
-
-
-def beyond_rules(
-    quizzes: pd.DataFrame, instances: pd.DataFrame, rules: Mapping[str, Rule] = RULES
-) -> pd.DataFrame:
-    """How often a model is right where a rule is right, and where the rule fails.
-
-    A rule must choose a text; a model may answer E. So beside the share of all
-    quizzes stands the share of those in which the model chose a text, and how
-    often it did; which quizzes it answered was its own choice.
-
-    The model's quiz is its best one. In the "wild" datasets only the quiz with
-    the original at D is released, so the rule may have seen one other
-    perturbation than the model did.
-
-    Args:
-        quizzes: ``released_quizzes``.
-        instances: ``published.released_instances("DCQ")``.
-        rules: name to rule.
-
-    Returns:
-        model, dataset, control, n, n_answered_none (E in the best quiz),
-        max_pct, right_when_chosen_pct, n_rule_right, right_where_rule_right_pct,
-        n_rule_wrong, right_where_rule_wrong_pct. A tie of the rule counts in
-        both by its chance.
-    """
-    rows = []
-    for (model, dataset), answers in instances.groupby(["model", "dataset"], sort=False):
-        of_dataset = quizzes[quizzes["dataset"] == dataset]
-        standard = standard_answers_of(answers)
-        found = assess(answers["modified_answer"].tolist(), standard)
-        best = np.array(standard[found.best_position])
-        is_right, is_none = best == found.best_position, best == "E"
-        for name, rule in rules.items():
-            rule_right = rule_credits(of_dataset, rule, [found.best_position]).to_numpy()[:, 0]
-            rows.append(
-                {"model": model, "dataset": dataset, "control": name, "n": len(best)}
-                | {"n_answered_none": int(is_none.sum()), "max_pct": 100 * is_right.mean()}
-                | {"right_when_chosen_pct": _share_pct(is_right, ~is_none)}
-                | {"n_rule_right": rule_right.sum(), "n_rule_wrong": (1 - rule_right).sum()}
-                | {"right_where_rule_right_pct": _share_pct(is_right, rule_right)}
-                | {"right_where_rule_wrong_pct": _share_pct(is_right, 1 - rule_right)}
-            )
-    return pd.DataFrame(rows)
-
-
-def _share_pct(is_right: np.ndarray, weights: np.ndarray) -> float:
-    total = weights.sum()
-    return 100 * float((is_right * weights).sum() / total) if total else float("nan")
 
 
 def worked_example(quiz: pd.Series, position: str) -> pd.DataFrame:
@@ -213,8 +199,9 @@ def worked_example(quiz: pd.Series, position: str) -> pd.DataFrame:
     table["original"] = [index == place for index in range(N_OPTIONS)]
     for name, rule in RULES.items():
         scores = rule(texts)
-        picked = np.isclose(scores, scores.max())
-        table[name] = [f"{s:.2f}{' ←' if p else ''}" for s, p in zip(scores, picked, strict=True)]
+        picked, _ = chosen(scores)
+        pairs = zip(scores, POSITIONS, strict=True)
+        table[name] = [f"{s:.2f}{' ←' if letter in picked else ''}" for s, letter in pairs]
     return table
 
 

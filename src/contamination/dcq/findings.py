@@ -9,10 +9,18 @@ from __future__ import annotations
 import pandas as pd
 
 from contamination.dcq.assessment import Assessment
+from contamination.dcq.comparison import (
+    AS_WELL,
+    BETTER,
+    BEYOND,
+    CANNOT_TELL,
+    NOT_BEYOND,
+    TOO_FEW,
+    WORSE,
+)
 
 NARROW_PCT = 30.0  # an interval wider than this says little about a share
-FEWEST_QUIZZES = 10  # quizzes below which a share is not given
-N_CHOICES_OF_TEXT = 4
+VERDICTS = (BETTER, AS_WELL, WORSE, BEYOND, NOT_BEYOND, CANNOT_TELL, TOO_FEW)
 
 
 def assessment_sentence(found: Assessment) -> str:
@@ -154,75 +162,54 @@ def reciprocal_sentence(reciprocal: pd.DataFrame) -> str:
     )
 
 
-def control_sentence(controls: pd.DataFrame) -> str:
-    """How the rules without memory fare on the models' own count: E is wrong.
-
-    No rule is chosen after the fact: every one is reported on every pair.
+def verdict_counts(rows: pd.DataFrame) -> str:
+    """How often each verdict was given, "better on 1, worse on 9 of 10 datasets".
 
     Args:
-        controls: ``dcq_controls``, one row per rule, dataset and model.
+        rows: of ``dcq_rules`` or ``dcq_beyond_rules``, one for each dataset.
     """
-    parts = []
-    for control, rows in controls.groupby("control", sort=False):
-        counts = []
-        for model, of_model in rows.groupby("model", sort=False):
-            n_equalled = int((of_model["max_pct"] >= of_model["paper_max_pct"]).sum())
-            counts.append(f"{n_equalled} of {len(of_model)} datasets of {model}")
-        parts.append(f"{control} equals or exceeds the model in {' and '.join(counts)}")
-    text = f"Counting E as wrong, {'; '.join(parts)}. "
-    one_per_dataset = controls.drop_duplicates(["dataset", "control"])
-    above = one_per_dataset[one_per_dataset["ci_low_pct"] > one_per_dataset["chance_pct"]]
-    if above.empty:
-        return text + (
-            "No rule stands above chance on any dataset, so these quizzes cannot be solved by "
-            "taste or by comparing the options; memory is the simpler reading of the model's level."
-        )
-    n_datasets = one_per_dataset["dataset"].nunique()
-    return text + (
-        f"A rule stands above chance on {above['dataset'].nunique()} of {n_datasets} datasets: "
-        "there a right answer alone is no proof of memory, since the texts give part of the "
-        "originals away."
-    )
+    counts = rows["verdict"].value_counts()
+    parts = [f"{verdict} on {counts[verdict]}" for verdict in VERDICTS if verdict in counts]
+    return f"{', '.join(parts)} of {len(rows)} datasets"
 
 
-def beyond_rules_sentence(beyond: pd.DataFrame, control: str) -> str:
-    """What is left for memory where a rule fails, and what abstention does.
+def rules_sentence(rules: pd.DataFrame) -> str:
+    """Every rule against every model, the one first that the other datasets choose.
 
     Args:
-        beyond: ``controls.beyond_rules``.
-        control: the rule to compare with.
+        rules: ``dcq_rules``.
+    """
+    rules = rules.drop_duplicates(["model", "dataset", "control"])
+    chosen = rules[rules["chosen_on_others"]]
+    names = ", ".join(chosen["control"].unique())
+    parts = [
+        f"against {model} {verdict_counts(rows)}"
+        for model, rows in chosen.groupby("model", sort=False)
+    ]
+    text = (
+        f"The rule chosen on the other datasets ({names}), E counted at equal coverage and at a "
+        f"quarter: {'; '.join(parts)}. All rules: "
+    )
+    parts = [
+        f"{control} against {model} {verdict_counts(rows)}"
+        for (control, model), rows in rules.groupby(["control", "model"], sort=False)
+    ]
+    return text + f"{'; '.join(parts)}."
+
+
+def beyond_sentence(beyond: pd.DataFrame, control: str) -> str:
+    """Is a model right where a rule fails, more often than the other rules are?
+
+    Args:
+        beyond: ``dcq_beyond_rules``.
+        control: the rule that fails.
     """
     rows = beyond[beyond["control"] == control]
-    rule_pct = 100 * rows["n_rule_right"] / rows["n"]
-    parts = []
-    for model, of_model in rows.groupby("model", sort=False):
-        n_better = int((of_model["right_when_chosen_pct"] > rule_pct[of_model.index]).sum())
-        parts.append(f"{model} in {n_better} of {len(of_model)} datasets")
-    text = (
-        "A rule must choose; a model may answer E. Among the quizzes in which it chose a text, "
-        f"the model was right more often than {control} is on all: {', '.join(parts)} (which "
-        "quizzes it answered was its own choice). "
-    )
-    usable = rows[rows["n_rule_wrong"] >= FEWEST_QUIZZES]
-    if usable.empty:
-        return text + f"Too few quizzes are left where {control} fails to tell anything."
-    chance = 100 / N_CHOICES_OF_TEXT
-    most = usable.nlargest(2, "right_where_rule_wrong_pct")
-    cases = "; ".join(
-        f"{row.model} on {row.dataset} {row.right_where_rule_wrong_pct:.0f} % of "
-        f"{row.n_rule_wrong:.0f}"
-        for row in most.itertuples()
-    )
-    n_above = int((usable["right_where_rule_wrong_pct"] > chance).sum())
-    gap = (usable["right_where_rule_right_pct"] - usable["right_where_rule_wrong_pct"]).median()
-    return text + (
-        f"The model is right {gap:+.0f} points more often where {control} is right than where it "
-        f"fails (median). Where {control} fails, the model is right more often than one in four "
-        f"in {n_above} of {len(usable)} pairs with at least {FEWEST_QUIZZES} such quizzes, most "
-        f"often {cases}: "
-        "there the level is not explained by what the rule sees. Where the rule is nearly always "
-        "right, nothing can be said."
-    )
+    parts = [
+        f"{model} {verdict_counts(of_model)}"
+        for model, of_model in rows.groupby("model", sort=False)
+    ]
+    return f"Right where {control} is wrong: {'; '.join(parts)}."
 
 
 # Part C

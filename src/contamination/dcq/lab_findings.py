@@ -1,4 +1,4 @@
-"""Sentences on quizzes whose truth is known, each built from its table (part A).
+"""What quizzes whose truth is known say, each built from its table (part A).
 
 Each is tested with a table that confirms the paper's reading and one that
 refutes it.
@@ -12,165 +12,113 @@ RISE_PCT = 10.0  # a smaller rise is within what chance does to one draw of quiz
 LEAST_LEVEL_PCT = 10.0  # a lower level leaves nothing to compare
 
 
-def known_levels_sentence(lab: pd.DataFrame) -> str:
-    """Does the range from minimum to maximum hold the truth where something was read (Table 1)?
-
-    Args:
-        lab: ``dcq_lab``; rows of instances read with their label, all of a set or half
-            of it, are taken.
-    """
-    rows = lab[lab["condition"].isin(["with label", "half with label"])]
-    rows = rows[rows["respondent"] == "respondent"]
-    below = rows["max_pct"] < rows["true_contamination_pct"]
-    above = rows["min_pct"] > rows["true_contamination_pct"]
-    text = (
-        f"The range from minimum to maximum holds the true share in {_n_covered(rows)} of "
-        f"{len(rows)} rows (one for each model and quizzed set); it lies below the truth in "
-        f"{int(below.sum())} and above it in {int(above.sum())}. "
-    )
-    # Half sets repeat instances of the whole ones.
-    by_dose = rows[rows["condition"] == "with label"].groupby("copies")["recall_max_pct"].mean()
-    if len(by_dose):
-        doses = ", ".join(f"{copies} copies {recall:.0f} %" for copies, recall in by_dose.items())
-        text += f"Recall where the whole set was read, mean over models and datasets: {doses}. "
-    if below.sum() > len(rows) / 2:
-        return text + "Mostly the quiz credits less than was read."
-    if above.sum() > len(rows) / 2:
-        return text + "Mostly the quiz credits more than was read."
-    return text + "Neither side prevails."
+# Readings: each takes ``dcq_lab`` at one setting of the respondent (``sweep.readings_table``).
 
 
-def _n_covered(rows: pd.DataFrame) -> int:
+def _of(lab: pd.DataFrame, *conditions: str) -> pd.DataFrame:
+    return lab[lab["condition"].isin(conditions) & lab["respondent"].eq("respondent")]
+
+
+def range_and_truth(lab: pd.DataFrame) -> str:
+    """Where the range lies in most sets of which all or half was read with its label (Table 1)."""
+    rows = _of(lab, "with label", "half with label")
     truth = rows["true_contamination_pct"]
-    return int((rows["min_pct"].le(truth) & rows["max_pct"].ge(truth)).sum())
+    sides = {"below": rows["max_pct"] < truth, "above": rows["min_pct"] > truth}
+    return next((side for side, is_so in sides.items() if is_so.mean() > 0.5), "neither")
 
 
-def unread_sentence(lab: pd.DataFrame) -> str:
-    """What models are credited with on instances that they never read.
-
-    Args:
-        lab: ``dcq_lab``; rows of the respondent in the unseen and clean conditions are
-            taken.
-    """
-    rows = lab[lab["condition"].isin(["unseen, same model", "clean model"])]
-    parts, of_respondent = [], rows[rows["respondent"] == "respondent"]
-    for condition, rows in of_respondent.groupby("condition", sort=False):
-        parts.append(
-            f"{condition}: {rows['max_pct'].mean():.0f} % on average, at most "
-            f"{rows['max_pct'].max():.0f} % ({len(rows)} quizzed sets)"
-        )
-    return (
-        f"Credited with on instances never read: {'; '.join(parts)}. The truth is 0 %; the range "
-        f"holds it in {_n_covered(of_respondent)} of {len(of_respondent)} rows."
-    )
+def read_and_unread(lab: pd.DataFrame) -> str:
+    """In how many datasets and doses every model is credited with more of what it read."""
+    return _cases(gains(lab)["respondent"].groupby(["dataset", "copies"]).min() > 0)
 
 
-def label_sentence(lab: pd.DataFrame) -> str:
-    """Does the quiz tell instances read with their label from those read without or with another?
-
-    Section 2 calls only the first contamination.
-
-    Args:
-        lab: ``dcq_lab``, rows of one dataset at one dose: conditions "with
-            label", "without label", "wrong label", one row per model each.
-    """
-    rows = lab[lab["respondent"] == "respondent"]
-    levels = rows.groupby("condition", sort=False)["max_pct"]
-    means, counts = levels.mean(), levels.count()
-    if not {"with label", "without label", "wrong label"} <= set(means.index):
-        return "Instances without their label, or with another, were not read."
-    parts = "; ".join(f"{name} {means[name]:.0f} %" for name in means.index)
-    text = (
-        f"Maximum by how the instances were read, mean of {counts.iloc[0]} models: {parts}. "
-        "Without the right label the truth is 0 % by the paper's definition. "
-    )
-    if means["with label"] < LEAST_LEVEL_PCT:
-        return text + "At this dose too little is recognised to compare."
-    others = means.drop("with label")
-    as_much = others.index[others >= means["with label"] / 2]
-    if len(as_much):
-        return text + (
-            f"Credited with at least half of what the whole instance is: {', '.join(as_much)}. So "
-            "the quiz finds words that were read, not contamination as the paper defines it."
-        )
-    return text + "The quiz credits mostly instances that were read with their label."
-
-
-def ranking_sentence(lab: pd.DataFrame) -> str:
-    """What the respondent's threshold and prior leave of what likelihoods know.
+def respondent_and_ranking(lab: pd.DataFrame) -> str:
+    """In how many datasets and doses the respondent gains less than option ranking.
 
     Ranking is right one time in four by chance and the respondent seldom, so each is
     held against its own level on instances that the same model never read.
-
-    Args:
-        lab: ``dcq_lab``, rows of both in the conditions "with label" and "unseen, same model".
     """
-    keys = ["respondent", "dataset", "seed"]
-    unread = lab.loc[lab["condition"] == "unseen, same model", [*keys, "max_pct"]]
-    rows = lab[lab["condition"] == "with label"].merge(unread, on=keys, suffixes=("", "_unread"))
-    rows["gain"] = rows["max_pct"] - rows["max_pct_unread"]
-    parts, not_told, n_less = [], [], 0
-    cases = rows.groupby(["dataset", "copies"], sort=False)
-    for (dataset, copies), of_case in cases:
-        said, gains = [], {}
-        for name in ("option ranking", "respondent"):
-            one = of_case[of_case["respondent"] == name]
-            gains[name] = one["gain"]
-            said.append(
-                f"{name} {one['max_pct'].mean():.0f} against {one['max_pct_unread'].mean():.0f} % "
-                f"({one['gain'].min():+.0f} to {one['gain'].max():+.0f} points)"
-            )
-        parts.append(f"{dataset}, {copies} copies: {', '.join(said)}")
-        n_less += gains["respondent"].mean() < gains["option ranking"].mean()
-        if gains["respondent"].min() <= 0:
-            not_told.append(f"{dataset}, {copies} copies")
-    text = (
-        f"Read against never read by the same model, range over models: {'; '.join(parts)}. The "
-        f"respondent gains less than option ranking in {n_less} of {len(parts)} cases"
-    )
-    if n_less == len(parts):
-        text += ": abstaining and a liking for a position cost right answers"
-    if not_told:
-        return (
-            text
-            + f". Not every model answers right more often what it read: {'; '.join(not_told)}."
-        )
-    return text + ". Every model answers right more often what it read."
+    means = {name: rows.groupby(["dataset", "copies"]).mean() for name, rows in gains(lab).items()}
+    return _cases(means["respondent"] < means["option ranking"])
 
 
-def replication_sentence(lab: pd.DataFrame) -> str:
-    """Does the quiz find more than replication does, as in Tables 2 and 3?
+def quiz_and_replication(lab: pd.DataFrame) -> str:
+    """In how many datasets and doses the quiz finds more than replication does (Tables 2 and 3).
 
     Both also find something in sets that were never read, so their gains over these
     are compared.
-
-    Args:
-        lab: ``dcq_lab``, rows of the respondent in the conditions "with label" and
-            "unseen, same model".
     """
-    rows = lab[lab["respondent"] == "respondent"].set_index("dataset")
     found = ["max_pct", "replication_pct"]
-    unread = rows[rows["condition"] == "unseen, same model"].groupby("dataset")[found].mean()
-    read = rows[rows["condition"] == "with label"]
-    means = read.groupby(["dataset", "copies"], sort=False)[found].mean()
-    parts, n_more = [], 0
-    for (dataset, copies), row in means.iterrows():
-        base = unread.loc[dataset]
-        parts.append(
-            f"{dataset}, {copies} copies: replicated {row['replication_pct']:.0f} % "
-            f"({base['replication_pct']:.0f} %), quiz {row['max_pct']:.0f} % "
-            f"({base['max_pct']:.0f} %)"
-        )
-        gain = row - base
-        n_more += bool(gain["max_pct"] > gain["replication_pct"])
-    text = (
-        "Replicated exactly or nearly, in brackets sets that the same models never read: "
-        f"{'; '.join(parts)}. Beyond the brackets the quiz finds more in {n_more} of {len(parts)} "
-        "cases; in Tables 2 and 3, which have none, in every row"
-    )
-    if n_more == len(parts):
-        return text + ". The lab shows the same order."
-    return text + ". The lab does not show that order."
+    unread = _of(lab, "unseen, same model").groupby("dataset")[found].mean()
+    read = _of(lab, "with label").groupby(["dataset", "copies"])[found].mean()
+    gain = read - unread.reindex(read.index, level="dataset")
+    return _cases(gain["max_pct"] > gain["replication_pct"])
+
+
+def label_matters(lab: pd.DataFrame) -> str:
+    """What was read otherwise than with its label and is credited with half as much (section 2)."""
+    rows = _of(lab, "with label", "without label", "wrong label")
+    rows = rows[rows["dataset"].isin(_of(lab, "without label")["dataset"])]
+    means = rows[rows["copies"] == rows["copies"].max()].groupby("condition")["max_pct"].mean()
+    if not {"with label", "without label", "wrong label"} <= set(means.index):
+        return "not read otherwise"
+    if means["with label"] < LEAST_LEVEL_PCT:
+        return "too little is recognised"
+    others = means.drop("with label")
+    as_much = others.index[others >= means["with label"] / 2]
+    return " and ".join(sorted(as_much)) or "neither"
+
+
+def level_of_unread(lab: pd.DataFrame) -> str:
+    """Whether sets that nobody read are credited with little (mean maximum); the truth is 0."""
+    level = _of(lab, "unseen, same model", "clean model")["max_pct"].mean()
+    return f"{'at most' if level <= LEAST_LEVEL_PCT else 'above'} {LEAST_LEVEL_PCT:.0f} %"
+
+
+def answers_move(lab: pd.DataFrame) -> str:
+    """How many models move to an original that they read, and not to a fifth text (Figure 2)."""
+    rows = _of(lab, "with label")
+    rows = rows[rows["copies"] == rows["copies"].max()]
+    moves = rows["original_pct"] - rows["modified_pct"] > RISE_PCT
+    stays = (rows["fifth_pct"] - rows["modified_pct"]).abs() <= RISE_PCT
+    return _cases(moves & stays)
+
+
+def answers_of_clean_models_move(lab: pd.DataFrame) -> str:
+    """The control of ``answers_move``: how many clean models move to the original."""
+    rows = _of(lab, "clean model")
+    return _cases(rows["original_pct"] - rows["modified_pct"] > RISE_PCT)
+
+
+READINGS = {
+    "where the range lies, against the truth, in most sets read": range_and_truth,
+    "credited with more of what was read than of what was not, every model": read_and_unread,
+    "gains less than option ranking": respondent_and_ranking,
+    "the quiz gains more than replication": quiz_and_replication,
+    "read otherwise and credited with at least half as much": label_matters,
+    "sets that nobody read, mean maximum": level_of_unread,
+    "answers move to the original, not to a fifth text; dosed models": answers_move,
+    "answers move to the original; clean models": answers_of_clean_models_move,
+}
+
+
+def gains(lab: pd.DataFrame) -> dict[str, pd.Series]:
+    """Maximum on sets read with label minus that on sets the same model never read, points.
+
+    Returns:
+        A series for "respondent" and one for "option ranking", by (dataset, copies, seed).
+    """
+    found = {}
+    for name, rows in lab.groupby("respondent"):
+        levels = rows.set_index(["dataset", "copies", "seed"])["max_pct"]
+        unread = levels[(rows["condition"] == "unseen, same model").to_numpy()].droplevel("copies")
+        read = levels[(rows["condition"] == "with label").to_numpy()]
+        found[name] = read - unread.reindex(read.index.droplevel("copies")).to_numpy()
+    return found
+
+
+def _cases(is_so: pd.Series) -> str:
+    return f"{int(is_so.sum())} of {len(is_so)}"
 
 
 def lab_position_sentence(positions: pd.DataFrame) -> str:
@@ -208,9 +156,12 @@ def lab_position_sentence(positions: pd.DataFrame) -> str:
 def dial_sentence(dial: pd.DataFrame) -> str:
     """What no memory is credited with as paraphrases turn natural.
 
+    Takers with a threshold of their own are left out: their level is that of the threshold.
+
     Args:
         dial: ``dcq_dial``.
     """
+    dial = dial[dial["chance_pct"].notna()]
     low, high = dial["dial"].min(), dial["dial"].max()
     parts, rising = [], []
     for model, rows in dial.groupby("model", sort=False):

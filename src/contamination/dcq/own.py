@@ -341,9 +341,8 @@ def control_rows(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
     Returns:
         Columns of ``controls.control_table``, with paper_max_pct as model_max_pct.
     """
-    named = quizzes.assign(dataset=levels["dataset"].iloc[0])
-    # Models may have been quizzed at different positions.
-    parts = [controls.control_table(named, levels.iloc[[place]]) for place in range(len(levels))]
+    choices = controls.rule_choices(quizzes.assign(dataset=levels["dataset"].iloc[0]))
+    parts = [controls.control_table(choices, levels.iloc[[place]]) for place in range(len(levels))]
     return pd.concat(parts, ignore_index=True).rename(columns={"paper_max_pct": "model_max_pct"})
 
 

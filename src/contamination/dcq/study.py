@@ -15,7 +15,7 @@ import pandas as pd
 
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.contaminating import training_texts, with_wrong_label, without_label
-from contamination.dcq.controls import RULES, rule_credits
+from contamination.dcq.controls import RULES, credits_of, rule_choices
 from contamination.dcq.deployment import known_row, level_row, position_rows, take
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.dcq.quizzes import SECOND, STANDARD
@@ -302,8 +302,9 @@ def dial_rows(
     answers = take(respondent, quizzes)
     rows = [{"model": f"clean LM, {RESPONDENT}"} | level_row(answers, n_resamples)]
     shares = {f"clean LM, {RANKING}": ranking_credits(respondent, quizzes)}
-    for name, rule in RULES.items():
-        shares[f"rule: {name}"] = rule_credits(quizzes, rule, POSITIONS[-1:]).to_numpy()[:, 0]
+    choices = rule_choices(quizzes.assign(dataset=dataset), RULES, POSITIONS[-1:])
+    for name, of_rule in choices.groupby("control", sort=False):
+        shares[f"rule: {name}"] = credits_of(of_rule).to_numpy()
     for name, credits_ in shares.items():
         low, high = share_interval(round(credits_.sum()), len(credits_))
         rows.append(

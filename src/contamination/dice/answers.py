@@ -14,7 +14,6 @@ from contamination.dice.mixtures import Problems, prompts_of
 from contamination.models.causal import CausalLM, complete, token_log_probs
 
 MAX_NEW_TOKENS = 256  # of the released code
-MIN_K_PERCENT = 20.0
 LOWERCASE = "Lowercase PPL"  # as Table 2 names it
 MIN_K = "Min-k Prob"
 BASELINES = (scores.ZLIB, scores.PPL, LOWERCASE, MIN_K)
@@ -141,7 +140,7 @@ def baseline_scores(lm: CausalLM, problems: Problems) -> pd.DataFrame:
             scores.ZLIB: scores.zlib_score(values, text),
             scores.PPL: scores.perplexity_score(values),
             LOWERCASE: scores.lowercase_score(values, lowered),
-            MIN_K: scores.min_k_score(values, MIN_K_PERCENT),
+            MIN_K: scores.min_k_score(values),
         }
         for values, lowered, text in zip(as_written, lower, problems["answer"], strict=True)
     ]

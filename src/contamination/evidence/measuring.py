@@ -22,7 +22,7 @@ from contamination import judging
 from contamination.dcq.assessment import assess, standard_answers_of
 from contamination.dcq.contaminating import header
 from contamination.dcq.deployment import instances_of, take
-from contamination.dcq.respondents import BaseRespondent, Stated, ranking_credits
+from contamination.dcq.respondents import STATED, BaseRespondent, ranking_credits
 from contamination.dice.detector import probability, train_mlp
 from contamination.evidence.conditions import (
     CLEAN,
@@ -43,17 +43,13 @@ from contamination.models.causal import (
     token_log_probs,
 )
 from contamination.replication import completions, cutting
-from contamination.scores import min_k_score
+from contamination.scores import K_PERCENT, min_k_score
 from contamination.statistics import auc
 
 DCQ, RANKING = "DCQ", "option ranking (not DCQ)"
 REPLICATION, MIN_K, DICE = "Replication", "Min-k% Prob", "DICE"
 METHODS = (DCQ, RANKING, REPLICATION, MIN_K, DICE)
-# Fixed before any result: the respondent of notebook 02, the rule judge of notebook 03.
-STATED = Stated((0.7, 0.1, 0.1, 0.1), temperature=0.75, none_below=0.7)
-NEAR_EXACT_FROM = 0.82
 MAX_TOKENS = 40  # more than the longest rest has
-K_PERCENT = 20.0
 N_FOLDS = 4
 
 
@@ -145,10 +141,7 @@ def _replicate(lm: CausalLM, parts: Sequence[Partition], seed: int) -> list[str]
             starts.append(header(part.dataset, TESTED) + start)
             rests.append(rest)
     texts = completions.by_local_model(lm, starts, MAX_TOKENS)["text"]
-    return [
-        judging.rule_verdict(rest, text, NEAR_EXACT_FROM)
-        for rest, text in zip(rests, texts, strict=True)
-    ]
+    return [judging.rule_verdict(rest, text) for rest, text in zip(rests, texts, strict=True)]
 
 
 Key = tuple[str, int, int, str]  # kind, copies, seed, condition

@@ -9,7 +9,8 @@ Package data, figures and labels only, no text of any dataset:
   labels per instance, from the authors' repositories (shahriargolchin/DCQ and
   shahriargolchin/time-travel-in-llms);
 * ``dice_gsm8k_split_and_alignment.csv``: which GSM8K test row is in GSM-i or
-  GSM-ii, and which released paraphrase belongs to it.
+  GSM-ii, and which released paraphrase belongs to it;
+* ``dcq_rule_choices.csv``: what rules without memory take in DCQ's released quizzes.
 
 The spelling of datasets and models in these files is the one used everywhere.
 """
@@ -35,6 +36,7 @@ DCQ_DATASETS = (
 )
 WILD_DATASETS = DCQ_DATASETS[3:]
 MODELS = ("GPT-4", "GPT-3.5")
+RULE_CHOICES = "dcq_rule_choices.csv"
 MATCH_KINDS = ("exact", "near-exact", "inexact")
 
 
@@ -95,3 +97,17 @@ def gsm8k_alignment() -> pd.DataFrame:
     """Split and true paraphrase of every GSM8K test row, as DICE shuffled them."""
     with (resources.files(__name__) / "dice_gsm8k_split_and_alignment.csv").open() as stream:
         return pd.read_csv(stream)
+
+
+def rule_choices() -> pd.DataFrame:
+    """What rules without memory take in the released DCQ quizzes, without any text.
+
+    Written from the authors' files by ``scripts/rule_choices.py``; the
+    rules are those of ``dcq.controls``, word frequencies those of wordfreq 3.1.
+
+    Returns:
+        6,381 rows: dataset, index, position (of the original), control, choice
+        (letters that the rule takes, several where they tie), margin (how far
+        the next option lies below, in units of the rule's score, at least 0).
+    """
+    return _read(RULE_CHOICES).astype({"index": int, "margin": float})

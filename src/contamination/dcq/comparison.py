@@ -1,0 +1,356 @@
+"""Is a rule without memory as good as a model on the same quizzes?
+
+For each instance the rule's answer minus the model's, averaged over the
+model's least preferred positions, which its modified quiz fixes. A rule must
+choose and a model may answer E, so E is counted in three ways. Where the
+original's place is fixed in the released files, one released quiz stands for
+every position; the model's quiz at another position holds one other
+perturbation.
+
+Intervals and p values come from one bootstrap over instances, the same
+resamples for every rule and model of a dataset. The p values are adjusted by
+Holm over all rows of a count; a word needs one of at most 2.5 %.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from contamination.dcq.assessment import (
+    POSITIONS,
+    assess,
+    levels_of_counts,
+    resample_counts,
+    standard_answers_of,
+    usable_positions,
+)
+from contamination.dcq.controls import by_position, credits_of
+from contamination.statistics import holm, percentile_interval
+
+WRONG, COVERAGE, QUARTER = "E wrong", "equal coverage", "E a quarter"
+MAXIMUM = "maximum, E wrong"
+COUNTS = (WRONG, COVERAGE, QUARTER, MAXIMUM)
+CLAIMED_BY = (COVERAGE, QUARTER)  # a claim needs both
+BETTER, AS_WELL, WORSE, CANNOT_TELL = "better", "as well", "worse", "cannot tell"
+BEYOND, NOT_BEYOND, TOO_FEW = "more than every other rule", "less than another rule", "too few"
+AS_WELL_ABOVE_PCT = -5.0  # points
+ALPHA = 0.025  # one-sided
+FEWEST_QUIZZES = 10  # quizzes a rule gets wrong, below which nothing is said of them
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one model answered on one partition.
+
+    Attributes:
+        model, dataset: names.
+        index: of the instances, shape (n,).
+        positions: least preferred, or all of A to D where there is none.
+        is_right, is_none: at these positions, shape (n_positions, n); none is E.
+        bias: which of A to D the modified quiz took, shape (n, 4).
+        right: right answers with the original at A to D, shape (n, 4); 0 where not asked.
+    """
+
+    model: str
+    dataset: str
+    index: np.ndarray
+    positions: tuple[str, ...]
+    is_right: np.ndarray
+    is_none: np.ndarray
+    bias: np.ndarray
+    right: np.ndarray
+
+    @property
+    def n(self) -> int:
+        return len(self.index)
+
+    @property
+    def was_quizzed(self) -> np.ndarray:
+        return np.array([position in self.positions for position in POSITIONS])
+
+
+def answers_of(instances: pd.DataFrame) -> Answers:
+    """Answers of one model on one partition, from rows of ``published.released_instances``."""
+    modified, standard = instances["modified_answer"], standard_answers_of(instances)
+    positions = assess(modified.tolist(), standard).least_preferred or POSITIONS
+    at = {position: np.array(standard[position]) for position in positions}
+    none = np.zeros(len(instances))
+    return Answers(
+        model=instances["model"].iloc[0],
+        dataset=instances["dataset"].iloc[0],
+        index=instances["index"].to_numpy(),
+        positions=positions,
+        is_right=np.array([at[p] == p for p in positions], float),
+        is_none=np.array([at[p] == "E" for p in positions], float),
+        bias=np.array([modified == p for p in POSITIONS], float).T,
+        right=np.array([at[p] == p if p in at else none for p in POSITIONS], float).T,
+    )
+
+
+def compared(
+    choices: pd.DataFrame, instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
+) -> pd.DataFrame:
+    """``dcq_rules.csv``: every rule against every model, E counted in each way.
+
+    Args:
+        choices: of ``controls.rule_choices``.
+        instances: ``published.released_instances("DCQ")``.
+        n_resamples: bootstrap resamples; with fewer than about 40 x the number of
+            comparisons no adjusted p value can be small enough for a word.
+        seed: of the bootstrap.
+
+    Returns:
+        model, dataset, control, chosen_on_others (this rule has most right
+        answers on the other datasets, no model asked), counted (how E counts;
+        "maximum, E wrong" is the paper's maximum for both, whose bootstrap
+        selects positions and best quiz anew), n, n_positions, rule_pct,
+        model_pct, difference_pct (points) with its interval, p_better,
+        p_as_well, p_worse (adjusted), word, and verdict: the word that equal
+        coverage and E at a quarter both carry, where "better" is also "as well".
+    """
+    chosen, rows = rule_chosen_on_others(choices), []
+    choices = choices.assign(credit=credits_of(choices))
+    for _, of_pair in instances.groupby(["model", "dataset"], sort=False):
+        answers = answers_of(of_pair)
+        weights = np.vstack([np.ones(answers.n), *resample_counts(answers.n, n_resamples, seed)])
+        of_dataset = choices[choices["dataset"] == answers.dataset]
+        for name, of_rule in of_dataset.groupby("control", sort=False):
+            credit, margin = (_of_rule(answers, of_rule, name) for name in ("credit", "margin"))
+            row = {"model": answers.model, "dataset": answers.dataset, "control": name}
+            row["chosen_on_others"] = chosen[answers.dataset] == name
+            for counted in COUNTS:
+                both = 100 * _levels(weights, answers, credit, margin, counted)
+                row |= {"counted": counted, "n": answers.n, "n_positions": len(answers.positions)}
+                rows.append(row | _difference(*both))
+    return _with_words(pd.DataFrame(rows))
+
+
+def rule_chosen_on_others(choices: pd.DataFrame) -> dict[str, str]:
+    """For each dataset the rule with the highest mean share on the others; no model enters.
+
+    "" where there is no other dataset.
+    """
+    shares = credits_of(choices).groupby([choices["dataset"], choices["control"]], sort=False)
+    shares = shares.mean().unstack(sort=False)
+    if len(shares) == 1:
+        return {shares.index[0]: ""}
+    return {dataset: shares.drop(index=dataset).mean().idxmax() for dataset in shares.index}
+
+
+def _of_rule(answers: Answers, of_rule: pd.DataFrame, column: str) -> np.ndarray:
+    if not np.array_equal(of_rule["index"].unique(), answers.index):
+        raise ValueError(f"a rule took other instances of {answers.dataset}")
+    return by_position(of_rule, column, answers.positions)
+
+
+def _levels(
+    weights: np.ndarray, answers: Answers, credit: np.ndarray, margin: np.ndarray, counted: str
+) -> np.ndarray:
+    """Shares of rule and model in each sample, shape (2, n_samples), 0 to 1."""
+    if counted == MAXIMUM:
+        return _maxima(weights, answers, credit)
+    rule, model = weights @ credit.T, weights @ answers.is_right.T
+    n_none = weights @ answers.is_none.T
+    if counted == QUARTER:
+        model = model + n_none / 4
+    if counted == COVERAGE:
+        columns = zip(credit, margin, n_none.T, strict=True)
+        rule = np.column_stack([_right_at_coverage(weights, *column) for column in columns])
+    return np.array([rule.mean(axis=1), model.mean(axis=1)]) / answers.n
+
+
+def _right_at_coverage(
+    weights: np.ndarray, credit: np.ndarray, margin: np.ndarray, n_none: np.ndarray
+) -> np.ndarray:
+    """Right answers of a rule that leaves out ``n_none`` quizzes, smallest margin first.
+
+    Quizzes of one margin are left out in equal parts. Shape (n_samples,).
+    """
+    order = np.argsort(margin, kind="stable")
+    starts = np.unique(margin[order].round(9), return_index=True)[1]
+    n_quizzes = np.add.reduceat(weights[:, order], starts, axis=1)
+    n_right = np.add.reduceat((weights * credit)[:, order], starts, axis=1)
+    before = np.cumsum(n_quizzes, axis=1) - n_quizzes
+    left_out = np.clip(n_none[:, None] - before, 0, n_quizzes)
+    return (n_right * (1 - left_out / np.maximum(n_quizzes, 1))).sum(axis=1)
+
+
+def _maxima(weights: np.ndarray, answers: Answers, credit: np.ndarray) -> np.ndarray:
+    bias, right = weights @ answers.bias, weights @ answers.right
+    model = levels_of_counts(bias, right, answers.n, answers.was_quizzed).maximum
+    usable = usable_positions(bias, answers.n, answers.was_quizzed)
+    rule = np.full(usable.shape, -np.inf)
+    rule[:, answers.was_quizzed] = weights @ credit.T / answers.n
+    rule = np.where(usable, rule, -np.inf).max(axis=1)
+    return np.array([np.where(np.isfinite(rule), rule, np.nan), model])
+
+
+def _difference(rule: np.ndarray, model: np.ndarray) -> dict[str, float]:
+    """Point values, interval and one-sided p values; the first sample is the data itself."""
+    differences = (rule - model)[1:]
+    low, high = percentile_interval(differences)
+    return {
+        "rule_pct": rule[0],
+        "model_pct": model[0],
+        "difference_pct": rule[0] - model[0],
+        "ci_low_pct": low,
+        "ci_high_pct": high,
+        "p_better": _p_above(differences, 0),
+        "p_as_well": _p_above(differences, AS_WELL_ABOVE_PCT),
+        "p_worse": _p_above(-differences, 0),
+    }
+
+
+def _p_above(values: np.ndarray, bound: float) -> float:
+    values = values[~np.isnan(values)]
+    return float((1 + (values <= bound + 1e-9).sum()) / (1 + values.size))
+
+
+def _with_words(table: pd.DataFrame) -> pd.DataFrame:
+    p_values = ["p_better", "p_as_well", "p_worse"]
+    table[p_values] = table.groupby("counted")[p_values].transform(holm)
+    table["word"] = [word_of(*row) for row in table[p_values].itertuples(index=False)]
+    keys = ["model", "dataset", "control"]
+    claims = table[table["counted"].isin(CLAIMED_BY)].groupby(keys)["word"].agg(verdict_of)
+    return table.merge(claims.rename("verdict").reset_index(), on=keys, how="left")
+
+
+def wide(rules: pd.DataFrame) -> pd.DataFrame:
+    """``dcq_rules`` for display, one row per model, dataset and rule.
+
+    Returns:
+        model, dataset, control, chosen_on_others, a column for each of ``COUNTS``
+        with "difference [interval]" in points, rule minus model, and verdict.
+    """
+    keys = ["model", "dataset", "control", "chosen_on_others", "verdict"]
+    values = zip(rules["difference_pct"], rules["ci_low_pct"], rules["ci_high_pct"], strict=True)
+    texts = [f"{value:+.0f} [{low:+.0f}, {high:+.0f}]" for value, low, high in values]
+    table = rules[keys].assign(counted=rules["counted"], text=texts)
+    table = table.set_index([*keys, "counted"])["text"].unstack(sort=False).reset_index()
+    return table[[*keys[:-1], *COUNTS, "verdict"]]
+
+
+def word_of(p_better: float, p_as_well: float, p_worse: float) -> str:
+    """The strongest word that adjusted p values carry, in the order of the protocol."""
+    found = ((p_better, BETTER), (p_as_well, AS_WELL), (p_worse, WORSE))
+    return next((word for p, word in found if p <= ALPHA), CANNOT_TELL)
+
+
+def verdict_of(words: pd.Series) -> str:
+    """What every count says; "better" and "as well" agree on "as well"."""
+    said = set(words)
+    if len(said) == 1:
+        return said.pop()
+    return AS_WELL if said == {BETTER, AS_WELL} else CANNOT_TELL
+
+
+def beyond_rules(
+    choices: pd.DataFrame, instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
+) -> pd.DataFrame:
+    """``dcq_beyond_rules.csv``: is a model right where a rule is right, and where it fails?
+
+    All shares are over the model's least preferred positions. On the quizzes that
+    a rule gets wrong chance is not known, so the model is held against every
+    other rule on the same quizzes. E counts as wrong, which is hard on the model.
+
+    Args:
+        choices: of ``controls.rule_choices``; may also hold models without memory.
+        instances: ``published.released_instances("DCQ")``.
+        n_resamples, seed: of the bootstrap over instances.
+
+    Returns:
+        model, dataset, control, n, n_answered_none (E, mean over quizzes),
+        max_pct (the paper's), right_when_chosen_pct, n_rule_right,
+        right_where_rule_right_pct, n_rule_wrong, right_where_rule_wrong_pct
+        (numbers are means over quizzes; a tie of the rule counts in both by its
+        chance); strongest_other (the other rule that is right most often there),
+        its other_where_rule_wrong_pct, difference_pct (model minus it, points)
+        with its interval; p_more (than every other rule), p_less (than one of
+        them), both adjusted by Holm over all rows; verdict.
+    """
+    rows, choices = [], choices.assign(credit=credits_of(choices))
+    for _, of_pair in instances.groupby(["model", "dataset"], sort=False):
+        answers = answers_of(of_pair)
+        weights = np.vstack([np.ones(answers.n), *resample_counts(answers.n, n_resamples, seed)])
+        of_dataset = choices[choices["dataset"] == answers.dataset]
+        credit = {
+            name: _of_rule(answers, of_rule, "credit")
+            for name, of_rule in of_dataset.groupby("control", sort=False)
+        }
+        rows += [
+            _about(answers, name)
+            | _where_right(answers, credit[name])
+            | _where_wrong(weights, answers, credit, name)
+            for name in credit
+        ]
+    table = pd.DataFrame(rows)
+    p_values = ["p_more", "p_less"]
+    table[p_values] = table[p_values].apply(holm)
+    table["verdict"] = [_beyond(row) for row in table.itertuples()]
+    return table
+
+
+def _about(answers: Answers, control: str) -> dict:
+    is_chosen = 1 - answers.is_none
+    return {
+        "model": answers.model,
+        "dataset": answers.dataset,
+        "control": control,
+        "n": answers.n,
+        "n_answered_none": answers.is_none.sum(axis=1).mean(),
+        "max_pct": 100 * answers.is_right.mean(axis=1).max(),
+        "right_when_chosen_pct": _share_pct(answers.is_right, is_chosen),
+    }
+
+
+def _where_right(answers: Answers, credit: np.ndarray) -> dict:
+    return {
+        "n_rule_right": credit.sum(axis=1).mean(),
+        "right_where_rule_right_pct": _share_pct(answers.is_right, credit),
+        "n_rule_wrong": (1 - credit).sum(axis=1).mean(),
+        "right_where_rule_wrong_pct": _share_pct(answers.is_right, 1 - credit),
+    }
+
+
+def _where_wrong(
+    weights: np.ndarray, answers: Answers, credit: dict[str, np.ndarray], control: str
+) -> dict:
+    """The model against every other rule on the quizzes that one rule gets wrong."""
+    wrong = 1 - credit[control]
+    n_wrong = weights @ wrong.sum(axis=0)
+    found = {}
+    for other in (name for name in credit if name != control):
+        gap = weights @ ((answers.is_right - credit[other]) * wrong).sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            found[other] = 100 * gap / n_wrong
+    shares = {name: _share_pct(credit[name], wrong) for name in credit if name != control}
+    if not found or not n_wrong[0]:
+        return {"strongest_other": "", "p_more": 1.0, "p_less": 1.0}
+    strongest = max(shares, key=shares.get)
+    low, high = percentile_interval(found[strongest][1:])
+    p_less = min(_p_above(-gaps[1:], 0) for gaps in found.values())
+    return {
+        "strongest_other": strongest,
+        "other_where_rule_wrong_pct": shares[strongest],
+        "difference_pct": found[strongest][0],
+        "ci_low_pct": low,
+        "ci_high_pct": high,
+        "p_more": max(_p_above(gaps[1:], 0) for gaps in found.values()),
+        "p_less": min(1.0, len(found) * p_less),
+    }
+
+
+def _beyond(row: tuple) -> str:
+    if row.n_rule_wrong < FEWEST_QUIZZES:
+        return TOO_FEW
+    if row.p_more <= ALPHA:
+        return BEYOND
+    return NOT_BEYOND if row.p_less <= ALPHA else CANNOT_TELL
+
+
+def _share_pct(is_right: np.ndarray, weights: np.ndarray) -> float:
+    total = weights.sum()
+    return 100 * float((is_right * weights).sum() / total) if total else float("nan")

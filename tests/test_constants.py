@@ -1,0 +1,49 @@
+"""A value that notebooks, parameter files and the package share is one constant."""
+
+import nbformat
+import pytest
+import yaml
+from notebook_files import NOTEBOOKS, ROOT
+
+from contamination import judging, scores
+from contamination.audit import lab_models
+from contamination.dcq.respondents import STATED
+
+# Name of a parameter: its constant, and the notebooks whose values are held to it.
+HELD = {
+    "position_prior": (list(STATED.position_prior), "02"),
+    "temperature": (STATED.temperature, "02"),
+    "none_below": (STATED.none_below, "02"),
+    "text_rule_threshold": (judging.NEAR_EXACT_FROM, "03"),
+    "k_percent": (scores.K_PERCENT, "00 04 06 07 08"),
+    "learning_rate": (lab_models.LEARNING_RATE, "02 09"),
+    "batch_size": (lab_models.BATCH_SIZE, "02 09"),
+}
+FILES = [
+    (name, path)
+    for name, (_, numbers) in HELD.items()
+    for number in numbers.split()
+    for path in sorted(ROOT.glob(f"params/*/{number}_*.yaml"))
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "path"), FILES, ids=[f"{name} {path.parent.name} {path.stem}" for name, path in FILES]
+)
+def test_parameter_files_hold_the_packages_value(name, path):
+    """The demo's file is the notebook's defaults, which another test compares."""
+    values = yaml.safe_load(path.read_text())
+    assert values.get(name, HELD[name][0]) == HELD[name][0]
+    if path.parent.name == "demo":
+        assert name in values
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_notebook_spells_the_near_exact_threshold_out(path):
+    cells = nbformat.read(path, as_version=4).cells
+    code = [
+        cell.source
+        for cell in cells
+        if cell.cell_type == "code" and "parameters" not in cell.metadata.get("tags", [])
+    ]
+    assert not any(f"{judging.NEAR_EXACT_FROM})" in source for source in code)
