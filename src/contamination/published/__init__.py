@@ -8,7 +8,9 @@ Package data, figures and labels only, no text of any dataset:
   labels per instance, from the authors' repositories (shahriargolchin/DCQ and
   shahriargolchin/time-travel-in-llms);
 * ``dice_gsm8k_split_and_alignment.csv``: which GSM8K test row is in GSM-i or
-  GSM-ii, and which released paraphrase belongs to it.
+  GSM-ii, and which released paraphrase belongs to it;
+* ``wikimia_blind_scores.csv``: what classifiers of the words, which saw no model,
+  make of each WikiMIA passage (``min_k.released`` writes it).
 
 The spelling of datasets and models in these files is the one used everywhere.
 """
@@ -34,6 +36,7 @@ DCQ_DATASETS = (
 )
 WILD_DATASETS = DCQ_DATASETS[3:]
 MODELS = ("GPT-4", "GPT-3.5")
+WIKIMIA_SCORES = "wikimia_blind_scores.csv"
 MATCH_KINDS = ("exact", "near-exact", "inexact")
 
 
@@ -94,3 +97,15 @@ def gsm8k_alignment() -> pd.DataFrame:
     """Split and true paraphrase of every GSM8K test row, as DICE shuffled them."""
     with (resources.files(__name__) / "dice_gsm8k_split_and_alignment.csv").open() as stream:
         return pd.read_csv(stream)
+
+
+def wikimia_blind_scores() -> pd.DataFrame:
+    """Scores of the blind baselines for each passage of the real WikiMIA, 1,650 rows.
+
+    Returns:
+        length (words), index (row of the file of that length), is_member, fold, and a
+        column for each of ``min_k.blind.BASELINES``: higher means more likely a member,
+        from a classifier that was trained on the other folds.
+    """
+    with (resources.files(__name__) / WIKIMIA_SCORES).open() as stream:
+        return pd.read_csv(stream).astype({"is_member": bool})
