@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from contamination import partitions, plots, published, sources, storage
+from contamination import plots, published, sources, storage
 from contamination.dcq import controls, findings
 from contamination.dcq import published_tables as dcq_tables
 from contamination.dice import published_tables as dice_tables
 from contamination.min_k import blind
+from contamination.min_k import released as min_k_released
 from contamination.published import compare
 from contamination.replication import published_tables as replication_tables
 
@@ -31,7 +32,6 @@ MARKS = "<!-- results: written by make readme -->", "<!-- end of results -->"
 TABLES = "dcq_published dcq_reciprocal dcq_controls dcq_rules dcq_beyond_rules "
 TABLES += "replication_published replication_marks replication_success"
 
-BLIND = "blind AUC"
 SWAPPED = "scores of the other"
 R_SQUARED, R_SQUARED_SWAPPED = "R² of Figure 6(b)", "R² of Figure 6(b), other table's scores"
 
@@ -43,14 +43,6 @@ def released_results() -> pd.DataFrame:
         result, item, n, value, ci_low, ci_high, printed (the papers' value as text).
     """
     rows = []
-    for length in (32, 64, 128, 256):
-        path = sources.source_file("nlp-titech/samia", f"wikimia/{length}.jsonl")
-        passages = partitions.load_rows(str(path))
-        texts, is_member = partitions.labelled_passages(passages, "input", "label")
-        how = {"baselines": [blind.BAG_OF_WORDS], "n_permutations": 1}
-        row = blind.blind_table(texts, is_member, **how).iloc[0]
-        key = {"result": BLIND, "item": f"WikiMIA, {length} words", "n": len(texts)}
-        rows.append(key | {"value": row["auc"], "ci_low": row["ci_low"], "ci_high": row["ci_high"]})
     correlation = dice_tables.released_correlation(dice_tables.released_scores())
     main = dice_tables.SCORE_TABLES[0]
     for source, result in ((main, R_SQUARED), (f"{main}, {SWAPPED}", R_SQUARED_SWAPPED)):
@@ -72,7 +64,7 @@ def results(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> str:
         needs_files: ``released_results``.
     """
     rows = [*_dcq_rows(tables), *_replication_rows(tables)]
-    rows += [_min_k_row(needs_files), _dice_row(needs_files)]
+    rows += [_min_k_row(min_k_released.wikimia_blind_table()), _dice_row(needs_files)]
     head = ["Method", "The paper", "Comes out again?", "The control beside it"]
     lines = [head, ["---"] * len(head), *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -168,18 +160,19 @@ def _replication_rows(tables: dict[str, pd.DataFrame]) -> list[list[str]]:
     ]
 
 
-def _min_k_row(needs_files: pd.DataFrame) -> list[str]:
+def _min_k_row(words: pd.DataFrame) -> list[str]:
     cells = published.printed_cells().query("paper == 'Min-k% Prob' and table == 'Table 1'")
     average = cells[(cells["model"] == "average") & cells["row"].str.endswith("Min-k% Prob")]
-    words = needs_files[needs_files["result"] == BLIND]
-    low, high = (f"{end:.2f}" for end in (words["value"].min(), words["value"].max()))
+    words = words[words["baseline"] == blind.BAG_OF_WORDS]
+    sizes = words["n_members"] + words["n_non_members"]
+    low, high = (f"{end:.2f}" for end in (words["auc"].min(), words["auc"].max()))
     found = low if low == high else f"{low} to {high}"
     return [
         "Min-k% Prob",
         f"AUC {average['value'].item()} on WikiMIA, the mean of five models",
         "its models are not run here",
         f"a classifier of the words alone, without any model: AUC {found} at its "
-        f"{len(words)} lengths ({words['n'].min()} to {words['n'].max()} passages)",
+        f"{len(words)} lengths ({sizes.min()} to {sizes.max()} passages)",
     ]
 
 

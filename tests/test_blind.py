@@ -3,10 +3,11 @@
 import doctest
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from contamination import statistics
-from contamination.min_k import blind
+from contamination import published, statistics
+from contamination.min_k import blind, released
 from contamination.min_k.blind import (
     blind_table,
     cross_validated_scores,
@@ -114,3 +115,57 @@ def test_bad_requests_are_refused():
         blind_table(texts, [True, False])
     with pytest.raises(ValueError, match="unknown baselines"):
         blind_table(texts, [True] * 4 + [False] * 4, baselines=("bag",), n_folds=2)
+
+
+# Scores without texts
+
+
+def test_scores_alone_give_the_same_table_as_the_texts():
+    is_member = np.arange(60) % 2 == 0
+    texts = [
+        f"{text} {2000 + number % 7} {'archive' if number % 3 else ''}"
+        for number, text in enumerate(random_passages(60, seed=1))
+    ]
+    how = {"n_resamples": 100, "seed": 3}
+    of_texts = blind_table(texts, is_member, n_folds=5, n_permutations=0, **how)
+    scored = blind.fold_scores(texts, is_member, n_folds=5, seed=3)
+    assert scored.groupby("fold").size().tolist() == [12] * 5
+    of_scores = blind.table_of_scores(scored, **how)
+    assert of_scores["overlap_pct"].isna().all()
+    same = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high", "tpr_at_5_fpr"]
+    pd.testing.assert_frame_equal(of_scores[same], of_texts[same])
+
+
+def test_scores_are_compared_within_a_fold_alone():
+    """Each fold is perfect, on a level of its own: pooled, one pair in four would be lost."""
+    scored = pd.DataFrame({"is_member": [True, False] * 2, "fold": [0, 0, 1, 1]})
+    scored[[blind.BAG_OF_WORDS, blind.TF_IDF]] = np.array([[4, 3, 2, 1]] * 2).T
+    scored[blind.DATE_RULE] = [4, 3, 2, 1]
+    auc = blind.table_of_scores(scored, n_resamples=5).set_index("baseline")["auc"]
+    assert auc.to_dict() == {blind.DATE_RULE: 0.75, blind.BAG_OF_WORDS: 1, blind.TF_IDF: 1}
+
+
+def test_the_package_holds_numbers_for_every_passage_of_wikimia():
+    scored = published.wikimia_blind_scores()
+    counts = scored.groupby("length")["is_member"].agg(["size", "sum"])
+    assert counts.T.to_dict("list") == {
+        32: [776, 387],
+        64: [542, 284],
+        128: [250, 139],
+        256: [82, 51],
+    }
+    assert not scored.duplicated(["length", "index"]).any()
+    assert all(kind.kind in "bif" for kind in scored.dtypes)
+    table = released.wikimia_blind_table(n_resamples=20)
+    words = table[table["baseline"] == blind.BAG_OF_WORDS]
+    assert (words["ci_low"] > 0.95).all()
+
+
+@pytest.mark.mirror
+def test_the_packages_scores_are_those_of_the_files():
+    found, kept = released.wikimia_blind_scores(), published.wikimia_blind_scores()
+    pd.testing.assert_frame_equal(found, kept, rtol=0, atol=2 * 10**-released.DECIMALS)
+    for length, scored in kept.groupby("length"):
+        of_texts = blind_table(*released.wikimia_passages(length), n_permutations=0, n_resamples=2)
+        of_scores = blind.table_of_scores(scored, n_resamples=2)
+        assert of_scores["auc"].tolist() == pytest.approx(of_texts["auc"].tolist(), abs=1e-6)

@@ -275,9 +275,12 @@ def test_min_k_is_held_against_the_best_classifier_of_words():
     aucs = pd.DataFrame({"benchmark": ["docstrings"] * 2, "setting": "random", "model": "M"})
     aucs = aucs.assign(method="Min-k% Prob", seed=[0.0, np.nan], copies=4, n_members=9)
     aucs = aucs.assign(n_non_members=8, auc=0.7, ci_low=0.6, ci_high=0.8)
+    aucs = aucs.assign(copies=[4.0, np.nan])  # as a file with gaps gives them
     words = {"setting": "random, 4 copies", "baseline": ["date rule", "bag of words"]}
+    of_other_deal = pd.DataFrame(words | {"seed": 1, "auc": 0.9, "ci_high": 0.95})
     for high, expected in ((0.58, RECOGNISED), (0.62, CONTROL_FORBIDS)):
-        blind = pd.DataFrame(words | {"auc": [0.5, 0.52], "ci_high": [0.9, high]})
+        blind = pd.DataFrame(words | {"seed": 0, "auc": [0.5, 0.52], "ci_high": [0.9, high]})
+        blind = pd.concat([of_other_deal, blind])
         table = lab_panel.as_panel(own_studies.min_k_rows(aucs, blind))
         assert table["verdict"].tolist() == [expected]  # one row: the mean over seeds is none
         assert table["control"].tolist() == ["bag of words, no model"]

@@ -63,17 +63,44 @@ def test_unknown_role_and_size_are_named(small_world):
         world.base_model(small_world, 10, 0, "XXL")
 
 
-def test_copies_are_dealt_in_equal_shares():
-    dealt = world.dealt_copies(8, [1, 2, 4, 4], seed=3)
-    assert sorted(dealt) == [1, 1, 2, 2, 4, 4, 4, 4]
-    assert list(dealt) == list(world.dealt_copies(8, [1, 2, 4, 4], seed=3))
-    assert list(dealt) != list(world.dealt_copies(8, [1, 2, 4, 4], seed=4))
+def many_passages():
+    """Sixteen families of each role and length."""
+    return pd.DataFrame(
+        [
+            passage(f"{role} {length} {n}", length, role)
+            for role in ("member", "non-member")
+            for length in (32, 64)
+            for n in range(16)
+        ]
+    )
+
+
+def test_a_deal_halves_the_passages_of_every_length(small_world):
+    lab = world.World(pd.DataFrame(), many_passages(), (PROSE,), small_world.tokenizer)
+    dealt = world.dealt_passages(lab, [1, 2, 4, 4], seed=3)
+    assert len(dealt) == 64
+    counts = dealt.groupby(["n_words", "copies"]).size().unstack()
+    assert counts.to_numpy().tolist() == [[16, 4, 4, 8]] * 2
+    assert (dealt["role"] == "member").tolist() == (dealt["copies"] > 0).tolist()
+
+
+def test_another_seed_deals_the_same_passages_anew(small_world):
+    lab = world.World(pd.DataFrame(), many_passages(), (PROSE,), small_world.tokenizer)
+    first, again, other = (world.dealt_passages(lab, [1, 8], seed) for seed in (0, 0, 1))
+    pd.testing.assert_frame_equal(first, again)
+    assert first["family"].tolist() == other["family"].tolist()
+    changed = (first["role"] != other["role"]).mean()
+    assert 0.25 < changed < 0.75
+    # Neither deal keeps to the split that the passages come from.
+    was_member = first["family"].str.startswith("member")
+    assert 0.25 < (first["role"].eq("member") == was_member).mean() < 0.75
 
 
 def test_doses_hold_each_member_once(small_world):
-    members = world.dosed_members(small_world, [1, 1, 8], seed=0)
-    doses = world.doses_of(members)
-    assert [(dose.copies, len(dose.texts)) for dose in doses] == [(1, 2), (8, 1)]
+    dealt = world.dealt_passages(small_world, [1, 8], seed=0)
+    doses = world.doses_of(dealt)
+    assert [(dose.copies, len(dose.texts)) for dose in doses] == [(1, 1), (8, 1)]
+    members = dealt[dealt["role"] == "member"]
     assert sorted(text for dose in doses for text in dose.texts) == sorted(members["text"])
 
 

@@ -1,5 +1,7 @@
 """Neighbours of a passage, and scores of passages under a model with their AUC."""
 
+import zlib
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from contamination import scores, storage
+from contamination import storage
 from contamination.min_k import neighbors as neighbors_module
 from contamination.min_k.detect import auc_by_method, detect
 from contamination.min_k.neighbors import neighbors
@@ -198,14 +200,16 @@ def test_one_row_for_each_passage_and_method(lm, reference):
     own = token_log_probs(lm, PASSAGES)
     other = token_log_probs(reference, PASSAGES)
     perturbed = token_log_probs(lm, [text for (text,) in near])
+    assert [values.token_log_probs.size for values in own] == [10, 12, 5]
+    kept = [2, 2, 1]  # a fifth of them, rounded down
     for number, text in enumerate(PASSAGES):
         log_probs = own[number].token_log_probs
         expected = {
             "PPL": -np.exp(-log_probs.astype(float).mean()),
-            "Zlib": scores.zlib_score(log_probs, text),
+            "Zlib": log_probs.mean() / len(zlib.compress(text.encode())),
             "Smaller Ref": log_probs.mean() - other[number].token_log_probs.mean(),
             "Neighbor": log_probs.mean() - perturbed[number].token_log_probs.mean(),
-            "Min-k% Prob": scores.min_k_score(log_probs, 20),
+            "Min-k% Prob": np.sort(log_probs)[: kept[number]].mean(),
         }
         for method, value in expected.items():
             assert by_method.loc[number, method] == pytest.approx(value, abs=1e-5)

@@ -76,6 +76,17 @@ def test_every_cell_of_the_two_black_box_papers(recomputed):
     assert set(cells["note"]) <= set(Reason)
 
 
+def test_the_books_of_table_2_are_printed_and_cannot_be_recomputed(recomputed):
+    cells = compare.published_vs_recomputed(recomputed)
+    books = cells[(cells["paper"] == "Min-k% Prob") & (cells["table"] == "Table 2")]
+    assert books["published"].value_counts().to_dict() == {"100": 7, "99": 9, "98": 4}
+    assert books["row"].is_unique and books["matches"].isna().all()
+    # A hosted model that nobody can train again: its answers were not released.
+    assert set(books["note"]) == {Reason.NOT_RELEASED}
+    others = cells[(cells["paper"] == "Min-k% Prob") & (cells["model"] == "LLaMA-7B continued")]
+    assert set(others["note"]) == {Reason.NEEDS_MODELS}
+
+
 def test_a_wrong_value_is_a_difference_without_excuse(recomputed):
     wrong = recomputed.copy()
     is_maximum = wrong["metric"].eq("dcq_max_pct") & wrong["dataset"].eq("IMDB")

@@ -1,6 +1,7 @@
 """The unlearning audit: items, labels to forget by, selection, table, judge, sentences."""
 
 import dataclasses
+import hashlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -36,6 +37,8 @@ from contamination.models.sentences import load_sentence_encoder, similarities
 
 STORY_TEXTS = tuple(f"Wenekko number {n} of Galmere met the green fox at dawn" for n in range(8))
 BACKGROUND = tuple(f"the cat number {n} sat on the mat all day" for n in range(24))
+# Of the recipe below, taken before there was gradient ascent, with an empty environment.
+RECIPE_HASH = "6c35df86b5dcb7ccb9f7405dbbd46088664d2b3b57d8312fd3ee646e87d9bae5"
 TINY = {
     "n_layers": 2,
     "width": 16,
@@ -100,15 +103,14 @@ def test_a_recipe_without_ascent_keeps_its_hash(monkeypatch):
     """Checkpoints that were cached before there was gradient ascent stay valid."""
     monkeypatch.setattr(recipes, "environment", lambda device: {})
     recipe = Recipe("b", (("d", 2, 3),), "t", 300, 50)
-    before = {k: v for k, v in dataclasses.asdict(recipe).items() if k != "ascent"}
-    assert len(before) == 21
-    assert recipes.recipe_hash(recipe, "cpu") == storage.hash_of({"recipe": before})
+    assert recipes.recipe_hash(recipe, "cpu") == RECIPE_HASH
     rising = dataclasses.replace(recipe, ascent=True)
-    assert recipes.recipe_hash(rising, "cpu") != recipes.recipe_hash(recipe, "cpu")
+    assert recipes.recipe_hash(rising, "cpu") != RECIPE_HASH
 
 
 def test_a_dose_without_labels_keeps_its_hash():
-    assert Dose(("a", "b")).hash == storage.hash_of(("a", "b"))
+    """SHA-256 of the texts as JSON, as it was before there were labels."""
+    assert Dose(("a", "b")).hash == hashlib.sha256(b'["a", "b"]').hexdigest()
     assert Dose(("a",), labels=((1, 2),)).hash != Dose(("a",), labels=((1, 3),)).hash
 
 
@@ -222,9 +224,6 @@ def test_samples_come_in_order_and_again_the_same(lms):
     items = unlearning.chunk_items(" ".join(STORY_TEXTS[:3]), 11, 3)
     lm = lms["original"]
     longest = unlearning.longest_reference(lm, items)
-    assert longest == 1 + max(
-        len(lm.tokenizer(text, add_special_tokens=False).input_ids) for text in items["reference"]
-    )
     samples = unlearning.sampled(lm, items, 2, longest, seed=0)
     assert samples["item"].tolist() == [0, 0, 1, 1, 2, 2]
     assert samples["sample"].tolist() == [0, 1] * 3
@@ -232,6 +231,14 @@ def test_samples_come_in_order_and_again_the_same(lms):
     assert samples.equals(unlearning.sampled(lm, items, 2, longest, seed=0))
     scored = unlearning.scored_samples(samples, unlearning.STORY_METRICS)
     assert scored["rouge_l"].between(0, 1).all()
+
+
+def test_a_completion_may_be_as_long_as_the_longest_reference_and_its_end():
+    def words(texts, add_special_tokens):
+        return SimpleNamespace(input_ids=[text.split() for text in texts])
+
+    items = pd.DataFrame({"reference": ["a b", "a b c d", "a"]})
+    assert unlearning.longest_reference(SimpleNamespace(tokenizer=words), items) == 5
 
 
 def test_the_two_readings_of_rouge_l_recall_differ_in_order_alone():

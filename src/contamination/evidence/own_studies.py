@@ -92,7 +92,8 @@ def min_k_rows(aucs: pd.DataFrame, blind: pd.DataFrame) -> Iterator[Row]:
     """
     is_asked = aucs["setting"].eq("random") & aucs["method"].eq(MIN_K) & aucs["seed"].notna()
     for row in aucs[is_asked].itertuples():
-        words = blind[blind["setting"].eq(f"random, {row.copies} copies")]
+        copies = f"{row.copies:.0f} copies"  # read from a file, a column with gaps is no integer
+        words = blind[blind["setting"].eq(f"random, {copies}") & blind["seed"].eq(row.seed)]
         best = words.loc[words["auc"].idxmax()]
         found = Statistic(
             method=MIN_K,
@@ -106,7 +107,7 @@ def min_k_rows(aucs: pd.DataFrame, blind: pd.DataFrame) -> Iterator[Row]:
             n=row.n_members + row.n_non_members,
         )
         name = f"notebook 04, {row.model}, seed {row.seed:.0f}"
-        yield name, f"{row.benchmark}, {row.copies} copies", TRUTHS[VERBATIM], found
+        yield name, f"{row.benchmark}, {copies}", TRUTHS[VERBATIM], found
 
 
 def dice_rows(aurocs: pd.DataFrame, controls: pd.DataFrame) -> Iterator[Row]:

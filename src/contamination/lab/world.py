@@ -238,26 +238,38 @@ def one_per_family(
     return chosen.head(max_families or None).sort_index().reset_index(drop=True)
 
 
-def dosed_members(
+def dealt_passages(
     world: World, copies: Sequence[int], seed: int, max_families: int = 0
 ) -> pd.DataFrame:
-    """Members of the clean split, one of each family, with the copies that are read of each.
+    """One passage of each member and non-member family of the clean split, dealt anew.
+
+    Half of the passages become members, and the numbers of copies fall on equal
+    shares of them; among passages of like length, so that every deal has as many
+    members of each dose at each length, give or take one.
 
     Args:
         world: the lab.
-        copies: numbers of copies, dealt in equal shares (``dealt_copies``).
-        seed: seed of the deal.
-        max_families: families taken, by name; 0 means all.
+        copies: numbers of copies; one that occurs twice gets two shares.
+        seed: seed of the deal; the passages and their order do not depend on it.
+        max_families: families taken of each role, by name; 0 means all.
 
     Returns:
-        Columns of ``lab.passages.COLUMNS`` and copies.
+        Columns of ``lab.passages.COLUMNS`` with the role of this deal, and copies
+        (0 for non-members).
     """
-    members = one_per_family(world, world.passages, "member", max_families)
-    return members.assign(copies=dealt_copies(len(members), copies, seed))
+    roles = ("member", "non-member")
+    parts = [one_per_family(world, world.passages, role, max_families) for role in roles]
+    pool = pd.concat(parts, ignore_index=True)
+    shuffled = np.random.default_rng([seed, 3]).random(len(pool))
+    dealt = np.empty(len(pool), dtype=int)
+    pattern = [n for number in copies for n in (number, 0)]
+    dealt[np.lexsort((shuffled, pool["n_words"]))] = np.resize(pattern, len(pool))
+    return pool.assign(role=np.where(dealt > 0, *roles), copies=dealt)
 
 
-def doses_of(members: pd.DataFrame) -> list[Dose]:
-    """One dose for each number of copies, fewest first; column ``copies`` decides."""
+def doses_of(passages: pd.DataFrame) -> list[Dose]:
+    """One dose for each number of copies above 0, fewest first; column ``copies`` decides."""
+    members = passages[passages["copies"] > 0]
     return [Dose(tuple(group["text"]), int(n)) for n, group in members.groupby("copies")]
 
 
@@ -265,12 +277,3 @@ def at_length(passages: pd.DataFrame, n_words: int, max_passages: int = 0) -> pd
     """Passages cut to a length, those that reach it, at most so many of each role (0: all)."""
     cut = passages_of_length(passages, n_words)
     return cut.groupby("role", sort=False).head(max_passages) if max_passages else cut
-
-
-def dealt_copies(n_texts: int, copies: Sequence[int], seed: int) -> np.ndarray:
-    """Numbers of copies dealt at random over texts, in equal shares, shape (n_texts,).
-
-    A number that occurs twice in ``copies`` gets two shares.
-    """
-    dealt = np.resize(np.asarray(copies), n_texts)
-    return np.random.default_rng([seed, 3]).permutation(dealt)

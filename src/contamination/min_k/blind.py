@@ -32,6 +32,8 @@ DATE_RULE = "date rule"
 BAG_OF_WORDS = "bag of words"
 TF_IDF = "TF-IDF"
 BASELINES = (DATE_RULE, BAG_OF_WORDS, TF_IDF)
+COLUMNS = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
+COLUMNS += ["permutation_null", "permutation_high", "p_value", "tpr_at_5_fpr", "overlap_pct"]
 
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 
@@ -108,9 +110,7 @@ def blind_table(
             {"baseline": baseline, **shared}
             | _judge(scored, is_member, n_permutations, n_resamples, seed, level, groups)
         )
-    columns = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
-    columns += ["permutation_null", "permutation_high", "p_value", "tpr_at_5_fpr", "overlap_pct"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def date_rule_scores(texts: Sequence[str]) -> np.ndarray:
@@ -161,6 +161,59 @@ def cross_validated_scores(
     """
     is_member = np.asarray(is_member, bool)
     return _cross_validate(_counts(texts), is_member, baseline, n_folds, seed, groups)
+
+
+def fold_scores(
+    texts: Sequence[str], is_member: Sequence[bool], n_folds: int = 10, seed: int = 0
+) -> pd.DataFrame:
+    """What the blind baselines make of each passage: figures alone, which may be shared.
+
+    Args:
+        texts: n_passages passages.
+        is_member, n_folds, seed: as in ``blind_table``.
+
+    Returns:
+        One row for each passage, in order: is_member, fold (of the classifiers) and a
+        column for each of ``BASELINES``: the date rule's score, and for the others the
+        decision value of a classifier trained on the other folds, which is comparable
+        within a fold alone.
+
+    Raises:
+        ValueError: if no passage names a year.
+    """
+    table = pd.DataFrame({"is_member": np.asarray(is_member, bool), "fold": -1})
+    table[DATE_RULE] = date_rule_scores(texts)
+    for baseline in (BAG_OF_WORDS, TF_IDF):
+        folds = cross_validated_scores(texts, is_member, baseline, n_folds, seed)
+        for number, (items, values) in enumerate(folds):
+            table.loc[items, ["fold", baseline]] = np.column_stack([[number] * len(items), values])
+    return table.astype({"fold": int})
+
+
+def table_of_scores(
+    scored: pd.DataFrame, *, n_resamples: int = 10_000, seed: int = 0, level: float = 0.95
+) -> pd.DataFrame:
+    """``blind_table`` of scores that are at hand without their texts.
+
+    Args:
+        scored: as ``fold_scores`` returns it.
+        n_resamples, seed, level: as in ``blind_table``.
+
+    Returns:
+        Its columns; those that need the texts (permutations, overlap) are empty.
+    """
+    is_member, fold = scored["is_member"].to_numpy(bool), scored["fold"].to_numpy()
+    rows = []
+    for baseline in BASELINES:
+        values = scored[baseline].to_numpy()
+        parts = [np.arange(len(fold))]
+        if baseline != DATE_RULE:
+            parts = [np.flatnonzero(fold == number) for number in np.unique(fold)]
+        found = [(items, values[items]) for items in parts]
+        judged = _judge(lambda _, found=found: found, is_member, 0, n_resamples, seed, level)
+        counts = {"n_members": int(is_member.sum()), "n_non_members": int((~is_member).sum())}
+        rows.append({"baseline": baseline} | counts | judged)
+    return pd.DataFrame(rows).reindex(columns=COLUMNS)
 
 
 def _counts(texts: Sequence[str]):

@@ -196,7 +196,7 @@ def _values(scored: Scores, method: str, items: np.ndarray) -> list[np.ndarray]:
 
 def _estimate(values: list[np.ndarray], is_member: np.ndarray, n_resamples: int, seed: int) -> dict:
     resampled = statistics.bootstrap_aucs(values, is_member, n_resamples, seed)
-    chosen = _drawn_models(len(values), n_resamples, seed)
+    chosen = drawn_models(len(values), n_resamples, seed)
     return {
         "auc": float(np.mean([statistics.auc(value, is_member) for value in values])),
         "tpr": float(np.mean([statistics.tpr_at_fpr(value, is_member) for value in values])),
@@ -206,7 +206,8 @@ def _estimate(values: list[np.ndarray], is_member: np.ndarray, n_resamples: int,
     }
 
 
-def _drawn_models(n_models: int, n_resamples: int, seed: int) -> np.ndarray:
+def drawn_models(n_models: int, n_resamples: int, seed: int) -> np.ndarray:
+    """Models drawn with replacement for each resample, shape (n_models, n_resamples)."""
     shape = (n_models, n_resamples)
     return np.random.default_rng([seed, 10]).integers(n_models, size=shape)
 
@@ -349,7 +350,7 @@ def with_accuracy(
     """
     found, gaps = {}, []
     values = np.array(list(right.values()), dtype=float)
-    chosen = _drawn_models(len(values), n_resamples, seed)
+    chosen = drawn_models(len(values), n_resamples, seed)
     for dataset, of_dataset in examples.groupby("dataset", sort=False):
         is_member = of_dataset["is_member"].to_numpy(dtype=bool)
         of_models = values[:, of_dataset.index]

@@ -11,6 +11,8 @@ Package data, figures and labels only, no text of any dataset:
 * ``dice_gsm8k_split_and_alignment.csv``: which GSM8K test row is in GSM-i or
   GSM-ii, and which released paraphrase belongs to it;
 * ``dcq_rule_choices.csv``: what rules without memory take in DCQ's released quizzes.
+* ``wikimia_blind_scores.csv``: what classifiers of the words, which saw no model,
+  make of each WikiMIA passage (``min_k.released`` writes it).
 
 The spelling of datasets and models in these files is the one used everywhere.
 """
@@ -37,6 +39,7 @@ DCQ_DATASETS = (
 WILD_DATASETS = DCQ_DATASETS[3:]
 MODELS = ("GPT-4", "GPT-3.5")
 RULE_CHOICES = "dcq_rule_choices.csv"
+WIKIMIA_SCORES = "wikimia_blind_scores.csv"
 MATCH_KINDS = ("exact", "near-exact", "inexact")
 
 
@@ -111,3 +114,15 @@ def rule_choices() -> pd.DataFrame:
         the next option lies below, in units of the rule's score, at least 0).
     """
     return _read(RULE_CHOICES).astype({"index": int, "margin": float})
+
+
+def wikimia_blind_scores() -> pd.DataFrame:
+    """Scores of the blind baselines for each passage of the real WikiMIA, 1,650 rows.
+
+    Returns:
+        length (words), index (row of the file of that length), is_member, fold, and a
+        column for each of ``min_k.blind.BASELINES``: higher means more likely a member,
+        from a classifier that was trained on the other folds.
+    """
+    with (resources.files(__name__) / WIKIMIA_SCORES).open() as stream:
+        return pd.read_csv(stream).astype({"is_member": bool})

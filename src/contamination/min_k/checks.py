@@ -1,0 +1,108 @@
+"""Two checks of a Min-k% study: k chosen on other texts, and two groups with nothing to find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from contamination import scores, statistics
+from contamination.min_k import study
+from contamination.min_k.blind import BAG_OF_WORDS, blind_table
+
+# Fixed beforehand and the same at every size of a run.
+K_SWEEP = (5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 100.0)
+NULL_SEEDS = range(20)
+
+
+def swept_k(
+    detected: study.Detected,
+    is_member: study.Deals,
+    k_percent: float,
+    *,
+    n_resamples: int,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """AUC of Min-k% Prob at every k, on one half of the passages and on the other.
+
+    The k that is best on the first half (the same passages in every deal) is judged
+    on the second, against the k that is used everywhere else.
+
+    Args:
+        detected: deal to scores at several k, of the same passages in every deal.
+        is_member: deal to membership.
+        k_percent: the k used everywhere else.
+        n_resamples: bootstrap resamples of the second half.
+        seed: seed of the halves and of the bootstrap.
+
+    Returns:
+        k_percent, auc_chosen_on, auc_held_out (means over deals), is_best (on the first
+        half), difference (held out, against ``k_percent``) with the ends of its
+        paired interval, verdict.
+    """
+    n_passages = len(next(iter(is_member.values())))
+    in_first = np.random.default_rng(seed).permutation(n_passages) < n_passages // 2
+    kinds, parts = [], []
+    for half in (in_first, ~in_first):
+        kinds.append({deal: np.asarray(kind, bool)[half] for deal, kind in is_member.items()})
+        parts.append({deal: study.select(table, half) for deal, table in detected.items()})
+    first = next(iter(detected.values()))
+    rows = []
+    for k in sorted(first.loc[first["method"] == scores.MIN_K, "k_percent"].unique()):
+        aucs = [
+            statistics.auc(study.scores_of(table, scores.MIN_K, k), kinds[0][deal])
+            for deal, table in parts[0].items()
+        ]
+        methods = ((scores.MIN_K, k_percent), (scores.MIN_K, k))
+        how = {"methods": methods, "n_resamples": n_resamples, "seed": seed}
+        row = study.difference_row(parts[1], parts[1], kinds[1], **how)
+        row |= {"k_percent": k, "auc_chosen_on": np.mean(aucs), "auc_held_out": row["last_auc"]}
+        rows.append(row)
+    columns = ["k_percent", "auc_chosen_on", "auc_held_out", "is_best"]
+    columns += ["difference", "difference_low", "difference_high", "verdict"]
+    table = pd.DataFrame(rows)
+    return table.assign(is_best=table.index == table["auc_chosen_on"].idxmax())[columns]
+
+
+def null_study(
+    min_k_scores: np.ndarray,
+    texts: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    n_resamples: int,
+) -> pd.DataFrame:
+    """How often intervals miss 0.5 when neither group was ever trained on.
+
+    The passages are dealt into two groups of equal size anew for every seed.
+
+    Args:
+        min_k_scores: scores of passages that the model never read, shape (n,).
+        texts: these passages.
+        seeds: seeds of the deals, fixed beforehand.
+        n_resamples: bootstrap resamples of each interval.
+
+    Returns:
+        seed, method ("Min-k% Prob" or the blind baseline's name), auc, ci_low,
+        ci_high, misses (0.5 lies outside the interval).
+    """
+    rows = []
+    for seed in seeds:
+        is_member = np.zeros(len(texts), dtype=bool)
+        dealt = np.random.default_rng([seed, 20]).permutation(len(texts))
+        is_member[dealt[: len(texts) // 2]] = True
+        low, high = statistics.auc_interval(min_k_scores, is_member, n_resamples, seed)
+        value = statistics.auc(min_k_scores, is_member)
+        rows.append((seed, scores.MIN_K, value, low, high))
+        blind = blind_table(
+            texts,
+            is_member,
+            baselines=[BAG_OF_WORDS],
+            n_folds=study.n_folds(is_member),
+            n_permutations=0,
+            n_resamples=n_resamples,
+            seed=seed,
+        ).iloc[0]
+        rows.append((seed, BAG_OF_WORDS, blind["auc"], blind["ci_low"], blind["ci_high"]))
+    table = pd.DataFrame(rows, columns=["seed", "method", "auc", "ci_low", "ci_high"])
+    return table.assign(misses=(table["ci_low"] > 0.5) | (table["ci_high"] < 0.5))
