@@ -40,28 +40,7 @@ SHORT = Settings(**CATEGORIES, lengths=[4, 8], max_pages=0)
 # Text
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        ("'''Bold''' and ''italic''", "Bold and italic"),
-        ("a [[link]], [[target|its text]] and [[:Category:X|X]]", "a link, its text and X"),
-        ("see [https://example.org the site] [https://example.org]", "see the site"),
-        ("one<ref>not {{cite|x}} this</ref> two<ref name=a /> three", "one two three"),
-        ("before {{a|{{b|c}}|[[d]]}} after", "before after"),
-        ("top\n{| class=x\n! h\n|-\n| {{y}} [[z]]\n|}\nend", "top end"),
-        ("top {| a {| inner |} b |} end", "top end"),
-        ("[[File:a.jpg|thumb|A [[town]] at night]]text[[Category:Towns]]", "text"),
-        ("== Course ==\n* one\n# two\n: three", "one two three"),
-        ("1 &lt; 2<br />now<!-- hidden\nlines --> &amp; then __NOTOC__", "1 < 2now & then"),
-        ("{{broken template", "{{broken template"),
-        ("", ""),
-    ],
-)
-def test_wikitext_becomes_words(source, words):
-    assert wikitext.from_wikitext(source) == words
-
-
-def test_html_is_stripped_by_the_rules_of_textextracts():
+def test_headings_tables_boxes_and_references_are_no_words():
     html = (
         "<p>The <b>flo</b>od<sup class='reference'>[1]</sup> of&nbsp;2014<br>came.</p>"
         "<h2><span>Course</span></h2><table><tr><td>cell</td></tr></table><div>box</div>"
@@ -72,10 +51,10 @@ def test_html_is_stripped_by_the_rules_of_textextracts():
     assert wikitext.from_html(html) == "The flood of 2014 came. one two"
 
 
-def test_headings_of_an_extract_are_no_words():
-    assert wikitext.from_extract("One.\n\n\n== Course ==\nTwo = 2.\n=== By day ===\n") == (
-        "One. Two = 2."
-    )
+def test_a_template_that_is_gone_leaves_no_words_and_a_page_that_is_missing_does():
+    link = '<a href="?title={0}&redlink=1" class="new">{0}</a>'
+    html = f"<p>It rose {link.format('Template:When')} at {link.format('Mission: Ald')}.</p>"
+    assert wikitext.from_html(html, ["Template:When"]) == "It rose at Mission: Ald."
 
 
 @pytest.mark.parametrize(
@@ -107,8 +86,8 @@ def test_titles_that_hold_no_article(title, outcome):
 class FakeWiki:
     """Pages by name of category and number; a page is its history and its revisions by time."""
 
-    def __init__(self, pages, has_text_extracts=False):
-        self.pages, self._has = pages, has_text_extracts
+    def __init__(self, pages):
+        self.pages = pages
 
     def pages_in(self, categories, depth):
         return [
@@ -123,23 +102,17 @@ class FakeWiki:
         if page.get("gone"):
             return None
         created = min(page["revisions"])
-        return History(created, page.get("redirect", False), page.get("choice", False), 9)
+        return History(created, page.get("redirect", False), page.get("choice", False))
 
     def revision_before(self, number, moment):
-        times = [each for each in self.pages[number]["revisions"] if each <= moment]
-        return self._revision(number, max(times))
-
-    def latest_revision(self, number, with_extract=True):
-        return self._revision(number, max(self.pages[number]["revisions"]))
-
-    def _revision(self, number, moment):
-        return Revision(number * 10, moment, self.pages[number]["revisions"][moment])
-
-    def has_text_extracts(self):
-        return self._has
+        revisions = sorted(self.pages[number]["revisions"].items())
+        place = sum(time <= moment for time, _ in revisions) - 1
+        return Revision(number * 10 + place, *revisions[place])
 
     def html_of(self, revision_id):
-        return None
+        number, place = divmod(revision_id, 10)
+        text = sorted(self.pages[number]["revisions"].items())[place][1]
+        return f"<p>{text}<sup class='reference'>[1]</sup></p><h2>Head</h2>", []
 
 
 def old(text, **more):
@@ -154,8 +127,8 @@ def words(number, n_words=10):
     return " ".join(f"w{number}x{position}" for position in range(n_words))
 
 
-def outcomes(pages, settings=SHORT, **wiki):
-    table = collect(FakeWiki(pages, **wiki), settings, progress=False)
+def outcomes(pages, settings=SHORT):
+    table = collect(FakeWiki(pages), settings, progress=False)
     return table.set_index("page_id")["outcome"].to_dict()
 
 
@@ -175,6 +148,7 @@ def test_each_page_ends_under_one_outcome():
         12: new(words(12), created="2022-12-31T23:59:59Z"),
         13: new(words(13), created="2023-01-01T00:00:00Z"),
         14: new(words(1)),
+        15: new(words(15), created="2026-01-01T00:00:00Z"),
     }
     assert outcomes(pages) == {
         1: "kept",
@@ -191,11 +165,12 @@ def test_each_page_ends_under_one_outcome():
         12: "creation date",
         13: "kept",
         14: "duplicate",
+        15: "creation date",
     }
     table = collect(FakeWiki(pages), SHORT, progress=False)
     counts = outcome_counts(table).set_index(["kind", "outcome"])["n_pages"]
     assert counts["member", "found"] == 10 and counts["member", "asked"] == 8
-    assert counts["non-member", "found"] == 5 and counts["non-member", "asked"] == 4
+    assert counts["non-member", "found"] == 6 and counts["non-member", "asked"] == 5
     for kind in ("member", "non-member"):
         fates = counts[kind].drop(["found", "asked"])
         assert fates.sum() == counts[kind, "found"]
@@ -215,11 +190,42 @@ def test_a_member_is_read_as_it_stood_in_the_last_second_before_the_cut_off():
     assert pd.isna(table.loc[0, "later_text"])
 
 
-def test_a_page_that_cannot_be_rendered_is_dropped_where_the_wiki_renders():
-    assert outcomes({1: old(words(1)), 2: new(words(2))}, has_text_extracts=True) == {
-        1: "hidden text",
-        2: "hidden text",
+def test_a_non_member_is_read_as_it_stood_in_the_last_second_before_the_snapshot():
+    page = new(words(1)) | {
+        "revisions": {
+            "2023-05-05T00:00:00Z": words(1),
+            "2025-12-31T23:59:59Z": words(2),
+            "2026-01-01T00:00:00Z": words(3),
+        }
     }
+    table = collect(FakeWiki({1: page, 2: old(words(4))}), SHORT, progress=False)
+    kept = table[table["kind"] == "non-member"].iloc[0]
+    assert (kept["text"], kept["revision_id"]) == (words(2), 11)
+    assert kept["revision_timestamp"] == "2025-12-31T23:59:59Z"
+
+
+def test_every_text_is_the_html_of_the_revision_that_is_named(monkeypatch):
+    """Both kinds and both sides of a pair: the page's own source is no second way."""
+    pages = {number: (old if number < 4 else new)(words(number)) for number in range(8)}
+    pages[2]["revisions"]["2024-01-01T00:00:00Z"] = words(9)
+    rendered = []
+
+    def html_of(self, revision_id):
+        rendered.append(revision_id)
+        return f"<p>rendered as {revision_id} rendered</p>", []
+
+    monkeypatch.setattr(FakeWiki, "html_of", html_of)
+    table = collect(FakeWiki(pages), SHORT, progress=False)
+    assert (table["outcome"] == "kept").all() and len(set(rendered)) == len(rendered) == 9
+    for row in table.itertuples():
+        assert row.text == f"rendered as {row.revision_id} rendered"
+    changed = table[table["later_text"].notna()]
+    assert changed["later_text"].tolist() == ["rendered as 21 rendered"]
+
+
+def test_a_page_that_cannot_be_rendered_is_dropped(monkeypatch):
+    monkeypatch.setattr(FakeWiki, "html_of", lambda *_: None)
+    assert outcomes({1: old(words(1)), 2: new(words(2))}) == {1: "hidden text", 2: "hidden text"}
 
 
 def test_no_more_pages_are_looked_at_than_needed():
@@ -237,7 +243,7 @@ def collected(*rows):
     """Pages as collect returns them: kind, text, later text."""
     table = pd.DataFrame(rows, columns=["kind", "text", "later_text"])
     moments = {"revision_timestamp": "2016", "created": "2014", "later_timestamp": "2024"}
-    fixed = {"outcome": "kept", "title": "T", "category": "C", "text_source": "html", **moments}
+    fixed = {"outcome": "kept", "title": "T", "category": "C", **moments}
     ids = {"page_id": table.index, "revision_id": table.index, "later_revision_id": table.index}
     texts = {"text": table["text"].astype("str"), "later_text": table["later_text"].astype("str")}
     return table.assign(**fixed, **ids, **texts)
@@ -358,9 +364,12 @@ def test_the_builder_writes_each_set_with_its_counts_and_baselines(tmp_path, mon
     # One pair is too little for a fold.
     assert set(results["blind_baselines"]["benchmark"]) == {"WikiMIA", "WikiMIA paraphrased"}
     written = pd.read_parquet(tmp_path / "out" / "two_revisions_length4.parquet")
-    assert written["url"].tolist() == ["http://wiki/w/index.php?oldid=20"] * 2
-    assert set(written["licence"]) == {"BY"} and set(written["text_source"]) == {"wikitext"}
-    assert "WikiMIA paraphrased | 4 |" in (tmp_path / "out" / "README.md").read_text()
+    address = "http://wiki/w/index.php?oldid="
+    assert written["url"].tolist() == [f"{address}20", f"{address}21"]
+    assert set(written["licence"]) == {"BY"}
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "WikiMIA paraphrased | 4 |" in card and "templates of the day of the crawl" in card
+    assert "snapshot of 2026-01-01" in card
 
 
 def test_a_missing_key_shows_before_the_crawl(monkeypatch):
@@ -396,6 +405,8 @@ def test_the_ready_parameter_file_holds_the_defaults():
         ({"member_cuttoff": "2017-01-01"}, 'unknown name "member_cuttoff"'),
         ({"member_cutoff": "January 2017"}, "member_cutoff is not a date"),
         ({"member_cutoff": "2024-01-01"}, "lies after"),
+        ({"snapshot": "2023-01-01"}, "snapshot must lie after non_member_cutoff"),
+        ({"snapshot": "2999-01-01"}, "snapshot lies in the future"),
         ({"member_categories": []}, "member_categories is empty"),
         ({"depth": "2"}, "\"depth\" is '2', want int"),
         ({"depth": -1}, "not negative"),
@@ -456,9 +467,8 @@ class ScriptedWiki:
 
 
 def test_a_request_says_who_asks_and_how_much_lag_it_bears():
-    with ScriptedWiki(lambda *_: (200, {}, {"query": {"extensions": []}})) as server:
-        wiki = Wiki(server.address, USER_AGENT, "1")
-        assert not wiki.has_text_extracts()
+    with ScriptedWiki(lambda *_: (200, {}, {"query": {}})) as server:
+        Wiki(server.address, USER_AGENT, "1").about()
         ((parameters, user_agent),) = server.asked
     assert user_agent.startswith(USER_AGENT)
     assert (parameters["maxlag"], parameters["formatversion"]) == ("5", "2")

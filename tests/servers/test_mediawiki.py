@@ -13,17 +13,22 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 from xml.sax.saxutils import escape
 
 import pandas as pd
 import pytest
 import yaml
+from scipy.sparse import hstack
 from server_process import ServerProcess
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, cross_val_predict
 
-from contamination import storage
-from contamination.min_k import wikitext
+from contamination import statistics, storage
 from contamination.min_k.wiki import Wiki, WikiError
+from contamination.min_k.wikimia_pages import Settings, collect
+from contamination.min_k.wikimia_sets import passages
 
 pytestmark = pytest.mark.servers
 
@@ -38,6 +43,9 @@ $wgRightsUrl = 'https://creativecommons.org/licenses/by-sa/4.0/';
 USER_AGENT = "contamination-tests/1 (tests@example.org)"
 N_EVENTS = 20
 N_UNEDITED = 4
+N_TWINS = 20
+KINDS = {"member": 2014, "non_member": 2023}
+SNAPSHOT = "2025-01-01"
 PLACES = ["bridge", "harbour", "valley", "station", "market", "square", "river", "tower"]
 VERBS = ["reached", "crossed", "damaged", "surrounded", "changed", "divided", "covered"]
 THINGS = ["water", "crowd", "storm", "march", "fire", "strike", "parade", "convoy"]
@@ -59,6 +67,60 @@ def event(chance, year, n_words=160):
     body[2] = body[2].replace("The ", "The '''old''' [[Main Page|great]] ", 1)
     rows = '{| class="wikitable"\n! Hidden\n|-\n| cell\n|}'
     return f"{' '.join(body[:5])}\n{rows}\n== Course ==\n* {' '.join(body[5:])}\n"
+
+
+def twin(chance, name):
+    """An article full of what a pipeline may leave behind, about a name that alone differs.
+
+    It names no year; the same draw with a name as long gives the same article.
+    """
+    body = [sentence(chance) for _ in range(14)]
+    opening = f"'''{name}''' (of {name}<ref name=a>Herald [1]</ref> [sic])"
+    body[0] = opening + " was seen{{Gone}},<br>said 2."
+    body[2] += "<ref>''Paper'', p. 3</ref>{{Shown}}"
+    body[3] = body[3].replace(",", "&nbsp;&ndash; ", 1) + "  <!-- two spaces -->"
+    table = f'{{| class="wikitable"\n! {name}\n|-\n| cell\n|}}'
+    listed = f"; {body[8]}\n: {body[9]}\n* {body[10]}\n** {body[11]}\n# {body[12]}"
+    parts = [" ".join(body[:5]), table, f"=== By day ===\n{body[5]}", f"<div>{name}</div>"]
+    parts += [f"== Course [of {name}] ==\n{body[6]}<br />{body[7]}", listed]
+    parts += [f"<blockquote>{body[13]}</blockquote>\n<gallery>\nA.jpg|{name}\n</gallery>"]
+    return "\n\n".join([*parts, "== References ==\n<references />\n"])
+
+
+def twins():
+    """Pages of two kinds that differ in date and in the letters of a name, and in nothing else."""
+    written = {f"Category:Twins of {year}": [("2014-01-01", "Twins.")] for year in KINDS.values()}
+    written["Template:Shown"] = [("2014-01-01", " (shown)")]
+    for number in range(N_TWINS):
+        chance = random.Random(number)
+        names = ["".join(chance.choices("bcdfgklmnprst", k=7)).capitalize() for _ in range(2)]
+        for year, name in zip(KINDS.values(), names, strict=True):
+            text = twin(random.Random(number), name) + f"[[Category:Twins of {year}]]"
+            written[f"Twin {number} of {year}"] = [(f"{year}-05-05", text)]
+    return written
+
+
+def auc_of_traces(table):
+    """AUC of a classifier of all words and characters but the name; twins share a fold."""
+    texts = [text.replace(text.split()[0], "Name") for text in table["input"]]
+    words = CountVectorizer(analyzer=str.split).fit_transform(texts)
+    characters = CountVectorizer(analyzer="char", ngram_range=(1, 4)).fit_transform(texts)
+    chances = cross_val_predict(
+        LogisticRegression(max_iter=1000),
+        hstack([words, characters]),
+        table["label"],
+        groups=table["title"].str.split().str[1],
+        cv=GroupKFold(5),
+        method="predict_proba",
+    )
+    return statistics.auc(chances[:, 1], table["label"] == 1)
+
+
+def plain(text):
+    """Words of an event's article."""
+    left_out = r"(?s)<ref>.*?</ref>|\{\|.*?\|\}|==.*?==|\[\[Category:.*?\]\]|'{2,}|^\*"
+    text = re.sub(left_out, "", text, flags=re.MULTILINE)
+    return " ".join(text.replace("[[Main Page|great]]", "great").split())
 
 
 def edited(chance, text):
@@ -100,6 +162,11 @@ def pages():
         written[f"Event {number} of 2014"] = versions
         later = event(chance, 2023, n_words=(40, 80, 160, 300)[number % 4])
         written[f"Event {number} of 2023"] = [("2023-05-05", later + "[[Category:2023 events]]")]
+        if number == 3:
+            # Edited once before the snapshot and once after it.
+            days = ("2024-12-31", "2025-01-01")
+            texts = [edited(random.Random(n), later) + "[[Category:2023 events]]" for n in (3, 4)]
+            written[f"Event {number} of 2023"] += zip(days, texts, strict=True)
     old, new = "[[Category:2014 events]]", "[[Category:2023 events]]"
     one = {
         "List of storms in 2014": ("2014-02-02", event(chance, 2014) + old),
@@ -171,7 +238,7 @@ def server(tmp_path_factory):
     maintain("install", *(f"--{name}={value}" for name, value in install.items()), "Test", "Admin")
     with (folder / "LocalSettings.php").open("a") as settings:
         settings.write(SETTINGS)
-    (folder / "pages.xml").write_text(as_dump(pages()))
+    (folder / "pages.xml").write_text(as_dump(pages() | twins()))
     maintain("importDump", "--username-prefix=", "pages.xml")
     (folder / "moves.txt").write_text("Moved event|Event under its new name\n")
     maintain("moveBatch", "moves.txt")
@@ -208,6 +275,7 @@ class Built:
             "user_agent": USER_AGENT,
             "member_categories": ["2014 events"],
             "non_member_categories": ["Category:2023 events"],
+            "snapshot": SNAPSHOT,
             "max_pages": 0,
             "lengths": [32, 64],
             "n_permutations": 3,
@@ -293,13 +361,21 @@ def test_members_are_read_as_they_stood(built):
     others = table[table["label"] == 0]
     assert (members["revision_timestamp"] < "2017-01-01").all()
     assert (others["created"] >= "2023-01-01").all()
-    first = wikitext.from_wikitext(pages()["Event 6 of 2014"][0][1])
+    first = plain(pages()["Event 6 of 2014"][0][1])
     assert members.loc["Event 6 of 2014", "input"] == " ".join(first.split()[:32])
     assert members.loc["Event under its new name", "created"] == "2014-02-02T10:00:00Z"
     assert "Moved event" not in members.index
-    assert set(members["text_source"]) == {"html"} and set(others["text_source"]) == {"extracts"}
     assert set(table["licence"]) == {"CC BY-SA 4.0"}
     assert not table["input"].str.contains("Hidden|newspaper|Course|cell").any()
+
+
+def test_non_members_are_read_as_they_stood_at_the_snapshot(built):
+    others = built.passages("wikimia_length32").query("label == 0").set_index("title")
+    assert (others["revision_timestamp"] < SNAPSHOT).all()
+    first, second, _ = pages()["Event 3 of 2023"]
+    row = others.loc["Event 3 of 2023"]
+    assert row["revision_timestamp"][:10] == second[0] and first[0] < second[0]
+    assert row["input"] == " ".join(plain(second[1]).split()[:32])
 
 
 def test_each_text_is_in_every_length_it_reaches_and_in_no_other(built):
@@ -330,7 +406,8 @@ def test_two_revisions_are_of_one_page_and_give_less_away(built):
         line = rf"{row.benchmark} +64 +{row.baseline} .* {row.auc:.3f} "
         assert re.search(line, built.done.stdout)
     sizes = built.table("sizes").set_index(["benchmark", "length"])
-    assert f"{N_UNEDITED} no later revision" in sizes.loc[("two revisions", 32), "note"]
+    # The moved page is one more.
+    assert f"{N_UNEDITED + 1} no later revision" in sizes.loc[("two revisions", 32), "note"]
 
 
 def test_the_card_says_what_was_done(built):
@@ -340,17 +417,65 @@ def test_the_card_says_what_was_done(built):
     assert {each["data_files"] for each in front["configs"]} == {
         path.name for path in built.folder.glob("*.parquet")
     }
-    for part in ("2017-01-01", "bag of words", "two revisions", "| member | redirect | 2 |"):
+    for part in (
+        "2017-01-01",
+        SNAPSHOT,
+        "templates of the day of the crawl",
+        "bag of words",
+        "two revisions",
+        "| member | redirect | 2 |",
+    ):
         assert part in card
 
 
-def test_extracts_and_the_stripped_page_hold_the_same_words(wiki):
-    """TextExtracts knows today's revision alone; its rules serve the old ones."""
-    for page in wiki.pages_in(["2023 events"], 0)[:5]:
-        latest = wiki.latest_revision(page["page_id"])
-        rendered = wikitext.from_html(wiki.html_of(latest.revision_id))
-        assert wikitext.from_extract(latest.extract) == rendered
-        assert wikitext.from_wikitext(latest.wikitext) == rendered
+@pytest.fixture
+def twin_passages(wiki):
+    """Length to the passages of the twins."""
+    categories = {f"{kind}_categories": [f"Twins of {year}"] for kind, year in KINDS.items()}
+    kept = collect(wiki, Settings(**categories, snapshot=SNAPSHOT, max_pages=0), progress=False)
+    assert kept["outcome"].tolist() == ["kept"] * 2 * N_TWINS
+    return {length: passages(kept, length) for length in (32, 64, 128)}
+
+
+def test_the_way_to_the_text_leaves_no_trace_of_the_kind(twin_passages):
+    """The twins differ in date and name alone; what else differs, the builder has made."""
+    for table in twin_passages.values():
+        assert len(table) == 2 * N_TWINS
+        assert auc_of_traces(table) == 0.5
+
+
+def test_two_ways_to_the_text_would_leave_a_trace(wiki, twin_passages):
+    """What the test above must see: one kind's words come from the wiki's own extracts."""
+    for length, table in twin_passages.items():
+        for row in table[table["label"] == 0].itertuples():
+            asked = {"pageids": row.page_id, "prop": "extracts", "explaintext": 1}
+            extract = wiki.ask("query", **asked)["query"]["pages"][0]["extract"]
+            table.loc[row.Index, "input"] = " ".join(extract.split()[:length])
+        assert auc_of_traces(table) > 0.9
+
+
+def test_the_wiki_is_asked_the_same_of_both_kinds(wiki, server, twin_passages):
+    questions = {label: set() for label in (0, 1)}
+    table = twin_passages[32]
+    label_of = {("pageids", str(row.page_id)): row.label for row in table.itertuples()}
+    label_of |= {("oldid", str(row.revision_id)): row.label for row in table.itertuples()}
+    for address in asked(server):
+        question = dict(parse_qsl(urlsplit(address).query))
+        for name in {"pageids", "oldid"} & set(question):
+            label = label_of.get((name, question[name]))
+            # The control above asks for more, and of non-members alone.
+            if label is not None and question.get("prop") != "extracts":
+                changing = (name, "rvstart")
+                same = {key: value for key, value in question.items() if key not in changing}
+                questions[label].add(tuple(sorted(same.items())))
+    assert questions[0] == questions[1] and len(questions[0]) == 3
+
+
+def test_a_template_that_is_gone_leaves_no_words(wiki, twin_passages):
+    row = twin_passages[32].iloc[0]
+    html, gone = wiki.html_of(row["revision_id"])
+    assert gone == ["Template:Gone"] and "Template:Gone" in html
+    assert "was seen, said 2." in row["input"] and "(shown)" in row["input"]
 
 
 def test_a_misspelt_category_is_one_line(wiki):

@@ -211,12 +211,13 @@ def _causal_loss(
 ) -> torch.Tensor:
     # A mask of ones is recognised and dropped; without one the library builds its own.
     seen = torch.ones_like(inputs)
-    found = model.model(input_ids=inputs, attention_mask=seen, use_cache=False)
+    found = model.base_model(input_ids=inputs, attention_mask=seen, use_cache=False)
     targets = labels[:, 1:].reshape(-1)
     learnt = (targets != IGNORED).nonzero().squeeze(1)
     hidden = found.last_hidden_state[:, :-1]
     states = hidden.reshape(-1, hidden.shape[-1])[learnt]
-    return functional.cross_entropy(model.lm_head(states).float(), targets[learnt])
+    logits = model.get_output_embeddings()(states)
+    return functional.cross_entropy(logits.float(), targets[learnt])
 
 
 def _masked_loss(

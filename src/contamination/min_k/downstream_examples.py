@@ -6,6 +6,7 @@ are inserted and which are held out.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -213,7 +214,8 @@ def own_examples(mine: OwnExamples, k_percent: float) -> pd.DataFrame | None:
             have the same name.
     """
     parts = []
-    same = mine.only(*(name for name in vars(mine) if name != "datasets"))
+    names = (each.name for each in dataclasses.fields(OwnExamples) if each.name != "datasets")
+    same = mine.only(*names)
     for dataset in mine.datasets or [""]:
         found = own_passages(OwnPassages(**same, dataset=dataset), [k_percent])
         parts += [

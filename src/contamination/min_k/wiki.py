@@ -24,7 +24,6 @@ from urllib3.util import Retry
 
 from contamination import storage
 
-TEXT_EXTRACTS = "TextExtracts"
 MAX_LAG_SECONDS = 5
 TRIES = 6
 # "name/version (how to reach me)", as the wikis of the Wikimedia Foundation ask for.
@@ -45,30 +44,26 @@ class Revision:
         revision_id: its number.
         timestamp: when it was saved, ISO 8601, UTC.
         wikitext: its source, None where the wiki hides it.
-        extract: its plain text by TextExtracts, None where that does not apply.
     """
 
     revision_id: int
     timestamp: str
     wikitext: str | None
-    extract: str | None = None
 
 
 @dataclass(frozen=True)
 class History:
-    """How a page began and what it is today.
+    """How a page began and what it is on the day of the crawl.
 
     Attributes:
         created: time of the first revision, ISO 8601, UTC.
         is_redirect: whether the page leads to another one today.
         is_disambiguation: whether the wiki marks it as a disambiguation page.
-        last_revision_id: number of today's revision.
     """
 
     created: str
     is_redirect: bool
     is_disambiguation: bool
-    last_revision_id: int
 
 
 class Wiki:
@@ -148,12 +143,8 @@ class Wiki:
         return self._store / f"{storage.hash_of({'action': action, **parameters})}.json"
 
     def about(self) -> dict[str, Any]:
-        """What the wiki says of itself: keys ``general``, ``extensions``, ``rightsinfo``."""
-        return self.ask("query", meta="siteinfo", siprop="general|extensions|rightsinfo")["query"]
-
-    def has_text_extracts(self) -> bool:
-        """Whether the wiki turns pages into plain text itself."""
-        return any(each["name"] == TEXT_EXTRACTS for each in self.about()["extensions"])
+        """What the wiki says of itself: keys ``general`` and ``rightsinfo``."""
+        return self.ask("query", meta="siteinfo", siprop="general|rightsinfo")["query"]
 
     def pages_in(self, categories: Sequence[str], depth: int) -> list[dict[str, Any]]:
         """Pages of categories and of their subcategories, each once, in the order of discovery.
@@ -225,39 +216,43 @@ class Wiki:
             created=page["revisions"][0]["timestamp"],
             is_redirect=bool(page.get("redirect")),
             is_disambiguation="disambiguation" in page.get("pageprops", {}),
-            last_revision_id=page["lastrevid"],
         )
 
     def revision_before(self, page_id: int, moment: str) -> Revision | None:
         """The page as it stood at a moment, ISO 8601; None if it did not exist or is gone."""
-        return _revision(self._revisions(page_id, rvdir="older", rvstart=moment))
-
-    def latest_revision(self, page_id: int, with_extract: bool = True) -> Revision | None:
-        """The page as it stands today, with its extract if the wiki makes one."""
-        if not (with_extract and self.has_text_extracts()):
-            return _revision(self._revisions(page_id))
-        # One request, so that text and revision number belong together.
-        extract = {"explaintext": 1, "exsectionformat": "wiki"}
-        return _revision(self._revisions(page_id, "revisions|extracts", **extract))
-
-    def _revisions(self, page_id: int, prop: str = "revisions", **more: Any) -> dict | None:
-        rvprop = "ids|timestamp|content"
-        return self._page(page_id, prop=prop, rvprop=rvprop, rvslots="main", rvlimit=1, **more)
+        page = self._page(
+            page_id,
+            prop="revisions",
+            rvprop="ids|timestamp|content",
+            rvslots="main",
+            rvdir="older",
+            rvstart=moment,
+            rvlimit=1,
+        )
+        if page is None:
+            return None
+        revision = page["revisions"][0]
+        return Revision(
+            revision_id=revision["revid"],
+            timestamp=revision["timestamp"],
+            wikitext=revision["slots"]["main"].get("content"),
+        )
 
     def _page(self, page_id: int, **asked: Any) -> dict[str, Any] | None:
         page = self.ask("query", pageids=page_id, **asked)["query"]["pages"][0]
         return page if page.get("revisions") else None
 
-    def html_of(self, revision_id: int) -> str | None:
-        """HTML of any revision, as TextExtracts asks for it; None if it cannot be rendered.
+    def html_of(self, revision_id: int) -> tuple[str, list[str]] | None:
+        """HTML of any revision; None if it cannot be rendered.
 
-        Templates are rendered as they are today.
+        Templates are rendered as they are on the day of the crawl. In place of one
+        that is gone stands a link with its title, so these titles come too.
         """
         try:
             response = self.ask(
                 "parse",
                 oldid=revision_id,
-                prop="text",
+                prop="text|templates",
                 wrapoutputclass="",
                 disablelimitreport=1,
                 disableeditsection=1,
@@ -268,19 +263,9 @@ class Wiki:
             if isinstance(error.__cause__, APIError) and _PAGE_TROUBLE.match(error.__cause__.code):
                 return None
             raise
-        return response["parse"]["text"]
-
-
-def _revision(page: dict[str, Any] | None) -> Revision | None:
-    if page is None:
-        return None
-    revision = page["revisions"][0]
-    return Revision(
-        revision_id=revision["revid"],
-        timestamp=revision["timestamp"],
-        wikitext=revision["slots"]["main"].get("content"),
-        extract=page.get("extract"),
-    )
+        rendered = response["parse"]
+        gone = [each["title"] for each in rendered["templates"] if not each["exists"]]
+        return rendered["text"], gone
 
 
 def _category(name: str) -> str:

@@ -93,7 +93,7 @@ def build(wiki: Wiki, settings: Settings, progress: bool = True) -> dict[str, pd
         storage.write_parquet(folder / f"{name}.parquet", table.assign(**provenance))
     for name, table in results.items():
         storage.write_csv(folder / f"{name}.csv", table)
-    storage.write_text(folder / "README.md", card(settings, about, pages, results, list(files)))
+    storage.write_text(folder / "README.md", card(settings, about, results, list(files)))
     return results
 
 

@@ -14,8 +14,6 @@ COLUMNS = {
     "category": "where the page was found",
     "created": "time of the page's first revision",
     "revision_id, revision_timestamp": "the revision whose text is used",
-    "text_source": "extracts: TextExtracts; html: rendered by the wiki, stripped by the same "
-    "rules; wikitext: from the source",
     "n_words": "words of the whole text",
     "wiki, licence": "where the text comes from and under which licence",
 }
@@ -25,7 +23,6 @@ _COUNTS = ["n_members", "n_non_members"]
 def card(
     settings: Any,
     about: Mapping[str, Any],
-    pages: pd.DataFrame,
     results: Mapping[str, pd.DataFrame],
     files: Sequence[str],
 ) -> str:
@@ -34,14 +31,11 @@ def card(
     Args:
         settings: what was asked for, ``wikimia.Settings``.
         about: what the wiki says of itself, ``Wiki.about``.
-        pages: as ``wikimia.collect`` returns them.
         results: tables ``filters``, ``sizes`` and ``blind_baselines``.
         files: names of the Parquet files, without ending.
     """
     general, rights = about["general"], about["rightsinfo"]
     licence = rights.get("text") or "not stated by the wiki"
-    kept = pages[pages["outcome"] == "kept"]
-    sources = kept.groupby(["kind", "text_source"], as_index=False).size()
     sections = [
         _front_matter(general.get("lang", "en"), licence, rights.get("url") or "", files),
         f"# Dated pages of {general['sitename']}: members and non-members",
@@ -50,10 +44,13 @@ def card(
         f"{_listed(settings.member_categories)} created before {settings.member_cutoff}, as they "
         "stood before that date. Non-members: pages of "
         f"{_listed(settings.non_member_categories)} created on or after "
-        f"{settings.non_member_cutoff}, as they stand today. Subcategories were followed "
-        f"{settings.depth} levels down.",
+        f"{settings.non_member_cutoff}, as they stood before the snapshot of {settings.snapshot}. "
+        f"Subcategories were followed {settings.depth} levels down.",
+        "Both kinds go one way: the wiki renders the stated revision as HTML, and headings, "
+        "tables, boxes, references and galleries are left out.",
         "In the set *two revisions* both passages come from one member page: before the member "
-        "cut-off, and today's revision where it was saved after the non-member cut-off.",
+        "cut-off, and before the snapshot where that revision was saved after the non-member "
+        "cut-off.",
         "## What can be told without a model",
         "These AUCs belong to classifiers that see the passages and their labels, and no model. A "
         "detector shows something about a model only where it does better than they do on the "
@@ -63,13 +60,15 @@ def card(
         _markdown(results["filters"]),
         "## Passages",
         _markdown(results["sizes"].astype(object).fillna("")),
-        "## Where the text comes from",
-        _markdown(sources.rename(columns={"size": "n_pages"})),
         "## Columns",
         _markdown(pd.DataFrame(COLUMNS.items(), columns=["column", "meaning"])),
         "## Caveats",
         "* A page's first revision dates the page, not the event, and not each sentence.\n"
-        "* Old revisions are rendered with the templates of today.\n"
+        "* Old revisions are rendered with the templates of the day of the crawl. A template that "
+        "was changed since may show words that nobody saw then; one that is gone is left out. "
+        "Both happen more often the older a revision is, so to members more than to non-members.\n"
+        "* Whether a page is a redirect or a disambiguation page, and its title, are those of the "
+        "day of the crawl.\n"
         "* A page that was deleted and written anew counts as new.\n"
         "* That a page existed before a date does not prove that a given model read it.\n"
         f"* Text: {licence}. Each row names page and revision, whose history names the authors.",

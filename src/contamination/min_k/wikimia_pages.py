@@ -4,7 +4,10 @@ What the paper (Shi et al., arXiv:2310.16789, section 2.2) leaves open is
 decided so:
 
 * a member's text is the page as it stood before the member cut-off, since
-  today's text may have been written after training;
+  a later text may have been written after training;
+* a non-member's text is the page as it stood before a stated snapshot date, so
+  that both kinds are old revisions of pages that had some time to settle;
+* both texts come from the HTML of that revision, by one way;
 * an old event whose page was created late is neither kind;
 * filters look at the revision whose text is used.
 """
@@ -15,7 +18,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -23,7 +26,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from contamination.min_k import wikitext
-from contamination.min_k.wiki import Revision, Wiki
+from contamination.min_k.wiki import Wiki
 from contamination.overlap import normalised
 from contamination.parameters import Parameter, ParameterError, checked_parameters
 
@@ -55,6 +58,7 @@ class Settings:
     depth: int = 2
     member_cutoff: str = "2017-01-01"
     non_member_cutoff: str = "2023-01-01"
+    snapshot: str = "2026-01-01"
     max_pages: int = 394
     lengths: list[int] = field(default_factory=lambda: [32, 64, 128, 256])
     list_pattern: str = r"^Lists? of\b"
@@ -73,13 +77,17 @@ class Settings:
     output_folder: str = "outputs/wikimia"
 
     def __post_init__(self) -> None:
-        for name in ("member_cutoff", "non_member_cutoff"):
+        for name in ("member_cutoff", "non_member_cutoff", "snapshot"):
             try:
                 date.fromisoformat(getattr(self, name))
             except ValueError as error:
                 raise ValueError(f'{name} is not a date "YYYY-MM-DD"') from error
         if self.member_cutoff > self.non_member_cutoff:
             raise ValueError("member_cutoff lies after non_member_cutoff: exchange them")
+        if self.snapshot <= self.non_member_cutoff:
+            raise ValueError("snapshot must lie after non_member_cutoff: non-members are read then")
+        if date.fromisoformat(self.snapshot) > datetime.now(UTC).date():
+            raise ValueError("snapshot lies in the future: name a day that is over")
         for name in ("member_categories", "non_member_categories", "lengths"):
             if not getattr(self, name):
                 raise ValueError(f"{name} is empty: name at least one")
@@ -96,13 +104,21 @@ class Settings:
     @property
     def member_moment(self) -> str:
         """Last second before the member cut-off."""
-        moment = datetime.fromisoformat(self.member_cutoff) - timedelta(seconds=1)
-        return f"{moment.isoformat()}Z"
+        return _last_second_before(self.member_cutoff)
 
     @property
     def non_member_moment(self) -> str:
         """First second at which a non-member may begin."""
         return f"{self.non_member_cutoff}T00:00:00Z"
+
+    @property
+    def snapshot_moment(self) -> str:
+        """Last second before the snapshot date."""
+        return _last_second_before(self.snapshot)
+
+
+def _last_second_before(day: str) -> str:
+    return f"{(datetime.fromisoformat(day) - timedelta(seconds=1)).isoformat()}Z"
 
 
 def settings_from(values: Mapping[str, Any], source: str) -> Settings:
@@ -133,11 +149,10 @@ def collect(wiki: Wiki, settings: Settings, progress: bool = True) -> pd.DataFra
         One row for each page, members first: page_id, title, kind, category
         (where it was found), outcome ("kept", "not needed" or one of
         ``FILTERS``), created (its first revision's time), revision_id,
-        revision_timestamp, text_source ("extracts", "html" or "wikitext") and
-        text (words with single spaces between them); of members besides
-        later_revision_id, later_timestamp, later_text (today's revision, where
-        it was saved after the non-member cut-off). Cells that a page did not
-        get to are empty.
+        revision_timestamp and text (words with single spaces between them); of
+        members besides later_revision_id, later_timestamp, later_text (the
+        revision at the snapshot, where it was saved after the non-member
+        cut-off). Cells that a page did not get to are empty.
 
     Raises:
         WikiError: if the wiki does not answer or a category is empty.
@@ -165,10 +180,10 @@ def collect(wiki: Wiki, settings: Settings, progress: bool = True) -> pd.DataFra
             n_kept += fate["outcome"] == KEPT
             rows.append({**page, "kind": kind, **fate})
     columns = ["page_id", "title", "kind", "category", "outcome", "created", "revision_id"]
-    columns += ["revision_timestamp", "text_source", "text"]
+    columns += ["revision_timestamp", "text"]
     columns += ["later_revision_id", "later_timestamp", "later_text"]
     table = pd.DataFrame(rows).reindex(columns=columns)
-    texts = dict.fromkeys(["text_source", "text", "later_text"], "str")
+    texts = dict.fromkeys(["text", "later_text"], "str")
     return table.astype({"revision_id": "Int64", "later_revision_id": "Int64", **texts})
 
 
@@ -199,22 +214,19 @@ def _look_at(
     if history.is_disambiguation:
         return fate | {"outcome": DISAMBIGUATION}
     if kind == MEMBER:
-        in_time = history.created <= settings.member_moment
+        first, last = "", settings.member_moment
     else:
-        in_time = history.created >= settings.non_member_moment
-    if not in_time:
+        first, last = settings.non_member_moment, settings.snapshot_moment
+    if not first <= history.created <= last:
         return fate | {"outcome": DATE}
-    if kind == MEMBER:
-        revision = wiki.revision_before(page["page_id"], settings.member_moment)
-    else:
-        revision = wiki.latest_revision(page["page_id"])
+    revision = wiki.revision_before(page["page_id"], last)
     if revision is None:
         return fate | {"outcome": GONE}
     fate |= {"revision_id": revision.revision_id, "revision_timestamp": revision.timestamp}
     outcome = _outcome_of_source(revision.wikitext, settings)
     if outcome:
         return fate | {"outcome": outcome}
-    text, source = _text_of(wiki, revision)
+    text = _text_of(wiki, revision.revision_id)
     if text is None:
         return fate | {"outcome": HIDDEN}
     words = text.split()
@@ -224,7 +236,7 @@ def _look_at(
     if opening in openings:
         return fate | {"outcome": DUPLICATE}
     openings.add(opening)
-    fate |= {"outcome": KEPT, "text_source": source, "text": text}
+    fate |= {"outcome": KEPT, "text": text}
     if kind == MEMBER:
         fate |= _later(wiki, settings, page["page_id"])
     return fate
@@ -238,31 +250,21 @@ def _outcome_of_source(source: str | None, settings: Settings) -> str | None:
     return STUB if re.search(settings.stub_pattern, source) else None
 
 
-def _text_of(wiki: Wiki, revision: Revision) -> tuple[str | None, str]:
-    """Words of a revision and where they come from.
-
-    TextExtracts knows today's revision alone; an old one is rendered by the
-    wiki and stripped by TextExtracts' rules, so that the kinds differ in no
-    rule. On a wiki without TextExtracts both come from their source.
-    """
-    if revision.extract is not None:
-        return wikitext.from_extract(revision.extract), "extracts"
-    if not wiki.has_text_extracts():
-        return wikitext.from_wikitext(revision.wikitext), "wikitext"
-    html = wiki.html_of(revision.revision_id)
-    return (None if html is None else wikitext.from_html(html)), "html"
+def _text_of(wiki: Wiki, revision_id: int) -> str | None:
+    """Words of a revision, whatever its kind: a second way would give the label away."""
+    rendered = wiki.html_of(revision_id)
+    return None if rendered is None else wikitext.from_html(*rendered)
 
 
 def _later(wiki: Wiki, settings: Settings, page_id: int) -> dict[str, Any]:
-    """Today's revision of a member, if it is newer than the non-member cut-off."""
-    # Rendered like the earlier one: in a pair nothing but the edits may differ.
-    latest = wiki.latest_revision(page_id, with_extract=False)
-    if latest is None or latest.wikitext is None or latest.timestamp < settings.non_member_moment:
+    """A member's revision at the snapshot, if it is newer than the non-member cut-off."""
+    later = wiki.revision_before(page_id, settings.snapshot_moment)
+    if later is None or later.wikitext is None or later.timestamp < settings.non_member_moment:
         return {}
     return {
-        "later_revision_id": latest.revision_id,
-        "later_timestamp": latest.timestamp,
-        "later_text": _text_of(wiki, latest)[0],
+        "later_revision_id": later.revision_id,
+        "later_timestamp": later.timestamp,
+        "later_text": _text_of(wiki, later.revision_id),
     }
 
 

@@ -36,8 +36,8 @@ def passages(pages: pd.DataFrame, length: int) -> pd.DataFrame:
 
     Returns:
         Columns input (the passage), label (1 member, 0 non-member), page_id,
-        title, category, created, revision_id, revision_timestamp, text_source
-        and n_words (of the whole text).
+        title, category, created, revision_id, revision_timestamp and n_words
+        (of the whole text).
     """
     kept = pages[pages["outcome"] == KEPT]
     return _cut(kept.assign(label=(kept["kind"] == MEMBER).astype(int)), length)
@@ -93,7 +93,7 @@ def _cut(texts: pd.DataFrame, length: int) -> pd.DataFrame:
     long_enough = words.str.len() >= length
     words, texts = words[long_enough], texts[long_enough]
     columns = ["label", "page_id", "title", "category", "created"]
-    columns += ["revision_id", "revision_timestamp", "text_source"]
+    columns += ["revision_id", "revision_timestamp"]
     table = texts[columns].assign(n_words=words.str.len())
     table.insert(0, "input", [" ".join(each[:length]) for each in words])
     return table.reset_index(drop=True)
