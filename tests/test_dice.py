@@ -322,20 +322,35 @@ def test_detector_scores_the_contaminated_higher(method):
     assert score(states)[labels].mean() > score(states)[~labels].mean() + 1
 
 
-def test_detector_is_the_network_that_was_trained():
-    from sklearn.neural_network import MLPClassifier
+@pytest.fixture
+def networks(monkeypatch):
+    """The scikit-learn networks that the detector trains, in order."""
+    trained = []
 
+    class Recorded(detector.MLPClassifier):
+        def fit(self, *states_and_labels):
+            trained.append(self)
+            return super().fit(*states_and_labels)
+
+    monkeypatch.setattr(detector, "MLPClassifier", Recorded)
+    return trained
+
+
+def test_scores_are_the_log_odds_of_the_network_that_was_trained(networks):
+    """scikit-learn's own probabilities stand against the layers multiplied here."""
     states, labels = groups(1.0)
     score = detector.train_mlp(states, labels, seed=3)
-    network = MLPClassifier(
-        (8, 8, 8), alpha=0.0, batch_size=32, max_iter=detector.N_EPOCHS, n_iter_no_change=5,
-        random_state=3,
-    )  # fmt: skip
-    with pytest.warns(Warning):
-        network.fit(states, labels.astype(int))
+    assert networks[0].hidden_layer_sizes == (8, 8, 8)
     assert detector.probability(score(states)) == pytest.approx(
-        network.predict_proba(states)[:, 1], abs=1e-5
+        networks[0].predict_proba(states)[:, 1], abs=1e-5
     )
+
+
+@pytest.mark.filterwarnings("error")
+def test_detector_is_trained_for_exactly_the_stated_epochs(networks):
+    """The loss on groups far apart is soon level; training goes on all the same, unwarned."""
+    detector.train_mlp(*groups(8.0, n=80, d=64))
+    assert networks[0].n_iter_ == len(networks[0].loss_curve_) == detector.N_EPOCHS
 
 
 def test_widths_are_those_of_the_paper_for_llama():

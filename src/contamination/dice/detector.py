@@ -43,7 +43,7 @@ def hidden_widths(d_model: int, as_in: str = "code") -> tuple[int, ...]:
 def train_mlp(
     states: np.ndarray, is_contaminated: np.ndarray, seed: int = 0, as_in: str = "code"
 ) -> Score:
-    """The paper's detector: ReLU layers, binary cross-entropy, Adam.
+    """The paper's detector: ReLU layers, binary cross-entropy, Adam, exactly ``N_EPOCHS`` epochs.
 
     Args:
         states: shape (n, d_model).
@@ -60,11 +60,11 @@ def train_mlp(
         alpha=0.0,
         batch_size=min(32, len(states)),
         max_iter=N_EPOCHS,
-        n_iter_no_change=5,
+        n_iter_no_change=N_EPOCHS,  # else training ends where its own loss stays level
         random_state=seed,
     )
     with warnings.catch_warnings():
-        # A fixed number of epochs, as in the released code, is meant.
+        # A fixed number of epochs is meant, so that "not converged" is no warning here.
         warnings.simplefilter("ignore", ConvergenceWarning)
         network.fit(states, np.asarray(is_contaminated, dtype=int))
 
