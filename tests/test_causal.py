@@ -550,6 +550,8 @@ def test_samples_of_one_prompt_differ_and_the_seed_repeats_them(llama):
     assert len(set(first)) > 1
     assert complete(llama, prompts, 8, temperature=1.0, seed=1, cache=False) == first
     assert complete(llama, prompts, 8, temperature=1.0, seed=2, cache=False) != first
+    greedy = complete(llama, prompts, 8, cache=False)
+    assert complete(llama, prompts, 8, temperature=1.0, top_k=1, seed=1, cache=False) == greedy
 
 
 def test_sampling_leaves_the_callers_random_numbers_alone(llama):

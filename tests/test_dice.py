@@ -25,6 +25,7 @@ from contamination.dice import (
 )
 from contamination.lab import docstrings
 from contamination.lab.tokenizer import tokenizer_files, train_tokenizer
+from contamination.lab.training import describe
 from contamination.lab.world import World
 from contamination.models.causal import (
     BEFORE_FINAL_NORM,
@@ -365,7 +366,33 @@ def test_auroc_is_averaged_and_folded_over_pairs_of_models():
     assert (found.auroc_pct, found.folded_auroc_pct) == (50.0, 100.0)
     assert (found.ci_low, found.ci_high) == (0.0, 100.0)
     single = detector.auroc_over_models([up], [down], n_models=2)
-    assert single.auroc_pct == 100.0 and np.isnan(single.ci_low)
+    assert single.auroc_pct == 100.0 and np.isnan(single.ci_low) and not single.resampled
+
+
+def test_pairs_that_share_a_model_are_not_drawn_as_if_they_were_many():
+    """One contaminated model of two is told from all clean ones, the other from none.
+
+    There are two models to draw from, so in a quarter of the draws each all
+    pairs are won or lost; eight pairs drawn one by one would hardly ever be.
+    """
+    up, down = np.array([2.0, 3.0]), np.array([0.0, 1.0])
+    models = [(one, other) for one in (0, 1) for other in range(4)]
+    scored = [(up, down) if one == 0 else (down, up) for one, _ in models]
+    above, below = zip(*scored, strict=True)
+    found = detector.auroc_over_models(above, below, n_models=6, models=models)
+    assert (found.auroc_pct, found.ci_low, found.ci_high) == (50.0, 0.0, 100.0)
+    assert found.resampled == detector.MODELS
+    apart = detector.auroc_over_models(above, below, n_models=16)
+    assert apart.ci_low > 0 and apart.ci_high < 100 and apart.resampled == detector.PAIRS
+
+
+def test_models_of_both_kinds_are_drawn():
+    """By hand: of two clean models one is told from every contaminated one, the other never."""
+    up, down = np.array([2.0, 3.0]), np.array([0.0, 1.0])
+    models = [(one, other) for one in range(4) for other in (0, 1)]
+    scored = [(up, down) if other == 0 else (down, up) for _, other in models]
+    found = detector.auroc_over_models(*zip(*scored, strict=True), n_models=6, models=models)
+    assert (found.ci_low, found.ci_high) == (0.0, 100.0)
 
 
 # Controls
@@ -389,8 +416,15 @@ def pool_of(n_models, shift_contaminated, shift_seen, identity, shift_set=0.0):
         scores = pd.DataFrame(rng.normal(size=(12, 4)), columns=list(answers.BASELINES))
         return pool.Measured(states, dict.fromkeys(sets, scores))
 
-    names = {pool.CLEAN: 0, pool.OTHER_CLEAN: 0, "GSM-i x5": 1, "train split x5": 1}
-    names |= {"format only x5": 0, "GSM-i x1": 1, "MATH x5": 0}
+    names = {
+        pool.CLEAN: 0,
+        pool.OTHER_CLEAN: 0,
+        pool.REORDERED: 0,
+        "GSM-i x5": 1,
+        "train split x5": 1,
+        "MATH x5": 0,
+    }
+    names |= {"format only x5": 0, "GSM-i x1": 1}
     models = {name: {s: model(bad) for s in range(n_models)} for name, bad in names.items()}
     models["GSM-ii x5"] = {s: model(1, read="GSM-ii") for s in range(n_models)}
     return models | {pool.BASE: dict.fromkeys(range(n_models), model(0))}
@@ -485,6 +519,39 @@ def test_questions_a_detector_was_trained_on_are_not_what_it_is_tested_on():
     assert np.array_equal(before[0](probe), after[0](probe))
 
 
+def test_every_contaminated_model_stands_beside_the_clean_ones_that_its_detector_never_met():
+    """Five seeds in folds of 2, 1, 1 and 1: four pairs in the first fold, one in each other."""
+    models = pool_of(5, 6.0, 0.0, identity=0.0)
+    detectors = experiments.held_out_detectors(models, "GSM-i x5", 1)
+    found = experiments.of_strangers(models, detectors, "GSM-i x5", 1, "GSM-ii")
+    assert experiments._strangers(models, detectors, "GSM-i x5", pool.CLEAN) == [
+        (0, 0), (0, 1), (1, 0), (1, 1), (2, 2), (3, 3), (4, 4)
+    ]  # fmt: skip
+    assert (found.n_models, found.resampled) == (10, detector.MODELS)
+    fewer = {**models, "x": {0: models["GSM-i x5"][0]}}
+    assert experiments.of_strangers(fewer, detectors, "x", 1, "GSM-ii").n_models == 3
+
+
+def test_figure_5_tests_models_that_the_detector_was_not_trained_on():
+    """GSM-ii's readers carry the mark here, base and other clean models do not."""
+    models = pool_of(4, 6.0, 0.0, identity=0.0)
+    pair = "GSM-i x5", pool.CLEAN, 1
+    found = experiments.of_pairs(models, *pair, "GSM-ii", tested=("GSM-ii x5", pool.BASE))
+    assert found.auroc_pct == 100.0 and found.n_models == 5
+    control = experiments.of_pairs(models, *pair, "GSM-ii", tested=(pool.OTHER_CLEAN, pool.BASE))
+    assert 30 < control.auroc_pct < 70
+
+
+def test_figure_5b_is_not_tested_on_the_questions_it_was_trained_on():
+    """Only the half that detectors are trained on carries a mark: the other half is at chance."""
+    models = pool_of(3, 0.0, 0.0, identity=0.0)
+    for model in models["MATH x5"].values():
+        model.states["MATH"][experiments.TRAIN_HALF] += 9
+    how = {"learnt_from": "MATH", "tested": ("MATH x5", pool.CLEAN)}
+    found = experiments.of_pairs(models, "MATH x5", pool.CLEAN, 1, "MATH", **how)
+    assert found.n == 12 and 25 < found.auroc_pct < 75
+
+
 def test_a_single_pair_has_no_verdict():
     found = detector.auroc_over_models([np.array([1.0])], [np.array([0.0])], 2)
     assert controls.control_row(controls.TWO_CLEAN, found, 1)["holds"] is None
@@ -532,6 +599,27 @@ def test_an_interrupted_sweep_goes_on_with_what_it_has(lab, monkeypatch):
     assert len(n_trained) == 4
     assert models["GSM-i x2"][0].mixture.dose_pct == 40.0
     assert models[pool.CLEAN][0].folder != models[pool.CLEAN][1].folder
+
+
+def test_two_clean_models_differ_in_the_order_of_their_rows_alone(lab):
+    """Or in their rows as well: two controls."""
+    wanted = [
+        pool.Condition(pool.CLEAN, "", 0, 1),
+        pool.Condition(pool.REORDERED, "", 0, 1, first_order=100),
+        pool.Condition(pool.OTHER_CLEAN, "", 0, 1, first_seed=100),
+    ]
+    known = {c.name: c for c in pool.conditions(2, 1)}
+    assert all(
+        (known[c.name].first_order, known[c.name].first_seed) == (c.first_order, c.first_seed)
+        for c in wanted
+    )
+    found = pool.train_pool(lab, tiny_base(lab), {}, VANILLA, wanted, 6, 1e-3)
+    clean, reordered, other = (found[c.name][0] for c in wanted)
+    recipes = [describe(model.folder)["recipe"] for model in (clean, reordered, other)]
+    assert recipes[0]["doses"] == recipes[1]["doses"] != recipes[2]["doses"]
+    assert recipes[0]["order_seed"] != recipes[1]["order_seed"]
+    weights = [(model.folder / "model.safetensors").read_bytes() for model in (clean, reordered)]
+    assert weights[0] != weights[1]
 
 
 @pytest.mark.parametrize("lora", [False, True])
@@ -597,12 +685,20 @@ def test_trained_pairs_become_target_and_references(checkpoints, tmp_path, monke
 
 
 def test_sampling_cannot_move_a_line_that_reads_prompts(lms):
-    """DICE's line is flat by construction; perplexity reads what was written."""
-    problems = {name: PROBLEMS for name in ("GSM-i", "GSM-ii")}
-    measured = tuple(pool.measure(lm, problems) for lm in lms)
-    rows = study.decoding_rows(tuple(lms), measured, PROBLEMS, 2, [0.0, 1.0], 3)
-    assert len(set(rows[rows["method"] == "DICE"]["auroc_pct"])) == 1
-    assert len(rows) == 4
+    """DICE's line is flat by construction; the baselines read what was written."""
+    problems = {"GSM-i": PROBLEMS}
+    one, other = (pool.measure(lm, problems) for lm in lms)
+    measured = {pool.CONTAMINATED: {0: one}, pool.CLEAN: {0: other}, pool.BASE: {0: other}}
+    named = {pool.CONTAMINATED: lms[0], pool.BASE: lms[1]}
+    rows = study.decoding_rows(named, measured, problems, 2, [0.0, 1.0], [1, 50], 3)
+    assert len(rows) == 4 * (1 + len(answers.BASELINES))
+    wide = rows.pivot(index="method", columns=["setting", "value"], values="auroc_pct")
+    assert wide.loc["DICE"].tolist() == [100.0] * 4
+    # From the likeliest token alone, whatever the temperature, as greedily.
+    assert wide["temperature", 0.0].equals(wide["top-k", 1])
+    assert wide["temperature", 1.0].equals(wide["top-k", 50])
+    figure = plots.decoding_lines(rows)
+    assert [axis.get_xlabel() for axis in figure.axes] == ["temperature", "top-k"]
 
 
 def test_question_map_has_a_point_for_every_question():
@@ -617,12 +713,15 @@ def test_figures_show_the_control_beside_the_result():
     )
     axis = plots.layer_distances(layers, "two clean models").axes[0]
     assert "two clean models" in axis.get_legend_handles_labels()[1]
-    columns = ["trained_on", "negative_model", "layer", "auroc_pct", "ci_low", "ci_high"]
-    rows = pd.DataFrame([("x", "clean", 0, 50.0, None, None)], columns=columns)
-    axis = plots.auroc_layers(
-        rows.astype({"ci_low": float, "ci_high": float}), {("x", "clean"): "a"}
-    )
-    assert set(axis.axes[0].get_legend_handles_labels()[1]) == {"a", "chance"}
+    columns = ["trained_on", "positive_model", "negative_model", "layer", "auroc_pct"]
+    rows = [("x", "y", "clean", 0, 50.0), ("x", "z", "clean", 0, 80.0)]
+    rows = pd.DataFrame(rows, columns=columns).assign(ci_low=np.nan, ci_high=np.nan)
+    panels = {"left": {("x", "y", "clean"): "a", ("x", "z", "clean"): "b"}, "right": {}}
+    left, right = plots.auroc_layers(rows, panels).axes
+    assert set(left.get_legend_handles_labels()[1]) == {"a", "b", "chance"}
+    heights = [list(line.get_ydata()) for line in left.get_lines()]
+    assert [50.0] in heights and [80.0] in heights
+    assert right.get_legend_handles_labels()[1] == ["chance"]
 
 
 def test_floor_is_checked_in_one_line():

@@ -15,6 +15,9 @@ def table_of(**aurocs):
     """Controls with AUROCs five points wide on either side; unnamed ones are at chance."""
     names = {
         "clean": controls.TWO_CLEAN,
+        "clean_learnt": controls.TWO_CLEAN_LEARNT,
+        "order": controls.REORDERED_CLEAN,
+        "order_learnt": controls.REORDERED_LEARNT,
         "strangers": controls.HELD_OUT,
         "within": controls.WITHIN,
         "within_clean": controls.WITHIN_CLEAN,
@@ -38,7 +41,9 @@ def table_of(**aurocs):
 # Seen questions score higher whichever half was read, in the model alone and beside a clean one.
 MEMBERSHIP = {"within": 90, "swapped": 80, "paired": 95, "swapped_paired": 92}
 CONFIRMING = table_of(clean=50, strangers=95, **MEMBERSHIP)
-REFUTING = table_of(clean=100, strangers=98, within=51, train=97, format=96, other=95)
+REFUTING = table_of(
+    clean=100, clean_learnt=99, order=90, strangers=98, within=51, train=97, format=96, other=95
+)
 
 
 def test_conclusion_of_a_table_that_confirms_the_detector():
@@ -51,11 +56,22 @@ def test_conclusion_of_a_table_that_confirms_the_detector():
 
 def test_conclusion_of_a_table_that_refutes_it():
     clean, strangers, within, innocent, verdict = findings.conclusion(REFUTING)
-    assert clean.startswith("Two clean models: AUROC 100 [95, 105]. The protocol tells two clean")
+    assert clean.startswith("Two clean models: AUROC 100 [95, 105] where they read other texts, 90")
+    assert "learnt from 99 [94, 104] and 50 [45, 55]. Other texts are enough, another" in clean
+    assert "another order alone too: the protocol tells such clean models apart" in clean
     assert "holds for models it never met" in strangers
     assert "does not see which questions" in within
     assert all(name in innocent for name in INNOCENT)
     assert "as innocent as their own train split" in verdict
+
+
+def test_other_texts_may_be_enough_where_another_order_is_not():
+    clean = findings.conclusion(table_of(clean=100))[0]
+    assert "Other texts are enough, another order alone is not: the protocol tells" in clean
+    assert (
+        "Another order is enough, other texts not: the"
+        in findings.conclusion(table_of(order=90))[0]
+    )
 
 
 def test_conclusion_where_nothing_carries_over():

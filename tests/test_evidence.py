@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from contamination import judging, plots
+from contamination.dice.controls import TWO_CLEAN, TWO_CLEAN_LEARNT
 from contamination.evidence import findings, lab_panel, own_studies
 from contamination.evidence import measuring as m
 from contamination.evidence.conditions import (
@@ -283,17 +284,21 @@ def test_min_k_is_held_against_the_best_classifier_of_words():
         assert table["control"].tolist() == ["bag of words, no model"]
 
 
-def test_dice_is_held_against_two_clean_models():
+@pytest.mark.parametrize(("high", "first"), [(96.0, RECOGNISED), (99.0, CONTROL_FORBIDS)])
+def test_dice_is_held_against_two_clean_models(high, first):
+    """Asked the same questions: on GSM-i, those that detectors were trained on."""
     aurocs = pd.DataFrame({"tested_on": ["GSM-i", "GSM-ii", "GSM-hard"], "method": "DICE"})
     aurocs = aurocs.assign(trained_on="GSM-i x5", auroc_pct=[99.0, 60.0, 70.0], n_models=16)
     aurocs = aurocs.assign(ci_low=[98.0, 55.0, 65.0], ci_high=100.0)
-    controls = {"control": ["two clean models"], "auroc_pct": [64.0], "ci_high": [67.0]}
+    names = [TWO_CLEAN, TWO_CLEAN_LEARNT]
+    controls = {"control": names, "auroc_pct": [64.0, 90.0], "ci_high": [67.0, high]}
     table = lab_panel.as_panel(own_studies.dice_rows(aurocs, pd.DataFrame(controls)))
     assert table["dataset"].tolist() == ["GSM-i", "GSM-ii"]
-    assert table["verdict"].tolist() == [RECOGNISED, CONTROL_FORBIDS]
+    assert table["control"].tolist() == [TWO_CLEAN_LEARNT, TWO_CLEAN]
+    assert table["verdict"].tolist() == [first, CONTROL_FORBIDS]
     shown = own_studies.wide(table)
     assert shown[["notebook", "n", "recognised", "forbidden"]].to_numpy().tolist() == [
-        ["05", 1, 1, 0],
+        ["05", 1, int(first == RECOGNISED), int(first == CONTROL_FORBIDS)],
         ["05", 1, 0, 1],
     ]
 

@@ -1,10 +1,13 @@
 """The lab's world: one passage of each family, how copies are dealt, what a model row says."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
 from contamination.lab import world
-from contamination.lab.recipes import Dose
+from contamination.lab.packing import background_read
+from contamination.lab.recipes import Dose, Recipe
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import describe
 
@@ -81,6 +84,32 @@ def test_passages_are_cut_and_shorter_ones_left_out(small_world):
     cut = world.at_length(small_world.passages.query("family != 'a'"), 64)
     assert cut["family"].tolist() == ["b", "c", "d"]
     assert {len(text.split()) for text in cut["text"]} == {64}
+
+
+def test_a_reordered_model_read_the_same_texts_in_another_order(small_world):
+    """A further seed alone draws other texts."""
+    many = replace(small_world, background=tuple(f"{PROSE} {number}" for number in range(40)))
+    base = world.base_model(many, 50, 0, "XS")
+    folder, other = (world.continued_model(many, base, [], 300, seed) for seed in (0, 1))
+    reordered = world.reordered_model(many, base, folder, seed=1)
+    read = {}
+    for path in (folder, other, reordered):
+        recipe = Recipe(**describe(path)["recipe"])
+        background = many.background
+        if path == reordered:
+            background = read[folder]
+        texts = replace(many.texts(), background=background)
+        assert texts.hashes()["background"] == recipe.background
+        read[path] = background_read(recipe, texts)
+    assert sorted(read[reordered]) == sorted(read[folder]) != sorted(read[other])
+    assert read[reordered] != read[folder]
+    assert describe(reordered)["n_tokens"] == describe(folder)["n_tokens"]
+    dosed = world.continued_model(many, base, [Dose(("one two",))], 300, 0)
+    with pytest.raises(ValueError, match="read doses"):
+        world.reordered_model(many, base, dosed, seed=1)
+    twice = world.continued_model(small_world, base, [], 300, 0)
+    with pytest.raises(ValueError, match="more than once"):
+        world.reordered_model(small_world, base, twice, seed=1)
 
 
 def test_row_of_a_continued_model(small_world):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -438,26 +440,31 @@ def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
     return figure
 
 
-def auroc_layers(rows: pd.DataFrame, names: dict[tuple[str, str], str]) -> Figure:
+def auroc_layers(rows: pd.DataFrame, panels: dict[str, dict[tuple[str, str, str], str]]) -> Figure:
     """Figure 5 of the DICE paper: AUROC by layer, with intervals over models.
 
     Args:
         rows: rows of ``dice_auroc.csv``, one for each layer.
-        names: (trained_on, negative_model) to what the legend says.
+        panels: title to what it shows: (trained_on, positive_model,
+            negative_model) to what the legend says.
     """
-    figure, axis = _figure(1, 1, (6.5, 3.8))
-    colours = sns.color_palette("colorblind", len(names))
-    for number, ((pair, name), colour) in enumerate(zip(names.items(), colours, strict=True)):
-        of_pair = rows[(rows["trained_on"] == pair[0]) & (rows["negative_model"] == pair[1])]
-        low, high = (of_pair[f"ci_{end}"].fillna(of_pair["auroc_pct"]) for end in ("low", "high"))
-        errors = [of_pair["auroc_pct"] - low, high - of_pair["auroc_pct"]]
-        at = of_pair["layer"].astype(float) + 0.06 * (number - (len(names) - 1) / 2)
-        style = {"fmt": "o-", "capsize": 3, "markersize": 4, "linewidth": 1, "color": colour}
-        axis.errorbar(at, of_pair["auroc_pct"], yerr=np.clip(errors, 0, None), label=name, **style)
-    axis.axhline(50, color=CHANCE, linestyle="--", linewidth=1, label="chance")
-    axis.set(xlabel="layer (0: embedding)", ylabel="AUROC, % (95 % interval over models)")
-    axis.set(ylim=(0, 104))
-    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    figure, axes = _figure(1, len(panels), (5 * len(panels), 4.4), sharey=True, squeeze=False)
+    colours = sns.color_palette("colorblind", max(map(len, panels.values())))
+    columns = ["trained_on", "positive_model", "negative_model"]
+    for axis, (title, names) in zip(axes[0], panels.items(), strict=True):
+        for number, (models, name) in enumerate(names.items()):
+            of_models = rows[(rows[columns] == list(models)).all(axis=1)]
+            values = of_models["auroc_pct"]
+            low, high = (of_models[f"ci_{end}"].fillna(values) for end in ("low", "high"))
+            errors = np.clip([values - low, high - values], 0, None)
+            at = of_models["layer"].astype(float) + 0.06 * (number - (len(names) - 1) / 2)
+            style = {"fmt": "o-", "capsize": 3, "markersize": 4, "linewidth": 1}
+            style["color"] = colours[number]
+            axis.errorbar(at, values, yerr=errors, label=name, **style)
+        axis.axhline(50, color=CHANCE, linestyle="--", linewidth=1, label="chance")
+        axis.set(title=title, xlabel="layer (0: embedding)", ylim=(0, 104))
+        axis.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16))
+    axes[0][0].set(ylabel="AUROC, % (95 % interval over models)")
     return figure
 
 
@@ -497,17 +504,26 @@ def flags_and_gaps(flags: pd.DataFrame, gaps: pd.DataFrame, conditions: list[str
 
 
 def decoding_lines(rows: pd.DataFrame) -> Figure:
-    """Figure 7(a) of the DICE paper: AUROC of each method by sampling temperature.
+    """Figure 7 of the DICE paper: AUROC of each method by temperature and by top-k.
 
     Args:
-        rows: method, temperature, auroc_pct.
+        rows: model, setting, value, method, auroc_pct; a row of panels for each model.
     """
-    figure, axis = _figure(1, 1, (6, 3.4))
-    for method, of_method in rows.groupby("method", sort=False):
-        axis.plot(of_method["temperature"], of_method["auroc_pct"], "o-", label=method)
-    axis.axhline(50, color=CHANCE, linestyle="--", linewidth=1, label="chance")
-    axis.set(xlabel="sampling temperature", ylabel="AUROC, %", ylim=(0, 104))
-    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    models, settings = (list(dict.fromkeys(rows[name])) for name in ("model", "setting"))
+    size = 3.6 * len(settings), 2.3 * len(models)
+    figure, axes = _figure(len(models), len(settings), size, sharey=True, squeeze=False)
+    for axis, (model, setting) in zip(axes.flat, product(models, settings), strict=True):
+        of_panel = rows[(rows["model"] == model) & (rows["setting"] == setting)]
+        for method, of_method in of_panel.groupby("method", sort=False):
+            places = range(len(of_method))
+            axis.plot(places, of_method["auroc_pct"], "o-", markersize=4, label=method)
+            axis.set_xticks(places, [f"{value:g}" for value in of_method["value"]])
+        axis.axhline(50, color=CHANCE, linestyle="--", linewidth=1, label="chance")
+        axis.set(title=model, xlabel=setting, ylim=(-4, 104))
+    for axis in axes[:, 0]:
+        axis.set(ylabel="AUROC, %")
+    handles, names = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, names, frameon=False, fontsize=8, ncols=3, loc="outside lower center")
     return figure
 
 

@@ -99,10 +99,14 @@ def accuracy_row(lm: CausalLM, problems: Problems, max_new_tokens: int) -> dict:
 
 
 def answer(
-    lm: CausalLM, problems: Problems, max_new_tokens: int, temperature: float = 0.0
+    lm: CausalLM,
+    problems: Problems,
+    max_new_tokens: int,
+    temperature: float = 0.0,
+    top_k: int = 0,
 ) -> list[str]:
-    """Completions of the problems' prompts, greedy or sampled."""
-    how = {"temperature": temperature, "max_batch_tokens": _BATCH_TOKENS}
+    """Completions of the problems' prompts, greedy or sampled, as ``causal.complete``."""
+    how = {"temperature": temperature, "top_k": top_k, "max_batch_tokens": _BATCH_TOKENS}
     return complete(lm, prompts_of(problems), max_new_tokens, **how)
 
 

@@ -32,13 +32,17 @@ from contamination.dice.pool import (
     HIGH,
     LOW,
     OTHER_CLEAN,
+    REORDERED,
     Pool,
     named,
 )
 
 AT_CHANCE, ABOVE_CHANCE, BELOW_MLP = "at chance", "above chance", "below the MLP"
 
-TWO_CLEAN = "two clean models"
+TWO_CLEAN = "two clean models, other texts"
+TWO_CLEAN_LEARNT = "the same, on the detector's training questions"
+REORDERED_CLEAN = "two clean models, same texts in another order"
+REORDERED_LEARNT = "the same in another order, on the detector's training questions"
 BASE_VANILLA = "base model against clean"
 HELD_OUT = "models never met"
 WITHIN = "seen against unseen questions, contaminated model"
@@ -65,6 +69,9 @@ TOPIC_CLEAN = "GSM against {} questions, clean model"
 # What would be found if the detector detected contamination, written before any number.
 EXPECTED = {
     TWO_CLEAN: AT_CHANCE,
+    TWO_CLEAN_LEARNT: AT_CHANCE,
+    REORDERED_CLEAN: AT_CHANCE,
+    REORDERED_LEARNT: AT_CHANCE,
     BASE_VANILLA: AT_CHANCE,
     HELD_OUT: ABOVE_CHANCE,
     WITHIN: ABOVE_CHANCE,
@@ -89,6 +96,12 @@ EXPECTED = {
     TOPIC_CLEAN: AT_CHANCE,
 }
 
+# Controls on fresh questions and on those that detectors learn from, and who stands against clean.
+_CLEAN_PAIRS = {
+    (TWO_CLEAN, TWO_CLEAN_LEARNT): OTHER_CLEAN,
+    (REORDERED_CLEAN, REORDERED_LEARNT): REORDERED,
+}
+
 
 def control_row(
     control: str, found: Auroc, layer: int | None, mlp: Auroc | None = None, expected: str = ""
@@ -104,7 +117,8 @@ def control_row(
 
     Returns:
         control, layer, n_models, n, auroc_pct, folded_auroc_pct, ci_low,
-        ci_high, expected_if_detector_works, holds (empty without an interval):
+        ci_high, resampled (what the interval draws anew),
+        expected_if_detector_works, holds (empty without an interval):
         "at chance" where the interval holds 50, "above chance" where it lies
         above, "below the MLP" where it lies below the MLP's AUROC.
     """
@@ -124,6 +138,7 @@ def control_row(
         "folded_auroc_pct": found.folded_auroc_pct,
         "ci_low": low,
         "ci_high": high,
+        "resampled": found.resampled,
         "expected_if_detector_works": expectation,
         "holds": None if np.isnan(low) else bool(verdicts[expectation]()),
     }
@@ -142,7 +157,11 @@ def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.Dat
     directions = held_out_detectors(pool, CONTAMINATED, layer, MEAN_DIFFERENCE)
     strangers = of_strangers(pool, detectors, CONTAMINATED, layer, UNSEEN)
     rows = [
-        control_row(TWO_CLEAN, of_pairs(pool, OTHER_CLEAN, CLEAN, layer, UNSEEN), layer),
+        control_row(name, of_pairs(pool, condition, CLEAN, layer, asked), layer)
+        for names, condition in _CLEAN_PAIRS.items()
+        for name, asked in zip(names, (UNSEEN, SEEN), strict=True)
+    ]
+    rows += [
         control_row(BASE_VANILLA, of_pairs(pool, CLEAN, BASE, layer, UNSEEN), layer),
         control_row(HELD_OUT, strangers, layer),
     ]

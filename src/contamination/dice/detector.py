@@ -23,6 +23,9 @@ HIDDEN_LAYERS = {"code": 3, "paper": 4}
 MEAN_DIFFERENCE = "mean difference"
 MLP = "DICE"
 N_RESAMPLES = 2_000
+# What an interval draws anew.
+PAIRS = "pairs of models"
+MODELS = "models of each kind; detectors stay as trained"
 
 Score = Callable[[np.ndarray], np.ndarray]  # states (n, d_model) to scores (n,)
 
@@ -100,10 +103,10 @@ class Auroc:
         auroc_pct: mean over pairs of models, in percent; 50 is chance.
         folded_auroc_pct: likewise, each pair's turned where it is below 50: a
             detector that is wrong separates as well. Above 50 by chance too.
-        ci_low, ci_high: 95 % interval in percent, from resampled pairs of models;
-            undefined for a single pair.
+        ci_low, ci_high: 95 % interval in percent; undefined for a single pair.
         n: scores of one pair.
         n_models: distinct models.
+        resampled: what the interval draws, ``PAIRS`` or ``MODELS``; "" without one.
     """
 
     auroc_pct: float
@@ -112,6 +115,7 @@ class Auroc:
     ci_high: float
     n: int
     n_models: int
+    resampled: str = ""
 
 
 def auroc_over_models(
@@ -119,18 +123,27 @@ def auroc_over_models(
     negatives: Sequence[np.ndarray],
     n_models: int,
     seed: int = 0,
+    models: Sequence[tuple[int, ...]] | None = None,
 ) -> Auroc:
     """AUROC of each pair of models, their mean, and an interval over models.
 
     Models are what was drawn at random, not questions: a thousand questions to
     one pair of models are one observation of "contaminated against clean".
+    Where pairs share a model they are not independent, and models are drawn in
+    their place: of the contaminated and of the clean ones with replacement, then
+    every pair among those drawn. Detectors that several pairs share stay as
+    trained: what others would have learnt from other models is left out.
 
     Args:
         positives: scores of the states that should be higher, one array a pair.
         negatives: scores of the others, likewise.
         n_models: distinct models among them.
         seed: seed of the bootstrap.
+        models: for each pair the number of its model of each kind (one number
+            where both arrays are of one model); None where every pair has
+            models and a detector of its own.
     """
+    is_paired = models is None
     aucs = 100 * np.array(
         [
             statistics.auc(
@@ -139,10 +152,26 @@ def auroc_over_models(
             for above, below in zip(positives, negatives, strict=True)
         ]
     )
-    low = high = float("nan")
+    low, high, resampled = float("nan"), float("nan"), ""
     if len(aucs) > 1:
-        drawn = np.random.default_rng(seed).integers(len(aucs), size=(N_RESAMPLES, len(aucs)))
-        low, high = statistics.percentile_interval(aucs[drawn].mean(axis=1))
+        models = [(number,) for number in range(len(aucs))] if is_paired else models
+        means = _resampled_means(aucs, models, np.random.default_rng(seed))
+        low, high = statistics.percentile_interval(means)
+        resampled = PAIRS if is_paired else MODELS
     folded = float(np.maximum(aucs, 100 - aucs).mean())
     n = sum(len(scores[0]) for scores in (positives, negatives))
-    return Auroc(float(aucs.mean()), folded, low, high, n, n_models)
+    return Auroc(float(aucs.mean()), folded, low, high, n, n_models, resampled)
+
+
+def _resampled_means(
+    aucs: np.ndarray, models: Sequence[tuple[int, ...]], rng: np.random.Generator
+) -> np.ndarray:
+    """Mean AUROC over the pairs among models drawn with replacement, at most ``N_RESAMPLES``."""
+    weights = np.ones((N_RESAMPLES, len(aucs)))
+    for kind in zip(*models, strict=True):
+        distinct, places = np.unique(kind, return_inverse=True)
+        share = [1 / len(distinct)] * len(distinct)
+        weights *= rng.multinomial(len(distinct), share, N_RESAMPLES)[:, places]
+    totals = weights.sum(axis=1)
+    # A draw may hold no two models that were paired.
+    return (weights @ aucs)[totals > 0] / totals[totals > 0]

@@ -6,6 +6,7 @@ Each experiment gives an :class:`~contamination.dice.detector.Auroc`; none loads
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -24,10 +25,15 @@ ALL, TRAIN_HALF, TEST_HALF = slice(None), slice(0, None, 2), slice(1, None, 2)
 
 
 def pair_detector(
-    positive: Measured, negative: Measured, layer: int, method: str = MLP, seed: int = 0
+    positive: Measured,
+    negative: Measured,
+    layer: int,
+    method: str = MLP,
+    learnt_from: str = SEEN,
+    questions: slice = ALL,
 ) -> Score:
     """The paper's detector: trained on GSM-i's states of one contaminated and one clean model."""
-    return _train([(positive, negative)], layer, method, seed)
+    return _train([(positive, negative)], layer, method, 0, questions, learnt_from)
 
 
 def held_out_detectors(
@@ -64,8 +70,9 @@ def _train(
     method: str,
     seed: int,
     questions: slice = ALL,
+    learnt_from: str = SEEN,
 ) -> Score:
-    states = [model.states[SEEN][questions, layer] for pair in pairs for model in pair]
+    states = [model.states[learnt_from][questions, layer] for pair in pairs for model in pair]
     labels = [np.full(len(part), place % 2 == 0) for place, part in enumerate(states)]
     return TRAINERS[method](np.concatenate(states), np.concatenate(labels), seed)
 
@@ -74,25 +81,62 @@ def _train(
 
 
 def of_pairs(
-    pool: Pool, positive: str, negative: str, layer: int, tested_on: str, method: str = MLP
+    pool: Pool,
+    positive: str,
+    negative: str,
+    layer: int,
+    tested_on: str,
+    method: str = MLP,
+    learnt_from: str = SEEN,
+    tested: tuple[str, str] | None = None,
 ) -> Auroc:
-    """The paper's protocol: each pair of models has a detector of its own, tested on itself.
+    """The paper's protocol: each pair of models has a detector of its own.
 
     Args:
         pool: measured models.
-        positive, negative: conditions; models are paired by seed.
+        positive, negative: conditions that detectors are trained on; models are
+            paired by seed.
         layer: place of the layer.
         tested_on: set of problems whose states are scored.
         method: "DICE" or "mean difference".
+        learnt_from: set of problems whose states detectors are trained on. Where
+            it is also tested on with other models, as in Figure 5(b), one half
+            of the questions trains and the other tests.
+        tested: conditions that are told apart; None: those trained on, as in Table 2.
     """
-    seeds = paired_seeds(pool, positive, negative)
+    is_halved = tested is not None and learnt_from == tested_on
+    train, test = (TRAIN_HALF, TEST_HALF) if is_halved else (ALL, ALL)
+    tested = tested or (positive, negative)
+    seeds = [
+        seed
+        for seed in paired_seeds(pool, positive, negative)
+        if all(seed in pool[name] for name in tested)
+    ]
     scored = []
     for seed in seeds:
         pair = pool[positive][seed], pool[negative][seed]
-        detector = pair_detector(*pair, layer, method)
-        scored.append([detector(model.states[tested_on][:, layer]) for model in pair])
-    n_models = len({id(pool[name][seed]) for name in (positive, negative) for seed in seeds})
+        detector = pair_detector(*pair, layer, method, learnt_from, train)
+        scored.append(
+            [detector(pool[name][seed].states[tested_on][test, layer]) for name in tested]
+        )
+    n_models = len({id(pool[name][seed]) for name in tested for seed in seeds})
     return auroc_over_models(*zip(*scored, strict=True), n_models)
+
+
+def _strangers(
+    pool: Pool, detectors: Mapping[int, Score], positive: str, negative: str
+) -> list[tuple[int, int]]:
+    """Pairs of seeds, one of each condition, that share a detector: it met neither model."""
+    return [
+        (one, other)
+        for one in sorted(pool[positive])
+        for other in sorted(pool[negative])
+        if one in detectors and detectors[one] is detectors.get(other)
+    ]
+
+
+def _n_models(models: Sequence[tuple[int, ...]]) -> int:
+    return sum(len(set(kind)) for kind in zip(*models, strict=True))
 
 
 def of_strangers(
@@ -102,16 +146,16 @@ def of_strangers(
     layer: int,
     tested_on: str,
 ) -> Auroc:
-    """A condition against clean, both scored by a detector that met neither model."""
-    seeds = [seed for seed in paired_seeds(pool, positive, CLEAN) if seed in detectors]
+    """A condition against clean: every pair of models that a detector met neither of."""
+    models = _strangers(pool, detectors, positive, CLEAN)
     scored = [
         [
             detectors[seed](pool[name][seed].states[tested_on][:, layer])
-            for name in (positive, CLEAN)
+            for name, seed in zip((positive, CLEAN), pair, strict=True)
         ]
-        for seed in seeds
+        for pair in models
     ]
-    return auroc_over_models(*zip(*scored, strict=True), 2 * len(seeds))
+    return auroc_over_models(*zip(*scored, strict=True), _n_models(models), models=models)
 
 
 def within_models(
@@ -134,23 +178,25 @@ def within_models(
         higher, lower: sets of questions; ``higher`` should score higher.
         questions: those of each set that are scored; the detector must not have
             been trained on them.
-        partner: condition whose model of the same seed is asked the same
-            questions; scores are then differences to it, so that what the sets
-            are by themselves falls out.
+        partner: condition whose models are asked the same questions; scores
+            are then differences to each that the detector never met, so that
+            what the sets are by themselves falls out.
     """
-    seeds = [seed for seed in sorted(pool[condition]) if seed in detectors]
+    models: Sequence[tuple[int, ...]] = (
+        _strangers(pool, detectors, condition, partner)
+        if partner
+        else [(seed,) for seed in sorted(pool[condition]) if seed in detectors]
+    )
 
-    def scores(seed: int, problems: str) -> np.ndarray:
+    def scores(seeds: tuple[int, ...], problems: str) -> np.ndarray:
         found = [
             detectors[seed](pool[name][seed].states[problems][questions, layer])
-            for name in (condition, partner)
-            if name
+            for name, seed in zip((condition, partner), seeds, strict=False)
         ]
         return found[0] - found[1] if partner else found[0]
 
-    scored = [[scores(seed, problems) for problems in (higher, lower)] for seed in seeds]
-    n_models = len(seeds) * (2 if partner else 1)
-    return auroc_over_models(*zip(*scored, strict=True), n_models)
+    scored = [[scores(seeds, problems) for problems in (higher, lower)] for seeds in models]
+    return auroc_over_models(*zip(*scored, strict=True), _n_models(models), models=models)
 
 
 def taught_membership(pool: Pool, condition: str, layer: int, seed: int = 0) -> Auroc:
@@ -177,7 +223,8 @@ def taught_membership(pool: Pool, condition: str, layer: int, seed: int = 0) -> 
             ]
             for one in fold
         ]
-    return auroc_over_models(*zip(*scored, strict=True), len(seeds))
+    models = [(seed,) for seed in seeds]
+    return auroc_over_models(*zip(*scored, strict=True), len(seeds), models=models)
 
 
 def shuffled_labels(pool: Pool, positive: str, layer: int, tested_on: str) -> Auroc:
@@ -206,15 +253,20 @@ def taught_baselines(pool: Pool, positive: str, tested_on: str, centred_on: str)
         found = pool[name][seed].baselines
         return (found[problems] - found[centred_on].mean())[list(BASELINES)].to_numpy()
 
-    scored = []
+    scored, models = [], []
     for fold in np.array_split(np.array(seeds), min(N_FOLDS, len(seeds))):
         others = [other for other in seeds if other not in fold]
         parts = [centred(name, other, SEEN) for name in (positive, CLEAN) for other in others]
         is_positive = np.arange(len(parts)) < len(others)
         model = make_pipeline(StandardScaler(), LogisticRegression())
         model.fit(np.concatenate(parts), np.repeat(is_positive, [len(part) for part in parts]))
+        pairs = list(product(fold.tolist(), repeat=2))
         scored += [
-            [model.decision_function(centred(name, one, tested_on)) for name in (positive, CLEAN)]
-            for one in fold.tolist()
+            [
+                model.decision_function(centred(name, seed, tested_on))
+                for name, seed in zip((positive, CLEAN), pair, strict=True)
+            ]
+            for pair in pairs
         ]
-    return auroc_over_models(*zip(*scored, strict=True), 2 * len(seeds))
+        models += pairs
+    return auroc_over_models(*zip(*scored, strict=True), _n_models(models), models=models)

@@ -110,15 +110,9 @@ def conclusion(table: pd.DataFrame) -> list[str]:
     Returns:
         A sentence for each question, then one on what a flag licenses.
     """
-    clean, strangers = (_row(table, name) for name in (controls.TWO_CLEAN, controls.HELD_OUT))
+    strangers = _row(table, controls.HELD_OUT)
     sentences = [
-        f"Two clean models: AUROC {_pct(clean)}. "
-        + (
-            "The protocol tells two clean models apart, so a high AUROC between two models is no "
-            "evidence of contamination."
-            if clean["ci_low"] > 50
-            else "The protocol does not tell two clean models apart."
-        ),
+        _clean_sentence(table),
         f"Models never met: AUROC {_pct(strangers)}. "
         + (
             "What it learnt holds for models it never met."
@@ -133,6 +127,27 @@ def conclusion(table: pd.DataFrame) -> list[str]:
             f"It also flags models {'; '.join(flagged)}, none of which read a test question."
         )
     return [*sentences, licensed(table)]
+
+
+def _clean_sentence(table: pd.DataFrame) -> str:
+    """Whether two clean models are told apart, and by which of two differences."""
+    fresh = [_row(table, name) for name in (controls.TWO_CLEAN, controls.REORDERED_CLEAN)]
+    learnt = [_row(table, name) for name in (controls.TWO_CLEAN_LEARNT, controls.REORDERED_LEARNT)]
+    text = (
+        f"Two clean models: AUROC {_pct(fresh[0])} where they read other texts, {_pct(fresh[1])} "
+        "where they read the same in another order; on the questions that the detector learnt "
+        f"from {_pct(learnt[0])} and {_pct(learnt[1])}. "
+    )
+    by_texts, by_order = (row["ci_low"] > 50 for row in fresh)
+    if not by_texts and not by_order:
+        return text + "On fresh questions the protocol does not tell two clean models apart."
+    enough = "Other texts are enough" if by_texts else "Another order is enough, other texts not"
+    if by_texts:
+        enough += ", another order alone too" if by_order else ", another order alone is not"
+    return text + (
+        f"{enough}: the protocol tells such clean models apart, so a high AUROC between two "
+        "models is no evidence of contamination."
+    )
 
 
 # A control of membership in both roles of the two halves, and what clean models give on it.

@@ -36,7 +36,8 @@ from contamination.lab.training import describe
 from contamination.lab.world import World
 from contamination.models.causal import CausalLM, load_causal_lm
 
-BASE, CLEAN, OTHER_CLEAN = "base", "clean", "clean, other data"
+BASE, CLEAN = "base", "clean"
+OTHER_CLEAN, REORDERED = "clean, other data", "clean, other order"
 ROWS, STEPS = "rows", "steps"  # what stays the same whatever the dose
 HIGH, LOW, BETWEEN = 5, 1, 3  # copies: the paper's two, and one no detector is trained on
 
@@ -52,6 +53,8 @@ class Condition:
         n_models: models, with seeds from 0.
         fixed: "rows" or "steps", see ``mixtures.mix``.
         first_seed: added to the seeds of data and order; 100 gives other clean data.
+        first_order: added to the seed of the order alone; 100 gives the same data in
+            another order.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Condition:
     n_models: int
     fixed: str = ROWS
     first_seed: int = 0
+    first_order: int = 0
 
 
 def named(problems: str, copies: int) -> str:
@@ -70,10 +74,11 @@ def named(problems: str, copies: int) -> str:
 CONTAMINATED = named(SEEN, HIGH)  # against clean: the paper's pair of models
 FIXED_STEPS = f"{CONTAMINATED}, fixed steps"
 SCORED = (CLEAN, CONTAMINATED, named(SYN, HIGH))  # conditions that Table 2 compares
+ON_MATH = (OTHER_CLEAN, named(MATH, HIGH))  # beside clean and base, what Figure 5(b) compares
 
 
 def conditions(n_models: int, n_others: int, only_decisive: bool = False) -> list[Condition]:
-    """Every condition of the study; the decisive controls share the first four.
+    """Every condition of the study; the decisive controls share the first five.
 
     Args:
         n_models: models per arm where a conclusion hangs on them.
@@ -83,6 +88,7 @@ def conditions(n_models: int, n_others: int, only_decisive: bool = False) -> lis
     found = [
         Condition(CLEAN, "", 0, n_models),
         Condition(OTHER_CLEAN, "", 0, n_models, first_seed=100),
+        Condition(REORDERED, "", 0, n_models, first_order=100),
         *(Condition(named(half, HIGH), half, HIGH, n_models) for half in (SEEN, UNSEEN)),
     ]
     found += [
@@ -144,7 +150,8 @@ def train_pool(
             data_seed = condition.first_seed + seed
             budget = n_tokens if condition.fixed == STEPS else None
             mixture = mix(vanilla, rows, condition.copies, n_rows, data_seed, budget)
-            folder = fine_tune_lab(lab, base, mixture, data_seed, learning_rate)
+            order_seed = data_seed + condition.first_order
+            folder = fine_tune_lab(lab, base, mixture, order_seed, learning_rate)
             n_steps = describe(folder)["n_steps"]
             pool[condition.name][seed] = Trained(folder, mixture, n_steps)
     return pool
@@ -212,23 +219,26 @@ def measure_pool(
         base: what was fine-tuned.
         problems: name to questions and answers.
         tested_on: sets of problems that models of ``SCORED`` read; all others
-            read GSM-i and GSM-ii.
+            read GSM-i and GSM-ii, those of Figure 5(b) MATH as well.
         centred_on: set that the baselines need beside the GSM sets,
             see ``experiments.taught_baselines``.
     """
     halves = {name: problems[name] for name in (SEEN, UNSEEN)}
+    with_math = halves | {name: problems[name] for name in (MATH,) if name in problems}
     sets = {name: problems[name] for name in tested_on}
     scored = [*IN_DISTRIBUTION, centred_on]
     pool = {
         condition: {
             seed: measure(load_causal_lm(model.folder), sets, scored)
             if condition in SCORED
-            else measure(load_causal_lm(model.folder), halves)
+            else measure(
+                load_causal_lm(model.folder), with_math if condition in ON_MATH else halves
+            )
             for seed, model in models.items()
         }
         for condition, models in trained.items()
     }
-    return pool | {BASE: dict.fromkeys(pool[CLEAN], measure(load_causal_lm(base), halves))}
+    return pool | {BASE: dict.fromkeys(pool[CLEAN], measure(load_causal_lm(base), with_math))}
 
 
 def paired_seeds(pool: Pool, positive: str, negative: str) -> list[int]:

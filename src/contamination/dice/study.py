@@ -11,23 +11,22 @@ from sklearn.manifold import TSNE
 
 from contamination.dice import published_tables
 from contamination.dice.accuracy import inflation
-from contamination.dice.answers import answer, answer_log_probs
+from contamination.dice.answers import BASELINES, answer, baseline_scores
 from contamination.dice.detector import MEAN_DIFFERENCE, MLP, auroc_over_models, probability
 from contamination.dice.experiments import held_out_detectors, of_pairs, pair_detector
 from contamination.dice.locate import ALL_TOKENS, distances, distances_all_tokens
-from contamination.dice.mixtures import IN_DISTRIBUTION, MATH, SEEN, UNSEEN, Problems
+from contamination.dice.mixtures import IN_DISTRIBUTION, MATH, SEEN, Problems
 from contamination.dice.pool import (
     BASE,
     CLEAN,
     CONTAMINATED,
     OTHER_CLEAN,
-    Measured,
     Pool,
     paired_seeds,
 )
 from contamination.models.causal import CausalLM
-from contamination.scores import perplexity_score
 
+TOP_K = 50  # of the paper's sampling
 PAPER_LAYERS = {SEEN: 29, MATH: 30}  # Figure 4, LLaMA2-7B contaminated with this
 
 # Layers
@@ -143,51 +142,62 @@ def auroc_rows(
 
     Args:
         pool: measured models.
-        condition: the contaminated models.
-        contamination: the set they are contaminated with.
+        condition: the contaminated models, or clean ones scored in the same
+            way; on the sets of problems that they were measured on.
+        contamination: the set they are contaminated with, "" for none.
         layer: place of the layer.
         negative: condition of the clean models.
     """
     printed = published_tables.printed_auroc()
     seeds = paired_seeds(pool, condition, negative)
+    first = pool[condition][seeds[0]]
     rows = []
-    for tested_on in IN_DISTRIBUTION:
+    for tested_on in [name for name in IN_DISTRIBUTION if name in first.states]:
         for method in (MLP, MEAN_DIFFERENCE):
             found = of_pairs(pool, condition, negative, layer, tested_on, method)
-            rows.append(_auroc_row(condition, tested_on, negative, method, layer, found))
-        for method in pool[condition][seeds[0]].baselines[tested_on]:
+            tested = tested_on, (condition, negative)
+            rows.append(_auroc_row(condition, *tested, method, layer, found))
+        for method in first.baselines.get(tested_on, ()):
             both = [
                 [pool[name][seed].baselines[tested_on][method] for seed in seeds]
                 for name in (condition, negative)
             ]
             found = auroc_over_models(*both, 2 * len(seeds))
-            rows.append(_auroc_row(condition, tested_on, negative, method, None, found))
+            rows.append(_auroc_row(condition, *tested, method, None, found))
     for row in rows:
         row["paper"] = printed.get((contamination, row["tested_on"], row["method"]))
     return rows
 
 
-def auroc_by_layer(pool: Pool, condition: str, negative: str, tested_on: str) -> list[dict]:
-    """Rows of ``dice_auroc.csv``: the paper's protocol at every layer (Figure 5)."""
+def auroc_by_layer(
+    pool: Pool, condition: str, tested: tuple[str, str], tested_on: str, learnt_from: str = SEEN
+) -> list[dict]:
+    """Rows of ``dice_auroc.csv`` at every layer (Figure 5).
+
+    Args:
+        pool: measured models.
+        condition: models that detectors are trained to tell from clean ones.
+        tested: conditions that are told apart, the contaminated one first.
+        tested_on: set of problems asked.
+        learnt_from: set of problems that detectors are trained on, see
+            ``experiments.of_pairs``.
+    """
     n_layers = next(iter(pool[condition].values())).states[tested_on].shape[1]
-    return [
-        _auroc_row(
-            condition,
-            tested_on,
-            negative,
-            f"{MLP}, by layer",
-            layer,
-            of_pairs(pool, condition, negative, layer, tested_on),
-        )
-        for layer in range(n_layers - 1)
-    ]
+    own = None if tested == (condition, CLEAN) else tested
+    rows = []
+    for layer in range(n_layers - 1):
+        how = {"learnt_from": learnt_from, "tested": own}
+        found = of_pairs(pool, condition, CLEAN, layer, tested_on, **how)
+        rows.append(_auroc_row(condition, tested_on, tested, f"{MLP}, by layer", layer, found))
+    return rows
 
 
-def _auroc_row(trained_on, tested_on, negative, method, layer, found) -> dict:
+def _auroc_row(trained_on, tested_on, tested, method, layer, found) -> dict:
     return {
         "trained_on": trained_on,
         "tested_on": tested_on,
-        "negative_model": negative,
+        "positive_model": tested[0],
+        "negative_model": tested[1],
         "method": method,
         "layer": layer,
         "n": found.n,
@@ -196,6 +206,7 @@ def _auroc_row(trained_on, tested_on, negative, method, layer, found) -> dict:
         "folded_auroc_pct": found.folded_auroc_pct,
         "ci_low": found.ci_low,
         "ci_high": found.ci_high,
+        "resampled": found.resampled,
         "paper": None,
     }
 
@@ -275,40 +286,60 @@ def question_map(
 
 
 def decoding_rows(
-    pair: tuple[CausalLM, CausalLM],
-    measured: tuple[Measured, Measured],
-    problems: Problems,
+    lms: Mapping[str, CausalLM],
+    pool: Pool,
+    problems: Mapping[str, Problems],
     layer: int,
     temperatures: Sequence[float],
+    top_ks: Sequence[int],
     max_new_tokens: int,
 ) -> pd.DataFrame:
-    """AUROC of DICE and of perplexity by sampling temperature (Figure 7a).
+    """AUROC of DICE and of the baselines by how answers are sampled (Figure 7), on GSM-i.
 
-    Perplexity reads what the model wrote, DICE the prompt alone: its states do
-    not know how the answer is decoded, so its line is flat by construction.
+    The baselines read what the model wrote, DICE the prompt alone: its states do
+    not know how the answer is decoded, so its line is flat by construction. The
+    detector is the one of the first contaminated and the first clean model.
 
     Args:
-        pair: the contaminated and the clean model.
-        measured: their states.
-        problems: questions asked.
+        lms: condition to its first model; each is told from the base model, which is
+            among them.
+        pool: their states, and those of the detector's models.
+        problems: name to questions; GSM-i is asked.
         layer: place of the layer.
-        temperatures: of sampling; 0 is greedy.
+        temperatures: of sampling from the ``TOP_K`` likeliest tokens; 0 is greedy.
+        top_ks: numbers of likeliest tokens sampled from at temperature 1.
         max_new_tokens: longest completion.
 
     Returns:
-        method, temperature, auroc_pct.
+        model (the condition), setting ("temperature" or "top-k"), value, method, auroc_pct.
     """
-    detector = pair_detector(*measured, layer)
-    states = [detector(model.states[UNSEEN][:, layer]) for model in measured]
-    dice = auroc_over_models([states[0]], [states[1]], 2).auroc_pct
+    detector = pair_detector(pool[CONTAMINATED][0], pool[CLEAN][0], layer)
+    flags = {name: detector(pool[name][0].states[SEEN][:, layer]) for name in lms}
+    settings = [("temperature", value, value, TOP_K) for value in temperatures]
+    settings += [("top-k", value, 1.0, value) for value in top_ks]
     rows = []
-    for temperature in temperatures:
-        values = []
-        for lm in pair:
-            written = answer(lm, problems, max_new_tokens, temperature)
-            # An empty answer has no token to score: it counts as its end-of-line.
-            texts = problems.assign(answer=[text or "\n" for text in written])
-            values.append(np.array([perplexity_score(v) for v in answer_log_probs(lm, texts)]))
-        found = auroc_over_models([values[0]], [values[1]], 2).auroc_pct
-        rows += [(MLP, temperature, dice), ("PPL of the written answer", temperature, found)]
-    return pd.DataFrame(rows, columns=["method", "temperature", "auroc_pct"])
+    for setting, value, temperature, top_k in settings:
+        how = {"temperature": temperature, "top_k": top_k}
+        scored = {
+            name: _of_written(lm, problems[SEEN], max_new_tokens, **how) for name, lm in lms.items()
+        }
+        for name in lms:
+            if name == BASE:
+                continue
+            values = {MLP: (flags[name], flags[BASE])}
+            values |= {
+                m: (scored[name][m].to_numpy(), scored[BASE][m].to_numpy()) for m in BASELINES
+            }
+            for method, (above, below) in values.items():
+                auroc = auroc_over_models([above], [below], 2).auroc_pct
+                rows.append((name, setting, value, method, auroc))
+    return pd.DataFrame(rows, columns=["model", "setting", "value", "method", "auroc_pct"])
+
+
+def _of_written(
+    lm: CausalLM, problems: Problems, max_new_tokens: int, temperature: float, top_k: int
+) -> pd.DataFrame:
+    """Baseline scores of what a model answers, one row per problem."""
+    written = answer(lm, problems, max_new_tokens, temperature, top_k)
+    # An empty answer has no token to score: it counts as its end-of-line.
+    return baseline_scores(lm, problems.assign(answer=[text or "\n" for text in written]))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from contamination.dcq.study import RESPONDENT, UNSEEN, WITH_LABEL
-from contamination.dice.controls import TWO_CLEAN
+from contamination.dice.controls import TWO_CLEAN, TWO_CLEAN_LEARNT
 from contamination.dice.detector import MLP
 from contamination.dice.mixtures import SEEN, SYN
 from contamination.dice.mixtures import UNSEEN as FRESH_PROBLEMS
@@ -117,16 +117,18 @@ def dice_rows(aurocs: pd.DataFrame, controls: pd.DataFrame) -> Iterator[Row]:
         controls: ``dice_controls``.
     """
     truths = {SEEN: VERBATIM, FRESH_PROBLEMS: FRESH, SYN: PARAPHRASE}
-    control = controls[controls["control"] == TWO_CLEAN].iloc[0]
+    clean = controls.set_index("control")
     is_asked = aurocs["method"].eq(MLP) & aurocs["trained_on"].str.startswith(f"{SEEN} ")
     for row in aurocs[is_asked & aurocs["tested_on"].isin(truths)].itertuples():
+        # GSM-i is what detectors are trained on, so two clean models are asked it too.
+        control = clean.loc[TWO_CLEAN_LEARNT if row.tested_on == SEEN else TWO_CLEAN]
         found = Statistic(
             method=DICE,
             name="AUROC",
             value=row.auroc_pct / 100,
             interval=(row.ci_low / 100, row.ci_high / 100),
             chance=0.5,
-            control=control["control"],
+            control=control.name,
             control_value=control["auroc_pct"] / 100,
             control_high=control["ci_high"] / 100,
             n=row.n_models,

@@ -81,7 +81,7 @@ def training_stream(recipe: Recipe, texts: TrainingTexts) -> Stream:
     Raises:
         ValueError: if a text of a dose is longer than the context.
     """
-    generator = np.random.default_rng([recipe.order_seed, 7])
+    generator = _generator(recipe)
     positioned = list(_background_positions(texts, recipe, generator))
     n_background = sum(len(piece.tokens) for _, piece in positioned)
     first_id = len(texts.background)
@@ -101,6 +101,22 @@ def training_stream(recipe: Recipe, texts: TrainingTexts) -> Stream:
     pad = texts.tokenizer.pad_token_id
     batches = _batches((piece for _, piece in positioned), recipe, generator, pad)
     return Stream(batches, n_tokens, n_tokens - n_background)
+
+
+def background_read(recipe: Recipe, texts: TrainingTexts) -> tuple[Text, ...]:
+    """The background texts that a recipe reads, each once, in its order.
+
+    Args:
+        recipe: the recipe.
+        texts: what it was made for.
+    """
+    positions = _background_positions(texts, recipe, _generator(recipe))
+    numbers = dict.fromkeys(piece.text_id for _, piece in positions)
+    return tuple(texts.background[number] for number in numbers)
+
+
+def _generator(recipe: Recipe) -> np.random.Generator:
+    return np.random.default_rng([recipe.order_seed, 7])
 
 
 def _encode(

@@ -7,7 +7,7 @@ the hash of what decides it, so notebooks that build the same world share it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,9 @@ from transformers import PreTrainedTokenizerFast
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.docstrings import collect_docstrings
 from contamination.lab.grammar import draw_instances
+from contamination.lab.packing import background_read
 from contamination.lab.passages import passages_of_length, split_by_family
-from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
+from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import describe, train
 from contamination.partitions import format_instance
@@ -152,6 +153,31 @@ def continued_model(
         **shape,
         **settings,
     )
+    return train(recipe, texts, parent=base)
+
+
+def reordered_model(world: World, base: Path, folder: Path, seed: int) -> Path:
+    """A model that read the same background texts as another one, in another order.
+
+    Args:
+        world: the lab.
+        base: checkpoint that ``folder`` continued.
+        folder: a model by :func:`continued_model` without doses.
+        seed: seed of the other order.
+
+    Raises:
+        ValueError: if the model read doses, or more tokens than the background has.
+    """
+    found = describe(folder)
+    recipe = Recipe(**found["recipe"])
+    if recipe.doses:
+        raise ValueError("the model to reorder read doses: name a clean one")
+    texts = replace(world.texts(), background=background_read(recipe, world.texts()))
+    # Told to read as many tokens as they have, it reads each of them once.
+    n_tokens = sum(len(world.tokenizer(text).input_ids) + 1 for text in texts.background)
+    if n_tokens != found["n_tokens"]:
+        raise ValueError("the model to reorder read texts more than once: give it fewer tokens")
+    recipe = replace(recipe, **texts.hashes(), n_background_tokens=n_tokens, order_seed=seed)
     return train(recipe, texts, parent=base)
 
 

@@ -306,8 +306,8 @@ def size_sentence(
     Args:
         outliers: Min-k% rows by n_tokens, smallest first, of benchmark examples in prose.
         similar: the same of passages that the corpus is made of.
-        orders: lowest and highest AUC of models that differ in the order of one
-            corpus alone, see ``downstream.order_spread``.
+        orders: lowest and highest AUC of models that read the same examples
+            among other texts of one corpus, in other orders, see ``downstream.order_spread``.
     """
     is_single = outliers["n_models"].max() == similar["n_models"].max() == 1
     parts = []
@@ -322,7 +322,7 @@ def size_sentence(
             f"{last['n_tokens']:,.0f}, a change of {last['difference']:+.2f} {_interval(*interval)}"
             f". The paper: it {paper} with size; "
             + (
-                "another order of one corpus moves the AUC as much: no direction can be told here."
+                "another draw of the texts around moves the AUC as much: no direction can be told."
                 if is_single and abs(last["difference"]) <= orders[1] - orders[0]
                 else f"{_direction(*interval, sign)}."
             )
@@ -330,7 +330,8 @@ def size_sentence(
     if is_single:
         parts.append(
             "One model stands behind each size, and the intervals draw examples alone. For scale: "
-            "the main models, which differ in order alone, have AUCs from "
+            "the main models, around whose examples other texts stand in other orders, have "
+            "AUCs from "
             f"{orders[0]:.3f} to {orders[1]:.3f}."
         )
     return " ".join(parts)

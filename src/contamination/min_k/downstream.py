@@ -6,8 +6,8 @@ many are held out, and the AUC says how well a score tells one from the other.
 Chance alone decides which examples are inserted, so a classifier of the words
 can do no better than chance: an AUC above one half is evidence of training.
 
-Intervals resample the examples and the models: another corpus order gives
-another model, and a claim about training must survive that.
+Intervals resample the examples and the models: other texts around the
+examples, in another order, give another model, and a claim about training must survive that.
 """
 
 from __future__ import annotations

@@ -269,11 +269,12 @@ def complete(
     max_new_tokens: int,
     *,
     temperature: float = 0.0,
+    top_k: int = 0,
     seed: int = 0,
     max_batch_tokens: int | None = None,
     cache: bool = True,
 ) -> list[str]:
-    """Continue each prompt, greedily or by sampling from the whole vocabulary.
+    """Continue each prompt, greedily or by sampling.
 
     Prompts are tokenized as the tokenizer does by default. A completion ends
     at the model's stop token, which is not part of it.
@@ -284,6 +285,8 @@ def complete(
             samples of it.
         max_new_tokens: longest completion, in tokens.
         temperature: 0 takes the likeliest token each time; above 0 samples.
+        top_k: number of likeliest tokens that are sampled from; 0 means the
+            whole vocabulary.
         seed: seed of the samples; each batch draws from its own stream.
         max_batch_tokens: padded tokens of a batch, prompt and completion.
         cache: keep completions on disk.
@@ -294,13 +297,17 @@ def complete(
     Raises:
         ValueError: if prompt and completion together exceed the context.
     """
-    if max_new_tokens < 1 or temperature < 0:
-        raise ValueError("max_new_tokens must be at least 1 and temperature at least 0")
+    if max_new_tokens < 1 or temperature < 0 or top_k < 0:
+        raise ValueError(
+            "max_new_tokens must be at least 1, temperature and top_k must be at least 0"
+        )
     begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm) else []
     encoded = [begin + token_ids for token_ids in encode(lm, prompts, allow_empty=bool(begin))]
     for number, token_ids in enumerate(encoded):
         refuse_longer(lm, len(token_ids) + max_new_tokens, f"prompt {number} with its completion")
     sampling = {"temperature": temperature, "seed": seed} if temperature > 0 else {}
+    if sampling and top_k:
+        sampling["top_k"] = top_k
     settings = {"max_new_tokens": max_new_tokens, **sampling}
     store = BatchCache("completions", lm.identity, settings) if cache else None
     lengths = [len(token_ids) + max_new_tokens for token_ids in encoded]
@@ -313,7 +320,7 @@ def complete(
         inputs = [encoded[item] for item in batch]
         name = [inputs, batch_number if sampling else 0]
         batch_seed = int(storage.hash_of([seed, name])[:15], 16)
-        jobs.append(Job(name, (inputs, max_new_tokens, temperature, batch_seed)))
+        jobs.append(Job(name, (inputs, max_new_tokens, temperature, batch_seed, top_k)))
     for number, found in run_batches(lm, _generate, jobs, ["token_ids"], store):
         for item, row in zip(batches[number], found["token_ids"].tolist(), strict=True):
             end = next((place for place, token in enumerate(row) if token in stops), len(row))
@@ -471,6 +478,7 @@ def _generate(
     max_new_tokens: int,
     temperature: float,
     seed: int,
+    top_k: int,
 ) -> dict[str, np.ndarray]:
     """New token ids, shape (n_rows, n_new); what follows a stop token is padding."""
     input_ids = pad(lm, inputs, side="left")
@@ -479,7 +487,7 @@ def _generate(
     mask = (from_left >= input_ids.shape[1] - lengths[:, None]).long()
     how = {"do_sample": False}
     if temperature > 0:
-        how = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
+        how = {"do_sample": True, "temperature": temperature, "top_k": top_k, "top_p": 1.0}
     devices = [lm.device] if lm.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), torch.inference_mode():
         torch.manual_seed(seed)
