@@ -300,11 +300,17 @@ def test_answer_log_probs_cover_the_answer_alone(lms):
         len(lm.tokenizer(text, add_special_tokens=False).input_ids) for text in PROBLEMS["answer"]
     ]
     assert [len(values) for values in found] == n_tokens
-    changed = answers.answer_log_probs(lm, PROBLEMS.assign(question=["Other?", "Question?"]))
-    assert not np.allclose(found[0], changed[0])
+    means = []
+    for (prompt, text), values in zip(mixtures.rows_of(PROBLEMS), found, strict=True):
+        ids = torch.tensor([lm.tokenizer(prompt + text).input_ids])
+        with torch.inference_mode():
+            expected = lm.model(ids).logits[0, :-1].log_softmax(-1).numpy()
+        expected = expected[np.arange(ids.shape[1] - 1), ids[0, 1:]][-len(values) :]
+        assert values == pytest.approx(expected, abs=1e-4)
+        means.append(expected.mean())
     row = answers.accuracy_row(lm, PROBLEMS, max_new_tokens=4)
     assert row["n"] == 2 and 0 <= row["n_valid"] <= 2
-    assert row["answer_log_prob"] == pytest.approx(np.mean([v.mean() for v in found]))
+    assert row["answer_log_prob"] == pytest.approx(np.mean(means), abs=1e-4)
 
 
 # Detector
@@ -453,8 +459,11 @@ def test_controls_recognise_contamination_and_membership():
     # A model trained on the train split carries the same mark here, so it is flagged.
     assert not found.loc[controls.LEGITIMATE, "holds"]
     assert found.loc[controls.FORMAT_ONLY, "auroc_pct"] < 80
-    expected = set(found["expected_if_detector_works"])
-    assert expected == {controls.AT_CHANCE, controls.ABOVE_CHANCE, controls.BELOW_MLP}
+    expected = found["expected_if_detector_works"]
+    names = [controls.LEGITIMATE, controls.HELD_OUT, controls.DIRECTION]
+    assert expected.loc[names].tolist() == ["at chance", "above chance", "below the MLP"]
+    assert found.loc[controls.REORDERED_LEARNT, "resampled"] == "pairs of models"
+    assert found.loc[controls.HELD_OUT, "resampled"].startswith("models of each kind")
 
 
 def test_exchanged_roles_unmask_sets_that_differ_by_themselves():
