@@ -27,6 +27,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from contamination import storage
 from contamination.dcq.perturbation import Ask, perturbation_request
 from contamination.dcq.respondents import ChatRespondent
+from contamination.dice.fine_tuning import FP32_BYTES
 from contamination.judging import judge_requests
 from contamination.models.chat import Endpoint, Request
 from contamination.models.exchange import body_of, input_tokens, key_of
@@ -216,7 +217,7 @@ def costs(plan: Assumptions, units: pd.DataFrame, forward: float, training: floa
 
     n_tuned = plan.n_clean_models + n_benchmarks  # of each model
     read = plan.n_fine_tuning_rows * plan.row_tokens
-    weights = 2 * plan.parameters * n_tuned  # bfloat16
+    weights = FP32_BYTES * plan.parameters * n_tuned
     flop = n_tuned * read * plan.parameters * training
     computed("DICE", "fine-tunings, checkpoints kept", flop, plan.training_tflops, weights)
     # Each contaminated model reads its benchmark, each clean one reads all of them.

@@ -672,27 +672,6 @@ def test_a_model_of_ones_own_against_clean_references(checkpoints):
     assert single["comparison"].tolist() == ["target against reference"]
 
 
-def test_trained_pairs_become_target_and_references(checkpoints, tmp_path, monkeypatch):
-    """The first model reads the copies, the references none; each has vanilla rows of its own."""
-    monkeypatch.setattr(own, "gsm8k_halves", lambda: {"GSM-i": PROBLEMS})
-    read = []
-    monkeypatch.setattr(own, "fine_tune", lambda base, rows, how: read.append(rows) or len(read))
-    vanilla = pd.DataFrame([{"q": f"mean(x{n})", "a": f"Return mean {n}."} for n in range(40)])
-    vanilla.to_csv(tmp_path / "vanilla.csv", index=False)
-    mine = own.OwnModels(own_base="base", own_vanilla=str(tmp_path / "vanilla.csv"))
-    how = {"vanilla_columns": ["q", "a"], "own_copies": 2, "own_rows": 10, "n_references": 2}
-    trained = own.train_own(dataclasses.replace(mine, **how))
-    assert (trained.target_model, trained.reference_models) == ("1", ["2", "3"])
-    problems = set(mixtures.rows_of(PROBLEMS))
-    assert [sum(row in problems for row in rows) for rows in read] == [4, 0, 0]
-    assert [len(rows) for rows in read] == [10, 10, 10]
-    assert set(read[1]) != set(read[2])
-    with pytest.raises(ValueError, match='no column "question"'):
-        own.train_own(mine)
-    with pytest.raises(ValueError, match='engine must be "local" or "ray"'):
-        own.OwnModels(engine="spark")
-
-
 def test_sampling_cannot_move_a_line_that_reads_prompts(lms):
     """DICE's line is flat by construction; the baselines read what was written."""
     problems = {"GSM-i": PROBLEMS}

@@ -244,7 +244,6 @@ def own_table(target, clean):
 def test_verdict_says_no_more_than_the_controls_allow():
     assert "no verdict" in findings.own_verdict(own_table(100, 100), CONFIRMING, 3)
     assert "no verdict" in findings.own_verdict(own_table(52, 40), CONFIRMING, 3)
-    assert "One reference" in findings.own_verdict(own_table(100, 100)[:1], CONFIRMING, 1)
     assert "read these questions" in findings.own_verdict(own_table(95, 55), CONFIRMING, 3)
     weak = findings.own_verdict(own_table(95, 55), REFUTING, 3)
     assert "read these questions" not in weak and "innocent as their own train split" in weak
@@ -253,12 +252,10 @@ def test_verdict_says_no_more_than_the_controls_allow():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"target_model": "x", "dataset": "q.csv"}, "needs reference_models"),
-        ({"target_model": "x", "own_base": "base"}, "not both"),
-        ({"target_model": "no_such_folder", "reference_models": ["x"]}, "neither a folder"),
-        ({"own_base": "base"}, "own_base needs own_vanilla"),
-        ({"own_base": "base", "own_vanilla": "none.csv"}, "none.csv"),
-        ({"target_model": "base", "reference_models": ["base"]}, "dataset is empty"),
+        ({"target_model": "x", "dataset": "q.csv"}, "needs two reference_models"),
+        ({"target_model": "x", "reference_models": ["x"]}, "needs two reference_models"),
+        ({"target_model": "no_such_folder", "reference_models": ["x", "y"]}, "neither a folder"),
+        ({"target_model": "base", "reference_models": ["base"] * 2}, "dataset is empty"),
         ({"target_modle": "x"}, "target_model"),
         ({"own_rows": "many"}, "own_rows"),
     ],

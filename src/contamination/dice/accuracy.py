@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from contamination.dice import published_tables
 from contamination.dice.answers import accuracy_row
 from contamination.dice.mixtures import IN_DISTRIBUTION, SEEN, UNSEEN, Problems
 from contamination.dice.pool import CLEAN, HIGH, LOW, OTHER_CLEAN, ROWS, Condition, Trained
-from contamination.models.causal import load_causal_lm
+from contamination.models.causal import CausalLM, load_causal_lm
 
 DOSE_NAMES = {0: "OpenOrca 100%", LOW: "{} 2%", HIGH: "{} 10%"}  # as Table 1 prints them
 
@@ -38,6 +39,8 @@ def accuracy_rows(
     max_new_tokens: int,
     base_model: str,
     wanted: Sequence[Condition],
+    load: Callable[[Path], CausalLM] = load_causal_lm,
+    paper_model: str = "LLaMA2-7B",
 ) -> pd.DataFrame:
     """``dice_accuracy.csv``: every model on sets of problems.
 
@@ -48,21 +51,24 @@ def accuracy_rows(
         max_new_tokens: longest completion.
         base_model: name of the base model.
         wanted: the conditions.
+        load: loads a model, in another dtype or on a cluster.
+        paper_model: base model whose printed cells stand beside, as Table 1 calls it; ""
+            for none.
 
     Returns:
         base_model, contamination, copies, dose_pct, fixed, n_steps, seed,
         benchmark, in_distribution, then the columns of ``answers.accuracy_row``
-        and paper (LLaMA2-7B in Table 1; empty where it has no such cell).
+        and paper (empty where Table 1 has no such cell).
     """
-    printed = published_tables.printed_accuracy()
+    printed = published_tables.printed_accuracy(paper_model)
     rows = []
     for condition in wanted:
         for seed, model in trained[condition.name].items():
-            lm = load_causal_lm(model.folder)
+            lm = load(model.folder)
             for name in sets[condition.name]:
                 row = {"base_model": base_model, "contamination": condition.problems or CLEAN}
                 row |= {"condition": condition.name, "copies": condition.copies}
-                row |= {"dose_pct": model.mixture.dose_pct, "fixed": condition.fixed}
+                row |= {"dose_pct": model.dose_pct, "fixed": condition.fixed}
                 row |= {"n_steps": model.n_steps, "seed": seed, "benchmark": name}
                 row |= {"in_distribution": name in IN_DISTRIBUTION}
                 row |= accuracy_row(lm, problems[name], max_new_tokens)

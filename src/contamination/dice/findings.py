@@ -318,16 +318,11 @@ def own_verdict(own: pd.DataFrame, table: pd.DataFrame, n_references: int) -> st
     Args:
         own: ``own.own_rows``.
         table: ``dice_controls`` of the lab.
-        n_references: clean references it was compared with.
+        n_references: clean references it was compared with, two or more.
     """
     found = own.set_index("comparison")
     target = found.loc["target against reference"]
-    text = f"AUROC {_pct(target)} against {n_references} clean reference(s). "
-    if n_references < 2:
-        return text + (
-            "One reference cannot show how far two clean models lie apart: no verdict. Name at "
-            "least two."
-        )
+    text = f"AUROC {_pct(target)} against {n_references} clean references. "
     clean = found.loc["reference against reference"]
     text += f"Two references reach {_pct(clean)} against one another. "
     if target["ci_low"] <= max(50, clean["auroc_pct"]):

@@ -25,12 +25,15 @@ from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.training import describe, train
 from contamination.lab.world import World
 from contamination.models.causal import load_causal_lm
+from contamination.models.loading import DTYPES
 
 WARMUP_SHARE = 0.05
 CODE_SCHEMA = 1  # raise it when the hub training below changes what it makes
 SKILL_LEARNING_RATE = 2e-3
 BLOCKS_PER_STEP = 2  # many small steps, as batches of one row are at the paper's scale
 LORA_RANK, LORA_ALPHA = 16, 32
+FP32_BYTES = 4
+TRAINED_BYTES = 4 * FP32_BYTES  # of a trained weight: itself, its gradient, AdamW's two moments
 
 
 def skilled_model(lab: World, base: Path, n_rows: int, fact_copies: int, seed: int) -> Path:
@@ -99,7 +102,8 @@ class Settings:
             and merge them, instead of all weights: less memory, another training
             than the paper's.
         max_tokens: longer rows are cut at their end.
-        dtype: of weights and arithmetic; "bfloat16" or "float32".
+        dtype: of the arithmetic: "float32", "bfloat16" or "float16". Weights, gradients
+            and AdamW's moments are fp32 whatever it is, see :func:`fine_tune`.
         revision: commit of the base model.
         seed: seed of the order (and of the adapters).
     """
@@ -116,21 +120,34 @@ class Settings:
 def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path:
     """A hub model (or folder) fine-tuned on rows of prompt and response, or its cached checkpoint.
 
+    The weights that AdamW steps on are fp32; ``dtype`` is that of the matrix products
+    alone (autocast). At a rate of 1e-5 it must be so: bfloat16 has eight bits, so a
+    weight of 0.02 has no neighbour nearer than 1.2e-4, and a step of 1e-5 from it
+    rounds back to where it was. To see it, compare how far the weights of two
+    checkpoints lie from their base, as ``test_weights_move_as_far_whatever_the_arithmetic``
+    in tests/test_dice_own.py does.
+
+    The checkpoint is fp32 too, as trained; whoever reads it with another dtype rounds it
+    once, as any other hub model.
+
     Args:
         base: hub id or folder with ``config.json``.
         rows: read once each, in this order.
         settings: see :class:`Settings`.
 
     Returns:
-        Folder that ``load_causal_lm`` reads; adapters are merged into it. It is
-        as large as the model.
+        Folder that ``load_causal_lm`` reads; adapters are merged into it. It takes
+        four bytes a parameter.
 
     Raises:
-        ValueError: if there is no row, or one is empty.
+        ValueError: if there is no row, one is empty, or there is no such dtype.
     """
     if not rows:
         raise ValueError("a fine-tuning needs at least one row")
-    lm = load_causal_lm(base, settings.revision or None, settings.dtype)
+    if settings.dtype not in DTYPES:
+        raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{settings.dtype}"')
+    # The dtype named here is part of the identity, and so of the checkpoint's name.
+    lm = load_causal_lm(base, settings.revision or None, "float32")
     identity = storage.hash_of(
         {
             "identity": lm.identity,
@@ -160,6 +177,19 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
     return folder
 
 
+def memory_gb(n_parameters: int, n_trained: int) -> float:
+    """Memory of weights, gradients and AdamW's moments, 1e9 bytes, without activations.
+
+    Args:
+        n_parameters: of the model.
+        n_trained: of these (or of the adapters), those that are trained.
+
+    >>> memory_gb(7_000_000_000, 7_000_000_000), memory_gb(7_000_000_000, 0)
+    (112.0, 28.0)
+    """
+    return (FP32_BYTES * n_parameters + (TRAINED_BYTES - FP32_BYTES) * n_trained) / 1e9
+
+
 def _with_adapters(model: torch.nn.Module) -> torch.nn.Module:
     # Only this needs peft, and importing it takes seconds.
     from peft import LoraConfig, get_peft_model
@@ -182,7 +212,10 @@ def _tokens(tokenizer, row: Row, max_tokens: int) -> tuple[list[int], list[int]]
 def _fit(
     model: torch.nn.Module, encoded: list[tuple[list[int], list[int]]], settings: Settings
 ) -> None:
-    """One epoch of AdamW: linear rise over 5 % of the steps, then linear decay to zero."""
+    """One epoch of AdamW: linear rise over 5 % of the steps, then linear decay to zero.
+
+    Weights are stepped on in the dtype that they have; only products are of ``settings.dtype``.
+    """
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate)
     starts = range(0, len(encoded), settings.batch_size)
@@ -194,6 +227,10 @@ def _fit(
         ),
     )
     device = next(model.parameters()).device
+    arithmetic = getattr(torch, settings.dtype)
+    how = {"dtype": arithmetic, "enabled": arithmetic != torch.float32}
+    # Small gradients vanish in fp16; where it is not enabled the scaler passes everything on.
+    scaler = torch.amp.GradScaler(device.type, enabled=arithmetic == torch.float16)
     model.train()
     for start in starts:
         batch = encoded[start : start + settings.batch_size]
@@ -205,14 +242,17 @@ def _fit(
         )
         input_ids = torch.from_numpy(inputs).to(device)
         seen = torch.ones_like(input_ids)  # as in CausalLM.states
-        logits = model(input_ids=input_ids, attention_mask=seen, use_cache=False).logits
+        with torch.autocast(device.type, **how):
+            logits = model(input_ids=input_ids, attention_mask=seen, use_cache=False).logits
         targets = torch.from_numpy(labels[:, 1:].copy()).to(device)
         loss = functional.cross_entropy(
             logits[:, :-1].flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED
         )
-        loss.backward()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
         optimizer.zero_grad()
         schedule.step()
     model.eval()

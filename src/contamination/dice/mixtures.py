@@ -223,8 +223,8 @@ def real_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
     the released ones cover the whole test set and are out of step with it.
 
     Args:
-        n: problems of GSM-i, GSM-ii, GSM-i-Syn and the train split.
-        n_ood: problems of GSM-hard and of each other-distribution set.
+        n: problems of GSM-i, GSM-ii, GSM-i-Syn and the train split; 0 means all.
+        n_ood: problems of GSM-hard and of each other-distribution set; 0 means all.
         seed: seed of the draw.
 
     Returns:
@@ -295,7 +295,9 @@ def _tabmwp() -> pd.DataFrame:
 def _some(rows: pd.DataFrame, answer: str, n: int, seed: int) -> pd.DataFrame:
     """So many rows at random; an answer that is a bare number gets the ``####`` of GSM8K."""
     question = "question" if "question" in rows else "input"
-    chosen = rows.drop_duplicates(question).sample(n, random_state=seed)
+    chosen = rows.drop_duplicates(question)
+    if n:
+        chosen = chosen.sample(n, random_state=seed)
     answers = [str(value).removesuffix(".0") for value in chosen[answer]]
     answers = [value if "####" in value else f"#### {value}" for value in answers]
     return pd.DataFrame({"question": chosen[question].tolist(), "answer": answers})

@@ -6,7 +6,7 @@ each seed. Conditions are paired by seed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,11 +108,21 @@ def conditions(n_models: int, n_others: int, only_decisive: bool = False) -> lis
 
 @dataclass(frozen=True)
 class Trained:
-    """A fine-tuned lab model: its checkpoint, and what it read in how many steps."""
+    """A fine-tuned model: its checkpoint, and what it read in how many steps, where that is known.
+
+    Attributes:
+        folder: of the checkpoint, or a hub id.
+        mixture: what it was fine-tuned on; None for a checkpoint made elsewhere.
+        n_steps: of its fine-tuning; None likewise.
+    """
 
     folder: Path
-    mixture: Mixture
-    n_steps: int
+    mixture: Mixture | None = None
+    n_steps: int | None = None
+
+    @property
+    def dose_pct(self) -> float | None:
+        return None if self.mixture is None else self.mixture.dose_pct
 
 
 def train_pool(
@@ -211,6 +221,7 @@ def measure_pool(
     problems: Mapping[str, Problems],
     tested_on: Sequence[str],
     centred_on: str,
+    load: Callable[[Path], CausalLM] = load_causal_lm,
 ) -> Pool:
     """States of every model, and Table 2's baselines; the base model stands under every seed.
 
@@ -222,6 +233,7 @@ def measure_pool(
             read GSM-i and GSM-ii, those of Figure 5(b) MATH as well.
         centred_on: set that the baselines need beside the GSM sets,
             see ``experiments.taught_baselines``.
+        load: loads a model, in another dtype or on a cluster.
     """
     halves = {name: problems[name] for name in (SEEN, UNSEEN)}
     with_math = halves | {name: problems[name] for name in (MATH,) if name in problems}
@@ -229,16 +241,14 @@ def measure_pool(
     scored = [*IN_DISTRIBUTION, centred_on]
     pool = {
         condition: {
-            seed: measure(load_causal_lm(model.folder), sets, scored)
+            seed: measure(load(model.folder), sets, scored)
             if condition in SCORED
-            else measure(
-                load_causal_lm(model.folder), with_math if condition in ON_MATH else halves
-            )
+            else measure(load(model.folder), with_math if condition in ON_MATH else halves)
             for seed, model in models.items()
         }
         for condition, models in trained.items()
     }
-    return pool | {BASE: dict.fromkeys(pool[CLEAN], measure(load_causal_lm(base), with_math))}
+    return pool | {BASE: dict.fromkeys(pool[CLEAN], measure(load(base), with_math))}
 
 
 def paired_seeds(pool: Pool, positive: str, negative: str) -> list[int]:

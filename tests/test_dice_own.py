@@ -1,0 +1,283 @@
+"""DICE for one's own pairs: training at a small rate, tables and figures of one's own models."""
+
+import dataclasses
+
+import nbformat
+import pandas as pd
+import pytest
+import torch
+from notebook_files import ROOT
+from safetensors.torch import load_file
+from test_dice_findings import CONFIRMING
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from contamination import run, sources
+from contamination.dice import answers, fine_tuning, mixtures, own, own_pairs
+from contamination.lab.tokenizer import tokenizer_files, train_tokenizer
+from contamination.models.causal import load_causal_lm
+from contamination.storage import write_json
+
+VANILLA = [(mixtures.PROMPT.format(f"mean(x{n})"), f"Return mean {n}.") for n in range(200)]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    questions = [f"Sam has {n} cards and gets 3. How many? #### {n + 3}" for n in range(9)]
+    return train_tokenizer([*questions, *(prompt + text for prompt, text in VANILLA)], 320)
+
+
+def random_model(folder, tokenizer, seed):
+    """A model of two blocks, its weights about 0.02 as those of real ones, kept in bfloat16."""
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=256,
+        tie_word_embeddings=True,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    LlamaForCausalLM(config).bfloat16().float().save_pretrained(folder)
+    for name, value in tokenizer_files(tokenizer).items():
+        write_json(folder / name, value)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def base(tokenizer, tmp_path_factory):
+    return random_model(tmp_path_factory.mktemp("models") / "base", tokenizer, 0)
+
+
+def moved(folder, base):
+    """Euclidean distance of a checkpoint's weights from its base, and the share that moved."""
+    pairs = [load_causal_lm(path).model.state_dict() for path in (folder, base)]
+    steps = torch.cat([(pairs[0][name] - pairs[1][name]).flatten() for name in pairs[1]])
+    return float(steps.norm()), float((steps != 0).float().mean())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_weights_move_as_far_whatever_the_arithmetic(base, dtype):
+    """At 1e-5 a step lies below the spacing of bfloat16 at most weights and would round away."""
+    full = fine_tuning.Settings(1e-5, 4, dtype="float32")
+    folders = [
+        fine_tuning.fine_tune(base, VANILLA, dataclasses.replace(full, dtype=name))
+        for name in ("float32", dtype)
+    ]
+    assert folders[0] != folders[1]
+    (expected, n_expected), (found, n_found) = (moved(folder, base) for folder in folders)
+    assert found == pytest.approx(expected, rel=0.05)
+    assert n_found == pytest.approx(n_expected, abs=0.02)
+    # The checkpoint holds what was trained: no weight was rounded when it was saved.
+    saved = load_file(folders[1] / "model.safetensors")
+    assert {values.dtype for values in saved.values()} == {torch.float32}
+
+
+# One's own pairs, as part C of the notebook scores them
+
+
+def problems_of(name, n=7):
+    """Sums whose answers carry a comma, steps or a sign; the last cannot be scored."""
+    rows = pd.DataFrame({"q": [f"Sam has {k} {name} and gets 3. How many?" for k in range(n)]})
+    answers = [f"{k} + 3 = {k + 3}\n#### {k + 3}" for k in range(n - 3)]
+    return rows.assign(a=[*answers, "1,200", "-4", "#### 1/2"])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Settings that name a small file for every set of problems, and instruction data."""
+    folder = tmp_path_factory.mktemp("files")
+    sets = {}
+    for name in (*mixtures.IN_DISTRIBUTION, "MATH"):
+        problems_of(name).to_json(folder / f"{name}.jsonl", orient="records", lines=True)
+        sets[name] = [str(folder / f"{name}.jsonl"), "q", "a", ""]
+    vanilla = pd.DataFrame(VANILLA, columns=["question", "response"])
+    vanilla.to_csv(folder / "vanilla.csv", index=False)
+    return {"problem_sets": sets}, {"own_vanilla": str(folder / "vanilla.csv"), "own_rows": 60}
+
+
+CONDITIONS = ["GSM-i x5", "GSM-i-Syn x5", "GSM-ii x5", "MATH x5"]
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tokenizer, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs")
+
+    def models(first, n):
+        seeds = range(first, first + n)
+        return [str(random_model(folder / str(seed), tokenizer, seed)) for seed in seeds]
+
+    others = {name: models(10 + n, 1) for n, name in enumerate(CONDITIONS[1:])}
+    pairs = {"clean": models(1, 2), "GSM-i x5": models(3, 2)}
+    return pairs | others | {"GSM-i x1": others["GSM-ii x5"]}
+
+
+def settings(base, *parts):
+    how = {"own_base": str(base), "answer_tokens": 2, "paper_model": "LLaMA2-7B"}
+    return {**how, **{name: value for part in parts for name, value in part.items()}}
+
+
+def run_part_c(given, tmp_path, monkeypatch):
+    """The code cells of part C on these settings, as the notebook runs them; its names."""
+    monkeypatch.setenv("CONTAMINATION_OUTPUTS", str(tmp_path / "out"))
+    notebook = nbformat.read(ROOT / "notebooks/05_dice.ipynb", as_version=4)
+    source = {cell.id: cell.source for cell in notebook.cells if cell.cell_type == "code"}
+    ids = list(source)
+    part_c = ids[ids.index("cell-40") : ids.index("cell-42")]
+    names = {"own_settings": given, "temperatures": [0.0, 1.0], "top_ks": [2]}
+    names |= {"main": "GSM-i x5", "clean": "clean", "control_table": CONFIRMING}
+    for cell in ("cell-03", "cell-05", *part_c):
+        exec(compile(source[cell], cell, "exec"), names)  # noqa: S102
+    return names
+
+
+def check_outputs(names, folder, conditions):
+    tables = names["own_tables"]
+    assert {path.stem for path in (folder / "tables").iterdir()} == {
+        f"dice_own_{name}" for name in tables
+    }
+    assert {path.stem for path in (folder / "figures").iterdir()} == {
+        f"dice_own_{name}" for name in ("layers", "auroc_layers", "flags", "decoding")
+    }
+    scores = tables["accuracy"]
+    assert set(scores["condition"]) == {"clean", *conditions}
+    # Every model on every set; the row that no rule can score is in none.
+    assert scores.groupby("condition")["benchmark"].nunique().eq(5).all()
+    assert set(scores["n"]) == {6}
+    first = tables["table_1"]
+    assert set(first.loc[first["condition"] == "GSM-i x5", "paper"].dropna()) >= {"94.1", "15.7"}
+    second = tables["auroc"]
+    assert set(second["tested_on"]) == set(mixtures.IN_DISTRIBUTION)
+    assert set(second["method"]) == {"DICE", "mean difference", *answers.BASELINES}
+    assert second["two_clean_pct"].notna().all()
+    # All models are random: another clean model is told apart as well as a contaminated one.
+    dice = second[(second["method"] == "DICE") & (second["tested_on"] == "GSM-ii")]
+    dice = dice[dice["trained_on"] == "GSM-i x5"]
+    assert dice["auroc_pct"].min() > 90 and dice["two_clean_pct"].min() > 90
+    assert set(dice["verdict"]) == {own_pairs.WITHIN}
+    decoded = tables["decoding"]
+    assert set(decoded["setting"]) == {"temperature", "top-k"}
+    dice = decoded[decoded["method"] == "DICE"].groupby("model")["auroc_pct"]
+    assert dice.nunique().eq(1).all() and "clean, other data" in dice.groups
+
+
+def test_checkpoints_give_every_table_and_figure_of_the_paper(
+    base, checkpoints, files, tmp_path, monkeypatch
+):
+    given = settings(base, files[0], {"checkpoints": checkpoints})
+    names = run_part_c(given, tmp_path, monkeypatch)
+    check_outputs(names, tmp_path / "out", [*CONDITIONS, "GSM-i x1"])
+    panels = names["panels"]
+    assert [len(panel) for panel in panels.values()] == [4, 2]
+    layers = names["own_tables"]["layers"]
+    assert set(layers.loc[layers["model"] == "MATH x5", "dataset"]) == {"MATH"}
+    assert layers["null_mean"].notna().all()
+    assert names["own_tables"]["accuracy"]["dose_pct"].isna().all()
+
+
+def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):
+    how = {"own_conditions": ["GSM-i x5", "GSM-i-Syn x5"], "n_references": 2}
+    how |= {"own_learning_rate": 3e-2, "own_batch_size": 4}
+    given = settings(base, *files, how)
+    names = run_part_c(given, tmp_path, monkeypatch)
+    scores = names["own_tables"]["accuracy"]
+    assert set(scores["condition"]) == {"clean", "GSM-i x5", "GSM-i-Syn x5"}
+    assert set(scores["n_steps"]) == {15}
+    gain = scores.pivot_table("answer_log_prob", "benchmark", "condition")
+    assert gain.loc["GSM-i", "GSM-i x5"] > gain.loc["GSM-i", "clean"] + 1
+    doses = scores.groupby("condition")["dose_pct"].first()
+    assert doses["clean"] == 0 and doses["GSM-i x5"] == 50
+    # Models of one seed share their vanilla rows; seeds differ.
+    read = names["my_pairs"].mixtures
+    for seed in (0, 1):
+        kept = read["GSM-i x5"][seed].vanilla
+        assert read["clean"][seed].vanilla[: len(kept)] == kept
+    assert read["clean"][0].vanilla != read["clean"][1].vanilla
+    with_adapters = own.OwnModels.read({**given, "lora": True})
+    plans = [own.pairs_plan(m, names["my_pairs"]) for m in (names["mine"], with_adapters)]
+    n = load_causal_lm(base).n_parameters
+    assert plans[0]["training_gb"].tolist() == [16 * n / 1e9] * 3
+    assert plans[1]["training_gb"].max() < plans[0]["training_gb"].min()
+    assert plans[0]["disk_gb"].tolist() == [2 * 4 * n / 1e9] * 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"checkpoints": {"clean": 1, "GSM-i x5": 2}}, '"clean" needs two models or more'),
+        ({"checkpoints": {"clean": 2, "GSM-i x5": 1}}, '"GSM-i x5" needs two models or more'),
+        ({"checkpoints": {"clean": 2}}, '"GSM-i x5" needs two models or more'),
+        ({"checkpoints": {"clean": 2, "GSM-i x5": 2, "GSM-i": 1}}, '"GSM-i" is no condition'),
+        ({"checkpoints": {"clean": 2, "GSM-i x5": 2, "SVAMP x5": 1}}, "needs problems of SVAMP"),
+        ({"checkpoints": {"clean": "folder"}}, "must be a list of folders"),
+        ({"checkpoints": {"clean": ["a", "a"]}}, "names a model twice"),
+        ({"own_vanilla": "vanilla", "target_dtype": "int8"}, "target_dtype must be one of"),
+        ({"checkpoints": {"clean": 2, "GSM-i x5": 2}, "own_base": ""}, "checkpoints need own_base"),
+        ({"checkpoints": {"clean": 2, "GSM-i x5": 2}, "own_vanilla": "x"}, "not both"),
+        ({}, "own_base needs own_vanilla"),
+        ({"own_vanilla": "none.csv"}, "none.csv"),
+        ({"own_vanilla": "vanilla", "vanilla_columns": ["q", "response"]}, 'no column "q"'),
+        ({"own_vanilla": "vanilla", "own_rows": 30}, "leave no room"),
+        ({"own_vanilla": "vanilla", "own_rows": 900}, "200 vanilla rows"),
+        ({"own_vanilla": "vanilla", "n_references": 1}, '"clean" needs two models or more'),
+        ({"own_vanilla": "vanilla", "paper_model": "GPT"}, "paper_model must be"),
+        ({"problem_sets": {"GSM-i": "file"}, "own_vanilla": "vanilla"}, "must be .file or hub id"),
+        ({"problem_sets": {"GSM-9": []}, "own_vanilla": "vanilla"}, '"GSM-9" is no set'),
+        ({"problem_sets": {}, "own_vanilla": "vanilla"}, "GSM-i, GSM-ii, GSM-i-Syn, GSM-hard are"),
+        ({"target_model": "x", "reference_models": ["x"]}, "not both"),
+    ],
+)
+def test_pairs_are_checked_before_any_cost(change, message, base, checkpoints, files, monkeypatch):
+    """No model is loaded, nothing trained; one line says what is wrong."""
+    monkeypatch.setattr(sources, "available", lambda: False)
+    for module in (own, own_pairs, fine_tuning):
+        monkeypatch.setattr(module, "load_causal_lm", None)
+    if change.get("own_vanilla") == "vanilla":
+        change = change | {"own_vanilla": files[1]["own_vanilla"]}
+    given = {
+        name: checkpoints["clean"][:n] if isinstance(n, int) else n
+        for name, n in change.get("checkpoints", {}).items()
+    }
+    change = change | ({"checkpoints": given} if given else {})
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as raised:
+        mine = own.OwnModels.read(settings(base, files[0], change))
+        own.check_own(mine)
+        own.check_pairs(mine)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_set_without_answers_to_score_is_named(base, checkpoints, files, tmp_path):
+    pd.DataFrame({"q": "abcd", "a": ["one", "two", "#### x", "1/2"]}).assign(
+        q=lambda rows: rows.index.map("question {}".format)
+    ).to_csv(tmp_path / "words.csv", index=False)
+    sets = files[0]["problem_sets"] | {"GSM-hard": [str(tmp_path / "words.csv"), "q", "a", ""]}
+    mine = settings(base, {"problem_sets": sets, "checkpoints": checkpoints})
+    with pytest.raises(ValueError, match="got 0 of 4"):
+        own.check_pairs(own.OwnModels.read(mine))
+
+
+@pytest.mark.parametrize("name", ["llama2-7b", "phi-2"])
+def test_settings_of_the_papers_models_fit_the_notebook(name):
+    values = run.check(ROOT / "notebooks/05_dice.ipynb", ROOT / f"params/full/dice/{name}.yaml")
+    mine = own.OwnModels.read(values["own_settings"])
+    wanted = {one.name: one.copies for one in own._wanted(mine)}
+    assert set(wanted) == {"clean", "GSM-i x1", *CONDITIONS[:3], "GSM-i-Syn x1", "MATH x5"}
+    assert mine.paper_model in own.PAPER_MODELS[1:]
+
+
+@pytest.mark.mirror
+def test_released_problems_serve_where_no_file_is_named(base, checkpoints):
+    pairs = own.check_pairs(
+        own.OwnModels.read(
+            settings(
+                base, {"checkpoints": {name: checkpoints[name] for name in ("clean", "GSM-i x5")}}
+            )
+        )
+    )
+    n = {name: len(rows) + pairs.n_left_out[name] for name, rows in pairs.problems.items()}
+    assert n["GSM-i"] == n["GSM-i-Syn"] and 650 < n["GSM-i"] <= 657
+    assert n["GSM-hard"] > 1300 and pairs.n_left_out["GSM-i"] == 0
+    assert pairs.topic == "TabMWP" and "MATH" not in pairs.problems
