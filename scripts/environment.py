@@ -47,7 +47,8 @@ def set_up(folder: Path, torch: str, pip_flags: list[str]) -> None:
     active = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
     if active and Path(active).resolve() != folder.resolve():
         why = unlike_lock(Path(active) / "bin/python")
-        print(f"the active environment {active} is not used: {why or 'another is named'}")
+        if why:
+            print(f"the active environment {active} does not satisfy the lock: {why}")
     why = unlike_lock(python) if python.exists() else "missing"
     if why and (folder / "conda-meta").exists():
         stop(f"{folder} is conda's and does not satisfy the lock: {why}")

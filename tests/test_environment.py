@@ -208,7 +208,7 @@ def test_set_up_says_why_the_active_environment_is_not_used(tmp_path, monkeypatc
     monkeypatch.setattr(environment, "unlike_lock", lambda python: "numpy is missing")
     environment.set_up(tmp_path / ".venv", "", [])
     assert calls == ["venv", "lock", "install"]
-    assert capsys.readouterr().out.endswith("base is not used: numpy is missing\n")
+    assert capsys.readouterr().out.endswith("base does not satisfy the lock: numpy is missing\n")
 
 
 def test_packages_that_come_as_source_are_built_with_tools_of_the_lock(tmp_path, monkeypatch):
