@@ -7,9 +7,19 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules
 
 PROFILE ?= demo
-VENV ?= .venv
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# The newest Python that fits; asked to run, since a name alone may lead nowhere.
+PYTHON ?= $(firstword $(shell for name in python3.13 python3.12 python3.11 python3; do \
+	$$name -c 'import sys; sys.exit(not (3, 11, 5) <= sys.version_info[:3] < (3, 14))' 2> /dev/null && echo $$name; done))
+# An active environment (conda or venv) that satisfies the lock serves as it is; otherwise .venv.
+ACTIVE := $(or $(VIRTUAL_ENV),$(CONDA_PREFIX))
+ifeq ($(origin VENV),undefined)
+VENV := $(or $(and $(ACTIVE),$(shell $(ACTIVE)/bin/python scripts/environment.py --check 2> /dev/null && echo $(ACTIVE))),.venv)
+endif
+# cpu or cuda; empty takes the build without CUDA where a package index in use serves it.
+TORCH ?=
 PIP_FLAGS ?=
+LOCK_FLAGS ?=
+LOCKS := requirements.txt requirements-torch-cpu.txt requirements-torch-cuda.txt
 AUDIT ?= params/audit/sample.yaml
 LAB_FLAGS ?=
 RUN := $(VENV)/bin/python
@@ -29,10 +39,21 @@ NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9][0-
 OUTPUTS := outputs/$(PROFILE)
 TARGETS := $(NOTEBOOKS:%=$(OUTPUTS)/notebooks/%.ipynb)
 
+PROFILES := $(patsubst params/%/00_start_here.yaml,%,$(sort $(wildcard params/*/00_start_here.yaml)))
+ifneq ($(filter reproduce readme site $(NOTEBOOKS) outputs/%,$(MAKECMDGOALS)),)
+ifeq ($(PROFILE),full)
+$(error a full run is yours to choose, so PROFILE=full makes nothing: copy one of $(sort $(wildcard params/full/*)), \
+	then $(VENV)/bin/python -m contamination.run NOTEBOOK PARAMETERS OUTPUTS)
+endif
+ifeq ($(filter $(PROFILE),$(PROFILES)),)
+$(error there is no params/$(PROFILE)/ for every notebook: PROFILE is one of $(PROFILES))
+endif
+endif
+
 # What a notebook's results depend on beside itself and its parameters: the
 # rooms it uses, and notebooks whose tables it reads.
 PACKAGE := src/contamination
-SHARED := $(wildcard $(PACKAGE)/*.py $(PACKAGE)/*.csv $(PACKAGE)/published/*) requirements.txt
+SHARED := $(wildcard $(PACKAGE)/*.py $(PACKAGE)/*.csv $(PACKAGE)/published/*) $(LOCKS)
 LAB := $(wildcard $(PACKAGE)/lab/*.py $(PACKAGE)/lab/*/*.py $(PACKAGE)/models/*.py)
 # The start page tries a small example of every method.
 ROOM_00_start_here := $(LAB) $(wildcard $(PACKAGE)/dcq/*.py $(PACKAGE)/replication/*.py \
@@ -65,13 +86,13 @@ SERVERS_VENV := .venv-servers
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
 .PHONY: help setup reproduce audit test test-servers server-packages lint data bench bench-grid lab site clean \
-	readme lock $(NOTEBOOKS)
+	readme lock licences $(NOTEBOOKS)
 
 help:
 	@awk 'BEGIN {FS=":.*## "} /^##@ /{printf "\n%s\n", substr($$0,5)} /^[a-zA-Z0-9_.\/-]+:.*## /{printf "  %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Start here
-setup: $(VENV)/.installed ## build .venv from the lock (about 2 min, network)
+setup: $(VENV)/.installed ## build .venv from the lock (about 2 min, network; TORCH=cpu or cuda chooses the build of torch)
 reproduce: $(TARGETS) ## every table and figure under outputs/demo (CPU, no key, no download; first time 20 to 25 min on 2 cores, then seconds)
 test: $(VENV)/.installed ## all tests, every notebook on a tiny sample (no key, no GPU, offline; 10 min)
 	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
@@ -108,25 +129,25 @@ bench: $(VENV)/.extra ## speed against a limit measured in the same run
 	@for script in benchmarks/bench_*.py; do $(RUN) $$script; done
 bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (long; a GPU helps)
 	@for script in $(wildcard benchmarks/grid_*.py); do $(RUN) $$script; done
-readme: $(addprefix $(OUTPUTS)/notebooks/,02_dcq.ipynb 03_replication_icl_judge.ipynb) ## the README's results and figure from the tables (after make reproduce: seconds)
+readme: $(addprefix $(OUTPUTS)/notebooks/,02_dcq.ipynb 03_replication_icl_judge.ipynb 09_results.ipynb) ## the README's results and figure from the tables (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
-lock: ## rewrite requirements.txt from pyproject.toml in a fresh environment (network)
-	$(PYTHON) scripts/lock.py
+lock: ## rewrite requirements*.txt from pyproject.toml, keeping pins that fit (network; LOCK_FLAGS=--upgrade moves them)
+	$(PYTHON) scripts/lock.py $(LOCK_FLAGS)
+licences: $(VENV)/.installed ## the licence of every installed package, those that are not permissive first
+	@$(RUN) scripts/licences.py
 clean: ## remove outputs; caches and paid answers stay
 	rm -rf outputs/*/
 
 # $(VENV) is remade when the lock changes; notebooks depend on the lock itself
 # (through SHARED), so that a fresh .venv alone repeats no run.
-$(VENV)/.installed: requirements.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo 'error: Python 3.11 is needed, $(PYTHON) is another version: install it, or name it with make PYTHON=/path/to/python3.11' >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements.txt
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+$(VENV)/.installed: $(LOCKS) pyproject.toml
+	@test -n "$(PYTHON)" || { echo 'error: no Python from 3.11.5 to 3.13 is found: install one, or name it with make PYTHON=/path/to/python3.13' >&2; exit 1; }
+	@$(PYTHON) scripts/environment.py $(VENV) --torch "$(TORCH)" -- $(PIP_FLAGS)
 	@touch $@
 
 # What the site, the browser tests and a cluster need, on top.
 $(VENV)/.extra: $(VENV)/.installed requirements-extra.txt
-	$(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements-extra.txt -c requirements.txt
+	$(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --require-hashes -r requirements-extra.txt
 	@touch $@
 
 $(SERVERS_VENV)/.installed: requirements-servers.txt

@@ -12,7 +12,10 @@ import pytest
 from notebook_files import NOTEBOOKS, ROOT
 
 STUB = """#!/bin/bash
-# Called as: python -m contamination.run NOTEBOOK PARAMETERS OUTPUTS
+# Called as: python -m contamination.run NOTEBOOK PARAMETERS OUTPUTS, or to
+# check an environment (FOLDER/bin/python scripts/environment.py --check).
+[ "$2" = --check ] && exit $(cat "$(dirname "$0")/check")
+echo "$0" >> pythons.txt
 name=$(basename "$3" .ipynb)
 echo "$name" >> runs.txt
 [ -e fail ] && exit 1
@@ -24,24 +27,28 @@ mkdir -p "$5/notebooks" && echo done > "$5/notebooks/$name.ipynb"
 def tree(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     sources = [p.relative_to(ROOT) for p in (ROOT / "src").rglob("*.py")]
-    files = [*sources, "requirements.txt", "pyproject.toml"]
+    files = [*sources, "pyproject.toml", *(p.name for p in ROOT.glob("requirements*.txt"))]
     for path in NOTEBOOKS:
         files += [f"notebooks/{path.name}", f"params/demo/{path.stem}.yaml"]
     for file in files:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
-    python = tmp_path / ".venv/bin/python"
-    python.parent.mkdir(parents=True)
-    python.write_text(STUB)
-    python.chmod(0o755)
+    executable(tmp_path / ".venv/bin/python", STUB)
     (tmp_path / ".venv/.installed").touch()
     return tmp_path
 
 
-def make(tree, *arguments):
+def executable(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def make(tree, *arguments, **variables):
     """Run make; return its exit code, what it printed and which notebooks ran."""
     (tree / "runs.txt").write_text("")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
+    outer = ("MAKE", "MFLAGS", "VENV", "VIRTUAL_ENV", "CONDA_PREFIX", "PROFILE", "PYTHON")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(outer)} | variables
     done = subprocess.run(
         ["make", *arguments], cwd=tree, env=environment, capture_output=True, text=True
     )
@@ -87,11 +94,63 @@ def test_a_missing_parameter_file_is_an_error(tree):
     assert ran == []
 
 
-def test_an_unknown_profile_is_an_error(tree):
+def test_an_unknown_profile_is_one_line_that_names_those_there_are(tree):
     code, printed, ran = make(tree, "reproduce", "PROFILE=dmeo")
     assert code != 0
-    assert "params/dmeo/" in printed
+    assert "params/dmeo/" in printed and "PROFILE is one of demo" in printed
+    assert len(printed.splitlines()) == 1
     assert ran == []
+
+
+@pytest.mark.parametrize("goal", ["reproduce", "02_dcq", "site"])
+def test_a_full_run_is_one_line_that_names_its_files(tree, goal):
+    shutil.copytree(ROOT / "params/full", tree / "params/full")
+    code, printed, ran = make(tree, goal, "PROFILE=full")
+    assert code != 0
+    for path in (ROOT / "params/full").iterdir():
+        assert f"params/full/{path.name}" in printed
+    assert "-m contamination.run NOTEBOOK PARAMETERS OUTPUTS" in printed
+    assert len(printed.splitlines()) == 1
+    assert ran == []
+
+
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_an_active_environment_that_satisfies_the_lock_serves_as_it_is(tree, variable):
+    active = tree / "active"
+    executable(active / "bin/python", STUB)
+    executable(tree / "python", "#!/bin/bash\necho set up: $*\n")
+    (active / "bin/check").write_text("0")
+    setting = {variable: str(active), "PYTHON": "./python"}
+    code, printed, ran = make(tree, "01_data_prep", **setting)
+    assert code == 0 and ran == ["01_data_prep"]
+    assert f"set up: scripts/environment.py {active} " in printed
+    assert (tree / "pythons.txt").read_text() == f"{active}/bin/python\n"
+    # Once: the second time nothing is to be done.
+    assert "set up" not in make(tree, "01_data_prep", **setting)[1]
+
+
+def test_an_active_environment_that_does_not_satisfy_it_is_left_alone(tree):
+    active = tree / "active"
+    executable(active / "bin/python", STUB)
+    (active / "bin/check").write_text("1")
+    assert make(tree, "01_data_prep", CONDA_PREFIX=str(active))[0] == 0
+    assert (tree / "pythons.txt").read_text() == ".venv/bin/python\n"
+
+
+def test_the_newest_python_that_runs_is_taken(tree):
+    """A name on the path may be a shim that leads nowhere."""
+    executable(tree / "bin/python3.13", "#!/bin/bash\necho no such version >&2; exit 127\n")
+    for name in ("python3.12", "python3.11", "python3"):
+        executable(tree / "bin" / name, "#!/bin/bash\nexit 0\n")
+    path = f"{tree / 'bin'}:{os.environ['PATH']}"
+    assert (
+        "python3.12 scripts/environment.py new"
+        in make(tree, "-n", "setup", "VENV=new", PATH=path)[1]
+    )
+    for name in ("python3.12", "python3.11", "python3"):
+        executable(tree / "bin" / name, "#!/bin/bash\nexit 1\n")
+    code, printed, _ = make(tree, "setup", "VENV=new", PATH=path)
+    assert code != 0 and "no Python from 3.11.5 to 3.13 is found" in printed
 
 
 def test_a_failed_notebook_is_run_again(tree):

@@ -1,6 +1,7 @@
 """The README's numbers are those of the tables, and its links lead somewhere."""
 
 import importlib.util
+import json
 import re
 import shlex
 
@@ -12,6 +13,7 @@ from PIL import Image
 from contamination import published
 from contamination.dcq import comparison, controls
 from contamination.dcq import published_tables as dcq_tables
+from contamination.published import compare
 from contamination.replication import published_tables as replication_tables
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -34,7 +36,14 @@ def tables():
     tests = replication_tables.replication_published(instances, 50)
     judged = replication_tables.judged_instances(instances)
     choices, answers = published.rule_choices(), published.released_instances("DCQ")
+    marks = replication_tables.replication_marks(judged)
+    success = replication_tables.replication_success(tests, judged)
     levels = dcq_tables.dcq_published(20)
+    # As notebook 09 does.
+    cells = [
+        dcq_tables.recomputed_cells(levels),
+        replication_tables.recomputed_cells(tests, marks, success),
+    ]
     return {
         "dcq_published": levels,
         "dcq_reciprocal": dcq_tables.dcq_reciprocal(),
@@ -42,8 +51,8 @@ def tables():
         "dcq_rules": comparison.compared(choices, answers),
         "dcq_beyond_rules": comparison.beyond_rules(choices, answers),
         "replication_published": tests,
-        "replication_marks": replication_tables.replication_marks(judged),
-        "replication_success": replication_tables.replication_success(tests, judged),
+        "replication_success": success,
+        "published_vs_recomputed": compare.published_vs_recomputed(pd.concat(cells)),
     }
 
 
@@ -97,6 +106,20 @@ def test_the_rules_row_says_what_the_comparison_says(script, tables, needs_files
     assert "choose (word frequency): better on 10 of 10 datasets" in said
 
 
+def test_the_count_of_cells_is_the_table_s(script, tables, needs_files):
+    """Of both papers what can be recomputed and what is equal; of all four what is printed."""
+    cells = tables["published_vs_recomputed"].copy()
+    row = cells.index[cells["paper"].eq("DCQ") & cells["matches"].eq(True)][0]
+    n_both, n_equal = cells["matches"].notna().sum(), cells["matches"].eq(True).sum()
+    cells.loc[row, "matches"] = False
+    more = cells.assign(paper="Min-k% Prob").head(7)
+    found = script.results(
+        tables | {"published_vs_recomputed": pd.concat([cells, more])}, needs_files
+    )
+    assert f"{n_equal - 1} of {n_both} are equal" in found
+    assert f"which is {n_equal - 1} of all {len(cells) + 7} cells that the four papers" in found
+
+
 def test_tables_read_from_files_give_the_same(script, tables, needs_files, tmp_path):
     for name, table in tables.items():
         table.to_csv(tmp_path / f"{name}.csv", index=False)
@@ -122,6 +145,29 @@ def test_results_that_need_the_files_are_not_stale(script, needs_files):
 def test_every_notebook_stands_in_the_map():
     for path in NOTEBOOKS:
         assert f"notebooks/{path.name}" in README
+
+
+def numbered(text):
+    """Tables and figures that a text names: "Tables 1 to 3" are three.
+
+    >>> sorted(numbered("Tables 1 to 3, Figure 4"))
+    [('Figure', 4), ('Table', 1), ('Table', 2), ('Table', 3)]
+    """
+    found = set()
+    for kind, numbers in re.findall(r"\b(Table|Figure)s? (\d[a-d]?(?:(?:,| and| to) \d)*)", text):
+        for first, last in re.findall(r"(\d)(?:[a-d]?(?: to (\d)))?", numbers):
+            found |= {(kind, n) for n in range(int(first), int(last or first) + 1)}
+    return found
+
+
+def test_the_map_names_what_the_notebook_has():
+    rows = README.split("## Map")[1].splitlines()
+    rows = [line for line in rows if line.startswith("|") and "](notebooks/" in line]
+    assert len(rows) == len(NOTEBOOKS)
+    for row in rows:
+        notebook = json.loads((ROOT / re.search(r"notebooks/\w+\.ipynb", row)[0]).read_text())
+        text = "\n".join("".join(cell["source"]) for cell in notebook["cells"])
+        assert numbered(row) <= numbered(text), row
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

@@ -1,0 +1,192 @@
+"""An environment that holds what the lock names: make setup.
+
+``python scripts/environment.py FOLDER -- [pip's options]`` builds one, unless FOLDER
+has it already; ``FOLDER/bin/python scripts/environment.py --check`` says why one does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCK, BUILDS = "requirements.txt", ("cpu", "cuda")
+LOWEST, BEYOND = (3, 11, 5), (3, 14)
+QUIET = ["--quiet", "--disable-pip-version-check"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--check", action="store_true", help="compare this Python with the lock")
+    parser.add_argument("--torch", choices=("", *BUILDS), default="", help="which build")
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    options, pip_flags = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1 :]
+    if not LOWEST <= sys.version_info[:3] < BEYOND:
+        stop(
+            f"Python {text(LOWEST)} or newer, below {text(BEYOND)}, is needed and {sys.executable} "
+            f"is {text(sys.version_info[:3])}: name another with make PYTHON=/path/to/python3.13"
+        )
+    if options.check:
+        sys.exit(summary(differences()))
+    set_up(options.folder, options.torch, pip_flags)
+
+
+def set_up(folder: Path, torch: str, pip_flags: list[str]) -> None:
+    """Build an environment, or complete one that satisfies the lock, with this project in it."""
+    python = folder / "bin/python"
+    active = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
+    if active and Path(active).resolve() != folder.resolve():
+        why = unlike_lock(Path(active) / "bin/python")
+        if why:
+            print(f"the active environment {active} does not satisfy the lock: {why}")
+    why = unlike_lock(python) if python.exists() else "missing"
+    if why and (folder / "conda-meta").exists():
+        stop(f"{folder} is conda's and does not satisfy the lock: {why}")
+    if why:
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        install_lock(python, torch, pip_flags)
+    project = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
+    run_pip(python, ["install", *QUIET, *project])
+
+
+def install_lock(python: Path, torch: str, pip_flags: list[str]) -> None:
+    """Install the lock, each file by its hash; a local wheel of torch may stand in for one."""
+    build, wheel = torch_build(python, torch, pip_flags)
+    locks = [str(ROOT / LOCK)]
+    if wheel:
+        run_pip(python, ["install", *QUIET, "--no-deps", str(wheel)])
+    else:
+        locks.append(str(ROOT / f"requirements-torch-{build}.txt"))
+    hashed = ["install", *QUIET, *pip_flags, "--no-deps", "--require-hashes"]
+    with tempfile.TemporaryDirectory() as temporary:
+        # What builds the packages that come as source; it, too, by its hash.
+        tools = Path(temporary, "tools.txt")
+        tools.write_text(re.search(r"^setuptools==.*\n(?:[ \t].+\n)*", read(LOCK), re.M)[0])
+        run_pip(python, [*hashed, "--requirement", str(tools)])
+    files = [word for lock in locks for word in ("--requirement", lock)]
+    run_pip(python, [*hashed, "--no-build-isolation", *files])
+    run_pip(python, ["check", *QUIET])
+
+
+def torch_build(python: Path, torch: str, pip_flags: list[str]) -> tuple[str, Path | None]:
+    """Which build of torch to install, and the local wheel that stands in for it, if one does."""
+    if torch == "cuda":
+        return torch, None
+    lock = read("requirements-torch-cpu.txt")
+    with tempfile.TemporaryDirectory() as temporary:
+        names, report = Path(temporary, "names.txt"), Path(temporary, "report.json")
+        names.write_text("\n".join(re.findall(r"^torch==[^\\\n]+", lock, re.M)) + "\n")
+        asked = ["--dry-run", "--ignore-installed", "--no-deps", "--report", str(report)]
+        command = [*pip_flags, *asked, "--requirement", str(names)]
+        done = run_pip(python, ["install", *QUIET, *command], check=False)
+        if done.returncode:
+            version = re.search(r"^torch==(\S+\+cpu)", lock, re.M)[1]
+            if torch:
+                stop(f"no package index in use serves torch {version}: {done.stderr.strip()}")
+            print(
+                f"no package index in use serves torch {version}: installing the build with CUDA, "
+                "several GB (for the other see the README's install notes)"
+            )
+            return "cuda", None
+        found = json.loads(report.read_text())["install"][0]
+    url = found["download_info"]["url"]
+    if not url.startswith("file:"):
+        return "cpu", None
+    wheel = Path(unquote(urlsplit(url).path))
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    if digest in lock:
+        return "cpu", None
+    print(
+        f"a local wheel stands in for torch: {wheel}, SHA-256 {digest}, "
+        "which the lock does not name"
+    )
+    return "cpu", wheel
+
+
+def run_pip(
+    python: Path, arguments: list[str], check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    command = [str(python), "-m", "pip", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if check and done.returncode:
+        stop(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def unlike_lock(python: Path) -> str:
+    """Why an environment does not satisfy the lock, in one line; empty if it does."""
+    command = [str(python), __file__, "--check"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True).stderr.strip()
+    except OSError as error:
+        return str(error)
+
+
+def differences() -> list[str]:
+    """What this Python's packages have otherwise than the lock, from pip's metadata.
+
+    Any build of the locked torch will do; packages beside the lock do no harm.
+    """
+    try:
+        from packaging.requirements import Requirement
+        from packaging.utils import canonicalize_name
+        from packaging.version import Version
+    except ImportError:
+        return ["packaging is missing"]
+    installed = {}
+    for distribution in metadata.distributions():
+        # The first on the path is the one that is imported.
+        installed.setdefault(canonicalize_name(distribution.name), distribution.version)
+    found = []
+    for name in (LOCK, "requirements-torch-cpu.txt"):
+        for line in re.findall(r"^[^#\s][^\\\n]*", read(name), re.M):
+            requirement = Requirement(line)
+            if requirement.marker and not requirement.marker.evaluate():
+                continue
+            version = installed.get(canonicalize_name(requirement.name))
+            wanted = next(iter(requirement.specifier)).version
+            if version is None:
+                found.append(f"{requirement.name} is missing")
+            elif requirement.name == "torch":
+                if Version(version).public != Version(wanted).public:
+                    found.append(f"torch is {version}, not {Version(wanted).public}")
+            elif Version(version) != Version(wanted):
+                found.append(f"{requirement.name} is {version}, not {wanted}")
+    return found
+
+
+def summary(found: list[str]) -> str | None:
+    """The first difference and how many more; None if there is none.
+
+    >>> summary(["numpy is missing", "torch is missing"])
+    'numpy is missing, and 1 more'
+    """
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{found[0]}{more}" if found else None
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+def text(version: tuple) -> str:
+    return ".".join(map(str, version))
+
+
+def stop(message: str) -> None:
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
