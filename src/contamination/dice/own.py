@@ -27,6 +27,7 @@ from contamination.dice.mixtures import (
     MATH,
     OUT_OF_DISTRIBUTION,
     SEEN,
+    SYN,
     UNSEEN,
     Mixture,
     Problems,
@@ -153,7 +154,8 @@ class Pairs:
     """Pairs that can be scored: everything named is there and fits together.
 
     Attributes:
-        problems: set to questions and answers, each answer with one number behind ``####``.
+        problems: set to questions and answers, each with one number behind ``####``; those
+            of GSM-i-Syn as they are.
         n_left_out: set to the rows without such an answer, which cannot be scored.
         wanted: the conditions, clean ones first.
         given: condition to checkpoints; empty where the pairs are trained.
@@ -175,9 +177,8 @@ class Pairs:
     @property
     def topic(self) -> str:
         """Problems of another kind that Figure 6(a) sets beside GSM: MATH where it is there."""
-        return next(
-            (name for name in (MATH, *OUT_OF_DISTRIBUTION) if name in self.problems), UNSEEN
-        )
+        kinds = (MATH, "TabMWP", *OUT_OF_DISTRIBUTION)
+        return next((name for name in kinds if name in self.problems), UNSEEN)
 
 
 def check_pairs(mine: OwnModels) -> Pairs | None:
@@ -278,6 +279,8 @@ def _problems(mine: OwnModels) -> tuple[dict[str, Problems], dict[str, int]]:
         n = min(mine.n_questions or len(found[name]), len(found[name]))
         found[name] = found[name].sample(n, random_state=SEED).sort_index()
         answers = found[name]["answer"].map(_in_form)
+        if name == SYN:  # no score is taken on it, and the released answers are prose
+            answers = answers.fillna(found[name]["answer"])
         kept[name] = found[name].assign(answer=answers).dropna().reset_index(drop=True)
         if len(kept[name]) < N_LEAST:
             raise ValueError(

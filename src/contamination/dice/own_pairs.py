@@ -97,8 +97,8 @@ def measured_pairs(
 def accuracies(
     mine: OwnModels, pairs: Pairs, trained: Mapping[str, Mapping[int, Trained]]
 ) -> pd.DataFrame:
-    """Every model on every set: columns of ``accuracy.accuracy_rows``."""
-    asked = {one.name: list(pairs.problems) for one in pairs.wanted}
+    """Every model on every set of Table 1, which leaves GSM-i-Syn out: ``accuracy_rows``."""
+    asked = {key: [name for name in pairs.problems if name != SYN] for key in trained}
     how = (asked, mine.answer_tokens, Path(mine.own_base).name, pairs.wanted, loader(mine))
     return accuracy.accuracy_rows(trained, pairs.problems, *how, mine.paper_model)
 
@@ -159,14 +159,15 @@ def table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
         paper_model: base model; the paper prints LLaMA2-7B alone.
 
     Returns:
-        Columns of ``study.auroc_rows``, then two_clean_pct, two_clean_low,
-        two_clean_high and verdict: "beyond two clean models" where the interval
-        lies above 50 and above two_clean_pct, empty without an interval. Pairs of
-        clean models share models, so that their interval is too narrow.
+        Columns of ``study.auroc_rows``, then two_clean_pct, two_clean_folded_pct and
+        verdict: "beyond two clean models" where the interval lies above
+        two_clean_folded_pct, empty without an interval. Folded, since which of two
+        clean models comes first is chance. Two clean models have no interval: their
+        pairs share models.
     """
     clean = pd.DataFrame(study.auroc_rows(pool, OTHER_CLEAN, "", layer))
-    clean = clean[["tested_on", "method", "auroc_pct", "ci_low", "ci_high"]].set_axis(
-        ["tested_on", "method", "two_clean_pct", "two_clean_low", "two_clean_high"], axis=1
+    clean = clean[["tested_on", "method", "auroc_pct", "folded_auroc_pct"]].set_axis(
+        ["tested_on", "method", "two_clean_pct", "two_clean_folded_pct"], axis=1
     )
     rows = [
         row
@@ -175,7 +176,7 @@ def table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
         for row in study.auroc_rows(pool, name, problems, layer)
     ]
     found = pd.DataFrame(rows).merge(clean, on=["tested_on", "method"])
-    beyond = found["ci_low"] > found["two_clean_pct"].clip(lower=50)
+    beyond = found["ci_low"] > found["two_clean_folded_pct"]
     found["verdict"] = beyond.map({True: BEYOND, False: WITHIN}).where(found["ci_low"].notna())
     return found if paper_model == PRINTED_MODEL else found.assign(paper=None)
 
