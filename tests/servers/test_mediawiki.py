@@ -473,7 +473,7 @@ def test_the_wiki_is_asked_the_same_of_both_kinds(wiki, server, twin_passages):
 
 def test_a_template_that_is_gone_leaves_no_words(wiki, twin_passages):
     row = twin_passages[32].iloc[0]
-    html, gone = wiki.html_of(row["revision_id"])
+    html, gone = wiki.html_of(int(row["revision_id"]))
     assert gone == ["Template:Gone"] and "Template:Gone" in html
     assert "was seen, said 2." in row["input"] and "(shown)" in row["input"]
 
