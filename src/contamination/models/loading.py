@@ -248,11 +248,11 @@ def load_bleurt(name_or_path: str | Path, revision: str | None = None) -> Bleurt
     Its weights may be in the older PyTorch format, which is read with
     ``weights_only=True``. Errors as in ``load_causal_lm``.
     """
-    from bleurt_pytorch import BleurtForSequenceClassification, BleurtTokenizer
+    from contamination.models.bleurt import BleurtModel, BleurtTokenizer
 
     return Bleurt(
         *_load(
-            BleurtForSequenceClassification,
+            BleurtModel,
             name_or_path,
             revision,
             "float32",
