@@ -388,4 +388,6 @@ def _hash_of_tokenizer(tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"cpu {torch.backends.cpu.get_cpu_capability()}" if device.type == "cpu" else device.type
