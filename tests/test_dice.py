@@ -537,12 +537,12 @@ def test_hub_model_learns_responses_and_is_cached(checkpoints, lora):
 
 
 def test_prompts_are_not_learnt(lms):
-    ids, labels = fine_tuning._tokens(lms[0].tokenizer, ("What?", "Yes"), 100)
+    ids, labels = fine_tuning._tokens(lms[0], ("What?", "Yes"), 100)
     n_prompt = len(lms[0].tokenizer("What?").input_ids)
     assert labels[:n_prompt] == [-100] * n_prompt
     assert labels[n_prompt:] == ids[n_prompt:] and ids[-1] == lms[0].tokenizer.eos_token_id
     with pytest.raises(ValueError, match="empty response"):
-        fine_tuning._tokens(lms[0].tokenizer, ("What?", ""), 100)
+        fine_tuning._tokens(lms[0], ("What?", ""), 100)
     with pytest.raises(ValueError, match="at least one row"):
         fine_tuning.fine_tune("nothing", [], fine_tuning.Settings())
 
