@@ -16,8 +16,20 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 from transformers.utils import cached_file
 
-# What an identity says of a model.
+# What an identity says of a model, and a setting may ask for.
 FIRST, NONE = "first", "none"
+MEANING = '"first" puts the beginning-of-sequence token before texts, "none" not, empty as declared'
+
+
+def wanted(said: str) -> bool | None:
+    """A setting as ``load_causal_lm`` takes it.
+
+    Raises:
+        ValueError: unless it is "first", "none" or empty.
+    """
+    if said not in (FIRST, NONE, ""):
+        raise ValueError(f'bos must be "{FIRST}", "{NONE}" or empty, got "{said}"')
+    return said == FIRST if said else None
 
 
 def bos_of(

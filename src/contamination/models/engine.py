@@ -140,7 +140,6 @@ def sweep(
 
 
 def _elsewhere(function: Callable[..., Any], job: tuple, n_threads: int, cache: str) -> Any:
-    # The number of threads can change the bytes of a model and so is part of its name.
     torch.set_num_threads(n_threads)
     os.environ[storage.CACHE_VARIABLE] = cache
     os.environ.pop(storage.STAGING_VARIABLE, None)
