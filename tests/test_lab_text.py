@@ -76,8 +76,9 @@ def test_how_python_indents_a_docstring_does_not_matter():
     raw = ast.get_docstring(ast.parse(MODULE).body[1], clean=False)
     assert inspect.cleandoc(raw) != raw
     assert docstrings.clean_docstring(raw) == docstrings.clean_docstring(inspect.cleandoc(raw))
-    later = "First.\n\n        .. versionadded:: 1.2\n            Gone.\n\n        Kept."
-    assert docstrings.clean_docstring(later) == ("First. Kept.", "1.2")
+    # The first line stands without the indentation of the others.
+    first = ".. versionadded:: 1.2\n            Gone.\n\n        Kept."
+    assert docstrings.clean_docstring(first) == ("Kept.", "1.2")
 
 
 def test_the_corpus_is_the_same_everywhere_and_another_one_is_named(collected, monkeypatch):
