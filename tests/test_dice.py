@@ -556,6 +556,7 @@ def test_a_model_of_ones_own_against_clean_references(checkpoints):
     found = own.own_rows(mine, problems).set_index("comparison")
     assert found.loc["reference against reference", "auroc_pct"] == 50.0
     assert found.loc["target against reference", "n_models"] == 3
+    assert found["bos"].eq("first").all()
     single = own.own_rows(dataclasses.replace(mine, reference_models=[reference]), problems)
     assert single["comparison"].tolist() == ["target against reference"]
 
