@@ -2,7 +2,7 @@
 
 Libraries disagree: transformers 4.57 puts the token before the texts of a GGUF
 file that says ``add_bos_token = False``, transformers 5 does not, and the loss of
-the same model differs by half a nat. So the files are read here.
+the same model differs by half a nat and more. So the files are read here.
 """
 
 from __future__ import annotations
