@@ -68,7 +68,7 @@ def scoring(n: int) -> float:
     texts = TrainingTexts(background, (), train_tokenizer(background, vocabulary=1024))
     recipe = recipe_for(texts, n_background_tokens=1, n_layers=2, width=32, n_heads=2)
     model = build_model(recipe, texts.tokenizer).eval()
-    lm = CausalLM(model, texts.tokenizer, {"model": "random"})
+    lm = CausalLM(model, texts.tokenizer, {"model": "random", "bos": "first"})
     list(stream_token_log_probs(lm, background[:10]))  # starts the kernels
     started = begin()
     scores = np.fromiter(

@@ -423,6 +423,9 @@ def test_a_local_model_runs_every_method(tiny_folder):
     found = auditing.findings_of(audit, target, target.place, references, 50)
     table = auditing.audit_table({target.name: found}).set_index("method")
     assert not table["verdict"].isin([panel.NOT_RUN, panel.RECOGNISED]).any()
+    assert table["bos"].eq("none").all()
+    other = prepared(model=model | {"bos": "first"}, n=6, n_passages=6)
+    assert auditing.target_of(other, str(tiny_folder), lab=None).place.begin == [256]
     # The model itself as the clean control gives the same value.
     controls = auditing.controls_table({target.name: found}).set_index(["method", "control"])
     for method in (plan.RANKING, plan.MIN_K):

@@ -1,7 +1,11 @@
 """Local causal models: padding, first token, windows, cache, options, completions, states."""
 
+import json
 import math
+import shutil
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import huggingface_hub.constants
 import numpy as np
@@ -19,12 +23,13 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from contamination import storage
-from contamination.models import causal, forward, loading
+from contamination.models import bos, causal, forward, loading
 from contamination.models.causal import (
     complete,
     hidden_states,
     load_causal_lm,
     option_log_probs,
+    scores_first_token,
     token_log_probs,
 )
 
@@ -406,6 +411,84 @@ def test_a_file_cut_short_is_computed_again(llama, empty_cache, forward_passes):
     assert (token_log_probs(llama, ["the old river"])[0].token_log_probs == before).all()
     assert path.read_bytes() == whole
     assert len(forward_passes) == 2
+
+
+# Beginning-of-sequence token
+
+
+def rewritten(folder, tmp_path, file, change):
+    """A copy of a model's folder with one JSON file changed."""
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    path = copy / file
+    path.write_text(json.dumps(change(json.loads(path.read_text()) if path.exists() else {})))
+    return copy
+
+
+BERT_LIKE = {"type": "RobertaProcessing", "sep": ["</s>", 1], "cls": ["<s>", 0]}
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "change", "expected"),
+    [
+        ("llama", "tokenizer_config.json", {}, "first"),
+        ("neox", "tokenizer_config.json", {}, "none"),
+        ("llama", "tokenizer_config.json", {"add_bos_token": False}, "none"),
+        ("neox", "tokenizer_config.json", {"add_bos_token": True}, "first"),
+        ("neox", "tokenizer.json", {"post_processor": BERT_LIKE}, "first"),
+        (
+            "neox",
+            "tokenizer.json",
+            {"post_processor": {"type": "Sequence", "processors": [BERT_LIKE]}},
+            "first",
+        ),
+    ],
+)
+def test_what_a_checkpoint_declares_decides_whether_texts_begin_with_bos(
+    folders, tmp_path, name, file, change, expected
+):
+    folder = rewritten(folders[name], tmp_path, file, lambda said: said | change)
+    lm = load_causal_lm(folder, device="cpu")
+    assert lm.identity["bos"] == expected
+    assert scores_first_token(lm) == (expected == "first") == bool(lm.begin)
+
+
+def test_the_parameter_outdoes_the_checkpoint_and_scores_follow_it(folders, forward_passes):
+    text = ["the old river ran"]
+    with_it, without = (
+        load_causal_lm(folders["llama"], device="cpu", bos=bos) for bos in (True, False)
+    )
+    assert [lm.identity["bos"] for lm in (with_it, without)] == ["first", "none"]
+    first, second = (token_log_probs(lm, text)[0] for lm in (with_it, without))
+    assert len(forward_passes) == 2  # neither serves the other
+    assert len(first.token_ids) == len(second.token_ids) + 1
+    other_way = token_log_probs(without, text, score_first_token=True, cache=False)[0]
+    assert (other_way.token_log_probs == first.token_log_probs).all()
+    assert hidden_states(with_it, text, [1]).tolist() != hidden_states(without, text, [1]).tolist()
+    options = [option_log_probs(lm, text, [[" to", " a"]])[0] for lm in (with_it, without)]
+    assert (options[0] != options[1]).all()
+
+
+def test_a_checkpoint_that_says_nothing_is_named(folders, monkeypatch):
+    monkeypatch.setattr(bos, "_json_file", lambda *of: None)
+    with pytest.warns(UserWarning, match="pass bos=True to put it"):
+        assert load_causal_lm(folders["llama"], device="cpu").identity["bos"] == "none"
+
+
+def test_a_gguf_file_says_so_in_its_metadata(monkeypatch):
+    field = SimpleNamespace(contents=lambda: False)
+    fields = {"tokenizer.ggml.add_bos_token": field}
+    monkeypatch.setitem(
+        sys.modules, "gguf", SimpleNamespace(GGUFReader=lambda path: SimpleNamespace(fields=fields))
+    )
+    tokenizer = SimpleNamespace(bos_token="<s>", bos_token_id=0)  # noqa: S106
+    assert bos.bos_of(tokenizer, "a.gguf", {}, None) == "none"
+    field.contents = lambda: True
+    assert bos.bos_of(tokenizer, "a.gguf", {}, None) == "first"
+    assert bos.bos_of(tokenizer, "a.gguf", {}, False) == "none"
+    tokenizer.bos_token_id = None
+    with pytest.raises(ValueError, match="no beginning-of-sequence token"):
+        bos.bos_of(tokenizer, "a.gguf", {}, True)
 
 
 # Loading

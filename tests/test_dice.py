@@ -649,12 +649,12 @@ def test_hub_model_learns_responses_and_is_cached(checkpoints, lora):
 
 
 def test_prompts_are_not_learnt(lms):
-    ids, labels = fine_tuning._tokens(lms[0].tokenizer, ("What?", "Yes"), 100)
+    ids, labels = fine_tuning._tokens(lms[0], ("What?", "Yes"), 100)
     n_prompt = len(lms[0].tokenizer("What?").input_ids)
     assert labels[:n_prompt] == [-100] * n_prompt
     assert labels[n_prompt:] == ids[n_prompt:] and ids[-1] == lms[0].tokenizer.eos_token_id
     with pytest.raises(ValueError, match="empty response"):
-        fine_tuning._tokens(lms[0].tokenizer, ("What?", ""), 100)
+        fine_tuning._tokens(lms[0], ("What?", ""), 100)
     with pytest.raises(ValueError, match="at least one row"):
         fine_tuning.fine_tune("nothing", [], fine_tuning.Settings())
 
@@ -668,6 +668,7 @@ def test_a_model_of_ones_own_against_clean_references(checkpoints):
     found = own.own_rows(mine, problems).set_index("comparison")
     assert found.loc["reference against reference", "auroc_pct"] == 50.0
     assert found.loc["target against reference", "n_models"] == 3
+    assert found["bos"].eq("first").all()
     single = own.own_rows(dataclasses.replace(mine, reference_models=[reference]), problems)
     assert single["comparison"].tolist() == ["target against reference"]
 

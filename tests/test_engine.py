@@ -75,7 +75,7 @@ def lm():
     texts = TrainingTexts(TEXTS, (), train_tokenizer(TEXTS, vocabulary=280))
     recipe = recipe_for(texts, n_background_tokens=1, n_layers=1, width=16, n_heads=2)
     model = build_model(recipe, texts.tokenizer).eval()
-    return CausalLM(model, texts.tokenizer, {"model": "random"})
+    return CausalLM(model, texts.tokenizer, {"model": "random", "bos": "first"})
 
 
 def test_a_stream_is_read_a_part_at_a_time_and_gives_what_each_part_gives(lm):

@@ -1,5 +1,8 @@
 """The lab's real text: what a docstring becomes, and what a split promises."""
 
+import ast
+import inspect
+
 import pandas as pd
 import pytest
 
@@ -52,9 +55,10 @@ def splits(collected):
 
 
 def test_a_docstring_becomes_prose_without_examples_underlines_and_dates(tmp_path):
-    (tmp_path / "tests").mkdir()
     (tmp_path / "stats.py").write_text(MODULE)
-    (tmp_path / "tests" / "test_stats.py").write_text(MODULE)
+    for left_out in ("tests", "distutils"):
+        (tmp_path / left_out).mkdir()
+        (tmp_path / left_out / "stats.py").write_text(MODULE)
     table = docstrings.read_docstrings(tmp_path, "pkg")
     assert table["page"].tolist() == ["pkg.stats", "pkg.stats.Mean", "pkg.stats.merge"]
     assert set(table["family"]) == {"pkg.stats"}
@@ -65,6 +69,26 @@ def test_a_docstring_becomes_prose_without_examples_underlines_and_dates(tmp_pat
     assert mean["version"] == "1.10"
     assert mean["n_words"] == 14
     assert pd.isna(table.set_index("page").loc["pkg.stats", "version"])
+
+
+def test_how_python_indents_a_docstring_does_not_matter():
+    # Since 3.13 the interpreter strips the indentation itself.
+    raw = ast.get_docstring(ast.parse(MODULE).body[1], clean=False)
+    assert inspect.cleandoc(raw) != raw
+    assert docstrings.clean_docstring(raw) == docstrings.clean_docstring(inspect.cleandoc(raw))
+    # The first line stands without the indentation of the others.
+    first = ".. versionadded:: 1.2\n            Gone.\n\n        Kept."
+    assert docstrings.clean_docstring(first) == ("Kept.", "1.2")
+
+
+def test_the_corpus_is_the_same_everywhere_and_another_one_is_named(collected, monkeypatch):
+    assert docstrings.hash_of_table(collected) == docstrings.DOCSTRINGS
+    assert docstrings.hash_of_table(docstrings.collect_signatures()) == docstrings.SIGNATURES
+    changed = collected.assign(text=["Another text.", *collected["text"][1:]])
+    assert docstrings.hash_of_table(changed) != docstrings.DOCSTRINGS
+    monkeypatch.setattr(docstrings, "SIGNATURES", docstrings.DOCSTRINGS)
+    with pytest.warns(UserWarning, match=r"signatures of numpy .* are not those of the lock"):
+        docstrings.collect_signatures()
 
 
 def test_versions_are_ordered_as_numbers():

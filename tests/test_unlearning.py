@@ -37,8 +37,8 @@ from contamination.models.sentences import load_sentence_encoder, similarities
 
 STORY_TEXTS = tuple(f"Wenekko number {n} of Galmere met the green fox at dawn" for n in range(8))
 BACKGROUND = tuple(f"the cat number {n} sat on the mat all day" for n in range(24))
-# Of the recipe below, taken before there was gradient ascent, with an empty environment.
-RECIPE_HASH = "6c35df86b5dcb7ccb9f7405dbbd46088664d2b3b57d8312fd3ee646e87d9bae5"
+# Of the recipe below without the field "ascent".
+RECIPE_HASH = "0a1dac5e4e30a7ae3b23e4051539a7fb216386973dbdbea745d86c4efd78db62"
 TINY = {
     "n_layers": 2,
     "width": 16,
@@ -99,13 +99,12 @@ def nll(lm, texts=STORY_TEXTS):
 # Unlearning in the lab
 
 
-def test_a_recipe_without_ascent_keeps_its_hash(monkeypatch):
+def test_a_recipe_without_ascent_keeps_its_hash():
     """Checkpoints that were cached before there was gradient ascent stay valid."""
-    monkeypatch.setattr(recipes, "environment", lambda device: {})
     recipe = Recipe("b", (("d", 2, 3),), "t", 300, 50)
-    assert recipes.recipe_hash(recipe, "cpu") == RECIPE_HASH
+    assert recipes.recipe_hash(recipe) == RECIPE_HASH
     rising = dataclasses.replace(recipe, ascent=True)
-    assert recipes.recipe_hash(rising, "cpu") != RECIPE_HASH
+    assert recipes.recipe_hash(rising) != RECIPE_HASH
 
 
 def test_a_dose_without_labels_keeps_its_hash():

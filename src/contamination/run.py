@@ -50,7 +50,6 @@ PACKAGES = (
     "tokenizers",
     "datasets",
     "openai",
-    "bleurt-pytorch",
     "rouge-score",
     "wordfreq",
     "papermill",

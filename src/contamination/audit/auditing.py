@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from contamination.audit.settings import (
     endpoints_of,
 )
 from contamination.evidence.panel import not_run, panel
+from contamination.models import bos
 from contamination.models.causal import CausalLM, load_causal_lm
 
 COUNTS = ("n_valid", "n_refused", "n_error")
@@ -78,7 +80,7 @@ def target_of(audit: Audit, name: str, lab: Lab) -> Target:
     folder, truth = source_of(audit, name, lab), ""
     if name.startswith(LAB):
         truth = f"read {2 * lab.copies} times" if name == CONTAMINATED else "not read"
-    lm = load_causal_lm(folder, dtype=audit.model.dtype)
+    lm = load_causal_lm(folder, dtype=audit.model.dtype, bos=bos.wanted(audit.model.bos))
     return Target(name_of(name), lm, truth, str(folder))
 
 
@@ -135,7 +137,8 @@ def findings_of(
             found[name] = runs[name]() if not reason else _not_run(audit, target, name, reason)
         except ValueError as error:  # what a method says it cannot work with
             found[name] = _not_run(audit, target, name, " ".join(str(error).split()))
-    return found
+    begins = target.place.identity["bos"] if isinstance(target.place, CausalLM) else ""
+    return {name: replace(one, bos=begins) for name, one in found.items()}
 
 
 def dry_findings(audit: Audit) -> dict[str, dict[str, Finding]]:
@@ -165,12 +168,14 @@ def audit_table(findings: Mapping[str, Mapping[str, Finding]]) -> pd.DataFrame:
     Returns:
         Columns of ``evidence.panel.panel``, then n_valid, n_refused and n_error over
         all answers of an endpoint or a quiz, those of controls included; empty
-        where nothing was answered.
+        where nothing was answered. Last, bos: whether texts of a local model begin
+        with the beginning-of-sequence token, "first" or "none".
     """
     all_of = [found for of_model in findings.values() for found in of_model.values()]
     table = panel([found.evidence for found in all_of])
     for name in COUNTS:
         table[name] = pd.array([found.counts.get(name) for found in all_of], dtype="Int64")
+    table["bos"] = [found.bos for found in all_of]
     return table
 
 

@@ -78,12 +78,14 @@ class Finding:
         controls: rows of control, n, value, ci_low, ci_high, decides.
         counts: n_valid, n_refused, n_error.
         details: what is behind it, row by row; may be empty.
+        bos: what texts of a local model begin with, "first" or "none"; "" for others.
     """
 
     evidence: Evidence
     controls: tuple[dict, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     details: pd.DataFrame = field(default_factory=pd.DataFrame)
+    bos: str = ""
 
 
 def control_row(name: str, n: int, value: float, low: float, high: float, decides: bool) -> dict:
@@ -295,6 +297,7 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
         target_model=target.source,
         reference_models=list(map(str, references)),
         target_dtype=audit.model.dtype,
+        bos=audit.model.bos,
     )
     table = dice_rows(models, problems)
     table = table.set_index("comparison")

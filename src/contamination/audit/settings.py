@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from contamination.models import bos
 from contamination.models.chat import Endpoint, Price
 from contamination.models.loading import check_model
 from contamination.models.retry import ChatError, Secret
@@ -35,6 +36,7 @@ class Model(OwnSettings):
         False, "the address echoes its prompt with log-probabilities, as vLLM does"
     )
     dtype: str = setting("float32", "of local models: float32, bfloat16 or float16")
+    bos: str = setting("", bos.MEANING)
     reference_models: list[str] = setting(
         [], "local models of the same base that are known to be clean, at least two, for DICE"
     )

@@ -8,6 +8,7 @@ so that an interrupted sweep goes on with the models it has trained.
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from contamination.lab.packing import IGNORED
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.training import describe, train
 from contamination.lab.world import World
-from contamination.models.causal import load_causal_lm
+from contamination.models.causal import CausalLM, load_causal_lm
 from contamination.models.loading import DTYPES
 
 WARMUP_SHARE = 0.05
@@ -105,6 +106,7 @@ class Settings:
         dtype: of the arithmetic: "float32", "bfloat16" or "float16". Weights, gradients
             and AdamW's moments are fp32 whatever it is, see :func:`fine_tune`.
         revision: commit of the base model.
+        bos: whether rows begin with the beginning-of-sequence token, None as the base declares.
         seed: seed of the order (and of the adapters).
     """
 
@@ -115,6 +117,7 @@ class Settings:
     dtype: str = "bfloat16"
     revision: str = ""
     seed: int = 42
+    bos: bool | None = None
 
 
 def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path:
@@ -147,7 +150,7 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
     if settings.dtype not in DTYPES:
         raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{settings.dtype}"')
     # The dtype named here is part of the identity, and so of the checkpoint's name.
-    lm = load_causal_lm(base, settings.revision or None, "float32")
+    lm = load_causal_lm(base, settings.revision or None, "float32", bos=settings.bos)
     identity = storage.hash_of(
         {
             "identity": lm.identity,
@@ -163,13 +166,17 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
         return folder
     torch.manual_seed(settings.seed)
     model = _with_adapters(lm.model) if settings.lora else lm.model
-    _fit(model, [_tokens(lm.tokenizer, row, settings.max_tokens) for row in rows], settings)
+    _fit(model, [_tokens(lm, row, settings.max_tokens) for row in rows], settings)
     if settings.lora:
         model = model.merge_and_unload()
     staged = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         model.save_pretrained(staged, safe_serialization=True)
         lm.tokenizer.save_pretrained(staged)
+        # What the base model's texts begin with, whatever the library has written.
+        config = staged / "tokenizer_config.json"
+        said = json.loads(config.read_text()) | {"add_bos_token": bool(lm.begin)}
+        storage.write_json(config, said)
         staged.chmod(0o755)
         staged.rename(folder)
     finally:
@@ -199,13 +206,13 @@ def _with_adapters(model: torch.nn.Module) -> torch.nn.Module:
     )
 
 
-def _tokens(tokenizer, row: Row, max_tokens: int) -> tuple[list[int], list[int]]:
+def _tokens(lm: CausalLM, row: Row, max_tokens: int) -> tuple[list[int], list[int]]:
     """Input ids and labels of a row; prompt and beginning-of-sequence token are not learnt."""
-    prompt = tokenizer(row[0]).input_ids
-    response = tokenizer(row[1], add_special_tokens=False).input_ids
+    prompt, response = (lm.tokenizer(part, add_special_tokens=False).input_ids for part in row)
+    prompt = [*lm.begin, *prompt]
     if not response:
         raise ValueError(f"a row has an empty response: {row[0][:60]!r}")
-    ids = [*prompt, *response, tokenizer.eos_token_id][:max_tokens]
+    ids = [*prompt, *response, lm.tokenizer.eos_token_id][:max_tokens]
     return ids, [*[IGNORED] * len(prompt), *ids[len(prompt) :]][:max_tokens]
 
 

@@ -44,6 +44,7 @@ from contamination.dice.pool import (
     Measured,
     measure,
 )
+from contamination.models import bos
 from contamination.models.causal import load_causal_lm
 from contamination.models.engine import check_engine
 from contamination.models.loading import DTYPES, check_model
@@ -89,6 +90,7 @@ class OwnModels(OwnSettings):
     target_dtype: str = setting(
         "float32", "of forward passes: float32, bfloat16 or float16; trained weights are float32"
     )
+    bos: str = setting("", bos.MEANING)
     engine: str = setting("local", '"ray" trains and measures on a cluster, see docs/cluster.md')
     ray_address: str = setting("", 'its address, "auto" for the one of this machine')
 
@@ -376,14 +378,18 @@ def own_rows(mine: OwnModels, problems: Problems) -> pd.DataFrame:
     Returns:
         comparison ("target against reference" or "reference against
         reference"), n, n_models, layer, auroc_pct, folded_auroc_pct, ci_low,
-        ci_high. The second row needs two references.
+        ci_high, bos ("first" or "none": what texts of the target begin with).
+        The second row needs two references.
     """
     parts = {SEEN: problems[::2].reset_index(drop=True), UNSEEN: problems[1::2]}
     # One model at a time: two of 7 B parameters do not fit into most machines.
-    models = [
-        measure(load_causal_lm(one, dtype=mine.target_dtype, **mine.cluster()), parts)
-        for one in (mine.target_model, *mine.reference_models)
-    ]
+    how = {"dtype": mine.target_dtype, "bos": bos.wanted(mine.bos), **mine.cluster()}
+    models, begins = [], []
+    for one in (mine.target_model, *mine.reference_models):
+        lm = load_causal_lm(one, **how)
+        begins.append(lm.identity["bos"])
+        models.append(measure(lm, parts))
+        del lm
     clean = dict(enumerate(models[1:]))
     pool: dict[str, dict[int, Measured]] = {CLEAN: clean, OTHER_CLEAN: clean}
     pool["target"] = dict.fromkeys(clean, models[0])
@@ -398,6 +404,7 @@ def own_rows(mine: OwnModels, problems: Problems) -> pd.DataFrame:
         [
             {"comparison": name, "layer": layer}
             | dataclasses.asdict(of_pairs(pool, *conditions, layer, UNSEEN))
+            | {"bos": begins[0]}
             for name, conditions in comparisons.items()
         ]
     )

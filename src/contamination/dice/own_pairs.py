@@ -31,6 +31,7 @@ from contamination.dice.pool import (
     measure_pool,
     named,
 )
+from contamination.models import bos
 from contamination.models.causal import load_causal_lm
 from contamination.models.engine import sweep
 
@@ -59,7 +60,11 @@ def trained_pairs(mine: OwnModels, pairs: Pairs) -> dict[str, dict[int, Trained]
             for one in pairs.wanted
         }
     settings = Settings(
-        mine.own_learning_rate, mine.own_batch_size, mine.lora, dtype=mine.target_dtype
+        mine.own_learning_rate,
+        mine.own_batch_size,
+        mine.lora,
+        dtype=mine.target_dtype,
+        bos=bos.wanted(mine.bos),
     )
     jobs, read = [], []
     for name, mixtures in pairs.mixtures.items():
@@ -75,9 +80,13 @@ def trained_pairs(mine: OwnModels, pairs: Pairs) -> dict[str, dict[int, Trained]
     return trained
 
 
+def _load(mine: OwnModels) -> partial:
+    return partial(load_causal_lm, dtype=mine.target_dtype, bos=bos.wanted(mine.bos))
+
+
 def loader(mine: OwnModels) -> partial:
     """Loads a model in the dtype and on the machines of the settings."""
-    return partial(load_causal_lm, dtype=mine.target_dtype, **mine.cluster())
+    return partial(_load(mine), **mine.cluster())
 
 
 def measured_pairs(
@@ -215,7 +224,7 @@ def decoding(
     All four models at most are held at once, in this process whatever ``engine`` says: a
     cluster has room for one.
     """
-    load = partial(load_causal_lm, dtype=mine.target_dtype)
+    load = _load(mine)
     names = [name for name in (CONTAMINATED, named(SYN, HIGH)) if name in trained]
     lms = {name: load(trained[name][0].folder) for name in names}
     # The second clean model: the detector is trained on the first.

@@ -2,10 +2,13 @@
 
 The docstrings of NumPy, SciPy, pandas and scikit-learn are read from the
 installed ``.py`` files with :mod:`ast`; nothing is imported, downloaded or
-copied into the repository. Left out: test folders, vendored packages, and the
+copied into the repository. Left out: test folders, vendored packages, modules
+that only some versions of Python have (``numpy.distutils``), and the
 docstrings that only exist inside compiled modules (some of
 ``numpy.random`` and ``pandas._libs``), because reading those means importing
 everything. Texts set with ``add_newdoc`` stand in ``.py`` files and are read.
+So the same versions of the packages give the same texts under every version of
+Python, whose own rendering of docstrings is not used.
 
 What remains of a docstring is its prose as one line: doctest examples, section
 underlines and the directives that name a version are removed.
@@ -16,10 +19,10 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import importlib.util
-import inspect
 import re
+import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -30,15 +33,20 @@ PACKAGES = {"numpy": "numpy", "scipy": "scipy", "pandas": "pandas", "sklearn": "
 COLUMNS = ["package", "package_version", "page", "family", "text", "n_words", "version"]
 MIN_WORDS = 8
 # Raise when the rules below change what a docstring becomes.
-TEXT_RULES = 1
-SIGNATURE_RULES = 1
+TEXT_RULES = 2
+SIGNATURE_RULES = 2
+# Hashes of what the versions of requirements.txt give, under any version of Python.
+DOCSTRINGS = "85e8af4d5d0fecb7245579e00fd33c0228c2a26ada6312f3b9c9f69afaff7afa"
+SIGNATURES = "4b4c65346fcf4392ec5d6d19f63affd26e19d9efb05f057939e8d12be7f8ffd1"
 
 _LEFT_OUT = {"tests", "externals", "_vendored", "array_api_compat", "array_api_extra", "_testing"}
+_LEFT_OUT |= {"distutils"}  # of NumPy, and for Python 3.11 alone
 _UNDERLINE = re.compile(r"^\s*([-=~^*#`\"'+.])\1{2,}\s*$")
 _VERSION_DIRECTIVE = re.compile(
     r"^(\s*)\.\.\s*(versionadded|versionchanged|deprecated)\s*::?\s*(.*)$", re.IGNORECASE
 )
 _SENTENCE = re.compile(r".*?[^.]\.(?= [A-Z]|$)")
+_BLANK = re.compile(r"\n\s*\n")
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)+)")
 
 
@@ -56,19 +64,16 @@ def collect_docstrings() -> pd.DataFrame:
         version named by a ``versionadded`` or ``versionchanged`` directive,
         None without one). Equal texts appear once, under their first page.
     """
-    versions = {name: importlib.metadata.version(PACKAGES[name]) for name in sorted(PACKAGES)}
-    key = storage.hash_of({"versions": versions, "rules": TEXT_RULES})[:16]
-    path = storage.cache_folder("lab", "docstrings") / f"{key}.parquet"
-    hit = path.exists()
-    storage.record("cache", name="lab docstrings", hits=int(hit), misses=int(not hit))
-    if not hit:
+
+    def read(versions: Mapping[str, str]) -> pd.DataFrame:
         frames = [
             read_docstrings(_folder_of(name), name).assign(package_version=version)
             for name, version in versions.items()
         ]
         table = pd.concat(frames, ignore_index=True).drop_duplicates("text", ignore_index=True)
-        storage.write_parquet(path, table[COLUMNS])
-    table = pd.read_parquet(path)
+        return table[COLUMNS]
+
+    table = _collected("docstrings", TEXT_RULES, read, DOCSTRINGS)
     table["version"] = table["version"].astype(object).where(table["version"].notna(), None)
     return table
 
@@ -111,16 +116,43 @@ def collect_signatures() -> pd.DataFrame:
         48 characters), ``summary`` (first sentence of the docstring, 3 to 12
         words). Equal summaries appear once.
     """
-    versions = {name: importlib.metadata.version(PACKAGES[name]) for name in sorted(PACKAGES)}
-    key = storage.hash_of({"versions": versions, "rules": SIGNATURE_RULES})[:16]
-    path = storage.cache_folder("lab", "signatures") / f"{key}.parquet"
-    hit = path.exists()
-    storage.record("cache", name="lab signatures", hits=int(hit), misses=int(not hit))
-    if not hit:
+
+    def read(versions: Mapping[str, str]) -> pd.DataFrame:
         rows = [row for name in versions for row in _signatures_of(_folder_of(name), name)]
         table = pd.DataFrame(rows, columns=["package", "signature", "summary"])
-        storage.write_parquet(path, table.drop_duplicates("summary", ignore_index=True))
-    return pd.read_parquet(path)
+        return table.drop_duplicates("summary", ignore_index=True)
+
+    return _collected("signatures", SIGNATURE_RULES, read, SIGNATURES)
+
+
+def _collected(
+    name: str, rules: int, read: Callable[[Mapping[str, str]], pd.DataFrame], locked: str
+) -> pd.DataFrame:
+    """What ``read`` makes of the installed packages, cached; a warning unless it is as locked."""
+    versions = {name: importlib.metadata.version(PACKAGES[name]) for name in sorted(PACKAGES)}
+    key = storage.hash_of({"versions": versions, "rules": rules})[:16]
+    path = storage.cache_folder("lab", name) / f"{key}.parquet"
+    hit = path.exists()
+    storage.record("cache", name=f"lab {name}", hits=int(hit), misses=int(not hit))
+    if not hit:
+        storage.write_parquet(path, read(versions))
+    table = pd.read_parquet(path)
+    if hash_of_table(table) != locked:
+        installed = ", ".join(f"{PACKAGES[name]} {version}" for name, version in versions.items())
+        warnings.warn(
+            f"{name} of {installed} are not those of the lock, so every number of the lab "
+            "differs: make setup installs the locked versions",
+            stacklevel=3,
+        )
+    return table
+
+
+def hash_of_table(table: pd.DataFrame) -> str:
+    """SHA-256 of a table of texts and numbers, by its values; a missing one counts as null."""
+    columns = {name: values.tolist() for name, values in table.astype(object).items()}
+    return storage.hash_of(
+        {name: [None if pd.isna(v) else v for v in values] for name, values in columns.items()}
+    )
 
 
 def _signatures_of(folder: Path, package: str) -> Iterator[tuple[str, str, str]]:
@@ -128,11 +160,11 @@ def _signatures_of(folder: Path, package: str) -> Iterator[tuple[str, str, str]]
         if _LEFT_OUT.intersection(path.relative_to(folder).parts):
             continue
         for node in _statements(ast.parse(path.read_bytes())):
-            docstring = ast.get_docstring(node) if isinstance(node, ast.FunctionDef) else None
-            if not docstring or node.name.startswith(("_", "test")):
+            if not isinstance(node, ast.FunctionDef) or node.name.startswith(("_", "test")):
                 continue
+            docstring = ast.get_docstring(node, clean=False) or ""
             signature = f"{node.name}({ast.unparse(node.args)})"
-            summary = _SENTENCE.match(" ".join(docstring.split("\n\n")[0].split()))
+            summary = _SENTENCE.match(" ".join(_BLANK.split(docstring.strip())[0].split()))
             if summary and len(signature) <= 48 and 3 <= len(summary[0].split()) <= 12:
                 yield package, signature, summary[0]
 
@@ -157,7 +189,7 @@ def clean_docstring(docstring: str) -> tuple[str, str | None]:
     ('Mean of x.', '1.7')
     """
     kept, versions = [], []
-    lines = inspect.cleandoc(docstring).splitlines()
+    lines = _dedented(docstring)
     position = 0
     while position < len(lines):
         line = lines[position]
@@ -176,6 +208,13 @@ def clean_docstring(docstring: str) -> tuple[str, str | None]:
             kept.append(line)
     latest = max(versions, key=version_order) if versions else None
     return " ".join(" ".join(kept).split()), latest
+
+
+def _dedented(docstring: str) -> list[str]:
+    """Lines without their common indentation, which the first line does not have."""
+    first, *rest = docstring.expandtabs().splitlines() or [""]
+    margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
+    return [first.lstrip(), *(line[margin:] for line in rest)]
 
 
 def version_order(version: str) -> tuple[int, ...]:

@@ -1,9 +1,8 @@
-"""A model is its recipe: everything that decides the bytes of its checkpoint."""
+"""A model is its recipe: what it read and how. Machine and versions stand beside it."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,25 +161,27 @@ def recipe_for(texts: TrainingTexts, **settings: Any) -> Recipe:
     return Recipe(**texts.hashes(), **settings)
 
 
-def recipe_hash(recipe: Recipe, device: str) -> str:
-    """SHA-256 of the recipe and of whatever else can change the checkpoint's bytes.
+def recipe_hash(recipe: Recipe) -> str:
+    """SHA-256 of the recipe, texts included: what names a model, the same on every machine."""
+    return storage.hash_of({"recipe": recipe.as_values(), "code_schema": CODE_SCHEMA})
+
+
+def environment(device: str) -> dict[str, str]:
+    """What stands beside a recipe, since it changes the last bits of a checkpoint.
+
+    What the processor can do and the versions of the libraries; the number of
+    threads changes no bit.
 
     Args:
-        recipe: the recipe.
         device: ``cpu`` or ``cuda``.
     """
-    return storage.hash_of({"recipe": recipe.as_values(), **environment(device)})
-
-
-def environment(device: str) -> Mapping[str, Any]:
-    """Versions and hardware that change floating-point results."""
-    hardware: Sequence[Any] = (torch.backends.cpu.get_cpu_capability(), torch.get_num_threads())
     if device == "cuda":
-        hardware = (torch.cuda.get_device_name(),)
+        processor = torch.cuda.get_device_name()
+    else:
+        processor = torch.backends.cpu.get_cpu_capability()
     return {
-        "code_schema": CODE_SCHEMA,
         "device": device,
-        "hardware": list(hardware),
+        "processor": processor,
         "tokenizers": tokenizers.__version__,
         "torch": torch.__version__,
         "transformers": transformers.__version__,

@@ -2,8 +2,10 @@
 
 One function, :func:`train`: a recipe and its texts in, a folder out that
 ``AutoModelForCausalLM.from_pretrained`` (or ``AutoModelForMaskedLM`` for the
-masked objective) and ``AutoTokenizer.from_pretrained`` read. The same recipe on
-the same machine gives the same bytes.
+masked objective) and ``AutoTokenizer.from_pretrained`` read. The same recipe gives
+the same bytes on processors of the same capability, at any number of threads, so
+a cache may be shared: its folders are named by the recipe and by what stands
+beside it (``lab.recipes.environment``), and what differs there is never mixed.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from transformers import (
 
 from contamination import storage
 from contamination.lab.packing import IGNORED, Batch, training_stream
-from contamination.lab.recipes import Recipe, TrainingTexts, recipe_hash
+from contamination.lab.recipes import Recipe, TrainingTexts, environment, recipe_hash
 from contamination.lab.tokenizer import tokenizer_files
 
 BETAS = (0.9, 0.95)
@@ -64,14 +66,19 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
     named = {name: getattr(recipe, name) for name in texts.hashes()}
     if named != texts.hashes():
         raise ValueError("these are not the recipe's texts: build it with recipe_for(texts, ...)")
-    parent_hash = None if parent is None else describe(parent)["recipe_hash"]
+    before = {} if parent is None else describe(parent)
+    parent_hash = before.get("recipe_hash")
     if parent_hash != recipe.parent:
         raise ValueError(f"recipe continues {recipe.parent}, but the parent given is {parent_hash}")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if recipe.dtype == "bfloat16" and not has_native_bfloat16(device):
         raise ValueError("bfloat16 is not native on this processor: use dtype float32")
-    identity = recipe_hash(recipe, device)
-    folder = storage.cache_folder("lab", "models") / identity[:24]
+    identity = recipe_hash(recipe)
+    here = environment(device)
+    # A parent may come from elsewhere.
+    environments = [*(one for one in before.get("environments", []) if one != here), here]
+    name = f"{identity[:24]}-{storage.hash_of(environments)[:8]}"
+    folder = storage.cache_folder("lab", "models") / name
     hit = folder.exists()
     storage.record("cache", name="lab models", hits=int(hit), misses=int(not hit))
     if not hit:
@@ -84,6 +91,7 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
         summary = {
             "recipe_hash": identity,
             "recipe": recipe.as_values(),
+            "environments": environments,
             "n_parameters": sum(weight.numel() for weight in model.parameters()),
             "n_steps": len(stream.batches),
             "n_tokens": stream.n_tokens,
@@ -97,8 +105,9 @@ def describe(folder: Path) -> dict[str, Any]:
     """What a checkpoint is: its recipe, hash, and counts of parameters, steps and tokens.
 
     Returns:
-        Keys ``recipe_hash``, ``recipe``, ``n_parameters``, ``n_steps``,
-        ``n_tokens`` (read in this training, without its parent's),
+        Keys ``recipe_hash``, ``recipe``, ``environments`` (where it was
+        trained, its parents' first where they differ), ``n_parameters``,
+        ``n_steps``, ``n_tokens`` (read in this training, without its parent's),
         ``n_dose_tokens`` (of these, of doses), ``share_pct`` (doses, in percent).
 
     Raises:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from contamination import partitions, scores
 from contamination.min_k.study import n_folds
+from contamination.models import bos
 from contamination.models.causal import load_causal_lm, load_masked_lm
 from contamination.models.engine import check_engine
 from contamination.models.loading import DTYPES, CausalLM, MaskedLM, check_model
@@ -24,6 +25,7 @@ class OwnTarget(OwnSettings):
     target_model: str = setting("", "model to test, a folder or hub id, empty to skip")
     target_revision: str = setting("", "its commit")
     target_dtype: str = setting("float32", "float32, bfloat16 or float16")
+    bos: str = setting("", bos.MEANING)
     device_map: str = setting("", '"auto" spreads a large model over the GPUs')
     safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
     engine: str = setting("local", '"ray" computes on a cluster, see docs/cluster.md')
@@ -31,6 +33,7 @@ class OwnTarget(OwnSettings):
 
     def __post_init__(self) -> None:
         check_engine(self.engine)
+        bos.wanted(self.bos)
 
     def load(self) -> CausalLM:
         """The model itself; errors as in ``models.causal.load_causal_lm``."""
@@ -40,6 +43,7 @@ class OwnTarget(OwnSettings):
             self.target_dtype,
             device_map=self.device_map or None,
             safetensors_only=self.safetensors_only,
+            bos=bos.wanted(self.bos),
             engine=self.engine,
             ray_address=self.ray_address,
         )
@@ -107,6 +111,7 @@ def own_passages(
 def load_models(mine: OwnPassages) -> tuple[CausalLM, CausalLM | None, MaskedLM | None]:
     """The model to test, its reference and the one that writes neighbours; None where not named."""
     how = {"dtype": mine.target_dtype, "safetensors_only": mine.safetensors_only}
+    how["bos"] = bos.wanted(mine.bos)
     reference, masked = mine.reference_model, mine.neighbor_model
     return (
         mine.load(),

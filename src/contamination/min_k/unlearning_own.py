@@ -14,6 +14,7 @@ from contamination import overlap, partitions
 from contamination.min_k.own import check_models
 from contamination.min_k.unlearning import QUESTIONS, STORY, chunk_items, question_items
 from contamination.min_k.unlearning_judge import judged
+from contamination.models import bos
 from contamination.models.causal import load_causal_lm
 from contamination.models.chat import Endpoint, Price
 from contamination.models.loading import CausalLM, LanguageModel
@@ -29,6 +30,7 @@ class OwnModels(OwnSettings):
     unlearned_model: str = setting("", "the same after unlearning")
     unseen_model: str = setting("", "the control, a model that never saw the text, empty for none")
     target_dtype: str = setting("float32", "float32, bfloat16 or float16")
+    bos: str = setting("", bos.MEANING)
     device_map: str = setting("", '"auto" spreads large models over the GPUs')
     safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
     book: str = setting("", "text file that should have been unlearned, empty for none")
@@ -132,7 +134,7 @@ def load_models(mine: OwnModels) -> dict[str, CausalLM]:
         "never saw": mine.unseen_model,
     }
     how = {"dtype": mine.target_dtype, "device_map": mine.device_map or None}
-    how["safetensors_only"] = mine.safetensors_only
+    how |= {"safetensors_only": mine.safetensors_only, "bos": bos.wanted(mine.bos)}
     return {name: load_causal_lm(model, **how) for name, model in named.items() if model}
 
 

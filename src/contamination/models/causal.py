@@ -87,22 +87,20 @@ def scores_first_token(lm: CausalLM, score_first_token: bool | None = None) -> b
     Args:
         lm: the model.
         score_first_token: True puts the beginning-of-sequence token in front,
-            False does not; None does as the tokenizer does, which is the rule
-            of the code of Shi et al. (scored by LLaMA and OPT, not by GPT-NeoX
-            and Pythia).
+            False does not; None does as the model was loaded (``bos`` of
+            ``load_causal_lm``), by default as its checkpoint declares, which is
+            the rule of the code of Shi et al. (scored by LLaMA and OPT, not by
+            GPT-NeoX and Pythia).
 
     Raises:
         ValueError: if True and the tokenizer has no such token.
     """
-    begin = lm.tokenizer.bos_token_id
-    if score_first_token and begin is None:
+    if score_first_token and lm.tokenizer.bos_token_id is None:
         raise ValueError(
             "the tokenizer has no beginning-of-sequence token to score the first token from: "
             "pass score_first_token=False"
         )
-    if score_first_token is not None:
-        return score_first_token
-    return begin is not None and lm.tokenizer("a").input_ids[0] == begin
+    return bool(lm.begin) if score_first_token is None else score_first_token
 
 
 def token_log_probs(
@@ -276,8 +274,8 @@ def complete(
 ) -> list[str]:
     """Continue each prompt, greedily or by sampling.
 
-    Prompts are tokenized as the tokenizer does by default. A completion ends
-    at the model's stop token, which is not part of it.
+    Prompts begin with the beginning-of-sequence token where the model was
+    loaded so. A completion ends at the model's stop token, which is not part of it.
 
     Args:
         lm: the model.
@@ -301,8 +299,9 @@ def complete(
         raise ValueError(
             "max_new_tokens must be at least 1, temperature and top_k must be at least 0"
         )
-    begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm) else []
-    encoded = [begin + token_ids for token_ids in encode(lm, prompts, allow_empty=bool(begin))]
+    encoded = [
+        lm.begin + token_ids for token_ids in encode(lm, prompts, allow_empty=bool(lm.begin))
+    ]
     for number, token_ids in enumerate(encoded):
         refuse_longer(lm, len(token_ids) + max_new_tokens, f"prompt {number} with its completion")
     sampling = {"temperature": temperature, "seed": seed} if temperature > 0 else {}
@@ -343,7 +342,7 @@ def hidden_states(
     Args:
         lm: the model.
         texts: none may be empty or longer than the context. The
-            beginning-of-sequence token is put in front as the tokenizer does.
+            beginning-of-sequence token is put in front where the model was loaded so.
         layers: 0 is the embedding, i the output of block i. As in
             transformers, the highest one lies behind the final norm, which
             changes its scale; ``BEFORE_FINAL_NORM`` is the same block's own output.
@@ -363,7 +362,7 @@ def hidden_states(
     known = (BEFORE_FINAL_NORM, *range(config.num_hidden_layers + 1))
     if not layers or not all(layer in known for layer in layers):
         raise ValueError(f"layers must be in 0 to {config.num_hidden_layers}, got {list(layers)}")
-    n_begin = int(scores_first_token(lm))
+    n_begin = len(lm.begin)
     states = np.empty((len(texts), len(layers), config.hidden_size), dtype=np.float32)
     # Of what a batch gives, the last two are the highest layer without and with the final norm.
     ends = {BEFORE_FINAL_NORM: -2, config.num_hidden_layers: -1}
@@ -392,7 +391,7 @@ def layer_batches(
 
     Yields:
         Numbers of the texts; their lengths in tokens, with the
-        beginning-of-sequence token as the tokenizer puts it; states of shape
+        beginning-of-sequence token where it is put; states of shape
         (n_rows, n_tokens, d_model): the embedding, each block's output, and
         last the highest block's behind the final norm, n_blocks + 2 in all.
 
@@ -411,8 +410,7 @@ def _layer_requests(
     lm: CausalLM, texts: Sequence[str], max_batch_tokens: int | None
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Tokens of every text, and numbers of the texts of every batch."""
-    begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm) else []
-    encoded = [begin + token_ids for token_ids in encode(lm, texts)]
+    encoded = [lm.begin + token_ids for token_ids in encode(lm, texts)]
     for number, token_ids in enumerate(encoded):
         refuse_longer(lm, len(token_ids), f"text {number}")
     # All layers of a batch are alive at once, so a batch is smaller here.

@@ -140,7 +140,6 @@ def sweep(
 
 
 def _elsewhere(function: Callable[..., Any], job: tuple, n_threads: int, cache: str) -> Any:
-    # The number of threads can change the bytes of a model and so is part of its name.
     torch.set_num_threads(n_threads)
     os.environ[storage.CACHE_VARIABLE] = cache
     os.environ.pop(storage.STAGING_VARIABLE, None)
@@ -171,8 +170,7 @@ def load_on_cluster(ray_address: str, **how: Any) -> ClusterLM:
     """A model loaded once by each worker of a Ray cluster.
 
     A worker is one GPU, or all of a node's with ``device_map``; on a cluster
-    without any it has as many cores as this process has threads, which makes
-    its bits those of this process.
+    without any it has as many cores as this process has threads.
 
     Args:
         ray_address: "" for this machine alone (or the cluster that the process

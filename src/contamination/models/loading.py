@@ -1,8 +1,9 @@
 """Load a Hugging Face model and say exactly which one it is.
 
 A model is a folder or a hub id. What can change a score (weights, precision,
-tokenizer, attention implementation, device, library versions) is collected in
-``identity``, the part of every cache key that belongs to the model.
+tokenizer and its first token, attention implementation, device, library versions)
+is collected in ``identity``, the part of every cache key that belongs to the
+model. The number of threads is no part: it changes no bit.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from transformers import (
 )
 
 from contamination import storage
+from contamination.models.bos import FIRST, bos_of
 
 DTYPES = ("float32", "bfloat16", "float16")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -42,8 +44,9 @@ class LanguageModel:
     Attributes:
         model: the Hugging Face model.
         tokenizer: its tokenizer.
-        identity: model, revision, dtype, tokenizer, attention, device, torch
-            and transformers; JSON values only.
+        identity: model, revision, dtype, tokenizer, bos ("first" or "none"),
+            attention, device (with what the processor can do, which decides the
+            last bits), torch and transformers; JSON values only.
     """
 
     model: PreTrainedModel
@@ -80,6 +83,12 @@ class LanguageModel:
 
 class CausalLM(LanguageModel):
     """A model that predicts each token from those before it."""
+
+    @property
+    def begin(self) -> list[int]:
+        """What stands before every text: the beginning-of-sequence token, or nothing."""
+        is_first = self.identity.get("bos") == FIRST
+        return [self.tokenizer.bos_token_id] if is_first else []
 
     def states(self, input_ids: torch.Tensor) -> torch.Tensor:
         """What the output head reads, shape (n_rows, n_tokens, d_model)."""
@@ -158,13 +167,15 @@ def load_causal_lm(
     device_map: str | None = None,
     trust_remote_code: bool = False,
     safetensors_only: bool = True,
+    bos: bool | None = None,
     engine: str = "local",
     ray_address: str = "",
 ) -> CausalLM:
     """Load a causal language model from a folder or the Hugging Face hub.
 
     Args:
-        name_or_path: folder with ``config.json``, or hub id.
+        name_or_path: folder with ``config.json``, hub id, or a GGUF file, which
+            asks for the package gguf.
         revision: commit, tag or branch of a hub model. Anything but a commit
             is resolved to one now, recorded, and warned about.
         dtype: "float32", "bfloat16" or "float16".
@@ -174,6 +185,8 @@ def load_causal_lm(
             folder or a pinned commit.
         safetensors_only: refuse weights in the older PyTorch format. When
             false, transformers reads those with ``weights_only=True``.
+        bos: whether texts begin with the beginning-of-sequence token; None does
+            as the checkpoint declares, see ``models.bos``, whatever the library does.
         engine: "local" computes in this process, "ray" on the workers of a
             cluster, see ``models.engine``.
         ray_address: the cluster's address, "auto" for the one this machine
@@ -193,7 +206,7 @@ def load_causal_lm(
         from contamination.models.engine import check_engine, load_on_cluster
 
         check_engine(engine)
-        if not (Path(name_or_path) / "config.json").is_file():
+        if not _is_local(Path(name_or_path)):
             # Once, so that all workers load the same.
             revision = _resolve_commit(str(name_or_path), revision)
         return load_on_cluster(
@@ -205,6 +218,7 @@ def load_causal_lm(
             device_map=device_map,
             trust_remote_code=trust_remote_code,
             safetensors_only=safetensors_only,
+            bos=bos,
         )
     model, tokenizer, identity = _load(
         AutoModelForCausalLM,
@@ -215,6 +229,7 @@ def load_causal_lm(
         device_map,
         trust_remote_code,
         safetensors_only,
+        bos=bos,
     )
     stop = model.generation_config.eos_token_id
     model.generation_config = GenerationConfig(
@@ -248,11 +263,11 @@ def load_bleurt(name_or_path: str | Path, revision: str | None = None) -> Bleurt
     Its weights may be in the older PyTorch format, which is read with
     ``weights_only=True``. Errors as in ``load_causal_lm``.
     """
-    from bleurt_pytorch import BleurtForSequenceClassification, BleurtTokenizer
+    from contamination.models.bleurt import BleurtModel, BleurtTokenizer
 
     return Bleurt(
         *_load(
-            BleurtForSequenceClassification,
+            BleurtModel,
             name_or_path,
             revision,
             "float32",
@@ -310,34 +325,42 @@ def _load(
     trust_remote_code: bool,
     safetensors_only: bool,
     tokenizer_class: Any = AutoTokenizer,
+    bos: bool | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[str, str]]:
     if dtype not in DTYPES:
         raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{dtype}"')
     name = str(name_or_path)
     folder = Path(name_or_path)
-    is_local = (folder / "config.json").is_file()
+    is_local = _is_local(folder)
     if trust_remote_code and not is_local and not _COMMIT.fullmatch(revision or ""):
         raise ValueError(
             f'code from "{name}" runs only from a pinned commit: pass revision="<40 hex digits>"'
         )
     commit = None if is_local else _resolve_commit(name, revision)
     shared = {"revision": commit} if commit else {}
+    place, file = name, {}
+    if is_local and folder.is_file():
+        place, file = str(folder.parent), {"gguf_file": folder.name}
     model = auto_class.from_pretrained(
-        name,
+        place,
         dtype=getattr(torch, dtype),
         device_map=device_map,
         trust_remote_code=trust_remote_code,
         use_safetensors=True if safetensors_only else None,
         **shared,
+        **file,
     ).eval()
     if device_map is None:
         model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    tokenizer = tokenizer_class.from_pretrained(name, trust_remote_code=trust_remote_code, **shared)
+    tokenizer = tokenizer_class.from_pretrained(
+        place, trust_remote_code=trust_remote_code, **shared, **file
+    )
     identity = {
         "model": folder.name if is_local else name,
         "revision": commit or f"sha256:{_hash_of_folder(folder)}",
         "dtype": dtype,
         "tokenizer": _hash_of_tokenizer(tokenizer),
+        "bos": bos_of(tokenizer, name, shared, bos),
         "attention": str(model.config._attn_implementation),
         "device": _device_name(model.get_input_embeddings().weight.device),
         "torch": torch.__version__,
@@ -345,6 +368,10 @@ def _load(
     }
     storage.record("model", **identity)
     return model, tokenizer, identity
+
+
+def _is_local(path: Path) -> bool:
+    return (path / "config.json").is_file() or (path.suffix == ".gguf" and path.is_file())
 
 
 def _resolve_commit(name: str, revision: str | None) -> str:
@@ -364,6 +391,8 @@ def _resolve_commit(name: str, revision: str | None) -> str:
 
 def _hash_of_folder(folder: Path) -> str:
     """Hash of what a local folder says about its model; where it lies does not matter."""
+    if folder.is_file():
+        return storage.sha256_of_file(folder)
     names = {"config.json", "generation_config.json"}
     files = sorted(
         path
@@ -388,4 +417,6 @@ def _hash_of_tokenizer(tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"cpu {torch.backends.cpu.get_cpu_capability()}" if device.type == "cpu" else device.type

@@ -1,0 +1,99 @@
+"""Whether a text begins with the beginning-of-sequence token: what the checkpoint itself declares.
+
+Libraries disagree: transformers 4.57 puts the token before the texts of a GGUF
+file that says ``add_bos_token = False``, transformers 5 does not, and the loss of
+the same model differs by half a nat and more. So the files are read here.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+from transformers.utils import cached_file
+
+# What an identity says of a model, and a setting may ask for.
+FIRST, NONE = "first", "none"
+MEANING = '"first" puts the beginning-of-sequence token before texts, "none" not, empty as declared'
+
+
+def wanted(said: str) -> bool | None:
+    """A setting as ``load_causal_lm`` takes it.
+
+    Raises:
+        ValueError: unless it is "first", "none" or empty.
+    """
+    if said not in (FIRST, NONE, ""):
+        raise ValueError(f'bos must be "{FIRST}", "{NONE}" or empty, got "{said}"')
+    return said == FIRST if said else None
+
+
+def bos_of(
+    tokenizer: PreTrainedTokenizerBase, name: str, at: Mapping[str, Any], wanted: bool | None
+) -> str:
+    """``FIRST`` where texts begin with the beginning-of-sequence token, else ``NONE``.
+
+    Args:
+        tokenizer: of the model.
+        name: folder, GGUF file or hub id.
+        at: the revision of a hub model, as keyword arguments.
+        wanted: True or False decide; None is what the checkpoint declares:
+            ``add_bos_token`` of tokenizer_config.json, else the template in
+            tokenizer.json, else ``tokenizer.ggml.add_bos_token`` of a GGUF file.
+
+    Raises:
+        ValueError: if the token is wanted and the tokenizer has none.
+    """
+    if tokenizer.bos_token_id is None:
+        if wanted:
+            raise ValueError(f'the tokenizer of "{name}" has no beginning-of-sequence token')
+        return NONE
+    if wanted is None:
+        wanted = _declared(tokenizer.bos_token, name, at)
+    if wanted is None:
+        warnings.warn(
+            f'the tokenizer of "{name}" does not say whether texts begin with its '
+            "beginning-of-sequence token; none is put, pass bos=True to put it",
+            stacklevel=4,
+        )
+    return FIRST if wanted else NONE
+
+
+def _declared(token: str, name: str, at: Mapping[str, Any]) -> bool | None:
+    if name.endswith(".gguf"):
+        return _declared_in_gguf(Path(name))
+    said = (_json_file("tokenizer_config.json", name, at) or {}).get("add_bos_token")
+    if isinstance(said, bool):
+        return said
+    rules = _json_file("tokenizer.json", name, at)
+    if rules is None:
+        return None
+    processor = rules.get("post_processor") or {}
+    for one in (processor, *processor.get("processors", [])):
+        # A template lists its parts; those of BERT and RoBERTa name the token alone.
+        first = (one.get("single") or [{}])[0].get("SpecialToken", {}).get("id")
+        if token in (first, (one.get("cls") or [None])[0]):
+            return True
+    return False
+
+
+def _json_file(file: str, name: str, at: Mapping[str, Any]) -> dict[str, Any] | None:
+    path = cached_file(
+        name,
+        file,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+        **at,
+    )
+    return json.loads(Path(path).read_text()) if path else None
+
+
+def _declared_in_gguf(path: Path) -> bool | None:
+    from gguf import GGUFReader  # transformers has loaded the file with it
+
+    field = GGUFReader(path).fields.get("tokenizer.ggml.add_bos_token")
+    return None if field is None else bool(field.contents())
