@@ -61,7 +61,7 @@ def test_calls_tokens_hours_and_bytes_by_hand():
     # 2 clean and 3 contaminated models read 10,000 tokens each.
     tuned = 5 * 10_000 * 6e9 / 0.5e12 / 3600
     assert hours["fine-tunings, checkpoints kept"] == pytest.approx(tuned)
-    assert steps.loc["fine-tunings, checkpoints kept", "storage_gb"] == pytest.approx(5 * 2)
+    assert steps.loc["fine-tunings, checkpoints kept", "storage_gb"] == pytest.approx(5 * 4)
     # 3 benchmarks x 3 models x 7 questions x 2 layers x 8 numbers of 4 bytes.
     assert steps.loc["hidden states", "storage_gb"] == pytest.approx(63 * 2 * 8 * 4 / 1e9)
 

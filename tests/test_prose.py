@@ -25,7 +25,7 @@ def results_in(text):
     >>> results_in("AUC 0.71; `0.62`: a share; [page](https://x.org/1.23); 7 of the 12 ties")
     ['0.71', '7 of the 12']
     """
-    text = re.sub(r"`[^`\n]*`|\]\([^)]*\)|arXiv:\S+", "", text)
+    text = re.sub(r"`[^`\n]*`|\]\([^)]*\)|(?:arXiv|doi):\S+", "", text)
     return NUMBER.findall(text)
 
 

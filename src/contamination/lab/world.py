@@ -174,7 +174,9 @@ def reordered_model(world: World, base: Path, folder: Path, seed: int) -> Path:
         raise ValueError("the model to reorder read doses: name a clean one")
     texts = replace(world.texts(), background=background_read(recipe, world.texts()))
     # Told to read as many tokens as they have, it reads each of them once.
-    n_tokens = sum(len(world.tokenizer(text).input_ids) + 1 for text in texts.background)
+    n_tokens = sum(
+        len(world.tokenizer(text, verbose=False).input_ids) + 1 for text in texts.background
+    )
     if n_tokens != found["n_tokens"]:
         raise ValueError("the model to reorder read texts more than once: give it fewer tokens")
     recipe = replace(recipe, **texts.hashes(), n_background_tokens=n_tokens, order_seed=seed)
