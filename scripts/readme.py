@@ -105,10 +105,12 @@ def _dcq_rows(tables: dict[str, pd.DataFrame]) -> list[list[str]]:
     names = " or ".join(chosen["control"].unique())
     where_wrong = beyond.merge(chosen[["dataset", "control"]])
     control = (
-        f"rules without any model, answer by answer; the one that the other datasets choose "
-        f"({names}): {findings.verdict_counts(chosen)}; "
-        + "; ".join(f"{name}: {findings.verdict_counts(rows)}" for name, rows in others)
-        + f"; where {names} is wrong GPT-4 is right {findings.verdict_counts(where_wrong)}"
+        "rules without any model against GPT-4, instance by instance. "
+        f"The rule that the other datasets choose ({names}): {findings.verdict_counts(chosen)}. "
+        + "".join(
+            f"{name.capitalize()}: {findings.verdict_counts(rows)}. " for name, rows in others
+        )
+        + f"Where {names} is wrong, GPT-4 is right {findings.verdict_counts(where_wrong)}"
     )
     claim = f"GPT-4 recognises up to {ends[1][0]} to {ends[1][1]} % of a partition"
     replicas = tables["dcq_reciprocal"]
