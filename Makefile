@@ -58,14 +58,14 @@ LAB := $(wildcard $(PACKAGE)/lab/*.py $(PACKAGE)/lab/*/*.py $(PACKAGE)/models/*.
 # The start page tries a small example of every method.
 ROOM_00_start_here := $(LAB) $(wildcard $(PACKAGE)/dcq/*.py $(PACKAGE)/replication/*.py \
 	$(PACKAGE)/min_k/*.py $(PACKAGE)/dice/*.py)
-ROOM_01_data_prep := $(LAB)
+ROOM_01_data_prep := $(LAB) $(wildcard $(PACKAGE)/wikimia/*.py)
 ROOM_02_dcq := $(LAB) $(wildcard $(PACKAGE)/dcq/*.py)
 ROOM_03_replication_icl_judge := $(LAB) $(wildcard $(PACKAGE)/replication/*.py)
 ROOM_04_min_k_wikimia := $(LAB) $(wildcard $(PACKAGE)/min_k/*.py)
 ROOM_05_dice := $(LAB) $(wildcard $(PACKAGE)/dice/*.py)
-ROOM_06_case_books := $(ROOM_04_min_k_wikimia)
-ROOM_07_case_downstream := $(ROOM_04_min_k_wikimia)
-ROOM_08_case_unlearning := $(ROOM_04_min_k_wikimia)
+ROOM_06_case_books := $(ROOM_04_min_k_wikimia) $(wildcard $(PACKAGE)/cases/*.py)
+ROOM_07_case_downstream := $(ROOM_06_case_books)
+ROOM_08_case_unlearning := $(ROOM_06_case_books)
 ROOM_09_results := $(ROOM_02_dcq) $(ROOM_03_replication_icl_judge) $(ROOM_04_min_k_wikimia) $(ROOM_05_dice) \
 	$(wildcard $(PACKAGE)/evidence/*.py)
 ROOM_10_audit := $(ROOM_02_dcq) $(ROOM_03_replication_icl_judge) $(ROOM_04_min_k_wikimia) $(ROOM_05_dice) \

@@ -6,8 +6,9 @@ import pytest
 from scripted_server import MODEL, Reply, ScriptedServer
 
 from contamination import plots, scores
-from contamination.min_k import blind, books, books_own, case_findings, library
-from contamination.min_k.books_own import OwnBooks
+from contamination.cases import books, books_own, case_findings, library
+from contamination.cases.books_own import OwnBooks
+from contamination.min_k import blind
 from contamination.models.chat import ChatError, Endpoint
 from contamination.scores import LOWERCASE, MIN_K, NEIGHBOR, PPL, ZLIB
 from contamination.statistics import auc

@@ -6,19 +6,14 @@ import pytest
 from notebook_files import ROOT
 
 from contamination import run
+from contamination.cases import case_findings, downstream, downstream_examples
+from contamination.cases.books_own import OwnBooks
+from contamination.cases.downstream_examples import OwnExamples
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import train
-from contamination.min_k import (
-    blind,
-    case_findings,
-    downstream,
-    downstream_examples,
-    published_tables,
-)
-from contamination.min_k.books_own import OwnBooks
+from contamination.min_k import blind, published_tables
 from contamination.min_k.detect import detect
-from contamination.min_k.downstream_examples import OwnExamples
 from contamination.models.causal import load_causal_lm
 from contamination.scores import MIN_K, PPL
 

@@ -10,10 +10,10 @@ from notebook_files import ROOT
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from contamination import run
+from contamination.cases import downstream, downstream_own, downstream_training
+from contamination.cases.downstream_own import OwnStudy, own_study, plan_table
+from contamination.cases.downstream_training import study_rows
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.min_k import downstream, downstream_own, downstream_training
-from contamination.min_k.downstream_own import OwnStudy, own_study, plan_table
-from contamination.min_k.downstream_training import study_rows
 from contamination.models.causal import load_causal_lm
 from contamination.scores import MIN_K
 

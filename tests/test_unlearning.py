@@ -13,12 +13,9 @@ from scripted_server import MODEL, ScriptedServer, failure, good
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
 from contamination import run, storage
-from contamination.lab import recipes, training
-from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
-from contamination.lab.tokenizer import train_tokenizer
-from contamination.min_k import published_tables, unlearning, unlearning_judge
-from contamination.min_k import unlearning_findings as findings
-from contamination.min_k.unlearning import (
+from contamination.cases import unlearning, unlearning_judge
+from contamination.cases import unlearning_findings as findings
+from contamination.cases.unlearning import (
     ALONE,
     EASIEST,
     MIN_K,
@@ -28,8 +25,12 @@ from contamination.min_k.unlearning import (
     QUESTIONS,
     STORY,
 )
-from contamination.min_k.unlearning_labels import generic_labels
-from contamination.min_k.unlearning_own import OwnModels, judge_settings, own_items
+from contamination.cases.unlearning_labels import generic_labels
+from contamination.cases.unlearning_own import OwnModels, judge_settings, own_items
+from contamination.lab import recipes, training
+from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
+from contamination.lab.tokenizer import train_tokenizer
+from contamination.min_k import published_tables
 from contamination.models.causal import load_causal_lm, token_log_probs
 from contamination.models.chat import Answer, Endpoint
 from contamination.models.response_log import ResponseLog

@@ -11,16 +11,19 @@ import yaml
 from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, failure, good
 
-from contamination.min_k import blind, wikimia, wikitext
-from contamination.min_k.wiki import History, Revision, Wiki, WikiError
-from contamination.min_k.wikimia_pages import (
+from contamination.min_k import blind
+from contamination.models.chat import ChatError, Endpoint, Limits
+from contamination.models.response_log import ResponseLog
+from contamination.parameters import ParameterError, load_parameter_file
+from contamination.wikimia import building, wikitext
+from contamination.wikimia.pages import (
     Settings,
     collect,
     outcome_counts,
     outcome_of_title,
     settings_from,
 )
-from contamination.min_k.wikimia_sets import (
+from contamination.wikimia.sets import (
     TWO_REVISIONS,
     WIKIMIA,
     blind_baselines,
@@ -28,9 +31,7 @@ from contamination.min_k.wikimia_sets import (
     passages,
     revision_pairs,
 )
-from contamination.models.chat import ChatError, Endpoint, Limits
-from contamination.models.response_log import ResponseLog
-from contamination.parameters import ParameterError, load_parameter_file
+from contamination.wikimia.wiki import History, Revision, Wiki, WikiError
 
 USER_AGENT = "tests/1 (tests@example.org)"
 CATEGORIES = {"member_categories": ["Old"], "non_member_categories": ["New"]}
@@ -354,7 +355,7 @@ def test_the_builder_writes_each_set_with_its_counts_and_baselines(tmp_path, mon
             | {"cost_cap": 1.0},
             "",
         )
-        results = wikimia.build(Told(pages), settings, progress=False)
+        results = building.build(Told(pages), settings, progress=False)
     assert results["sizes"].query("length == 500")["n_members"].tolist() == [0, 0, 0]
     sizes = results["sizes"].query("length == 4").set_index("benchmark")
     assert sizes.loc["WikiMIA", ["n_members", "n_non_members"]].tolist() == [4, 4]
@@ -377,14 +378,14 @@ def test_a_missing_key_shows_before_the_crawl(monkeypatch):
     paid = {"paraphrase_model": "m", "price_date": "2024-01-31", "cost_cap": 1.0}
     paid |= {"paraphrase_key_variable": "SCRIPTED_KEY", "paraphrase_base_url": "https://host/v1"}
     with pytest.raises(ChatError, match="SCRIPTED_KEY is not set"):
-        wikimia.build(None, Settings(**CATEGORIES, **paid), progress=False)
+        building.build(None, Settings(**CATEGORIES, **paid), progress=False)
 
 
 def test_no_page_of_a_kind_is_one_line_that_says_where_to_look(tmp_path):
     pages = {1: old(words(1)), 2: new("short")}
     settings = Settings(**CATEGORIES, output_folder=str(tmp_path))
     with pytest.raises(WikiError, match=r"no member page is kept, .*filters\.csv says why"):
-        wikimia.build(FakeWiki(pages), settings, progress=False)
+        building.build(FakeWiki(pages), settings, progress=False)
     assert "short" in (tmp_path / "filters.csv").read_text()
 
 
@@ -422,7 +423,7 @@ def test_a_wrong_value_is_one_line(changed, message):
 def test_nobody_crawls_without_saying_who(tmp_path, capsys):
     path = tmp_path / "wikimia.yaml"
     path.write_text(yaml.safe_dump(CATEGORIES))
-    assert wikimia.main([str(path)]) == 1
+    assert building.main([str(path)]) == 1
     assert capsys.readouterr().err.startswith('error: user_agent must read "name/version')
 
 

@@ -26,9 +26,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_predict
 
 from contamination import statistics, storage
-from contamination.min_k.wiki import Wiki, WikiError
-from contamination.min_k.wikimia_pages import Settings, collect
-from contamination.min_k.wikimia_sets import passages
+from contamination.wikimia.pages import Settings, collect
+from contamination.wikimia.sets import passages
+from contamination.wikimia.wiki import Wiki, WikiError
 
 pytestmark = pytest.mark.servers
 
@@ -283,7 +283,7 @@ class Built:
         }
         path = folder / "wikimia.yaml"
         path.write_text(yaml.safe_dump(values))
-        command = [sys.executable, "-m", "contamination.min_k.wikimia", str(path)]
+        command = [sys.executable, "-m", "contamination.wikimia.building", str(path)]
         environment = os.environ | {
             storage.CACHE_VARIABLE: str(folder / "cache"),
             "OMP_NUM_THREADS": "1",

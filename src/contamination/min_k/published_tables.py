@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from contamination.min_k.unlearning import QUESTIONS, STORY
+from contamination.cases.unlearning import QUESTIONS, STORY
 from contamination.published import printed_cells
 
 

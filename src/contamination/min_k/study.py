@@ -15,8 +15,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from contamination import plots, scores, statistics
+from contamination.cases.downstream import drawn_models
 from contamination.min_k.blind import blind_table
-from contamination.min_k.downstream import drawn_models
 
 # Fixed beforehand and the same at every size of a run.
 N_EVENTS = 120  # event articles of both eras together

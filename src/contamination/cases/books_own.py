@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from contamination import scores
+from contamination.cases.library import TEST, VALIDATION, read_books
 from contamination.min_k.detect import detect
-from contamination.min_k.library import TEST, VALIDATION, read_books
 from contamination.min_k.own import OwnTarget, check_models
 from contamination.models.chat import Endpoint, Price, prompt_log_probs
 from contamination.parameters import setting

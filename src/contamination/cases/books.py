@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 from contamination import scores, statistics
+from contamination.cases.library import TEST, VALIDATION
 from contamination.min_k import blind
-from contamination.min_k.library import TEST, VALIDATION
 from contamination.published import printed_cells
 
 BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)

@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 
 from contamination.min_k import blind
-from contamination.min_k.wikimia_pages import KEPT, MEMBER, SHORT
 from contamination.models.chat import OK, Endpoint, Request, answer_all
 from contamination.overlap import normalised
+from contamination.wikimia.pages import KEPT, MEMBER, SHORT
 
 WIKIMIA, TWO_REVISIONS = "WikiMIA", "two revisions"
 PARAPHRASED = "WikiMIA paraphrased"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pandas as pd
 from scipy import stats
 
-from contamination.min_k.unlearning import (
+from contamination.cases.unlearning import (
     ALONE,
     EASIEST,
     MIN_K,

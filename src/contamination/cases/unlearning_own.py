@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from contamination import overlap, partitions
+from contamination.cases.unlearning import QUESTIONS, STORY, chunk_items, question_items
+from contamination.cases.unlearning_judge import judged
 from contamination.min_k.own import check_models
-from contamination.min_k.unlearning import QUESTIONS, STORY, chunk_items, question_items
-from contamination.min_k.unlearning_judge import judged
 from contamination.models import bos
 from contamination.models.causal import load_causal_lm
 from contamination.models.chat import Endpoint, Price

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.min_k.books import top_rates
-from contamination.min_k.downstream import MOST_OCCURRENCES
+from contamination.cases.books import top_rates
+from contamination.cases.downstream import MOST_OCCURRENCES
 from contamination.scores import MIN_K, PPL
 
 FULL_RATE_PCT = 50  # a rate above this means: most snippets count as read

@@ -4,7 +4,7 @@ Shi et al., arXiv:2310.16789, section 2.2: pages of events, created before one
 date (members) or after another (non-members), cut to lengths in words. The
 authors' collector is not public.
 
-    python -m contamination.min_k.wikimia params/full/wikimia.yaml
+    python -m contamination.wikimia.building params/full/wikimia.yaml
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from urllib.parse import urljoin
 import pandas as pd
 
 from contamination import storage
-from contamination.min_k.wiki import Wiki, WikiError
-from contamination.min_k.wikimia_card import card
-from contamination.min_k.wikimia_pages import (
+from contamination.models.chat import REFUSED, ChatError, Endpoint, Price
+from contamination.models.retry import Secret
+from contamination.parameters import ParameterError, load_parameter_file
+from contamination.wikimia.card import card
+from contamination.wikimia.pages import (
     KEPT,
     MEMBER,
     NON_MEMBER,
@@ -30,7 +32,7 @@ from contamination.min_k.wikimia_pages import (
     outcome_counts,
     settings_from,
 )
-from contamination.min_k.wikimia_sets import (
+from contamination.wikimia.sets import (
     PARAPHRASED,
     TWO_REVISIONS,
     WIKIMIA,
@@ -39,9 +41,7 @@ from contamination.min_k.wikimia_sets import (
     passages,
     revision_pairs,
 )
-from contamination.models.chat import REFUSED, ChatError, Endpoint, Price
-from contamination.models.retry import Secret
-from contamination.parameters import ParameterError, load_parameter_file
+from contamination.wikimia.wiki import Wiki, WikiError
 
 
 def build(wiki: Wiki, settings: Settings, progress: bool = True) -> dict[str, pd.DataFrame]:
@@ -129,7 +129,7 @@ def _paraphraser(settings: Settings) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m contamination.min_k.wikimia",
+        prog="python -m contamination.wikimia.building",
         description="Build a dated membership benchmark from a MediaWiki.",
     )
     parser.add_argument("parameters", type=Path, help="YAML file, such as params/full/wikimia.yaml")

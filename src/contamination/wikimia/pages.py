@@ -25,10 +25,10 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from contamination.min_k import wikitext
-from contamination.min_k.wiki import Wiki
 from contamination.overlap import normalised
 from contamination.parameters import Parameter, ParameterError, checked_parameters
+from contamination.wikimia import wikitext
+from contamination.wikimia.wiki import Wiki
 
 MEMBER, NON_MEMBER = "member", "non-member"
 KEPT, NOT_NEEDED = "kept", "not needed"

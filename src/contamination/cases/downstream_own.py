@@ -18,14 +18,14 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from contamination import partitions
-from contamination.lab.packing import training_stream
-from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
-from contamination.min_k.downstream_examples import (
+from contamination.cases.downstream_examples import (
     OwnExamples,
     deal,
     poisson_occurrences,
     released_examples,
 )
+from contamination.lab.packing import training_stream
+from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
 from contamination.min_k.own import check_models
 from contamination.parameters import setting
 

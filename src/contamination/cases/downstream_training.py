@@ -15,12 +15,12 @@ import pandas as pd
 import torch
 
 from contamination import storage
+from contamination.cases import downstream
+from contamination.cases.downstream_own import ONCE, POISSON, RATE, SIMILAR, OwnStudy, Run, Study
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import environment
 from contamination.lab.training import fit, has_native_bfloat16
-from contamination.min_k import downstream
 from contamination.min_k.detect import detect
-from contamination.min_k.downstream_own import ONCE, POISSON, RATE, SIMILAR, OwnStudy, Run, Study
 from contamination.models.causal import CausalLM, load_causal_lm
 
 STUDY_SCHEMA = 1  # raise it when the training below changes what it makes

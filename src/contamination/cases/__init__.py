@@ -1,0 +1,1 @@
+"""The case studies of Shi et al.: books, inserted benchmark rows, unlearning."""

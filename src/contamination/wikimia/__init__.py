@@ -1,0 +1,1 @@
+"""The builder of WikiMIA-like sets: pages of a wiki by their dates."""
