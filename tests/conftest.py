@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import Counter
 from pathlib import Path
@@ -76,6 +77,21 @@ def one_lab_for_all(shared_cache, monkeypatch):
     """Notebooks share the lab's texts and models, as they do in make reproduce."""
     if storage.CACHE_VARIABLE in os.environ:
         monkeypatch.setenv(storage.CACHE_VARIABLE, str(shared_cache))
+
+
+@pytest.fixture(scope="module")
+def world_of_seed():
+    from contamination.lab import world
+
+    return functools.cache(world.build_world)
+
+
+@pytest.fixture
+def one_world(world_of_seed, monkeypatch):
+    """The lab's texts, made once for all notebooks that run in this process."""
+    from contamination.lab import world
+
+    monkeypatch.setattr(world, "build_world", world_of_seed)
 
 
 @pytest.fixture(scope="module")

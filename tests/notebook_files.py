@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from copy import deepcopy
 from pathlib import Path
 
 import nbformat
+from matplotlib import pyplot
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from pytest import MonkeyPatch
 
-from contamination import run
+from contamination import run, storage
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted(ROOT.glob("notebooks/[0-9][0-9]_*.ipynb"))
@@ -76,3 +79,29 @@ def assert_runs(path: Path, outputs: Path, tmp_path: Path) -> None:
     printed = "".join(o.text for c in code for o in c.outputs if o.get("name") == "stdout")
     for number in answers_of(notebook):
         assert f"Exercise {number}: right." in printed
+
+
+def assert_same_again(path: Path, outputs: Path, tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+    """Its code, run again from the caches of the first run, writes the same tables.
+
+    In this process, which has imported what notebooks use: a further kernel for each
+    would take longer than the work itself.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    values = run.check(path, ROOT / "params/smoke" / f"{path.stem}.yaml")
+    monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(outputs))
+    monkeypatch.setenv(storage.STAGING_VARIABLE, str(tmp_path))
+    monkeypatch.chdir(path.parent)
+    pyplot.switch_backend("agg")
+    names = {"__name__": "__main__"}
+    for number, cell in enumerate(notebook.cells, start=1):
+        if cell.cell_type == "code":
+            exec(compile(cell.source, f"{path.name}, cell {number}", "exec"), names)  # noqa: S102
+        if "parameters" in cell.metadata.get("tags", []):
+            names |= values
+    pyplot.close("all")
+    first = json.loads((outputs / "manifests" / f"{path.stem}.json").read_text())["outputs"]
+    tables = [name for name in first if name.startswith("tables/")]
+    assert tables == [f"tables/{table.name}" for table in sorted(tmp_path.glob("tables/*.csv"))]
+    for name in tables:
+        assert (tmp_path / name).read_bytes() == (outputs / name).read_bytes(), name

@@ -5,7 +5,7 @@ import re
 import nbformat
 import pytest
 import yaml
-from notebook_files import IN_ORDER, NOTEBOOKS, ROOT, assert_runs
+from notebook_files import IN_ORDER, NOTEBOOKS, ROOT, assert_runs, assert_same_again
 
 from contamination import run, storage
 from contamination.parameters import declared_parameters
@@ -13,7 +13,8 @@ from contamination.parameters import declared_parameters
 pytestmark = pytest.mark.usefixtures("one_lab_for_all")
 
 PROFILES = ("smoke", "demo", "released")
-MAX_CODE_LINES = 15
+MAX_CODE_LINES, MAX_METHOD_LINES = 15, 25
+LESSONS, MAX_LESSON_CELLS = ("02", "03", "04", "05"), 20
 
 
 def ids(path):
@@ -40,15 +41,9 @@ def test_interactive_runs_have_a_folder_of_their_own(monkeypatch):
     assert storage.Outputs().folder == ROOT / "outputs" / "interactive"
 
 
-def test_two_runs_give_the_same_bytes(tmp_path, smoke_outputs):
-    name = "03_replication_icl_judge"
-    run.run_notebook(
-        ROOT / f"notebooks/{name}.ipynb", ROOT / f"params/smoke/{name}.yaml", tmp_path / "again"
-    )
-    again = sorted((tmp_path / "again/tables").glob("*.csv"))
-    assert again
-    for path in again:
-        assert path.read_bytes() == (smoke_outputs / "tables" / path.name).read_bytes()
+@pytest.mark.parametrize("path", IN_ORDER, ids=ids)
+def test_a_second_run_gives_the_same_bytes(path, smoke_outputs, one_world, tmp_path, monkeypatch):
+    assert_same_again(path, smoke_outputs, tmp_path, monkeypatch)
 
 
 # Parameters
@@ -89,17 +84,20 @@ def test_notebook_is_stored_clean(notebook):
     assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
 
 
+def markdown_of(notebook):
+    return [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+
+
 def test_notebook_opens_as_the_house_asks(notebook, notebook_path):
-    first = notebook.cells[0].source
-    number = notebook_path.stem[:2]
-    assert first.startswith(f"# {number} · ")
-    assert "?" in first.split("\n\n")[1]
-    assert "| Needs | Time | Writes | Method |" in first
-    titles = [
-        line for c in notebook.cells if c.cell_type == "markdown" for line in c.source.splitlines()
-    ]
+    first, parameters, imports = notebook.cells[:3]
+    assert first.source.startswith(f"# {notebook_path.stem[:2]} · ")
+    assert "?" in first.source.split("\n\n")[1]
+    assert len(first.source.split()) <= 60 and "|" not in first.source
+    titles = [line for text in markdown_of(notebook) for line in text.splitlines()]
     assert sum(line.startswith("# ") for line in titles) == 1
-    assert "parameters" in notebook.cells[1].metadata.tags
+    for cell, tag in ((parameters, "parameters"), (imports, "imports")):
+        assert tag in cell.metadata.tags
+        assert cell.metadata.jupyter.source_hidden
     assert notebook.cells[-1].source == "versions()"
 
 
@@ -107,16 +105,23 @@ def test_code_cells_are_short(notebook):
     for cell in notebook.cells[3:]:
         if cell.cell_type == "code":
             lines = [line for line in cell.source.splitlines() if line.strip()]
-            assert len(lines) <= MAX_CODE_LINES, cell.source
+            is_method = "method" in cell.metadata.get("tags", [])
+            assert len(lines) <= (MAX_METHOD_LINES if is_method else MAX_CODE_LINES), cell.source
 
 
-def test_tables_named_in_the_facts_table_are_those_written(notebook, notebook_path, smoke_outputs):
-    facts = notebook.cells[0].source
+def test_the_method_stands_in_the_lesson(notebook, notebook_path):
+    headings = [cell.source.startswith("## Going deeper") for cell in notebook.cells]
+    lesson = notebook.cells[: headings.index(True)] if any(headings) else notebook.cells
+    if notebook_path.stem[:2] in LESSONS:
+        assert len(lesson) <= MAX_LESSON_CELLS
+        assert any("method" in cell.metadata.get("tags", []) for cell in lesson)
+
+
+def test_files_named_at_the_end_are_those_written(notebook):
     code = "\n".join(c.source for c in notebook.cells if c.cell_type == "code")
-    written = set(re.findall(r'write_table\("(\w+)"', code))
-    written |= set(re.findall(r'write_figure\("(\w+)"', code))
-    named = {name for name in re.findall(r"`(?:tables/|figures/)?(\w+)\.(?:csv|png)`", facts)}
-    assert named == written
+    written = set(re.findall(r'write_(?:table|figure)\("(\w+)"', code))
+    named = re.findall(r"`(?:tables/|figures/)?(\w+)\.(?:csv|png)`", markdown_of(notebook)[-1])
+    assert set(named) == written
 
 
 def test_links_to_notebooks_and_files_exist(notebook):
