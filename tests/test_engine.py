@@ -4,6 +4,7 @@
 What Ray itself does is tested in tests/servers/test_ray.py.
 """
 
+import subprocess
 import sys
 from collections import Counter
 
@@ -16,20 +17,29 @@ from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import build_model
 from contamination.min_k import detect
 from contamination.min_k.own import OwnPassages
-from contamination.models import engine
-from contamination.models.batch_cache import BatchCache
+from contamination.models import ray_cluster
+from contamination.models.batch_cache import BatchCache, Job, run_batches
 from contamination.models.causal import CausalLM, stream_token_log_probs, token_log_probs
-from contamination.models.engine import Job, Workers, run_batches, sweep
+from contamination.models.engine import sweep
 from contamination.models.loading import load_causal_lm
+from contamination.models.ray_cluster import Workers
 
 TEXTS = ("the old river ran past a house", "nobody lived there", "a small stone by the river")
+
+
+@pytest.fixture(scope="module")
+def lm():
+    texts = TrainingTexts(TEXTS, (), train_tokenizer(TEXTS, vocabulary=280))
+    recipe = recipe_for(texts, n_background_tokens=1, n_layers=1, width=16, n_heads=2)
+    model = build_model(recipe, texts.tokenizer).eval()
+    return CausalLM(model, texts.tokenizer, {"model": "random", "bos": "first"})
 
 
 def double(lm, value):
     return {"twice": np.array([2 * value])}
 
 
-def test_local_batches_come_in_order_and_from_the_disk_the_second_time():
+def test_local_batches_come_in_order_and_from_the_disk_the_second_time(lm):
     jobs = [Job([number], (number,)) for number in range(3)]
     asked = []
 
@@ -41,10 +51,18 @@ def test_local_batches_come_in_order_and_from_the_disk_the_second_time():
         store = BatchCache("test", {"model": "none"}, {})
         found = [
             (number, arrays["twice"].tolist())
-            for number, arrays in run_batches(None, work, jobs, ["twice"], store)
+            for number, arrays in run_batches(lm, work, jobs, ["twice"], store)
         ]
         assert found == [(0, [0]), (1, [2]), (2, [4])]
     assert asked == [0, 1, 2]
+
+
+def test_a_local_score_imports_neither_ray_nor_its_executor():
+    code = "import sys; from contamination.models import causal, engine, loading; "
+    code += "engine.sweep(pow, [(2, 3)]); "
+    code += "print([n for n in sys.modules if n.split('.')[-1].startswith('ray')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_a_local_sweep_gives_results_in_order():
@@ -68,14 +86,6 @@ def test_a_missing_ray_is_one_line_with_its_cure(monkeypatch):
 def test_ones_own_settings_refuse_an_unknown_engine_before_any_cost():
     with pytest.raises(ValueError, match="engine must be"):
         OwnPassages.read({"engine": "dask"})
-
-
-@pytest.fixture(scope="module")
-def lm():
-    texts = TrainingTexts(TEXTS, (), train_tokenizer(TEXTS, vocabulary=280))
-    recipe = recipe_for(texts, n_background_tokens=1, n_layers=1, width=16, n_heads=2)
-    model = build_model(recipe, texts.tokenizer).eval()
-    return CausalLM(model, texts.tokenizer, {"model": "random", "bos": "first"})
 
 
 def test_a_stream_is_read_a_part_at_a_time_and_gives_what_each_part_gives(lm):
@@ -192,7 +202,7 @@ def test_every_batch_comes_once_and_no_worker_has_more_than_two():
     ray = StubRay()
     assert results(workers_of(ray)) == {number: 2 * number for number in range(10)}
     assert set(ray.computed.values()) == {1}
-    assert max(ray.most_at_a_worker.values()) == engine.IN_FLIGHT
+    assert max(ray.most_at_a_worker.values()) == ray_cluster.IN_FLIGHT
 
 
 def test_batches_of_a_lost_worker_go_to_others_and_it_is_replaced():
@@ -207,7 +217,7 @@ def test_a_batch_that_kills_every_worker_ends_the_run():
     ray = StubRay(dies_at=Counter({4: 99}))
     with pytest.raises(RuntimeError, match="workers are lost one after the other"):
         results(workers_of(ray))
-    assert ray.dies_at[4] == 99 - engine.LOSSES
+    assert ray.dies_at[4] == 99 - ray_cluster.LOSSES
 
 
 def test_what_the_work_raises_is_raised_here():

@@ -189,7 +189,11 @@ def test_every_step_of_an_answer_is_true_and_the_last_one_is_the_answer(benchmar
 def test_a_question_holds_the_numbers_its_answer_needs():
     row = {"a": 3, "b": 4, "left": 5}
     spend = next(t for t in BENCHMARKS["grade_school"].templates if t.name == "spend")
-    assert spend.derive(row) == {"budget": 17, "answer": "3 * 4 = 12\n17 - 12 = 5\n#### 5"}
+    assert spend.derive(row) == {
+        "cost": 12,
+        "budget": 17,
+        "answer": "3 * 4 = 12\n17 - 12 = 5\n#### 5",
+    }
 
 
 def test_one_step_problems_stay_within_what_a_small_model_can_learn():

@@ -12,7 +12,7 @@ from contamination import storage
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import build_model, train
-from contamination.models import engine
+from contamination.models import ray_cluster
 from contamination.models.causal import (
     complete,
     hidden_states,
@@ -177,7 +177,7 @@ def test_states_completions_sweeps_and_what_goes_wrong(
         next(layer_batches(lm, prompts))
 
     # The model holds the only core.
-    monkeypatch.setattr(engine, "ROOM_SECONDS", 0)
+    monkeypatch.setattr(ray_cluster, "ROOM_SECONDS", 0)
     with pytest.raises(RuntimeError, match="no room on the cluster") as caught:
         sweep(train, jobs, **on_cluster)
     assert "\n" not in str(caught.value)

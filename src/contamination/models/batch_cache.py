@@ -10,9 +10,9 @@ share the folder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError
@@ -101,3 +101,40 @@ class BatchCache:
             return storage.read_safetensors(path)[0]
         except SafetensorError:  # cut short by a power failure: computed again
             return {}
+
+
+class Job(NamedTuple):
+    """One batch: what enters it, as JSON values, and what its work is called with."""
+
+    key: Any
+    arguments: tuple
+
+
+def run_batches(
+    lm: Any,
+    work: Callable[..., Mapping[str, np.ndarray]],
+    jobs: Sequence[Job],
+    names: Sequence[str],
+    store: BatchCache | None,
+) -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
+    """What ``work(lm, *arguments)`` gives for every batch, from the disk where it lies there.
+
+    Args:
+        lm: a ``loading.CausalLM``; its ``compute`` does the work.
+        work: a function of a module, which workers of a cluster import by name.
+        jobs: the batches.
+        names: the arrays wanted of each.
+        store: receives each result before it is handed out; None keeps nothing.
+
+    Yields:
+        Number of the batch and its arrays; every batch once, those on the disk first.
+    """
+    missing = {}
+    for number, job in enumerate(jobs):
+        stored = store.get(job.key, names) if store else None
+        if stored is None:
+            missing[number] = job.arguments
+        else:
+            yield number, stored
+    for number, arrays in lm.compute(work, missing):
+        yield number, store.put(jobs[number].key, arrays, names) if store else arrays

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from contamination.models.batch_cache import BatchCache, batches_of
-from contamination.models.engine import Job, run_batches
+from contamination.models.batch_cache import BatchCache, Job, batches_of, run_batches
 from contamination.models.loading import CausalLM, LanguageModel
 
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # padded tokens of one forward pass

@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 import transformers
 from huggingface_hub import hf_hub_download
@@ -31,7 +33,9 @@ from transformers import (
 
 from contamination import storage
 from contamination.models.bos import FIRST, bos_of
+from contamination.models.engine import check_engine, ray_cluster
 
+Arrays = Mapping[str, np.ndarray]
 DTYPES = ("float32", "bfloat16", "float16")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NO_LIMIT = 10**6  # tokenizers without a length limit report an astronomical one
@@ -83,6 +87,15 @@ class LanguageModel:
 
 class CausalLM(LanguageModel):
     """A model that predicts each token from those before it."""
+
+    is_elsewhere: ClassVar[bool] = False  # whether another process holds the weights
+
+    def compute(
+        self, work: Callable[..., Arrays], jobs: Mapping[int, tuple]
+    ) -> Iterator[tuple[int, Arrays]]:
+        """Number and ``work(self, *arguments)`` of every job, as they come."""
+        for number, arguments in jobs.items():
+            yield number, work(self, *arguments)
 
     @property
     def begin(self) -> list[int]:
@@ -188,7 +201,7 @@ def load_causal_lm(
         bos: whether texts begin with the beginning-of-sequence token; None does
             as the checkpoint declares, see ``models.bos``, whatever the library does.
         engine: "local" computes in this process, "ray" on the workers of a
-            cluster, see ``models.engine``.
+            cluster, see ``models.ray_cluster``.
         ray_address: the cluster's address, "auto" for the one this machine
             belongs to, "" for this machine alone.
 
@@ -201,36 +214,22 @@ def load_causal_lm(
         FileNotFoundError: if there is no such model.
         ValueError: if an argument is out of range.
     """
-    if engine != "local":
-        # It loads models with this module.
-        from contamination.models.engine import check_engine, load_on_cluster
-
-        check_engine(engine)
-        if not _is_local(Path(name_or_path)):
-            # Once, so that all workers load the same.
-            revision = _resolve_commit(str(name_or_path), revision)
-        return load_on_cluster(
-            ray_address,
-            name_or_path=str(name_or_path),
-            revision=revision,
-            dtype=dtype,
-            device=device,
-            device_map=device_map,
-            trust_remote_code=trust_remote_code,
-            safetensors_only=safetensors_only,
-            bos=bos,
-        )
-    model, tokenizer, identity = _load(
-        AutoModelForCausalLM,
-        name_or_path,
-        revision,
-        dtype,
-        device,
-        device_map,
-        trust_remote_code,
-        safetensors_only,
-        bos=bos,
-    )
+    check_engine(engine)
+    name = str(name_or_path)
+    if engine == "ray" and not _is_local(Path(name)):
+        revision = _resolve_commit(name, revision)  # once, so that all workers load the same
+    settings = {
+        "revision": revision,
+        "dtype": dtype,
+        "device": device,
+        "device_map": device_map,
+        "trust_remote_code": trust_remote_code,
+        "safetensors_only": safetensors_only,
+        "bos": bos,
+    }
+    if engine == "ray":
+        return ray_cluster().load_on_cluster(ray_address, name_or_path=name, **settings)
+    model, tokenizer, identity = _load(AutoModelForCausalLM, name, **settings)
     stop = model.generation_config.eos_token_id
     model.generation_config = GenerationConfig(
         eos_token_id=tokenizer.eos_token_id if stop is None else stop,
@@ -249,12 +248,11 @@ def load_masked_lm(
     safetensors_only: bool = True,
 ) -> MaskedLM:
     """Load a fill-mask model; arguments and errors as in ``load_causal_lm``."""
-    model, tokenizer, identity = _load(
-        AutoModelForMaskedLM, name_or_path, revision, dtype, device, None, False, safetensors_only
-    )
-    if tokenizer.mask_token_id is None:
+    found = _load(AutoModelForMaskedLM, name_or_path, revision, dtype, device, safetensors_only)
+    lm = MaskedLM(*found)
+    if lm.tokenizer.mask_token_id is None:
         raise ValueError(f'model "{name_or_path}" has no mask token: name a fill-mask checkpoint')
-    return MaskedLM(model, tokenizer, identity)
+    return lm
 
 
 def load_bleurt(name_or_path: str | Path, revision: str | None = None) -> Bleurt:
@@ -265,19 +263,8 @@ def load_bleurt(name_or_path: str | Path, revision: str | None = None) -> Bleurt
     """
     from contamination.models.bleurt import BleurtModel, BleurtTokenizer
 
-    return Bleurt(
-        *_load(
-            BleurtModel,
-            name_or_path,
-            revision,
-            "float32",
-            None,
-            None,
-            False,
-            False,
-            tokenizer_class=BleurtTokenizer,
-        )
-    )
+    settings = {"safetensors_only": False, "tokenizer_class": BleurtTokenizer}
+    return Bleurt(*_load(BleurtModel, name_or_path, revision, **settings))
 
 
 def load_sentence_encoder(
@@ -294,19 +281,18 @@ def load_sentence_encoder(
     Raises:
         ValueError: if the checkpoint has no trained pooler, which gives the vector.
     """
-    return LanguageModel(
-        *_load(_WithPooler, name_or_path, revision, dtype, device, None, False, safetensors_only)
-    )
+    found = _load(_WithPooler, name_or_path, revision, dtype, device, safetensors_only)
+    return LanguageModel(*found)
 
 
 class _WithPooler:
     """``AutoModel``, but a pooler with random weights is an error."""
 
     @staticmethod
-    def from_pretrained(name: str, **how: Any) -> PreTrainedModel:
-        model, found = AutoModel.from_pretrained(name, output_loading_info=True, **how)
+    def from_pretrained(name: str, **settings: Any) -> PreTrainedModel:
+        model, report = AutoModel.from_pretrained(name, output_loading_info=True, **settings)
         if getattr(model, "pooler", None) is None or any(
-            key.startswith("pooler") for key in found["missing_keys"]
+            key.startswith("pooler") for key in report["missing_keys"]
         ):
             raise ValueError(
                 f'model "{name}" has no trained pooler: name a supervised SimCSE checkpoint, '
@@ -319,55 +305,61 @@ def _load(
     auto_class: Any,
     name_or_path: str | Path,
     revision: str | None,
-    dtype: str,
-    device: str | None,
-    device_map: str | None,
-    trust_remote_code: bool,
-    safetensors_only: bool,
+    dtype: str = "float32",
+    device: str | None = None,
+    safetensors_only: bool = True,
+    device_map: str | None = None,
+    trust_remote_code: bool = False,
     tokenizer_class: Any = AutoTokenizer,
     bos: bool | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[str, str]]:
     if dtype not in DTYPES:
         raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{dtype}"')
-    name = str(name_or_path)
-    folder = Path(name_or_path)
+    name, folder = str(name_or_path), Path(name_or_path)
     is_local = _is_local(folder)
     if trust_remote_code and not is_local and not _COMMIT.fullmatch(revision or ""):
         raise ValueError(
             f'code from "{name}" runs only from a pinned commit: pass revision="<40 hex digits>"'
         )
     commit = None if is_local else _resolve_commit(name, revision)
-    shared = {"revision": commit} if commit else {}
-    place, file = name, {}
+    at = {"revision": commit} if commit else {}
+    place, source = name, at | {"trust_remote_code": trust_remote_code}
     if is_local and folder.is_file():
-        place, file = str(folder.parent), {"gguf_file": folder.name}
+        place, source["gguf_file"] = str(folder.parent), folder.name
     model = auto_class.from_pretrained(
         place,
         dtype=getattr(torch, dtype),
         device_map=device_map,
-        trust_remote_code=trust_remote_code,
         use_safetensors=True if safetensors_only else None,
-        **shared,
-        **file,
+        **source,
     ).eval()
     if device_map is None:
         model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    tokenizer = tokenizer_class.from_pretrained(
-        place, trust_remote_code=trust_remote_code, **shared, **file
-    )
+    tokenizer = tokenizer_class.from_pretrained(place, **source)
+    lies_on = model.get_input_embeddings().weight.device
     identity = {
         "model": folder.name if is_local else name,
         "revision": commit or f"sha256:{_hash_of_folder(folder)}",
         "dtype": dtype,
         "tokenizer": _hash_of_tokenizer(tokenizer),
-        "bos": bos_of(tokenizer, name, shared, bos),
+        "bos": bos_of(tokenizer, name, at, bos),
         "attention": str(model.config._attn_implementation),
-        "device": _device_name(model.get_input_embeddings().weight.device),
-        "torch": torch.__version__,
+        "device": _device_name(lies_on),
+        "torch": torch_version(lies_on.type),
         "transformers": transformers.__version__,
     }
     storage.record("model", **identity)
     return model, tokenizer, identity
+
+
+def torch_version(device: str) -> str:
+    """Torch's version for the name of a cache.
+
+    The label of a build (+cpu, +cu130) says which GPU code it holds. On a CPU all
+    builds of a version compute the same, so none of them splits a cache.
+    """
+    version = torch.__version__
+    return f"{version.partition('+')[0]}+cpu" if device == "cpu" else version
 
 
 def _is_local(path: Path) -> bool:
