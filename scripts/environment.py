@@ -30,6 +30,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="compare this Python with the lock")
     parser.add_argument("--torch", choices=("", *BUILDS), default="", help="which build")
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    parser.add_argument("--lock", help="build an environment of this lock, without this project")
     options, pip_flags = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1 :]
     if not LOWEST <= sys.version_info[:3] < BEYOND:
         stop(
@@ -38,7 +39,11 @@ def main() -> None:
         )
     if options.check:
         sys.exit(summary(differences()))
-    set_up(options.folder, options.torch, pip_flags)
+    if options.lock:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(options.folder)], check=True)
+        install_lock(options.folder / "bin/python", options.torch, pip_flags, options.lock)
+    else:
+        set_up(options.folder, options.torch, pip_flags)
 
 
 def set_up(folder: Path, torch: str, pip_flags: list[str]) -> None:
@@ -59,10 +64,10 @@ def set_up(folder: Path, torch: str, pip_flags: list[str]) -> None:
     run_pip(python, ["install", *QUIET, *project])
 
 
-def install_lock(python: Path, torch: str, pip_flags: list[str]) -> None:
-    """Install the lock, each file by its hash; a local wheel of torch may stand in for one."""
+def install_lock(python: Path, torch: str, pip_flags: list[str], lock: str = LOCK) -> None:
+    """Install a lock and torch, each file by its hash; a local wheel of torch may stand in for one."""
     build, wheel = torch_build(python, torch, pip_flags)
-    locks = [str(ROOT / LOCK)]
+    locks = [str(ROOT / lock)]
     if wheel:
         run_pip(python, ["install", *QUIET, "--no-deps", str(wheel)])
     else:

@@ -6,6 +6,8 @@
 * ``requirements-torch-cpu.txt``: the same version without CUDA. On Linux
   PyTorch's own index serves it; elsewhere it is the default index's file.
 * ``requirements-extra.txt``: what the extras install on top.
+* ``requirements-servers.txt``: the environment of what ``make test-servers`` starts, without
+  torch, too. ``transformers serve`` needs transformers 5, which cannot stand beside the rest.
 
 One lock serves every Python that pyproject.toml allows and every platform:
 markers say what differs, and each version carries the hashes of all its files.
@@ -24,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TORCH = "2.13.0"
 COMMON, EXTRA = "requirements.txt", "requirements-extra.txt"
+SERVERS, SERVED = "requirements-servers.txt", "transformers[serving]==5.23.0"
 CPU, CUDA = "requirements-torch-cpu.txt", "requirements-torch-cuda.txt"
 EXTRAS = ("site", "cluster", "browser")
 CUDA_ONLY = re.compile(r"^(nvidia-|cuda-|triton$)")
@@ -42,6 +45,15 @@ def blocks(text: str) -> dict[str, str]:
 
 def name_of(requirement: str) -> str:
     return requirement.split("==")[0]
+
+
+def by_torch(text: str) -> tuple[list[str], list[str]]:
+    """Entries of torch and of what it brings along for CUDA, and all others."""
+    torch, rest = [], []
+    for requirement, block in blocks(text).items():
+        brought = name_of(requirement) == "torch" or CUDA_ONLY.match(name_of(requirement))
+        (torch if brought else rest).append(block)
+    return torch, rest
 
 
 def cpu_lock(served: str, listed: str, kept: str) -> str:
@@ -86,15 +98,15 @@ def main(flags: list[str]) -> None:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = [f"{folder}/bin/python", "-m", "pip", "--disable-pip-version-check"]
         subprocess.run([*pip, "install", "--quiet", "uv"], check=True)
-        how = ["--universal", "--generate-hashes", "--no-header", "--no-annotate", "--quiet"]
-        compile_ = [f"{folder}/bin/uv", "pip", "compile", *how, "--python-version", lowest]
+        style = ["--universal", "--generate-hashes", "--no-header", "--no-annotate", "--quiet"]
+        compile_ = [f"{folder}/bin/uv", "pip", "compile", *style, "--python-version", lowest]
 
         def locked(requirements: list[str], pins: str, *more: str) -> str:
             """A lock of some requirements, keeping what fits of present pins."""
-            asked, output = Path(folder, "asked.in"), Path(folder, "lock.txt")
-            asked.write_text("\n".join(requirements) + "\n")
+            source, output = Path(folder, "requirements.in"), Path(folder, "lock.txt")
+            source.write_text("\n".join(requirements) + "\n")
             output.write_text(pins)
-            command = [*compile_, *flags, *more, str(asked), "--output-file", str(output)]
+            command = [*compile_, *flags, *more, str(source), "--output-file", str(output)]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 raise RuntimeError(done.stderr)
@@ -109,17 +121,16 @@ def main(flags: list[str]) -> None:
             print(f"{CPU} keeps its hashes for Linux; PyTorch's own index: {reason}")
             listed = ""
         extras = [requirement for name in EXTRAS for requirement in optional[name]]
+        servers = locked([SERVED, f"torch=={TORCH}"], read(SERVERS) + read(CUDA))
         with_extras = locked([*wanted, *extras, *blocks(everything)], everything + read(EXTRA))
-    torch, rest = [], []
-    for requirement, block in blocks(everything).items():
-        brought = name_of(requirement) == "torch" or CUDA_ONLY.match(name_of(requirement))
-        (torch if brought else rest).append(block)
+    torch, rest = by_torch(everything)
     added = [b for r, b in blocks(with_extras).items() if r not in blocks(everything)]
     cpu = cpu_lock(everything, listed, read(CPU))
     versions = f"Python {project['project']['requires-python']}"
     write(COMMON, f"The lock of all but torch, {versions}", rest)
     write(CUDA, "torch as the package index serves it, CUDA on Linux", torch)
     write(CPU, "torch without CUDA", list(blocks(cpu).values()))
+    write(SERVERS, "What make test-servers installs apart, all but torch", by_torch(servers)[1])
     write(EXTRA, f"On top of {COMMON}: {', '.join(EXTRAS)}; {versions}", added)
 
 

@@ -8,9 +8,11 @@ from copy import deepcopy
 from pathlib import Path
 
 import nbformat
+from IPython.core.interactiveshell import InteractiveShell
 from matplotlib import pyplot
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from pytest import MonkeyPatch
+from traitlets.config import Config
 
 from contamination import run, storage
 
@@ -93,6 +95,8 @@ def assert_same_again(path: Path, outputs: Path, tmp_path: Path, monkeypatch: Mo
     monkeypatch.setenv(storage.STAGING_VARIABLE, str(tmp_path))
     monkeypatch.chdir(path.parent)
     pyplot.switch_backend("agg")
+    # A display that a notebook updates later needs a shell; without it, display prints.
+    InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
     names = {"__name__": "__main__"}
     for number, cell in enumerate(notebook.cells, start=1):
         if cell.cell_type == "code":
