@@ -65,7 +65,7 @@ def set_up(folder: Path, torch: str, pip_flags: list[str]) -> None:
 
 
 def install_lock(python: Path, torch: str, pip_flags: list[str], lock: str = LOCK) -> None:
-    """Install a lock and torch, each file by its hash; a local wheel of torch may stand in for one."""
+    """Install a lock and torch, each file by its hash; a local wheel may stand in for torch."""
     build, wheel = torch_build(python, torch, pip_flags)
     locks = [str(ROOT / lock)]
     if wheel:

@@ -407,14 +407,6 @@ def test_an_unknown_file_is_refused_with_the_nearest_name(cache):
         sources.source_file(OWNER_REPO, "data/a.text")
 
 
-def test_a_pattern_gives_the_files_of_one_repository_in_order(mirror):
-    found = sources.source_files(OWNER_REPO, "*/[ab].txt")
-    assert found == {path: mirror / path for path in ("data/a.txt", "data/b.txt")}
-    assert list(found) == ["data/a.txt", "data/b.txt"]
-    with pytest.raises(ValueError, match=r'no listed file of owner/repo matches "\*\.csv"'):
-        sources.source_files(OWNER_REPO, "*.csv")
-
-
 # The files themselves: the caveats that the cards name
 
 

@@ -23,14 +23,11 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from importlib import resources
 from pathlib import Path
-from typing import BinaryIO
 from urllib.parse import quote
 
 import pandas as pd
-import pooch
 import requests
 import tenacity
 import urllib3
@@ -67,7 +64,7 @@ class Source:
 
 @dataclass(frozen=True)
 class FetchReport:
-    """What :func:`fetch_all` did; ``failures`` holds one line for each file that failed."""
+    """What :func:`fetch_all` did; ``failures`` holds a line for each file that failed."""
 
     n_downloaded: int
     n_present: int
@@ -79,17 +76,9 @@ class OutOfReachError(FileNotFoundError):
     """The server failed, not one file: the next file would fail as well."""
 
 
-def make_mirror_absolute() -> None:
-    """Make ``CONTAMINATION_MIRROR`` absolute, here and for every process started from here.
-
-    Runs when this module is imported. A notebook's kernel works in another
-    folder, where a relative name would mean something else.
-    """
-    if mirror := os.environ.get(MIRROR_VARIABLE):
-        os.environ[MIRROR_VARIABLE] = str(Path(mirror).absolute())
-
-
-make_mirror_absolute()
+# A notebook's kernel works in another folder, where a relative name would mean something else.
+if os.environ.get(MIRROR_VARIABLE):
+    os.environ[MIRROR_VARIABLE] = str(Path(os.environ[MIRROR_VARIABLE]).absolute())
 
 
 # What is listed
@@ -127,7 +116,7 @@ def cards() -> pd.DataFrame:
     return table[[*order, "licence", "redistribution", "caveat", "commit"]]
 
 
-# One file, several files, all files
+# One file, all files
 
 
 def source_file(owner_repo: str, path: str) -> Path:
@@ -160,30 +149,6 @@ def source_file(owner_repo: str, path: str) -> Path:
     return local
 
 
-def source_files(owner_repo: str, pattern: str = "*") -> dict[str, Path]:
-    """Local paths of a repository's files whose path matches a shell pattern.
-
-    Args:
-        owner_repo: repository, e.g. ``"shahriargolchin/DCQ"``.
-        pattern: ``*`` stands for any characters, ``/`` included:
-            ``"results/our_dcq/*.csv"``.
-
-    Returns:
-        Local path by path inside the repository, in alphabetical order.
-
-    Raises:
-        ValueError: if nothing matches; otherwise as :func:`source_file`.
-    """
-    paths = sorted(
-        source.path
-        for source in _listed().values()
-        if source.owner_repo == owner_repo and fnmatchcase(source.path, pattern)
-    )
-    if not paths:
-        raise ValueError(f'no listed file of {owner_repo} matches "{pattern}"')
-    return {path: source_file(owner_repo, path) for path in paths}
-
-
 def available() -> bool:
     """Whether files can be read without a network: a mirror is set, or the cache is complete.
 
@@ -212,23 +177,20 @@ def fetch_all() -> FetchReport:
     counts: Counter[str] = Counter()
     failures = []
     out_of_reach = threading.Event()
-    pool = ThreadPoolExecutor(N_THREADS)
-    futures = [pool.submit(_fetch, source, out_of_reach) for source in _listed().values()]
-    try:
-        with tqdm(as_completed(futures), total=len(futures), unit="file", disable=None) as bar:
-            for future in bar:
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        futures = [pool.submit(_fetch, source, out_of_reach) for source in _listed().values()]
+        try:
+            for future in tqdm(
+                as_completed(futures), total=len(futures), unit="file", disable=None
+            ):
                 try:
                     counts[future.result()] += 1
-                except OutOfReachError as error:
-                    failures.append(str(error))
-                    break
                 except (FileNotFoundError, ValueError) as error:
                     failures.append(str(error))
-                bar.set_postfix(
-                    done=counts["downloaded"], cached=counts["present"], failed=len(failures)
-                )
-    finally:
-        pool.shutdown(cancel_futures=True)
+                    if isinstance(error, OutOfReachError):
+                        break
+        finally:
+            pool.shutdown(cancel_futures=True)
     n_not_tried = len(futures) - counts["downloaded"] - counts["present"] - len(failures)
     return FetchReport(counts["downloaded"], counts["present"], n_not_tried, tuple(failures))
 
@@ -281,46 +243,23 @@ def _shown(source: Source) -> str:
     return f"{folder}/{source.location}"
 
 
-@functools.cache
+@functools.cache  # which keeps what returns and forgets what raises
 def _verify_once(local: Path, source: Source) -> None:
-    # functools.cache keeps what returns and forgets what raises.
-    cure = (
-        f"put the original file there, or unset {MIRROR_VARIABLE}"
-        if _mirror_folder()
-        else "delete it"
-    )
+    original = f"put the original file there, or unset {MIRROR_VARIABLE}"
+    cure = original if _mirror_folder() else "delete it"
     _verify(local, source, _shown(source), f'{cure} and run "make data"')
 
 
 def _verify(local: Path, source: Source, shown: str, cure: str) -> None:
-    found = storage.sha256_of_file(local)
-    if found != source.sha256:
+    sha256 = storage.sha256_of_file(local)
+    if sha256 != source.sha256:
         raise ValueError(
-            f"{shown} has a wrong checksum: expected {source.sha256}, got {found} "
+            f"{shown} has a wrong checksum: expected {source.sha256}, got {sha256} "
             f"({local.stat().st_size:,} bytes, {source.n_bytes:,} listed); {cure}"
         )
 
 
 # Download
-
-
-class _SizeLimited:
-    """A binary stream that takes the listed number of bytes and no more."""
-
-    def __init__(self, stream: BinaryIO, source: Source) -> None:
-        self._stream, self._source, self._n_left = stream, source, source.n_bytes
-
-    def write(self, data: bytes) -> int:
-        self._n_left -= len(data)
-        if self._n_left < 0:
-            raise ValueError(
-                f"{self._source.name} is larger than the {self._source.n_bytes:,} bytes listed: "
-                f"the download was stopped, nothing was kept"
-            )
-        return self._stream.write(data)
-
-    def flush(self) -> None:
-        self._stream.flush()
 
 
 def _download(source: Source, target: Path) -> None:
@@ -339,12 +278,22 @@ def _download(source: Source, target: Path) -> None:
 
 def _download_once(source: Source, target: Path) -> None:
     # No redirect: the raw-file address answers itself, and https stays https.
-    downloader = pooch.HTTPDownloader(
-        chunk_size=2**16, timeout=TIMEOUT_SECONDS, allow_redirects=False
-    )
-    with storage.atomic_path(target) as temporary:
+    address = f"{BASE_URL}/{quote(source.location)}"
+    with (
+        requests.get(
+            address, timeout=TIMEOUT_SECONDS, stream=True, allow_redirects=False
+        ) as response,
+        storage.atomic_path(target) as temporary,
+    ):
+        response.raise_for_status()
         with temporary.open("wb") as stream:
-            downloader(f"{BASE_URL}/{quote(source.location)}", _SizeLimited(stream, source), None)
+            for data in response.iter_content(2**16):
+                stream.write(data)
+                if stream.tell() > source.n_bytes:
+                    raise ValueError(
+                        f"{source.name} is larger than the {source.n_bytes:,} bytes listed: "
+                        f"the download was stopped, nothing was kept"
+                    )
         _verify(temporary, source, source.name, 'nothing was kept; run "make data" again')
 
 
