@@ -33,27 +33,23 @@ def load_rows(source: str, split: str = "", revision: str = "") -> pd.DataFrame:
     """The instances of one partition, one row each, in the order of the source.
 
     Args:
-        source: a file (.jsonl, .json with a list of objects, .csv, .tsv or
-            .parquet, in UTF-8), or a hub dataset as "owner/name", or as
-            "owner/name:configuration" where it has several, or one file of a
-            hub dataset as "owner/name/path/of/file.jsonl", which serves where
-            a dataset has a loading script. A relative path is looked for in
-            the working directory, then in the project's root. A JSON text in
-            place of an object becomes a row with the column "text".
-        split: split of a hub dataset, such as "test"; a file is one partition
-            and does not use it.
-        revision: commit, tag or branch of a hub dataset. Anything but a commit
-            is resolved to one now, recorded, and warned about.
+        source: a file (.jsonl, .json with a list of objects, .csv, .tsv or .parquet,
+            in UTF-8; looked for in the working directory, then in the project's
+            root), or a hub dataset as "owner/name", "owner/name:configuration", or one
+            of its files as "owner/name/path/of/file.jsonl". A JSON text in place of
+            an object becomes a row with the column "text".
+        split: of a hub dataset, such as "test"; a file is one partition.
+        revision: of a hub dataset. Anything but a commit is resolved to one now,
+            recorded, and warned about.
 
     Returns:
-        The source's columns, index 0 to n_rows - 1. A missing value stays
-        missing (NaN or None); an empty CSV cell is the empty text.
+        The source's columns. A missing value stays missing (NaN or None); an
+        empty CSV cell is the empty text.
 
     Raises:
-        FileNotFoundError: if there is no such file, or no such dataset on the
-            hub, or the hub cannot be reached.
-        ValueError: if the format is unknown, the content is malformed, holds no
-            row or a column name twice, or an argument does not fit the source.
+        FileNotFoundError: if there is no such file or dataset, or the hub is out of reach.
+        ValueError: if the content is malformed, holds no row or a column name
+            twice, or an argument does not fit the source.
     """
     path = _find_file(source)
     if path is not None:
@@ -207,10 +203,10 @@ def _load_file_from_hub(name: str, path: str, revision: str) -> pd.DataFrame:
 def _load_from_hub(source: str, split: str, revision: str) -> pd.DataFrame:
     import datasets
 
-    name, _, configuration = source.partition(":")
-    where = f'dataset "{source}", split "{split}"'
     if not split:
         raise ValueError(f'dataset "{source}": name a split, such as split="test"')
+    name, _, configuration = source.partition(":")
+    where = f'dataset "{source}", split "{split}"'
     commit = _resolve_commit(name, revision)
     try:
         dataset = datasets.load_dataset(name, configuration or None, split=split, revision=commit)
@@ -260,9 +256,6 @@ def _one_line(error: Exception) -> str:
 def format_instance(row: Mapping[str, Any], columns: Sequence[str]) -> str:
     """An instance as the papers print it: one ``column: value`` line per column.
 
-    Raises:
-        ValueError: if the row has no such column.
-
     >>> format_instance({"sentence": "It rained.", "label": "1 (positive)"}, ["sentence", "label"])
     'sentence: It rained.\\nlabel: 1 (positive)'
     """
@@ -271,11 +264,7 @@ def format_instance(row: Mapping[str, Any], columns: Sequence[str]) -> str:
 
 
 def format_instances(rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """Every row by :func:`format_instance`, length n_rows.
-
-    Raises:
-        ValueError: if there is no row, a column is not there, or a value is missing.
-    """
+    """Every row by :func:`format_instance`; ValueError also for no row or a missing value."""
     _check_columns(rows.columns, columns)
     if rows.empty:
         raise ValueError("no rows: a partition holds at least one instance")
@@ -294,17 +283,11 @@ def sample_unique(rows: pd.DataFrame, columns: Sequence[str], k: int, seed: int)
     """k unique instances at random, or all where there are fewer.
 
     DCQ, arXiv:2311.06233, section 4: 100 unique instances of a partition, the
-    entire partition if it is smaller.
-
-    Args:
-        rows: the partition, one instance per row.
-        columns: what makes up an instance; the first of equal ones is kept.
-        k: number of instances, at least 1.
-        seed: seed of the draw.
+    entire partition if it is smaller. ``columns`` make up an instance; the first of
+    equal ones is kept.
 
     Returns:
-        Column ``index`` (the row's index in ``rows``; takes the place of a
-        column of that name), then the columns of ``rows``, in their order.
+        Column ``index`` (of the row in ``rows``), then the columns of ``rows``.
 
     Raises:
         ValueError: for k below 1, ``index`` in ``columns``, or as in :func:`format_instances`.
@@ -325,13 +308,7 @@ def sample_unique(rows: pd.DataFrame, columns: Sequence[str], k: int, seed: int)
 def with_label_names(rows: pd.DataFrame, column: str, names: Sequence[str]) -> pd.DataFrame:
     """The rows with their labels 0, 1, ... as the prompts print them, such as "1 (positive)".
 
-    Args:
-        rows: the partition.
-        column: of the labels, stored as whole numbers.
-        names: one for every stored label.
-
-    Raises:
-        ValueError: if the column is not there, or holds anything else.
+    ValueError: if the column is not there, or holds anything but the numbers of ``names``.
     """
     _check_columns(rows.columns, [column])
     stored = pd.to_numeric(rows[column], errors="coerce")
@@ -353,18 +330,14 @@ def partition_row(
     """One row of ``partitions.csv``.
 
     Args:
-        name: name of the partition.
-        task: kind of task, such as "topic classification".
+        name, task: such as "topics, test" and "topic classification".
         source: where it comes from; of an absolute path only the file's name is kept.
         texts_or_rows: printed instances, or rows for :func:`format_instances`.
-        columns: what makes up an instance; not used for texts.
+        columns: what makes up an instance of rows.
 
     Returns:
         partition, task, source, n_rows, n_unique (distinct printed instances)
         and sha256 (of the list of printed instances, in order).
-
-    Raises:
-        ValueError: if there is no instance, or as in :func:`format_instances`.
     """
     is_table = isinstance(texts_or_rows, pd.DataFrame)
     texts = format_instances(texts_or_rows, columns) if is_table else list(texts_or_rows)
@@ -386,19 +359,11 @@ def labelled_passages(
     """Passages and whether each is a member, in the order of the rows.
 
     Args:
-        rows: one passage per row.
-        text_column: column of the passages.
+        rows, text_column: one passage per row.
         label_column: 1, true or "member"; 0, false or "non-member"; any case.
         n_samples: passages to draw, each class in its share and at least one
             of each; 0, or more than there are, means all.
-        seed: seed of the draw.
-
-    Returns:
-        The passages, unchanged, and booleans, shape (n_passages,).
-
-    Raises:
-        ValueError: for a missing column, an empty passage, any other label, a
-            class without passages, or n_samples negative or 1.
+        seed: of the draw.
     """
     if n_samples < 0 or n_samples == 1:
         raise ValueError(f"n_samples must be 0 (all) or at least 2, got {n_samples}")

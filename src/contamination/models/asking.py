@@ -132,9 +132,9 @@ class Batch:
                 self._claimed_elsewhere.clear()
                 continue
             key, body = self.pending.popleft()
-            found = self.log.get(key)
-            if found is not None:
-                self.responses[key] = found, True
+            logged = self.log.get(key)
+            if logged is not None:
+                self.responses[key] = logged, True
                 self._show()
             elif not await self._claim(key):
                 # Another process asks this: its answer will serve both.
@@ -313,6 +313,6 @@ class Batch:
         while True:
             await asyncio.sleep(self.log.lease_seconds / 4)
             with contextlib.suppress(sqlite3.OperationalError):  # busy: there are more turns
-                asked = set(self._claimed)
-                held = await asyncio.to_thread(self.log.claim, asked, self._owner)
-                self._claimed -= asked - held
+                claimed = set(self._claimed)
+                held = await asyncio.to_thread(self.log.claim, claimed, self._owner)
+                self._claimed -= claimed - held

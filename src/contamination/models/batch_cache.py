@@ -72,24 +72,24 @@ class BatchCache:
             compute: gives the arrays when the disk does not hold all of them.
             names: the arrays wanted.
         """
-        found = self.get(batch, names)
-        return self.put(batch, compute(), names) if found is None else found
+        stored = self.get(batch, names)
+        return self.put(batch, compute(), names) if stored is None else stored
 
     def get(self, batch: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray] | None:
         """The named arrays of a batch, or None where the disk does not hold all of them."""
-        found = self._read(self._path(batch))
-        if any(name not in found for name in names):
+        stored = self._read(self._path(batch))
+        if any(name not in stored for name in names):
             return None
         storage.record("cache", name=self.name, hits=1, misses=0)
-        return {name: found[name] for name in names}
+        return {name: stored[name] for name in names}
 
     def put(
-        self, batch: Sequence[Any], found: Mapping[str, np.ndarray], names: Sequence[str]
+        self, batch: Sequence[Any], arrays: Mapping[str, np.ndarray], names: Sequence[str]
     ) -> dict[str, np.ndarray]:
         """Write the arrays of a batch and hand the named ones back."""
-        storage.write_safetensors(self._path(batch), found, durable=False)
+        storage.write_safetensors(self._path(batch), arrays, durable=False)
         storage.record("cache", name=self.name, hits=0, misses=1)
-        return {name: found[name] for name in names}
+        return {name: arrays[name] for name in names}
 
     def _path(self, batch: Sequence[Any]) -> Path:
         return self.folder / f"{storage.hash_of(batch)}.safetensors"

@@ -78,7 +78,7 @@ def scores_first_token(lm: CausalLM, score_first_token: bool | None = None) -> b
     """Whether the first token of a text is scored, which takes a token before it.
 
     Args:
-        lm: the model.
+        lm: loaded with or without that token.
         score_first_token: True puts the beginning-of-sequence token in front,
             False does not; None does as the model was loaded (``bos`` of
             ``load_causal_lm``), by default as its checkpoint declares, which is
@@ -166,19 +166,18 @@ def token_log_probs(
 
 
 def stream_token_log_probs(
-    lm: CausalLM, texts: Iterable[str], n_at_a_time: int = STREAM_TEXTS, **how: Any
+    lm: CausalLM, texts: Iterable[str], n_at_a_time: int = STREAM_TEXTS, **settings: Any
 ) -> Iterator[TokenScores]:
     """``token_log_probs`` of any number of texts in constant memory, one ``TokenScores`` each.
 
     Args:
-        lm: the model.
+        lm, settings: as ``token_log_probs`` takes them.
         texts: passages, in a sequence or as they are made.
         n_at_a_time: texts of one request, whose batches are composed together.
-        how: keyword arguments of ``token_log_probs``.
     """
     remaining = iter(texts)
     while part := list(islice(remaining, n_at_a_time)):
-        yield from token_log_probs(lm, part, **how)
+        yield from token_log_probs(lm, part, **settings)
 
 
 def option_log_probs(
@@ -220,7 +219,7 @@ def option_log_probs(
         raise ValueError(f"{len(prompts)} prompts but options for {len(options)}")
     begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm, score_first_token) else []
     # Options with the same input (all those of one token) become one row.
-    asked: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    targets_of: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     places: list[list[tuple[tuple[int, ...], int, int]]] = []
     prompt_ids = encode(lm, prompts, allow_empty=True)
     for number, (prompt, choices) in enumerate(zip(prompts, options, strict=True)):
@@ -234,12 +233,12 @@ def option_log_probs(
             if first == 0:
                 raise ValueError(f"prompt {number} gives its options no context: it is empty")
             refuse_longer(lm, len(token_ids) - 1, f"prompt {number} with an option")
-            pairs = asked.setdefault(token_ids[:-1], [])
+            pairs = targets_of.setdefault(token_ids[:-1], [])
             places[-1].append((token_ids[:-1], len(pairs), len(token_ids) - first))
             pairs += [(place - 1, token_ids[place]) for place in range(first, len(token_ids))]
     rows = {
         inputs: Row(inputs, *(tuple(part) for part in zip(*pairs, strict=True)))
-        for inputs, pairs in asked.items()
+        for inputs, pairs in targets_of.items()
     }
     scored = score_rows(lm, list(rows.values()), {"begin": begin}, False, max_batch_tokens, cache)
     reduce = np.mean if per_token else np.sum
@@ -247,10 +246,10 @@ def option_log_probs(
         np.array(
             [
                 reduce(scored[rows[inputs]]["token_log_probs"][start : start + count])
-                for inputs, start, count in found
+                for inputs, start, count in of_prompt
             ]
         )
-        for found in places
+        for of_prompt in places
     ]
 
 
@@ -313,8 +312,8 @@ def complete(
         name = [inputs, batch_number if sampling else 0]
         batch_seed = int(storage.hash_of([seed, name])[:15], 16)
         jobs.append(Job(name, (inputs, max_new_tokens, temperature, batch_seed, top_k)))
-    for number, found in run_batches(lm, _generate, jobs, ["token_ids"], store):
-        for item, row in zip(batches[number], found["token_ids"].tolist(), strict=True):
+    for number, arrays in run_batches(lm, _generate, jobs, ["token_ids"], store):
+        for item, row in zip(batches[number], arrays["token_ids"].tolist(), strict=True):
             end = next((place for place, token in enumerate(row) if token in stops), len(row))
             completions[item] = lm.tokenizer.decode(row[:end], skip_special_tokens=True)
     return completions
@@ -338,9 +337,9 @@ def _generate(
     lengths = torch.tensor([len(row) for row in inputs], device=lm.device)
     from_left = torch.arange(input_ids.shape[1], device=lm.device)
     mask = (from_left >= input_ids.shape[1] - lengths[:, None]).long()
-    how = {"do_sample": False}
+    decoding = {"do_sample": False}
     if temperature > 0:
-        how = {"do_sample": True, "temperature": temperature, "top_k": top_k, "top_p": 1.0}
+        decoding = {"do_sample": True, "temperature": temperature, "top_k": top_k, "top_p": 1.0}
     devices = [lm.device] if lm.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), torch.inference_mode():
         torch.manual_seed(seed)
@@ -349,6 +348,6 @@ def _generate(
             attention_mask=mask,
             max_new_tokens=max_new_tokens,
             pad_token_id=lm.padding_id,
-            **how,
+            **decoding,
         )
     return {"token_ids": output[:, input_ids.shape[1] :].cpu().numpy()}

@@ -68,16 +68,12 @@ class Estimate:
     """What a batch will take; ``str()`` gives it as one line.
 
     Attributes:
-        n_requests: requests, repeated ones counted once.
-        n_in_log: of these, already answered.
+        n_requests, n_in_log: requests, repeated ones counted once; of these answered before.
         input_tokens: cautious estimate for the calls to make.
-        output_tokens: most tokens the answers may have; None where a request
-            sets no limit.
-        cost: most the calls may cost; None without a price or a limit.
+        output_tokens: at most; None where a request sets no limit.
+        cost: at most; None without a price or a limit.
         spent: what the run has cost before.
         seconds: from the log's mean duration of a call; None before the first.
-        price: the price list used.
-        cap: most the run may spend.
     """
 
     n_requests: int
@@ -186,17 +182,14 @@ def answer_all(
     failed requests in a row, or all of them where nothing answers.
 
     Args:
-        endpoint: the model.
         requests: what to ask; equal ones are asked once.
-        log: the response log; the one among the caches by default.
+        log: the one among the caches by default.
         run: name under which spending is summed for the cap.
         concurrency: calls in flight at a time.
-        price: price of tokens, with its date.
         cap: most that this run may spend, what it spent before included, in
             the price's currency. A call begins only if its limit of output
             tokens fits under the cap. Tries that failed are counted as free.
         offline: read the log only.
-        limits: tries and times of one call.
         progress: print the estimate and show a progress bar.
         check: raises ValueError for a response that shows that the server
             cannot do what is asked; that stops the run.
@@ -217,23 +210,23 @@ def answer_all(
             stacklevel=2,
         )
     with nullcontext(log) if log else ResponseLog() as log:
-        found = {key: response for key in bodies if (response := log.get(key)) is not None}
-        missing = {key: body for key, body in bodies.items() if key not in found}
-        storage.record("cache", name="responses", hits=len(found), misses=len(missing))
+        responses = {
+            key: (response, True) for key in bodies if (response := log.get(key)) is not None
+        }
+        missing = {key: body for key, body in bodies.items() if key not in responses}
+        n_found = len(responses)
+        storage.record("cache", name="responses", hits=n_found, misses=len(missing))
         if missing and offline:
             raise ChatError(
                 f"{len(missing)} of {len(bodies)} answers of {endpoint.model} are not in the "
                 "response log, and this run is offline: run once with offline set to false"
             )
-        responses = {key: (response, True) for key, response in found.items()}
         if missing:
             if progress:
                 costs = {"concurrency": concurrency, "price": price, "cap": cap}
                 print(estimate(endpoint, requests, log=log, run=run, **costs), file=sys.stderr)
-            n_found = len(found)
-            with tqdm(
-                total=len(bodies), initial=n_found, disable=not progress, unit=" answers"
-            ) as bar:
+            shown = {"initial": n_found, "disable": not progress, "unit": " answers"}
+            with tqdm(total=len(bodies), **shown) as bar:
                 batch = Batch(
                     endpoint=endpoint,
                     pending=deque(missing.items()),
@@ -296,10 +289,8 @@ def prompt_log_probs(
     alone, so that a server that ignores these options costs one call.
 
     Args:
-        endpoint: the model.
         texts: passages of at least two tokens.
-        log: the response log; the one among the caches by default.
-        settings: the other keyword arguments of ``answer_all``.
+        settings: other keyword arguments of ``answer_all``.
 
     Raises:
         ChatError: if the server ignores echo or logprobs, or gives another

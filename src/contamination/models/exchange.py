@@ -129,14 +129,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Price:
-    """What tokens cost; prices change, so they are given with their date.
-
-    Attributes:
-        input_per_million: price of 10^6 input tokens.
-        output_per_million: price of 10^6 output tokens.
-        date: day on which the price list was read, YYYY-MM-DD.
-        currency: for display.
-    """
+    """What 10^6 tokens cost; ``date`` is the day on which the list was read, YYYY-MM-DD."""
 
     input_per_million: float
     output_per_million: float
@@ -150,12 +143,10 @@ class Price:
 
 def body_of(endpoint: Endpoint, request: Request) -> dict[str, Any]:
     """What is sent, as JSON values."""
-    said = (
-        {"messages": [dict(message) for message in request.messages]}
-        if request.messages
-        else {"prompt": request.prompt}
-    )
-    return {**endpoint.options, **request.options, **said, "model": endpoint.model}
+    content: dict[str, Any] = {"prompt": request.prompt}
+    if request.messages:
+        content = {"messages": [dict(message) for message in request.messages]}
+    return {**endpoint.options, **request.options, **content, "model": endpoint.model}
 
 
 def key_of(endpoint: Endpoint, request: Request) -> str:
@@ -224,8 +215,8 @@ def _read(response: Mapping[str, Any], may_be_cut: bool) -> tuple[str, str, str]
     choice = choices[0]
     message = choice.get("message")
     message = message if isinstance(message, Mapping) else {}
-    found = message.get("content", choice.get("text"))
-    text = found if isinstance(found, str) else ""
+    content = message.get("content", choice.get("text"))
+    text = content if isinstance(content, str) else ""
     if message.get("refusal"):
         return text, REFUSED, str(message["refusal"])
     if choice.get("finish_reason") == "content_filter":

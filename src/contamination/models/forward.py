@@ -98,10 +98,10 @@ def score_rows(
     ]
     jobs = [Job(batch, (batch, with_moments)) for batch in batches]
     scored = {}
-    for number, found in run_batches(lm, _score_batch, jobs, names, store):
+    for number, arrays in run_batches(lm, _score_batch, jobs, names, store):
         batch = batches[number]
         ends = np.cumsum([len(row.targets) for row in batch])[:-1]
-        parts = [np.split(found[name], ends) for name in names]
+        parts = [np.split(arrays[name], ends) for name in names]
         for row, *values in zip(batch, *parts, strict=True):
             scored[row] = dict(zip(names, values, strict=True))
     return scored
@@ -118,18 +118,18 @@ def _score_batch(lm: CausalLM, batch: Sequence[Row], with_moments: bool) -> dict
     n_logits = LOGITS_PER_CHUNK.get(lm.device.type, LOGITS_PER_CHUNK["cpu"])
     n_chunk = max(LEAST_PER_CHUNK, n_logits // lm.model.get_output_embeddings().weight.shape[0])
     names = ["token_log_probs"] + ["vocabulary_mean", "vocabulary_std"] * with_moments
-    found: dict[str, list[torch.Tensor]] = {name: [] for name in names}
+    parts_of: dict[str, list[torch.Tensor]] = {name: [] for name in names}
     for state, target in zip(states.split(n_chunk), targets.split(n_chunk), strict=True):
         log_probs = lm.logits(state).float().log_softmax(dim=-1)
         target = target.to(log_probs.device)[:, None]
-        found["token_log_probs"].append(log_probs.gather(1, target)[:, 0])
+        parts_of["token_log_probs"].append(log_probs.gather(1, target)[:, 0])
         if with_moments:
             probs = log_probs.exp()
             mean = torch.linalg.vecdot(probs, log_probs)
             variance = torch.linalg.vecdot(probs, (log_probs - mean[:, None]).square_())
-            found["vocabulary_mean"].append(mean)
-            found["vocabulary_std"].append(variance.sqrt())
-    arrays = {name: torch.cat(parts).cpu().numpy() for name, parts in found.items()}
+            parts_of["vocabulary_mean"].append(mean)
+            parts_of["vocabulary_std"].append(variance.sqrt())
+    arrays = {name: torch.cat(parts).cpu().numpy() for name, parts in parts_of.items()}
     for name, values in arrays.items():
         if not np.isfinite(values).all():
             raise ValueError(

@@ -60,8 +60,8 @@ def hidden_states(
     store = BatchCache("hidden_states", lm.identity, settings) if lm.is_elsewhere else None
     inputs = [[encoded[item] for item in batch] for batch in batches]
     jobs = [Job(rows, (rows, wanted, pooling, n_begin)) for rows in inputs]
-    for number, found in run_batches(lm, _pooled, jobs, ["states"], store):
-        states[batches[number]] = found["states"]
+    for number, arrays in run_batches(lm, _pooled, jobs, ["states"], store):
+        states[batches[number]] = arrays["states"]
     return states
 
 
@@ -119,10 +119,10 @@ def _layers(lm: CausalLM, rows: Sequence[Sequence[int]]) -> list[torch.Tensor]:
     input_ids = pad(lm, rows)
     seen = torch.ones_like(input_ids)  # as in CausalLM.states
     with hook, torch.inference_mode():
-        found = lm.model.base_model(
+        *below, normed = lm.model.base_model(
             input_ids=input_ids, attention_mask=seen, output_hidden_states=True, use_cache=False
         ).hidden_states
-    return [*found[:-1], top[0], found[-1]]
+    return [*below, top[0], normed]
 
 
 def _pooled(
@@ -133,8 +133,8 @@ def _pooled(
     n_begin: int,
 ) -> dict[str, np.ndarray]:
     """Chosen layers of one batch, one vector for each text, shape (n_rows, n_layers, d_model)."""
-    found, lengths = _layers(lm, rows), [len(row) for row in rows]
-    pooled = [_pool(found[layer], lengths, pooling, n_begin) for layer in layers]
+    states, lengths = _layers(lm, rows), [len(row) for row in rows]
+    pooled = [_pool(states[layer], lengths, pooling, n_begin) for layer in layers]
     return {"states": np.stack(pooled, axis=1)}
 
 

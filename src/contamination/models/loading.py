@@ -125,11 +125,7 @@ class CausalLM(LanguageModel):
 
     @torch.inference_mode()
     def check_logits(self) -> None:
-        """Compare ``logits`` with the model's own forward pass.
-
-        Raises:
-            ValueError: if the model does something to its logits unknown here.
-        """
+        """ValueError if the model does something to its logits that is unknown here."""
         input_ids = torch.arange(1, 5, device=self.device)[None]
         ours = self.logits(self.states(input_ids))
         theirs = self.model(input_ids=input_ids, use_cache=False).logits
@@ -149,14 +145,7 @@ class Bleurt(LanguageModel):
 
 
 def check_model(name_or_path: str | Path, revision: str | None = None) -> None:
-    """Raise, in one line, if a model is not there; no weights are read.
-
-    Args:
-        name_or_path, revision: as in :func:`load_causal_lm`.
-
-    Raises:
-        FileNotFoundError: if there is neither such a folder nor such a hub model.
-    """
+    """FileNotFoundError, in one line, if a model is not there; no weights are read."""
     at = {"revision": revision} if revision else {}
     try:
         AutoConfig.from_pretrained(str(name_or_path), **at)
@@ -274,13 +263,7 @@ def load_sentence_encoder(
     device: str | None = None,
     safetensors_only: bool = True,
 ) -> LanguageModel:
-    """Load a sentence encoder such as SimCSE, which reads a text into one vector.
-
-    Arguments as in :func:`load_causal_lm`.
-
-    Raises:
-        ValueError: if the checkpoint has no trained pooler, which gives the vector.
-    """
+    """Load a sentence encoder such as SimCSE, whose trained pooler gives a text's vector."""
     found = _load(_WithPooler, name_or_path, revision, dtype, device, safetensors_only)
     return LanguageModel(*found)
 

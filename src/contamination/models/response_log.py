@@ -71,10 +71,7 @@ _ENDED = "DELETE FROM claims WHERE owner = ? OR expires_at NOT BETWEEN ? AND ?"
 def response_key(base_url: str, body: Mapping[str, Any], replicate: int) -> str:
     """Hash of everything that can change an answer, and of nothing else.
 
-    Args:
-        base_url: the server's address.
-        body: what is sent: model, messages or prompt, all options, seed.
-        replicate: number of the repetition, for asking the same thing again.
+    ``body`` is what is sent: model, messages or prompt, all options, seed.
     """
     return storage.hash_of(
         {"schema": SCHEMA, "base_url": base_url, "body": dict(body), "replicate": replicate}
@@ -86,14 +83,12 @@ class LogEntry:
     """One call and what came back.
 
     Attributes:
-        key: from ``response_key``.
         is_replayed: whether the response may serve the same request again.
         run: the run that paid for it.
         endpoint: base address and model.
-        request: what was sent, as JSON values.
-        response: what came back, or what went wrong, as JSON values.
+        request, response: what was sent; what came back, or what went wrong.
         seconds: duration of the call, tries included.
-        cost: price of the call, 0 where none is known.
+        cost: 0 where no price is known.
     """
 
     key: str
@@ -242,13 +237,13 @@ class ResponseLog:
             return set()
         # After a power cut nobody holds a claim: there is no need to wait for the disk.
         with self._transaction(is_durable=False):
-            mine = {key for key in keys if self._is_free(self._writer, key, owner)}
+            claimed = {key for key in keys if self._is_free(self._writer, key, owner)}
             expires_at = self._lease()[1]
             self._writer.executemany(
                 "INSERT OR REPLACE INTO claims VALUES (?, ?, ?)",
-                [(key, owner, expires_at) for key in mine],
+                [(key, owner, expires_at) for key in claimed],
             )
-        return mine
+        return claimed
 
     def _is_free(self, connection: sqlite3.Connection, key: str, owner: str) -> bool:
         held = connection.execute(_HELD, (key, owner, *self._lease())).fetchone()

@@ -159,9 +159,8 @@ def retrying(
     def wait(state: tenacity.RetryCallState) -> float:
         longest = min(60.0, limits.first_wait_seconds * 2 ** (state.attempt_number - 1))
         jitter = random.uniform(0, longest)
-        asked = state.outcome.exception().wait_seconds
         # Never sooner than the server asks, and spread out after that moment.
-        return jitter if asked is None else asked + jitter
+        return jitter + (state.outcome.exception().wait_seconds or 0.0)
 
     return tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception_type(TransientError),
