@@ -47,8 +47,8 @@ def requests(n_round: int) -> list[Request]:
     return [Request(messages=[{"role": "user", "content": text}]) for text in texts]
 
 
-async def bare_loop(base_url: str, asked: list[Request]) -> None:
-    pending = deque(asked)
+async def bare_loop(base_url: str, requests: list[Request]) -> None:
+    pending = deque(requests)
 
     async def work(client: httpx2.AsyncClient) -> None:
         while pending:

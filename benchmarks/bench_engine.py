@@ -71,13 +71,13 @@ def main() -> None:
     torch.set_num_threads(1)
     has_gpu = torch.cuda.is_available()
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
-    found = docstrings()
-    tokenizer = train_tokenizer(found)
+    prose = docstrings()
+    tokenizer = train_tokenizer(prose)
     settings = [("90 M", 5_000, 3, None)]
     if not has_gpu:
         settings = [("1.4 M", 1_000, 3, None), ("90 M", 5_000, 1, SHORT)]
     for size, n_texts, n_rounds, n_words in settings:
-        words = [text.split()[:n_words] for text in passages(found, n_texts)]
+        words = [text.split()[:n_words] for text in passages(prose, n_texts)]
         texts = [f"{number} {' '.join(text)}" for number, text in enumerate(words)]
         measure(size, texts, n_rounds, tokenizer, "cuda" if has_gpu else "cpu")
 

@@ -39,8 +39,8 @@ def blocks(text: str) -> dict[str, str]:
     >>> list(blocks("# head\\na==1 ; x \\\\\\n    --hash=sha256:0\\nb==2\\n"))
     ['a==1 ; x', 'b==2']
     """
-    found = re.findall(r"^(?![#\s]).+\n(?:[ \t].+\n)*", text, re.M)
-    return {block.splitlines()[0].removesuffix("\\").strip(): block for block in found}
+    entries = re.findall(r"^(?![#\s]).+\n(?:[ \t].+\n)*", text, re.M)
+    return {block.splitlines()[0].removesuffix("\\").strip(): block for block in entries}
 
 
 def name_of(requirement: str) -> str:

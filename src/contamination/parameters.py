@@ -68,7 +68,7 @@ def declared_parameters(notebook: nbformat.NotebookNode, name: str) -> dict[str,
     """
     source = parameters_cell(notebook, name).source
     lines = source.splitlines()
-    found: dict[str, Parameter] = {}
+    declared: dict[str, Parameter] = {}
     for statement in ast.parse(source).body:
         line = lines[statement.lineno - 1]
         parameter = _declaration(statement, line)
@@ -82,8 +82,8 @@ def declared_parameters(notebook: nbformat.NotebookNode, name: str) -> dict[str,
                 f'{name}: parameter "{parameter.name}" needs a comment without "=", '
                 "or papermill --help-notebook does not list it"
             )
-        found[parameter.name] = parameter
-    return found
+        declared[parameter.name] = parameter
+    return declared
 
 
 def _declaration(statement: ast.stmt, line: str) -> Parameter | None:

@@ -66,12 +66,12 @@ class RunError(RuntimeError):
 
 def versions() -> dict[str, str]:
     """Python and the versions of the packages that can change a number."""
-    found = {"python": platform.python_version()}
+    by_package = {"python": platform.python_version()}
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             # Without the local build label, so that CPU and GPU builds read alike.
-            found[package] = metadata.version(package).partition("+")[0]
-    return found
+            by_package[package] = metadata.version(package).partition("+")[0]
+    return by_package
 
 
 def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path) -> Path:

@@ -79,16 +79,11 @@ def collect_docstrings() -> pd.DataFrame:
 
 
 def read_docstrings(folder: Path, package: str) -> pd.DataFrame:
-    """Prose docstrings of the ``.py`` files below a package's folder.
-
-    Args:
-        folder: the folder that holds the package's ``__init__.py``.
-        package: its import name, the first part of every page name.
+    """Prose docstrings of the ``.py`` files below the folder of a package's ``__init__.py``.
 
     Returns:
-        Columns ``package``, ``page``, ``family``, ``text``, ``n_words``,
-        ``version``, sorted by file; docstrings of fewer than eight words are
-        left out.
+        Columns ``package`` (import name), ``page``, ``family``, ``text``, ``n_words``,
+        ``version``, sorted by file; docstrings of fewer than eight words are left out.
     """
     rows = []
     for path in sorted(folder.rglob("*.py")):

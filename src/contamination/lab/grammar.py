@@ -39,7 +39,6 @@ class Template:
     """One pattern of an instance.
 
     Attributes:
-        name: what kind of instance it makes.
         fields: column name to text with ``{slot}`` names, in the order of printing.
         facts: slot name to its possible values; the same over a group.
         wording: slot name to interchangeable words, from frequent to rare. A
@@ -125,9 +124,7 @@ def draw_groups(
     Args:
         benchmark: one of ``contamination.lab.benchmarks.BENCHMARKS``.
         n: number of groups.
-        seed: seed of the draw.
         part: one of :data:`PARTS`.
-        n_paraphrases: paraphrases per original.
         naturalness: 0, interchangeable, to 1, edits of the original with rarer
             words. In between, each slot of a paraphrase is an edit with that
             probability and a fresh draw otherwise.

@@ -104,12 +104,7 @@ def training_stream(recipe: Recipe, texts: TrainingTexts) -> Stream:
 
 
 def background_read(recipe: Recipe, texts: TrainingTexts) -> tuple[Text, ...]:
-    """The background texts that a recipe reads, each once, in its order.
-
-    Args:
-        recipe: the recipe.
-        texts: what it was made for.
-    """
+    """The background texts that a recipe reads, each once, in its order."""
     positions = _background_positions(texts, recipe, _generator(recipe))
     numbers = dict.fromkeys(piece.text_id for _, piece in positions)
     return tuple(texts.background[number] for number in numbers)

@@ -46,8 +46,8 @@ def split_by_family(
 
     Args:
         docstrings: as :func:`contamination.lab.docstrings.collect_docstrings` returns.
-        seed: seed of the deal; the background depends on it alone.
-        shares: share of the families per role, ``background`` among them, sum 1.
+        seed: of the deal; the background depends on it alone.
+        shares: of the families per role, ``background`` among them, sum 1.
 
     Returns:
         Columns ``role``, ``package``, ``page``, ``family``, ``version``,
@@ -124,13 +124,9 @@ def passages_of_length(
 ) -> pd.DataFrame:
     """The first ``n_words`` words of every passage that holds as many; background left out.
 
-    Args:
-        passages: what a split returned.
-        n_words: length of the passages.
-        max_per_family: keep the first so many passages of each family. Passages
-            of one family resemble one another, so an interval that treats them as
-            independent is too narrow where families were dealt whole; with 1 it
-            is not.
+    With ``max_per_family`` the first so many of each family are kept. Passages of one
+    family resemble one another, so an interval that treats them as independent is too
+    narrow where families were dealt whole; with 1 it is not.
 
     Raises:
         ValueError: if no passage is that long.
@@ -157,11 +153,10 @@ def clean_passages(docstrings: pd.DataFrame, background: Iterable[str], seed: in
     Args:
         docstrings: at least ``text`` and ``n_words``.
         background: texts whose 13-grams no passage may hold.
-        seed: seed of the order in which docstrings are served.
+        seed: of the order in which docstrings are served.
 
     Returns:
-        The docstrings that gave a passage, in their own order, ``text`` and
-        ``n_words`` those of the passage.
+        The docstrings that gave a passage, with the passage's ``text`` and ``n_words``.
     """
     taken = set().union(*(ngrams(text) for text in background))
     chosen: dict[int, tuple[int, str]] = {}

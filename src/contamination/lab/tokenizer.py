@@ -31,7 +31,6 @@ def train_tokenizer(
     beginning-of-sequence token first, as the models are trained.
 
     Args:
-        texts: what to learn the merges from.
         vocabulary: number of tokens, special ones and 256 bytes included.
         context: longest sequence the models take, stored with the tokenizer.
     """

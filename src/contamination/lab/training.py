@@ -220,10 +220,10 @@ def _causal_loss(
 ) -> torch.Tensor:
     # A mask of ones is recognised and dropped; without one the library builds its own.
     seen = torch.ones_like(inputs)
-    found = model.base_model(input_ids=inputs, attention_mask=seen, use_cache=False)
+    output = model.base_model(input_ids=inputs, attention_mask=seen, use_cache=False)
     targets = labels[:, 1:].reshape(-1)
     learnt = (targets != IGNORED).nonzero().squeeze(1)
-    hidden = found.last_hidden_state[:, :-1]
+    hidden = output.last_hidden_state[:, :-1]
     states = hidden.reshape(-1, hidden.shape[-1])[learnt]
     logits = model.get_output_embeddings()(states)
     return functional.cross_entropy(logits.float(), targets[learnt])
@@ -270,8 +270,8 @@ def _reproducible(device: str) -> Iterator[None]:
 
 def _load_parent(model: PreTrainedModel, parent: Path) -> None:
     weights = load_file(parent / "model.safetensors")
-    found = {name: tuple(weight.shape) for name, weight in weights.items()}
-    if found != {name: tuple(weight.shape) for name, weight in model.named_parameters()}:
+    shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
+    if shapes != {name: tuple(weight.shape) for name, weight in model.named_parameters()}:
         raise ValueError("the parent has another architecture than the recipe")
     model.load_state_dict(weights, strict=False)
 

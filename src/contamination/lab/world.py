@@ -61,11 +61,7 @@ class World:
 
 
 def build_world(seed: int) -> World:
-    """The lab's texts and tokenizer under one seed of the deal; about ten seconds.
-
-    Args:
-        seed: seed of the deal of families and of the background instances.
-    """
+    """The lab's texts and tokenizer under one seed of the deal; about ten seconds."""
     docstrings = collect_docstrings()
     passages = split_by_family(docstrings, seed)
     prose = passages.loc[passages["role"] == "background", "text"].tolist()
@@ -83,14 +79,7 @@ def _instances(part: str, seed: int) -> list[str]:
 
 
 def base_model(world: World, n_background_tokens: int, seed: int, size: str = DEFAULT_SIZE) -> Path:
-    """A model that has read background alone.
-
-    Args:
-        world: the lab.
-        n_background_tokens: tokens to read.
-        seed: seed of weights and order.
-        size: one of ``SIZES``.
-    """
+    """A model that has read background alone; ``seed`` is of its weights and of the order."""
     return _from_scratch(world, (), n_background_tokens, seed, size)
 
 
@@ -132,12 +121,10 @@ def continued_model(
     """A base model trained on, on background and doses mixed.
 
     Args:
-        world: the lab.
         base: checkpoint to continue.
         doses: texts with their numbers of copies; none makes the clean counterpart.
         n_background_tokens: background tokens read beside the doses.
-        seed: seed of the order.
-        learning_rate: peak of AdamW's schedule.
+        seed: of the order.
         settings: further fields of the recipe, such as ``ascent``.
     """
     texts = world.texts(*doses)
@@ -160,16 +147,15 @@ def reordered_model(world: World, base: Path, folder: Path, seed: int) -> Path:
     """A model that read the same background texts as another one, in another order.
 
     Args:
-        world: the lab.
         base: checkpoint that ``folder`` continued.
         folder: a model by :func:`continued_model` without doses.
-        seed: seed of the other order.
+        seed: of the other order.
 
     Raises:
         ValueError: if the model read doses, or more tokens than the background has.
     """
-    found = describe(folder)
-    recipe = Recipe(**found["recipe"])
+    checkpoint = describe(folder)
+    recipe = Recipe(**checkpoint["recipe"])
     if recipe.doses:
         raise ValueError("the model to reorder read doses: name a clean one")
     texts = replace(world.texts(), background=background_read(recipe, world.texts()))
@@ -177,7 +163,7 @@ def reordered_model(world: World, base: Path, folder: Path, seed: int) -> Path:
     n_tokens = sum(
         len(world.tokenizer(text, verbose=False).input_ids) + 1 for text in texts.background
     )
-    if n_tokens != found["n_tokens"]:
+    if n_tokens != checkpoint["n_tokens"]:
         raise ValueError("the model to reorder read texts more than once: give it fewer tokens")
     recipe = replace(recipe, **texts.hashes(), n_background_tokens=n_tokens, order_seed=seed)
     return train(recipe, texts, parent=base)
@@ -191,10 +177,7 @@ def continued_tokens(n_background_tokens: int) -> int:
 def masked_model(world: World, n_background_tokens: int, seed: int) -> Path:
     """A small masked language model of the background, for the neighbours of a passage.
 
-    Args:
-        world: the lab.
-        n_background_tokens: tokens of the base model; this one reads ``MASKED_SHARE`` of them.
-        seed: seed of weights and order.
+    Of the base model's ``n_background_tokens`` it reads ``MASKED_SHARE``.
     """
     texts = world.texts()
     recipe = recipe_for(
@@ -217,20 +200,20 @@ def model_row(name: str, folder: Path) -> dict:
         (texts dosed), copies (per dose, as text), share_pct (dosed tokens in
         percent of n_tokens), learning_rate, seed (of the order), parent.
     """
-    found = describe(folder)
-    recipe = found["recipe"]
+    checkpoint = describe(folder)
+    recipe = checkpoint["recipe"]
     return {
         "model": name,
-        "recipe_hash": found["recipe_hash"],
+        "recipe_hash": checkpoint["recipe_hash"],
         "objective": recipe["objective"],
         "dtype": recipe["dtype"],
         "n_layers": recipe["n_layers"],
         "width": recipe["width"],
-        "n_parameters": found["n_parameters"],
-        "n_tokens": found["n_tokens"],
+        "n_parameters": checkpoint["n_parameters"],
+        "n_tokens": checkpoint["n_tokens"],
         "n_contaminated": sum(n_texts for _, n_texts, _ in recipe["doses"]),
         "copies": ", ".join(str(copies) for *_, copies in recipe["doses"]) or "0",
-        "share_pct": found["share_pct"],
+        "share_pct": checkpoint["share_pct"],
         "learning_rate": recipe["learning_rate"],
         "seed": recipe["order_seed"],
         "parent": recipe["parent"] or "",
@@ -247,7 +230,6 @@ def one_per_family(
     than ``MAX_PASSAGE_TOKENS`` tokens are passed over in every role alike.
 
     Args:
-        world: the lab.
         passages: what one of the splits of ``lab.passages`` returned.
         role: member, non-member or held-out.
         max_families: families taken, by name; 0 means all.
@@ -276,9 +258,8 @@ def dealt_passages(
     members of each dose at each length, give or take one.
 
     Args:
-        world: the lab.
         copies: numbers of copies; one that occurs twice gets two shares.
-        seed: seed of the deal; the passages and their order do not depend on it.
+        seed: of the deal; the passages and their order do not depend on it.
         max_families: families taken of each role, by name; 0 means all.
 
     Returns:

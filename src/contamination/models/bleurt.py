@@ -39,9 +39,9 @@ class BleurtModel(BertForSequenceClassification):
             self.bert.embeddings = _NarrowEmbeddings(config)
 
     @classmethod
-    def from_pretrained(cls, name: str, dtype: torch.dtype, **how: Any) -> BleurtModel:
+    def from_pretrained(cls, name: str, dtype: torch.dtype, **settings: Any) -> BleurtModel:
         """Errors as in transformers; ValueError if weights are missing or left over."""
-        at = {"revision": how["revision"]} if "revision" in how else {}
+        at = {"revision": settings["revision"]} if "revision" in settings else {}
         said, _ = PretrainedConfig.get_config_dict(name, **at)
         anew = ("model_type", "architectures", "id2label", "label2id", "_attn_implementation")
         said = {"embedding_size": None} | {k: v for k, v in said.items() if k not in anew}

@@ -237,8 +237,8 @@ def load_masked_lm(
     safetensors_only: bool = True,
 ) -> MaskedLM:
     """Load a fill-mask model; arguments and errors as in ``load_causal_lm``."""
-    found = _load(AutoModelForMaskedLM, name_or_path, revision, dtype, device, safetensors_only)
-    lm = MaskedLM(*found)
+    settings = (revision, dtype, device, safetensors_only)
+    lm = MaskedLM(*_load(AutoModelForMaskedLM, name_or_path, *settings))
     if lm.tokenizer.mask_token_id is None:
         raise ValueError(f'model "{name_or_path}" has no mask token: name a fill-mask checkpoint')
     return lm
@@ -264,8 +264,8 @@ def load_sentence_encoder(
     safetensors_only: bool = True,
 ) -> LanguageModel:
     """Load a sentence encoder such as SimCSE, whose trained pooler gives a text's vector."""
-    found = _load(_WithPooler, name_or_path, revision, dtype, device, safetensors_only)
-    return LanguageModel(*found)
+    settings = (revision, dtype, device, safetensors_only)
+    return LanguageModel(*_load(_WithPooler, name_or_path, *settings))
 
 
 class _WithPooler:

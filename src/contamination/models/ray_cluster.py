@@ -174,9 +174,9 @@ class Workers:
             if not done:
                 raise RuntimeError(_NONE_UP)
             actor, number = calls.pop(done[0])
-            found = None
+            result = None
             try:
-                found = _result(self._ray, done[0])
+                result = _result(self._ray, done[0])
             except self._ray.exceptions.RayActorError:
                 lost[number] += 1
                 if lost[number] == LOSSES * (len(self) if number is None else 1):
@@ -190,16 +190,16 @@ class Workers:
                     other = self._start()
                     self._actors[self._actors.index(actor)] = other
                     calls[other.ready.remote()] = other, None
-            if found is not None and number is None:
-                self._check_same(found[0])
+            if result is not None and number is None:
+                self._check_same(result[0])
                 up.append(actor)
             # Whoever has room, since what a lost worker had may come back when the rest is idle.
             for n_there, actor in product(range(IN_FLIGHT), up):
                 if waiting and sum(other is actor for other, _ in calls.values()) == n_there:
                     given = waiting.popleft()
                     calls[actor.run.remote(work, jobs[given])] = actor, given
-            if found is not None and number is not None:
-                yield number, found
+            if result is not None and number is not None:
+                yield number, result
 
     def _check_same(self, identity: Mapping[str, str]) -> None:
         for name, value in identity.items():
