@@ -48,8 +48,7 @@ def load_rows(source: str, split: str = "", revision: str = "") -> pd.DataFrame:
 
     Raises:
         FileNotFoundError: if there is no such file or dataset, or the hub is out of reach.
-        ValueError: if the content is malformed, holds no row or a column name
-            twice, or an argument does not fit the source.
+        ValueError: if the content is malformed, or an argument does not fit the source.
     """
     path = _find_file(source)
     if path is not None:
@@ -177,10 +176,8 @@ def _read_parquet(path: Path) -> Columns:
 
 
 _READERS: dict[str, Callable[[Path], Columns]] = {
-    ".jsonl": _read_json,
-    ".json": _read_json,
-    ".csv": _read_delimited,
-    ".tsv": _read_delimited,
+    **dict.fromkeys((".jsonl", ".json"), _read_json),
+    **dict.fromkeys((".csv", ".tsv"), _read_delimited),
     ".parquet": _read_parquet,
 }
 
@@ -190,14 +187,14 @@ def _load_file_from_hub(name: str, path: str, revision: str) -> pd.DataFrame:
 
     commit = _resolve_commit(name, revision)
     try:
-        local = hf_hub_download(name, path, repo_type="dataset", revision=commit)
+        local = Path(hf_hub_download(name, path, repo_type="dataset", revision=commit))
     except (OSError, ValueError) as error:  # huggingface_hub's errors derive from these two
         raise FileNotFoundError(
             f'file "{path}" of dataset "{name}": {_one_line(error)}: check the path and the '
             "connection (a gated dataset needs HF_TOKEN)"
         ) from error
-    storage.record("input", name=f"hub:{name}/{path}", sha256=storage.sha256_of_file(Path(local)))
-    return _read_file(Path(local))
+    storage.record("input", name=f"hub:{name}/{path}", sha256=storage.sha256_of_file(local))
+    return _read_file(local)
 
 
 def _load_from_hub(source: str, split: str, revision: str) -> pd.DataFrame:
@@ -288,9 +285,6 @@ def sample_unique(rows: pd.DataFrame, columns: Sequence[str], k: int, seed: int)
 
     Returns:
         Column ``index`` (of the row in ``rows``), then the columns of ``rows``.
-
-    Raises:
-        ValueError: for k below 1, ``index`` in ``columns``, or as in :func:`format_instances`.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
@@ -306,10 +300,7 @@ def sample_unique(rows: pd.DataFrame, columns: Sequence[str], k: int, seed: int)
 
 
 def with_label_names(rows: pd.DataFrame, column: str, names: Sequence[str]) -> pd.DataFrame:
-    """The rows with their labels 0, 1, ... as the prompts print them, such as "1 (positive)".
-
-    ValueError: if the column is not there, or holds anything but the numbers of ``names``.
-    """
+    """The rows with their labels 0, 1, ... as the prompts print them, such as "1 (positive)"."""
     _check_columns(rows.columns, [column])
     stored = pd.to_numeric(rows[column], errors="coerce")
     if not stored.isin(range(len(names))).all():

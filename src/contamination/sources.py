@@ -280,10 +280,10 @@ def _download_once(source: Source, target: Path) -> None:
     # No redirect: the raw-file address answers itself, and https stays https.
     address = f"{BASE_URL}/{quote(source.location)}"
     with (
+        storage.atomic_path(target) as temporary,
         requests.get(
             address, timeout=TIMEOUT_SECONDS, stream=True, allow_redirects=False
         ) as response,
-        storage.atomic_path(target) as temporary,
     ):
         response.raise_for_status()
         with temporary.open("wb") as stream:
