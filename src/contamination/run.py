@@ -40,20 +40,8 @@ from contamination.parameters import (
 
 KERNEL = "python3"
 PACKAGES = (
-    "contamination",
-    "numpy",
-    "pandas",
-    "scipy",
-    "scikit-learn",
-    "torch",
-    "transformers",
-    "tokenizers",
-    "datasets",
-    "openai",
-    "rouge-score",
-    "wordfreq",
-    "papermill",
-    "jupyterlab",
+    *("contamination", "numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers"),
+    *("tokenizers", "datasets", "openai", "rouge-score", "wordfreq", "papermill", "jupyterlab"),
 )
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 _SECRET_SHAPE = re.compile(r"\b(?:sk|hf|ghp|xox[a-z])[-_][A-Za-z0-9_-]{16,}")
@@ -77,13 +65,8 @@ def versions() -> dict[str, str]:
 def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path) -> Path:
     """Execute a notebook and move its results to the output folder.
 
-    Args:
-        notebook_path: the notebook.
-        parameter_path: YAML with values for its parameters.
-        output_folder: receives tables/, figures/, manifests/ and notebooks/.
-
     Returns:
-        Path of the executed notebook.
+        Path of the executed notebook, beside tables/, figures/ and manifests/.
 
     Raises:
         RunError, ParameterError: with one line that names cause and cure.
@@ -176,8 +159,7 @@ def _environment(output_folder: Path, staging: Path) -> Iterator[None]:
         "JUPYTER_PREFER_ENV_PATH": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
-    mirror = os.environ.get("CONTAMINATION_MIRROR")
-    if mirror:
+    if mirror := os.environ.get("CONTAMINATION_MIRROR"):
         # The kernel works in another folder than the caller.
         os.environ["CONTAMINATION_MIRROR"] = str(Path(mirror).absolute())
     try:

@@ -52,10 +52,9 @@ class _Stopped(Exception):
 
 @dataclass
 class Batch:
-    """Calls that the log cannot answer, and what became of them.
+    """Calls (``pending``: key and body) that the log cannot answer, and what became of them.
 
     Attributes:
-        pending: key and body of each call.
         check: raises ValueError for a response that must stop the run.
         responses: key to response and whether another process had asked meanwhile.
         reason: why the run stopped, "" while it goes on.

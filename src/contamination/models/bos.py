@@ -22,11 +22,7 @@ MEANING = '"first" puts the beginning-of-sequence token before texts, "none" not
 
 
 def wanted(said: str) -> bool | None:
-    """A setting as ``load_causal_lm`` takes it.
-
-    Raises:
-        ValueError: unless it is "first", "none" or empty.
-    """
+    """A setting as ``load_causal_lm`` takes it; ValueError for another word."""
     if said not in (FIRST, NONE, ""):
         raise ValueError(f'bos must be "{FIRST}", "{NONE}" or empty, got "{said}"')
     return said == FIRST if said else None
@@ -38,7 +34,6 @@ def bos_of(
     """``FIRST`` where texts begin with the beginning-of-sequence token, else ``NONE``.
 
     Args:
-        tokenizer: of the model.
         name: folder, GGUF file or hub id.
         at: the revision of a hub model, as keyword arguments.
         wanted: True or False decide; None is what the checkpoint declares:

@@ -27,24 +27,8 @@ from contamination.models.forward import (
     score_rows,
     windows,
 )
-from contamination.models.hidden import BEFORE_FINAL_NORM, hidden_states, layer_batches
-from contamination.models.loading import CausalLM, MaskedLM, load_causal_lm, load_masked_lm
-
-__all__ = [
-    "BEFORE_FINAL_NORM",
-    "CausalLM",
-    "MaskedLM",
-    "TokenScores",
-    "complete",
-    "hidden_states",
-    "layer_batches",
-    "load_causal_lm",
-    "load_masked_lm",
-    "option_log_probs",
-    "scores_first_token",
-    "stream_token_log_probs",
-    "token_log_probs",
-]
+from contamination.models.hidden import BEFORE_FINAL_NORM, hidden_states, layer_batches  # noqa: F401
+from contamination.models.loading import CausalLM, load_causal_lm, load_masked_lm  # noqa: F401
 
 STREAM_TEXTS = 4096  # texts of one request of a stream
 
@@ -197,15 +181,12 @@ def option_log_probs(
     the forward pass of their prompt.
 
     Args:
-        lm: the model.
-        prompts: n_items texts.
         options: for each prompt its options, with a leading space where the
             language wants one.
         per_token: mean over the option's tokens instead of their sum.
         score_first_token: here: whether the prompt starts with the
             beginning-of-sequence token; see ``scores_first_token``.
-        max_batch_tokens: padded tokens of one forward pass.
-        cache: keep scores on disk.
+        max_batch_tokens, cache: as in ``token_log_probs``.
 
     Returns:
         For each prompt the natural-log probabilities of its options, shape
@@ -270,7 +251,6 @@ def complete(
     loaded so. A completion ends at the model's stop token, which is not part of it.
 
     Args:
-        lm: the model.
         prompts: one text for each completion; repeat a prompt for several
             samples of it.
         max_new_tokens: longest completion, in tokens.
@@ -279,7 +259,6 @@ def complete(
             whole vocabulary.
         seed: seed of the samples; each batch draws from its own stream.
         max_batch_tokens: padded tokens of a batch, prompt and completion.
-        cache: keep completions on disk.
 
     Returns:
         The completions without their prompts, in order.

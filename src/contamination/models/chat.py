@@ -21,7 +21,9 @@ from tqdm import tqdm
 
 from contamination import storage
 from contamination.models.asking import Batch
-from contamination.models.exchange import (
+
+# Callers find all that they need of an endpoint here.
+from contamination.models.exchange import (  # noqa: F401
     ERROR,
     OK,
     REFUSED,
@@ -41,26 +43,6 @@ from contamination.models.exchange import (
 )
 from contamination.models.response_log import ResponseLog
 from contamination.models.retry import ChatError, Limits
-
-__all__ = [
-    "ERROR",
-    "OK",
-    "REFUSED",
-    "STATUSES",
-    "TRUNCATED",
-    "UNPARSABLE",
-    "Answer",
-    "ChatError",
-    "Endpoint",
-    "Estimate",
-    "Limits",
-    "Price",
-    "PromptLogProbs",
-    "Request",
-    "answer_all",
-    "estimate",
-    "prompt_log_probs",
-]
 
 
 @dataclass(frozen=True)

@@ -28,12 +28,7 @@ class ChatError(RuntimeError):
 
 
 class TransientError(Exception):
-    """A try that failed and may succeed later.
-
-    Attributes:
-        wait_seconds: the wait that the server asked for, or None.
-        is_answered: whether a server answered at all.
-    """
+    """A try that failed and may succeed later, after the wait that the server asked for."""
 
     def __init__(self, detail: str, wait_seconds: float | None = None, is_answered: bool = False):
         super().__init__(detail)

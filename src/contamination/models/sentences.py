@@ -9,8 +9,6 @@ import torch
 
 from contamination.models.loading import LanguageModel, load_sentence_encoder
 
-__all__ = ["load_sentence_encoder", "similarities"]
-
 
 @torch.inference_mode()
 def similarities(
