@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from contamination.models.loading import LanguageModel, load_sentence_encoder
+from contamination.models.loading import LanguageModel, load_sentence_encoder  # noqa: F401
 
 
 @torch.inference_mode()
