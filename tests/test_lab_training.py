@@ -105,6 +105,12 @@ def test_threads_share_a_checkpoint_and_other_processors_do_not(
     ]
 
 
+@pytest.mark.parametrize("build", ["2.13.0", "2.13.0+cpu", "2.13.0+cu130"])
+def test_on_a_cpu_builds_of_one_torch_share_a_checkpoint(build, monkeypatch):
+    monkeypatch.setattr(torch, "__version__", build)
+    assert training.environment("cpu")["torch"] == "2.13.0+cpu"
+
+
 def test_another_seed_or_order_gives_another_model(texts, folders):
     original = storage.sha256_of_file(folders[0] / "model.safetensors")
     for change in ({"seed": 1}, {"order_seed": 1}):

@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 from contamination import storage
 from contamination.lab.tokenizer import tokenizer_hash
+from contamination.models.loading import torch_version
 
 # Raise when packing, training or saving changes what a recipe becomes.
 CODE_SCHEMA = 1
@@ -183,6 +184,6 @@ def environment(device: str) -> dict[str, str]:
         "device": device,
         "processor": processor,
         "tokenizers": tokenizers.__version__,
-        "torch": torch.__version__,
+        "torch": torch_version(device),
         "transformers": transformers.__version__,
     }
