@@ -57,12 +57,11 @@ def collect_docstrings() -> pd.DataFrame:
     files are parsed once per installation.
 
     Returns:
-        Columns ``package`` (import name), ``package_version`` (installed),
-        ``page`` (module and qualified name), ``family`` (the module that holds
-        the page: what keeps near-duplicates together), ``text`` (one line of
-        prose), ``n_words`` (words between white space), ``version`` (latest
-        version named by a ``versionadded`` or ``versionchanged`` directive,
-        None without one). Equal texts appear once, under their first page.
+        Columns ``package`` (import name), ``package_version``, ``page`` (module and
+        qualified name), ``family`` (the module, which keeps near-duplicates together),
+        ``text`` (one line of prose), ``n_words``, ``version`` (the latest that a
+        ``versionadded`` or ``versionchanged`` directive names, None without one).
+        Equal texts appear once, under their first page.
     """
 
     def read(versions: Mapping[str, str]) -> pd.DataFrame:

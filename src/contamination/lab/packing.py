@@ -16,16 +16,14 @@ _ENCODED_AT_ONCE = 512
 
 @dataclass(eq=False)
 class Batch:
-    """One training step's tokens.
+    """One training step's tokens, padded on the right.
 
-    Attributes:
-        input_ids: shape (n_blocks, length), padded on the right.
-        labels: same shape; the token itself where it is learnt, -100 elsewhere
-            (padding, prompts, the first token of each text).
+    Labels are the token itself where it is learnt, -100 elsewhere (padding,
+    prompts, the first token of each text).
     """
 
-    input_ids: np.ndarray
-    labels: np.ndarray
+    input_ids: np.ndarray  # shape (n_blocks, length)
+    labels: np.ndarray  # same shape
 
 
 @dataclass(frozen=True)

@@ -59,16 +59,10 @@ class Dose:
 
 @dataclass(frozen=True)
 class TrainingTexts:
-    """What a model is trained on; a recipe names it by hash.
+    """What a model is trained on; a recipe names it by hash."""
 
-    Attributes:
-        background: texts the model reads until its token budget is spent.
-        doses: texts on top of the budget, each with its number of copies.
-        tokenizer: the lab's tokenizer.
-    """
-
-    background: tuple[Text, ...]
-    doses: tuple[Dose, ...]
+    background: tuple[Text, ...]  # read until the token budget is spent
+    doses: tuple[Dose, ...]  # on top of the budget
     tokenizer: PreTrainedTokenizerFast
 
     def hashes(self) -> dict[str, Any]:
@@ -153,12 +147,7 @@ class Recipe:
 
 
 def recipe_for(texts: TrainingTexts, **settings: Any) -> Recipe:
-    """The recipe of a model trained on these texts; settings are fields of :class:`Recipe`.
-
-    Raises:
-        TypeError: for a setting that is not a field, or a missing token budget.
-        ValueError: for a value out of range.
-    """
+    """The recipe of a model trained on these texts; settings are fields of :class:`Recipe`."""
     return Recipe(**texts.hashes(), **settings)
 
 
@@ -171,10 +160,7 @@ def environment(device: str) -> dict[str, str]:
     """What stands beside a recipe, since it changes the last bits of a checkpoint.
 
     What the processor can do and the versions of the libraries; the number of
-    threads changes no bit.
-
-    Args:
-        device: ``cpu`` or ``cuda``.
+    threads changes no bit. ``device`` is ``cpu`` or ``cuda``.
     """
     if device == "cuda":
         processor = torch.cuda.get_device_name()

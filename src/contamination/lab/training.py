@@ -51,8 +51,7 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
     processes that want the same model both train it and get the same bytes.
 
     Args:
-        recipe: as :func:`contamination.lab.recipes.recipe_for` made it for these texts.
-        texts: what the model reads.
+        recipe, texts: as :func:`contamination.lab.recipes.recipe_for` made it for them.
         parent: folder of the checkpoint that ``recipe.parent`` names.
 
     Returns:
@@ -102,16 +101,13 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
 
 
 def describe(folder: Path) -> dict[str, Any]:
-    """What a checkpoint is: its recipe, hash, and counts of parameters, steps and tokens.
+    """What a checkpoint is.
 
     Returns:
         Keys ``recipe_hash``, ``recipe``, ``environments`` (where it was
         trained, its parents' first where they differ), ``n_parameters``,
         ``n_steps``, ``n_tokens`` (read in this training, without its parent's),
         ``n_dose_tokens`` (of these, of doses), ``share_pct`` (doses, in percent).
-
-    Raises:
-        FileNotFoundError: if the folder holds no lab checkpoint.
     """
     path = Path(folder) / RECIPE_FILE
     if not path.exists():

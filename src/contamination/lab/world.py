@@ -41,19 +41,12 @@ MAX_PASSAGE_TOKENS = 600
 
 @dataclass(frozen=True)
 class World:
-    """Texts and tokenizer of the lab.
+    """Texts and tokenizer of the lab."""
 
-    Attributes:
-        docstrings: every docstring of the installed packages.
-        passages: the clean random split (``lab.passages.split_by_family``).
-        background: what every model reads.
-        tokenizer: trained on background and on draws used nowhere else.
-    """
-
-    docstrings: pd.DataFrame
-    passages: pd.DataFrame
-    background: tuple[str, ...]
-    tokenizer: PreTrainedTokenizerFast
+    docstrings: pd.DataFrame  # every docstring of the installed packages
+    passages: pd.DataFrame  # the clean random split (``lab.passages.split_by_family``)
+    background: tuple[str, ...]  # what every model reads
+    tokenizer: PreTrainedTokenizerFast  # of background and of draws used nowhere else
 
     def texts(self, *doses: Dose) -> TrainingTexts:
         """Training texts: the background and these doses."""
@@ -194,11 +187,9 @@ def masked_model(world: World, n_background_tokens: int, seed: int) -> Path:
 def model_row(name: str, folder: Path) -> dict:
     """The row of ``lab_models.csv``: what a checkpoint is and what it was dosed with.
 
-    Returns:
-        model, recipe_hash, objective, dtype, n_layers, width, n_parameters,
-        n_tokens (of this training, without its parent's), n_contaminated
-        (texts dosed), copies (per dose, as text), share_pct (dosed tokens in
-        percent of n_tokens), learning_rate, seed (of the order), parent.
+    Here n_tokens is of this training, without its parent's; n_contaminated counts the
+    texts dosed; copies are per dose, as text; share_pct is the dosed tokens' part of
+    n_tokens; seed is of the order.
     """
     checkpoint = describe(folder)
     recipe = checkpoint["recipe"]
