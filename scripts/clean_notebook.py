@@ -20,7 +20,7 @@ def clean(text: str) -> str:
     notebook = json.loads(text)
     notebook["metadata"] = METADATA
     for cell in notebook["cells"]:
-        cell["metadata"] = {name: cell["metadata"][name] for name in KEPT if name in cell["metadata"]}
+        cell["metadata"] = {k: value for k, value in cell["metadata"].items() if k in KEPT}
         if cell["cell_type"] == "code":
             cell |= {"execution_count": None, "outputs": []}
     return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from IPython import get_ipython
+from IPython.core.pylabtools import print_figure
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
@@ -16,6 +20,30 @@ MEMBER, OTHER = "#0072B2", "#E69F00"
 PAPER, CONTROL, CHANCE = "#000000", "#009E73", "#999999"
 MODEL_COLOURS = {"GPT-4": "#0072B2", "GPT-3.5": "#D55E00"}
 LETTERS = list("ABCDE")
+
+
+def new_figure(width: float, height: float, **kwargs: Any) -> tuple[Figure, Axes]:
+    """A figure of one panel, inches, that is shown once: where a notebook returns it."""
+    return _figure(1, 1, (width, height), **kwargs)
+
+
+def alt_text(figure: Figure) -> str:
+    """What a figure shows, for readers who do not see it: titles, axes and groups."""
+    parts = []
+    for axis in figure.axes:
+        titles = [axis.get_title(loc=side) for side in ("left", "center")]
+        names = [f"{n}: {t}" for n, t in (("x", axis.get_xlabel()), ("y", axis.get_ylabel())) if t]
+        groups = axis.get_legend_handles_labels()[1]
+        parts += [*filter(None, titles), *names, *filter(None, [", ".join(groups)])]
+    return "Figure. " + "; ".join(" ".join(part.split()) for part in dict.fromkeys(parts))
+
+
+def _with_alt_text(figure: Figure) -> tuple[str, dict[str, str]]:
+    return print_figure(figure, fmt="png", base64=True), {"alt": alt_text(figure)}
+
+
+if shell := get_ipython():  # in a notebook
+    shell.display_formatter.formatters["image/png"].for_type(Figure, _with_alt_text)
 
 
 def _figure(n_rows: int, n_columns: int, size: tuple[float, float], **kwargs):
