@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from IPython import get_ipython
-from IPython.core.pylabtools import print_figure
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
@@ -38,12 +37,11 @@ def alt_text(figure: Figure) -> str:
     return "Figure. " + "; ".join(" ".join(part.split()) for part in dict.fromkeys(parts))
 
 
-def _with_alt_text(figure: Figure) -> tuple[str, dict[str, str]]:
-    return print_figure(figure, fmt="png", base64=True), {"alt": alt_text(figure)}
-
-
-if shell := get_ipython():  # in a notebook
-    shell.display_formatter.formatters["image/png"].for_type(Figure, _with_alt_text)
+if shell := get_ipython():
+    # A notebook draws the figure as before; this adds the words that stand for it.
+    shell.display_formatter.mimebundle_formatter.for_type(
+        Figure, lambda figure: ({}, {"image/png": {"alt": alt_text(figure)}})
+    )
 
 
 def _figure(n_rows: int, n_columns: int, size: tuple[float, float], **kwargs):
