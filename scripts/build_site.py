@@ -25,6 +25,7 @@ FOLDED = {
     "parameters": "Parameters",
     "imports": "Imports",
     "injected-parameters": "The parameters of this run",
+    "drawing": "How the figure is drawn",
 }
 FRONT_PAGE = """
 ```{{toctree}}

@@ -51,7 +51,7 @@ LABELS = {
     "paper_min_pct": "paper min",
     "max_pct": "max %",
     "paper_max_pct": "paper max",
-    "interval": "95 % interval of max",
+    "interval": "95 % interval",
     "replication_pct": "repl. %",
     "paper_replication_pct": "paper repl.",
     "n_replicas": "replicas",
