@@ -44,6 +44,13 @@ if shell := get_ipython():
     )
 
 
+def panels(
+    n_rows: int, n_columns: int, size: tuple[float, float], **kwargs: Any
+) -> tuple[Figure, np.ndarray]:
+    """A figure, inches, and its axes, shape (n_rows, n_columns); see :func:`new_figure`."""
+    return _figure(n_rows, n_columns, size, squeeze=False, **kwargs)
+
+
 def _figure(n_rows: int, n_columns: int, size: tuple[float, float], **kwargs):
     figure, axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", **kwargs)
     # Returned to the notebook, which shows it once; pyplot must not show it again.
@@ -156,33 +163,6 @@ def instruction_tests(published: pd.DataFrame) -> Figure:
     axis.set(xlabel="paired p (exact), the paper's asterisks", ylabel="unpaired p (exact)")
     axis.set_title(f"{len(published)} tests of 10 instances each; dashed: 0.05", loc="left")
     axis.legend(frameon=False, fontsize=8)
-    return figure
-
-
-def match_overview(summary: pd.DataFrame) -> Figure:
-    """Printed cells per table: equal, halfway, different, not recomputable.
-
-    Args:
-        summary: ``published.compare.match_summary``.
-    """
-    summary = summary.iloc[::-1]
-    parts = {
-        "equal at the printed decimals": (summary["n_matching"] - summary["n_ties"], MEMBER),
-        "equal, exactly halfway": (summary["n_ties"], "#56B4E9"),
-        "different, with a reason": (summary["n_differing"], "#D55E00"),
-        "not recomputed here": (summary["n_printed"] - summary["n_recomputed"], "#DDDDDD"),
-    }
-    figure, axis = _figure(1, 1, (8, 0.32 * len(summary) + 1.6))
-    left = np.zeros(len(summary))
-    for name, (counts, colour) in parts.items():
-        axis.barh(
-            summary["paper"] + ", " + summary["table"], counts, left=left, color=colour, label=name
-        )
-        left += counts.to_numpy()
-    total, recomputed = summary["n_printed"].sum(), summary["n_recomputed"].sum()
-    axis.set(xlabel="printed cells")
-    axis.set_title(f"{total} printed cells, {recomputed} recomputed", loc="left")
-    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.12), ncols=2, fontsize=8)
     return figure
 
 
@@ -604,39 +584,4 @@ def evidence_panel(evidence: pd.DataFrame) -> Figure:
     axes[0][0].set_yticks(list(rows.values()), list(rows), fontsize=8)
     handles, names = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, names, frameon=False, fontsize=8, loc="outside lower center", ncols=2)
-    return figure
-
-
-def power_matrix(evasion: pd.DataFrame, conditions: list[str]) -> Figure:
-    """Power of every method under every condition, one panel for each dose.
-
-    Args:
-        evasion: ``evasion.csv``.
-        conditions: columns, in order.
-    """
-    shown = evasion[evasion["condition"].isin(conditions)]
-    doses = list(shown["copies"].unique())
-    methods = list(dict.fromkeys(shown["method"]))
-    size = (2.2 + 0.62 * len(conditions) * len(doses), 2.2 + 0.45 * len(methods))
-    figure, axes = _figure(1, len(doses), size, sharey=True, squeeze=False)
-    for axis, dose in zip(axes[0], doses, strict=True):
-        rows = shown[shown["copies"] == dose]
-        power = rows.pivot(index="method", columns="condition", values="power_at_5_fpr")
-        texts = rows["n_detected"].astype(str) + "/" + rows["n_models"].astype(str)
-        texts = rows.assign(text=texts).pivot(index="method", columns="condition", values="text")
-        sns.heatmap(
-            power.loc[methods, conditions].astype(float),
-            annot=texts.loc[methods, conditions],
-            fmt="",
-            cmap="Blues",
-            vmin=0,
-            vmax=1,
-            linewidths=1,
-            cbar=False,
-            annot_kws={"fontsize": 8},
-            ax=axis,
-        )
-        axis.set(xlabel="", ylabel="")
-        axis.set_title(f"{dose} copies, models flagged of all", loc="left", fontsize=10)
-        axis.tick_params(axis="x", rotation=60)
     return figure

@@ -1,14 +1,14 @@
 """What the methods say about one model and one dataset, each beside its control.
 
 A row is one statistic of one method. Its verdict comes from a closed list and is
-no stronger than the control allows; ``conclusion`` puts the rows into words.
+no stronger than the control allows.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -97,10 +97,7 @@ def not_run(model: str, dataset: str, truth: str, method: str, reason: str) -> E
 
 
 def panel(rows: Sequence[Evidence]) -> pd.DataFrame:
-    """Rows of ``evidence.csv``, in the order given.
-
-    Returns:
-        The fields of :class:`Evidence` as columns.
+    """Rows of ``evidence.csv``, in the order given: the fields of :class:`Evidence`.
 
     Raises:
         ValueError: if there is no row.
@@ -108,6 +105,41 @@ def panel(rows: Sequence[Evidence]) -> pd.DataFrame:
     if not rows:
         raise ValueError("no evidence: no method was run and none was said not to be")
     return pd.DataFrame([dataclasses.asdict(row) for row in rows])
+
+
+def judged(rows: Iterable[dict]) -> pd.DataFrame:
+    """Rows of ``evidence.csv`` with their verdicts.
+
+    Args:
+        rows: fields of :class:`Evidence` without the verdict, and chance: what no memory
+            gives; where it has one control_high, the upper end of the control's interval,
+            with which the verdict compares; further columns, which stay.
+
+    Returns:
+        The fields of :class:`Evidence`, control_high (empty where there is none), the others.
+    """
+    table = pd.DataFrame([{"note": "", "control_high": math.nan, **row} for row in rows])
+    limits = table["control_high"].fillna(table["control_value"])
+    values = zip(table["value"], table["ci_low"], table.pop("chance"), limits, strict=True)
+    table["verdict"] = [verdict(*of_row) for of_row in values]
+    first = [*(field.name for field in dataclasses.fields(Evidence)), "control_high"]
+    return table[[*first, *table.columns.difference(first, sort=False)]]
+
+
+def headline(evidence: pd.DataFrame, truths: Sequence[str]) -> str:
+    """How many datasets each method recognises, for each of some truths.
+
+    Args:
+        evidence: ``evidence.csv``.
+        truths: those to tell of.
+    """
+    parts = []
+    for truth in truths:
+        rows = evidence[evidence["truth"] == truth]
+        is_recognised = rows["verdict"].eq(RECOGNISED).groupby(rows["method"], sort=False)
+        counts = zip(is_recognised.sum().items(), is_recognised.size(), strict=True)
+        parts.append(f"{truth}: " + ", ".join(f"{name} {k} of {n}" for (name, k), n in counts))
+    return "Recognised where " + "; where ".join(parts) + "."
 
 
 def conclusion(frame: pd.DataFrame) -> str:
