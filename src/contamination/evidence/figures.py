@@ -14,7 +14,7 @@ from contamination.evidence.measuring import METHODS
 from contamination.evidence.panel import CONTROL_FORBIDS, RECOGNISED
 from contamination.plots import MEMBER, OTHER, panels
 
-NAMES = ["DCQ", "option\nranking", "Replication", "Min-k%", "DICE"]  # of METHODS, on an axis
+NAMES = ["DCQ", "option\nranking", "repli-\ncation", "Min-k%", "DICE"]  # of METHODS, on an axis
 FALSE_ALARM, FORBIDDEN, READ = 1, 2, 3
 COLOURS = ["#FFFFFF", OTHER, "#CCCCCC", MEMBER]
 
@@ -27,8 +27,8 @@ def verdict_matrix(evidence: pd.DataFrame, seed: int) -> Figure:
         seed: of the models.
     """
     rows = evidence[evidence["model"].str.endswith(f" seed {seed}")]
-    model = rows["model"].str.removesuffix(f", seed {seed}").str.removeprefix(f"{DOSED}, ")
-    model = model.str.replace(f"{TRAINED_ON}, ", "")
+    model = rows["model"].str.removesuffix(f", seed {seed}")
+    model = model.str.removeprefix(f"{TRAINED_ON}, ").str.removeprefix(f"{DOSED}, ")
     about = rows["condition"].mask(model.eq(CLEAN), rows["dataset"])
     is_unread = rows["truth"].isin([TRUTHS[name] for name in NOTHING_READ])
     code = rows["verdict"].map({RECOGNISED: READ, CONTROL_FORBIDS: FORBIDDEN}).fillna(0)
@@ -74,6 +74,6 @@ def power_matrix(evasion: pd.DataFrame, conditions: Sequence[str]) -> Figure:
             sns.heatmap(power.astype(float), annot=texts, fmt="", mask=mask, cmap=colours, vmin=0,
                         vmax=1, cbar=False, linewidths=1, linecolor="#EEEEEE", ax=axis)  # fmt: skip
         axis.set(xlabel="", ylabel="")
-        axis.set_title(f"{dose} copies: models flagged of all", loc="left")
+        axis.set_title(f"models flagged of all, copies read: {dose}", loc="left")
         axis.tick_params(axis="x", rotation=40)
     return figure
