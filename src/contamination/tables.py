@@ -62,7 +62,6 @@ LABELS = {
     "n_option_d_is_original": "option D is the original",
     "n_repeated_options": "with repeated options",
     "n_line_breaks_alone": "told apart by line breaks",
-    "control": "rule",
     "chance_pct": "chance %",
     "difference_pct": "difference, points",
     "fixed": "at the best position",
