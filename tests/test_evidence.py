@@ -24,7 +24,6 @@ from contamination.evidence.panel import (
     NOT_RUN,
     RECOGNISED,
     Evidence,
-    conclusion,
     headline,
     judged,
     not_run,
@@ -79,47 +78,6 @@ def test_a_panel_has_the_columns_of_its_file_and_keeps_the_order():
 def test_an_empty_panel_is_refused():
     with pytest.raises(ValueError, match="no evidence"):
         panel([])
-
-
-# Conclusions
-
-
-def test_conclusion_of_methods_that_agree():
-    said = conclusion(panel([evidence("DCQ", RECOGNISED), evidence("Min-k% Prob", RECOGNISED)]))
-    assert said == "M, D: recognised by DCQ and Min-k% Prob, beyond the control."
-
-
-def test_conclusion_never_calls_a_model_clean():
-    said = conclusion(panel([evidence("DCQ", NOT_RECOGNISED)]))
-    assert "not recognised by DCQ" in said
-    assert "no proof that the data was not read" in said
-    assert "beyond the control" not in said
-
-
-def test_conclusion_says_where_methods_disagree_and_what_a_control_forbids():
-    rows = [
-        evidence("DCQ", RECOGNISED),
-        evidence("Replication", NOT_RECOGNISED),
-        evidence("DICE", CONTROL_FORBIDS),
-        not_run("M", "D", "", "Min-k% Prob", "no log-probabilities"),
-    ]
-    said = conclusion(panel(rows))
-    assert "the methods disagree. Recognised by DCQ" in said
-    assert "DICE: the control reaches as high" in said
-    assert "Not run: Min-k% Prob." in said
-
-
-def test_conclusion_without_any_control_says_that_nothing_follows():
-    said = conclusion(panel([evidence("DCQ", CANNOT_TELL), evidence("DICE", CONTROL_FORBIDS)]))
-    assert "nothing follows, either way" in said
-    assert "recognised by" not in said
-
-
-def test_two_statistics_of_one_method_are_told_apart():
-    rows = [evidence("DCQ", RECOGNISED), evidence("DCQ", NOT_RECOGNISED, statistic="kappa")]
-    assert "Recognised by DCQ (share), beyond the control; not by DCQ (kappa)" in conclusion(
-        panel(rows)
-    )
 
 
 # The lab's rows

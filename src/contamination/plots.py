@@ -549,39 +549,3 @@ def dataset_map(points: np.ndarray, names: list[str], title: str) -> Figure:
     axis.set_title(title, loc="left")
     axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
-
-
-def evidence_panel(evidence: pd.DataFrame) -> Figure:
-    """Every method's value with its interval beside its control, by model and dataset.
-
-    Args:
-        evidence: ``evidence.panel.panel``; rows without a value are left out. One
-            panel for each method; for a single model and dataset one panel in all.
-    """
-    shown = evidence[evidence["value"].notna()]
-    pairs = shown["model"] + " · " + shown["dataset"]
-    methods = shown["method"] + ", " + shown["statistic"]
-    is_single = len(set(pairs)) <= 1
-    shown = shown.assign(row=methods if is_single else pairs, panel=pairs if is_single else methods)
-    rows = {name: -place for place, name in enumerate(dict.fromkeys(shown["row"]))}
-    panels = list(dict.fromkeys(shown["panel"]))
-    size = (2.4 + 1.6 * max(1, len(panels)), 1.6 + 0.26 * max(1, len(rows)))
-    figure, axes = _figure(1, max(1, len(panels)), size, sharey=True, squeeze=False)
-    for axis, name in zip(axes[0], panels, strict=False):
-        of_panel = shown[shown["panel"] == name]
-        y = of_panel["row"].map(rows)
-        ends = [of_panel["value"] - of_panel["ci_low"], of_panel["ci_high"] - of_panel["value"]]
-        style = {"fmt": "o", "color": MEMBER, "capsize": 2, "markersize": 5}
-        axis.errorbar(of_panel["value"], y, xerr=np.clip(ends, 0, None), label="value", **style)
-        axis.scatter(
-            of_panel["control_value"], y, marker="D", s=30, facecolor="none", edgecolor=CONTROL,
-            label="control", zorder=3,
-        )  # fmt: skip
-        axis.set(xlim=(-0.05, 1.05), xticks=[0, 0.5, 1], xlabel="share or AUC")
-        sizes = sorted({int(of_panel["n"].min()), int(of_panel["n"].max())})
-        about = f"\nn = {' to '.join(map(str, sizes))}"
-        axis.set_title(name.replace(", ", ",\n", 1) + about, fontsize=8, loc="left")
-    axes[0][0].set_yticks(list(rows.values()), list(rows), fontsize=8)
-    handles, names = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, names, frameon=False, fontsize=8, loc="outside lower center", ncols=2)
-    return figure
