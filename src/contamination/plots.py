@@ -137,7 +137,7 @@ def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -
     axis.set_yticks(list(place.values()), list(place))
     axis.set(xlim=(0, 102), xlabel="right answers in the best standard quiz, % (95 % interval)")
     axis.set_title(f"DCQ maximum per partition, n = {n.min()} to {n.max()} instances", loc="left")
-    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=5, fontsize=8)
+    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.12), ncols=3)
     return figure
 
 
@@ -188,7 +188,7 @@ def auc_lines(
     places = {value: value if log_x else place for place, value in enumerate(values)}
     methods = list(dict.fromkeys(rows["method"]))
     colours = dict(zip(methods, sns.color_palette("colorblind", len(methods)), strict=True))
-    figure, axis = _figure(1, 1, (7, 4))
+    figure, axis = new_figure(6.4, 4.6)
     for number, method in enumerate(methods):
         of_method = rows[rows["method"] == method].sort_values(x)
         shift = 0 if log_x else (number - (len(methods) - 1) / 2) * 0.08
@@ -219,7 +219,7 @@ def auc_lines(
         axis.set_xticks(list(places.values()), [f"{value:,}" for value in places])
     axis.set(xlabel=xlabel, ylabel="AUC (95 % interval)")
     axis.set_title(title, loc="left")
-    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
     return figure
 
 
