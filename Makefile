@@ -50,26 +50,26 @@ $(error there is no params/$(PROFILE)/ for every notebook: PROFILE is one of $(P
 endif
 endif
 
-# What a notebook's results depend on beside itself and its parameters: the
-# rooms it uses, and notebooks whose tables it reads.
+# What a notebook's results depend on beside itself and its parameters: the rooms that it
+# imports, directly or not (a test compares), and notebooks whose tables it reads.
 PACKAGE := src/contamination
 SHARED := $(wildcard $(PACKAGE)/*.py $(PACKAGE)/*.csv $(PACKAGE)/published/*) $(LOCKS)
-LAB := $(wildcard $(PACKAGE)/lab/*.py $(PACKAGE)/lab/*/*.py $(PACKAGE)/models/*.py)
-# The start page tries a small example of every method.
-ROOM_00_start_here := $(LAB) $(wildcard $(PACKAGE)/dcq/*.py $(PACKAGE)/replication/*.py \
-	$(PACKAGE)/min_k/*.py $(PACKAGE)/dice/*.py)
-ROOM_01_data_prep := $(LAB) $(wildcard $(PACKAGE)/wikimia/*.py)
-ROOM_02_dcq := $(LAB) $(wildcard $(PACKAGE)/dcq/*.py)
-ROOM_03_replication_icl_judge := $(LAB) $(wildcard $(PACKAGE)/replication/*.py)
-ROOM_04_min_k_wikimia := $(LAB) $(wildcard $(PACKAGE)/min_k/*.py)
-ROOM_05_dice := $(LAB) $(wildcard $(PACKAGE)/dice/*.py)
-ROOM_06_case_books := $(ROOM_04_min_k_wikimia) $(wildcard $(PACKAGE)/cases/*.py)
+room = $(wildcard $(1:%=$(PACKAGE)/%/*.py))
+LAB := $(call room,lab lab/benchmarks models) $(wildcard $(PACKAGE)/lab/*.json $(PACKAGE)/lab/*/*.json)
+# Of Min-k% Prob the builder of WikiMIA and the panel use the classifiers of words alone.
+BLIND := $(PACKAGE)/min_k/__init__.py $(PACKAGE)/min_k/blind.py
+ROOM_00_start_here := $(LAB) $(call room,dcq replication min_k dice)
+ROOM_01_data_prep := $(LAB) $(call room,wikimia) $(BLIND)
+ROOM_02_dcq := $(LAB) $(call room,dcq replication)
+ROOM_03_replication_icl_judge := $(LAB) $(call room,replication)
+ROOM_04_min_k_wikimia := $(LAB) $(call room,min_k)
+ROOM_05_dice := $(LAB) $(call room,dice)
+ROOM_06_case_books := $(LAB) $(call room,min_k cases)
 ROOM_07_case_downstream := $(ROOM_06_case_books)
 ROOM_08_case_unlearning := $(ROOM_06_case_books)
-ROOM_09_results := $(ROOM_02_dcq) $(ROOM_03_replication_icl_judge) $(ROOM_04_min_k_wikimia) $(ROOM_05_dice) \
-	$(wildcard $(PACKAGE)/evidence/*.py)
-ROOM_10_audit := $(ROOM_02_dcq) $(ROOM_03_replication_icl_judge) $(ROOM_04_min_k_wikimia) $(ROOM_05_dice) \
-	$(wildcard $(PACKAGE)/audit/*.py $(PACKAGE)/evidence/panel.py params/audit/*.jsonl)
+ROOM_09_results := $(LAB) $(call room,dcq replication dice evidence) $(BLIND)
+ROOM_10_audit := $(LAB) $(call room,dcq replication min_k dice audit own) $(PACKAGE)/evidence/__init__.py \
+	$(PACKAGE)/evidence/panel.py $(wildcard params/audit/*.jsonl)
 # Those with a lab part use the base model that 01 leaves in the cache; in order, it is trained once.
 UPSTREAM_02_dcq := 01_data_prep
 UPSTREAM_03_replication_icl_judge := 01_data_prep

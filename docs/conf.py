@@ -14,8 +14,6 @@ myst_heading_anchors = 3
 nb_execution_mode = "off"
 # Answers and prompts are shown as they are.
 smartquotes = False
-nb_code_prompt_show = "Show the values of this run"
-nb_code_prompt_hide = "Hide the values of this run"
 
 html_use_index = False
 html_theme = "sphinx_book_theme"

@@ -20,6 +20,13 @@ import nbformat
 from sphinx.cmd.build import main as sphinx
 
 ROOT = Path(__file__).resolve().parents[1]
+# Cells that are folded away, by their tags, and what is written on the fold.
+FOLDED = {
+    "parameters": "Parameters",
+    "imports": "Imports",
+    "injected-parameters": "The parameters of this run",
+    "drawing": "How the figure is drawn",
+}
 FRONT_PAGE = """
 ```{{toctree}}
 :hidden:
@@ -64,7 +71,7 @@ def gather(outputs: Path, source: Path) -> None:
     hidden = shutil.ignore_patterns("site", "failed", ".*")
     shutil.copytree(outputs, source, dirs_exist_ok=True, ignore=hidden)
     for path in source.glob("notebooks/*.ipynb"):
-        nbformat.write(folded(path), path)
+        nbformat.write(as_page(path), path)
     for path in [*ROOT.glob("*.md"), ROOT / "CITATION.cff", ROOT / "LICENSE"]:
         shutil.copy(path, source)
     readme = (source / "README.md").rename(source / "index.md")
@@ -73,12 +80,18 @@ def gather(outputs: Path, source: Path) -> None:
     (source / "tables.md").write_text(list_of_tables(source))
 
 
-def folded(path: Path) -> nbformat.NotebookNode:
-    """The notebook with the values of its run, which repeat its parameters, folded away."""
+def as_page(path: Path) -> nbformat.NotebookNode:
+    """The notebook with cells that serve only its run folded away, and words for its figures."""
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
-        if "injected-parameters" in cell.metadata.get("tags", []):
+        options = {}
+        for tag in FOLDED.keys() & set(cell.metadata.get("tags", [])):
             cell.metadata.tags.append("hide-input")
+            options |= {"code_prompt_show": FOLDED[tag], "code_prompt_hide": FOLDED[tag]}
+        for output in cell.get("outputs", []):
+            if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
+                options["image"] = {"alt": alt}
+        cell.metadata["mystnb"] = options
     return notebook
 
 

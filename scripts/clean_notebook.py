@@ -12,14 +12,15 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+# Of a cell: what it is for, and whether JupyterLab opens it folded.
+KEPT = ("jupyter", "tags")
 
 
 def clean(text: str) -> str:
     notebook = json.loads(text)
     notebook["metadata"] = METADATA
     for cell in notebook["cells"]:
-        tags = cell["metadata"].get("tags")
-        cell["metadata"] = {"tags": tags} if tags else {}
+        cell["metadata"] = {k: value for k, value in cell["metadata"].items() if k in KEPT}
         if cell["cell_type"] == "code":
             cell |= {"execution_count": None, "outputs": []}
     return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"

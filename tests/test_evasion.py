@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 from test_evidence import N, measured
 
-from contamination import plots
 from contamination.dcq.contaminating import header
 from contamination.evidence import conditions as c
-from contamination.evidence import evasion, findings
+from contamination.evidence import evasion, figures
 from contamination.evidence import measuring as m
 from contamination.statistics import share_interval
 
@@ -70,8 +69,8 @@ def study(known=(), n_seeds=5, n_clean_right=2):
     for seed in range(n_seeds):
         for condition in (c.VERBATIM, c.PARAPHRASE, c.FRESH, c.REFERENCE):
             found.append(measured(c.CLEAN, 0, seed, condition, right=n_clean_right / N))
-            how = {"right": 1.0, "matches": N, "shift": 5.0} if condition in known else {}
-            found.append(measured(c.DOSED, 4, seed, condition, **how))
+            knows = {"right": 1.0, "matches": N, "shift": 5.0} if condition in known else {}
+            found.append(measured(c.DOSED, 4, seed, condition, **knows))
     return found
 
 
@@ -161,59 +160,41 @@ def test_left_out_clean_models_are_judged_by_the_others():
     assert pd.isna(row["copies"])
 
 
-def test_thresholds_stand_beside_power_and_the_clean_models_left_out(power):
-    shown = evasion.threshold_table(power)
-    assert shown["method"].tolist() == list(m.METHODS)
-    ranking = shown[shown["method"] == m.RANKING].iloc[0]
-    assert (ranking["threshold"], ranking["power"], ranking["left_out"]) == (0.25, 1.0, 0.0)
-    assert ranking["interval"] == "[0.57, 1.00]"
+def test_the_figure_counts_models_and_gives_false_alarms_another_colour(power):
+    axis = figures.power_matrix(power, [c.VERBATIM, c.PARAPHRASE, c.FRESH]).axes[0]
+    blues, oranges = axis.collections
+    assert [text.get_text() for text in axis.texts][:2] == ["5/5", "0/5"]
+    assert (blues.get_cmap().name, oranges.get_cmap().name) == ("Blues", "Oranges")
+    assert blues.get_array().mask[0].tolist() == [False, False, True]
+    assert oranges.get_array().mask[0].tolist() == [True, True, False]
 
 
-def test_the_figure_counts_models(power):
-    figure = plots.power_matrix(power, [c.VERBATIM, c.PARAPHRASE])
-    assert [text.get_text() for text in figure.axes[0].texts][:2] == ["5/5", "0/5"]
+# Verdicts
 
 
-# Sentences
+def row(condition, n_detected, n=6):
+    low, high = share_interval(n_detected, n)
+    return {"condition": condition, "n_models": n, "ci_low": low, "ci_high": high}
 
 
-def rows(**counts):
-    """A table of one method at four copies, six models: condition to models detected."""
-    names = {"verbatim": c.VERBATIM, "paraphrase": c.PARAPHRASE, "fresh": c.FRESH, "later": c.LATER}
-    made = []
-    for name, n in counts.items():
-        low, high = share_interval(n, 6)
-        made.append(
-            {"method": "DCQ", "condition": names[name], "copies": 4, "n_models": 6}
-            | {"n_detected": n, "power_at_5_fpr": n / 6, "ci_low": low, "ci_high": high}
-        )
-    return pd.DataFrame(made).astype({"copies": "Int64"})
+@pytest.mark.parametrize(
+    ("condition", "n_detected", "n_verbatim", "expected"),
+    [
+        (c.VERBATIM, 6, 6, "found"),
+        (c.VERBATIM, 0, 0, "cannot be told"),
+        (c.PARAPHRASE, 0, 6, "hidden"),
+        (c.PARAPHRASE, 4, 6, "found"),  # the intervals overlap
+        (c.PARAPHRASE, 0, 1, "cannot be told"),  # what is not found cannot be hidden
+        (c.FRESH, 6, 6, "false alarm"),
+        (c.FRESH, 0, 6, "no alarm"),
+        (evasion.LEFT_OUT, 3, 6, "threshold fails"),
+        (evasion.LEFT_OUT, 0, 6, "threshold holds"),
+    ],
+)
+def test_a_verdict_needs_an_interval(condition, n_detected, n_verbatim, expected):
+    verbatim = row(c.VERBATIM, n_verbatim)
+    assert evasion.verdict(row(condition, n_detected), verbatim) == expected
 
 
-def test_power_and_what_later_training_leaves():
-    said = findings.power_sentence(rows(verbatim=6, later=2), 4)
-    assert said == (
-        "4 copies: verbatim rows are found by DCQ in 6 of 6 models;"
-        " after later clean training by DCQ in 2 of 6 models."
-    )
-
-
-def test_a_condition_hides_only_where_the_intervals_are_apart():
-    said = findings.evasion_sentence(rows(verbatim=6, paraphrase=0), 4, [c.PARAPHRASE])
-    assert said == "4 copies: hidden are paraphrase from DCQ (0 of 6, verbatim 6 of 6)."
-    said = findings.evasion_sentence(rows(verbatim=6, paraphrase=4), 4, [c.PARAPHRASE])
-    assert "no condition hides the rows from DCQ" in said
-
-
-def test_what_no_method_finds_cannot_be_hidden():
-    said = findings.evasion_sentence(rows(verbatim=0, paraphrase=0), 4, [c.PARAPHRASE])
-    assert "nothing can hide them" in said
-
-
-def test_false_alarms_are_named_or_denied():
-    said = findings.false_alarm_sentence(rows(fresh=6))
-    assert "DCQ, fresh rows, 4 copies: 6 of 6" in said
-    assert "the flag is about the model" in said
-    assert findings.false_alarm_sentence(rows(fresh=0)).startswith("No method flags")
-    left_out = rows(fresh=3).assign(condition=evasion.LEFT_OUT)
-    assert "threshold of DCQ does not hold" in findings.false_alarm_sentence(left_out)
+def test_a_condition_without_a_model_was_not_run(power):
+    assert row_of(power, m.DCQ, c.LATER)["verdict"] == "not run"

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination import judging, plots
-from contamination.dice.controls import TWO_CLEAN, TWO_CLEAN_LEARNT
-from contamination.evidence import findings, lab_panel, own_studies
+from contamination import judging
+from contamination.evidence import figures, from_notebooks, lab_panel
 from contamination.evidence import measuring as m
 from contamination.evidence.conditions import (
     CLEAN,
@@ -25,7 +24,8 @@ from contamination.evidence.panel import (
     NOT_RUN,
     RECOGNISED,
     Evidence,
-    conclusion,
+    headline,
+    judged,
     not_run,
     panel,
     verdict,
@@ -78,47 +78,6 @@ def test_a_panel_has_the_columns_of_its_file_and_keeps_the_order():
 def test_an_empty_panel_is_refused():
     with pytest.raises(ValueError, match="no evidence"):
         panel([])
-
-
-# Conclusions
-
-
-def test_conclusion_of_methods_that_agree():
-    said = conclusion(panel([evidence("DCQ", RECOGNISED), evidence("Min-k% Prob", RECOGNISED)]))
-    assert said == "M, D: recognised by DCQ and Min-k% Prob, beyond the control."
-
-
-def test_conclusion_never_calls_a_model_clean():
-    said = conclusion(panel([evidence("DCQ", NOT_RECOGNISED)]))
-    assert "not recognised by DCQ" in said
-    assert "no proof that the data was not read" in said
-    assert "beyond the control" not in said
-
-
-def test_conclusion_says_where_methods_disagree_and_what_a_control_forbids():
-    rows = [
-        evidence("DCQ", RECOGNISED),
-        evidence("Replication", NOT_RECOGNISED),
-        evidence("DICE", CONTROL_FORBIDS),
-        not_run("M", "D", "", "Min-k% Prob", "no log-probabilities"),
-    ]
-    said = conclusion(panel(rows))
-    assert "the methods disagree. Recognised by DCQ" in said
-    assert "DICE: the control reaches as high" in said
-    assert "Not run: Min-k% Prob." in said
-
-
-def test_conclusion_without_any_control_says_that_nothing_follows():
-    said = conclusion(panel([evidence("DCQ", CANNOT_TELL), evidence("DICE", CONTROL_FORBIDS)]))
-    assert "nothing follows, either way" in said
-    assert "recognised by" not in said
-
-
-def test_two_statistics_of_one_method_are_told_apart():
-    rows = [evidence("DCQ", RECOGNISED), evidence("DCQ", NOT_RECOGNISED, statistic="kappa")]
-    assert "Recognised by DCQ (share), beyond the control; not by DCQ (kappa)" in conclusion(
-        panel(rows)
-    )
 
 
 # The lab's rows
@@ -208,29 +167,21 @@ def test_one_near_exact_match_is_none_by_the_papers_rule():
     near = (judging.NEAR_EXACT, *one.verdicts[1:])
     one = m.Measured(**{**vars(one), "verdicts": near})
     clean = [measured(CLEAN, 0, seed, VERBATIM) for seed in (1, 2)]
-    row = lab_panel._against_clean(one, clean)[2].row("M", "D", "")
-    assert row.value == 1 / N
-    assert row.verdict == NOT_RECOGNISED
-    assert "fewer than two near-exact" in row.note
+    about = {"model": "M", "dataset": "D", "truth": ""}
+    row = judged([about | lab_panel._against_clean(one, clean)[2]]).iloc[0]
+    assert row["value"] == 1 / N
+    assert row["verdict"] == NOT_RECOGNISED
+    assert "fewer than two near-exact" in row["note"]
 
 
-def test_verdict_table_counts_what_is_recognised_and_what_a_control_forbids(read):
-    table = lab_panel.verdict_table(read).set_index("truth")
-    assert table["n"].to_dict() == {TRUTHS[FRESH]: 9, TRUTHS[VERBATIM]: 3}
-    assert table.loc[TRUTHS[VERBATIM], m.RANKING] == "3"
-    assert table.loc[TRUTHS[VERBATIM], m.DICE] == "0 (3)"
-    assert table.loc[TRUTHS[FRESH], m.RANKING] == "0"
-
-
-def test_the_figure_holds_one_seed_and_a_panel_for_each_method(read):
-    shown = lab_panel.of_seed(read, 1)
-    assert set(shown["model"]) == {"clean", "4 copies"}
-    assert VERBATIM in set(shown["dataset"])
-    figure = plots.evidence_panel(shown)
-    assert [axis.get_title(loc="left").split(",")[0] for axis in figure.axes] == [
-        "DCQ", "option ranking (not DCQ)", "Replication", "Min-k% Prob", "DICE"
-    ]  # fmt: skip
-    assert len(plots.evidence_panel(shown.head(3)).axes) == 1
+def test_the_figure_colours_what_is_forbidden_and_what_was_recognised(read):
+    axis = figures.verdict_matrix(read, 1).axes[0]
+    rows = [label.get_text() for label in axis.get_yticklabels()]
+    codes = dict(zip(rows, axis.collections[0].get_array().tolist(), strict=True))
+    # Everything but DICE recognises the verbatim rows; fresh rows nobody does.
+    assert codes["4 copies: verbatim"] == [figures.READ] * 4 + [figures.FORBIDDEN]
+    assert figures.READ not in codes["4 copies: fresh rows"]
+    assert "4 recognised that were read, 0 that were not" in axis.get_title()
 
 
 # Rows of notebooks 02 to 05
@@ -243,7 +194,7 @@ def test_a_quiz_is_held_against_the_same_models_unread_rows():
     read = common | {"condition": "with label", "copies": 12, "max_pct": 30.0}
     for low, expected in ((18.0, RECOGNISED), (8.0, CONTROL_FORBIDS), (2.0, NOT_RECOGNISED)):
         lab = pd.DataFrame([unread, read | {"ci_low_pct": low, "ci_high_pct": 44.0}])
-        table = lab_panel.as_panel(own_studies.dcq_rows(lab))
+        table = judged(from_notebooks.dcq_rows(lab))
         assert table["verdict"].tolist() == [expected]
         assert table[["value", "control_value", "control_high"]].to_numpy().tolist() == [
             [0.3, 0.04, 0.1]
@@ -265,7 +216,7 @@ def replication_lab():
 
 
 def test_a_replication_is_held_against_the_other_clean_partitions():
-    table = lab_panel.as_panel(own_studies.replication_rows(replication_lab()))
+    table = judged(from_notebooks.replication_rows(replication_lab()))
     assert table["verdict"].tolist() == [RECOGNISED, NOT_RECOGNISED, NOT_RECOGNISED]
     # B's one near-exact match counts for A and C, not against B itself.
     assert table["control_value"].tolist() == [0.05, 0.0, 0.1]
@@ -282,7 +233,7 @@ def test_min_k_is_held_against_the_best_classifier_of_words():
     for high, expected in ((0.58, RECOGNISED), (0.62, CONTROL_FORBIDS)):
         blind = pd.DataFrame(words | {"seed": 0, "auc": [0.5, 0.52], "ci_high": [0.9, high]})
         blind = pd.concat([of_other_deal, blind])
-        table = lab_panel.as_panel(own_studies.min_k_rows(aucs, blind))
+        table = judged(from_notebooks.min_k_rows(aucs, blind))
         assert table["verdict"].tolist() == [expected]  # one row: the mean over seeds is none
         assert table["control"].tolist() == ["bag of words, no model"]
 
@@ -293,68 +244,20 @@ def test_dice_is_held_against_two_clean_models(high, first):
     aurocs = pd.DataFrame({"tested_on": ["GSM-i", "GSM-ii", "GSM-hard"], "method": "DICE"})
     aurocs = aurocs.assign(trained_on="GSM-i x5", auroc_pct=[99.0, 60.0, 70.0], n_models=16)
     aurocs = aurocs.assign(ci_low=[98.0, 55.0, 65.0], ci_high=100.0)
-    names = [TWO_CLEAN, TWO_CLEAN_LEARNT]
+    names = ["two clean models, other texts", "the same, on the detector's training questions"]
     controls = {"control": names, "auroc_pct": [64.0, 90.0], "ci_high": [67.0, high]}
-    table = lab_panel.as_panel(own_studies.dice_rows(aurocs, pd.DataFrame(controls)))
+    table = judged(from_notebooks.dice_rows(aurocs, pd.DataFrame(controls)))
     assert table["dataset"].tolist() == ["GSM-i", "GSM-ii"]
-    assert table["control"].tolist() == [TWO_CLEAN_LEARNT, TWO_CLEAN]
+    assert table["control"].tolist() == names[::-1]
     assert table["verdict"].tolist() == [first, CONTROL_FORBIDS]
-    shown = own_studies.wide(table)
-    assert shown[["notebook", "n", "recognised", "forbidden"]].to_numpy().tolist() == [
-        ["05", 1, int(first == RECOGNISED), int(first == CONTROL_FORBIDS)],
-        ["05", 1, 0, 1],
-    ]
 
 
-# Sentences
+# The headline
 
 
-def test_agreement_is_told_from_the_table(read, unread):
-    said = findings.agreement_sentence(read)
-    assert "Read word for word: recognised by DCQ in 3 of 3" in said
-    assert "Never read: recognised by DCQ in 0 of 9" in said
-    assert "one verdict on 0 of the 3 read" in said
-    assert "Read word for word: recognised by DCQ in 0 of 3" in findings.agreement_sentence(unread)
-
-
-def test_agreement_of_a_table_where_all_say_the_same():
-    rows = [evidence(name, RECOGNISED, truth=TRUTHS[VERBATIM]) for name in ("DCQ", "DICE")]
-    assert "one verdict on 1 of the 1 read" in findings.agreement_sentence(panel(rows))
-
-
-def test_agreement_is_not_counted_where_methods_met_different_models():
-    rows = [
-        evidence(name, RECOGNISED, dataset=name, truth=TRUTHS[VERBATIM]) for name in ("DCQ", "DICE")
-    ]
-    said = findings.agreement_sentence(panel(rows))
-    assert said == "Read word for word: recognised by DCQ in 1 of 1 and DICE in 1 of 1."
-
-
-def test_controls_that_forbid_are_counted_beside_what_is_above_chance():
-    rows = [evidence("DICE", CONTROL_FORBIDS, dataset=d) for d in "AB"]
-    rows += [evidence("DICE", RECOGNISED, dataset="C"), evidence("DCQ", RECOGNISED)]
-    said = findings.control_sentence(panel(rows))
-    assert "DICE in 2 of 3 cases above chance" in said
-    assert "DCQ" not in said
-
-
-def test_no_control_forbids():
-    said = findings.control_sentence(panel([evidence("DCQ", RECOGNISED)]))
-    assert said.startswith("No control forbids")
-
-
-def cells(*matches):
-    return pd.DataFrame({"paper": "DCQ", "matches": list(matches)})
-
-
-def test_unmatched_cells_are_those_that_differ_and_those_left_open():
-    said = findings.unmatched_sentence(cells(True, False, None, None))
-    assert said == (
-        "3 of 4 printed cells are unmatched: 1 differ (1 of DCQ), 2 cannot be recomputed. 1 match."
-    )
-
-
-def test_no_unmatched_cell_differs():
-    assert "0 of 2 printed cells are unmatched: none differs" in findings.unmatched_sentence(
-        cells(True, True)
-    )
+def test_the_headline_counts_what_is_recognised_where_it_was_read_and_where_not(read, unread):
+    truths = [TRUTHS[VERBATIM], TRUTHS[FRESH]]
+    said = headline(read, truths)
+    assert f"{TRUTHS[VERBATIM]}: DCQ 3 of 3" in said and "DICE 0 of 3" in said
+    assert f"{TRUTHS[FRESH]}: DCQ 0 of 9" in said
+    assert f"{TRUTHS[VERBATIM]}: DCQ 0 of 3" in headline(unread, truths)

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 
 import pytest
+from imported_files import PACKAGE, imported_by_notebook, room_of
 from notebook_files import NOTEBOOKS, ROOT
 
 STUB = """#!/bin/bash
@@ -82,7 +83,18 @@ def test_a_room_reruns_the_notebooks_that_use_it(tree):
     touch(tree / "src/contamination/replication/algorithm1.py")
     ran = make(tree, "reproduce")[2]
     assert "03_replication_icl_judge" in ran
-    assert "02_dcq" not in ran
+    assert "05_dice" not in ran
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_depends_on_the_rooms_that_it_imports(path):
+    show = f"rooms: ; @echo $(ROOM_{path.stem})"
+    listed = subprocess.check_output(["make", f"--eval={show}", "rooms"], cwd=ROOT, text=True)
+    files = [ROOT / name for name in listed.split() if name.endswith(".py")]
+    # What lies beside the rooms, and the papers' figures, are prerequisites of all.
+    in_rooms = {file for file in imported_by_notebook(path) if file.parent != PACKAGE}
+    assert {room_of(f) for f in files} == {room_of(f) for f in in_rooms} - {"published"}
+    assert not [f for f in in_rooms - set(files) if room_of(f) != "published"]
 
 
 def test_a_missing_parameter_file_is_an_error(tree):

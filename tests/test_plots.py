@@ -38,9 +38,10 @@ def test_histograms_name_the_numbers_of_passages():
     assert set(texts_of(figure)) == {"members (n = 4)", "non-members (n = 6)"}
 
 
-def test_match_overview_adds_up():
-    summary = pd.DataFrame({"paper": ["P"], "table": ["T"], "n_printed": [10], "n_recomputed": [6]})
-    summary = summary.assign(n_matching=5, n_ties=2, n_differing=1)
-    figure = plots.match_overview(summary)
-    widths = [bar.get_width() for bar in figure.axes[0].patches]
-    assert widths == [3, 2, 1, 4]
+def test_a_figure_is_said_in_words():
+    figure, axis = plots.new_figure(3, 2)
+    axis.plot([0, 1], label="members")
+    axis.set(xlabel="score, nats", ylabel="passages")
+    axis.set_title("Members score higher", loc="left")
+    words = plots.alt_text(figure)
+    assert words == "Figure. Members score higher; x: score, nats; y: passages; members"

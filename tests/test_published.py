@@ -93,7 +93,15 @@ def test_a_wrong_value_is_a_difference_without_excuse(recomputed):
     wrong.loc[is_maximum, "recomputed"] = 12.34
     cells = compare.published_vs_recomputed(wrong)
     assert cells["note"].eq(Reason.DIFFERS).sum() == 2
-    assert "released figures give another value" in compare.match_sentence(cells)
+    assert "2 (released figures give another value)" in compare.headline(cells)
+
+
+def test_the_headline_counts_cells(recomputed):
+    cells = compare.published_vs_recomputed(recomputed)
+    said = compare.headline(cells)
+    assert said.startswith("286 of 289 recomputed cells equal the printed ones. Differing: 2 (")
+    assert said.endswith(f"{len(cells) - 289} cannot be recomputed here.")
+    assert "Differing: none." in compare.headline(cells[cells["matches"].ne(False)])
 
 
 def test_a_cell_that_is_not_printed_is_refused(recomputed):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from IPython import get_ipython
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
@@ -16,6 +19,36 @@ MEMBER, OTHER = "#0072B2", "#E69F00"
 PAPER, CONTROL, CHANCE = "#000000", "#009E73", "#999999"
 MODEL_COLOURS = {"GPT-4": "#0072B2", "GPT-3.5": "#D55E00"}
 LETTERS = list("ABCDE")
+
+
+def new_figure(width: float, height: float, **kwargs: Any) -> tuple[Figure, Axes]:
+    """A figure of one panel, inches, that is shown once: where a notebook returns it."""
+    return _figure(1, 1, (width, height), **kwargs)
+
+
+def alt_text(figure: Figure) -> str:
+    """What a figure shows, for readers who do not see it: titles, axes and groups."""
+    parts = []
+    for axis in figure.axes:
+        titles = [axis.get_title(loc=side) for side in ("left", "center")]
+        names = [f"{n}: {t}" for n, t in (("x", axis.get_xlabel()), ("y", axis.get_ylabel())) if t]
+        groups = axis.get_legend_handles_labels()[1]
+        parts += [*filter(None, titles), *names, *filter(None, [", ".join(groups)])]
+    return "Figure. " + "; ".join(" ".join(part.split()) for part in dict.fromkeys(parts))
+
+
+if shell := get_ipython():
+    # A notebook draws the figure as before; this adds the words that stand for it.
+    shell.display_formatter.mimebundle_formatter.for_type(
+        Figure, lambda figure: ({}, {"image/png": {"alt": alt_text(figure)}})
+    )
+
+
+def panels(
+    n_rows: int, n_columns: int, size: tuple[float, float], **kwargs: Any
+) -> tuple[Figure, np.ndarray]:
+    """A figure, inches, and its axes, shape (n_rows, n_columns); see :func:`new_figure`."""
+    return _figure(n_rows, n_columns, size, squeeze=False, **kwargs)
 
 
 def _figure(n_rows: int, n_columns: int, size: tuple[float, float], **kwargs):
@@ -104,7 +137,7 @@ def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -
     axis.set_yticks(list(place.values()), list(place))
     axis.set(xlim=(0, 102), xlabel="right answers in the best standard quiz, % (95 % interval)")
     axis.set_title(f"DCQ maximum per partition, n = {n.min()} to {n.max()} instances", loc="left")
-    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=5, fontsize=8)
+    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.12), ncols=3)
     return figure
 
 
@@ -133,33 +166,6 @@ def instruction_tests(published: pd.DataFrame) -> Figure:
     return figure
 
 
-def match_overview(summary: pd.DataFrame) -> Figure:
-    """Printed cells per table: equal, halfway, different, not recomputable.
-
-    Args:
-        summary: ``published.compare.match_summary``.
-    """
-    summary = summary.iloc[::-1]
-    parts = {
-        "equal at the printed decimals": (summary["n_matching"] - summary["n_ties"], MEMBER),
-        "equal, exactly halfway": (summary["n_ties"], "#56B4E9"),
-        "different, with a reason": (summary["n_differing"], "#D55E00"),
-        "not recomputed here": (summary["n_printed"] - summary["n_recomputed"], "#DDDDDD"),
-    }
-    figure, axis = _figure(1, 1, (8, 0.32 * len(summary) + 1.6))
-    left = np.zeros(len(summary))
-    for name, (counts, colour) in parts.items():
-        axis.barh(
-            summary["paper"] + ", " + summary["table"], counts, left=left, color=colour, label=name
-        )
-        left += counts.to_numpy()
-    total, recomputed = summary["n_printed"].sum(), summary["n_recomputed"].sum()
-    axis.set(xlabel="printed cells")
-    axis.set_title(f"{total} printed cells, {recomputed} recomputed", loc="left")
-    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.12), ncols=2, fontsize=8)
-    return figure
-
-
 def auc_lines(
     rows: pd.DataFrame,
     x: str,
@@ -182,7 +188,7 @@ def auc_lines(
     places = {value: value if log_x else place for place, value in enumerate(values)}
     methods = list(dict.fromkeys(rows["method"]))
     colours = dict(zip(methods, sns.color_palette("colorblind", len(methods)), strict=True))
-    figure, axis = _figure(1, 1, (7, 4))
+    figure, axis = new_figure(6.4, 4.6)
     for number, method in enumerate(methods):
         of_method = rows[rows["method"] == method].sort_values(x)
         shift = 0 if log_x else (number - (len(methods) - 1) / 2) * 0.08
@@ -213,7 +219,7 @@ def auc_lines(
         axis.set_xticks(list(places.values()), [f"{value:,}" for value in places])
     axis.set(xlabel=xlabel, ylabel="AUC (95 % interval)")
     axis.set_title(title, loc="left")
-    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
     return figure
 
 
@@ -542,75 +548,4 @@ def dataset_map(points: np.ndarray, names: list[str], title: str) -> Figure:
     axis.set(xticks=[], yticks=[], xlabel="", ylabel="")
     axis.set_title(title, loc="left")
     axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    return figure
-
-
-def evidence_panel(evidence: pd.DataFrame) -> Figure:
-    """Every method's value with its interval beside its control, by model and dataset.
-
-    Args:
-        evidence: ``evidence.panel.panel``; rows without a value are left out. One
-            panel for each method; for a single model and dataset one panel in all.
-    """
-    shown = evidence[evidence["value"].notna()]
-    pairs = shown["model"] + " · " + shown["dataset"]
-    methods = shown["method"] + ", " + shown["statistic"]
-    is_single = len(set(pairs)) <= 1
-    shown = shown.assign(row=methods if is_single else pairs, panel=pairs if is_single else methods)
-    rows = {name: -place for place, name in enumerate(dict.fromkeys(shown["row"]))}
-    panels = list(dict.fromkeys(shown["panel"]))
-    size = (2.4 + 1.6 * max(1, len(panels)), 1.6 + 0.26 * max(1, len(rows)))
-    figure, axes = _figure(1, max(1, len(panels)), size, sharey=True, squeeze=False)
-    for axis, name in zip(axes[0], panels, strict=False):
-        of_panel = shown[shown["panel"] == name]
-        y = of_panel["row"].map(rows)
-        ends = [of_panel["value"] - of_panel["ci_low"], of_panel["ci_high"] - of_panel["value"]]
-        style = {"fmt": "o", "color": MEMBER, "capsize": 2, "markersize": 5}
-        axis.errorbar(of_panel["value"], y, xerr=np.clip(ends, 0, None), label="value", **style)
-        axis.scatter(
-            of_panel["control_value"], y, marker="D", s=30, facecolor="none", edgecolor=CONTROL,
-            label="control", zorder=3,
-        )  # fmt: skip
-        axis.set(xlim=(-0.05, 1.05), xticks=[0, 0.5, 1], xlabel="share or AUC")
-        sizes = sorted({int(of_panel["n"].min()), int(of_panel["n"].max())})
-        about = f"\nn = {' to '.join(map(str, sizes))}"
-        axis.set_title(name.replace(", ", ",\n", 1) + about, fontsize=8, loc="left")
-    axes[0][0].set_yticks(list(rows.values()), list(rows), fontsize=8)
-    handles, names = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, names, frameon=False, fontsize=8, loc="outside lower center", ncols=2)
-    return figure
-
-
-def power_matrix(evasion: pd.DataFrame, conditions: list[str]) -> Figure:
-    """Power of every method under every condition, one panel for each dose.
-
-    Args:
-        evasion: ``evasion.csv``.
-        conditions: columns, in order.
-    """
-    shown = evasion[evasion["condition"].isin(conditions)]
-    doses = list(shown["copies"].unique())
-    methods = list(dict.fromkeys(shown["method"]))
-    size = (2.2 + 0.62 * len(conditions) * len(doses), 2.2 + 0.45 * len(methods))
-    figure, axes = _figure(1, len(doses), size, sharey=True, squeeze=False)
-    for axis, dose in zip(axes[0], doses, strict=True):
-        rows = shown[shown["copies"] == dose]
-        power = rows.pivot(index="method", columns="condition", values="power_at_5_fpr")
-        texts = rows["n_detected"].astype(str) + "/" + rows["n_models"].astype(str)
-        texts = rows.assign(text=texts).pivot(index="method", columns="condition", values="text")
-        sns.heatmap(
-            power.loc[methods, conditions].astype(float),
-            annot=texts.loc[methods, conditions],
-            fmt="",
-            cmap="Blues",
-            vmin=0,
-            vmax=1,
-            linewidths=1,
-            cbar=False,
-            annot_kws={"fontsize": 8},
-            ax=axis,
-        )
-        axis.set(xlabel="", ylabel="")
-        axis.set_title(f"{dose} copies, models flagged of all", loc="left", fontsize=10)
-        axis.tick_params(axis="x", rotation=60)
     return figure

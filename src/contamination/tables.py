@@ -15,109 +15,68 @@ NOT_REPORTED = "not reported"
 _MARKED = "#F5B7A0"
 _LONGEST_UNBROKEN = 32  # characters of a cell that is kept on one line
 
-# Headings of the result tables, one spelling everywhere.
+# Headings that :func:`heading` does not give; one spelling everywhere.
 LABELS = {
     "k_percent": "k %",
-    "n_members": "members",
     "n_non_members": "non-members",
     "tpr_at_5_fpr": "TPR at 5 % FPR",
-    "auc": "AUC",
-    "blind_auc": "blind AUC",
-    "paper_auc": "paper AUC",
     "paper_tpr": "paper TPR %",
-    "n_parameters": "parameters",
-    "n_models": "models",
-    "n_tokens": "tokens",
     "share_pct": "dosed share %",
-    "learning_rate": "learning rate",
     "permutation_null": "shuffled labels",
-    "overlap_pct": "overlap %",
-    "windowed_share": "windowed",
-    "n_rows": "rows",
-    "n_unique": "unique",
     "size_mb": "MB",
-    "n_files": "files",
     "owner_repo": "repository",
-    "auc_chosen_on": "AUC, chosen on",
-    "auc_held_out": "AUC, held out",
     "is_best": "chosen",
     "index": "instance",
     "modified_answer": "modified quiz",
     "answer_at_b": "original at B",
     "answer_at_c": "original at C",
     "answer_at_d": "original at D",
-    "least_preferred": "least preferred",
-    "min_pct": "min %",
-    "paper_min_pct": "paper min",
-    "max_pct": "max %",
-    "paper_max_pct": "paper max",
-    "interval": "95 % interval of max",
-    "replication_pct": "repl. %",
-    "paper_replication_pct": "paper repl.",
-    "n_replicas": "replicas",
-    "n_right_best_quiz": "right in best quiz",
-    "expected_if_independent": "expected if independent",
-    "n_right_any_quiz": "right in any quiz",
+    "interval": "95 % interval",
     "p_at_least_as_many": "p (at least as many)",
     "n_option_d_is_original": "option D is the original",
-    "n_repeated_options": "with repeated options",
     "n_line_breaks_alone": "told apart by line breaks",
-    "control": "rule",
-    "chance_pct": "chance %",
     "difference_pct": "difference, points",
     "fixed": "at the best position",
-    "best_position": "best position",
     "n_answered_none": "answered E",
     "right_when_chosen_pct": "right when a text was chosen, %",
-    "n_rule_right": "rule right",
     "right_where_rule_right_pct": "model right there, %",
-    "n_rule_wrong": "rule wrong",
     "right_where_rule_wrong_pct": "model right there too, %",
-    "p_sign_flip": "p sign flips",
     "significant_sign_flip": "sign flips *",
-    "n_contaminated": "contaminated",
-    "n_found": "found",
-    "n_items": "items",
-    "n_selected": "selected",
-    "n_samples": "samples",
-    "mean_selected": "mean, selected",
-    "mean_other": "mean, others",
     "rouge_l": "ROUGE-L",
     "rouge_l_recall": "ROUGE-L recall",
-    "unigram_recall": "unigram recall",
+    "rouge_general": "ROUGE-L general",
+    "rouge_guided": "ROUGE-L guided",
+    "released_rouge": "ROUGE-L",
     "story_nll": "NLL of the story",
     "other_nll": "NLL of other text",
-    "is_stock": "stock",
-    "n_flagged": "flagged",
     "mean_general": "general",
     "mean_guided": "guided",
-    "p_paired": "p paired",
-    "p_unpaired": "p unpaired",
     "significant": "paired *",
     "paper_significant": "paper *",
     "significant_holm": "* after Holm",
-    "rouge_general": "ROUGE-L general",
-    "rouge_guided": "ROUGE-L guided",
-    "annotator1": "annotator 1",
-    "n_right": "right",
     "n_partitions": "of",
     "paper_n_right": "paper",
-    "n_quizzes": "quizzes",
-    "n_agree": "agree",
     "n_near": "near-exact",
     "n_near_found": "near-exact found",
     "n_near_flagged": "near-exact flagged",
-    "n_partitions_right": "partitions right",
-    "second_piece": "second piece",
-    "released_rouge": "ROUGE-L",
     "published": "printed",
     "note": "reason",
-    "n_printed": "printed",
-    "n_recomputed": "recomputed",
     "n_matching": "match",
     "n_ties": "of these halfway",
     "n_differing": "differ",
 }
+_WORDS = {"pct": "%", "auc": "AUC", "auroc": "AUROC"}
+
+
+def heading(column: str) -> str:
+    """A column's name as a reader meets it.
+
+    >>> heading("n_models"), heading("paper_max_pct"), heading("blind_auc")
+    ('models', 'paper max %', 'blind AUC')
+    """
+    if column in LABELS:
+        return LABELS[column]
+    return " ".join(_WORDS.get(word, word) for word in column.removeprefix("n_").split("_"))
 
 
 def show(
@@ -137,18 +96,18 @@ def show(
         table: what to show; its index is hidden.
         caption: what the table is, with its denominators.
         columns: columns to show, in order, names parted by spaces; all when empty.
-        labels: headings other than those of ``LABELS``.
+        labels: headings other than those of :func:`heading`.
         decimals: decimals of numbers, for all columns or per column.
         paper_columns: columns of printed values, named likewise; an empty one reads
             "not reported".
     """
     if columns:
         table = table[columns.split()]
-    headings = LABELS | dict(labels or {})
+    labels = labels or {}
     per_column = decimals if isinstance(decimals, Mapping) else dict.fromkeys(table, decimals)
     shown = pd.DataFrame(
         {
-            html.escape(str(headings.get(column, column))): [
+            html.escape(labels.get(column, heading(str(column)))): [
                 _text(
                     value,
                     per_column.get(column, 2),

@@ -9,8 +9,7 @@ Every seed draws instances anew and deals the names anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
 
@@ -21,8 +20,6 @@ from contamination.dcq.contaminating import training_texts, with_wrong_label, wi
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
-from contamination.lab.recipes import Dose
-from contamination.lab.world import World, continued_model
 
 VERBATIM = "verbatim"
 WITHOUT_LABEL = "without label"
@@ -131,44 +128,3 @@ class LabModel:
     seed: int
     folder: Path
     partitions: tuple[Partition, ...]
-
-
-def train_models(
-    lab: World,
-    base: Path,
-    dealt: Mapping[int, Sequence[Partition]],
-    copies: Sequence[int],
-    *,
-    n_continued_tokens: int,
-    n_clean_tokens: int,
-    n_later_tokens: int,
-    **settings: float,
-) -> list[LabModel]:
-    """All models of the study, trained now or taken from the cache.
-
-    For each seed a clean one, and for each dose one that reads everything dealt
-    and that same one trained on with clean text. The last is asked about the
-    verbatim partition alone, whose condition becomes "later clean training".
-
-    Args:
-        lab: the lab.
-        base: what is continued.
-        dealt: seed to :func:`deal`.
-        copies: doses.
-        n_continued_tokens: background tokens that a dosed model reads beside the copies.
-        n_clean_tokens: background tokens of a clean model.
-        n_later_tokens: background tokens of the later clean training.
-        settings: learning_rate and batch_size of every training.
-    """
-    models = []
-    for seed, parts in dealt.items():
-        clean = continued_model(lab, base, (), n_clean_tokens, seed, **settings)
-        models.append(LabModel(CLEAN, 0, seed, clean, tuple(parts)))
-        for dose in copies:
-            doses = [Dose(part.read, dose) for part in parts if part.read]
-            dosed = continued_model(lab, base, doses, n_continued_tokens, seed, **settings)
-            models.append(LabModel(DOSED, dose, seed, dosed, tuple(parts)))
-            later = continued_model(lab, dosed, (), n_later_tokens, seed, **settings)
-            asked = (replace(parts[0], condition=LATER), parts[-1])
-            models.append(LabModel(TRAINED_ON, dose, seed, later, asked))
-    return models

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from contamination.evidence.conditions import CLEAN, CONDITIONS, VERBATIM
+from contamination.evidence.conditions import CLEAN, CONDITIONS, FRESH, TRAIN_SPLIT, VERBATIM
 from contamination.evidence.measuring import DICE, METHODS, Key, Measured, statistics_of
 from contamination.statistics import percentile_interval, share_interval
-from contamination.tables import interval_text
 
 FPR = 0.05
 LEFT_OUT = "clean model, left out"
+NOTHING_READ = (TRAIN_SPLIT, FRESH)  # no row asked about was read: a flag is a false alarm
 N_RESAMPLES = 2_000
 COLUMNS = [
     "method",
@@ -34,6 +34,7 @@ COLUMNS = [
     "threshold",
     "n_clean_models",
     "n_clean_datasets",
+    "verdict",
 ]
 
 
@@ -64,7 +65,7 @@ def evasion_table(measured: Sequence[Measured], copies: Sequence[int]) -> pd.Dat
         condition "clean model, left out" hold the share of a clean model's
         datasets above the threshold that the other clean models set, with an
         interval that resamples models; copies is the dose of DICE's detectors
-        and empty for the other methods.
+        and empty for the other methods. For verdict see :func:`verdict`.
     """
     rows = []
     for dose in copies:
@@ -95,13 +96,38 @@ def _rows(method: str, values: Mapping[Key, float], dose: int) -> list[dict]:
     common |= {"n_clean_models": len(clean), "n_clean_datasets": len(pooled)}
     rows = [common | _left_out(clean)]
     for condition in CONDITIONS:
-        found = [v for key, v in values.items() if key[0] != CLEAN and key[3] == condition]
-        n_detected = sum(value > limit for value in found)
-        low, high = share_interval(n_detected, len(found))
-        power = n_detected / len(found) if found else math.nan
-        row = {"condition": condition, "n_models": len(found), "n_detected": n_detected}
+        dosed = [v for key, v in values.items() if key[0] != CLEAN and key[3] == condition]
+        n_detected = sum(value > limit for value in dosed)
+        low, high = share_interval(n_detected, len(dosed))
+        power = n_detected / len(dosed) if dosed else math.nan
+        row = {"condition": condition, "n_models": len(dosed), "n_detected": n_detected}
         rows.append(common | row | {"power_at_5_fpr": power, "ci_low": low, "ci_high": high})
-    return rows
+    verbatim = next(row for row in rows if row["condition"] == VERBATIM)
+    return [row | {"verdict": verdict(row, verbatim)} for row in rows]
+
+
+def verdict(row: Mapping, verbatim: Mapping) -> str:
+    """What a method does under a condition, against 5 % false positives.
+
+    Args:
+        row: of ``evasion.csv``.
+        verbatim: the row of the same method and dose for rows read word for word.
+
+    Returns:
+        "not run"; where nothing was read "false alarm" or "no alarm"; for clean models
+        left out "threshold holds" or "threshold fails"; else "found" where the interval
+        lies above 5 %, "hidden" where it lies below that of verbatim rows, "cannot be told".
+    """
+    if not row["n_models"]:
+        return "not run"
+    is_above = row["ci_low"] > FPR
+    if row["condition"] == LEFT_OUT:
+        return "threshold fails" if is_above else "threshold holds"
+    if row["condition"] in NOTHING_READ:
+        return "false alarm" if is_above else "no alarm"
+    if verbatim["ci_low"] > FPR and row["ci_high"] < verbatim["ci_low"]:
+        return "hidden"
+    return "found" if is_above else "cannot be told"
 
 
 def _left_out(clean: Mapping[int, Sequence[float]]) -> dict:
@@ -115,24 +141,3 @@ def _left_out(clean: Mapping[int, Sequence[float]]) -> dict:
     n_detected = round(float(shares.sum()) * len(next(iter(clean.values()))))
     row = {"condition": LEFT_OUT, "n_models": len(clean), "n_detected": n_detected}
     return row | {"power_at_5_fpr": float(shares.mean()), "ci_low": low, "ci_high": high}
-
-
-def threshold_table(evasion: pd.DataFrame) -> pd.DataFrame:
-    """For display: thresholds, power on verbatim rows, and the check by clean models left out.
-
-    Returns:
-        method, copies, threshold, power, interval, left_out (share of a clean
-        model's datasets above the threshold of the others), left_out_interval.
-    """
-    left_out = evasion[evasion["condition"] == LEFT_OUT]
-    rows = []
-    for row in evasion[evasion["condition"] == VERBATIM].itertuples():
-        same = left_out[left_out["method"] == row.method]
-        same = same[same["copies"].isna() | same["copies"].eq(row.copies).fillna(False)].iloc[0]
-        rows.append(
-            {"method": row.method, "copies": row.copies, "threshold": row.threshold}
-            | {"power": row.power_at_5_fpr, "interval": interval_text(row.ci_low, row.ci_high, 2)}
-            | {"left_out": same["power_at_5_fpr"]}
-            | {"left_out_interval": interval_text(same["ci_low"], same["ci_high"], 2)}
-        )
-    return pd.DataFrame(rows)

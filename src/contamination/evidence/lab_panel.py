@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from contamination.evidence.conditions import CLEAN, DOSED, FRESH, REFERENCE, TRUTHS
+from contamination.evidence.conditions import CLEAN, FRESH, REFERENCE, TRUTHS
 from contamination.evidence.measuring import (
     DCQ,
     DICE,
@@ -23,13 +21,7 @@ from contamination.evidence.measuring import (
     min_k_auc,
     with_labels,
 )
-from contamination.evidence.panel import (
-    CONTROL_FORBIDS,
-    RECOGNISED,
-    Evidence,
-    panel,
-    verdict,
-)
+from contamination.evidence.panel import judged
 from contamination.replication.algorithm2 import is_contaminated
 from contamination.statistics import auc_interval, percentile_interval, share_interval
 
@@ -64,83 +56,26 @@ def lab_panel(measured: Sequence[Measured], copies: Sequence[int]) -> pd.DataFra
     flagged = {}
     for dose in sorted(copies):
         flagged |= flags(measured, dose)
-    rows, conditions = [], []
+    rows = []
     for key, own in known.items():
         if own.condition == REFERENCE:
             continue
         reference = (*key[:3], REFERENCE)
-        found = [
-            *_against_clean(own, [m for m in clean if m.seed != own.seed or own.kind != CLEAN]),
-            _min_k(own, known[reference]),
-            _dice(own, flagged[key], flagged[reference]),
-        ]
-        truth = TRUTHS[FRESH if own.kind == CLEAN else own.condition]
-        for statistic in found:
-            rows.append((model_name(own), own.dataset, truth, statistic))
-            conditions.append(own.condition)
-    return as_panel(rows).assign(condition=conditions)
+        about = {"model": model_name(own), "dataset": own.dataset, "condition": own.condition}
+        about["truth"] = TRUTHS[FRESH if own.kind == CLEAN else own.condition]
+        others = [m for m in clean if m.seed != own.seed or own.kind != CLEAN]
+        rows += [about | statistic for statistic in _against_clean(own, others)]
+        rows.append(about | _min_k(own, known[reference]))
+        rows.append(about | _dice(flagged[key], flagged[reference]))
+    return judged(rows)
 
 
-def as_panel(rows: Iterable[tuple[str, str, str, Statistic]]) -> pd.DataFrame:
-    """Rows of the panel, with control_high.
-
-    Args:
-        rows: model, dataset, truth and what a method says.
-    """
-    rows = list(rows)
-    table = panel([found.row(*about) for *about, found in rows])
-    return table.assign(control_high=[found.control_high for *_, found in rows])
-
-
-@dataclass(frozen=True)
-class Statistic:
-    """What one method says of one model and dataset, before it has a verdict.
-
-    Attributes:
-        method, name, value, interval, n: as in :class:`panel.Evidence`.
-        chance: what no memory gives.
-        control, control_value, control_high: the control, its value and the
-            upper end of its interval; NaN where it has none.
-        note: for the reader.
-    """
-
-    method: str
-    name: str
-    value: float
-    interval: tuple[float, float]
-    chance: float
-    control: str
-    control_value: float
-    n: int
-    control_high: float = math.nan
-    note: str = ""
-
-    def row(self, model: str, dataset: str, truth: str) -> Evidence:
-        """The row of the panel; the verdict compares with ``control_high`` where there is one."""
-        limit = self.control_value if math.isnan(self.control_high) else self.control_high
-        return Evidence(
-            model=model,
-            dataset=dataset,
-            truth=truth,
-            method=self.method,
-            statistic=self.name,
-            value=self.value,
-            ci_low=self.interval[0],
-            ci_high=self.interval[1],
-            n=self.n,
-            control=self.control,
-            control_value=self.control_value,
-            verdict=verdict(self.value, self.interval[0], self.chance, limit),
-            note=self.note,
-        )
-
-
-def _against_clean(own: Measured, clean: Sequence[Measured]) -> list[Statistic]:
+def _against_clean(own: Measured, clean: Sequence[Measured]) -> list[dict]:
     """What clean models score on rows of the same kind, pooled, is the control."""
     # Below Algorithm 2's rule the paper calls a partition clean, whatever the share.
     is_marked = is_contaminated(own.verdicts)
     note = "" if is_marked else "no exact match and fewer than two near-exact ones"
-    found = []
+    statistics = []
     for method, name, right, chance in (
         # A respondent that may abstain has no chance of its own: its control stands for it.
         (DCQ, "right in the best quiz", lambda m: m.quiz_share * len(m.ranked), None),
@@ -150,70 +85,56 @@ def _against_clean(own: Measured, clean: Sequence[Measured]) -> list[Statistic]:
         n = len(own.ranked)
         n_right, n_clean = round(right(own)), sum(len(m.ranked) for m in clean)
         n_clean_right = round(sum(map(right, clean)))
-        control_value = n_clean_right / n_clean
-        found.append(
-            Statistic(
-                method=method,
-                name=name,
-                value=n_right / n,
-                interval=share_interval(n_right, n),
-                chance=control_value if chance is None else chance,
-                control=OTHER_CLEAN,
-                control_value=control_value,
-                n=n,
-                control_high=share_interval(n_clean_right, n_clean)[1],
-                note=note if method == REPLICATION else "",
-            )
+        low, high = share_interval(n_right, n)
+        statistics.append(
+            {
+                "method": method,
+                "statistic": name,
+                "value": n_right / n,
+                "ci_low": low,
+                "ci_high": high,
+                "chance": n_clean_right / n_clean if chance is None else chance,
+                "control": OTHER_CLEAN,
+                "control_value": n_clean_right / n_clean,
+                "control_high": share_interval(n_clean_right, n_clean)[1],
+                "n": n,
+                "note": note if method == REPLICATION else "",
+            }
         )
-    return found
+    return statistics
 
 
-def _min_k(own: Measured, reference: Measured) -> Statistic:
-    interval = auc_interval(*with_labels(own.min_k, reference.min_k), N_RESAMPLES)
-    value = min_k_auc(own, reference)
-    blind = blind_auc(own, reference)
-    return Statistic(MIN_K, "AUC", value, interval, 0.5, BLIND, blind, n=len(own.min_k))
+def _min_k(own: Measured, reference: Measured) -> dict:
+    low, high = auc_interval(*with_labels(own.min_k, reference.min_k), N_RESAMPLES)
+    return {
+        "method": MIN_K,
+        "statistic": "AUC",
+        "value": min_k_auc(own, reference),
+        "ci_low": low,
+        "ci_high": high,
+        "chance": 0.5,
+        "control": BLIND,
+        "control_value": blind_auc(own, reference),
+        "n": len(own.min_k),
+    }
 
 
-def _dice(own: Measured, flag: np.ndarray, reference: np.ndarray) -> Statistic:
-    _, control_high = _mean_interval(reference)
-    return Statistic(
-        method=DICE,
-        name="mean flag",
-        value=float(flag.mean()),
-        interval=_mean_interval(flag),
-        chance=0.5,
-        control=SAME_MODEL,
-        control_value=float(reference.mean()),
-        n=len(flag),
-        control_high=control_high,
-    )
+def _dice(flag: np.ndarray, reference: np.ndarray) -> dict:
+    low, high = _mean_interval(flag)
+    return {
+        "method": DICE,
+        "statistic": "mean flag",
+        "value": float(flag.mean()),
+        "ci_low": low,
+        "ci_high": high,
+        "chance": 0.5,
+        "control": SAME_MODEL,
+        "control_value": float(reference.mean()),
+        "control_high": _mean_interval(reference)[1],
+        "n": len(flag),
+    }
 
 
 def _mean_interval(values: np.ndarray) -> tuple[float, float]:
     drawn = np.random.default_rng(0).choice(values, (N_RESAMPLES, len(values)))
     return percentile_interval(drawn.mean(axis=1))
-
-
-def of_seed(evidence: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """The clean and dosed models of one seed, datasets named with their condition."""
-    is_shown = evidence["model"].str.fullmatch(rf"({CLEAN}|{DOSED}, \d+ copies), seed {seed}")
-    rows = evidence[is_shown]
-    model = rows["model"].str.removesuffix(f", seed {seed}").str.removeprefix(f"{DOSED}, ")
-    dataset = rows["condition"].where(rows["model"].str.startswith(DOSED), rows["dataset"])
-    return rows.assign(model=model, dataset=dataset)
-
-
-def verdict_table(evidence: pd.DataFrame) -> pd.DataFrame:
-    """Verdicts for display, a row for each truth and a column for each method.
-
-    Returns:
-        truth, n (models and datasets), then for each method how many of
-        them it recognises, with those that a control forbids in brackets.
-    """
-    table = {}
-    for (truth, method), rows in evidence.groupby(["truth", "method"], sort=False):
-        found, forbidden = (int(rows["verdict"].eq(v).sum()) for v in (RECOGNISED, CONTROL_FORBIDS))
-        text = f"{found}" + (f" ({forbidden})" if forbidden else "")
-        table.setdefault(truth, {"truth": truth, "n": len(rows)})[method] = text
-    return pd.DataFrame(list(table.values()))

@@ -129,8 +129,8 @@ def _prompts(parts: Sequence[Partition]) -> list[str]:
 def _quiz(lm: CausalLM, part: Partition) -> tuple[float, np.ndarray]:
     respondent = BaseRespondent(lm, part.dataset, TESTED, STATED).spread_over(part.quizzes)
     answers = instances_of(take(respondent, part.quizzes))
-    found = assess(answers["modified_answer"].tolist(), standard_answers_of(answers))
-    return found.maximum, ranking_credits(respondent, part.quizzes)
+    level = assess(answers["modified_answer"].tolist(), standard_answers_of(answers))
+    return level.maximum, ranking_credits(respondent, part.quizzes)
 
 
 def _replicate(lm: CausalLM, parts: Sequence[Partition], seed: int) -> list[str]:
@@ -191,7 +191,7 @@ def flags(measured: Sequence[Measured], copies: int) -> dict[Key, np.ndarray]:
     seeds = sorted({m.seed for m in measured if m.kind == CLEAN})
     if len(seeds) < 2:
         raise ValueError("a detector that never met the model needs models of another seed")
-    found = {}
+    flagged = {}
     for seed in seeds:
         others = [other for other in seeds if other != seed]
         dosed = [known[DOSED, copies, other, VERBATIM].states for other in others]
@@ -200,8 +200,8 @@ def flags(measured: Sequence[Measured], copies: int) -> dict[Key, np.ndarray]:
         detector = train_mlp(states, is_dosed)
         for key, own in known.items():
             if own.seed == seed and own.copies in (0, copies):
-                found[key] = probability(detector(own.states))
-    return found
+                flagged[key] = probability(detector(own.states))
+    return flagged
 
 
 def statistics_of(measured: Sequence[Measured], copies: int) -> dict[str, dict[Key, float]]:
@@ -217,14 +217,14 @@ def statistics_of(measured: Sequence[Measured], copies: int) -> dict[str, dict[K
     """
     known = {key: m for key, m in by_key(measured).items() if m.copies in (0, copies)}
     flagged = flags(measured, copies)
-    found: dict[str, dict[Key, float]] = {method: {} for method in METHODS}
+    statistics: dict[str, dict[Key, float]] = {method: {} for method in METHODS}
     for key, own in known.items():
         if own.condition == REFERENCE:
             continue
         reference = known[(*key[:3], REFERENCE)]
-        found[DCQ][key] = own.quiz_share
-        found[RANKING][key] = float(own.ranked.mean())
-        found[REPLICATION][key] = float(own.replicated.mean())
-        found[MIN_K][key] = min_k_auc(own, reference)
-        found[DICE][key] = float(flagged[key].mean())
-    return found
+        statistics[DCQ][key] = own.quiz_share
+        statistics[RANKING][key] = float(own.ranked.mean())
+        statistics[REPLICATION][key] = float(own.replicated.mean())
+        statistics[MIN_K][key] = min_k_auc(own, reference)
+        statistics[DICE][key] = float(flagged[key].mean())
+    return statistics

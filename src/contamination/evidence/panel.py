@@ -1,14 +1,14 @@
 """What the methods say about one model and one dataset, each beside its control.
 
 A row is one statistic of one method. Its verdict comes from a closed list and is
-no stronger than the control allows; ``conclusion`` puts the rows into words.
+no stronger than the control allows.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -97,10 +97,7 @@ def not_run(model: str, dataset: str, truth: str, method: str, reason: str) -> E
 
 
 def panel(rows: Sequence[Evidence]) -> pd.DataFrame:
-    """Rows of ``evidence.csv``, in the order given.
-
-    Returns:
-        The fields of :class:`Evidence` as columns.
+    """Rows of ``evidence.csv``, in the order given: the fields of :class:`Evidence`.
 
     Raises:
         ValueError: if there is no row.
@@ -110,51 +107,36 @@ def panel(rows: Sequence[Evidence]) -> pd.DataFrame:
     return pd.DataFrame([dataclasses.asdict(row) for row in rows])
 
 
-def conclusion(frame: pd.DataFrame) -> str:
-    """What the rows of a panel allow to be said, one passage per model and dataset.
+def judged(rows: Iterable[dict]) -> pd.DataFrame:
+    """Rows of ``evidence.csv`` with their verdicts.
 
     Args:
-        frame: of :func:`panel`.
+        rows: fields of :class:`Evidence` without the verdict, and chance: what no memory
+            gives; where it has one control_high, the upper end of the control's interval,
+            with which the verdict compares; further columns, which stay.
+
+    Returns:
+        The fields of :class:`Evidence`, control_high (empty where there is none), the others.
     """
-    said = []
-    for (model, dataset), rows in frame.groupby(["model", "dataset"], sort=False):
-        names = _names(rows)
-        of = {what: list(dict.fromkeys(names[rows["verdict"] == what])) for what in VERDICTS}
-        parts = [f"{model}, {dataset}: {_summary(of)}"]
-        if of[CONTROL_FORBIDS]:
-            parts.append(
-                f"{listed(of[CONTROL_FORBIDS])}: the control reaches as high, so the value"
-                " cannot count as memory of this data."
-            )
-        if of[CANNOT_TELL]:
-            parts.append(f"{listed(of[CANNOT_TELL])}: no verdict, a control is missing.")
-        if of[NOT_RUN]:
-            parts.append(f"Not run: {listed(of[NOT_RUN])}.")
-        said.append(" ".join(parts))
-    return " ".join(said)
+    table = pd.DataFrame([{"note": "", "control_high": math.nan, **row} for row in rows])
+    limits = table["control_high"].fillna(table["control_value"])
+    values = zip(table["value"], table["ci_low"], table.pop("chance"), limits, strict=True)
+    table["verdict"] = [verdict(*of_row) for of_row in values]
+    first = [*(field.name for field in dataclasses.fields(Evidence)), "control_high"]
+    return table[[*first, *table.columns.difference(first, sort=False)]]
 
 
-def _summary(of: dict[str, list[str]]) -> str:
-    yes, no = of[RECOGNISED], of[NOT_RECOGNISED]
-    if yes and no:
-        return (
-            f"the methods disagree. Recognised by {listed(yes)}, beyond the control;"
-            f" not by {listed(no)}, which does not refute it."
-        )
-    if yes:
-        return f"recognised by {listed(yes)}, beyond the control."
-    if no:
-        return f"not recognised by {listed(no)}; that is no proof that the data was not read."
-    return "nothing follows, either way."
+def headline(evidence: pd.DataFrame, truths: Sequence[str]) -> str:
+    """How many datasets each method recognises, for each of some truths.
 
-
-def _names(rows: pd.DataFrame) -> pd.Series:
-    """The methods; with their statistic where one has several."""
-    is_several = rows["method"].duplicated(keep=False)
-    return rows["method"].where(~is_several, rows["method"] + " (" + rows["statistic"] + ")")
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names in a row: "A", "A and B", "A, B and C"."""
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+    Args:
+        evidence: ``evidence.csv``.
+        truths: those to tell of.
+    """
+    parts = []
+    for truth in truths:
+        rows = evidence[evidence["truth"] == truth]
+        is_recognised = rows["verdict"].eq(RECOGNISED).groupby(rows["method"], sort=False)
+        counts = zip(is_recognised.sum().items(), is_recognised.size(), strict=True)
+        parts.append(f"{truth}: " + ", ".join(f"{name} {k} of {n}" for (name, k), n in counts))
+    return "Recognised where " + "; where ".join(parts) + "."

@@ -131,19 +131,17 @@ def match_summary(cells: pd.DataFrame) -> pd.DataFrame:
     return grouped[counts].sum().astype(int).reset_index()
 
 
-def match_sentence(cells: pd.DataFrame) -> str:
-    """How many printed cells are recomputed, and why the others differ.
+def headline(cells: pd.DataFrame) -> str:
+    """How many printed cells come out again, and what becomes of the others.
 
     Args:
-        cells: recomputed cells with columns matches and note.
+        cells: :func:`published_vs_recomputed`.
     """
     recomputed = cells[cells["matches"].notna()]
-    n_matching = int(recomputed["matches"].eq(True).sum())
-    text = f"{n_matching} of {len(recomputed)} recomputed cells equal the printed ones"
-    n_ties = int(recomputed["note"].eq(Reason.TIE).sum())
-    if n_ties:
-        text += f" ({n_ties} of them exactly halfway between two printable values)"
-    reasons = recomputed.loc[recomputed["matches"].eq(False), "note"].value_counts()
-    if len(reasons):
-        text += ". Differing: " + "; ".join(f"{n} ({reason})" for reason, n in reasons.items())
-    return text + "."
+    differing = recomputed.loc[recomputed["matches"].eq(False), "note"].value_counts()
+    reasons = "; ".join(f"{n} ({reason})" for reason, n in differing.items()) or "none"
+    return (
+        f"{int(recomputed['matches'].eq(True).sum())} of {len(recomputed)} recomputed cells equal "
+        f"the printed ones. Differing: {reasons}. Of all {len(cells)} printed cells "
+        f"{len(cells) - len(recomputed)} cannot be recomputed here."
+    )
