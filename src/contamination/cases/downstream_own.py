@@ -18,15 +18,10 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from contamination import partitions
-from contamination.cases.downstream_examples import (
-    OwnExamples,
-    deal,
-    poisson_occurrences,
-    released_examples,
-)
+from contamination.cases.downstream_examples import deal, poisson_occurrences, released_examples
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
-from contamination.min_k.own import check_models
+from contamination.min_k.own import OwnPassages, OwnTarget, check_models, own_passages
 from contamination.parameters import setting
 
 ONCE, RATE, POISSON = "inserted once", "learning rate", "Poisson occurrence"
@@ -37,9 +32,12 @@ _FLOP_PER_PARAMETER_AND_TOKEN = 6
 
 
 @dataclass(frozen=True)
-class OwnStudy(OwnExamples):
+class OwnStudy(OwnTarget):
     """Part C of notebook 07: a model with its labelled examples, or a base to train."""
 
+    datasets: list[str] = setting([], "labelled files (JSONL, CSV, Parquet), one for each dataset")
+    text_column: str = setting("text", "column with the examples as they were inserted")
+    label_column: str = setting("label", "column with 1 for inserted, 0 for held-out examples")
     own_base: str = setting("", "model to train on corpora with examples, not target_model")
     own_revision: str = setting("", "its commit")
     dry_run: bool = setting(True, "plan alone; false trains")
@@ -61,6 +59,32 @@ class OwnStudy(OwnExamples):
     block_tokens: int = setting(2048, "tokens of a training block, the paper names none")
     own_batch_size: int = setting(8, "blocks per step, the paper names none")
     training_tflops: float = setting(150.0, "TFLOP/s that your device sustains in training")
+
+
+def own_examples(mine: OwnStudy, k_percent: float) -> pd.DataFrame | None:
+    """One's own examples, checked before they cost anything; None without a model.
+
+    Args:
+        mine: model and labelled files.
+        k_percent: share of tokens that will be asked for.
+
+    Returns:
+        dataset (the file's name), text, is_member.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``own.own_passages``; also if two files
+            have the same name.
+    """
+    target = mine.only(*OwnTarget.__dataclass_fields__, "text_column", "label_column")
+    parts = []
+    for file in mine.datasets or [""]:
+        passages = own_passages(OwnPassages(**target, dataset=file), [k_percent])
+        for name, (texts, is_member) in passages.items():
+            parts.append(pd.DataFrame({"dataset": name, "text": texts, "is_member": is_member}))
+    names = [part["dataset"].iloc[0] for part in parts]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two datasets have the same name ({', '.join(names)}): rename one file")
+    return pd.concat(parts, ignore_index=True) if parts else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,13 +178,11 @@ def _check(mine: OwnStudy) -> None:
     for name in ("own_seeds", "corpus_sizes", "similar_sizes"):
         if not getattr(mine, name):
             raise ValueError(f"{name} is empty: name at least one")
-    counts = [*mine.corpus_sizes, *mine.similar_sizes, mine.n_inserted, mine.n_similar]
-    counts += [mine.block_tokens, mine.own_batch_size]
-    if min(counts) < 1:
-        raise ValueError("sizes and numbers of examples, tokens and blocks must be positive")
-    amounts = ("own_occurrence", "own_learning_rate", "own_lower_rate", "training_tflops")
-    for name in amounts:
-        if getattr(mine, name) <= 0:
+    names = ("n_inserted", "n_similar", "block_tokens", "own_batch_size", "own_occurrence")
+    names += ("own_learning_rate", "own_lower_rate", "training_tflops")
+    amounts = mine.only(*names) | {"corpus_sizes": min(mine.corpus_sizes)}
+    for name, amount in (amounts | {"similar_sizes": min(mine.similar_sizes)}).items():
+        if amount <= 0:
             raise ValueError(f"{name} must be positive")
     if not 0 < mine.share_pct < 100:
         raise ValueError(f"share_pct must lie between 0 and 100, got {mine.share_pct}")
@@ -192,19 +214,21 @@ def _lengths(tokenizer, texts: Sequence[str]) -> list[int]:
     return [2 + len(each.ids) for each in found]
 
 
+def _column(source: str, column: str, split: str = "") -> pd.Series:
+    """One column of texts of a file or hub dataset."""
+    rows = partitions.load_rows(source, split)
+    if column not in rows:
+        raise ValueError(f'no column "{column}" in "{source}": it has {", ".join(rows)}')
+    return rows[column].dropna().astype(str)
+
+
 def _examples_to_insert(mine: OwnStudy) -> pd.DataFrame:
     if not mine.insert:
         return released_examples()
-    parts = []
-    for file in mine.insert:
-        rows = partitions.load_rows(file)
-        if mine.text_column not in rows:
-            raise ValueError(
-                f'no column "{mine.text_column}" in "{file}": it has {", ".join(rows)}'
-            )
-        parts.append(
-            pd.DataFrame({"dataset": Path(file).name, "text": rows[mine.text_column].astype(str)})
-        )
+    parts = [
+        pd.DataFrame({"dataset": Path(file).name, "text": _column(file, mine.text_column)})
+        for file in mine.insert
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -217,14 +241,8 @@ def _texts(
     source: str, mine: OwnStudy, tokenizer, n_tokens: int, spare: int = 0
 ) -> tuple[str, ...]:
     """Texts of a corpus, in its order, until they hold so many tokens; and ``spare`` more."""
-    rows = partitions.load_rows(source, "" if Path(source).suffix else "train")
-    if mine.corpus_column not in rows:
-        raise ValueError(
-            f'no column "{mine.corpus_column}" in "{source}": it has {", ".join(rows)}'
-        )
-    texts = [
-        text for text in rows[mine.corpus_column].dropna().astype(str).unique() if text.strip()
-    ]
+    column = _column(source, mine.corpus_column, "" if Path(source).suffix else "train")
+    texts = [text for text in column.unique() if text.strip()]
     n_found = 0
     for start in range(0, len(texts), 1000):
         ends = n_found + np.cumsum(_lengths(tokenizer, texts[start : start + 1000]))

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from contamination import overlap, partitions
+from contamination.cases.library import read_text
 from contamination.cases.unlearning import QUESTIONS, STORY, chunk_items, question_items
 from contamination.cases.unlearning_judge import judged
 from contamination.min_k.own import check_models
@@ -75,7 +76,10 @@ def own_items(mine: OwnModels, score_answers: bool = False) -> dict[str, pd.Data
         raise ValueError(f"max_items must be at least 0, which means all, got {mine.max_items}")
     items = {}
     if mine.book:
-        items[STORY] = chunk_items(_text_of(mine.book), mine.chunk_words, mine.own_prompt_words)
+        book = Path(mine.book)
+        if not book.is_file():
+            raise FileNotFoundError(f'book "{book.name}" is no file: name a text file')
+        items[STORY] = chunk_items(read_text(book), mine.chunk_words, mine.own_prompt_words)
     if mine.questions:
         rows = partitions.load_rows(mine.questions)
         if not {"question", "answer"} <= set(rows):
@@ -84,21 +88,11 @@ def own_items(mine: OwnModels, score_answers: bool = False) -> dict[str, pd.Data
             without = rows.index[[pd.isna(v) or not overlap.words(str(v)) for v in rows[name]]]
             if len(without):
                 raise ValueError(f"row {without[0]} has no {name}: fill it in or drop the row")
-        asked = rows["question"].astype(str), rows["answer"].astype(str)
-        items[QUESTIONS] = question_items(*asked, score_answers)
+        texts = rows["question"].astype(str), rows["answer"].astype(str)
+        items[QUESTIONS] = question_items(*texts, score_answers)
     names = ("original_model", "unlearned_model", "unseen_model", "simcse_model")
     check_models([*mine.only(*names).values()], mine.target_dtype)
     return {task: table.head(mine.max_items or None) for task, table in items.items()}
-
-
-def _text_of(book: str) -> str:
-    path = Path(book)
-    if not path.is_file():
-        raise FileNotFoundError(f'book "{path.name}" is no file: name a text file')
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name}: not UTF-8 text: save the file as UTF-8") from error
 
 
 def judge_settings(mine: OwnModels) -> dict[str, Any]:
@@ -111,31 +105,35 @@ def judge_settings(mine: OwnModels) -> dict[str, Any]:
         return {}
     if not mine.judge_base_url:
         raise ValueError("judge_base_url is empty: the judge is a chat model at an address")
-    key = mine.judge_key_variable
+    key, prices = mine.judge_key_variable or None, mine.prices
     if key and not os.environ.get(key):
         raise ValueError(f"{key} is not set: export the judge's key, or empty judge_model")
-    prices, date = mine.prices, mine.price_date
-    if len(prices) not in (0, 2) or bool(prices) != bool(date):
+    if len(prices) not in (0, 2) or bool(prices) != bool(mine.price_date):
         raise ValueError("prices are two, of input and output tokens, and come with price_date")
     if mine.cost_cap and not prices:
         raise ValueError("cost_cap needs prices and price_date")
     return {
-        "endpoint": Endpoint(mine.judge_base_url, mine.judge_model, key or None),
-        "price": Price(*prices, date=date) if prices else None,
+        "endpoint": Endpoint(mine.judge_base_url, mine.judge_model, key),
+        "price": Price(*prices, date=mine.price_date) if prices else None,
         "cap": mine.cost_cap or None,
     }
 
 
 def load_models(mine: OwnModels) -> dict[str, CausalLM]:
     """The models by their part: original, unlearned and, where named, never saw."""
-    named = {
-        "original": mine.original_model,
-        "unlearned": mine.unlearned_model,
-        "never saw": mine.unseen_model,
+    named = {"original": mine.original_model, "unlearned": mine.unlearned_model}
+    named["never saw"] = mine.unseen_model
+    return {
+        name: load_causal_lm(
+            model,
+            dtype=mine.target_dtype,
+            device_map=mine.device_map or None,
+            safetensors_only=mine.safetensors_only,
+            bos=bos.wanted(mine.bos),
+        )
+        for name, model in named.items()
+        if model
     }
-    how = {"dtype": mine.target_dtype, "device_map": mine.device_map or None}
-    how |= {"safetensors_only": mine.safetensors_only, "bos": bos.wanted(mine.bos)}
-    return {name: load_causal_lm(model, **how) for name, model in named.items() if model}
 
 
 def load_encoder(mine: OwnModels) -> LanguageModel | None:
