@@ -147,13 +147,6 @@ def test_one_dataset_has_no_average():
     assert rows["dataset"].tolist() == ["a"]
 
 
-def test_order_spread_is_that_of_single_models():
-    mixed = scored(PERFECT, REVERSED)
-    models = {0: scored(PERFECT, PERFECT), 1: mixed, 2: scored(NOTHING, PERFECT)}
-    assert downstream.order_spread(models, EXAMPLES) == (0.5, 1.0)
-    assert downstream.order_spread({0: mixed}, EXAMPLES) == (0.5, 0.5)
-
-
 def test_difference_of_methods_has_the_sign_of_min_k():
     both = pd.concat([scored(PERFECT, PERFECT), scored(REVERSED, REVERSED, method=PPL)])
     interval = downstream.difference_interval({0: both}, EXAMPLES, n_resamples=20)

@@ -146,15 +146,6 @@ def difference_interval(
     return statistics.percentile_interval(np.mean(differences, axis=0))
 
 
-def order_spread(scored: Scores, examples: pd.DataFrame) -> tuple[float, float]:
-    """Lowest and highest AUC by Min-k% Prob, average over datasets, of single models."""
-    aucs = []
-    for table in scored.values():
-        of_min_k = {0: table[table["method"] == scores.MIN_K]}
-        aucs.append(auc_rows(of_min_k, examples, n_resamples=1)["auc"].iloc[-1])
-    return min(aucs), max(aucs)
-
-
 def _estimate(
     scored: Scores,
     method: str,
