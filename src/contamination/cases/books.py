@@ -103,8 +103,7 @@ def auc_rows(
             not known gives no row.
         words: ``blind_rows`` of the same snippets.
         model: the model's name.
-        n_resamples: bootstrap resamples of the books.
-        seed: of the bootstrap; methods see the same books.
+        n_resamples, seed: of the bootstrap over books; methods see the same ones.
 
     Returns:
         Columns ``AUC_COLUMNS``; n_members and n_non_members count books,
@@ -181,8 +180,7 @@ def comparisons(
         detected: scores of the snippets under the model in question.
         snippets: as ``library.random_snippets`` returns them.
         clean: scores under a model that read none of the books, None for none.
-        n_resamples: bootstrap resamples of the books.
-        seed: of the bootstrap.
+        n_resamples, seed: of the bootstrap over books.
 
     Returns:
         compared, part, difference (of AUCs), ci_low, ci_high, verdict: Min-k%

@@ -45,7 +45,7 @@ class OwnBooks(OwnTarget):
         return self.served_model or Path(self.target_model).name
 
 
-def own_books(mine: OwnBooks) -> pd.DataFrame | None:
+def own_books(settings: OwnBooks) -> pd.DataFrame | None:
     """One's own books from three folders, or None where none is named.
 
     Raises:
@@ -53,8 +53,8 @@ def own_books(mine: OwnBooks) -> pd.DataFrame | None:
             fewer than four books, or two books have the same text.
         FileNotFoundError: as ``library.read_books``.
     """
-    folders = [mine.validation_members_folder, mine.validation_non_members_folder]
-    folders.append(mine.test_folder)
+    folders = [settings.validation_members_folder, settings.validation_non_members_folder]
+    folders.append(settings.test_folder)
     if not any(folders):
         return None
     if not all(folders):
@@ -74,12 +74,12 @@ def own_books(mine: OwnBooks) -> pd.DataFrame | None:
     return table
 
 
-def own_scorer(own: pd.DataFrame | None, mine: OwnBooks) -> Callable[..., pd.DataFrame] | None:
+def own_scorer(own: pd.DataFrame | None, settings: OwnBooks) -> Callable[..., pd.DataFrame] | None:
     """What scores one's own snippets, checked before it costs anything; None without books.
 
     Args:
         own: as ``own_books`` returns it.
-        mine: a local model or an endpoint, and the model that will write neighbours.
+        settings: a local model or an endpoint, and the model that will write neighbours.
 
     Returns:
         A function of texts, neighbors and k_percents that gives the table of
@@ -90,19 +90,19 @@ def own_scorer(own: pd.DataFrame | None, mine: OwnBooks) -> Callable[..., pd.Dat
             both kinds of scorer are named.
         FileNotFoundError: if the local model or the one for neighbours is not there.
     """
-    model, base_url = mine.target_model, mine.base_url
+    model, base_url = settings.target_model, settings.base_url
     if own is None and not model and not base_url:
         return None
     if own is None:
         raise ValueError("a model is named but no folder of books: part C needs both, or neither")
     if bool(model) == bool(base_url):
         raise ValueError("part C needs one scorer: a target_model, or a base_url with served_model")
-    check_models([model, mine.neighbor_model], mine.target_dtype, mine.target_revision)
+    check_models([model, settings.neighbor_model], settings.target_dtype, settings.target_revision)
     if model:
-        return lambda texts, **settings: detect(texts, mine.load(), **settings)
-    endpoint = Endpoint(base_url, mine.served_model, mine.key_variable or None)
-    paid = {"price": Price(mine.input_price, 0.0, mine.price_date)} if mine.price_date else {}
-    return partial(detect_served, endpoint=endpoint, cap=mine.cap or None, **paid)
+        return lambda texts, **options: detect(texts, settings.load(), **options)
+    endpoint = Endpoint(base_url, settings.served_model, settings.key_variable or None)
+    price = Price(settings.input_price, 0.0, settings.price_date) if settings.price_date else None
+    return partial(detect_served, endpoint=endpoint, price=price, cap=settings.cap or None)
 
 
 def detect_served(

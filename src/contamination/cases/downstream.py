@@ -97,11 +97,11 @@ def auc_rows(
         scored: training seed to the scores of the examples under that model
             (passage, method, score).
         examples: columns dataset and is_member, in the order of the scores.
-        n_resamples: bootstrap resamples of examples and models.
+        n_resamples, seed: of the bootstrap over examples and models; all methods
+            and datasets see the same models.
         first: scores under the condition that the difference is taken to, for
             as many models; the resampled examples are the same. A method that it
             lacks has no difference.
-        seed: of the bootstrap; all methods and datasets see the same models.
         **labels: further columns of ``COLUMNS``.
 
     Returns:
@@ -308,8 +308,7 @@ def with_accuracy(
         rows: of one condition.
         right: training seed to ``answers_right`` of that model.
         examples: columns dataset, is_member and options.
-        n_resamples: bootstrap resamples of examples and models.
-        seed: of the bootstrap.
+        n_resamples, seed: of the bootstrap over examples and models.
 
     Returns:
         The rows with accuracy_contaminants, accuracy_others, gap_low and

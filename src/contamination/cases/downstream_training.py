@@ -52,14 +52,14 @@ def study_rows(study: Study, k_percent: float, n_resamples: int) -> pd.DataFrame
     Raises:
         ValueError: if bfloat16 is not native here, or the model changes its logits.
     """
-    mine, examples = study.mine, study.examples
-    if mine.dry_run:
+    settings, examples = study.settings, study.examples
+    if settings.dry_run:
         return None
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    if mine.target_dtype == "bfloat16" and not has_native_bfloat16(device):
+    if settings.target_dtype == "bfloat16" and not has_native_bfloat16(device):
         raise ValueError("bfloat16 is not native on this processor: use target_dtype float32")
-    base = _load(mine)
-    seeds, pools = mine.own_seeds, {"examples": examples, SIMILAR: study.similar}
+    base = _load(settings)
+    seeds, pools = settings.own_seeds, {"examples": examples, SIMILAR: study.similar}
     unread = {
         name: dict.fromkeys(seeds, _measured(base, pool, k_percent)["scores"])
         for name, pool in pools.items()
@@ -71,7 +71,7 @@ def study_rows(study: Study, k_percent: float, n_resamples: int) -> pd.DataFrame
     trained: dict[str, dict[int, dict[int, dict]]] = {}
     for run in study.runs:
         pool = pools.get(run.setting, examples)
-        measured = _trained(mine, run, pool, identity, k_percent) | {"facts": run.facts}
+        measured = _trained(settings, run, pool, identity, k_percent) | {"facts": run.facts}
         of_setting = trained.setdefault(run.setting, {})
         of_size = of_setting.setdefault(run.recipe.n_background_tokens, {})
         of_size[run.recipe.order_seed] = measured
@@ -121,14 +121,16 @@ def _labels(of_seeds: dict[int, dict], setting: str, n_resamples: int) -> dict:
     return {"setting": setting, "n_resamples": n_resamples, **facts}
 
 
-def _load(mine: OwnStudy) -> CausalLM:
+def _load(settings: OwnStudy) -> CausalLM:
     """The base in fp32: small steps on bf16 weights would be rounded away."""
-    revision = mine.own_revision or None
-    lm = load_causal_lm(mine.own_base, revision, safetensors_only=mine.safetensors_only)
+    revision = settings.own_revision or None
+    lm = load_causal_lm(settings.own_base, revision, safetensors_only=settings.safetensors_only)
     states = torch.ones(1, lm.model.config.get_text_config().hidden_size, device=lm.device)
     with torch.inference_mode():
         if not torch.equal(lm.logits(states), lm.model.get_output_embeddings()(states)):
-            raise ValueError(f'"{mine.own_base}" changes its logits behind the head: not covered')
+            raise ValueError(
+                f'"{settings.own_base}" changes its logits behind the head: not covered'
+            )
     return lm
 
 
@@ -140,7 +142,7 @@ def _measured(lm: CausalLM, examples: pd.DataFrame, k_percent: float) -> dict:
 
 
 def _trained(
-    mine: OwnStudy, run: Run, examples: pd.DataFrame, identity: dict, k_percent: float
+    settings: OwnStudy, run: Run, examples: pd.DataFrame, identity: dict, k_percent: float
 ) -> dict:
     """What the model of one run makes of the examples, from the cache where it is there."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -151,7 +153,7 @@ def _trained(
     hit = path.exists()
     storage.record("cache", name="trainings with insertions", hits=int(hit), misses=int(not hit))
     if not hit:
-        lm = _load(mine)
+        lm = _load(settings)
         torch.manual_seed(run.recipe.order_seed)
         fit(lm.model, training_stream(run.recipe, run.texts).batches, run.recipe)
         # What is stored of its answers must not be taken for the base's.

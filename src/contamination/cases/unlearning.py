@@ -24,16 +24,13 @@ from contamination.models.chat import OK, REFUSED
 STORY, QUESTIONS = "story completion", "question answering"
 ITEM_COLUMNS = ["text", "prompt", "reference"]
 STORY_METRICS = {"rouge_l": overlap.rouge_l}
-ANSWER_METRICS = {
-    "unigram_recall": overlap.unigram_recall,
-    "rouge_l_recall": overlap.rouge_l_recall,
-}
+ANSWER_METRICS = {"unigram_recall": overlap.unigram_recall}
+ANSWER_METRICS |= {"rouge_l_recall": overlap.rouge_l_recall}
 MAIN_METRICS = ["rouge_l", "unigram_recall"]  # one for each task
 
 # Selectors: the paper's two, by a window of the ratio; then three that each take the share of
 # items that Min-k% Prob took in the paper, so that there always are two groups to compare.
-MIN_K = scores.MIN_K
-PPL = scores.PPL
+MIN_K, PPL = scores.MIN_K, scores.PPL
 MIN_K_SHARE = f"{MIN_K}, paper's share"
 PPL_SHARE = f"{PPL}, paper's share"
 EASIEST = "easiest unseen, paper's share"
@@ -47,13 +44,7 @@ ROW_COLUMNS = ["unlearning", "model", "task", "selector", "k_percent", "ratio_lo
 ROW_COLUMNS += ["n_items", "n_selected", "n_samples", "metric", "against", "mean_selected"]
 ROW_COLUMNS += ["mean_other", "difference", "ci_low", "ci_high", "n_valid", "n_refused", "n_error"]
 ROW_COLUMNS += ["verdict"]
-METRIC_NAMES = {
-    "rouge_l": "ROUGE-L",
-    "rouge_l_recall": "ROUGE-L recall",
-    "unigram_recall": "unigram recall",
-    "simcse": "SimCSE similarity",
-    "judge": "the judge's rating",
-}
+METRICS = ["rouge_l", "rouge_l_recall", "unigram_recall", "simcse", "judge"]
 ALPHA = 0.05  # of Fisher's exact test on items left out
 
 
@@ -99,15 +90,9 @@ def chunk_items(text: str, n_words: int, n_prompt_words: int) -> pd.DataFrame:
 def question_items(
     questions: Sequence[str], answers: Sequence[str], score_answers: bool = False
 ) -> pd.DataFrame:
-    """Questions as items; the paper scores the question, without its answer.
+    """Questions as items, columns ``ITEM_COLUMNS``; the answers are the references.
 
-    Args:
-        questions: n_items questions.
-        answers: their answers, the references.
-        score_answers: score question and answer together.
-
-    Returns:
-        Columns ``ITEM_COLUMNS``.
+    The paper scores the question without its answer; ``score_answers`` scores both.
     """
     prompts = [QUESTION_PROMPT.format(question=question) for question in questions]
     with_answers = [f"{p} {a}" for p, a in zip(prompts, answers, strict=True)]
@@ -127,16 +112,11 @@ def compared(
 ) -> pd.DataFrame:
     """Scores of items under the model before and after unlearning, and their ratio.
 
-    Args:
-        texts: what is scored.
-        original, unlearned: the model before and after.
-        k_percent: share of lowest-probability tokens that are averaged.
-        unseen: a model that never read the story.
-
     Returns:
-        One row for each item: ratios of unlearned to original, ``MIN_K`` and
+        One row for each text: ratios of unlearned to original, ``MIN_K`` and
         ``PPL`` (above 1: the text surprises the unlearned model more), and
-        ``EASIEST``, the Min-k% score under the unseen model (empty without one).
+        ``EASIEST``, the Min-k% score under a model that never read the story
+        (empty without one).
     """
     before, after = (_scores(lm, texts, k_percent) for lm in (original, unlearned))
     easy = _scores(unseen, texts, k_percent)[MIN_K] if unseen else np.nan
@@ -209,9 +189,7 @@ def sampled(
         lm: the model.
         items: columns ``ITEM_COLUMNS``.
         n_samples: completions of each prompt; 20 in the paper.
-        max_new_tokens: longest completion.
-        seed: seed of the samples.
-        max_batch_tokens: as in ``models.causal.complete``.
+        max_new_tokens, seed, max_batch_tokens: as in ``models.causal.complete``.
 
     Returns:
         item (number), sample, reference, completion; items in order.
@@ -274,8 +252,7 @@ def audit_rows(
         controls: models whose score is taken from the unlearned model's, item
             by item, in further rows (column ``against``).
         unlearned: the model that the selectors looked at.
-        n_resamples: bootstrap resamples of the items of each group.
-        seed: bootstrap seed.
+        n_resamples, seed: of the bootstrap over the items of each group.
         **labels: further columns of ``ROW_COLUMNS``, such as task and k_percent.
 
     Returns:
@@ -300,8 +277,8 @@ def audit_rows(
             about = {"model": name, "metric": metric, "against": against, **counts[name]}
             about["n_samples"] = int(scored[name]["sample"].nunique())
             for selector, pair in groups.items():
-                found = _difference(values, *pair, n_resamples, seed)
-                rows.append({"selector": selector, **about, **found})
+                difference = _difference(values, *pair, n_resamples, seed)
+                rows.append({"selector": selector, **about, **difference})
     table = pd.DataFrame(rows).assign(unlearning=unlearned, **labels).reindex(columns=ROW_COLUMNS)
     # The window belongs to the selectors that use it.
     windowed = table["selector"].isin([MIN_K, PPL])
