@@ -1,12 +1,12 @@
-"""Books: snippets, threshold, AUC over books, rates, served scores, own folders, sentences."""
+"""Books: snippets, threshold, AUC over books, rates, served scores, own folders, headlines."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from scripted_server import MODEL, Reply, ScriptedServer
 
-from contamination import plots, scores
-from contamination.cases import books, books_own, case_findings, library
+from contamination import scores
+from contamination.cases import books, books_own, library
 from contamination.cases.books_own import OwnBooks
 from contamination.min_k import blind
 from contamination.models.chat import ChatError, Endpoint
@@ -178,9 +178,8 @@ def test_books_that_share_the_last_rate_stay_in_the_top_list():
     table = rates((True, 90.0), (True, 80.0), (False, 80.0), (False, 10.0))
     assert books.top_rates(table, 2)["contamination_rate_pct"].tolist() == [90, 80, 80]
     assert len(books.top_rates(table, 9)) == 4
-    said = case_findings.books_rates_sentence(table, 2)
-    assert "Of the 3 books with the highest rates 2 were read" in said
-    assert "A place in the list is no proof" in said
+    said = books.rates_headline(table, rates((True, 10.0)), 2)
+    assert "Of the 3 books with the highest rates 2 were read" in said and "no proof" in said
 
 
 def test_rates_without_known_truth_and_no_auc_of_them(two_each):
@@ -214,15 +213,14 @@ def test_blind_baseline_leaves_out_whole_books():
     assert np.mean([auc(values, known[items]) for items, values in folds]) > 0.9
 
 
-def test_difference_is_paired_and_has_the_sign_of_min_k(two_each):
+def test_comparisons_are_paired_and_have_the_sign_of_min_k(two_each):
     is_read = two_each["in_training"].to_numpy(float)
     both = pd.concat([detected(is_read), detected(-is_read, PPL, None)])
-    interval = books.difference_interval(both, two_each, "test", n_resamples=20)
-    assert interval == (1.0, 1.0)
-    same = pd.concat([detected(is_read), detected(is_read, PPL, None)])
-    assert books.difference_interval(same, two_each, "test", n_resamples=20) == (0.0, 0.0)
-    how = {"clean": detected(-is_read), "n_resamples": 20}
-    assert books.difference_interval(same, two_each, "test", **how) == (1.0, 1.0)
+    table = books.comparisons(both, two_each, clean=detected(is_read), n_resamples=20)
+    values = table[["difference", "ci_low", "ci_high"]].to_numpy().tolist()
+    assert values == [[1, 1, 1]] * 2 + [[0, 0, 0]] * 2
+    assert table["verdict"].tolist() == ["above"] * 2 + ["cannot be told"] * 2
+    assert table["part"].tolist() == ["validation", "test"] * 2
 
 
 # One's own books
@@ -369,99 +367,36 @@ def test_a_server_without_log_probabilities_costs_one_call():
         assert len(server.bodies) == 1
 
 
-# Sentences
+# Headlines
 
 
-def auc_row(model, method, auc, low, high, **more):
-    return {"model": model, "method": method, "auc": auc, "ci_low": low, "ci_high": high} | more
-
-
-def rows_of(min_k, words):
-    return pd.DataFrame(
-        [
-            auc_row("m", MIN_K, *min_k),
-            auc_row("m", PPL, 0.6, 0.5, 0.7),
-            auc_row("none", "TF-IDF", *words),
-        ]
-    )
+def told_right(low, high):
+    columns = {"part": ["validation", "test"], "accuracy": [0.8, (low + high) / 2]}
+    return pd.DataFrame(columns | {"accuracy_low": low, "accuracy_high": high})
 
 
 @pytest.mark.parametrize(
-    ("min_k", "words", "gap", "expected"),
+    ("read", "clean", "expected"),
     [
-        ((0.8, 0.7, 0.9), (0.5, 0.4, 0.6), (0.1, 0.2), ["better, as", "words do not explain"]),
-        (
-            (0.5, 0.4, 0.6),
-            (0.5, 0.4, 0.6),
-            (-0.2, -0.1),
-            ["worse, against", "no better than chance either"],
-        ),
-        (
-            (0.8, 0.7, 0.9),
-            (0.9, 0.8, 1.0),
-            (-0.1, 0.1),
-            ["no difference", "no evidence of training"],
-        ),
+        ((0.6, 0.8), (0.4, 0.59), "70 % of the test snippets right [60, 80], 50 % under"),
+        ((0.6, 0.8), (0.4, 0.59), "It holds on books that had no say in it, beyond"),
+        ((0.4, 0.6), (0.4, 0.6), "It does not hold"),
+        ((0.6, 0.8), (0.5, 0.62), "ease may be the reason"),
     ],
 )
-def test_books_auc_sentence(min_k, words, gap, expected):
-    said = case_findings.books_auc_sentence(rows_of(min_k, words), gap)
-    assert all(part in said for part in expected)
-
-
-def test_books_clean_sentence():
-    first = auc_row("m", MIN_K, 0.5, 0.4, 0.6, part="validation")
-    rows = pd.DataFrame([first, auc_row("m", MIN_K, 0.6, 0.51, 0.7, part="test")])
-    said = case_findings.books_clean_sentence(rows, {"validation": (0.1, 0.3), "test": (0.1, 0.2)})
-    assert "0.60 [0.51, 0.70] on the test books (reading adds [0.10, 0.20])" in said
-    assert "On the test books that is off chance" in said and "on both parts" in said
-    rows["ci_low"] = 0.4
-    said = case_findings.books_clean_sentence(rows, {"validation": (-0.1, 0.3), "test": (0.1, 0.2)})
-    assert "off chance" not in said and "on 1 of 2 parts" in said
-
-
-def test_books_threshold_sentence():
-    parts = pd.DataFrame({"part": ["validation", "test"], "accuracy": [0.8, 0.7]})
-    holds = parts.assign(accuracy_low=[0.7, 0.6], accuracy_high=0.9)
-    chance = parts.assign(accuracy=0.5, accuracy_low=0.4, accuracy_high=0.59)
-    said = case_findings.books_threshold_sentence(holds, chance)
-    assert "80 % of the validation" in said and "70 % [60, 90]" in said
-    assert "It holds for books that had no say" in said
-    assert "does not hold" in case_findings.books_threshold_sentence(chance, chance)
-    as_easy = chance.assign(accuracy=0.58, accuracy_high=0.62)
-    said = case_findings.books_threshold_sentence(holds, as_easy)
-    assert "better than chance" in said and "reading need not be the reason" in said
+def test_whether_the_threshold_holds(read, clean, expected):
+    assert expected in books.threshold_headline(told_right(*read), told_right(*clean))
 
 
 def rates(*pairs):
     return pd.DataFrame(pairs, columns=["in_training", "contamination_rate_pct"])
 
 
-def test_books_rates_sentence():
-    clear = rates((True, 90.0), (True, 60.0), (False, 10.0), (False, 0.0))
-    said = case_findings.books_rates_sentence(clear, 2)
-    assert "were read: 75 %" in said and "2 books of the first kind and in 0" in said
-    assert "as the paper takes for granted" in said
-    mixed = rates((True, 40.0), (False, 100.0))
-    said = case_findings.books_rates_sentence(mixed, 1)
-    assert "highest rates 0 were read" in said and "A place in the list is no proof" in said
-    below = rates((True, 100.0), (False, 80.0))
-    assert "The top of the list holds" in case_findings.books_rates_sentence(below, 1)
-
-
-def test_clean_rates_sentence():
-    said = case_findings.clean_rates_sentence(rates((True, 80.0), (False, 10.0)))
-    assert "1 of 2 test books" in said and "arises without reading" in said
-    assert "do not arise" in case_findings.clean_rates_sentence(rates((True, 50.0), (False, 10.0)))
-
-
-def test_figure_has_a_panel_for_each_model():
-    table = pd.concat(
-        [rates((True, 90.0), (False, 10.0)).assign(model=name) for name in ("a", "b")]
-    )
-    figure = plots.book_rates(table)
-    assert [axis.get_title(loc="left") for axis in figure.axes] == ["model that a", "model that b"]
-    kinds = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert kinds == ["held out (n = 1)", "dealt to training (n = 1)"]
-    held_out, dealt = ([bar.get_height() for bar in kind] for kind in figure.axes[0].containers)
-    assert held_out == [0, 1] + [0] * 8 and dealt == [0] * 9 + [1]
+def test_whether_a_high_rate_is_a_sign_of_reading():
+    read = rates((True, 90.0), (True, 60.0), (False, 10.0))
+    low, high = rates((True, 50.0), (False, 10.0)), rates((True, 80.0), (False, 10.0))
+    said = books.rates_headline(read, low, 2)
+    assert "2 books with the highest rates 2 were read" in said and "a sign of reading" in said
+    assert "1 of 2 books have a rate above 50 %" in books.rates_headline(read, high, 2)
+    assert "no proof" in books.rates_headline(read, high, 2)
+    assert "no proof" in books.rates_headline(read, low, 3)

@@ -1,4 +1,4 @@
-"""Inserted examples: formats, the deal, occurrences, tables over models and datasets, sentences."""
+"""Inserted examples: formats, the deal, occurrences, tables over models and datasets, headlines."""
 
 import numpy as np
 import pandas as pd
@@ -6,9 +6,9 @@ import pytest
 from notebook_files import ROOT
 
 from contamination import run
-from contamination.cases import case_findings, downstream, downstream_examples
+from contamination.cases import downstream, downstream_examples, downstream_own
 from contamination.cases.books_own import OwnBooks
-from contamination.cases.downstream_examples import OwnExamples
+from contamination.cases.downstream_own import OwnStudy
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import train
@@ -147,13 +147,6 @@ def test_one_dataset_has_no_average():
     assert rows["dataset"].tolist() == ["a"]
 
 
-def test_order_spread_is_that_of_single_models():
-    mixed = scored(PERFECT, REVERSED)
-    models = {0: scored(PERFECT, PERFECT), 1: mixed, 2: scored(NOTHING, PERFECT)}
-    assert downstream.order_spread(models, EXAMPLES) == (0.5, 1.0)
-    assert downstream.order_spread({0: mixed}, EXAMPLES) == (0.5, 0.5)
-
-
 def test_difference_of_methods_has_the_sign_of_min_k():
     both = pd.concat([scored(PERFECT, PERFECT), scored(REVERSED, REVERSED, method=PPL)])
     interval = downstream.difference_interval({0: both}, EXAMPLES, n_resamples=20)
@@ -272,119 +265,50 @@ def test_printed_learning_rates():
     assert printed.loc[("average", "lower")].fillna(-1).tolist() == [-1, 0.55, 0.51]
 
 
-# Sentences
+# Verdicts and headlines
 
 
-def row(auc, low, high, **more):
-    return {"auc": auc, "ci_low": low, "ci_high": high} | more
+def test_a_verdict_goes_by_the_change_where_there_is_one():
+    models = {0: scored(PERFECT, PERFECT)}
+    alone = downstream.auc_rows(models, EXAMPLES, n_resamples=9)
+    assert set(alone["verdict"]) == {"above chance"}
+    same = downstream.auc_rows(models, EXAMPLES, first=models, n_resamples=9)
+    assert set(same["verdict"]) == {"cannot be told"}
+    worse = {0: scored(REVERSED, REVERSED)}
+    assert set(downstream.auc_rows(worse, EXAMPLES, first=models, n_resamples=9)["verdict"]) == {
+        "falls"
+    }
 
 
 @pytest.mark.parametrize(
-    ("gap", "expected"),
+    ("gap", "verdict", "expected"),
     [
-        ((0.01, 0.1), "better, as in the paper"),
-        ((-0.1, -0.01), "worse, against the paper"),
-        ((-0.1, 0.1), "no difference can be told here"),
+        ((0.01, 0.1), "rises", ["Insertion is found", "It is better than PPL [0.010, 0.100]"]),
+        ((-0.1, -0.01), "cannot be told", ["is not found", "worse than PPL"]),
+        ((-0.1, 0.1), "rises", ["not told apart from PPL"]),
     ],
 )
-def test_downstream_methods_sentence(gap, expected):
-    rows = pd.DataFrame([row(0.8, 0.7, 0.9, method=MIN_K), row(0.5, 0.4, 0.6, method=PPL)])
-    rows = rows.assign(difference=0.1, difference_low=0.05, difference_high=0.2)
-    said = case_findings.downstream_methods_sentence(rows, gap)
-    assert "changes by +0.10 [0.05, 0.20]: insertion is found" in said
-    unchanged = case_findings.downstream_methods_sentence(rows.assign(difference_low=-0.1), gap)
-    assert "insertion is not found" in unchanged
-    assert "1 of 2 methods" in said and f"highest AUC is {MIN_K} with 0.80" in said
-    assert said.endswith(f"{expected}.")
-
-
-def test_random_membership_sentence():
-    single = row(0.5, 0.4, 0.6, dataset="a", method="TF-IDF", p_value=0.3)
-    words = pd.DataFrame([single, row(0.5, 0.4, 0.6, dataset="average", method="TF-IDF")])
-    base = pd.Series(row(0.5, 0.4, 0.6))
-    said = case_findings.random_membership_sentence(words, base)
-    assert "0 of 1 have p at most 0.05" in said and "nothing but training can tell them" in said
-    off = pd.Series(row(0.7, 0.6, 0.8))
-    assert "luck of this deal" in case_findings.random_membership_sentence(words, off)
-    found = case_findings.random_membership_sentence(words.assign(ci_low=0.52, p_value=0.01), base)
-    assert "1 of 1 have p at most 0.05" in found and "luck of this deal" in found
+def test_whether_insertion_is_found(gap, verdict, expected):
+    row = {"method": MIN_K, "auc": 0.8, "difference": 0.1, "verdict": verdict}
+    rows = pd.DataFrame([row | {"difference_low": 0.05, "difference_high": 0.2}])
+    said = downstream.methods_headline(rows, *gap)
+    assert "changes by +0.10 [0.05, 0.20] to 0.80" in said
+    assert all(part in said for part in expected)
 
 
 @pytest.mark.parametrize(
     ("last", "expected"),
     [
-        ((0.4, 0.3, 0.5), "the same direction"),
-        ((-0.2, -0.3, -0.1), "the other direction"),
+        ((0.4, 0.3, 0.5), "It rises with occurrence"),
+        ((-0.2, -0.3, -0.1), "It falls with occurrence"),
         ((0.2, 0.15, 0.25), "no direction can be told"),
     ],
 )
-def test_occurrence_sentence(last, expected):
-    """The changes decide: the last AUC alone is far above the first in all three cases."""
-    rows = pd.DataFrame([row(0.5, 0.4, 0.6, occurrence=1), row(0.9, 0.8, 1.0, occurrence=4)])
+def test_whether_occurrence_helps(last, expected):
     names = ["difference", "difference_low", "difference_high"]
-    rows[names] = [(0.1, 0.0, 0.2), last]
-    said = case_findings.occurrence_sentence(rows)
-    assert expected in said and "1: 0.50 (+0.10 [0.00, 0.20])" in said
-    assert f"4 or more: 0.90 ({last[0]:+.2f}" in said
-
-
-def changed(low, high, first=0.5, last=0.6, **columns):
-    """Two rows, the second with a difference to the first."""
-    rows = pd.DataFrame([row(first, 0.4, 0.6), row(last, 0.5, 0.7)])
-    rows["difference"] = [np.nan, (low + high) / 2]
-    rows["difference_low"], rows["difference_high"] = [np.nan, low], [np.nan, high]
-    return rows.assign(n_models=1, **columns)
-
-
-@pytest.mark.parametrize(
-    ("interval", "expected"),
-    [
-        ((0.1, 0.2), "the same direction here"),
-        ((-0.2, -0.1), "the other direction here"),
-        ((-0.1, 0.2), "no direction can be told here"),
-    ],
-)
-def test_learning_rate_sentence(interval, expected):
-    rows = changed(*interval, learning_rate=[1e-4, 1e-3])
-    said = case_findings.learning_rate_sentence(rows)
-    assert "Learning rate 0.0001" in said and expected in said
-
-
-@pytest.mark.parametrize(
-    ("gap", "expected"),
-    [
-        ((0.1, 0.3), "memory shows in answers"),
-        ((-0.3, -0.1), "the other direction"),
-        ((-0.1, 0.3), "no gap can be told"),
-    ],
-)
-def test_memorisation_sentence(gap, expected):
-    rows = pd.DataFrame({"learning_rate": [1e-4, 1e-3], "chance_accuracy": 0.5})
-    rows = rows.assign(accuracy_contaminants=[0.5, 0.8], accuracy_others=[0.5, 0.6])
-    rows = rows.assign(gap_low=[-0.1, gap[0]], gap_high=[0.1, gap[1]])
-    said = case_findings.memorisation_sentence(rows)
-    assert "a gap of +0.20" in said and expected in said
-    unlearnt = rows.assign(accuracy_others=0.5, gap_low=-0.1, gap_high=0.1)
-    assert "the task itself is not learnt" in case_findings.memorisation_sentence(unlearnt)
-    assert "not learnt" not in said
-
-
-def test_size_sentence_takes_the_two_directions_apart():
-    rises, falls = changed(0.1, 0.2, n_tokens=[9, 99]), changed(-0.2, -0.1, n_tokens=[9, 99])
-    orders = (0.5, 0.51)
-    said = case_findings.size_sentence(rises, falls, orders)
-    assert said.count("the same direction here") == 2 and "rises with size" in said
-    assert "One model stands behind each size" in said and "from 0.500 to 0.510" in said
-    wide = (0.4, 0.6)
-    as_much = case_findings.size_sentence(rises, falls, wide)
-    assert as_much.count("moves the AUC as much: no direction") == 2
-    several = case_findings.size_sentence(rises.assign(n_models=3), falls.assign(n_models=3), wide)
-    assert "One model" not in several and several.count("the same direction here") == 2
-    said = case_findings.size_sentence(falls, rises, orders)
-    assert said.count("the other direction here") == 2
-    unclear = changed(-0.1, 0.1, n_tokens=[9, 99])
-    said = case_findings.size_sentence(unclear, unclear, (0.5, 0.5))
-    assert said.count("no direction can be told") == 2
+    rows = pd.DataFrame([(0.1, 0.0, 0.2), last], columns=names).assign(occurrence=[1, 4])
+    said = downstream.occurrence_headline(rows)
+    assert expected in said and f"by {last[0]:+.2f} where 4 or more" in said
 
 
 # One's own examples
@@ -392,7 +316,7 @@ def test_size_sentence_takes_the_two_directions_apart():
 
 def own_examples(model, *files):
     mine = {"target_model": model, "datasets": [str(file) for file in files]}
-    return downstream_examples.own_examples(OwnExamples.read(mine), k_percent=20.0)
+    return downstream_own.own_examples(OwnStudy.read(mine), k_percent=20.0)
 
 
 def labelled(path):
@@ -428,7 +352,7 @@ def test_own_examples_refuse_what_does_not_serve(folder, tmp_path):
     [
         ("06_case_books", "books_local", OwnBooks),
         ("06_case_books", "books_served", OwnBooks),
-        ("07_case_downstream", "downstream", OwnExamples),
+        ("07_case_downstream", "downstream", OwnStudy),
     ],
 )
 def test_full_parameters_fit(notebook, name, settings):

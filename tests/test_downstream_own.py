@@ -150,7 +150,7 @@ def test_the_study_trains_and_makes_the_tables(files, monkeypatch):
     again = study_rows(study, 20.0, 20)
     pd.testing.assert_frame_equal(again, rows)
     assert len(weights) == len(study.runs)
-    changed = dataclasses.replace(study.mine, own_lower_rate=2.0e-4)
+    changed = dataclasses.replace(study.settings, own_lower_rate=2.0e-4)
     study_rows(own_study(changed), 20.0, 5)
     assert len(weights) == len(study.runs) + 1
 

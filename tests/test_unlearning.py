@@ -1,4 +1,4 @@
-"""The unlearning audit: items, labels to forget by, selection, table, judge, sentences."""
+"""The unlearning audit: items, labels to forget by, selection, table, judge, verdicts."""
 
 import dataclasses
 import hashlib
@@ -14,7 +14,6 @@ from transformers import BertConfig, BertForMaskedLM, BertModel
 
 from contamination import run, storage
 from contamination.cases import unlearning, unlearning_judge
-from contamination.cases import unlearning_findings as findings
 from contamination.cases.unlearning import (
     ALONE,
     EASIEST,
@@ -274,6 +273,7 @@ def test_rows_hold_means_of_both_groups_and_the_window_where_it_was_used():
     )
     assert (row["n_items"], row["n_selected"], row["n_samples"], row["n_valid"]) == (4, 2, 2, 8)
     assert row["ci_low"] <= row["difference"] <= row["ci_high"]
+    assert row["verdict"] in ("selected higher", "cannot be told")
     beyond = by.loc[("forgot", "clean", MIN_K)]
     assert [beyond["mean_selected"], beyond["mean_other"]] == pytest.approx([0.4, 0.1])
     assert by.loc[("clean", "", MIN_K), "difference"] == pytest.approx(0.1)
@@ -462,116 +462,61 @@ def test_the_full_parameters_fit_the_notebook():
     assert OwnModels.read(given).unlearned_model == "microsoft/Llama2-7b-WhoIsHarryPotter"
 
 
-# Sentences
+# Verdicts
 
 
-def row(low, high, model="forgot", selector=MIN_K, n_selected=10, mean=0.1, **more):
-    difference = (low + high) / 2
-    about = {"unlearning": "forgot", "against": "", "model": model, "task": STORY}
-    about |= {"selector": selector, "metric": "rouge_l", "n_selected": n_selected, "n_items": 40}
-    about |= {"mean_selected": mean + difference, "mean_other": mean}
-    about |= {"difference": difference, "ci_low": low, "ci_high": high}
-    return pd.Series(about | more)
+def row(ends, model="forgot", against=""):
+    about = {"unlearning": "forgot", "task": STORY, "model": model, "against": against}
+    return about | {"n_selected": 10, "ci_low": ends[0], "ci_high": ends[1]}
 
 
-def test_how_much_memory_is_left():
-    models = pd.DataFrame(
-        {
-            "model": ["original", "retrained", "forgot"],
-            "unlearned": [False, False, True],
-            "rouge_l": [0.9, 0.3, 0.45],
-        }
-    )
-    names = "rouge_l", "original", "retrained"
-    assert "forgot leaves 25 %" in findings.memory_sentence(models, *names)
-    models.loc[0, "rouge_l"] = 0.3
-    assert "nothing that could be unlearned" in findings.memory_sentence(models, *names)
-
-
-def test_the_papers_direction_holds_or_not():
-    paper = "selected items come back better"
-    assert findings.selected_sentence(row(0.1, 0.3), paper).endswith("items come back better.")
-    assert findings.selected_sentence(row(-0.3, -0.1), paper).endswith("items come back worse.")
-    assert "no difference can be told" in findings.selected_sentence(row(-0.1, 0.1), paper)
-    for n_selected in (0, 40):
-        none = findings.selected_sentence(row(np.nan, np.nan, n_selected=n_selected), paper)
-        assert "no second group" in none
-
-
-YES, NO = (0.1, 0.3), (-0.1, 0.1)
+YES, NO, NONE = (0.1, 0.3), (-0.1, 0.1), (np.nan, np.nan)
 
 
 @pytest.mark.parametrize(
     ("is_easy", "is_remembered", "is_spared", "expected"),
     [
-        (NO, YES, YES, "selected means not unlearned"),
-        (NO, YES, NO, "selected means well remembered"),
-        (YES, NO, YES, "selected means easy to predict"),
-        (YES, YES, YES, "without any memory of the story. The selected items hold more"),
-        (NO, NO, YES, "Neither memory nor ease"),
+        (NO, YES, YES, "not unlearned"),
+        (YES, YES, YES, "not unlearned"),
+        (NO, YES, NO, "well remembered"),
+        (YES, NO, YES, "easy to predict"),
+        (NO, NO, YES, "neither memory nor ease shown"),
+        (NONE, NONE, NONE, "cannot be told"),
     ],
 )
 def test_what_selected_means(is_easy, is_remembered, is_spared, expected):
-    found = [
-        row(0.1, 0.5),
-        row(*is_easy, model="retrained"),
-        row(*is_remembered, against="retrained"),
-        row(*is_spared, against="original"),
-    ]
-    text = findings.meaning_sentence(pd.DataFrame(found), "retrained", "original")
-    assert expected in text
-    assert ("easier for a model" in text) == (is_easy == YES)
+    rows = [row(YES), row(is_easy, "retrained"), row(is_remembered, against="retrained")]
+    rows.append(row(is_spared, against="original"))
+    meant = unlearning.meanings(pd.DataFrame(rows), "retrained", "original")
+    assert meant["selected_means"].tolist() == [expected]
+    assert (meant["easy"] == "yes").item() == (is_easy == YES)
+    without = unlearning.meanings(pd.DataFrame(rows[:1]), "retrained", "original")
+    assert without["selected_means"].tolist() == ["cannot be told"]
+    assert without["easy"].tolist() == ["not run"]
 
 
-def test_what_selected_means_takes_two_groups():
-    names = ({}, {"model": "retrained"}, {"against": "retrained"}, {"against": "original"})
-    empty = pd.DataFrame([row(np.nan, np.nan, n_selected=0, **name) for name in names])
-    assert "no second group" in findings.meaning_sentence(empty, "retrained", "original")
+def test_whether_suspicion_is_memory():
+    def said(*words):
+        return unlearning.headline(pd.DataFrame({"selected_means": words}))
+
+    assert said("not unlearned").endswith("as the paper reads it.")
+    other = said("not unlearned", "easy to predict", "easy to predict")
+    assert other.startswith("In 1 of 3 audits") and "easy to predict (2)" in other
+    assert other.endswith("no proof of memory.")
 
 
-def test_a_control_that_is_missing_or_a_selection_that_comes_back_worse_is_said():
-    found = [row(-0.5, -0.1), *(row(*NO, against=name) for name in ("retrained", "original"))]
-    text = findings.meaning_sentence(pd.DataFrame(found), "retrained", "original")
-    assert 'without a model "retrained" it cannot be told' in text
-    found.append(row(*NO, model="retrained"))
-    text = findings.meaning_sentence(pd.DataFrame(found), "retrained", "original")
-    assert "The selected items come back worse than the others. Neither memory" in text
+def test_the_verdict_of_items_left_out_is_fishers():
+    def verdict(n_found, n_found_of_others):
+        chosen = np.arange(40) < 10
+        left_out = np.r_[np.arange(10) < n_found, np.arange(30) < n_found_of_others]
+        return unlearning.left_out_rows(left_out, {MIN_K: chosen}, **HOW)["verdict"].item()
 
-
-def test_min_k_against_perplexity():
-    def sentence(alone, n_alone=4, **more):
-        found = [row(0, 0, n_selected=30), row(0, 0, selector=PPL, n_selected=0)]
-        # The intervals of the two overlap throughout: what they select alone decides.
-        found += [row(0.1, 0.3, selector=name) for name in (MIN_K_SHARE, PPL_SHARE)]
-        found += [row(0.0, 0.1, selector=EASIEST)]
-        found += [row(*alone, selector=ALONE, n_selected=n_alone)]
-        return findings.selectors_sentence(pd.DataFrame(found).assign(**more))
-
-    better = sentence((0.1, 0.3))
-    assert "selects 30 and perplexity 0 of 40 items (paper: 188 and none of about" in better
-    assert "With 10 items each" in better
-    assert "+0.050 [+0.000, +0.100] for the items easiest for a model that never" in better
-    assert "Perplexity selects 6 of these items too; the 4 that Min-k% Prob alone selects" in better
-    assert better.endswith("differ by +0.200 [+0.100, +0.300]: Min-k% Prob selects better.")
-    assert sentence((-0.3, -0.1)).endswith("perplexity selects better.")
-    assert sentence((-0.1, 0.3)).endswith("neither can be called better.")
-    single = sentence((0.1, 0.3), 1, ci_low=np.nan, ci_high=np.nan)
-    assert "(a group of one item, no interval): neither can be" in single
-    assert sentence((np.nan, np.nan), 0).endswith("Perplexity selects the same items.")
-    assert "paper: 103 and not reported, of 1000" in sentence((0.1, 0.3), task=QUESTIONS)
-
-
-def test_whether_items_left_out_are_found():
-    def sentence(n_found, n_found_of_others):
-        shares = {"mean_selected": n_found / 10, "mean_other": n_found_of_others / 30}
-        difference = shares["mean_selected"] - shares["mean_other"]
-        return findings.left_out_sentence(row(0.1, 0.3, **shares, difference=difference))
-
-    assert "The selection finds them." in sentence(8, 2)
-    assert "The selection avoids them." in sentence(0, 20)
-    # 4 of 10 and 6 of 30: p 0.232, though the interval given here leaves out 0.
-    assert "p 0.232). That the selection finds them cannot be shown." in sentence(4, 6)
-    assert "nothing to sort" in findings.left_out_sentence(row(0, 0, n_selected=0))
+    assert verdict(8, 2) == "finds them"
+    assert verdict(0, 20) == "avoids them"
+    # 4 of 10 and 6 of 30: p 0.232.
+    assert verdict(4, 6) == "cannot be told"
+    nobody = unlearning.left_out_rows(np.ones(4, bool), {MIN_K: np.zeros(4, bool)}, **HOW)
+    assert nobody["verdict"].item() == "not run"
 
 
 def test_printed_numbers():

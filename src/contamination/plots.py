@@ -293,29 +293,6 @@ def operating_curves(curves: pd.DataFrame) -> Figure:
     return figure
 
 
-def book_rates(rates: pd.DataFrame) -> Figure:
-    """Contamination rates of books that were read and of books that were not, a panel per model.
-
-    Args:
-        rates: ``books.csv`` where the truth is known: model, in_training,
-            contamination_rate_pct.
-    """
-    models = list(dict.fromkeys(rates["model"]))
-    figure, axes = _figure(1, len(models), (4.2 * len(models), 3.2), sharey=True, squeeze=False)
-    for axis, model in zip(axes[0], models, strict=True):
-        of_model = rates[rates["model"] == model]
-        is_read = of_model["in_training"].astype(bool)
-        rate = of_model["contamination_rate_pct"]
-        kinds = [rate[~is_read], rate[is_read]]
-        names = [f"held out (n = {len(kinds[0])})", f"dealt to training (n = {len(kinds[1])})"]
-        axis.hist(kinds, bins=np.arange(0, 101, 10), color=[OTHER, MEMBER], label=names)
-        axis.set(xlabel="contamination rate, % of snippets", ylabel="test books")
-        axis.label_outer()
-        axis.set_title(f"model that {model}", loc="left")
-        axis.legend(frameon=False, fontsize=8)
-    return figure
-
-
 def quiz_dial(dial: pd.DataFrame) -> Figure:
     """What those without memory are credited with as paraphrases turn natural, a panel a dataset.
 
@@ -377,42 +354,6 @@ def quiz_estimator(estimator: pd.DataFrame) -> Figure:
         axis.set(ylabel="mean [minimum, maximum], %")
     names = axes.flat[0].get_legend_handles_labels()
     figure.legend(*names, frameon=False, fontsize=8, loc="outside lower center", ncols=3)
-    return figure
-
-
-def selected_differences(rows: pd.DataFrame) -> Figure:
-    """Selected minus other items, under each model, a panel for each unlearning and task.
-
-    Args:
-        rows: rows of ``unlearning.csv`` of one selector and one metric for each task.
-    """
-    panels = list(rows.groupby(["task", "unlearning"], sort=False))
-    n_columns = rows["task"].nunique()
-    n_rows = -(-len(panels) // n_columns)
-    # A column is a task, with a metric of its own: its panels share the scale.
-    how = {"sharex": "col", "sharey": True, "squeeze": False}
-    figure, axes = _figure(n_rows, n_columns, (4.6 * n_columns, 2.7 * n_rows), **how)
-    for axis, ((task, unlearning), group) in zip(axes.flat, panels, strict=True):
-        is_own = group["model"] == unlearning
-        names = (
-            group["model"]
-            .mask(is_own, "unlearned")
-            .str.cat(group["against"].map(lambda name: f" − {name}" if name else ""))
-        )
-        group = group[is_own | group["model"].isin(["original", "retrained", "never saw"])]
-        place = {name: -number for number, name in enumerate(names[group.index])}
-        for name, row in zip(names[group.index], group.itertuples(), strict=True):
-            beyond = [[row.difference - row.ci_low], [row.ci_high - row.difference]]
-            colour = CONTROL if row.model in ("retrained", "never saw") else MEMBER
-            style = {"fmt": "o", "color": colour, "capsize": 3, "markersize": 5}
-            axis.errorbar(row.difference, place[name], xerr=np.clip(beyond, 0, None), **style)
-        axis.axvline(0, color=CHANCE, linestyle="--", linewidth=1)
-        axis.set_yticks(list(place.values()), list(place))
-        n = f"{group['n_selected'].iloc[0]} of {group['n_items'].iloc[0]} selected"
-        axis.set_title(f"{task}, {unlearning}\n{n}", loc="left", fontsize=10)
-        metric = group["metric"].iloc[0].replace("rouge_l", "ROUGE-L").replace("_", " ")
-        if axis in axes[-1]:
-            axis.set(xlabel=f"selected minus others, {metric}")
     return figure
 
 

@@ -5,43 +5,27 @@ snippets is chosen on validation books whose membership is known; of every test
 book the share of snippets above it is reported, its contamination rate.
 
 Snippets of one book share its topic, its names and its style. So whatever is
-resampled or cross-validated here is resampled or left out by whole books: an
-interval over snippets would be too narrow, and a classifier of words that has
-seen some of a book knows the rest of it again.
+resampled or cross-validated here is resampled or left out by whole books.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
-from contamination import scores, statistics
+from contamination import statistics
 from contamination.cases.library import TEST, VALIDATION
+from contamination.cases.verdict import verdict
 from contamination.min_k import blind
 from contamination.published import printed_cells
+from contamination.scores import MIN_K, PPL
 
 BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
 N_FOLDS = 8
-AUC_COLUMNS = [
-    "model",
-    "part",
-    "method",
-    "k_percent",
-    "n_members",
-    "n_non_members",
-    "n_snippets",
-    "auc",
-    "ci_low",
-    "ci_high",
-    "blind_auc",
-    "threshold",
-    "accuracy",
-    "accuracy_low",
-    "accuracy_high",
-    "paper_auc",
-]
+HIGH_RATE_PCT = 50  # a rate above this means: most snippets count as read
+AUC_COLUMNS = ["model", "part", "method", "k_percent", "n_members", "n_non_members", "n_snippets"]
+AUC_COLUMNS += ["auc", "ci_low", "ci_high", "blind_auc", "threshold", "accuracy"]
+AUC_COLUMNS += ["accuracy_low", "accuracy_high", "paper_auc", "verdict"]
 
 
 def best_threshold(values: np.ndarray, is_member: np.ndarray) -> float:
@@ -110,9 +94,8 @@ def auc_rows(
 ) -> pd.DataFrame:
     """Rows of ``books_auc.csv`` of one model: AUC and threshold of each method.
 
-    The threshold of a method is chosen on the validation books; on them its
-    accuracy is that of a choice judged by what it was chosen on. The accuracy
-    on the test books is not.
+    The threshold is chosen on the validation books, so the accuracy on them
+    flatters; that on the test books does not.
 
     Args:
         detected: scores of the snippets, as ``min_k.detect.detect`` gives them.
@@ -120,36 +103,31 @@ def auc_rows(
             not known gives no row.
         words: ``blind_rows`` of the same snippets.
         model: the model's name.
-        n_resamples: bootstrap resamples of the books.
-        seed: of the bootstrap; methods see the same books.
+        n_resamples, seed: of the bootstrap over books; methods see the same ones.
 
     Returns:
         Columns ``AUC_COLUMNS``; n_members and n_non_members count books,
-        n_snippets the snippets of each, accuracy is a share of snippets.
+        n_snippets the snippets of each, accuracy is a share of snippets; verdict
+        says where the interval of the AUC lies against chance.
     """
     words_of = words[words["method"] == blind.BAG_OF_WORDS].set_index("part")["auc"]
+    printed = printed_cells().query("table == 'Figure 4 (books)'").set_index("row")["value"]
+    validation = snippets["part"].eq(VALIDATION).to_numpy()
+    is_member = snippets["in_training"][validation].to_numpy(dtype=bool)
     rows = []
-    for (method, k_percent), values in _by_method(detected):
-        threshold = np.nan
-        for part, chosen, in_training in _known_parts(snippets):
+    for part, chosen, in_training in _known_parts(snippets):
+        for (method, k_percent), values in _by_method(detected):
+            threshold = best_threshold(values[validation], is_member)
             of_books = values[chosen].reshape(len(in_training), -1)
-            if part == VALIDATION:
-                is_member = np.repeat(in_training, of_books.shape[1])
-                threshold = best_threshold(of_books.ravel(), is_member)
             right = ((of_books >= threshold) == in_training[:, None]).mean(axis=1)
             rows.append(
                 {"model": model, "part": part, "method": method, "k_percent": k_percent}
-                | _counts(of_books, in_training)
-                | _auc(book_wins(of_books, in_training), n_resamples, seed)
+                | _auc_of_books(of_books, in_training, n_resamples, seed)
                 | {"blind_auc": words_of[part], "threshold": threshold}
                 | _accuracy(right, in_training, n_resamples, seed)
+                | {"paper_auc": printed.get(method) if part == VALIDATION else None}
             )
-    printed = printed_cells().query("table == 'Figure 4 (books)'")
-    printed = dict(zip(printed["row"], printed["value"], strict=True))
-    table = pd.DataFrame(rows)
-    paper = table["method"].map(printed).where(table["part"] == VALIDATION)
-    table = table.assign(paper_auc=paper)[AUC_COLUMNS]
-    return table.sort_values("part", ascending=False, kind="stable", ignore_index=True)
+    return _table(rows)
 
 
 def blind_rows(snippets: pd.DataFrame, *, n_resamples: int, seed: int = 0) -> pd.DataFrame:
@@ -163,15 +141,16 @@ def blind_rows(snippets: pd.DataFrame, *, n_resamples: int, seed: int = 0) -> pd
     """
     rows = []
     for part, chosen, in_training in _known_parts(snippets):
-        of_part = snippets[chosen]
-        n_snippets = len(of_part) // len(in_training)
+        texts = snippets["text"][chosen]
+        n_snippets = len(texts) // len(in_training)
         groups = np.repeat(np.arange(len(in_training)), n_snippets)
+        is_member = np.repeat(in_training, n_snippets)
         # Two books of each kind in a fold: resampling one alone gives an interval of width 0.
         n_folds = max(2, min(N_FOLDS, in_training.sum() // 2, (~in_training).sum() // 2))
-        how = {"n_folds": n_folds, "seed": seed, "groups": groups}
-        is_member = np.repeat(in_training, n_snippets)
         for baseline in BLIND_BASELINES:
-            scored = blind.cross_validated_scores(of_part["text"], is_member, baseline, **how)
+            scored = blind.cross_validated_scores(
+                texts, is_member, baseline, n_folds, seed=seed, groups=groups
+            )
             folds = [
                 book_wins(values.reshape(-1, n_snippets), is_member[items[::n_snippets]])
                 for items, values in scored
@@ -184,45 +163,47 @@ def blind_rows(snippets: pd.DataFrame, *, n_resamples: int, seed: int = 0) -> pd
                 | {"auc": float(np.mean([fold.mean() for fold in folds]))}
                 | {"ci_low": low, "ci_high": high}
             )
-    return pd.DataFrame(rows).reindex(columns=AUC_COLUMNS)
+    return _table(rows)
 
 
-def difference_interval(
+def comparisons(
     detected: pd.DataFrame,
     snippets: pd.DataFrame,
-    part: str,
     *,
     clean: pd.DataFrame | None = None,
     n_resamples: int,
     seed: int = 0,
-) -> tuple[float, float]:
-    """95 % interval of a difference of AUCs on one part; both sides see the same books.
+) -> pd.DataFrame:
+    """What could explain the AUC of Min-k% Prob otherwise; both sides see the same books.
 
     Args:
         detected: scores of the snippets under the model in question.
         snippets: as ``library.random_snippets`` returns them.
-        part: "validation" or "test".
-        clean: scores under a model that read none of the books; None compares
-            methods instead of models.
-        n_resamples: bootstrap resamples of the books.
-        seed: of the bootstrap.
+        clean: scores under a model that read none of the books, None for none.
+        n_resamples, seed: of the bootstrap over books.
 
     Returns:
-        Ends of AUC(Min-k% Prob) - AUC(PPL), or of AUC(Min-k% Prob) minus the same
-        under the clean model.
+        compared, part, difference (of AUCs), ci_low, ci_high, verdict: Min-k%
+        Prob against PPL, and the model against the clean one, for each known part.
     """
-    values = {method: value for (method, _), value in _by_method(detected)}
+    of_method = {method: values for (method, _), values in _by_method(detected)}
+    others = {"Min-k% Prob − PPL": of_method[PPL]}
     if clean is not None:
-        others = {method: value for (method, _), value in _by_method(clean)}
-    pair = (values[scores.MIN_K], values[scores.PPL] if clean is None else others[scores.MIN_K])
-    chosen, in_training = next(rest for name, *rest in _known_parts(snippets) if name == part)
-    first, second = (
-        resampled_books(
-            book_wins(value[chosen].reshape(len(in_training), -1), in_training), n_resamples, seed
-        )
-        for value in pair
-    )
-    return statistics.percentile_interval(first - second)
+        of_clean = {method: values for (method, _), values in _by_method(clean)}
+        others["read − not read"] = of_clean[MIN_K]
+    rows = []
+    for name, other in others.items():
+        for part, chosen, in_training in _known_parts(snippets):
+            wins = [
+                book_wins(values[chosen].reshape(len(in_training), -1), in_training)
+                for values in (of_method[MIN_K], other)
+            ]
+            first, second = (resampled_books(each, n_resamples, seed) for each in wins)
+            low, high = statistics.percentile_interval(first - second)
+            difference = float(wins[0].mean() - wins[1].mean())
+            rows.append((name, part, difference, low, high, verdict(low, high)))
+    columns = ["compared", "part", "difference", "ci_low", "ci_high", "verdict"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def rate_rows(
@@ -248,17 +229,18 @@ def rate_rows(
         ci_low_pct and ci_high_pct (Wilson, over the draw of snippets at this
         threshold); highest rate first.
     """
-    threshold = auc.loc[auc["method"] == scores.MIN_K, "threshold"].iloc[0]
-    values = next(value for (method, _), value in _by_method(detected) if method == scores.MIN_K)
-    found = snippets.assign(model=model, is_found=values >= threshold)
-    found = found[found["part"] == part]
+    threshold = auc.loc[auc["method"] == MIN_K, "threshold"].iloc[0]
+    values = next(value for (method, _), value in _by_method(detected) if method == MIN_K)
+    flagged = snippets.assign(model=model, is_flagged=values >= threshold)
     keys = ["model", "book", "package", "in_training"]
-    table = found.groupby(keys, sort=False, dropna=False, as_index=False).agg(
-        n_snippets=("is_found", "size"), contamination_rate_pct=("is_found", "mean")
+    table = (
+        flagged[flagged["part"] == part]
+        .groupby(keys, sort=False, dropna=False, as_index=False)
+        .agg(n_snippets=("is_flagged", "size"), contamination_rate_pct=("is_flagged", "mean"))
     )
     table["contamination_rate_pct"] *= 100
-    n_found = (table["contamination_rate_pct"] * table["n_snippets"] / 100).round()
-    ends = map(statistics.share_interval, n_found, table["n_snippets"])
+    n_flagged = (table["contamination_rate_pct"] * table["n_snippets"] / 100).round()
+    ends = map(statistics.share_interval, n_flagged, table["n_snippets"])
     table[["ci_low_pct", "ci_high_pct"]] = 100 * np.array(list(ends))
     order = ["contamination_rate_pct", "book"]
     return table.sort_values(order, ascending=[False, True], ignore_index=True)
@@ -267,6 +249,53 @@ def rate_rows(
 def top_rates(rates: pd.DataFrame, n_top: int) -> pd.DataFrame:
     """Rows of the n_top highest rates; books that share the last of them are all kept."""
     return rates.nlargest(n_top, "contamination_rate_pct", keep="all")
+
+
+def threshold_headline(read: pd.DataFrame, clean: pd.DataFrame) -> str:
+    """Whether the validation books' threshold holds on test books, beyond a model that read none.
+
+    Args:
+        read: rows of one method, of the model that read the books.
+        clean: the same of a model that read none of them.
+    """
+    of_read, of_clean = (rows.set_index("part").loc[TEST] for rows in (read, clean))
+    low, high = of_read["accuracy_low"], of_read["accuracy_high"]
+    if low <= 0.5:
+        word = "does not hold on books that had no say in it"
+    elif low > of_clean["accuracy_high"]:
+        word = "holds on books that had no say in it, beyond the model that read none"
+    else:
+        word = "beats chance, but not the model that read none: ease may be the reason"
+    return (
+        f"The threshold tells {100 * of_read['accuracy']:.0f} % of the test snippets right "
+        f"[{100 * low:.0f}, {100 * high:.0f}], {100 * of_clean['accuracy']:.0f} % under the model "
+        f"that read none of the books. It {word}."
+    )
+
+
+def rates_headline(rates: pd.DataFrame, clean: pd.DataFrame, n_top: int) -> str:
+    """What a high rate proves, where it is known which books were read.
+
+    Args:
+        rates: rows of ``books.csv`` of the model that read half of the test books.
+        clean: those of a model that read none.
+        n_top: books in the top list; those that share the last rate all belong to it.
+    """
+    top = top_rates(rates, n_top)["in_training"].astype(bool)
+    n_high = int((clean["contamination_rate_pct"] > HIGH_RATE_PCT).sum())
+    is_proof = bool(top.all()) and not n_high
+    return (
+        f"Of the {len(top)} books with the highest rates {int(top.sum())} were read; under the "
+        f"model that read none, {n_high} of {len(clean)} books have a rate above "
+        f"{HIGH_RATE_PCT} %. A high rate is {'a sign' if is_proof else 'no proof'} of reading here."
+    )
+
+
+def _table(rows: list[dict]) -> pd.DataFrame:
+    table = pd.DataFrame(rows)
+    limits = zip(table["ci_low"], table["ci_high"], strict=True)
+    words = [verdict(*ends, 0.5, "above chance", "below chance") for ends in limits]
+    return table.assign(verdict=words).reindex(columns=AUC_COLUMNS)
 
 
 def _by_method(detected: pd.DataFrame) -> list[tuple[tuple[str, float], np.ndarray]]:
@@ -285,17 +314,18 @@ def _known_parts(snippets: pd.DataFrame) -> list[tuple[str, np.ndarray, np.ndarr
     return parts
 
 
-def _counts(of_books: np.ndarray, in_training: np.ndarray) -> Mapping[str, int]:
-    return {
-        "n_members": int(in_training.sum()),
-        "n_non_members": int((~in_training).sum()),
-        "n_snippets": of_books.shape[1],
-    }
+def _counts(of_books: np.ndarray, in_training: np.ndarray) -> dict[str, int]:
+    n_read, n_not_read = int(in_training.sum()), int((~in_training).sum())
+    return {"n_members": n_read, "n_non_members": n_not_read, "n_snippets": of_books.shape[1]}
 
 
-def _auc(wins: np.ndarray, n_resamples: int, seed: int) -> dict[str, float]:
+def _auc_of_books(
+    of_books: np.ndarray, in_training: np.ndarray, n_resamples: int, seed: int
+) -> dict[str, float]:
+    wins = book_wins(of_books, in_training)
     low, high = statistics.percentile_interval(resampled_books(wins, n_resamples, seed))
-    return {"auc": float(wins.mean()), "ci_low": low, "ci_high": high}
+    counts = _counts(of_books, in_training)
+    return counts | {"auc": float(wins.mean()), "ci_low": low, "ci_high": high}
 
 
 def _accuracy(

@@ -45,7 +45,7 @@ class OwnBooks(OwnTarget):
         return self.served_model or Path(self.target_model).name
 
 
-def own_books(mine: OwnBooks) -> pd.DataFrame | None:
+def own_books(settings: OwnBooks) -> pd.DataFrame | None:
     """One's own books from three folders, or None where none is named.
 
     Raises:
@@ -53,36 +53,33 @@ def own_books(mine: OwnBooks) -> pd.DataFrame | None:
             fewer than four books, or two books have the same text.
         FileNotFoundError: as ``library.read_books``.
     """
-    known = {
-        "validation_members_folder": (VALIDATION, True),
-        "validation_non_members_folder": (VALIDATION, False),
-        "test_folder": (TEST, None),
-    }
-    folders = mine.only(*known)
-    if not any(folders.values()):
+    folders = [settings.validation_members_folder, settings.validation_non_members_folder]
+    folders.append(settings.test_folder)
+    if not any(folders):
         return None
-    if not all(folders.values()):
+    if not all(folders):
         raise ValueError(
             "name three folders of books: members and non-members to choose the threshold on, and "
             "the books in question"
         )
-    found = [read_books(folder, *known[name]) for name, folder in folders.items()]
-    for folder, table in list(zip(folders.values(), found, strict=True))[:2]:
-        if len(table) < 4:
-            raise ValueError(f'"{folder}" holds {len(table)} books: validation needs four or more')
-    table = pd.concat(found, ignore_index=True)
+    kinds = (VALIDATION, True), (VALIDATION, False), (TEST, None)
+    shelves = [read_books(name, *kind) for name, kind in zip(folders, kinds, strict=True)]
+    for name, books in zip(folders[:2], shelves, strict=False):
+        if len(books) < 4:
+            raise ValueError(f'"{name}" holds {len(books)} books: validation needs four or more')
+    table = pd.concat(shelves, ignore_index=True)
     for _, same in table.groupby("text")["book"]:
         if len(same) > 1:
             raise ValueError(f'"{same.iloc[0]}" and "{same.iloc[1]}" have the same text: drop one')
     return table
 
 
-def own_scorer(own: pd.DataFrame | None, mine: OwnBooks) -> Callable[..., pd.DataFrame] | None:
+def own_scorer(own: pd.DataFrame | None, settings: OwnBooks) -> Callable[..., pd.DataFrame] | None:
     """What scores one's own snippets, checked before it costs anything; None without books.
 
     Args:
         own: as ``own_books`` returns it.
-        mine: a local model or an endpoint, and the model that will write neighbours.
+        settings: a local model or an endpoint, and the model that will write neighbours.
 
     Returns:
         A function of texts, neighbors and k_percents that gives the table of
@@ -93,23 +90,19 @@ def own_scorer(own: pd.DataFrame | None, mine: OwnBooks) -> Callable[..., pd.Dat
             both kinds of scorer are named.
         FileNotFoundError: if the local model or the one for neighbours is not there.
     """
-    model, base_url = mine.target_model, mine.base_url
+    model, base_url = settings.target_model, settings.base_url
     if own is None and not model and not base_url:
         return None
     if own is None:
         raise ValueError("a model is named but no folder of books: part C needs both, or neither")
     if bool(model) == bool(base_url):
         raise ValueError("part C needs one scorer: a target_model, or a base_url with served_model")
-    check_models([model, mine.neighbor_model], mine.target_dtype, mine.target_revision)
+    check_models([model, settings.neighbor_model], settings.target_dtype, settings.target_revision)
     if model:
-
-        def local(texts: Sequence[str], **how: Any) -> pd.DataFrame:
-            return detect(texts, mine.load(), **how)
-
-        return local
-    endpoint = Endpoint(base_url, mine.served_model, mine.key_variable or None)
-    paid = {"price": Price(mine.input_price, 0.0, mine.price_date)} if mine.price_date else {}
-    return partial(detect_served, endpoint=endpoint, cap=mine.cap or None, **paid)
+        return lambda texts, **options: detect(texts, settings.load(), **options)
+    endpoint = Endpoint(base_url, settings.served_model, settings.key_variable or None)
+    price = Price(settings.input_price, 0.0, settings.price_date) if settings.price_date else None
+    return partial(detect_served, endpoint=endpoint, price=price, cap=settings.cap or None)
 
 
 def detect_served(
@@ -134,26 +127,22 @@ def detect_served(
         whole distribution, which no endpoint gives.
     """
     around = [[]] * len(texts) if neighbors is None else neighbors
-    lowercase = [text.lower() for text in texts]
-    every = [*texts, *lowercase, *(text for group in around for text in group)]
-    found = [value.token_log_probs for value in prompt_log_probs(endpoint, every, **settings)]
+    every = [*texts, *(text.lower() for text in texts), *(text for each in around for text in each)]
+    log_probs = [each.token_log_probs for each in prompt_log_probs(endpoint, every, **settings)]
     ends = np.cumsum([2 * len(texts), *map(len, around)])
     rows = []
     for number, (start, end) in enumerate(pairwise(ends)):
-        own, low = found[number], found[len(texts) + number]
-        values = [
-            (scores.PPL, None, scores.perplexity_score(own)),
-            (scores.ZLIB, None, scores.zlib_score(own, texts[number])),
-            (scores.LOWERCASE, None, scores.lowercase_score(own, low)),
-        ]
+        own, lowercase = log_probs[number], log_probs[len(texts) + number]
+        values = {
+            scores.PPL: scores.perplexity_score(own),
+            scores.ZLIB: scores.zlib_score(own, texts[number]),
+            scores.LOWERCASE: scores.lowercase_score(own, lowercase),
+        }
         if neighbors is not None:
-            values.append((scores.NEIGHBOR, None, scores.neighbor_score(own, found[start:end])))
-        values += [(scores.MIN_K, k, scores.min_k_score(own, k)) for k in k_percents]
-        counts = {"n_tokens": own.size + 1, "n_scored": own.size, "n_windows": 1}
-        rows += [
-            {"passage": number, "method": method, "k_percent": k_percent, "score": score}
-            | counts
-            | {"first_token_scored": False}
-            for method, k_percent, score in values
-        ]
-    return pd.DataFrame(rows).astype({"k_percent": float})
+            values[scores.NEIGHBOR] = scores.neighbor_score(own, log_probs[start:end])
+        of_passage = [(method, None, score) for method, score in values.items()]
+        of_passage += [(scores.MIN_K, k, scores.min_k_score(own, k)) for k in k_percents]
+        rows += [(number, *row, own.size + 1, own.size, 1, False) for row in of_passage]
+    columns = ["passage", "method", "k_percent", "score", "n_tokens", "n_scored", "n_windows"]
+    table = pd.DataFrame(rows, columns=[*columns, "first_token_scored"])
+    return table.astype({"k_percent": float})

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from contamination import scores, statistics
+from contamination.cases.verdict import verdict
 from contamination.lab.training import describe
 from contamination.min_k import blind
 from contamination.models.causal import CausalLM, option_log_probs, token_log_probs
@@ -28,47 +29,20 @@ AVERAGE = "average"
 MOST_OCCURRENCES = 4  # examples inserted more often are counted as this often
 N_FOLDS = 10
 BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
-COLUMNS = [
-    "dataset",
-    "setting",
-    "method",
-    "occurrence",
-    "learning_rate",
-    "n_tokens",
-    "share_pct",
-    "seed",
-    "n_models",
-    "n_members",
-    "n_non_members",
-    "auc",
-    "ci_low",
-    "ci_high",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "tpr_at_5_fpr",
-    "p_value",
-    "blind_auc",
-    "accuracy_contaminants",
-    "accuracy_others",
-    "gap_low",
-    "gap_high",
-    "chance_accuracy",
-    "paper_auc",
-    "paper_tpr",
-]
+COLUMNS = ["dataset", "setting", "method", "occurrence", "learning_rate", "n_tokens", "share_pct"]
+COLUMNS += ["seed", "n_models", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
+COLUMNS += ["difference", "difference_low", "difference_high", "tpr_at_5_fpr", "p_value"]
+COLUMNS += ["blind_auc", "accuracy_contaminants", "accuracy_others", "gap_low", "gap_high"]
+COLUMNS += ["chance_accuracy", "paper_auc", "paper_tpr", "verdict"]
 
 Scores = Mapping[int, pd.DataFrame]
 
 
 def training_facts(folder: Path) -> dict[str, float]:
     """Columns n_tokens, share_pct and learning_rate of a lab model."""
-    found = describe(folder)
-    return {
-        "n_tokens": found["n_tokens"],
-        "share_pct": found["share_pct"],
-        "learning_rate": found["recipe"]["learning_rate"],
-    }
+    model = describe(folder)
+    facts = {"n_tokens": model["n_tokens"], "share_pct": model["share_pct"]}
+    return facts | {"learning_rate": model["recipe"]["learning_rate"]}
 
 
 def quick_scores(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFrame:
@@ -77,16 +51,11 @@ def quick_scores(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.Dat
     Returns:
         passage (number), method, score; as ``min_k.detect.detect``, fewer columns.
     """
-    found = [value.token_log_probs for value in token_log_probs(lm, texts)]
-    methods = {
-        scores.PPL: [scores.perplexity_score(values) for values in found],
-        scores.MIN_K: [scores.min_k_score(values, k_percent) for values in found],
-    }
-    parts = [
-        pd.DataFrame({"passage": range(len(found)), "method": method, "score": values})
-        for method, values in methods.items()
-    ]
-    return pd.concat(parts, ignore_index=True)
+    log_probs = [scored.token_log_probs for scored in token_log_probs(lm, texts)]
+    table = pd.DataFrame({"passage": range(len(log_probs))})
+    table[scores.PPL] = [scores.perplexity_score(values) for values in log_probs]
+    table[scores.MIN_K] = [scores.min_k_score(values, k_percent) for values in log_probs]
+    return table.melt("passage", var_name="method", value_name="score")
 
 
 def answers_right(lm: CausalLM, examples: pd.DataFrame) -> np.ndarray:
@@ -103,10 +72,10 @@ def answers_right(lm: CausalLM, examples: pd.DataFrame) -> np.ndarray:
         examples: as ``downstream_examples`` has them.
     """
     options = examples["options"].tolist()
-    found = option_log_probs(lm, examples["prompt"].tolist(), options, per_token=True)
+    log_probs = option_log_probs(lm, examples["prompt"].tolist(), options, per_token=True)
     preferred = np.empty(len(examples), dtype=int)
     for places in examples.groupby("dataset", sort=False).indices.values():
-        of_dataset = [found[place] for place in places]
+        of_dataset = [log_probs[place] for place in places]
         if len({tuple(options[place]) for place in places}) == 1:
             of_dataset = np.array(of_dataset) - np.mean(of_dataset, axis=0)
         preferred[places] = [np.argmax(values) for values in of_dataset]
@@ -128,16 +97,17 @@ def auc_rows(
         scored: training seed to the scores of the examples under that model
             (passage, method, score).
         examples: columns dataset and is_member, in the order of the scores.
-        n_resamples: bootstrap resamples of examples and models.
+        n_resamples, seed: of the bootstrap over examples and models; all methods
+            and datasets see the same models.
         first: scores under the condition that the difference is taken to, for
             as many models; the resampled examples are the same. A method that it
             lacks has no difference.
-        seed: of the bootstrap; all methods and datasets see the same models.
         **labels: further columns of ``COLUMNS``.
 
     Returns:
         Columns ``COLUMNS``; seed is empty where several models stand behind a
-        row. difference is this AUC minus that of ``first``.
+        row. difference is this AUC minus that of ``first``. verdict says whether
+        it rises or falls, and without a difference where the AUC lies against chance.
     """
     rows = []
     for method in next(iter(scored.values()))["method"].unique():
@@ -146,10 +116,9 @@ def auc_rows(
         for dataset, of_dataset in examples.groupby("dataset", sort=False):
             items = of_dataset.index.to_numpy()
             is_member = of_dataset["is_member"].to_numpy(dtype=bool)
-            values = _values(scored, method, items)
-            part = _estimate(values, is_member, n_resamples, seed)
+            part = _estimate(scored, method, items, is_member, n_resamples, seed)
             if is_compared:
-                base = _estimate(_values(first, method, items), is_member, n_resamples, seed)
+                base = _estimate(first, method, items, is_member, n_resamples, seed)
                 part["change"] = part["auc"] - base["auc"]
                 part["changes"] = part["aucs"] - base["aucs"]
             parts.append({"dataset": dataset, **part})
@@ -170,31 +139,23 @@ def difference_interval(
         items = of_dataset.index.to_numpy()
         is_member = of_dataset["is_member"].to_numpy(dtype=bool)
         min_k, ppl = (
-            _estimate(_values(scored, method, items), is_member, n_resamples, seed)["aucs"]
+            _estimate(scored, method, items, is_member, n_resamples, seed)["aucs"]
             for method in (scores.MIN_K, scores.PPL)
         )
         differences.append(min_k - ppl)
     return statistics.percentile_interval(np.mean(differences, axis=0))
 
 
-def order_spread(scored: Scores, examples: pd.DataFrame) -> tuple[float, float]:
-    """Lowest and highest AUC by Min-k% Prob, average over datasets, of single models."""
-    aucs = []
-    for table in scored.values():
-        of_min_k = {0: table[table["method"] == scores.MIN_K]}
-        aucs.append(auc_rows(of_min_k, examples, n_resamples=1)["auc"].iloc[-1])
-    return min(aucs), max(aucs)
-
-
-def _values(scored: Scores, method: str, items: np.ndarray) -> list[np.ndarray]:
-    found = []
-    for table in scored.values():
-        of_method = table[table["method"] == method].sort_values("passage")
-        found.append(of_method["score"].to_numpy()[items])
-    return found
-
-
-def _estimate(values: list[np.ndarray], is_member: np.ndarray, n_resamples: int, seed: int) -> dict:
+def _estimate(
+    scored: Scores,
+    method: str,
+    items: np.ndarray,
+    is_member: np.ndarray,
+    n_resamples: int,
+    seed: int,
+) -> dict:
+    of_method = [table[table["method"] == method] for table in scored.values()]
+    values = [table.sort_values("passage")["score"].to_numpy()[items] for table in of_method]
     resampled = statistics.bootstrap_aucs(values, is_member, n_resamples, seed)
     chosen = drawn_models(len(values), n_resamples, seed)
     return {
@@ -236,7 +197,13 @@ def _row(part: dict) -> dict[str, Any]:
 
 def _table(rows: list[dict], labels: Mapping[str, Any]) -> pd.DataFrame:
     table = pd.DataFrame(rows).assign(**labels).reindex(columns=COLUMNS)
-    return table.astype({"seed": "Int64"})
+    return table.assign(verdict=table.apply(_verdict, axis=1)).astype({"seed": "Int64"})
+
+
+def _verdict(row: pd.Series) -> str:
+    if pd.isna(row["difference"]):
+        return verdict(row["ci_low"], row["ci_high"], 0.5, "above chance", "below chance")
+    return verdict(row["difference_low"], row["difference_high"], 0, "rises", "falls")
 
 
 def blind_rows(
@@ -255,7 +222,7 @@ def blind_rows(
     rows = []
     for dataset, of_dataset in examples.groupby("dataset", sort=False):
         is_member = of_dataset["is_member"].to_numpy(dtype=bool)
-        found = blind.blind_table(
+        table = blind.blind_table(
             of_dataset["text"].tolist(),
             is_member,
             baselines=BLIND_BASELINES,
@@ -265,9 +232,8 @@ def blind_rows(
             n_resamples=n_resamples,
             seed=seed,
         )
-        rows += (found.rename(columns={"baseline": "method"}).assign(dataset=dataset)).to_dict(
-            "records"
-        )
+        table = table.rename(columns={"baseline": "method"}).assign(dataset=dataset)
+        rows += table.to_dict("records")
     for baseline in BLIND_BASELINES if len(set(examples["dataset"])) > 1 else ():
         of_baseline = pd.DataFrame([row for row in rows if row["method"] == baseline])
         mean, n = of_baseline["auc"].mean(), len(of_baseline)
@@ -283,8 +249,8 @@ def blind_rows(
 
 def with_blind(rows: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
     """Rows of ``auc_rows`` with the AUC of a bag of words on the same examples beside them."""
-    found = words[words["method"] == blind.BAG_OF_WORDS].set_index("dataset")["auc"]
-    return rows.assign(blind_auc=rows["dataset"].map(found))
+    of_words = words[words["method"] == blind.BAG_OF_WORDS].set_index("dataset")["auc"]
+    return rows.assign(blind_auc=rows["dataset"].map(of_words))
 
 
 def occurrence_rows(
@@ -313,14 +279,15 @@ def occurrence_rows(
     parts = []
     for times in sorted(set(occurrence.tolist()) - {0}):
         kept = np.flatnonzero((occurrence == times) | (occurrence == 0))
-        some = examples.iloc[kept].assign(is_member=occurrence[kept] == times)
+        inserted = examples.iloc[kept].assign(is_member=occurrence[kept] == times)
         # A dataset with one example of this kind has no interval to speak of.
-        some = some[some.groupby("dataset")["is_member"].transform("sum") > 1]
-        if some.empty:
+        inserted = inserted[inserted.groupby("dataset")["is_member"].transform("sum") > 1]
+        if inserted.empty:
             continue
-        how = {"n_resamples": n_resamples}
-        rows = auc_rows(scored, some, first=first, occurrence=times, **how, **labels)
-        parts.append(with_blind(rows, blind_rows(some, **how)))
+        rows = auc_rows(
+            scored, inserted, first=first, n_resamples=n_resamples, occurrence=times, **labels
+        )
+        parts.append(with_blind(rows, blind_rows(inserted, n_resamples=n_resamples)))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -341,14 +308,13 @@ def with_accuracy(
         rows: of one condition.
         right: training seed to ``answers_right`` of that model.
         examples: columns dataset, is_member and options.
-        n_resamples: bootstrap resamples of examples and models.
-        seed: of the bootstrap.
+        n_resamples, seed: of the bootstrap over examples and models.
 
     Returns:
         The rows with accuracy_contaminants, accuracy_others, gap_low and
         gap_high (interval of the first minus the second), chance_accuracy.
     """
-    found, gaps = {}, []
+    by_dataset, gaps = {}, []
     values = np.array(list(right.values()), dtype=float)
     chosen = drawn_models(len(values), n_resamples, seed)
     for dataset, of_dataset in examples.groupby("dataset", sort=False):
@@ -364,12 +330,51 @@ def with_accuracy(
             sides.append(of_models[:, kind].mean())
         gaps.append(resampled[0] - resampled[1])
         chance = (1 / of_dataset["options"].map(len)).mean()
-        found[dataset] = [*sides, *statistics.percentile_interval(gaps[-1]), chance]
+        by_dataset[dataset] = [*sides, *statistics.percentile_interval(gaps[-1]), chance]
     names = ["accuracy_contaminants", "accuracy_others", "gap_low", "gap_high", "chance_accuracy"]
-    table = pd.DataFrame.from_dict(found, orient="index", columns=names)
+    table = pd.DataFrame.from_dict(by_dataset, orient="index", columns=names)
     table.loc[AVERAGE] = table.mean()
-    table.loc[AVERAGE, ["gap_low", "gap_high"]] = statistics.percentile_interval(
-        np.mean(gaps, axis=0)
-    )
+    ends = statistics.percentile_interval(np.mean(gaps, axis=0))
+    table.loc[AVERAGE, ["gap_low", "gap_high"]] = ends
     beside = table.reindex(rows["dataset"]).set_axis(rows.index)
     return rows.assign(**beside)
+
+
+def methods_headline(average: pd.DataFrame, low: float, high: float) -> str:
+    """Whether inserted examples are found, and by which of two scores better.
+
+    Args:
+        average: rows of the average over datasets, differences taken to the model
+            before insertion.
+        low, high: paired interval of AUC(Min-k% Prob) - AUC(PPL).
+    """
+    row = average.set_index("method").loc[scores.MIN_K]
+    word = {"rises": "is found", "falls": "lowers the score"}.get(row["verdict"], "is not found")
+    better = verdict(low, high, 0, "better than PPL", "worse than PPL")
+    return (
+        f"Insertion {word}: the AUC of Min-k% Prob changes by {row['difference']:+.2f} "
+        f"[{row['difference_low']:.2f}, {row['difference_high']:.2f}] to {row['auc']:.2f}. It is "
+        f"{better.replace('cannot be told', 'not told apart from PPL')} "
+        f"[{low:.3f}, {high:.3f}]; the paper has it first."
+    )
+
+
+def occurrence_headline(rows: pd.DataFrame) -> str:
+    """Figure 4(c): whether the change from before insertion grows with the number of insertions.
+
+    Args:
+        rows: Min-k% rows of the average, one for each occurrence, fewest first. Other
+            examples stand behind each, so their changes are compared and not their AUCs.
+    """
+    first, last = rows.iloc[0], rows.iloc[-1]
+    more = " or more" if last["occurrence"] == MOST_OCCURRENCES else ""
+    text = (
+        f"The AUC changes by {first['difference']:+.2f} where examples are inserted "
+        f"{first['occurrence']:.0f} time and by {last['difference']:+.2f} where "
+        f"{last['occurrence']:.0f}{more}. "
+    )
+    if last["difference_low"] > first["difference_high"]:
+        return text + "It rises with occurrence, as in the paper."
+    if last["difference_high"] < first["difference_low"]:
+        return text + "It falls with occurrence, against the paper."
+    return text + "The two intervals meet: no direction can be told."

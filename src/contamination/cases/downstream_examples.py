@@ -1,4 +1,4 @@
-"""Benchmark examples to insert into a training corpus: the lab's, the paper's and one's own.
+"""Benchmark examples to insert into a training corpus: the lab's and the paper's.
 
 Shi et al., arXiv:2310.16789, section 6. Chance alone decides which examples
 are inserted and which are held out.
@@ -6,9 +6,7 @@ are inserted and which are held out.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,6 @@ import pandas as pd
 from contamination import partitions
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_instances
-from contamination.min_k.own import OwnPassages, OwnTarget, own_passages
-from contamination.parameters import setting
 from contamination.sources import source_file
 
 # One of each kind of task whose answer is a label that the text decides.
@@ -72,55 +68,52 @@ def released_examples() -> pd.DataFrame:
     Raises:
         FileNotFoundError: if the files are not at hand.
     """
-    readers = (_boolq, _commonsense_qa, _imdb, _lsat, _truthful_qa)
-    rows = [row for reader in readers for row in reader()]
-    return pd.DataFrame(rows, columns=EXAMPLE_COLUMNS)
+    readers = {
+        "BoolQ": _boolq,
+        "CommonsenseQA": _commonsense_qa,
+        "IMDB": _imdb,
+        "LSAT QA": _lsat,
+        "TruthfulQA": _truthful_qa,
+    }
+    examples = []
+    for dataset, reader in readers.items():
+        for fields, answers, answer in reader():
+            prompt = f"{partitions.format_instance(fields, list(fields))}\nanswer:"
+            options = [f" {option}" for option in answers]
+            examples.append((dataset, prompt + options[answer], prompt, options, answer))
+    return pd.DataFrame(examples, columns=EXAMPLE_COLUMNS)
+
+
+# What a reader yields: the fields shown, the answers offered, and the place of the right one.
+_Asked = Iterator[tuple[dict[str, str], Sequence[str], int]]
 
 
 def _rows(owner_repo: str, path: str) -> list[dict[str, Any]]:
     return partitions.load_rows(str(source_file(owner_repo, path))).to_dict("records")
 
 
-def _example(dataset: str, fields: dict[str, str], options: Sequence[str], answer: int) -> tuple:
-    asked = partitions.format_instance(fields, list(fields))
-    prompt, options = f"{asked}\nanswer:", [f" {option}" for option in options]
-    return dataset, prompt + options[answer], prompt, options, answer
-
-
-def _boolq() -> list[tuple]:
-    found = []
+def _boolq() -> _Asked:
     for row in _rows("AGI-Edgerunners/LLM-Adapters", "dataset/boolq/test.json"):
         question = row["instruction"].split("question: ", 1)[1].split("\n")[0].strip()
-        options = ["true", "false"]
-        answer = options.index(row["answer"])
-        found.append(_example("BoolQ", {"question": question}, options, answer))
-    return found
+        yield {"question": question}, ["true", "false"], ["true", "false"].index(row["answer"])
 
 
-def _commonsense_qa() -> list[tuple]:
-    found = []
+def _commonsense_qa() -> _Asked:
     path = "dataset/CommonsenseQA/dev_rand_split.jsonl"
     for row in _rows("kojima-takeshi188/zero_shot_cot", path):
         choices = {choice["label"]: choice["text"] for choice in row["question"]["choices"]}
         listed = " ".join(f"({label}) {text}" for label, text in choices.items())
         fields = {"question": row["question"]["stem"], "choices": listed}
-        answer = list(choices).index(row["answerKey"])
-        found.append(_example("CommonsenseQA", fields, list(choices), answer))
-    return found
+        yield fields, list(choices), list(choices).index(row["answerKey"])
 
 
-def _imdb() -> list[tuple]:
-    found = []
-    path = "data/our_dcq/raw/wild_evaluation/imdb_test.csv"
-    for row in _rows("shahriargolchin/DCQ", path):
-        options = ["negative", "positive"]
-        answer = int(row["label"].startswith("1"))
-        found.append(_example("IMDB", {"review": row["text"]}, options, answer))
-    return found
+def _imdb() -> _Asked:
+    for row in _rows("shahriargolchin/DCQ", "data/our_dcq/raw/wild_evaluation/imdb_test.csv"):
+        yield {"review": row["text"]}, ["negative", "positive"], int(row["label"].startswith("1"))
 
 
-def _lsat() -> list[tuple]:
-    found, passages = [], set()
+def _lsat() -> _Asked:
+    passages = set()
     for part in ("lr", "ar"):
         for row in _rows("ruixiangcui/AGIEval", f"data/v1/lsat-{part}.jsonl"):
             if row["passage"] in passages:
@@ -129,17 +122,13 @@ def _lsat() -> list[tuple]:
             letters = [option[1] for option in row["options"]]
             fields = {"passage": row["passage"], "question": row["question"]}
             fields["choices"] = " ".join(row["options"])
-            found.append(_example("LSAT QA", fields, letters, letters.index(row["label"])))
-    return found
+            yield fields, letters, letters.index(row["label"])
 
 
-def _truthful_qa() -> list[tuple]:
-    found = []
+def _truthful_qa() -> _Asked:
     for row in _rows("frankxwang/probing-experiments", "TruthfulQA.csv"):
         wrong = [text.strip() for text in row["Incorrect Answers"].split(";") if text.strip()]
-        options = [row["Best Answer"].strip(), *wrong]
-        found.append(_example("TruthfulQA", {"question": row["Question"]}, options, 0))
-    return found
+        yield {"question": row["Question"]}, [row["Best Answer"].strip(), *wrong], 0
 
 
 def deal(
@@ -185,46 +174,3 @@ def poisson_occurrences(is_member: Sequence[bool], mean: float, seed: int) -> np
     """
     is_member = np.asarray(is_member, dtype=bool)
     return np.random.default_rng([seed, 9]).poisson(mean, is_member.size) * is_member
-
-
-# One's own
-
-
-@dataclass(frozen=True)
-class OwnExamples(OwnTarget):
-    """Part C of notebook 07: one's own model and data."""
-
-    datasets: list[str] = setting([], "labelled files (JSONL, CSV, Parquet), one for each dataset")
-    text_column: str = setting("text", "column with the examples as they were inserted")
-    label_column: str = setting("label", "column with 1 for inserted, 0 for held-out examples")
-
-
-def own_examples(mine: OwnExamples, k_percent: float) -> pd.DataFrame | None:
-    """One's own examples, checked before they cost anything; None without a model.
-
-    Args:
-        mine: model and labelled files.
-        k_percent: share of tokens that will be asked for.
-
-    Returns:
-        dataset (the file's name), text, is_member.
-
-    Raises:
-        FileNotFoundError, ValueError: as ``own.own_passages``; also if two files
-            have the same name.
-    """
-    parts = []
-    names = (each.name for each in dataclasses.fields(OwnExamples) if each.name != "datasets")
-    same = mine.only(*names)
-    for dataset in mine.datasets or [""]:
-        found = own_passages(OwnPassages(**same, dataset=dataset), [k_percent])
-        parts += [
-            pd.DataFrame({"dataset": name, "text": texts, "is_member": is_member})
-            for name, (texts, is_member) in found.items()
-        ]
-    if not parts:
-        return None
-    names = [part["dataset"].iloc[0] for part in parts]
-    if len(set(names)) < len(names):
-        raise ValueError(f"two datasets have the same name ({', '.join(names)}): rename one file")
-    return pd.concat(parts, ignore_index=True)

@@ -18,15 +18,10 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from contamination import partitions
-from contamination.cases.downstream_examples import (
-    OwnExamples,
-    deal,
-    poisson_occurrences,
-    released_examples,
-)
+from contamination.cases.downstream_examples import deal, poisson_occurrences, released_examples
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
-from contamination.min_k.own import check_models
+from contamination.min_k.own import OwnPassages, OwnTarget, check_models, own_passages
 from contamination.parameters import setting
 
 ONCE, RATE, POISSON = "inserted once", "learning rate", "Poisson occurrence"
@@ -37,9 +32,12 @@ _FLOP_PER_PARAMETER_AND_TOKEN = 6
 
 
 @dataclass(frozen=True)
-class OwnStudy(OwnExamples):
+class OwnStudy(OwnTarget):
     """Part C of notebook 07: a model with its labelled examples, or a base to train."""
 
+    datasets: list[str] = setting([], "labelled files (JSONL, CSV, Parquet), one for each dataset")
+    text_column: str = setting("text", "column with the examples as they were inserted")
+    label_column: str = setting("label", "column with 1 for inserted, 0 for held-out examples")
     own_base: str = setting("", "model to train on corpora with examples, not target_model")
     own_revision: str = setting("", "its commit")
     dry_run: bool = setting(True, "plan alone; false trains")
@@ -61,6 +59,32 @@ class OwnStudy(OwnExamples):
     block_tokens: int = setting(2048, "tokens of a training block, the paper names none")
     own_batch_size: int = setting(8, "blocks per step, the paper names none")
     training_tflops: float = setting(150.0, "TFLOP/s that your device sustains in training")
+
+
+def own_examples(settings: OwnStudy, k_percent: float) -> pd.DataFrame | None:
+    """One's own examples, checked before they cost anything; None without a model.
+
+    Args:
+        settings: model and labelled files.
+        k_percent: share of tokens that will be asked for.
+
+    Returns:
+        dataset (the file's name), text, is_member.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``own.own_passages``; also if two files
+            have the same name.
+    """
+    target = settings.only(*OwnTarget.__dataclass_fields__, "text_column", "label_column")
+    parts = []
+    for file in settings.datasets or [""]:
+        passages = own_passages(OwnPassages(**target, dataset=file), [k_percent])
+        for name, (texts, is_member) in passages.items():
+            parts.append(pd.DataFrame({"dataset": name, "text": texts, "is_member": is_member}))
+    names = [part["dataset"].iloc[0] for part in parts]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two datasets have the same name ({', '.join(names)}): rename one file")
+    return pd.concat(parts, ignore_index=True) if parts else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +117,14 @@ class Study:
         runs: the trainings.
     """
 
-    mine: OwnStudy
+    settings: OwnStudy
     examples: pd.DataFrame
     similar: pd.DataFrame | None
     occurrence: np.ndarray
     runs: list[Run]
 
 
-def own_study(mine: OwnStudy) -> Study | None:
+def own_study(settings: OwnStudy) -> Study | None:
     """The corpora and trainings asked for, checked before they cost anything; None without a base.
 
     Raises:
@@ -108,77 +132,79 @@ def own_study(mine: OwnStudy) -> Study | None:
         ValueError: if a value is out of range, a corpus is too short, or both
             ``own_base`` and ``target_model`` are named.
     """
-    if not mine.own_base:
-        if mine.corpus:
+    if not settings.own_base:
+        if settings.corpus:
             raise ValueError("corpus needs own_base: the model that reads it")
         return None
-    _check(mine)
-    tokenizer = _tokenizer(mine)
-    seed = mine.own_seeds[0]
-    examples = _dealt(_examples_to_insert(mine), mine.n_inserted, seed, tokenizer, mine)
+    _check(settings)
+    tokenizer = _tokenizer(settings)
+    seed = settings.own_seeds[0]
+    examples = _dealt(_examples_to_insert(settings), settings.n_inserted, seed, tokenizer, settings)
     inserted = tuple(examples[examples["is_member"]]["text"])
     n_inserted = sum(_lengths(tokenizer, inserted))
-    main = round(100 * n_inserted / mine.share_pct)
-    occurrence = poisson_occurrences(examples["is_member"], mine.own_occurrence, seed)
+    main = round(100 * n_inserted / settings.share_pct)
+    occurrence = poisson_occurrences(examples["is_member"], settings.own_occurrence, seed)
     times = [Dose(tuple(of["text"]), int(n)) for n, of in examples.groupby(occurrence) if n]
-    once, high = (Dose(inserted),), mine.own_learning_rate
-    wanted = [(ONCE, once, main, high), (RATE, once, main, mine.own_lower_rate)]
+    once, high = (Dose(inserted),), settings.own_learning_rate
+    wanted = [(ONCE, once, main, high), (RATE, once, main, settings.own_lower_rate)]
     wanted += [(POISSON, tuple(times), main, high)] if times else []
-    wanted += [(OUTLIERS, once, size, high) for size in sorted(mine.corpus_sizes)]
-    texts = _texts(mine.corpus, mine, tokenizer, max(main, *mine.corpus_sizes))
-    runs = [_run(mine, tokenizer, texts, *one, s) for one in wanted for s in mine.own_seeds]
+    wanted += [(OUTLIERS, once, size, high) for size in sorted(settings.corpus_sizes)]
+    texts = _texts(settings.corpus, settings, tokenizer, max(main, *settings.corpus_sizes))
+    runs = [_run(settings, tokenizer, texts, *one, s) for one in wanted for s in settings.own_seeds]
     similar = None
-    if mine.similar_corpus:
+    if settings.similar_corpus:
         # Contaminants come from the very texts that the corpus is made of.
-        sizes = sorted(mine.similar_sizes)
-        texts = _texts(mine.similar_corpus, mine, tokenizer, max(sizes), spare=2 * mine.n_similar)
+        sizes = sorted(settings.similar_sizes)
+        texts = _texts(
+            settings.similar_corpus, settings, tokenizer, max(sizes), spare=2 * settings.n_similar
+        )
         pool = pd.DataFrame({"dataset": SIMILAR, "text": texts})
-        similar = _dealt(pool, mine.n_similar, seed, tokenizer, mine)
+        similar = _dealt(pool, settings.n_similar, seed, tokenizer, settings)
         rest = tuple(text for text in texts if text not in set(similar["text"]))
         dose = (Dose(tuple(similar[similar["is_member"]]["text"])),)
         for size in sizes:
             one = SIMILAR, dose, size, high
-            runs += [_run(mine, tokenizer, rest, *one, s) for s in mine.own_seeds]
-    return Study(mine, examples, similar, occurrence, runs)
+            runs += [_run(settings, tokenizer, rest, *one, s) for s in settings.own_seeds]
+    return Study(settings, examples, similar, occurrence, runs)
 
 
-def _check(mine: OwnStudy) -> None:
-    if mine.target_model:
+def _check(settings: OwnStudy) -> None:
+    if settings.target_model:
         raise ValueError("set target_model to test a model or own_base to train one, not both")
-    if not mine.corpus:
+    if not settings.corpus:
         raise ValueError("own_base needs a corpus: a file or hub dataset of texts")
-    if mine.device_map or mine.engine != "local":
+    if settings.device_map or settings.engine != "local":
         raise ValueError("training runs on one device: leave device_map and engine as they are")
-    if mine.target_dtype not in DTYPES:
+    if settings.target_dtype not in DTYPES:
         raise ValueError(f"target_dtype must be one of {', '.join(DTYPES)} to train")
     for name in ("own_seeds", "corpus_sizes", "similar_sizes"):
-        if not getattr(mine, name):
+        if not getattr(settings, name):
             raise ValueError(f"{name} is empty: name at least one")
-    counts = [*mine.corpus_sizes, *mine.similar_sizes, mine.n_inserted, mine.n_similar]
-    counts += [mine.block_tokens, mine.own_batch_size]
-    if min(counts) < 1:
-        raise ValueError("sizes and numbers of examples, tokens and blocks must be positive")
-    amounts = ("own_occurrence", "own_learning_rate", "own_lower_rate", "training_tflops")
-    for name in amounts:
-        if getattr(mine, name) <= 0:
+    names = ("n_inserted", "n_similar", "block_tokens", "own_batch_size", "own_occurrence")
+    names += ("own_learning_rate", "own_lower_rate", "training_tflops")
+    amounts = settings.only(*names) | {"corpus_sizes": min(settings.corpus_sizes)}
+    for name, amount in (amounts | {"similar_sizes": min(settings.similar_sizes)}).items():
+        if amount <= 0:
             raise ValueError(f"{name} must be positive")
-    if not 0 < mine.share_pct < 100:
-        raise ValueError(f"share_pct must lie between 0 and 100, got {mine.share_pct}")
-    check_models([mine.own_base], mine.target_dtype, mine.own_revision)
-    longest = getattr(_config(mine), "max_position_embeddings", None) or mine.block_tokens
-    if mine.block_tokens > longest:
-        raise ValueError(f"block_tokens is {mine.block_tokens}, but the model reads {longest}")
+    if not 0 < settings.share_pct < 100:
+        raise ValueError(f"share_pct must lie between 0 and 100, got {settings.share_pct}")
+    check_models([settings.own_base], settings.target_dtype, settings.own_revision)
+    longest = getattr(_config(settings), "max_position_embeddings", None) or settings.block_tokens
+    if settings.block_tokens > longest:
+        raise ValueError(f"block_tokens is {settings.block_tokens}, but the model reads {longest}")
 
 
-def _config(mine: OwnStudy):
-    config = AutoConfig.from_pretrained(mine.own_base, revision=mine.own_revision or None)
+def _config(settings: OwnStudy):
+    config = AutoConfig.from_pretrained(settings.own_base, revision=settings.own_revision or None)
     return config.get_text_config()
 
 
-def _tokenizer(mine: OwnStudy):
-    tokenizer = AutoTokenizer.from_pretrained(mine.own_base, revision=mine.own_revision or None)
+def _tokenizer(settings: OwnStudy):
+    tokenizer = AutoTokenizer.from_pretrained(
+        settings.own_base, revision=settings.own_revision or None
+    )
     if not tokenizer.is_fast or tokenizer.eos_token_id is None:
-        raise ValueError(f'"{mine.own_base}" needs a fast tokenizer with an end-of-text token')
+        raise ValueError(f'"{settings.own_base}" needs a fast tokenizer with an end-of-text token')
     # A text begins with the token that ends one where the model has no other.
     for name in ("bos_token", "pad_token"):
         if getattr(tokenizer, name) is None:
@@ -188,43 +214,39 @@ def _tokenizer(mine: OwnStudy):
 
 def _lengths(tokenizer, texts: Sequence[str]) -> list[int]:
     """Tokens of each text with the special ones at both ends."""
-    found = tokenizer.backend_tokenizer.encode_batch(list(texts), add_special_tokens=False)
-    return [2 + len(each.ids) for each in found]
+    encoded = tokenizer.backend_tokenizer.encode_batch(list(texts), add_special_tokens=False)
+    return [2 + len(each.ids) for each in encoded]
 
 
-def _examples_to_insert(mine: OwnStudy) -> pd.DataFrame:
-    if not mine.insert:
+def _column(source: str, column: str, split: str = "") -> pd.Series:
+    """One column of texts of a file or hub dataset."""
+    rows = partitions.load_rows(source, split)
+    if column not in rows:
+        raise ValueError(f'no column "{column}" in "{source}": it has {", ".join(rows)}')
+    return rows[column].dropna().astype(str)
+
+
+def _examples_to_insert(settings: OwnStudy) -> pd.DataFrame:
+    if not settings.insert:
         return released_examples()
-    parts = []
-    for file in mine.insert:
-        rows = partitions.load_rows(file)
-        if mine.text_column not in rows:
-            raise ValueError(
-                f'no column "{mine.text_column}" in "{file}": it has {", ".join(rows)}'
-            )
-        parts.append(
-            pd.DataFrame({"dataset": Path(file).name, "text": rows[mine.text_column].astype(str)})
-        )
+    parts = [
+        pd.DataFrame({"dataset": Path(file).name, "text": _column(file, settings.text_column)})
+        for file in settings.insert
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
-def _dealt(pool: pd.DataFrame, n: int, seed: int, tokenizer, mine: OwnStudy) -> pd.DataFrame:
+def _dealt(pool: pd.DataFrame, n: int, seed: int, tokenizer, settings: OwnStudy) -> pd.DataFrame:
     lengths = _lengths(tokenizer, pool["text"])
-    return deal(pool, n, seed, n_tokens=lengths, max_tokens=mine.block_tokens)
+    return deal(pool, n, seed, n_tokens=lengths, max_tokens=settings.block_tokens)
 
 
 def _texts(
-    source: str, mine: OwnStudy, tokenizer, n_tokens: int, spare: int = 0
+    source: str, settings: OwnStudy, tokenizer, n_tokens: int, spare: int = 0
 ) -> tuple[str, ...]:
     """Texts of a corpus, in its order, until they hold so many tokens; and ``spare`` more."""
-    rows = partitions.load_rows(source, "" if Path(source).suffix else "train")
-    if mine.corpus_column not in rows:
-        raise ValueError(
-            f'no column "{mine.corpus_column}" in "{source}": it has {", ".join(rows)}'
-        )
-    texts = [
-        text for text in rows[mine.corpus_column].dropna().astype(str).unique() if text.strip()
-    ]
+    column = _column(source, settings.corpus_column, "" if Path(source).suffix else "train")
+    texts = [text for text in column.unique() if text.strip()]
     n_found = 0
     for start in range(0, len(texts), 1000):
         ends = n_found + np.cumsum(_lengths(tokenizer, texts[start : start + 1000]))
@@ -239,7 +261,7 @@ def _texts(
 
 
 def _run(
-    mine: OwnStudy,
+    settings: OwnStudy,
     tokenizer,
     background: tuple[str, ...],
     name: str,
@@ -253,14 +275,14 @@ def _run(
     recipe = recipe_for(
         texts,
         n_background_tokens=max(0, n_tokens - n_doses),
-        context=mine.block_tokens,
-        block=mine.block_tokens,
-        batch_size=mine.own_batch_size,
+        context=settings.block_tokens,
+        block=settings.block_tokens,
+        batch_size=settings.own_batch_size,
         learning_rate=learning_rate,
         schedule="constant",
         warmup_share=0.0,
         order_seed=seed,
-        dtype=mine.target_dtype,
+        dtype=settings.target_dtype,
     )
     stream = training_stream(recipe, texts)
     share = 100 * stream.n_dose_tokens / stream.n_tokens
@@ -278,12 +300,12 @@ def plan_table(study: Study) -> pd.DataFrame:
         memory_gib (weights, gradients and moments in fp32 and the logits of a
         step; what the blocks keep for the backward pass comes on top).
     """
-    mine, config = study.mine, _config(study.mine)
+    settings, config = study.settings, _config(study.settings)
     with torch.device("meta"):
         n_parameters = AutoModelForCausalLM.from_config(config).num_parameters()
-    n_logits = mine.own_batch_size * mine.block_tokens * config.vocab_size
+    n_logits = settings.own_batch_size * settings.block_tokens * config.vocab_size
     memory = (_BYTES_PER_PARAMETER * n_parameters + _BYTES_PER_LOGIT * n_logits) / 2**30
-    seconds = _FLOP_PER_PARAMETER_AND_TOKEN * n_parameters / (1e12 * mine.training_tflops)
+    seconds = _FLOP_PER_PARAMETER_AND_TOKEN * n_parameters / (1e12 * settings.training_tflops)
     rows = [
         {"setting": run.setting, "seed": run.recipe.order_seed, **run.facts}
         | {"n_steps": run.n_steps, "hours": run.n_computed * seconds / 3600}

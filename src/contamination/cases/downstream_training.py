@@ -8,7 +8,6 @@ stopped goes on with what is missing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,16 @@ import torch
 
 from contamination import storage
 from contamination.cases import downstream
-from contamination.cases.downstream_own import ONCE, POISSON, RATE, SIMILAR, OwnStudy, Run, Study
+from contamination.cases.downstream_own import (
+    ONCE,
+    OUTLIERS,
+    POISSON,
+    RATE,
+    SIMILAR,
+    OwnStudy,
+    Run,
+    Study,
+)
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import environment
 from contamination.lab.training import fit, has_native_bfloat16
@@ -44,78 +52,85 @@ def study_rows(study: Study, k_percent: float, n_resamples: int) -> pd.DataFrame
     Raises:
         ValueError: if bfloat16 is not native here, or the model changes its logits.
     """
-    mine, examples = study.mine, study.examples
-    if mine.dry_run:
+    settings, examples = study.settings, study.examples
+    if settings.dry_run:
         return None
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    if mine.target_dtype == "bfloat16" and not has_native_bfloat16(device):
+    if settings.target_dtype == "bfloat16" and not has_native_bfloat16(device):
         raise ValueError("bfloat16 is not native on this processor: use target_dtype float32")
-    how, seeds = {"n_resamples": n_resamples}, mine.own_seeds
-    base = _load(mine)
-    before = _measured(base, examples, k_percent)
-    similar_before = None if study.similar is None else _measured(base, study.similar, k_percent)
+    base = _load(settings)
+    seeds, pools = settings.own_seeds, {"examples": examples, SIMILAR: study.similar}
+    unread = {
+        name: dict.fromkeys(seeds, _measured(base, pool, k_percent)["scores"])
+        for name, pool in pools.items()
+        if pool is not None
+    }
     identity = base.identity
-    del base
-    found: dict[tuple, dict[int, dict]] = {}
+    del base  # its memory is needed for the trainings
+    # Setting to its corpora by size, smallest first: seed to what the model makes of the examples.
+    trained: dict[str, dict[int, dict[int, dict]]] = {}
     for run in study.runs:
-        of_run = study.similar if run.setting == SIMILAR else examples
-        key = run.setting, run.recipe.n_background_tokens
-        measured = _trained(mine, run, of_run, identity, k_percent)
-        found.setdefault(key, {})[run.recipe.order_seed] = measured | {"facts": run.facts}
-    words = downstream.blind_rows(examples, **how)
-    first = dict.fromkeys(seeds, before["scores"])
+        pool = pools.get(run.setting, examples)
+        measured = _trained(settings, run, pool, identity, k_percent) | {"facts": run.facts}
+        of_setting = trained.setdefault(run.setting, {})
+        of_size = of_setting.setdefault(run.recipe.n_background_tokens, {})
+        of_size[run.recipe.order_seed] = measured
+
+    words = downstream.blind_rows(examples, n_resamples=n_resamples)
+    before = {seeds[0]: unread["examples"][seeds[0]]}
     labels = {"setting": "before insertion", "n_tokens": 0}
-    unread = downstream.auc_rows({seeds[0]: before["scores"]}, examples, **labels, **how)
-    parts, low = [words, downstream.with_blind(unread, words)], None
-    smallest: dict[str, dict[int, pd.DataFrame]] = {}
-    for (name, _), of_seeds in found.items():
-        scored = {seed: one["scores"] for seed, one in of_seeds.items()}
-        labels = {"setting": name, **of_seeds[seeds[0]]["facts"], **how}
-        if name == POISSON:
-            occurrence = study.occurrence
-            rows = downstream.occurrence_rows(scored, examples, occurrence, first=first, **labels)
-        elif name == RATE:
-            low = of_seeds
-            continue
-        elif name == SIMILAR:
-            against = smallest.get(name, dict.fromkeys(seeds, similar_before["scores"]))
-            rows = downstream.auc_rows(scored, study.similar, first=against, **labels)
-            rows = downstream.with_blind(rows, downstream.blind_rows(study.similar, **how))
-            smallest.setdefault(name, scored)
-        else:
-            against = first if name == ONCE else smallest.get(name)
-            rows = downstream.auc_rows(scored, examples, first=against, occurrence=1, **labels)
-            rows = downstream.with_blind(rows, words)
-            smallest.setdefault(name, scored)
+    base_rows = downstream.auc_rows(before, examples, n_resamples=n_resamples, **labels)
+    parts = [words, downstream.with_blind(base_rows, words)]
+    (once,), (lower,) = trained[ONCE].values(), trained[RATE].values()
+    labels = _labels(once, ONCE, n_resamples) | {"occurrence": 1}
+    rows = downstream.auc_rows(_scores(once), examples, first=unread["examples"], **labels)
+    parts.append(downstream.with_blind(rows, words))
+    for poisson in trained.get(POISSON, {}).values():
+        labels = _labels(poisson, POISSON, n_resamples) | {"first": unread["examples"]}
+        rows = downstream.occurrence_rows(_scores(poisson), examples, study.occurrence, **labels)
         parts.append(rows)
-    high = next(of_seeds for (name, _), of_seeds in found.items() if name == ONCE)
-    return pd.concat([*parts, *_rate_rows(low, high, examples, words, how)], ignore_index=True)
-
-
-def _rate_rows(
-    low: dict, high: dict, examples: pd.DataFrame, words: pd.DataFrame, how: dict
-) -> Iterator[pd.DataFrame]:
-    """Tables 4 and 8: the same corpus at two rates, the lower one first."""
     first = None
-    for of_seeds in (low, high):
-        scored = {seed: one["scores"] for seed, one in of_seeds.items()}
-        labels = {"setting": RATE, "occurrence": 1, **next(iter(of_seeds.values()))["facts"]}
-        rows = downstream.auc_rows(scored, examples, first=first, **labels, **how)
-        right = {seed: one["right"] for seed, one in of_seeds.items()}
-        if all(found is not None for found in right.values()):
-            rows = downstream.with_accuracy(rows, right, examples, **how)
-        first = scored
-        yield downstream.with_blind(rows, words)
+    for of_size in trained[OUTLIERS].values():
+        labels = _labels(of_size, OUTLIERS, n_resamples) | {"occurrence": 1}
+        rows = downstream.auc_rows(_scores(of_size), examples, first=first, **labels)
+        parts.append(downstream.with_blind(rows, words))
+        first = first or _scores(of_size)
+    first = None
+    for of_size in trained.get(SIMILAR, {}).values():
+        labels = _labels(of_size, SIMILAR, n_resamples) | {"first": first or unread[SIMILAR]}
+        rows = downstream.auc_rows(_scores(of_size), study.similar, **labels)
+        similar_words = downstream.blind_rows(study.similar, n_resamples=n_resamples)
+        parts.append(downstream.with_blind(rows, similar_words))
+        first = first or _scores(of_size)
+    for of_rate, against in ((lower, None), (once, _scores(lower))):
+        labels = _labels(of_rate, RATE, n_resamples) | {"occurrence": 1}
+        rows = downstream.auc_rows(_scores(of_rate), examples, first=against, **labels)
+        right = {seed: one["right"] for seed, one in of_rate.items()}
+        if all(answers is not None for answers in right.values()):
+            rows = downstream.with_accuracy(rows, right, examples, n_resamples=n_resamples)
+        parts.append(downstream.with_blind(rows, words))
+    return pd.concat(parts, ignore_index=True)
 
 
-def _load(mine: OwnStudy) -> CausalLM:
+def _scores(of_seeds: dict[int, dict]) -> dict[int, pd.DataFrame]:
+    return {seed: measured["scores"] for seed, measured in of_seeds.items()}
+
+
+def _labels(of_seeds: dict[int, dict], setting: str, n_resamples: int) -> dict:
+    facts = next(iter(of_seeds.values()))["facts"]
+    return {"setting": setting, "n_resamples": n_resamples, **facts}
+
+
+def _load(settings: OwnStudy) -> CausalLM:
     """The base in fp32: small steps on bf16 weights would be rounded away."""
-    revision = mine.own_revision or None
-    lm = load_causal_lm(mine.own_base, revision, safetensors_only=mine.safetensors_only)
+    revision = settings.own_revision or None
+    lm = load_causal_lm(settings.own_base, revision, safetensors_only=settings.safetensors_only)
     states = torch.ones(1, lm.model.config.get_text_config().hidden_size, device=lm.device)
     with torch.inference_mode():
         if not torch.equal(lm.logits(states), lm.model.get_output_embeddings()(states)):
-            raise ValueError(f'"{mine.own_base}" changes its logits behind the head: not covered')
+            raise ValueError(
+                f'"{settings.own_base}" changes its logits behind the head: not covered'
+            )
     return lm
 
 
@@ -127,7 +142,7 @@ def _measured(lm: CausalLM, examples: pd.DataFrame, k_percent: float) -> dict:
 
 
 def _trained(
-    mine: OwnStudy, run: Run, examples: pd.DataFrame, identity: dict, k_percent: float
+    settings: OwnStudy, run: Run, examples: pd.DataFrame, identity: dict, k_percent: float
 ) -> dict:
     """What the model of one run makes of the examples, from the cache where it is there."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -138,7 +153,7 @@ def _trained(
     hit = path.exists()
     storage.record("cache", name="trainings with insertions", hits=int(hit), misses=int(not hit))
     if not hit:
-        lm = _load(mine)
+        lm = _load(settings)
         torch.manual_seed(run.recipe.order_seed)
         fit(lm.model, training_stream(run.recipe, run.texts).batches, run.recipe)
         # What is stored of its answers must not be taken for the base's.

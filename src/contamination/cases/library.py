@@ -63,8 +63,8 @@ def documentation_books(
 
 def pages(text: str, n_words: int = PAGE_WORDS) -> list[str]:
     """A book cut into pages, each of which fits into a training block; the last may be shorter."""
-    found = text.split()
-    return [" ".join(found[start : start + n_words]) for start in range(0, len(found), n_words)]
+    words = text.split()
+    return [" ".join(words[start : start + n_words]) for start in range(0, len(words), n_words)]
 
 
 def read_books(folder: str, part: str, in_training: bool | None) -> pd.DataFrame:
@@ -82,21 +82,25 @@ def read_books(folder: str, part: str, in_training: bool | None) -> pd.DataFrame
         FileNotFoundError: if there is no such folder, or no .txt file in it.
         ValueError: if a file is not UTF-8.
     """
-    path = Path(folder).expanduser()
-    files = sorted(path.glob("*.txt"))
+    files = sorted(Path(folder).expanduser().glob("*.txt"))
     if not files:
         raise FileNotFoundError(
             f'"{folder}" holds no .txt file: name a folder with one plain-text file for each book'
         )
-    rows = []
-    for file in files:
-        try:
-            text = file.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{file.name}: not UTF-8 text: save the file as UTF-8") from error
-        rows.append(("", part, in_training, text, file.stem))
-    table = pd.DataFrame(rows, columns=["package", "part", "in_training", "text", "book"])
-    return table[["book", "package", "part", "in_training", "text"]]
+    rows = [(file.stem, "", part, in_training, read_text(file)) for file in files]
+    return pd.DataFrame(rows, columns=["book", "package", "part", "in_training", "text"])
+
+
+def read_text(file: Path) -> str:
+    """A plain-text file in UTF-8.
+
+    Raises:
+        ValueError: if it is not UTF-8.
+    """
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file.name}: not UTF-8 text: save the file as UTF-8") from error
 
 
 def random_snippets(books: pd.DataFrame, n_snippets: int, n_words: int, seed: int) -> pd.DataFrame:
@@ -120,16 +124,16 @@ def random_snippets(books: pd.DataFrame, n_snippets: int, n_words: int, seed: in
         raise ValueError(f"{n_snippets} snippets of {n_words} words: both must be at least 1")
     rows = []
     for row in books.to_dict("records"):
-        found = row.pop("text").split()
-        if len(found) < n_words:
+        words = row.pop("text").split()
+        if len(words) < n_words:
             raise ValueError(
-                f'book "{row["book"]}" has {len(found)} words, a snippet {n_words}: leave it out '
+                f'book "{row["book"]}" has {len(words)} words, a snippet {n_words}: leave it out '
                 "or ask for shorter snippets"
             )
         name = [seed, 7, *row["book"].encode()]
-        starts = np.random.default_rng(name).integers(len(found) - n_words + 1, size=n_snippets)
+        starts = np.random.default_rng(name).integers(len(words) - n_words + 1, size=n_snippets)
         rows += [
-            row | {"snippet": number, "text": " ".join(found[start : start + n_words])}
+            row | {"snippet": number, "text": " ".join(words[start : start + n_words])}
             for number, start in enumerate(starts)
         ]
     table = pd.DataFrame(rows)

@@ -10,13 +10,13 @@ is given), reference (what it should not be able to write).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from contamination import overlap, scores, statistics
+from contamination.cases.verdict import CANNOT_TELL, NOT_RUN, verdict
 from contamination.lab.story import QUESTION_PROMPT
 from contamination.models.causal import CausalLM, complete, token_log_probs
 from contamination.models.chat import OK, REFUSED
@@ -24,16 +24,13 @@ from contamination.models.chat import OK, REFUSED
 STORY, QUESTIONS = "story completion", "question answering"
 ITEM_COLUMNS = ["text", "prompt", "reference"]
 STORY_METRICS = {"rouge_l": overlap.rouge_l}
-ANSWER_METRICS = {
-    "unigram_recall": overlap.unigram_recall,
-    "rouge_l_recall": overlap.rouge_l_recall,
-}
+ANSWER_METRICS = {"unigram_recall": overlap.unigram_recall}
+ANSWER_METRICS |= {"rouge_l_recall": overlap.rouge_l_recall}
 MAIN_METRICS = ["rouge_l", "unigram_recall"]  # one for each task
 
 # Selectors: the paper's two, by a window of the ratio; then three that each take the share of
 # items that Min-k% Prob took in the paper, so that there always are two groups to compare.
-MIN_K = scores.MIN_K
-PPL = scores.PPL
+MIN_K, PPL = scores.MIN_K, scores.PPL
 MIN_K_SHARE = f"{MIN_K}, paper's share"
 PPL_SHARE = f"{PPL}, paper's share"
 EASIEST = "easiest unseen, paper's share"
@@ -43,28 +40,12 @@ ALONE = f"{MIN_K} alone against {PPL} alone"
 # 188 of about 1000 chunks, 103 of 1000 questions: sections 7.2.1 and 7.2.2.
 PAPER_SHARES = {STORY: 0.188, QUESTIONS: 0.103}
 
-ROW_COLUMNS = [
-    "unlearning",
-    "model",
-    "task",
-    "selector",
-    "k_percent",
-    "ratio_low",
-    "ratio_high",
-    "n_items",
-    "n_selected",
-    "n_samples",
-    "metric",
-    "against",
-    "mean_selected",
-    "mean_other",
-    "difference",
-    "ci_low",
-    "ci_high",
-    "n_valid",
-    "n_refused",
-    "n_error",
-]
+ROW_COLUMNS = ["unlearning", "model", "task", "selector", "k_percent", "ratio_low", "ratio_high"]
+ROW_COLUMNS += ["n_items", "n_selected", "n_samples", "metric", "against", "mean_selected"]
+ROW_COLUMNS += ["mean_other", "difference", "ci_low", "ci_high", "n_valid", "n_refused", "n_error"]
+ROW_COLUMNS += ["verdict"]
+METRICS = ["rouge_l", "rouge_l_recall", "unigram_recall", "simcse", "judge"]
+ALPHA = 0.05  # of Fisher's exact test on items left out
 
 
 def ratio_limits(window: float) -> dict[str, float]:
@@ -97,32 +78,21 @@ def chunk_items(text: str, n_words: int, n_prompt_words: int) -> pd.DataFrame:
     """
     if not 0 < n_prompt_words < n_words:
         raise ValueError(f"a prompt has 1 to {n_words - 1} of {n_words} words")
-    found = text.split()
-    if len(found) < n_words:
-        raise ValueError(f"the text has {len(found)} words, fewer than a chunk of {n_words}")
-    starts = range(0, len(found) - n_words + 1, n_words)
-    parts = [found[start : start + n_words] for start in starts]
-    return pd.DataFrame(
-        [
-            (" ".join(part), " ".join(part[:n_prompt_words]), " ".join(part[n_prompt_words:]))
-            for part in parts
-        ],
-        columns=ITEM_COLUMNS,
-    )
+    words = text.split()
+    if len(words) < n_words:
+        raise ValueError(f"the text has {len(words)} words, fewer than a chunk of {n_words}")
+    starts = range(0, len(words) - n_words + 1, n_words)
+    chunks = [words[start : start + n_words] for start in starts]
+    pieces = [(chunk, chunk[:n_prompt_words], chunk[n_prompt_words:]) for chunk in chunks]
+    return pd.DataFrame([map(" ".join, each) for each in pieces], columns=ITEM_COLUMNS)
 
 
 def question_items(
     questions: Sequence[str], answers: Sequence[str], score_answers: bool = False
 ) -> pd.DataFrame:
-    """Questions as items; the paper scores the question, without its answer.
+    """Questions as items, columns ``ITEM_COLUMNS``; the answers are the references.
 
-    Args:
-        questions: n_items questions.
-        answers: their answers, the references.
-        score_answers: score question and answer together.
-
-    Returns:
-        Columns ``ITEM_COLUMNS``.
+    The paper scores the question without its answer; ``score_answers`` scores both.
     """
     prompts = [QUESTION_PROMPT.format(question=question) for question in questions]
     with_answers = [f"{p} {a}" for p, a in zip(prompts, answers, strict=True)]
@@ -142,16 +112,11 @@ def compared(
 ) -> pd.DataFrame:
     """Scores of items under the model before and after unlearning, and their ratio.
 
-    Args:
-        texts: what is scored.
-        original, unlearned: the model before and after.
-        k_percent: share of lowest-probability tokens that are averaged.
-        unseen: a model that never read the story.
-
     Returns:
-        One row for each item: ratios of unlearned to original, ``MIN_K`` and
+        One row for each text: ratios of unlearned to original, ``MIN_K`` and
         ``PPL`` (above 1: the text surprises the unlearned model more), and
-        ``EASIEST``, the Min-k% score under the unseen model (empty without one).
+        ``EASIEST``, the Min-k% score under a model that never read the story
+        (empty without one).
     """
     before, after = (_scores(lm, texts, k_percent) for lm in (original, unlearned))
     easy = _scores(unseen, texts, k_percent)[MIN_K] if unseen else np.nan
@@ -159,13 +124,9 @@ def compared(
 
 
 def _scores(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFrame:
-    found = [scored.token_log_probs for scored in token_log_probs(lm, texts)]
-    return pd.DataFrame(
-        {
-            MIN_K: [scores.min_k_score(values, k_percent) for values in found],
-            PPL: [scores.perplexity_score(values) for values in found],
-        }
-    )
+    log_probs = [scored.token_log_probs for scored in token_log_probs(lm, texts)]
+    table = pd.DataFrame({MIN_K: [scores.min_k_score(values, k_percent) for values in log_probs]})
+    return table.assign(**{PPL: [scores.perplexity_score(values) for values in log_probs]})
 
 
 def selections(
@@ -228,16 +189,20 @@ def sampled(
         lm: the model.
         items: columns ``ITEM_COLUMNS``.
         n_samples: completions of each prompt; 20 in the paper.
-        max_new_tokens: longest completion.
-        seed: seed of the samples.
-        max_batch_tokens: as in ``models.causal.complete``.
+        max_new_tokens, seed, max_batch_tokens: as in ``models.causal.complete``.
 
     Returns:
         item (number), sample, reference, completion; items in order.
     """
     table = items.loc[items.index.repeat(n_samples), ["prompt", "reference"]]
-    how = {"temperature": 1.0, "seed": seed, "max_batch_tokens": max_batch_tokens}
-    completions = complete(lm, table["prompt"].tolist(), max_new_tokens, **how)
+    completions = complete(
+        lm,
+        table["prompt"].tolist(),
+        max_new_tokens,
+        temperature=1.0,
+        seed=seed,
+        max_batch_tokens=max_batch_tokens,
+    )
     return pd.DataFrame(
         {
             "item": np.repeat(np.arange(len(items)), n_samples),
@@ -287,14 +252,13 @@ def audit_rows(
         controls: models whose score is taken from the unlearned model's, item
             by item, in further rows (column ``against``).
         unlearned: the model that the selectors looked at.
-        n_resamples: bootstrap resamples of the items of each group.
-        seed: bootstrap seed.
+        n_resamples, seed: of the bootstrap over the items of each group.
         **labels: further columns of ``ROW_COLUMNS``, such as task and k_percent.
 
     Returns:
         Columns ``ROW_COLUMNS``; difference is mean_selected - mean_other with its
-        interval. A group without items has no mean. Where both shares are among
-        the selectors, rows of ``ALONE`` compare what each selects alone:
+        interval, verdict where that lies. A group without items has no mean. Where
+        both shares are among the selectors, rows of ``ALONE`` compare what each selects alone:
         mean_selected is that of Min-k% Prob, mean_other that of perplexity.
     """
     groups = {name: (is_selected, ~is_selected) for name, is_selected in chosen.items()}
@@ -313,14 +277,15 @@ def audit_rows(
             about = {"model": name, "metric": metric, "against": against, **counts[name]}
             about["n_samples"] = int(scored[name]["sample"].nunique())
             for selector, pair in groups.items():
-                found = _difference(values, *pair, n_resamples, seed)
-                rows.append({"selector": selector, **about, **found})
+                difference = _difference(values, *pair, n_resamples, seed)
+                rows.append({"selector": selector, **about, **difference})
     table = pd.DataFrame(rows).assign(unlearning=unlearned, **labels).reindex(columns=ROW_COLUMNS)
     # The window belongs to the selectors that use it.
     windowed = table["selector"].isin([MIN_K, PPL])
-    return table.assign(
-        ratio_low=table["ratio_low"].where(windowed), ratio_high=table["ratio_high"].where(windowed)
-    )
+    table[["ratio_low", "ratio_high"]] = table[["ratio_low", "ratio_high"]].where(windowed)
+    ends = zip(table["ci_low"], table["ci_high"], strict=True)
+    words = [verdict(*each, 0, "selected higher", "selected lower") for each in ends]
+    return table.assign(verdict=words)
 
 
 def left_out_rows(
@@ -334,41 +299,37 @@ def left_out_rows(
 
     Returns:
         As :func:`audit_rows`, but the interval is that of a difference of two
-        shares (Newcombe 1998, from Wilson's): a bootstrap of a few yes and no
-        has no width where all are alike.
+        shares: a bootstrap of a few yes and no has no width where all are alike.
+        The verdict is that of Fisher's exact test, which holds however few they are:
+        "finds them", "avoids them" or "cannot be told".
     """
     table = pd.DataFrame({"item": range(len(is_left_out)), "sample": 0, "left_out": is_left_out})
     scored = {labels["unlearned"]: table.astype({"left_out": float})}
     rows = audit_rows(scored, chosen, ["left_out"], n_resamples=n_resamples, **labels)
-    limits = [_share_difference(row) for row in rows.itertuples()]
-    return rows.assign(ci_low=[low for low, _ in limits], ci_high=[high for _, high in limits])
+    n_other = rows["n_items"] - rows["n_selected"]
+    shares = rows["mean_selected"], rows["n_selected"], rows["mean_other"], n_other
+    for place, (share, n, other_share, n_others) in enumerate(zip(*shares, strict=True)):
+        counts = share * n, n, other_share * n_others, n_others
+        rows.loc[place, ["ci_low", "ci_high"]] = statistics.share_difference_interval(*counts)
+        rows.loc[place, "verdict"] = _fisher(*counts)
+    return rows
 
 
-def _share_difference(row: Any) -> tuple[float, float]:
-    """Newcombe's interval; undefined where a group is empty."""
-    limits = []
-    groups = (
-        (row.mean_selected, row.n_selected),
-        (row.mean_other, row.n_items - row.n_selected),
-    )
-    for share, n in groups:
-        n_found = round(share * n) if n else 0
-        limits.append(statistics.share_interval(n_found, n))
-    (low_1, high_1), (low_2, high_2) = limits
-    below = np.hypot(row.mean_selected - low_1, high_2 - row.mean_other)
-    above = np.hypot(high_1 - row.mean_selected, row.mean_other - low_2)
-    return float(row.difference - below), float(row.difference + above)
+def _fisher(n_found: float, n: int, n_other_found: float, n_other: int) -> str:
+    if not n or not n_other:
+        return NOT_RUN
+    found, other = round(n_found), round(n_other_found)
+    if stats.fisher_exact([(found, n - found), (other, n_other - other)]).pvalue > ALPHA:
+        return CANNOT_TELL
+    return "finds them" if found / n > other / n_other else "avoids them"
 
 
 def _counts(table: pd.DataFrame, metric: str) -> dict[str, int]:
     """Answers behind a metric; only a judge's can be refused or fail."""
     status = table.get(f"{metric}_status", pd.Series(OK, index=table.index))
     n_valid, n_refused = int((status == OK).sum()), int((status == REFUSED).sum())
-    return {
-        "n_valid": n_valid,
-        "n_refused": n_refused,
-        "n_error": len(table) - n_valid - n_refused,
-    }
+    n_error = len(table) - n_valid - n_refused
+    return {"n_valid": n_valid, "n_refused": n_refused, "n_error": n_error}
 
 
 def _difference(
@@ -397,3 +358,57 @@ def _difference(
         "ci_low": low,
         "ci_high": high,
     }
+
+
+def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
+    """What "selected" means, for each unlearned model and task.
+
+    Easy: a model that did not read the story writes the selected items better.
+    Remembered: what the unlearned model has beyond that control is more for
+    them. Spared: unlearning took less from them. Only what is remembered and
+    spared was not unlearned.
+
+    Args:
+        rows: of ``unlearning.csv``, one selector, and one metric for each task.
+        control: a model that did not read the story; without its rows nothing can be said.
+        original: the model before unlearning.
+
+    Returns:
+        unlearning, task, n_selected, easy, remembered, spared ("yes", "no" where the
+        interval lies at or below 0, "cannot be told") and selected_means.
+    """
+    table = []
+    for (name, task), group in rows.groupby(["unlearning", "task"], sort=False):
+        by = {(row.model, row.against): row for row in group.itertuples()}
+        tests = (control, ""), (name, control), (name, original)
+        answers = [
+            verdict(by[test].ci_low, by[test].ci_high, 0, "yes", "no") if test in by else NOT_RUN
+            for test in tests
+        ]
+        n_selected = by[name, ""].n_selected
+        table.append((name, task, n_selected, *answers, _meaning(*answers)))
+    columns = ["unlearning", "task", "n_selected", "easy", "remembered", "spared"]
+    return pd.DataFrame(table, columns=[*columns, "selected_means"])
+
+
+def _meaning(easy: str, remembered: str, spared: str) -> str:
+    if NOT_RUN in (easy, remembered, spared):
+        return CANNOT_TELL
+    if remembered == "yes":
+        return "not unlearned" if spared == "yes" else "well remembered"
+    return "easy to predict" if easy == "yes" else "neither memory nor ease shown"
+
+
+def headline(meant: pd.DataFrame) -> str:
+    """Whether a suspicious item still lies in the model's memory, over all audits.
+
+    Args:
+        meant: as :func:`meanings` returns it.
+    """
+    n_left = int((meant["selected_means"] == "not unlearned").sum())
+    text = f'In {n_left} of {len(meant)} audits "selected" means "not unlearned". '
+    others = meant["selected_means"][meant["selected_means"] != "not unlearned"]
+    counted = [f"{word} ({n})" for word, n in others.value_counts(sort=False).items()]
+    if not counted:
+        return text + "The suspicion holds, as the paper reads it."
+    return text + f"Elsewhere: {', '.join(counted)}. There the suspicion is no proof of memory."

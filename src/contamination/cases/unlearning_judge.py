@@ -38,22 +38,17 @@ def judge_requests(samples: pd.DataFrame) -> list[Request]:
     Output (a) is the reference, Output (b) the completion, as in Table 10. The
     paper states no temperature and no limit; both are ours.
     """
-    return [
-        Request(
-            messages=[
-                {"role": "system", "content": JUDGE_SYSTEM},
-                {"role": "user", "content": _filled(row.reference, row.completion)},
-            ],
-            options=JUDGE_OPTIONS,
-            may_be_cut=True,
-        )
-        for row in samples.itertuples()
-    ]
-
-
-def _filled(reference: str, completion: str) -> str:
+    requests = []
+    # Not str.format: the two texts may hold braces.
     head, middle, tail = re.split(r"\{reference\}|\{completion\}", JUDGE_USER)
-    return f"{head}{reference}{middle}{completion}{tail}"
+    for row in samples.itertuples():
+        user = f"{head}{row.reference}{middle}{row.completion}{tail}"
+        messages = [
+            {"role": "system", "content": JUDGE_SYSTEM},
+            {"role": "user", "content": user},
+        ]
+        requests.append(Request(messages=messages, options=JUDGE_OPTIONS, may_be_cut=True))
+    return requests
 
 
 def with_judge(samples: pd.DataFrame, answers: Sequence[Answer]) -> pd.DataFrame:

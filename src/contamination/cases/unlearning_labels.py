@@ -35,7 +35,7 @@ def generic_labels(
         and inside a replaced word; the end token at the end.
     """
     names = re.compile("|".join(sorted(map(re.escape, generic_names), key=len, reverse=True)))
-    found = []
+    of_texts = []
     for text in texts:
         changed = names.sub(lambda match: generic_names[match[0]], text)
         own_ids, own_places = _tokens_by_word(generic, text)
@@ -49,8 +49,8 @@ def generic_labels(
             if not (is_replaced[word] and place):
                 # The token at position + 1, after the start token, is predicted from position.
                 labels[position + 1] = predicted[where[word, place]]
-        found.append(tuple(labels))
-    return tuple(found)
+        of_texts.append(tuple(labels))
+    return tuple(of_texts)
 
 
 def _tokens_by_word(lm: CausalLM, text: str) -> tuple[list[int], list[tuple[int, int]]]:

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from contamination import overlap, partitions
+from contamination.cases.library import read_text
 from contamination.cases.unlearning import QUESTIONS, STORY, chunk_items, question_items
 from contamination.cases.unlearning_judge import judged
 from contamination.min_k.own import check_models
@@ -48,11 +49,11 @@ class OwnModels(OwnSettings):
     cost_cap: float = setting(0.0, "most the judge may cost in USD, 0 for no cap")
 
 
-def own_items(mine: OwnModels, score_answers: bool = False) -> dict[str, pd.DataFrame]:
+def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.DataFrame]:
     """One's own items, and whether all that a run needs is there, before it costs anything.
 
     Args:
-        mine: models and texts.
+        settings: models and texts.
         score_answers: as in ``unlearning.question_items``.
 
     Returns:
@@ -64,85 +65,82 @@ def own_items(mine: OwnModels, score_answers: bool = False) -> dict[str, pd.Data
             ask them, the book is no UTF-8 text, or the questions lack a column
             or a value.
     """
-    if bool(mine.original_model) != bool(mine.unlearned_model):
-        missing = "unlearned_model" if mine.original_model else "original_model"
+    if bool(settings.original_model) != bool(settings.unlearned_model):
+        missing = "unlearned_model" if settings.original_model else "original_model"
         raise ValueError(f"{missing} is empty: part C needs the model before and after unlearning")
-    if not mine.original_model:
+    if not settings.original_model:
         return {}
-    if not mine.book and not mine.questions:
+    if not settings.book and not settings.questions:
         raise ValueError("book and questions are empty: part C needs one of them")
-    if mine.max_items < 0:
-        raise ValueError(f"max_items must be at least 0, which means all, got {mine.max_items}")
+    if settings.max_items < 0:
+        raise ValueError(f"max_items must be at least 0, which means all, got {settings.max_items}")
     items = {}
-    if mine.book:
-        items[STORY] = chunk_items(_text_of(mine.book), mine.chunk_words, mine.own_prompt_words)
-    if mine.questions:
-        rows = partitions.load_rows(mine.questions)
+    if settings.book:
+        book = Path(settings.book)
+        if not book.is_file():
+            raise FileNotFoundError(f'book "{book.name}" is no file: name a text file')
+        items[STORY] = chunk_items(read_text(book), settings.chunk_words, settings.own_prompt_words)
+    if settings.questions:
+        rows = partitions.load_rows(settings.questions)
         if not {"question", "answer"} <= set(rows):
             raise ValueError(f"questions need the columns question and answer, got {list(rows)}")
         for name in ("question", "answer"):
             without = rows.index[[pd.isna(v) or not overlap.words(str(v)) for v in rows[name]]]
             if len(without):
                 raise ValueError(f"row {without[0]} has no {name}: fill it in or drop the row")
-        asked = rows["question"].astype(str), rows["answer"].astype(str)
-        items[QUESTIONS] = question_items(*asked, score_answers)
+        texts = rows["question"].astype(str), rows["answer"].astype(str)
+        items[QUESTIONS] = question_items(*texts, score_answers)
     names = ("original_model", "unlearned_model", "unseen_model", "simcse_model")
-    check_models([*mine.only(*names).values()], mine.target_dtype)
-    return {task: table.head(mine.max_items or None) for task, table in items.items()}
+    check_models([*settings.only(*names).values()], settings.target_dtype)
+    return {task: table.head(settings.max_items or None) for task, table in items.items()}
 
 
-def _text_of(book: str) -> str:
-    path = Path(book)
-    if not path.is_file():
-        raise FileNotFoundError(f'book "{path.name}" is no file: name a text file')
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name}: not UTF-8 text: save the file as UTF-8") from error
-
-
-def judge_settings(mine: OwnModels) -> dict[str, Any]:
+def judge_settings(settings: OwnModels) -> dict[str, Any]:
     """What ``unlearning_judge.judged`` needs, checked before anything costs; empty without a judge.
 
     Raises:
         ValueError: if the address, the key, the second price or the price of a cap is missing.
     """
-    if not mine.judge_model:
+    if not settings.judge_model:
         return {}
-    if not mine.judge_base_url:
+    if not settings.judge_base_url:
         raise ValueError("judge_base_url is empty: the judge is a chat model at an address")
-    key = mine.judge_key_variable
+    key, prices = settings.judge_key_variable or None, settings.prices
     if key and not os.environ.get(key):
         raise ValueError(f"{key} is not set: export the judge's key, or empty judge_model")
-    prices, date = mine.prices, mine.price_date
-    if len(prices) not in (0, 2) or bool(prices) != bool(date):
+    if len(prices) not in (0, 2) or bool(prices) != bool(settings.price_date):
         raise ValueError("prices are two, of input and output tokens, and come with price_date")
-    if mine.cost_cap and not prices:
+    if settings.cost_cap and not prices:
         raise ValueError("cost_cap needs prices and price_date")
     return {
-        "endpoint": Endpoint(mine.judge_base_url, mine.judge_model, key or None),
-        "price": Price(*prices, date=date) if prices else None,
-        "cap": mine.cost_cap or None,
+        "endpoint": Endpoint(settings.judge_base_url, settings.judge_model, key),
+        "price": Price(*prices, date=settings.price_date) if prices else None,
+        "cap": settings.cost_cap or None,
     }
 
 
-def load_models(mine: OwnModels) -> dict[str, CausalLM]:
+def load_models(settings: OwnModels) -> dict[str, CausalLM]:
     """The models by their part: original, unlearned and, where named, never saw."""
-    named = {
-        "original": mine.original_model,
-        "unlearned": mine.unlearned_model,
-        "never saw": mine.unseen_model,
+    named = {"original": settings.original_model, "unlearned": settings.unlearned_model}
+    named["never saw"] = settings.unseen_model
+    return {
+        name: load_causal_lm(
+            model,
+            dtype=settings.target_dtype,
+            device_map=settings.device_map or None,
+            safetensors_only=settings.safetensors_only,
+            bos=bos.wanted(settings.bos),
+        )
+        for name, model in named.items()
+        if model
     }
-    how = {"dtype": mine.target_dtype, "device_map": mine.device_map or None}
-    how |= {"safetensors_only": mine.safetensors_only, "bos": bos.wanted(mine.bos)}
-    return {name: load_causal_lm(model, **how) for name, model in named.items() if model}
 
 
-def load_encoder(mine: OwnModels) -> LanguageModel | None:
+def load_encoder(settings: OwnModels) -> LanguageModel | None:
     """The SimCSE checkpoint, None where none is named."""
-    if not mine.simcse_model:
+    if not settings.simcse_model:
         return None
-    return load_sentence_encoder(mine.simcse_model, safetensors_only=mine.safetensors_only)
+    return load_sentence_encoder(settings.simcse_model, safetensors_only=settings.safetensors_only)
 
 
 def with_meaning(

@@ -97,11 +97,8 @@ def build(wiki: Wiki, settings: Settings, progress: bool = True) -> dict[str, pd
     return results
 
 
-_STEMS = {
-    WIKIMIA: "wikimia",
-    TWO_REVISIONS: "two_revisions",
-    PARAPHRASED: "wikimia_paraphrased",
-}
+_STEMS = {WIKIMIA: "wikimia", TWO_REVISIONS: "two_revisions"}
+_STEMS |= {PARAPHRASED: "wikimia_paraphrased"}
 _SIZE_COLUMNS = ["benchmark", "length", "n_members", "n_non_members"]
 _SIZE_COLUMNS += ["n_valid", "n_refused", "n_error", "note"]
 
@@ -115,16 +112,10 @@ def _size(name: str, length: int, table: pd.DataFrame, **more: Any) -> dict[str,
 def _paraphraser(settings: Settings) -> dict[str, Any]:
     key_variable = settings.paraphrase_key_variable or None
     Secret(key_variable)
-    return {
-        "endpoint": Endpoint(settings.paraphrase_base_url, settings.paraphrase_model, key_variable),
-        "price": Price(
-            settings.input_price_per_million,
-            settings.output_price_per_million,
-            settings.price_date,
-        ),
-        "cap": settings.cost_cap,
-        "run": "wikimia",
-    }
+    endpoint = Endpoint(settings.paraphrase_base_url, settings.paraphrase_model, key_variable)
+    prices = settings.input_price_per_million, settings.output_price_per_million
+    price = Price(*prices, settings.price_date)
+    return {"endpoint": endpoint, "price": price, "cap": settings.cost_cap, "run": "wikimia"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

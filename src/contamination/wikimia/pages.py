@@ -157,15 +157,15 @@ def collect(wiki: Wiki, settings: Settings, progress: bool = True) -> pd.DataFra
     Raises:
         WikiError: if the wiki does not answer or a category is empty.
     """
-    found = {
+    pages_of = {
         MEMBER: wiki.pages_in(settings.member_categories, settings.depth),
         NON_MEMBER: wiki.pages_in(settings.non_member_categories, settings.depth),
     }
-    ids = {kind: {page["page_id"] for page in pages} for kind, pages in found.items()}
+    members, others = ({page["page_id"] for page in pages} for pages in pages_of.values())
     generator = np.random.default_rng(settings.seed)
     openings: set[str] = set()
     rows = []
-    for kind, pages in found.items():
+    for kind, pages in pages_of.items():
         ordered = sorted(pages, key=lambda page: page["page_id"])
         n_kept = 0
         order = generator.permutation(len(ordered))
@@ -173,7 +173,7 @@ def collect(wiki: Wiki, settings: Settings, progress: bool = True) -> pd.DataFra
             page = ordered[number]
             if settings.max_pages and n_kept == settings.max_pages:
                 fate = {"outcome": NOT_NEEDED}
-            elif page["page_id"] in ids[MEMBER] & ids[NON_MEMBER]:
+            elif page["page_id"] in members & others:
                 fate = {"outcome": BOTH_KINDS}
             else:
                 fate = _look_at(wiki, settings, page, kind, openings)
@@ -194,8 +194,7 @@ def outcome_of_title(title: str, settings: Settings) -> str | None:
         TIMELINE: settings.timeline_pattern,
         DISAMBIGUATION: settings.disambiguation_pattern,
     }
-    found = (name for name, pattern in patterns.items() if re.search(pattern, title))
-    return next(found, None)
+    return next((name for name, each in patterns.items() if re.search(each, title)), None)
 
 
 def _look_at(
@@ -261,11 +260,8 @@ def _later(wiki: Wiki, settings: Settings, page_id: int) -> dict[str, Any]:
     later = wiki.revision_before(page_id, settings.snapshot_moment)
     if later is None or later.wikitext is None or later.timestamp < settings.non_member_moment:
         return {}
-    return {
-        "later_revision_id": later.revision_id,
-        "later_timestamp": later.timestamp,
-        "later_text": _text_of(wiki, later.revision_id),
-    }
+    fate = {"later_revision_id": later.revision_id, "later_timestamp": later.timestamp}
+    return fate | {"later_text": _text_of(wiki, later.revision_id)}
 
 
 def outcome_counts(pages: pd.DataFrame) -> pd.DataFrame:
@@ -278,11 +274,10 @@ def outcome_counts(pages: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for kind in (MEMBER, NON_MEMBER):
-        outcomes = pages.loc[pages["kind"] == kind]
-        was_asked = ~outcomes["outcome"].isin(_UNASKED) & ~(
-            (outcomes["outcome"] == DISAMBIGUATION) & outcomes["created"].isna()
-        )
-        counts = outcomes["outcome"].value_counts()
-        rows += [(kind, "found", len(outcomes)), (kind, "asked", int(was_asked.sum()))]
+        outcomes = pages.loc[pages["kind"] == kind, "outcome"]
+        by_title = (outcomes == DISAMBIGUATION) & pages["created"][outcomes.index].isna()
+        n_asked = int((~outcomes.isin(_UNASKED) & ~by_title).sum())
+        counts = outcomes.value_counts()
+        rows += [(kind, "found", len(outcomes)), (kind, "asked", n_asked)]
         rows += [(kind, each, int(counts.get(each, 0))) for each in (*FILTERS, NOT_NEEDED, KEPT)]
     return pd.DataFrame(rows, columns=["kind", "outcome", "n_pages"])

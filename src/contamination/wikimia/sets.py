@@ -60,15 +60,14 @@ def revision_pairs(pages: pd.DataFrame, length: int) -> tuple[pd.DataFrame, dict
     """
     members = pages[(pages["outcome"] == KEPT) & (pages["kind"] == MEMBER)]
     with_later = members[members["later_text"].notna()]
-    later = with_later.drop(columns=["revision_id", "revision_timestamp", "text"])
-    later = later.rename(columns=lambda name: _LATER_NAMES.get(name, name))
+    later = with_later.assign(
+        revision_id=with_later["later_revision_id"],
+        revision_timestamp=with_later["later_timestamp"],
+        text=with_later["later_text"],
+    )
     before, after = _cut(with_later.assign(label=1), length), _cut(later.assign(label=0), length)
     both = before.merge(after, on="page_id", suffixes=("", "_after"))
-    changed = [
-        normalised(one) != normalised(other)
-        for one, other in zip(both["input"], both["input_after"], strict=True)
-    ]
-    ids = both.loc[changed, "page_id"]
+    ids = both["page_id"][both["input"].map(normalised) != both["input_after"].map(normalised)]
     table = pd.concat([before, after])
     table = table[table["page_id"].isin(ids)]
     table = table.sort_values(["page_id", "label"], ascending=[True, False], ignore_index=True)
@@ -79,13 +78,6 @@ def revision_pairs(pages: pd.DataFrame, length: int) -> tuple[pd.DataFrame, dict
         KEPT: len(ids),
     }
     return table, counts
-
-
-_LATER_NAMES = {
-    "later_revision_id": "revision_id",
-    "later_timestamp": "revision_timestamp",
-    "later_text": "text",
-}
 
 
 def _cut(texts: pd.DataFrame, length: int) -> pd.DataFrame:
@@ -148,12 +140,10 @@ def paraphrased(
         The rows whose answer has status "ok", ``input`` paraphrased and the
         passage itself in ``original``; and the number of answers by status.
     """
+    prompts = [PARAPHRASE_PROMPT.format(passage=passage) for passage in table["input"]]
+    limit = {"max_tokens": _TOKENS_PER_WORD * length}
     requests = [
-        Request(
-            messages=[{"role": "user", "content": PARAPHRASE_PROMPT.format(passage=passage)}],
-            options={"max_tokens": _TOKENS_PER_WORD * length},
-        )
-        for passage in table["input"]
+        Request(messages=[{"role": "user", "content": prompt}], options=limit) for prompt in prompts
     ]
     answers = answer_all(endpoint, requests, **settings)
     statuses = pd.Series([answer.status for answer in answers], dtype=str)

@@ -11,9 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import mwclient
@@ -36,30 +34,16 @@ class WikiError(RuntimeError):
     """A crawl that cannot start or go on; the message is one line."""
 
 
-@dataclass(frozen=True)
-class Revision:
-    """One version of a page.
-
-    Attributes:
-        revision_id: its number.
-        timestamp: when it was saved, ISO 8601, UTC.
-        wikitext: its source, None where the wiki hides it.
-    """
+class Revision(NamedTuple):
+    """One version of a page; the source is None where the wiki hides it. Times: ISO 8601, UTC."""
 
     revision_id: int
     timestamp: str
     wikitext: str | None
 
 
-@dataclass(frozen=True)
-class History:
-    """How a page began and what it is on the day of the crawl.
-
-    Attributes:
-        created: time of the first revision, ISO 8601, UTC.
-        is_redirect: whether the page leads to another one today.
-        is_disambiguation: whether the wiki marks it as a disambiguation page.
-    """
+class History(NamedTuple):
+    """When a page was first saved, and what it is on the day of the crawl."""
 
     created: str
     is_redirect: bool
@@ -121,7 +105,7 @@ class Wiki:
         Raises:
             WikiError: if the wiki does not answer, or answers with an error.
         """
-        path = self._path(action, parameters)
+        path = self._store / f"{storage.hash_of({'action': action, **parameters})}.json"
         if path.exists():
             self.n_stored += 1
             return json.loads(path.read_text(encoding="utf-8"))["response"]
@@ -138,9 +122,6 @@ class Wiki:
         self.n_asked += 1
         storage.write_json(path, {"action": action, "parameters": parameters, "response": response})
         return response
-
-    def _path(self, action: str, parameters: dict[str, Any]) -> Path:
-        return self._store / f"{storage.hash_of({'action': action, **parameters})}.json"
 
     def about(self) -> dict[str, Any]:
         """What the wiki says of itself: keys ``general`` and ``rightsinfo``."""
@@ -175,23 +156,16 @@ class Wiki:
                         visited.add(member["title"])
                         queue.append((member["title"], level + 1))
                 elif member["ns"] == 0:
-                    pages.setdefault(
-                        member["pageid"],
-                        {"page_id": member["pageid"], "title": member["title"], "category": name},
-                    )
+                    page = {"page_id": member["pageid"], "title": member["title"]}
+                    pages.setdefault(page["page_id"], page | {"category": name})
         return list(pages.values())
 
     def _members(self, category: str) -> list[dict[str, Any]]:
-        asked = {
-            "list": "categorymembers",
-            "cmtitle": category,
-            "cmprop": "ids|title|type",
-            "cmtype": "page|subcat",
-            "cmlimit": "max",
-        }
+        question = {"list": "categorymembers", "cmtitle": category, "cmlimit": "max"}
+        question |= {"cmprop": "ids|title|type", "cmtype": "page|subcat"}
         members, more = [], {"continue": ""}
         while more:
-            response = self.ask("query", **asked, **more)
+            response = self.ask("query", **question, **more)
             members += response["query"]["categorymembers"]
             more = response.get("continue", {})
         return members
@@ -232,14 +206,11 @@ class Wiki:
         if page is None:
             return None
         revision = page["revisions"][0]
-        return Revision(
-            revision_id=revision["revid"],
-            timestamp=revision["timestamp"],
-            wikitext=revision["slots"]["main"].get("content"),
-        )
+        source = revision["slots"]["main"].get("content")
+        return Revision(revision["revid"], revision["timestamp"], source)
 
-    def _page(self, page_id: int, **asked: Any) -> dict[str, Any] | None:
-        page = self.ask("query", pageids=page_id, **asked)["query"]["pages"][0]
+    def _page(self, page_id: int, **question: Any) -> dict[str, Any] | None:
+        page = self.ask("query", pageids=page_id, **question)["query"]["pages"][0]
         return page if page.get("revisions") else None
 
     def html_of(self, revision_id: int) -> tuple[str, list[str]] | None:
