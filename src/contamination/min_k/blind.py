@@ -254,11 +254,8 @@ def table_of_scores(
     """``blind_table`` of scores that are at hand without their texts.
 
     Args:
-        scored: as ``fold_scores`` returns it.
+        scored: as ``fold_scores`` returns it; columns that need the texts stay empty.
         n_resamples, seed, level: as in ``blind_table``.
-
-    Returns:
-        Its columns; those that need the texts (permutations, overlap) are empty.
     """
     is_member, fold = scored["is_member"].to_numpy(bool), scored["fold"].to_numpy()
     of_folds = [np.flatnonzero(fold == number) for number in np.unique(fold)]
