@@ -18,8 +18,7 @@ import pandas as pd
 from contamination import plots, published, sources, storage
 from contamination.dcq import controls, findings
 from contamination.dice import published_tables as dice_tables
-from contamination.min_k import blind
-from contamination.min_k import released as min_k_released
+from contamination.min_k import blind, wikimia_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -61,7 +60,7 @@ def results(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> str:
         needs_files: ``released_results``.
     """
     rows = [*_dcq_rows(tables), *_replication_rows(tables)]
-    rows += [_min_k_row(min_k_released.wikimia_blind_table()), _dice_row(needs_files)]
+    rows += [_min_k_row(wikimia_tables.wikimia_blind_table()), _dice_row(needs_files)]
     head = ["Method", "The paper", "Comes out again?", "The control beside it"]
     lines = [head, ["---"] * len(head), *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)

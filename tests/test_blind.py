@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from contamination import published, statistics
-from contamination.min_k import blind, released
+from contamination.min_k import blind, wikimia_tables
 from contamination.min_k.blind import (
     blind_table,
     cross_validated_scores,
@@ -156,16 +156,18 @@ def test_the_package_holds_numbers_for_every_passage_of_wikimia():
     }
     assert not scored.duplicated(["length", "index"]).any()
     assert all(kind.kind in "bif" for kind in scored.dtypes)
-    table = released.wikimia_blind_table(n_resamples=20)
+    table = wikimia_tables.wikimia_blind_table(n_resamples=20)
     words = table[table["baseline"] == blind.BAG_OF_WORDS]
     assert (words["ci_low"] > 0.95).all()
 
 
 @pytest.mark.mirror
 def test_the_packages_scores_are_those_of_the_files():
-    found, kept = released.wikimia_blind_scores(), published.wikimia_blind_scores()
-    pd.testing.assert_frame_equal(found, kept, rtol=0, atol=2 * 10**-released.DECIMALS)
+    found, kept = wikimia_tables.wikimia_blind_scores(), published.wikimia_blind_scores()
+    pd.testing.assert_frame_equal(found, kept, rtol=0, atol=2 * 10**-wikimia_tables.DECIMALS)
     for length, scored in kept.groupby("length"):
-        of_texts = blind_table(*released.wikimia_passages(length), n_permutations=0, n_resamples=2)
+        of_texts = blind_table(
+            *wikimia_tables.wikimia_passages(length), n_permutations=0, n_resamples=2
+        )
         of_scores = blind.table_of_scores(scored, n_resamples=2)
         assert of_scores["auc"].tolist() == pytest.approx(of_texts["auc"].tolist(), abs=1e-6)

@@ -6,13 +6,13 @@ import pytest
 from notebook_files import ROOT
 
 from contamination import run
-from contamination.cases import downstream, downstream_examples, downstream_own
+from contamination.cases import downstream, downstream_examples, downstream_own, published
 from contamination.cases.books_own import OwnBooks
 from contamination.cases.downstream_own import OwnStudy
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import train
-from contamination.min_k import blind, published_tables
+from contamination.min_k import blind
 from contamination.min_k.detect import detect
 from contamination.models.causal import load_causal_lm
 from contamination.scores import MIN_K, PPL
@@ -63,7 +63,7 @@ def test_released_examples_are_the_papers_datasets():
     for row in examples.to_dict("records"):
         assert row["text"] == row["prompt"] + row["options"][row["answer"]]
         assert len(set(row["options"])) > 1
-    printed = set(published_tables.printed_learning_rates()["dataset"]) - {downstream.AVERAGE}
+    printed = set(published.printed_learning_rates()["dataset"]) - {downstream.AVERAGE}
     assert set(counts) == printed
     first = examples.drop_duplicates("dataset").set_index("dataset")["text"]
     assert first["BoolQ"].startswith("question: does ethanol take more energy")
@@ -254,13 +254,13 @@ def test_training_facts_are_those_of_the_recipe(folder):
 
 def test_printed_cells_stand_beside_the_same_dataset_and_method():
     rows = pd.DataFrame({"dataset": ["IMDB", "topics", "average"], "method": [MIN_K, MIN_K, PPL]})
-    beside = published_tables.with_printed_downstream(rows)
+    beside = published.with_printed_downstream(rows)
     assert beside["paper_auc"].fillna("").tolist() == ["0.98", "", "0.84"]
     assert beside["paper_tpr"].fillna("").tolist() == ["83", "", "42"]
 
 
 def test_printed_learning_rates():
-    printed = published_tables.printed_learning_rates().set_index(["dataset", "learning_rate"])
+    printed = published.printed_learning_rates().set_index(["dataset", "learning_rate"])
     assert printed.loc[("BoolQ", "raised")].tolist() == [0.91, 0.81, 0.69]
     assert printed.loc[("average", "lower")].fillna(-1).tolist() == [-1, 0.55, 0.51]
 

@@ -1,4 +1,4 @@
-"""Neighbours of a passage, and scores of passages under a model with their AUC."""
+"""Neighbours of a passage, and scores of passages under a model."""
 
 import zlib
 
@@ -17,7 +17,7 @@ from transformers import (
 
 from contamination import storage
 from contamination.min_k import neighbors as neighbors_module
-from contamination.min_k.detect import auc_by_method, detect
+from contamination.min_k.detect import detect
 from contamination.min_k.neighbors import neighbors
 from contamination.models import forward
 from contamination.models.causal import load_causal_lm, load_masked_lm, token_log_probs
@@ -243,7 +243,6 @@ def test_a_passage_longer_than_the_context_is_counted(tmp_path):
     found = detect([PASSAGES[0], "the river"], lm)
     assert (found.loc[found["passage"] == 0, "n_windows"] > 1).all()
     assert (found.loc[found["passage"] == 1, "n_windows"] == 1).all()
-    assert (auc_by_method(found, [True, False], n_resamples=10)["windowed_share"] == 0.5).all()
     with pytest.raises(ValueError, match="text 0 has"):
         detect(PASSAGES, lm, too_long="refuse")
 
@@ -269,39 +268,3 @@ def test_bad_passages_are_refused(lm):
         detect([], lm)
     with pytest.raises(ValueError, match="3 passages but neighbours of 1"):
         detect(PASSAGES, lm, neighbors=[["the river"]])
-
-
-# AUC
-
-
-def detected(values, method="Min-k% Prob", k_percent=20.0):
-    return pd.DataFrame(
-        {
-            "passage": range(len(values)),
-            "method": method,
-            "k_percent": k_percent,
-            "score": values,
-            "n_windows": 1,
-            "first_token_scored": True,
-        }
-    )
-
-
-def test_auc_by_method_counts_members_above_non_members():
-    table = pd.concat(
-        [detected([3.0, 2.0, 1.0, 0.0]), detected([0.0, 1.0, 2.0, 3.0], "PPL", np.nan)]
-    )
-    found = auc_by_method(table, [True, False, True, False], n_resamples=200).set_index("method")
-    # Members 3 and 1 against 2 and 0: three of four pairs are won.
-    assert found.loc["Min-k% Prob", "auc"] == 0.75
-    assert found.loc["PPL", "auc"] == 0.25
-    assert (found["n_members"] == 2).all() and (found["n_non_members"] == 2).all()
-    assert (found["ci_low"] <= found["auc"]).all() and (found["auc"] <= found["ci_high"]).all()
-    assert found.loc["Min-k% Prob", "tpr_at_5_fpr"] == 0.5
-
-
-def test_one_kind_only_or_a_missing_label_is_refused():
-    with pytest.raises(ValueError, match="members and non-members"):
-        auc_by_method(detected([1.0, 2.0]), [True, True], n_resamples=10)
-    with pytest.raises(ValueError, match="3 labels for 2 scored passages"):
-        auc_by_method(detected([1.0, 2.0]), [True, True, False], n_resamples=10)

@@ -1,7 +1,6 @@
 """Figures show what the table holds, with the chance line and the numbers of passages."""
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 
 from contamination import plots
@@ -31,11 +30,6 @@ def test_auc_lines_on_a_logarithmic_axis_stand_at_their_values():
     axis = plots.auc_lines(rows, "tokens", "tokens", "title", log_x=True).axes[0]
     assert axis.get_xscale() == "log"
     assert [list(c.lines[0].get_xdata()) for c in axis.containers] == [[27656, 145414], [34213]]
-
-
-def test_histograms_name_the_numbers_of_passages():
-    figure = plots.score_histograms(np.arange(10.0), np.arange(10) < 4, "score, nats")
-    assert set(texts_of(figure)) == {"members (n = 4)", "non-members (n = 6)"}
 
 
 def test_a_figure_is_said_in_words():

@@ -84,12 +84,26 @@ def test_auc_interval_covers_one_half_about_as_often_as_it_says():
     assert 2 <= misses <= 23
 
 
-def test_paired_difference_of_a_score_with_itself_is_zero():
-    rng = np.random.default_rng(0)
-    scores, labels = rng.normal(size=40), np.arange(40) < 20
-    assert statistics.auc_difference_interval(scores, scores, labels, 200) == (0.0, 0.0)
-    low, _ = statistics.auc_difference_interval(labels + 0.1 * scores, scores, labels, 200)
-    assert low > 0
+def test_models_are_drawn_with_replacement_and_alike_for_equal_shapes():
+    """Two models that differ by 1: a resample holds one of them twice, or both."""
+    resampled = np.array([np.zeros(400), np.ones(400)])
+    means = statistics.over_drawn_models(resampled, seed=3)
+    assert set(means) == {0.0, 0.5, 1.0}
+    np.testing.assert_array_equal(statistics.over_drawn_models(2 * resampled, seed=3), 2 * means)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ((0.01, 0.2), "above"),
+        ((-0.2, -0.01), "below"),
+        ((0.0, 0.2), "cannot be told"),
+        ((np.nan, np.nan), "not run"),
+    ],
+)
+def test_a_verdict_needs_an_interval_that_leaves_the_null_out(ends, expected):
+    assert statistics.verdict(*ends) == expected
+    assert statistics.verdict(*(end + 0.5 for end in ends), null=0.5) == expected
 
 
 def test_wilson_interval_and_empty_denominator():

@@ -13,7 +13,7 @@ from scripted_server import MODEL, ScriptedServer, failure, good
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
 from contamination import run, storage
-from contamination.cases import unlearning, unlearning_judge
+from contamination.cases import published, unlearning, unlearning_judge
 from contamination.cases.unlearning import (
     ALONE,
     EASIEST,
@@ -29,7 +29,6 @@ from contamination.cases.unlearning_own import OwnModels, judge_settings, own_it
 from contamination.lab import recipes, training
 from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.min_k import published_tables
 from contamination.models.causal import load_causal_lm, token_log_probs
 from contamination.models.chat import Answer, Endpoint
 from contamination.models.response_log import ResponseLog
@@ -520,7 +519,7 @@ def test_the_verdict_of_items_left_out_is_fishers():
 
 
 def test_printed_numbers():
-    printed = published_tables.printed_unlearning().set_index("quantity")["value"]
+    printed = published.printed_unlearning().set_index("quantity")["value"]
     assert printed["chunks selected by Min-k% Prob"] == "188"
     assert printed["chunks selected by perplexity"] == "none"
     assert printed["mean ROUGE-L recall, selected"] == "0.23"

@@ -223,25 +223,6 @@ def auc_lines(
     return figure
 
 
-def score_histograms(scores: np.ndarray, is_member: np.ndarray, xlabel: str) -> Figure:
-    """Scores of members and non-members over one another.
-
-    Args:
-        scores: shape (n_items,), higher = more likely a member.
-        is_member: shape (n_items,).
-        xlabel: the score's name with unit.
-    """
-    figure, axis = _figure(1, 1, (6.5, 3.2))
-    is_member = np.asarray(is_member, dtype=bool)
-    bins = np.histogram_bin_edges(scores, bins=25)
-    for kind, colour, name in ((~is_member, OTHER, "non-members"), (is_member, MEMBER, "members")):
-        label = f"{name} (n = {int(kind.sum())})"
-        sns.histplot(x=scores[kind], bins=bins, color=colour, alpha=0.55, label=label, ax=axis)
-    axis.set(xlabel=xlabel, ylabel="passages")
-    axis.legend(frameon=False)
-    return figure
-
-
 def flags_by_dose(doses: pd.DataFrame, title: str) -> Figure:
     """Share of partitions that each method flags, by copies read.
 

@@ -5,8 +5,10 @@ arXiv:2404.02936, for Min-K%++. Every function gives one number for one
 passage, and a higher one always means: more likely seen in training. Where
 the authors' code has lower values for members, the sign is turned.
 
-Log-probabilities are natural logarithms, shape (n_scored,), one for each
+``token_log_probs`` are natural logarithms, shape (n_scored,), one for each
 token that has a context. NLL below is minus their mean, in nats for a token.
+Every function raises ValueError if no token was scored or a value is not a
+log-probability.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ def min_k_score(token_log_probs: np.ndarray, k_percent: float = K_PERCENT) -> fl
     holds few tokens that surprise it.
 
     Args:
-        token_log_probs: shape (n_scored,).
+        token_log_probs: of the passage.
         k_percent: share of tokens kept, 0 < k_percent <= 100. Their number is
             rounded down, as in the authors' code, but at least one is kept.
 
@@ -42,8 +44,7 @@ def min_k_score(token_log_probs: np.ndarray, k_percent: float = K_PERCENT) -> fl
         Nats for a token, at most 0. At 100 this is minus the NLL.
 
     Raises:
-        ValueError: if no token was scored, a value is not a log-probability,
-            or k_percent is out of range.
+        ValueError: if k_percent is out of range.
 
     >>> round(min_k_score(np.log([0.5, 0.25, 0.5, 0.5]), k_percent=25), 4)
     -1.3863
@@ -63,18 +64,18 @@ def min_k_plus_plus_score(
     as surprising when it is unlikely compared with what else could stand there.
 
     Args:
-        token_log_probs: shape (n_scored,).
+        token_log_probs: of the passage.
         vocabulary_mean: mean log-probability over the vocabulary under the
             model's own distribution at each position, shape (n_scored,).
         vocabulary_std: its standard deviation, shape (n_scored,), above 0.
-        k_percent: share of tokens kept, 0 < k_percent <= 100.
+        k_percent: as in ``min_k_score``.
 
     Returns:
         Standard deviations, any sign.
 
     Raises:
-        ValueError: as ``min_k_score``; also if shapes differ or a spread is 0
-            (every token equally likely).
+        ValueError: if shapes differ, a spread is 0 (every token equally likely), or
+            k_percent is out of range.
 
     >>> min_k_plus_plus_score([-1.0, -3.0], [-2.0, -2.0], [1.0, 0.5], k_percent=50)
     -2.0
@@ -93,16 +94,7 @@ def min_k_plus_plus_score(
 
 
 def perplexity_score(token_log_probs: np.ndarray) -> float:
-    """Minus the perplexity, exp(NLL): the loss attack (Yeom et al.), PPL in the paper.
-
-    Args:
-        token_log_probs: shape (n_scored,).
-
-    Returns:
-        At most -1.
-
-    Raises:
-        ValueError: if no token was scored or a value is not a log-probability.
+    """Minus the perplexity, exp(NLL), at most -1: the loss attack (Yeom et al.).
 
     >>> round(perplexity_score(np.log([0.5, 0.125])), 4)
     -4.0
@@ -113,16 +105,8 @@ def perplexity_score(token_log_probs: np.ndarray) -> float:
 def zlib_score(token_log_probs: np.ndarray, text: str) -> float:
     """Minus the NLL over the size of the text compressed by zlib (Carlini et al.).
 
-    Args:
-        token_log_probs: shape (n_scored,).
-        text: the passage; its UTF-8 bytes are compressed at zlib's default level.
-
-    Returns:
-        Nats for a token and byte, at most 0.
-
-    Raises:
-        ValueError: if the text is empty, no token was scored, or a value is
-            not a log-probability.
+    The UTF-8 bytes of the text, which must not be empty, are compressed at zlib's
+    default level. Nats for a token and byte, at most 0.
 
     >>> len(zlib.compress(b"abc")), round(zlib_score(np.log([0.5]), "abc") * 11, 4)
     (11, -0.6931)
@@ -138,17 +122,11 @@ def lowercase_score(token_log_probs: np.ndarray, lowercase_token_log_probs: np.n
     Members score higher: memory of a passage is memory of its spelling. As in
     the authors' code, the two NLL are divided, not subtracted.
 
-    Args:
-        token_log_probs: of the passage, shape (n_scored,).
-        lowercase_token_log_probs: of the same passage in lower case, shape
-            (n_scored_lowercase,).
-
     Returns:
         A ratio, at least 0; 1 for a passage without capitals.
 
     Raises:
-        ValueError: if no token was scored, a value is not a log-probability,
-            or the passage has an NLL of 0.
+        ValueError: if the passage has an NLL of 0.
 
     >>> lowercase_score(np.log([0.5, 0.5]), np.log([0.25, 0.25]))
     2.0
@@ -162,19 +140,10 @@ def lowercase_score(token_log_probs: np.ndarray, lowercase_token_log_probs: np.n
 def smaller_reference_score(
     token_log_probs: np.ndarray, reference_token_log_probs: np.ndarray
 ) -> float:
-    """NLL under a smaller model minus NLL under the model (Carlini et al.).
+    """NLL under a smaller model minus NLL under the model, nats (Carlini et al.).
 
-    Args:
-        token_log_probs: of the passage under the model, shape (n_scored,).
-        reference_token_log_probs: of the passage under the reference model,
-            shape (n_scored_reference,). The authors pair models that share a
-            tokenizer; nothing else makes means over tokens comparable.
-
-    Returns:
-        Nats for a token, any sign.
-
-    Raises:
-        ValueError: if no token was scored or a value is not a log-probability.
+    The authors pair models that share a tokenizer; nothing else makes means over
+    tokens comparable.
 
     >>> round(smaller_reference_score(np.log([0.5]), np.log([0.25])), 4)
     0.6931
@@ -185,22 +154,11 @@ def smaller_reference_score(
 def neighbor_score(
     token_log_probs: np.ndarray, neighbor_token_log_probs: Sequence[np.ndarray]
 ) -> float:
-    """Mean NLL of a passage's neighbours minus its own NLL (Mattern et al.).
+    """Mean NLL of a passage's neighbours minus its own NLL, nats.
 
     Mattern et al., arXiv:2305.18462. A passage that was read lies lower than
-    passages that differ from it by a word or two.
-
-    Args:
-        token_log_probs: of the passage, shape (n_scored,).
-        neighbor_token_log_probs: n_neighbors arrays, each of shape
-            (n_scored of that neighbour,); every neighbour weighs the same.
-
-    Returns:
-        Nats for a token, any sign.
-
-    Raises:
-        ValueError: if there is no neighbour, no token was scored, or a value
-            is not a log-probability.
+    passages that differ from it by a word or two. Every neighbour weighs the same,
+    whatever its length; there must be one.
 
     >>> round(neighbor_score(np.log([0.5]), [np.log([0.25]), np.log([0.0625])]), 4)
     1.3863

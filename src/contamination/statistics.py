@@ -142,17 +142,38 @@ def auc_interval(
     return percentile_interval(bootstrap_aucs([scores], is_member, n_resamples, seed)[0], level)
 
 
-def auc_difference_interval(
-    scores: np.ndarray,
-    other_scores: np.ndarray,
-    is_member: np.ndarray,
-    n_resamples: int = 10_000,
-    seed: int = 0,
-    level: float = 0.95,
-) -> tuple[float, float]:
-    """Paired stratified bootstrap interval of AUC(scores) - AUC(other_scores)."""
-    first, second = bootstrap_aucs([scores, other_scores], is_member, n_resamples, seed)
-    return percentile_interval(first - second, level)
+def over_drawn_models(resampled: np.ndarray, seed: int) -> np.ndarray:
+    """Mean over models that are drawn with replacement for each resample.
+
+    Args:
+        resampled: a resampled value of each model, shape (n_models, n_resamples).
+        seed: of the draw; equal shapes and seeds draw the same models.
+
+    Returns:
+        Shape (n_resamples,): it varies with the items and with the models.
+    """
+    drawn = np.random.default_rng([seed, 10]).integers(len(resampled), size=resampled.shape)
+    return np.take_along_axis(resampled, drawn, axis=0).mean(axis=0)
+
+
+CANNOT_TELL, NOT_RUN = "cannot be told", "not run"
+
+
+def verdict(
+    low: float, high: float, null: float = 0.0, above: str = "above", below: str = "below"
+) -> str:
+    """Where an interval lies: above or below ``null``, or neither ("cannot be told").
+
+    An undefined interval, such as that of an empty group, is "not run".
+
+    >>> verdict(0.6, 0.8, 0.5), verdict(-0.2, 0.1), verdict(-2, -1, below="worse")
+    ('above', 'cannot be told', 'worse')
+    """
+    if np.isnan(low) or np.isnan(high):
+        return NOT_RUN
+    if low > null:
+        return above
+    return below if high < null else CANNOT_TELL
 
 
 def share_interval(n_found: int, n: int, level: float = 0.95) -> tuple[float, float]:

@@ -31,8 +31,7 @@ from contamination.dice.own import OwnModels
 from contamination.dice.own import own_rows as dice_rows
 from contamination.evidence.panel import CANNOT_TELL, RECOGNISED, Evidence, verdict
 from contamination.judging import INEXACT, NEAR_EXACT_FROM, ask_judge
-from contamination.min_k.blind import BAG_OF_WORDS, TF_IDF, blind_table
-from contamination.min_k.study import n_folds
+from contamination.min_k.blind import BAG_OF_WORDS, TF_IDF, blind_table, n_folds
 from contamination.models.causal import CausalLM, token_log_probs
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint, prompt_log_probs
 from contamination.overlap import is_latin, words

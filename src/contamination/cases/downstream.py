@@ -157,20 +157,13 @@ def _estimate(
     of_method = [table[table["method"] == method] for table in scored.values()]
     values = [table.sort_values("passage")["score"].to_numpy()[items] for table in of_method]
     resampled = statistics.bootstrap_aucs(values, is_member, n_resamples, seed)
-    chosen = drawn_models(len(values), n_resamples, seed)
     return {
         "auc": float(np.mean([statistics.auc(value, is_member) for value in values])),
         "tpr": float(np.mean([statistics.tpr_at_fpr(value, is_member) for value in values])),
-        "aucs": np.take_along_axis(resampled, chosen, axis=0).mean(axis=0),
+        "aucs": statistics.over_drawn_models(resampled, seed),
         "n_members": int(is_member.sum()),
         "n_non_members": int((~is_member).sum()),
     }
-
-
-def drawn_models(n_models: int, n_resamples: int, seed: int) -> np.ndarray:
-    """Models drawn with replacement for each resample, shape (n_models, n_resamples)."""
-    shape = (n_models, n_resamples)
-    return np.random.default_rng([seed, 10]).integers(n_models, size=shape)
 
 
 def _averaged(parts: list[dict]) -> dict:
@@ -316,7 +309,6 @@ def with_accuracy(
     """
     by_dataset, gaps = {}, []
     values = np.array(list(right.values()), dtype=float)
-    chosen = drawn_models(len(values), n_resamples, seed)
     for dataset, of_dataset in examples.groupby("dataset", sort=False):
         is_member = of_dataset["is_member"].to_numpy(dtype=bool)
         of_models = values[:, of_dataset.index]
@@ -326,7 +318,7 @@ def with_accuracy(
             n = int(kind.sum())
             weights = rng.multinomial(n, [1 / n] * n, n_resamples) / n
             means = of_models[:, kind] @ weights.T
-            resampled.append(np.take_along_axis(means, chosen, axis=0).mean(axis=0))
+            resampled.append(statistics.over_drawn_models(means, seed))
             sides.append(of_models[:, kind].mean())
         gaps.append(resampled[0] - resampled[1])
         chance = (1 / of_dataset["options"].map(len)).mean()

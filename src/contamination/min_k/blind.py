@@ -15,7 +15,7 @@ fewer is left to test.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,11 @@ TF_IDF = "TF-IDF"
 BASELINES = (DATE_RULE, BAG_OF_WORDS, TF_IDF)
 COLUMNS = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
 COLUMNS += ["permutation_null", "permutation_high", "p_value", "tpr_at_5_fpr", "overlap_pct"]
+LABELS = ["benchmark", "setting", "length", "seed"]  # put before COLUMNS in blind_baselines.csv
+N_FOLDS = 10
+
+Deals = Mapping[int, Sequence[bool]]  # deal to the membership of its passages
+Folds = list[tuple[np.ndarray, np.ndarray]]  # numbers of the passages of a fold, their scores
 
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 
@@ -44,7 +49,7 @@ def blind_table(
     *,
     baselines: Sequence[str] = BASELINES,
     groups: Sequence[int] | None = None,
-    n_folds: int = 10,
+    n_folds: int = N_FOLDS,
     n_permutations: int = 100,
     n_resamples: int = 10_000,
     overlap_words: int = NGRAM_WORDS,
@@ -75,9 +80,8 @@ def blind_table(
         permutation_null (mean AUC under shuffled labels), permutation_high
         (its upper ``level`` quantile), p_value (share of permutations, the
         true labels among them, at least as high), tpr_at_5_fpr (mean over
-        folds), overlap_pct (non-members
-        that share an n-gram of words with a member). The date rule's cells are
-        empty where no passage names a year.
+        folds), overlap_pct (non-members that share an n-gram of words with a
+        member). The date rule's cells are empty where no passage names a year.
 
     Raises:
         ValueError: if only one kind occurs, a fold or a group would lack one,
@@ -96,8 +100,9 @@ def blind_table(
     groups = None if groups is None else np.asarray(groups)
     if groups is not None and set(groups[is_member]) != set(groups[~is_member]):
         raise ValueError("each group needs both kinds, since labels are shuffled within it")
-    non_members = [text for text, member in zip(texts, is_member, strict=True) if not member]
-    members = [text for text, member in zip(texts, is_member, strict=True) if member]
+    labelled = list(zip(texts, is_member, strict=True))
+    members = [text for text, member in labelled if member]
+    non_members = [text for text, member in labelled if not member]
     shared = {
         "n_members": len(members),
         "n_non_members": len(non_members),
@@ -105,12 +110,70 @@ def blind_table(
     }
     rows = []
     for baseline in baselines:
-        scored = _scorer(baseline, texts, n_folds, seed, groups)
-        rows.append(
-            {"baseline": baseline, **shared}
-            | _judge(scored, is_member, n_permutations, n_resamples, seed, level, groups)
-        )
+        scorer = _scorer(baseline, texts, n_folds, seed, groups)
+        folds = scorer(is_member)
+        row = {"baseline": baseline} | shared
+        if folds:
+            row |= _judged(folds, is_member, n_resamples, seed, level)
+            row |= _permuted(scorer, is_member, groups, row["auc"], n_permutations, seed, level)
+        rows.append(row)
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def blind_rows(
+    texts: Mapping[int, Sequence[str]],
+    is_member: Deals,
+    *,
+    n_permutations: int,
+    n_resamples: int,
+    groups: Sequence[int] | None = None,
+    **labels,
+) -> pd.DataFrame:
+    """Rows of ``blind_baselines.csv``: all blind baselines on the passages of each deal.
+
+    ``cases.downstream`` and ``cases.books`` have rows of their own: the first averages
+    over datasets, the second resamples books.
+
+    Args:
+        texts: deal to its passages.
+        is_member: deal to their membership.
+        n_permutations, n_resamples, groups: as in ``blind_table``.
+        **labels: columns put before it: benchmark, setting, length.
+
+    Returns:
+        Columns of ``blind_table``, before them the labels and the deal (seed), behind
+        them verdict: "above chance", "below chance" or "cannot be told".
+    """
+    parts = []
+    for deal, passages in texts.items():
+        table = blind_table(
+            passages,
+            is_member[deal],
+            n_folds=n_folds(is_member[deal]),
+            n_permutations=n_permutations,
+            n_resamples=n_resamples,
+            groups=groups,
+        )
+        values = labels | {"seed": deal}
+        named = pd.DataFrame({name: values.get(name) for name in LABELS}, index=table.index)
+        parts.append(pd.concat([named.astype({"length": "Int64"}), table], axis=1))
+    return with_verdict(pd.concat(parts, ignore_index=True))
+
+
+def with_verdict(table: pd.DataFrame, null: float = 0.5, name: str = "chance") -> pd.DataFrame:
+    """A table of AUCs and what their intervals carry: above ``null``, below, or neither.
+
+    A baseline that does not apply has no interval, and nothing can be told.
+    """
+    ends = table[["ci_low", "ci_high"]].fillna(null).to_numpy()
+    words = {"above": f"above {name}", "below": f"below {name}"}
+    return table.assign(verdict=[statistics.verdict(*pair, null, **words) for pair in ends])
+
+
+def n_folds(is_member: Sequence[bool]) -> int:
+    """Folds of a blind baseline: ten, or as many as the smaller kind has passages."""
+    is_member = np.asarray(is_member, dtype=bool)
+    return int(min(N_FOLDS, is_member.sum(), (~is_member).sum()))
 
 
 def date_rule_scores(texts: Sequence[str]) -> np.ndarray:
@@ -139,10 +202,10 @@ def cross_validated_scores(
     texts: Sequence[str],
     is_member: Sequence[bool],
     baseline: str,
-    n_folds: int = 10,
+    n_folds: int = N_FOLDS,
     seed: int = 0,
     groups: Sequence[int] | None = None,
-) -> list[tuple[np.ndarray, np.ndarray]]:
+) -> Folds:
     """Scores of passages by a classifier of words that was trained on the other folds.
 
     Args:
@@ -159,18 +222,13 @@ def cross_validated_scores(
     Returns:
         For each fold the numbers of its passages, and their scores.
     """
-    is_member = np.asarray(is_member, bool)
-    return _cross_validate(_counts(texts), is_member, baseline, n_folds, seed, groups)
+    return _scorer(baseline, texts, n_folds, seed, groups)(np.asarray(is_member, bool))
 
 
 def fold_scores(
-    texts: Sequence[str], is_member: Sequence[bool], n_folds: int = 10, seed: int = 0
+    texts: Sequence[str], is_member: Sequence[bool], n_folds: int = N_FOLDS, seed: int = 0
 ) -> pd.DataFrame:
     """What the blind baselines make of each passage: figures alone, which may be shared.
-
-    Args:
-        texts: n_passages passages.
-        is_member, n_folds, seed: as in ``blind_table``.
 
     Returns:
         One row for each passage, in order: is_member, fold (of the classifiers) and a
@@ -196,56 +254,89 @@ def table_of_scores(
     """``blind_table`` of scores that are at hand without their texts.
 
     Args:
-        scored: as ``fold_scores`` returns it.
+        scored: as ``fold_scores`` returns it; columns that need the texts stay empty.
         n_resamples, seed, level: as in ``blind_table``.
-
-    Returns:
-        Its columns; those that need the texts (permutations, overlap) are empty.
     """
     is_member, fold = scored["is_member"].to_numpy(bool), scored["fold"].to_numpy()
+    of_folds = [np.flatnonzero(fold == number) for number in np.unique(fold)]
+    counts = {"n_members": int(is_member.sum()), "n_non_members": int((~is_member).sum())}
     rows = []
     for baseline in BASELINES:
         values = scored[baseline].to_numpy()
-        parts = [np.arange(len(fold))]
-        if baseline != DATE_RULE:
-            parts = [np.flatnonzero(fold == number) for number in np.unique(fold)]
-        found = [(items, values[items]) for items in parts]
-        judged = _judge(lambda _, found=found: found, is_member, 0, n_resamples, seed, level)
-        counts = {"n_members": int(is_member.sum()), "n_non_members": int((~is_member).sum())}
+        parts = [np.arange(len(fold))] if baseline == DATE_RULE else of_folds
+        folds = [(items, values[items]) for items in parts]
+        judged = _judged(folds, is_member, n_resamples, seed, level)
         rows.append({"baseline": baseline} | counts | judged)
     return pd.DataFrame(rows).reindex(columns=COLUMNS)
 
 
-def _counts(texts: Sequence[str]):
-    # A word that no training passage holds keeps weight 0, so counting over all
-    # passages at once tells the classifier nothing about those it is tested on.
-    return CountVectorizer().fit_transform(texts)
-
-
-def _cross_validate(counts, is_member, baseline, n_folds, seed, groups=None):
-    transform = Binarizer() if baseline == BAG_OF_WORDS else TfidfTransformer(sublinear_tf=True)
-    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-    folds = kind(n_folds, shuffle=True, random_state=seed)
-    scored = []
-    for train, test in folds.split(counts, is_member, groups):
-        classifier = make_pipeline(
-            transform, LogisticRegression(solver="liblinear", class_weight="balanced")
-        )
-        classifier.fit(counts[train], is_member[train])
-        scored.append((test, classifier.decision_function(counts[test])))
-    return scored
-
-
-def _scorer(baseline: str, texts: Sequence[str], n_folds: int, seed: int, groups=None):
-    """A function of the labels that gives the folds: passages and their scores."""
+def _scorer(
+    baseline: str, texts: Sequence[str], n_folds: int, seed: int, groups=None
+) -> Callable[[np.ndarray], Folds]:
+    """A function of the labels, since shuffled ones train classifiers of their own."""
     if baseline == DATE_RULE:
         try:
-            found = [(np.arange(len(texts)), date_rule_scores(texts))]
+            scored = [(np.arange(len(texts)), date_rule_scores(texts))]
         except ValueError:
-            found = []
-        return lambda is_member: found
-    counts = _counts(texts)
-    return lambda is_member: _cross_validate(counts, is_member, baseline, n_folds, seed, groups)
+            scored = []
+        return lambda is_member: scored
+    # A word that no training passage holds keeps weight 0, so counting over all
+    # passages at once tells the classifier nothing about those it is tested on.
+    counts = CountVectorizer().fit_transform(texts)
+    transform = Binarizer() if baseline == BAG_OF_WORDS else TfidfTransformer(sublinear_tf=True)
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+
+    def cross_validate(is_member: np.ndarray) -> Folds:
+        scored = []
+        folds = kind(n_folds, shuffle=True, random_state=seed)
+        for train, test in folds.split(counts, is_member, groups):
+            classifier = make_pipeline(
+                transform, LogisticRegression(solver="liblinear", class_weight="balanced")
+            )
+            classifier.fit(counts[train], is_member[train])
+            scored.append((test, classifier.decision_function(counts[test])))
+        return scored
+
+    return cross_validate
+
+
+def _mean_auc(folds: Folds, is_member: np.ndarray) -> float:
+    return float(np.mean([statistics.auc(values, is_member[items]) for items, values in folds]))
+
+
+def _judged(
+    folds: Folds, is_member: np.ndarray, n_resamples: int, seed: int, level: float
+) -> dict[str, float]:
+    resampled = [
+        statistics.bootstrap_aucs([values], is_member[items], n_resamples, seed + number)[0]
+        for number, (items, values) in enumerate(folds)
+    ]
+    low, high = statistics.percentile_interval(np.mean(resampled, axis=0), level)
+    rates = [statistics.tpr_at_fpr(values, is_member[items]) for items, values in folds]
+    row = {"auc": _mean_auc(folds, is_member), "ci_low": low, "ci_high": high}
+    return row | {"tpr_at_5_fpr": float(np.mean(rates))}
+
+
+def _permuted(
+    scorer: Callable[[np.ndarray], Folds],
+    is_member: np.ndarray,
+    groups: np.ndarray | None,
+    auc: float,
+    n_permutations: int,
+    seed: int,
+    level: float,
+) -> dict[str, float]:
+    """The same with shuffled labels; empty without permutations."""
+    if not n_permutations:
+        return {}
+    rng = np.random.default_rng(seed)
+    shuffled = (_shuffled(is_member, groups, rng) for _ in range(n_permutations))
+    null = np.array([_mean_auc(scorer(labels), labels) for labels in shuffled])
+    return {
+        "permutation_null": float(null.mean()),
+        "permutation_high": float(np.quantile(null, level)),
+        "p_value": (1 + (null >= auc).sum()) / (1 + n_permutations),
+    }
 
 
 def _shuffled(is_member: np.ndarray, groups: np.ndarray | None, rng) -> np.ndarray:
@@ -256,36 +347,3 @@ def _shuffled(is_member: np.ndarray, groups: np.ndarray | None, rng) -> np.ndarr
     shuffled = np.empty_like(is_member)
     shuffled[np.argsort(groups, kind="stable")] = is_member[mixed]
     return shuffled
-
-
-def _judge(
-    scored, is_member, n_permutations, n_resamples, seed, level, groups=None
-) -> dict[str, float]:
-    folds = [(values, is_member[items]) for items, values in scored(is_member)]
-    if not folds:
-        return {}
-    auc = float(np.mean([statistics.auc(*fold) for fold in folds]))
-    resampled = np.mean(
-        [
-            statistics.bootstrap_aucs([values], members, n_resamples, seed + number)[0]
-            for number, (values, members) in enumerate(folds)
-        ],
-        axis=0,
-    )
-    low, high = statistics.percentile_interval(resampled, level)
-    rng = np.random.default_rng(seed)
-    null = np.array(
-        [
-            np.mean([statistics.auc(values, labels[items]) for items, values in scored(labels)])
-            for labels in (_shuffled(is_member, groups, rng) for _ in range(n_permutations))
-        ]
-    )
-    return {
-        "auc": auc,
-        "ci_low": low,
-        "ci_high": high,
-        "permutation_null": float(null.mean()) if n_permutations else np.nan,
-        "permutation_high": float(np.quantile(null, level)) if n_permutations else np.nan,
-        "p_value": (1 + (null >= auc).sum()) / (1 + n_permutations) if n_permutations else np.nan,
-        "tpr_at_5_fpr": float(np.mean([statistics.tpr_at_fpr(*fold) for fold in folds])),
-    }

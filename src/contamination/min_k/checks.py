@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from contamination import scores, statistics
-from contamination.min_k import study
-from contamination.min_k.blind import BAG_OF_WORDS, blind_table
+from contamination.min_k.auc_tables import Detected, difference_row, scores_of, select
+from contamination.min_k.blind import BAG_OF_WORDS, Deals, blind_table, n_folds
 
 # Fixed beforehand and the same at every size of a run.
 K_SWEEP = (5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 100.0)
@@ -17,8 +17,8 @@ NULL_SEEDS = range(20)
 
 
 def swept_k(
-    detected: study.Detected,
-    is_member: study.Deals,
+    detected: Detected,
+    is_member: Deals,
     k_percent: float,
     *,
     n_resamples: int,
@@ -46,17 +46,18 @@ def swept_k(
     kinds, parts = [], []
     for half in (in_first, ~in_first):
         kinds.append({deal: np.asarray(kind, bool)[half] for deal, kind in is_member.items()})
-        parts.append({deal: study.select(table, half) for deal, table in detected.items()})
+        parts.append({deal: select(table, half) for deal, table in detected.items()})
     first = next(iter(detected.values()))
     rows = []
     for k in sorted(first.loc[first["method"] == scores.MIN_K, "k_percent"].unique()):
         aucs = [
-            statistics.auc(study.scores_of(table, scores.MIN_K, k), kinds[0][deal])
+            statistics.auc(scores_of(table, scores.MIN_K, k), kinds[0][deal])
             for deal, table in parts[0].items()
         ]
         methods = ((scores.MIN_K, k_percent), (scores.MIN_K, k))
-        how = {"methods": methods, "n_resamples": n_resamples, "seed": seed}
-        row = study.difference_row(parts[1], parts[1], kinds[1], **how)
+        row = difference_row(
+            parts[1], parts[1], kinds[1], methods=methods, n_resamples=n_resamples, seed=seed
+        )
         row |= {"k_percent": k, "auc_chosen_on": np.mean(aucs), "auc_held_out": row["last_auc"]}
         rows.append(row)
     columns = ["k_percent", "auc_chosen_on", "auc_held_out", "is_best"]
@@ -65,44 +66,37 @@ def swept_k(
     return table.assign(is_best=table.index == table["auc_chosen_on"].idxmax())[columns]
 
 
-def null_study(
-    min_k_scores: np.ndarray,
-    texts: Sequence[str],
-    seeds: Sequence[int],
-    *,
-    n_resamples: int,
+def null_rows(
+    min_k_scores: np.ndarray, texts: Sequence[str], seed: int, *, n_resamples: int
 ) -> pd.DataFrame:
-    """How often intervals miss 0.5 when neither group was ever trained on.
-
-    The passages are dealt into two groups of equal size anew for every seed.
+    """Whether an interval misses 0.5 when neither group was ever trained on.
 
     Args:
         min_k_scores: scores of passages that the model never read, shape (n,).
-        texts: these passages.
-        seeds: seeds of the deals, fixed beforehand.
-        n_resamples: bootstrap resamples of each interval.
+        texts: these passages; half of them are called members.
+        seed: of the deal and of the bootstrap, fixed beforehand.
+        n_resamples: bootstrap resamples.
 
     Returns:
-        seed, method ("Min-k% Prob" or the blind baseline's name), auc, ci_low,
+        Two rows: seed, method ("Min-k% Prob" and "bag of words"), auc, ci_low,
         ci_high, misses (0.5 lies outside the interval).
     """
-    rows = []
-    for seed in seeds:
-        is_member = np.zeros(len(texts), dtype=bool)
-        dealt = np.random.default_rng([seed, 20]).permutation(len(texts))
-        is_member[dealt[: len(texts) // 2]] = True
-        low, high = statistics.auc_interval(min_k_scores, is_member, n_resamples, seed)
-        value = statistics.auc(min_k_scores, is_member)
-        rows.append((seed, scores.MIN_K, value, low, high))
-        blind = blind_table(
-            texts,
-            is_member,
-            baselines=[BAG_OF_WORDS],
-            n_folds=study.n_folds(is_member),
-            n_permutations=0,
-            n_resamples=n_resamples,
-            seed=seed,
-        ).iloc[0]
-        rows.append((seed, BAG_OF_WORDS, blind["auc"], blind["ci_low"], blind["ci_high"]))
+    is_member = np.zeros(len(texts), dtype=bool)
+    dealt = np.random.default_rng([seed, 20]).permutation(len(texts))
+    is_member[dealt[: len(texts) // 2]] = True
+    interval = statistics.auc_interval(min_k_scores, is_member, n_resamples, seed)
+    words = blind_table(
+        texts,
+        is_member,
+        baselines=[BAG_OF_WORDS],
+        n_folds=n_folds(is_member),
+        n_permutations=0,
+        n_resamples=n_resamples,
+        seed=seed,
+    ).iloc[0]
+    rows = [
+        (seed, scores.MIN_K, statistics.auc(min_k_scores, is_member), *interval),
+        (seed, BAG_OF_WORDS, words["auc"], words["ci_low"], words["ci_high"]),
+    ]
     table = pd.DataFrame(rows, columns=["seed", "method", "auc", "ci_low", "ci_high"])
     return table.assign(misses=(table["ci_low"] > 0.5) | (table["ci_high"] < 0.5))

@@ -1,15 +1,15 @@
-"""Scores of passages under a model, one row for each passage and method, and their AUC."""
+"""Scores of passages under a model, one row for each passage and method."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from contamination import scores, statistics
+from contamination import scores
 from contamination.models.causal import (
     STREAM_TEXTS,
     CausalLM,
@@ -65,19 +65,21 @@ def detect(
         raise ValueError("no passage to score")
     if neighbors is not None and len(neighbors) != len(texts):
         raise ValueError(f"{len(texts)} passages but neighbours of {len(neighbors)}")
-    how = {
-        "score_first_token": score_first_token,
-        "too_long": too_long,
-        "stride": stride,
-        "cache": cache,
-    }
+    token_scores = partial(
+        token_log_probs,
+        score_first_token=score_first_token,
+        too_long=too_long,
+        stride=stride,
+        cache=cache,
+    )
     parts = []
     for start in range(0, len(texts), STREAM_TEXTS):  # log-probabilities of a part are let go of
-        some = slice(start, start + STREAM_TEXTS)
-        of_part = None if neighbors is None else neighbors[some]
-        part = _detect(texts[some], lm, reference, of_part, lowercase, k_percents, how)
-        parts.append(part.assign(passage=part["passage"] + start))
-    return pd.concat(parts, ignore_index=True)
+        part = slice(start, start + STREAM_TEXTS)
+        near = None if neighbors is None else neighbors[part]
+        table = _detect(texts[part], lm, reference, near, lowercase, k_percents, token_scores)
+        parts.append(table.assign(passage=table["passage"] + start))
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(first_token_scored=scores_first_token(lm, score_first_token))
 
 
 def _detect(
@@ -87,113 +89,38 @@ def _detect(
     neighbors: Sequence[Sequence[str]] | None,
     lowercase: bool,
     k_percents: Sequence[float],
-    how: dict[str, Any],
+    token_scores: Callable[..., list[TokenScores]],
 ) -> pd.DataFrame:
-    target = token_log_probs(lm, texts, with_moments=True, **how)
-    others: dict[str, Sequence] = {}
-    if lowercase:
-        others[scores.LOWERCASE] = token_log_probs(lm, [text.lower() for text in texts], **how)
-    if reference is not None:
-        others[scores.SMALLER_REF] = token_log_probs(reference, texts, **how)
+    target = token_scores(lm, texts, with_moments=True)
+    lowered = token_scores(lm, [text.lower() for text in texts]) if lowercase else None
+    smaller = token_scores(reference, texts) if reference is not None else None
     if neighbors is not None:
+        flat = token_scores(lm, [text for group in neighbors for text in group])
+        flat = [neighbor.token_log_probs for neighbor in flat]
         ends = np.cumsum([0, *map(len, neighbors)])
-        flat = token_log_probs(lm, [text for group in neighbors for text in group], **how)
-        others[scores.NEIGHBOR] = [flat[start:end] for start, end in pairwise(ends)]
+        near = [flat[start:end] for start, end in pairwise(ends)]
 
-    is_first_scored = scores_first_token(lm, how["score_first_token"])
     rows = []
     for number, (text, own) in enumerate(zip(texts, target, strict=True)):
-        log_probs = own.token_log_probs
-        found = [
-            (scores.PPL, None, scores.perplexity_score(log_probs)),
-            (scores.ZLIB, None, scores.zlib_score(log_probs, text)),
+        values = own.token_log_probs
+        moments = own.vocabulary_mean, own.vocabulary_std
+        of_methods = [
+            (scores.PPL, None, scores.perplexity_score(values)),
+            (scores.ZLIB, None, scores.zlib_score(values, text)),
         ]
-        for method, values in others.items():
-            found.append((method, None, _against(method, log_probs, values[number])))
-        for k_percent in k_percents:
-            found += [
-                (scores.MIN_K, k_percent, scores.min_k_score(log_probs, k_percent)),
-                (scores.MIN_K_PLUS_PLUS, k_percent, _min_k_plus_plus(own, k_percent)),
-            ]
-        rows += [
-            {
-                "passage": number,
-                "method": method,
-                "k_percent": k_percent,
-                "score": score,
-                "n_tokens": own.n_tokens,
-                "n_scored": log_probs.size,
-                "n_windows": own.n_windows,
-                "first_token_scored": is_first_scored,
-            }
-            for method, k_percent, score in found
-        ]
-    return pd.DataFrame(rows).astype({"k_percent": float})
-
-
-def auc_by_method(
-    detected: pd.DataFrame,
-    is_member: Sequence[bool],
-    *,
-    n_resamples: int = 10_000,
-    seed: int = 0,
-    level: float = 0.95,
-) -> pd.DataFrame:
-    """How well each method of ``detect`` tells members from non-members.
-
-    Args:
-        detected: as ``detect`` returns it.
-        is_member: membership of each passage, shape (n_passages,).
-        n_resamples: resamples of the stratified bootstrap.
-        seed: its seed; all methods see the same resampled passages.
-        level: level of the interval.
-
-    Returns:
-        One row for each method and k: method, k_percent, first_token_scored,
-        n_members, n_non_members, windowed_share (passages longer than the
-        context), auc, ci_low, ci_high, tpr_at_5_fpr (largest TPR with FPR at
-        most 5 %).
-
-    Raises:
-        ValueError: if only one kind occurs, or labels and passages differ in number.
-    """
-    is_member = np.asarray(is_member, dtype=bool)
-    if len(is_member) != detected["passage"].nunique():
-        raise ValueError(
-            f"{len(is_member)} labels for {detected['passage'].nunique()} scored passages"
-        )
-    rows = []
-    for (method, k_percent), group in detected.groupby(
-        ["method", "k_percent"], sort=False, dropna=False
-    ):
-        values = group.sort_values("passage")["score"].to_numpy()
-        low, high = statistics.auc_interval(values, is_member, n_resamples, seed, level)
-        rows.append(
-            {
-                "method": method,
-                "k_percent": k_percent,
-                "first_token_scored": bool(group["first_token_scored"].iloc[0]),
-                "n_members": int(is_member.sum()),
-                "n_non_members": int((~is_member).sum()),
-                "windowed_share": float((group["n_windows"] > 1).mean()),
-                "auc": statistics.auc(values, is_member),
-                "ci_low": low,
-                "ci_high": high,
-                "tpr_at_5_fpr": statistics.tpr_at_fpr(values, is_member),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _against(method: str, log_probs: np.ndarray, other: TokenScores | list[TokenScores]) -> float:
-    if method == scores.LOWERCASE:
-        return scores.lowercase_score(log_probs, other.token_log_probs)
-    if method == scores.SMALLER_REF:
-        return scores.smaller_reference_score(log_probs, other.token_log_probs)
-    return scores.neighbor_score(log_probs, [neighbor.token_log_probs for neighbor in other])
-
-
-def _min_k_plus_plus(own: TokenScores, k_percent: float) -> float:
-    return scores.min_k_plus_plus_score(
-        own.token_log_probs, own.vocabulary_mean, own.vocabulary_std, k_percent
-    )
+        if lowercase:
+            score = scores.lowercase_score(values, lowered[number].token_log_probs)
+            of_methods.append((scores.LOWERCASE, None, score))
+        if reference is not None:
+            score = scores.smaller_reference_score(values, smaller[number].token_log_probs)
+            of_methods.append((scores.SMALLER_REF, None, score))
+        if neighbors is not None:
+            of_methods.append((scores.NEIGHBOR, None, scores.neighbor_score(values, near[number])))
+        for k in k_percents:
+            plus_plus = scores.min_k_plus_plus_score(values, *moments, k)
+            of_methods.append((scores.MIN_K, k, scores.min_k_score(values, k)))
+            of_methods.append((scores.MIN_K_PLUS_PLUS, k, plus_plus))
+        counts = own.n_tokens, values.size, own.n_windows
+        rows += [(number, *of_method, *counts) for of_method in of_methods]
+    columns = ["passage", "method", "k_percent", "score", "n_tokens", "n_scored", "n_windows"]
+    return pd.DataFrame(rows, columns=columns).astype({"k_percent": float})

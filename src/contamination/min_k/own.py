@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from contamination import partitions, scores
-from contamination.min_k.study import n_folds
+from contamination.min_k.blind import n_folds
 from contamination.models import bos
 from contamination.models.causal import load_causal_lm, load_masked_lm
 from contamination.models.engine import check_engine

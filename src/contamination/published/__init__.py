@@ -12,7 +12,7 @@ Package data, figures and labels only, no text of any dataset:
   GSM-ii, and which released paraphrase belongs to it;
 * ``dcq_rule_choices.csv``: what rules without memory take in DCQ's released quizzes.
 * ``wikimia_blind_scores.csv``: what classifiers of the words, which saw no model,
-  make of each WikiMIA passage (``min_k.released`` writes it).
+  make of each WikiMIA passage (``min_k.wikimia_tables`` writes it).
 
 The spelling of datasets and models in these files is the one used everywhere.
 """

@@ -1,4 +1,4 @@
-"""Tables and sentences of the Min-k% study, the check of one's own input, the ready parameters."""
+"""Tables of the Min-k% study, the check of one's own input, the ready parameters."""
 
 import json
 
@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from notebook_files import ROOT
 
-from contamination import run
-from contamination.min_k import checks, findings, published_tables, study
+from contamination import run, statistics
+from contamination.min_k import auc_tables, blind, checks, wikimia_tables
 from contamination.min_k.own import OwnPassages, own_passages
 from contamination.scores import MIN_K, PPL
 
@@ -36,22 +36,22 @@ def test_each_model_has_a_deal_of_its_own():
     """One order of scores; what is a member in one deal is none in the other."""
     models = {5: detected(PERFECT, PERFECT), 6: detected(PERFECT, REVERSED)}
     deals = {5: IS_MEMBER, 6: ~IS_MEMBER}
-    rows = study.auc_rows(models, deals, n_resamples=20, benchmark="b", copies=4)
-    assert list(rows.columns) == study.AUC_COLUMNS
+    rows = auc_tables.auc_rows(models, deals, n_resamples=20, benchmark="b", copies=4)
+    assert list(rows.columns) == auc_tables.AUC_COLUMNS
     of_min_k = rows[rows["method"] == MIN_K]
     assert of_min_k["seed"].fillna(-1).tolist() == [5, 6, -1]
     assert of_min_k["auc"].tolist() == [1.0, 0.0, 0.5]
     # No deal alone has any spread: what spread there is comes from the draw of deals.
     assert of_min_k[["ci_low", "ci_high"]].to_numpy().tolist() == [[1, 1], [0, 0], [0, 1]]
-    over_all = study.of_all_models(rows)
+    over_all = auc_tables.of_all_models(rows)
     assert over_all["seed"].isna().all()
     assert dict(zip(over_all["method"], over_all["auc"], strict=True)) == {MIN_K: 0.5, PPL: 1.0}
     assert set(rows["n_members"]) == {2}
 
 
 def test_of_one_model_every_row_stays():
-    rows = study.auc_rows({0: detected(PERFECT, PERFECT)}, {0: IS_MEMBER}, n_resamples=5)
-    assert len(study.of_all_models(rows)) == len(rows) == 2
+    rows = auc_tables.auc_rows({0: detected(PERFECT, PERFECT)}, {0: IS_MEMBER}, n_resamples=5)
+    assert len(auc_tables.of_all_models(rows)) == len(rows) == 2
     assert rows[["before_auc", "difference", "verdict"]].isna().all(axis=None)
 
 
@@ -59,14 +59,14 @@ def test_reading_is_held_against_the_same_model_before():
     """Before reading PPL stood where it stands now; Min-k% Prob had every pair wrong."""
     after = {0: detected(PERFECT, PERFECT)}
     before = {0: detected(REVERSED, PERFECT)}
-    rows = study.auc_rows(after, {0: IS_MEMBER}, before=before, n_resamples=20)
+    rows = auc_tables.auc_rows(after, {0: IS_MEMBER}, before=before, n_resamples=20)
     by = rows.set_index("method")
     ends = ["before_auc", "difference", "difference_low", "difference_high"]
     assert by.loc[MIN_K, ends].tolist() == [0, 1, 1, 1]
     assert by.loc[PPL, ends].tolist() == [1, 0, 0, 0]
-    assert by["verdict"].to_dict() == {MIN_K: study.RISES, PPL: study.CANNOT_TELL}
-    turned = study.auc_rows(before, {0: IS_MEMBER}, before=after, n_resamples=20)
-    assert turned.set_index("method").loc[MIN_K, "verdict"] == study.FALLS
+    assert by["verdict"].to_dict() == {MIN_K: auc_tables.RISES, PPL: statistics.CANNOT_TELL}
+    turned = auc_tables.auc_rows(before, {0: IS_MEMBER}, before=after, n_resamples=20)
+    assert turned.set_index("method").loc[MIN_K, "verdict"] == auc_tables.FALLS
 
 
 def test_the_change_is_paired():
@@ -74,13 +74,13 @@ def test_the_change_is_paired():
     noise = np.random.default_rng(0).normal(size=40)
     deals = {0: np.arange(40) < 20}
     scored = {0: detected(noise, noise)}
-    rows = study.auc_rows(scored, deals, before=scored, n_resamples=50)
+    rows = auc_tables.auc_rows(scored, deals, before=scored, n_resamples=50)
     assert (rows["ci_high"] - rows["ci_low"] > 0.1).all()
     assert (rows[["difference_low", "difference_high"]] == 0).all(axis=None)
 
 
 def test_selected_passages_are_numbered_anew():
-    kept = study.select(detected(PERFECT, REVERSED), [False, True, False, True])
+    kept = auc_tables.select(detected(PERFECT, REVERSED), [False, True, False, True])
     of_min_k = kept[kept["method"] == MIN_K]
     assert of_min_k["passage"].tolist() == [0, 1]
     assert of_min_k["score"].tolist() == [3, 1]
@@ -88,7 +88,7 @@ def test_selected_passages_are_numbered_anew():
 
 def test_one_k_and_the_methods_without_k():
     both = pd.concat([detected(PERFECT, PERFECT), detected(REVERSED, [], k_percent=50.0)])
-    kept = study.at_k(both, 50.0)
+    kept = auc_tables.at_k(both, 50.0)
     assert set(kept["method"]) == {MIN_K, PPL}
     assert kept.loc[kept["method"] == MIN_K, "score"].tolist() == REVERSED
 
@@ -96,18 +96,10 @@ def test_one_k_and_the_methods_without_k():
 def test_a_difference_is_last_minus_first():
     scored = {0: detected(PERFECT, REVERSED)}
     how = {"methods": ((PPL, None), (MIN_K, 20.0)), "n_resamples": 20, "what": "method"}
-    row = study.difference_row(scored, scored, {0: IS_MEMBER}, **how)
+    row = auc_tables.difference_row(scored, scored, {0: IS_MEMBER}, **how)
     assert [row[name] for name in ("first_auc", "last_auc", "difference")] == [0, 1, 1]
     assert (row["difference_low"], row["difference_high"]) == (1, 1)
-    assert (row["what"], row["n_members"], row["verdict"]) == ("method", 2, study.RISES)
-
-
-@pytest.mark.parametrize(
-    ("ends", "expected"),
-    [((0.01, 0.2), "rises"), ((-0.2, -0.01), "falls"), ((0.0, 0.2), "cannot be told")],
-)
-def test_a_verdict_needs_an_interval_that_leaves_0_out(ends, expected):
-    assert study.verdict(*ends) == expected
+    assert (row["what"], row["n_members"], row["verdict"]) == ("method", 2, auc_tables.RISES)
 
 
 def test_k_is_chosen_on_one_half_and_judged_on_the_other():
@@ -119,7 +111,7 @@ def test_k_is_chosen_on_one_half_and_judged_on_the_other():
     assert sweep["auc_chosen_on"].tolist() == sweep["auc_held_out"].tolist() == [1.0, 0.0]
     assert sweep["is_best"].tolist() == [True, False]
     assert sweep["difference"].tolist() == [1.0, 0.0]
-    assert sweep["verdict"].tolist() == [study.RISES, study.CANNOT_TELL]
+    assert sweep["verdict"].tolist() == [auc_tables.RISES, statistics.CANNOT_TELL]
 
 
 def test_a_k_that_is_better_by_luck_does_not_carry_over():
@@ -127,13 +119,14 @@ def test_a_k_that_is_better_by_luck_does_not_carry_over():
     rng = np.random.default_rng(2)
     both = pd.concat([detected(rng.normal(size=60), [], k) for k in (5.0, 50.0)])
     sweep = checks.swept_k({0: both}, {0: np.arange(60) % 2 == 0}, 50.0, n_resamples=200)
-    assert (sweep["verdict"] == study.CANNOT_TELL).all()
+    assert (sweep["verdict"] == statistics.CANNOT_TELL).all()
 
 
 def test_a_null_deal_misses_where_its_interval_leaves_chance_out():
     """Two of four: 2 of the 6 deals are perfect, one way or the other, and have no spread."""
     texts = [f"word{number} and more" for number in range(4)]
-    null = checks.null_study(np.arange(4.0), texts, range(20), n_resamples=50)
+    deals = [checks.null_rows(np.arange(4.0), texts, seed, n_resamples=50) for seed in range(20)]
+    null = pd.concat(deals)
     assert null.groupby("method").size().tolist() == [20, 20]
     of_min_k = null[null["method"] == MIN_K]
     assert set(of_min_k["auc"]) == {0.0, 0.25, 0.5, 0.75, 1.0}
@@ -145,7 +138,7 @@ def test_blind_rows_find_words_that_give_members_away():
     told = np.repeat([True, False], [12, 6])
     untold = np.arange(18) % 3 > 0
     how = {"benchmark": "b", "setting": "s", "n_permutations": 2, "n_resamples": 10}
-    rows = study.blind_rows({3: texts, 4: texts}, {3: told, 4: untold}, **how)
+    rows = blind.blind_rows({3: texts, 4: texts}, {3: told, 4: untold}, **how)
     assert rows["benchmark"].tolist() == ["b"] * 6
     by = rows.set_index(["seed", "baseline"])
     assert by.loc[(3, "bag of words"), ["auc", "verdict"]].tolist() == [1.0, "above chance"]
@@ -158,7 +151,7 @@ def test_the_best_words_stand_beside_every_method():
     deals = {0: np.repeat([True, False], 4), 1: np.arange(8) % 2 == 0}
     scored = dict.fromkeys(deals, detected(np.arange(8, 0, -1), np.arange(8)))
     how = {"n_permutations": 2, "n_resamples": 10, "benchmark": "b", "length": 32}
-    rows, words = study.beside_words(scored, dict.fromkeys(deals, texts), deals, **how)
+    rows, words = auc_tables.beside_words(scored, dict.fromkeys(deals, texts), deals, **how)
     of_first = rows[rows["seed"] == 0]
     assert dict(zip(of_first["method"], of_first["auc"], strict=True)) == {MIN_K: 1.0, PPL: 0.0}
     assert of_first["blind_auc"].tolist() == [1.0] * 2
@@ -170,13 +163,13 @@ def test_the_best_words_stand_beside_every_method():
 
 
 def test_folds_follow_the_smaller_kind():
-    assert study.n_folds([True] * 30 + [False] * 20) == 10
-    assert study.n_folds([True] * 30 + [False] * 3) == 3
+    assert blind.n_folds([True] * 30 + [False] * 20) == 10
+    assert blind.n_folds([True] * 30 + [False] * 3) == 3
 
 
 def test_printed_average_stands_beside_the_methods_it_has():
     rows = pd.DataFrame({"method": [PPL, "Min-K%++", MIN_K]}, index=[7, 7, 9])
-    beside = published_tables.with_printed_wikimia(rows)
+    beside = wikimia_tables.with_printed_wikimia(rows)
     assert beside["paper_auc"].fillna("").tolist() == ["0.67", "", "0.72"]
 
 
@@ -268,37 +261,23 @@ def test_all_five_pairs_of_the_paper_are_ready():
     assert sum(not name.startswith("mimir") for name in names) == 5
 
 
-# Sentences: one table that confirms, one that refutes
-
-
-def auc_row(auc, low, high, **more):
-    return {"auc": auc, "ci_low": low, "ci_high": high} | more
-
-
-def test_null_sentence_counts_the_misses():
-    null = pd.DataFrame({"method": [MIN_K] * 2 + ["bag of words"] * 2, "misses": [1, 0, 0, 0]})
-    assert f"{MIN_K} in 1 of 2 and for bag of words in 0 of 2" in findings.null_sentence(null)
+# Headlines: one table that confirms, one that refutes
 
 
 @pytest.mark.parametrize(
-    ("raw", "expected"),
-    [
-        ((0.6, 0.5, 0.65), "hides the difference"),
-        ((0.95, 0.9, 1.0), "more than leakage differs"),
-        ((0.75, 0.6, 0.9), "no cost of leakage can be shown"),
-    ],
+    ("verdicts", "expected"),
+    [(["rises", "rises"], "at 2 of 2 doses"), (["cannot be told", "falls"], "at 0 of 2 doses")],
 )
-def test_leakage_sentence(raw, expected):
-    clean = pd.Series(auc_row(0.8, 0.7, 0.85))
-    said = findings.leakage_sentence(clean, pd.Series(auc_row(*raw)), 0.0, 41.6)
-    assert "42 % of non-members" in said and expected in said
+def test_headline_of_the_doses(verdicts, expected):
+    rows = pd.DataFrame({"copies": [8, 1], "auc": [0.9, 0.6], "before_auc": [0.5, 0.52]})
+    said = auc_tables.headline(rows.assign(method=MIN_K, verdict=verdicts))
+    assert expected in said and "With 0.51 before, it is 0.60 at 1 and 0.90 at 8 copies" in said
 
 
-def test_wikimia_sentence():
-    rows = pd.DataFrame([auc_row(0.5, 0.4, 0.6, length=32, paper_auc="0.72")])
-    words = pd.DataFrame({"length": [32, 32], "auc": [0.97, 0.99]})
-    said = findings.wikimia_sentence(rows, words)
-    assert "0.99 at 32 words" in said and "prints 0.72" in said
-    assert "stays at chance at every length" in said
-    apart = findings.wikimia_sentence(rows.assign(ci_low=0.55), words)
-    assert "cannot be membership" in apart
+@pytest.mark.parametrize(
+    ("low", "expected"),
+    [(0.95, "at 2 of 2 passage lengths (AUC 0.97 or more)"), (0.6, "at 0 of 2 passage lengths")],
+)
+def test_headline_of_wikimia(low, expected):
+    rows = pd.DataFrame({"baseline": blind.BAG_OF_WORDS, "auc": [0.97, 0.99], "ci_low": low})
+    assert expected in wikimia_tables.headline(rows, 0.72)

@@ -1,4 +1,4 @@
-"""What Shi et al., arXiv:2310.16789, print, in the shape of this room's tables."""
+"""What Shi et al., arXiv:2310.16789, print of the downstream and the unlearning study."""
 
 from __future__ import annotations
 
@@ -7,28 +7,6 @@ import pandas as pd
 
 from contamination.cases.unlearning import QUESTIONS, STORY
 from contamination.published import printed_cells
-
-
-def printed_wikimia() -> pd.DataFrame:
-    """Tables 1 and 6 as printed: AUC and TPR at 5 % FPR (in percent) on WikiMIA.
-
-    Returns:
-        model, setting ("original" or "paraphrased"), method, paper_auc,
-        paper_tpr (text as printed).
-    """
-    cells = printed_cells().query("paper == 'Min-k% Prob' and table in ['Table 1', 'Table 6']")
-    setting_method = cells["row"].str.rsplit(", ", n=1, expand=True)
-    cells = cells.assign(setting=setting_method[0], method=setting_method[1])
-    table = cells.pivot(index=["model", "setting", "method"], columns="metric", values="value")
-    renamed = {"auc": "paper_auc", "tpr_at_5_fpr_pct": "paper_tpr"}
-    return table.rename(columns=renamed)[[*renamed.values()]].reset_index()
-
-
-def with_printed_wikimia(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``study.auc_rows`` with the paper's average beside each method that it has."""
-    printed = printed_wikimia().query("model == 'average'").set_index("method")
-    beside = printed[["paper_auc", "paper_tpr"]].reindex(rows["method"]).set_axis(rows.index)
-    return rows.assign(**beside)
 
 
 def printed_downstream() -> pd.DataFrame:

@@ -1,0 +1,107 @@
+"""The real WikiMIA: its passages, what their words alone say, and what Shi et al. print.
+
+``python -m contamination.min_k.wikimia_tables`` writes the blind scores of every passage
+into the package, so that the blind table of WikiMIA needs no text.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from contamination import partitions, published, storage
+from contamination.min_k.blind import BAG_OF_WORDS, fold_scores, table_of_scores
+from contamination.scores import MIN_K
+from contamination.sources import source_file
+
+LENGTHS = (32, 64, 128, 256)
+DECIMALS = 5
+
+
+def wikimia_passages(length: int) -> tuple[list[str], np.ndarray]:
+    """Passages of the real WikiMIA of one length, and their membership.
+
+    Raises:
+        FileNotFoundError: if the authors' files are not here.
+    """
+    path = source_file("nlp-titech/samia", f"wikimia/{length}.jsonl")
+    return partitions.labelled_passages(partitions.load_rows(str(path)), "input", "label")
+
+
+def wikimia_blind_scores() -> pd.DataFrame:
+    """Blind scores of every passage of WikiMIA, from its texts; numbers and labels alone.
+
+    Returns:
+        length (words), index (row of the file), and the columns of ``blind.fold_scores``.
+    """
+    parts = []
+    for length in LENGTHS:
+        scored = fold_scores(*wikimia_passages(length)).round(DECIMALS)
+        scored.insert(0, "length", length)
+        scored.insert(1, "index", range(len(scored)))
+        parts.append(scored)
+    return pd.concat(parts, ignore_index=True)
+
+
+def wikimia_blind_table(n_resamples: int = 10_000) -> pd.DataFrame:
+    """AUC of the blind baselines on the real WikiMIA, from the scores in the package.
+
+    Returns:
+        length and the columns of ``blind.table_of_scores``, four lengths by three baselines.
+    """
+    parts = []
+    for length, scored in published.wikimia_blind_scores().groupby("length"):
+        table = table_of_scores(scored, n_resamples=n_resamples)
+        table.insert(0, "length", length)
+        parts.append(table)
+    return pd.concat(parts, ignore_index=True)
+
+
+def printed_wikimia() -> pd.DataFrame:
+    """Tables 1 and 6 as printed: AUC and TPR at 5 % FPR (in percent) on WikiMIA.
+
+    Returns:
+        model, setting ("original" or "paraphrased"), method, paper_auc,
+        paper_tpr (text as printed).
+    """
+    cells = published.printed_cells()
+    cells = cells.query("paper == 'Min-k% Prob' and table in ['Table 1', 'Table 6']")
+    setting_method = cells["row"].str.rsplit(", ", n=1, expand=True)
+    cells = cells.assign(setting=setting_method[0], method=setting_method[1])
+    table = cells.pivot(index=["model", "setting", "method"], columns="metric", values="value")
+    renamed = {"auc": "paper_auc", "tpr_at_5_fpr_pct": "paper_tpr"}
+    return table.rename(columns=renamed)[[*renamed.values()]].reset_index()
+
+
+def printed_average() -> pd.DataFrame:
+    """Of ``printed_wikimia`` the averages over models, both kinds of passages: index method."""
+    printed = printed_wikimia().query("model == 'average'").set_index("method")
+    return printed[["paper_auc", "paper_tpr"]]
+
+
+def with_printed_wikimia(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``auc_tables.auc_rows`` with the paper's average beside each method that it has."""
+    return rows.assign(**printed_average().reindex(rows["method"]).set_axis(rows.index))
+
+
+def headline(blind: pd.DataFrame, paper_auc: float) -> str:
+    """Whether words alone beat the AUC that the paper prints for Min-k% Prob.
+
+    Args:
+        blind: ``wikimia_blind_table``; an AUC counts as higher where its interval is.
+        paper_auc: printed average.
+    """
+    words = blind[blind["baseline"] == BAG_OF_WORDS]
+    n_higher = int((words["ci_low"] > paper_auc).sum())
+    lowest = f"AUC {words['auc'].min():.2f} or more" if n_higher else "no clear lead"
+    return (
+        f"Words alone, without any model, beat the {paper_auc} that the paper prints for {MIN_K} "
+        f"at {n_higher} of {len(words)} passage lengths ({lowest})."
+    )
+
+
+if __name__ == "__main__":
+    scores = wikimia_blind_scores().astype({"is_member": int})
+    storage.write_csv(Path(published.__file__).parent / published.WIKIMIA_SCORES, scores)
