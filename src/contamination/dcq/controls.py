@@ -16,7 +16,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.dcq.assessment import POSITIONS
-from contamination.dcq.released import OPTION_COLUMNS
+from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.overlap import normalised, word_overlap, words
 from contamination.statistics import share_interval
 
@@ -189,22 +189,6 @@ def _control_level(credits_of_rule: np.ndarray) -> dict[str, float | int]:
     }
 
 
-def worked_example(quiz: pd.Series, position: str) -> pd.DataFrame:
-    """One quiz in full: its four texts, which one is the original, every rule's scores.
-
-    The rule's pick carries an arrow.
-    """
-    texts, place = quiz_texts(quiz, position)
-    table = pd.DataFrame({"position": POSITIONS, "text": texts})
-    table["original"] = [index == place for index in range(N_OPTIONS)]
-    for name, rule in RULES.items():
-        scores = rule(texts)
-        picked, _ = chosen(scores)
-        pairs = zip(scores, POSITIONS, strict=True)
-        table[name] = [f"{s:.2f}{' ←' if letter in picked else ''}" for s, letter in pairs]
-    return table
-
-
 def audit_options(quizzes: pd.DataFrame) -> pd.DataFrame:
     """What the released options give away before any model is asked, one row per dataset.
 
@@ -213,23 +197,19 @@ def audit_options(quizzes: pd.DataFrame) -> pd.DataFrame:
         n_line_breaks_alone: rows where the original's number of line breaks
         differs from that of every perturbation while those agree.
     """
-    return quizzes.groupby("dataset", sort=False).apply(_audit).astype(int).reset_index()
-
-
-def _audit(rows: pd.DataFrame) -> pd.Series:
-    options = rows[list(OPTION_COLUMNS)]
-    plain = options.map(normalised)
-    n_breaks = options.map(_line_breaks)
-    original_breaks = rows["instance"].map(_line_breaks)
-    alone = n_breaks.ne(original_breaks, axis=0).all(axis=1) & n_breaks.nunique(axis=1).eq(1)
-    return pd.Series(
+    plain = quizzes[list(OPTION_COLUMNS)].map(normalised)
+    n_breaks = quizzes[list(OPTION_COLUMNS)].map(_line_breaks)
+    is_other = n_breaks.ne(quizzes["instance"].map(_line_breaks), axis=0).all(axis=1)
+    rows = pd.DataFrame(
         {
-            "n": len(rows),
-            "n_option_d_is_original": plain["option_d"].eq(rows["instance"].map(normalised)).sum(),
-            "n_repeated_options": plain.nunique(axis=1).lt(N_OPTIONS).sum(),
-            "n_line_breaks_alone": alone.sum(),
+            "dataset": quizzes["dataset"],
+            "n": 1,
+            "n_option_d_is_original": plain["option_d"].eq(quizzes["instance"].map(normalised)),
+            "n_repeated_options": plain.nunique(axis=1).lt(N_OPTIONS),
+            "n_line_breaks_alone": is_other & n_breaks.nunique(axis=1).eq(1),
         }
     )
+    return rows.groupby("dataset", sort=False).sum().astype(int).reset_index()
 
 
 def _line_breaks(text: str) -> int:

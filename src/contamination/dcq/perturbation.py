@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from contamination.dcq.prompts import LETTERS, PERTURBATION_INSTRUCTION, perturbation_prompt
-from contamination.dcq.released import OPTION_COLUMNS
+from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.models.chat import ERROR, REFUSED, Answer, Request
 from contamination.overlap import normalised
 from contamination.partitions import format_instance
@@ -75,15 +75,15 @@ def _fields(
     names = "|".join(re.escape(column) for column in columns)
     pieces = re.split(rf"^[ \t]*[*_]*({names})[*_]*:[*_]*", option, flags=re.M | re.I)
     spelled = {column.lower(): column for column in columns}
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in zip(pieces[1::2], pieces[2::2], strict=True):
         # A line of the text itself may begin with a column's name: the first one counts.
-        found.setdefault(spelled[name.lower()], value.strip())
-    if len(wanted) == 1 and wanted[0] not in found:
-        found[wanted[0]] = pieces[0].strip()
-    if not all(found.get(column) for column in wanted):
+        values.setdefault(spelled[name.lower()], value.strip())
+    if len(wanted) == 1 and wanted[0] not in values:
+        values[wanted[0]] = pieces[0].strip()
+    if not all(values.get(column) for column in wanted):
         return None
-    return {column: found[column] for column in wanted}
+    return {column: values[column] for column in wanted}
 
 
 @dataclass

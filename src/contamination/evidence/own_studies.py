@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from contamination.dcq.study import RESPONDENT, UNSEEN, WITH_LABEL
+from contamination.dcq.known_truth import RESPONDENT, UNSEEN, WITH_LABEL
 from contamination.dice.controls import TWO_CLEAN, TWO_CLEAN_LEARNT
 from contamination.dice.detector import MLP
 from contamination.dice.mixtures import SEEN, SYN
