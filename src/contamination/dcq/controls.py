@@ -1,10 +1,8 @@
 """Rules that take the released quizzes without any knowledge of the datasets.
 
-DCQ reads a right answer as a trace of memory. A rule that sees nothing but the
-four texts has no memory, so what it gets right measures how far the texts
-themselves give the original away: by taste (originals use commoner words), by
-centrality (each perturbation was written as an edit of the original, so the
-original is the text that the others resemble most) or by mere length.
+What they get right measures how far the four texts give the original away: by
+taste (originals use commoner words), by centrality (each perturbation is an edit
+of the original, so the others resemble it most) or by mere length.
 """
 
 from __future__ import annotations
@@ -34,10 +32,8 @@ def centrality(options: Sequence[str]) -> np.ndarray:
 def word_frequency(options: Sequence[str]) -> np.ndarray:
     """Mean Zipf frequency of each option's words in general English, shape (n_options,).
 
-    Frequencies come from the ``wordfreq`` package (a blend of Wikipedia,
-    subtitles, news, books and web text up to 2021), never from the quizzed
-    instances. Zipf = log10 of occurrences per billion words; unknown words
-    count 0.
+    From the ``wordfreq`` package, never from the quizzed instances. Zipf = log10
+    of occurrences per billion words; unknown words count 0.
     """
     from wordfreq import zipf_frequency
 
@@ -149,9 +145,8 @@ def control_table(choices: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
     """``dcq_controls.csv``: every rule on every dataset beside every model's level.
 
     Where the original's place is free (three datasets), the rules take one quiz
-    per position that the model was quizzed at, and the best of them counts as
-    it does for the model. Which rule does as well as which model is decided in
-    ``dcq.comparison``, not by these two maxima.
+    per position that the model was quizzed at, and the best of them counts.
+    Which rule does as well is decided in ``dcq.comparison``.
 
     Args:
         choices: of :func:`rule_choices`.

@@ -1,9 +1,8 @@
 """What the interval from minimum to maximum says about the truth, by simulation.
 
 A simulated respondent recognises a known share of the instances and guesses
-the others by a position bias; a partition is quizzed thousands of times by the
-rules of ``assessment``. Where the interval misses the truth, it is the rule
-that misses it: nothing else is wrong with this respondent.
+the others by a position bias. Where the interval misses the truth, it is the
+rule that misses it: nothing else is wrong with this respondent.
 """
 
 from __future__ import annotations
@@ -44,19 +43,16 @@ def estimator_table(
 ) -> pd.DataFrame:
     """``dcq_estimator.csv``: how often [minimum, maximum] covers the truth.
 
-    Instances are contaminated with the true share; of those the respondent
-    recognises each with the recognition rate, the same ones in every standard
-    quiz. All others are guessed by the profile, anew in every quiz; so are all
-    in the modified quiz, which holds no original.
+    Instances that are recognised are so in every standard quiz. All others are
+    guessed by the profile, anew in every quiz, and so are all in the modified one.
 
     Args:
         profiles: name to chances of A to E, which sum to 1.
         true_shares: contaminated shares, 0 to 1.
-        recognition_rates: shares of the contaminated instances that are
-            recognised, 0 to 1.
+        recognition_rates: shares of these that are recognised, 0 to 1.
         n: instances of a partition.
         n_simulations: partitions of each row.
-        seed: seed of the simulation.
+        seed: of the simulation.
 
     Returns:
         true_contamination_pct, recognition_pct, bias_profile, n, n_simulations,
