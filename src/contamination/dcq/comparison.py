@@ -36,6 +36,7 @@ COUNTS = (WRONG, COVERAGE, QUARTER, MAXIMUM)
 CLAIMED_BY = (COVERAGE, QUARTER)  # a claim needs both
 BETTER, AS_WELL, WORSE, CANNOT_TELL = "better", "as well", "worse", "cannot tell"
 BEYOND, NOT_BEYOND, TOO_FEW = "more than every other rule", "less than another rule", "too few"
+WORDS = (BETTER, AS_WELL, WORSE, CANNOT_TELL)
 VERDICTS = (BETTER, AS_WELL, WORSE, BEYOND, NOT_BEYOND, CANNOT_TELL, TOO_FEW)
 AS_WELL_ABOVE_PCT = -5.0  # points
 ALPHA = 0.025  # one-sided

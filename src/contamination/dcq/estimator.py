@@ -92,17 +92,3 @@ def _coverage(levels: AssessmentBootstrap, truth: float) -> dict[str, float]:
         "mean_miss_pct": 100 * float(np.maximum(0, np.maximum(excess, lack)).mean()),
         "covered_with_kappa_share": float((~kappa_above & ~below).mean()),
     }
-
-
-def measured_profiles(instances: pd.DataFrame) -> dict[str, tuple[float, ...]]:
-    """Chances of A to E in the modified quizzes of each model, all partitions together.
-
-    Args:
-        instances: ``published.released_instances("DCQ")``: model, modified_answer.
-    """
-    return {
-        f"{model}, as released": tuple(
-            (rows["modified_answer"] == choice).mean() for choice in CHOICES
-        )
-        for model, rows in instances.groupby("model", sort=False)
-    }
