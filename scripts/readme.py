@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from contamination import plots, published, sources, storage
-from contamination.dcq import controls, findings
+from contamination.dcq import comparison, controls
 from contamination.dice import published_tables as dice_tables
 from contamination.min_k import blind, wikimia_tables
 
@@ -105,11 +105,11 @@ def _dcq_rows(tables: dict[str, pd.DataFrame]) -> list[list[str]]:
     where_wrong = beyond.merge(chosen[["dataset", "control"]])
     control = (
         "rules without any model against GPT-4, instance by instance. "
-        f"The rule that the other datasets choose ({names}): {findings.verdict_counts(chosen)}. "
+        f"The rule that the other datasets choose ({names}): {comparison.verdict_counts(chosen)}. "
         + "".join(
-            f"{name.capitalize()}: {findings.verdict_counts(rows)}. " for name, rows in others
+            f"{name.capitalize()}: {comparison.verdict_counts(rows)}. " for name, rows in others
         )
-        + f"Where {names} is wrong, GPT-4 is right {findings.verdict_counts(where_wrong)}"
+        + f"Where {names} is wrong, GPT-4 is right {comparison.verdict_counts(where_wrong)}"
     )
     claim = f"GPT-4 recognises up to {ends[1][0]} to {ends[1][1]} % of a partition"
     replicas = tables["dcq_reciprocal"]

@@ -13,14 +13,14 @@ from pathlib import Path
 import pandas as pd
 
 from contamination import published, storage
-from contamination.dcq import controls, released
+from contamination.dcq import controls, quizzes
 
 PATH = Path(published.__file__).parent / published.RULE_CHOICES
 
 
 def rule_choices() -> pd.DataFrame:
     """Rows of ``published.rule_choices``, margins to six decimals."""
-    return controls.rule_choices(released.released_quizzes()).round({"margin": 6})
+    return controls.rule_choices(quizzes.released_quizzes()).round({"margin": 6})
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from contamination.audit import (
 )
 from contamination.audit.methods import UNSEEN as UNSEEN_ROWS
 from contamination.audit.methods import Target
-from contamination.dcq.released import OPTION_COLUMNS
+from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.evidence import panel
 from contamination.models.chat import ChatError
 from contamination.parameters import ParameterError, load_parameter_file

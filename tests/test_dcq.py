@@ -1,4 +1,4 @@
-"""The quiz's rules, its bootstrap, its controls and its sentences."""
+"""The quiz's rules, its bootstrap, its controls and its published tables."""
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,8 @@ from contamination.dcq import (
     assessment,
     comparison,
     controls,
-    findings,
     published_tables,
-    reciprocal,
+    quizzes,
 )
 from contamination.dcq.assessment import POSITIONS, assess
 
@@ -116,6 +115,10 @@ def test_published_levels_match_but_for_one_rounded_cell():
     assert published_tables.kappa_from_rounded_percentages(row, 4) == pytest.approx(7.47, abs=0.005)
     again = published_tables.dcq_published(n_resamples=50)
     pd.testing.assert_frame_equal(table, again)
+    said = published_tables.headline(table)
+    assert said.startswith("16 of 17 pairs") and said.endswith("not so GPT-3.5 on WNLI.")
+    every = published_tables.headline(table.assign(matches=True))
+    assert every == "17 of 17 pairs of model and partition come out as printed."
 
 
 def test_positions_hold_every_answer_and_the_printed_curves():
@@ -141,27 +144,18 @@ def instances_with(judge, answers_at_d):
 
 
 def test_reciprocal_row_by_hand():
-    row = reciprocal.reciprocal_row(
+    row = published_tables.reciprocal_row(
         instances_with(["exact", "near-exact", "inexact", "inexact"], ["D", "E", "D", "E"])
     )
     assert (row["n_replicas"], row["n_right_best_quiz"], row["n_right_any_quiz"]) == (2, 1, 1)
     assert row["expected_if_independent"] == 1.0
     # Hypergeometric: at least 1 of 2 replicas right when 2 of 4 are: 5 of 6.
     assert row["p_at_least_as_many"] == pytest.approx(5 / 6)
-
-
-def test_reciprocal_sentence_confirms_and_refutes():
-    def table(answers):
-        row = reciprocal.reciprocal_row(instances_with(["exact", "inexact"], answers))
-        return pd.DataFrame([row | {"dataset": "X"}, row | {"dataset": "Y"}])
-
-    assert "This confirms the paper" in findings.reciprocal_sentence(table("DE"))
-    refuting = findings.reciprocal_sentence(table("ED"))
-    assert "2 replicas were right in no quiz" in refuting
-    assert "Without X, which holds most replicas, 0 of 1 are right" in refuting
-    assert "neither refuted nor shown" in refuting
-    none = table("DE").assign(n_replicas=0)
-    assert "nothing to compare" in findings.reciprocal_sentence(none)
+    assert row["verdict"] == "does not hold"
+    confirming = published_tables.reciprocal_row(instances_with(["exact", "inexact"], "DE"))
+    assert confirming["verdict"] == "holds"
+    none = published_tables.reciprocal_row(instances_with(["inexact", "inexact"], "DE"))
+    assert none["verdict"] == "not run" and np.isnan(none["p_at_least_as_many"])
 
 
 def test_released_replicas_are_recognised_no_more_often_than_others():
@@ -337,13 +331,14 @@ def test_rules_of_other_instances_are_refused():
         comparison.compared(taken("X", "r", "DDD"), instances, 10)
 
 
-def test_rules_sentence_says_the_chosen_rule_first():
-    keys = {"model": "M", "chosen_on_others": [True, False], "control": ["r", "s"]}
-    verdicts = {"X": "better", "Y": "worse"}
+def test_the_headline_counts_verdicts_of_the_chosen_rule():
+    keys = {"model": "GPT-4", "chosen_on_others": [True, False], "control": ["r", "s"]}
+    verdicts = {"X": ["better", "worse"], "Y": ["worse", "as well"]}
     rows = [pd.DataFrame(keys | {"dataset": d, "verdict": v}) for d, v in verdicts.items()]
-    text = findings.rules_sentence(pd.concat(rows))
-    assert "(r), E counted" in text and "against M better on 1, worse on 1 of 2 datasets" in text
-    assert text.endswith("s against M better on 1, worse on 1 of 2 datasets.")
+    rules = pd.concat(rows)
+    assert comparison.headline(rules) == "r against GPT-4: better on 1, worse on 1 of 2 datasets."
+    refuted = rules.assign(verdict="worse")
+    assert comparison.headline(refuted) == "r against GPT-4: worse on 2 of 2 datasets."
 
 
 def three_rules(model_at_d):
@@ -372,8 +367,6 @@ def test_a_rule_that_is_never_wrong_leaves_nothing_to_say():
     table = comparison.beyond_rules(choices, instances, 50).set_index("control")
     assert table.loc["r", "verdict"] == comparison.TOO_FEW
     assert table.loc["s", "strongest_other"] == "r"
-    text = findings.beyond_sentence(table.reset_index(), "r")
-    assert text == "Right where r is wrong: M too few on 1 of 1 datasets."
 
 
 def test_audit_counts_what_gives_the_original_away():
@@ -381,29 +374,6 @@ def test_audit_counts_what_gives_the_original_away():
     audit = controls.audit_options(pd.DataFrame([QUIZ.to_dict(), breaks])).iloc[0]
     assert audit["n_option_d_is_original"] == 1
     assert audit["n_line_breaks_alone"] == 1
-    clean = pd.DataFrame([{"dataset": "X", "n": 9, "n_option_d_is_original": 0}])
-    clean = clean.assign(n_line_breaks_alone=0)
-    assert "In no dataset" in findings.audit_sentence(clean)
-    leaky = clean.assign(n_option_d_is_original=9)
-    assert "In all 9 rows of 1 datasets (X)" in findings.audit_sentence(leaky)
-
-
-def test_position_sentence_confirms_and_refutes():
-    positions = published_tables.dcq_positions()
-    panels = [("AG News", "train", "B"), ("WNLI", "validation", "B")]
-    text = findings.position_sentence(positions, panels)
-    assert "AG News train: 0 to 88 answers at B" in text
-    assert "WNLI validation: 0 to 33 answers at B" in text
-    assert "as the paper reports" in text
-    still = positions.assign(count=5, paper_count=5)
-    assert "against what the paper reports" in findings.position_sentence(still, panels)
-
-
-def test_interval_sentence_names_fragile_rows_or_none():
-    table = published_tables.dcq_published(n_resamples=300)
-    assert "GPT-3.5 on IMDB" in findings.interval_sentence(table)
-    firm = table.assign(ci_low_pct=table["max_pct"] - 1, ci_high_pct=table["max_pct"] + 1)
-    assert "No row is wider" in findings.interval_sentence(firm)
 
 
 def test_figures_show_every_row_and_are_not_left_open():
@@ -413,9 +383,6 @@ def test_figures_show_every_row_and_are_not_left_open():
     figure = plots.quiz_levels(levels)
     labels = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
     assert labels == list(published.DCQ_DATASETS)
-    panels = [("AG News", "train", "B"), ("AG News", "test", "B")]
-    figure = plots.quiz_positions(published_tables.dcq_positions(), panels)
-    assert [len(axis.patches) for axis in figure.axes] == [15, 10]
     assert not plt.get_fignums()
 
 
@@ -434,19 +401,15 @@ def test_shipped_choices_hold_every_quiz_and_no_text():
 
 @pytest.mark.mirror
 def test_shipped_choices_are_those_of_the_released_quizzes():
-    from contamination.dcq.released import released_quizzes
-
-    found = controls.rule_choices(released_quizzes())
+    found = controls.rule_choices(quizzes.released_quizzes())
     pd.testing.assert_frame_equal(found, published.rule_choices(), atol=1e-6)
 
 
 @pytest.mark.mirror
 def test_released_options_give_some_originals_away():
-    from contamination.dcq.released import released_quizzes
-
-    quizzes = released_quizzes()
-    assert len(quizzes) == 1035
-    audit = controls.audit_options(quizzes).set_index("dataset")
+    released = quizzes.released_quizzes()
+    assert len(released) == 1035
+    audit = controls.audit_options(released).set_index("dataset")
     wild = audit.loc[list(published.WILD_DATASETS)]
     assert (wild["n_option_d_is_original"] == wild["n"]).all()
     assert audit.loc["HumanEval", "n_line_breaks_alone"] == 12

@@ -18,7 +18,6 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 MEMBER, OTHER = "#0072B2", "#E69F00"
 PAPER, CONTROL, CHANCE = "#000000", "#009E73", "#999999"
 MODEL_COLOURS = {"GPT-4": "#0072B2", "GPT-3.5": "#D55E00"}
-LETTERS = list("ABCDE")
 
 
 def new_figure(width: float, height: float, **kwargs: Any) -> tuple[Figure, Axes]:
@@ -57,47 +56,6 @@ def _figure(n_rows: int, n_columns: int, size: tuple[float, float], **kwargs):
     plt.close(figure)
     sns.despine(figure)
     return figure, axes
-
-
-def quiz_positions(
-    positions: pd.DataFrame, panels: list[tuple[str, str, str]], model: str = "GPT-4"
-) -> Figure:
-    """Figure 2 of the DCQ paper: choices in the modified and in the standard quiz.
-
-    Args:
-        positions: ``dcq_positions``; counts are ours where released, else printed.
-        panels: (dataset, split, position of the original).
-        model: whose answers.
-    """
-    colours = {"modified": CHANCE, "standard": MEMBER, "second perturbation": OTHER}
-    names = {
-        "modified": "modified quiz, no original",
-        "standard": "standard quiz, original at {}",
-        "second perturbation": "another perturbation at {}",
-    }
-    figure, axes = _figure(1, len(panels), (4.4 * len(panels), 3.4), sharey=True, squeeze=False)
-    for axis, (dataset, split, at) in zip(axes[0], panels, strict=True):
-        chosen = positions.query(
-            "model == @model and dataset == @dataset and split == @split and position in ['', @at]"
-        )
-        quizzes = [quiz for quiz in colours if (chosen["quiz"] == quiz).any()]
-        width = 0.8 / len(quizzes)
-        for place, quiz in enumerate(quizzes):
-            counts = chosen[chosen["quiz"] == quiz].set_index("option")
-            counts = counts["count"].fillna(counts["paper_count"]).astype(float).loc[LETTERS]
-            x = np.arange(len(LETTERS)) + (place - (len(quizzes) - 1) / 2) * width
-            share = 100 * counts / counts.sum()
-            axis.bar(x, share, width, color=colours[quiz], label=names[quiz].format(at))
-        sources = {"printed": "printed", "lab": "lab"}
-        source = sources.get(chosen["source"].iloc[0], "recomputed")
-        n = int(chosen[chosen["quiz"] == "modified"][["count", "paper_count"]].sum().max())
-        axis.set(title=f"{model}, {dataset} {split} ({source}, n = {n})", xlabel="choice")
-        axis.set_xticks(range(len(LETTERS)), LETTERS)
-        label = "below: least preferred in the modified quiz"
-        axis.axhline(20, color=CHANCE, linestyle="--", linewidth=1, label=label)
-        axis.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18))
-    axes[0][0].set(ylabel="answers, %", ylim=(0, 100))
-    return figure
 
 
 def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -> Figure:
@@ -271,70 +229,6 @@ def operating_curves(curves: pd.DataFrame) -> Figure:
         axis.set_title(f"judge errs in {error:g} %", loc="left")
     axes[0][0].set(ylabel="chance of a flag (dashed: 0.05)")
     axes[0][0].legend(frameon=False, fontsize=8, loc="upper left")
-    return figure
-
-
-def quiz_dial(dial: pd.DataFrame) -> Figure:
-    """What those without memory are credited with as paraphrases turn natural, a panel a dataset.
-
-    Args:
-        dial: ``dcq_dial``.
-    """
-    datasets, models = dial["dataset"].unique(), list(dict.fromkeys(dial["model"]))
-    figure, axes = _figure(1, len(datasets), (4.4 * len(datasets), 3.4), sharey=True, squeeze=False)
-    settings = sorted(dial["dial"].unique())
-    step = (settings[1] - settings[0]) if len(settings) > 1 else 1
-    colours = sns.color_palette("colorblind", len(models))
-    for axis, dataset in zip(axes[0], datasets, strict=True):
-        for number, (model, colour) in enumerate(zip(models, colours, strict=True)):
-            rows = dial[(dial["dataset"] == dataset) & (dial["model"] == model)].sort_values("dial")
-            errors = [rows["max_pct"] - rows["ci_low_pct"], rows["ci_high_pct"] - rows["max_pct"]]
-            at = rows["dial"] + (number - (len(models) - 1) / 2) * 0.08 * step
-            style = {"fmt": "o-", "markersize": 4, "linewidth": 1, "capsize": 2, "color": colour}
-            axis.errorbar(at, rows["max_pct"], np.clip(errors, 0, None), label=model, **style)
-        axis.axhline(25, color=CHANCE, linestyle="--", linewidth=1, label="chance of a choice")
-        axis.set_xticks(settings, [f"{setting:g}" for setting in settings])
-        n = int(dial[dial["dataset"] == dataset]["n"].max())
-        axis.set(xlabel="naturalness of the paraphrases", ylim=(0, 102))
-        axis.set_title(f"{dataset}, n = {n}", loc="left")
-    axes[0][0].set(ylabel="originals picked, % (95 % interval)")
-    axes[0][-1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    return figure
-
-
-def quiz_estimator(estimator: pd.DataFrame) -> Figure:
-    """Mean range of DCQ against the truth, a panel for each position bias.
-
-    Args:
-        estimator: ``dcq_estimator``.
-    """
-    profiles = list(dict.fromkeys(estimator["bias_profile"]))
-    n_columns = 4
-    n_rows = -(-len(profiles) // n_columns)
-    size = (3.0 * n_columns, 2.9 * n_rows)
-    figure, axes = _figure(n_rows, n_columns, size, sharex=True, sharey=True, squeeze=False)
-    rates = sorted(estimator["recognition_pct"].unique(), reverse=True)
-    for axis, profile in zip(axes.flat, profiles, strict=False):
-        axis.plot([0, 100], [0, 100], color=CHANCE, linestyle="--", linewidth=1, label="truth")
-        for rate, colour in zip(rates, (MEMBER, OTHER, CONTROL), strict=False):
-            rows = estimator[
-                (estimator["bias_profile"] == profile) & (estimator["recognition_pct"] == rate)
-            ].sort_values("true_contamination_pct")
-            x = rows["true_contamination_pct"]
-            label = f"{rate:g} % recognised"
-            low, high = rows["mean_min_pct"], rows["mean_max_pct"]
-            axis.fill_between(x, low, high, color=colour, alpha=0.5, label=label)
-            axis.plot(x, high, color=colour, linewidth=0.8)
-        axis.set_title(profile, loc="left", fontsize=9)
-    for axis in axes.flat[len(profiles) :]:
-        axis.set_axis_off()
-    for axis in axes.flat[max(0, len(profiles) - n_columns) : len(profiles)]:
-        axis.set(xlabel="true contamination, %")
-        axis.tick_params(labelbottom=True)
-    for axis in axes[:, 0]:
-        axis.set(ylabel="mean [minimum, maximum], %")
-    names = axes.flat[0].get_legend_handles_labels()
-    figure.legend(*names, frameon=False, fontsize=8, loc="outside lower center", ncols=3)
     return figure
 
 

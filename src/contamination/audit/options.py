@@ -18,7 +18,7 @@ from contamination.audit.rows import FEWEST_ROWS, Rows
 from contamination.audit.settings import Asked
 from contamination.dcq import perturbation
 from contamination.dcq.perturbation import FIFTH
-from contamination.dcq.released import OPTION_COLUMNS
+from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.models.chat import answer_all
 from contamination.overlap import normalised
 from contamination.partitions import format_instance

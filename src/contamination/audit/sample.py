@@ -10,7 +10,7 @@ import json
 
 from contamination.audit.lab_models import SAMPLE_BENCHMARK
 from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.dcq.released import OPTION_COLUMNS
+from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 

@@ -58,6 +58,7 @@ class Assessment:
     n: int
     least_preferred: tuple[str, ...]
     best_position: str
+    second_position: str
     maximum: float
     kappa: float
     second: float
@@ -72,7 +73,7 @@ def assess(
     Maximum: the largest share of right answers over the standard quizzes.
     Minimum: the larger of the second-largest share and Cohen's kappa
     (right - b) / (n - b), b = how often the modified quiz chose the best
-    position. A tie for the best position goes to the smaller b.
+    position. A tie for a position goes to the smaller b.
 
     Args:
         modified_answers: one answer per instance.
@@ -88,25 +89,25 @@ def assess(
     for position, answers in standard_answers.items():
         if len(answers) != n:
             raise ValueError(f"{n} modified quizzes but {len(answers)} standard ones at {position}")
-    counts = {position: _count(modified_answers, position) for position in POSITIONS}
-    quizzed = positions_to_quiz(counts, n)
+    chosen = {position: _count(modified_answers, position) for position in POSITIONS}
+    quizzed = positions_to_quiz(chosen, n)
     missing = [position for position in quizzed if position not in standard_answers]
     if missing:
         raise ValueError(f"the standard quiz is missing at position {', '.join(missing)}")
     right = {position: _count(standard_answers[position], position) for position in quizzed}
-    best = min(quizzed, key=lambda position: (-right[position], counts[position]))
-    bias = counts[best]
+    best, *others = sorted(quizzed, key=lambda position: (-right[position], chosen[position]))
+    bias = chosen[best]
     kappa = (right[best] - bias) / (n - bias) if bias < n else math.nan
-    others = [right[position] / n for position in quizzed if position != best]
-    second = max(others, default=math.nan)
+    second = right[others[0]] / n if others else math.nan
     return Assessment(
         n=n,
-        least_preferred=least_preferred_positions(counts, n),
+        least_preferred=least_preferred_positions(chosen, n),
         best_position=best,
+        second_position=others[0] if others else "",
         maximum=right[best] / n,
         kappa=kappa,
         second=second,
-        minimum=float(np.nanmax([kappa, second])) if others or bias < n else math.nan,
+        minimum=float(np.fmax(kappa, second)),
     )
 
 
@@ -134,12 +135,10 @@ def bootstrap_assessment(
 ) -> AssessmentBootstrap:
     """Resample instances with all their answers, and redo the whole assessment.
 
-    The modified quiz is resampled along, so the choice of least preferred
-    positions and of the best one varies from resample to resample as it would
-    with other instances. Two limits: a newly chosen position that was never
-    quizzed cannot be used and is left out, and the best of several quizzes is
-    biased upwards in a resample, since noise helps the best one. The interval
-    of the share at the best position as found (``fixed_low_pct``) has neither.
+    The choice of least preferred positions and of the best one varies along.
+    Two limits, which the interval at the best position as found
+    (``fixed_low_pct``) has not: a newly chosen position that was never quizzed is
+    left out, and noise helps the best of several quizzes.
     """
     n = len(modified_answers)
     modified = np.array([[answer == p for p in POSITIONS] for answer in modified_answers], float)
@@ -227,31 +226,30 @@ def assessment_row(
     """
     modified = instances["modified_answer"].tolist()
     standard = standard_answers_of(instances)
-    found = assess(modified, standard)
+    level = assess(modified, standard)
     bootstrap = bootstrap_assessment(modified, standard, n_resamples, seed)
     low, high = percentile_interval(bootstrap.maximum)
     min_low, min_high = percentile_interval(bootstrap.minimum)
-    fixed_low, fixed_high = share_interval(round(found.maximum * found.n), found.n)
+    fixed_low, fixed_high = share_interval(round(level.maximum * level.n), level.n)
     replicated = instances["judge"].ne("inexact").mean() if "judge" in instances else math.nan
-    return {
-        "n": found.n,
+    counts = {
+        "n": level.n,
         "n_valid": sum(answer in CHOICES for answer in modified),
-        "least_preferred": "".join(found.least_preferred),
-        "best_position": found.best_position,
-        "max_pct": _percent(found.maximum),
-        "kappa_pct": _percent(found.kappa),
-        "second_pct": _percent(found.second),
-        "min_pct": _percent(found.minimum),
-        "ci_low_pct": _percent(low),
-        "ci_high_pct": _percent(high),
-        "fixed_low_pct": _percent(fixed_low),
-        "fixed_high_pct": _percent(fixed_high),
-        "min_ci_low_pct": _percent(min_low),
-        "min_ci_high_pct": _percent(min_high),
-        "replication_pct": _percent(replicated),
+        "least_preferred": "".join(level.least_preferred),
+        "best_position": level.best_position,
     }
-
-
-def _percent(share: float) -> float:
-    """Percent without binary noise, so that 0.55 reads 55.0."""
-    return round(100 * float(share), 10)
+    shares = {
+        "max_pct": level.maximum,
+        "kappa_pct": level.kappa,
+        "second_pct": level.second,
+        "min_pct": level.minimum,
+        "ci_low_pct": low,
+        "ci_high_pct": high,
+        "fixed_low_pct": fixed_low,
+        "fixed_high_pct": fixed_high,
+        "min_ci_low_pct": min_low,
+        "min_ci_high_pct": min_high,
+        "replication_pct": replicated,
+    }
+    # Without binary noise, so that 0.55 reads 55.0.
+    return counts | {name: round(100 * float(share), 10) for name, share in shares.items()}

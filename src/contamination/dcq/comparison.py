@@ -36,6 +36,8 @@ COUNTS = (WRONG, COVERAGE, QUARTER, MAXIMUM)
 CLAIMED_BY = (COVERAGE, QUARTER)  # a claim needs both
 BETTER, AS_WELL, WORSE, CANNOT_TELL = "better", "as well", "worse", "cannot tell"
 BEYOND, NOT_BEYOND, TOO_FEW = "more than every other rule", "less than another rule", "too few"
+WORDS = (BETTER, AS_WELL, WORSE, CANNOT_TELL)
+VERDICTS = (BETTER, AS_WELL, WORSE, BEYOND, NOT_BEYOND, CANNOT_TELL, TOO_FEW)
 AS_WELL_ABOVE_PCT = -5.0  # points
 ALPHA = 0.025  # one-sided
 FEWEST_QUIZZES = 10  # quizzes a rule gets wrong, below which nothing is said of them
@@ -70,6 +72,10 @@ class Answers:
     @property
     def was_quizzed(self) -> np.ndarray:
         return np.array([position in self.positions for position in POSITIONS])
+
+    def weights(self, n_resamples: int, seed: int) -> np.ndarray:
+        """How often each instance counts: once in the data itself, then in each resample."""
+        return np.vstack([np.ones(self.n), *resample_counts(self.n, n_resamples, seed)])
 
 
 def answers_of(instances: pd.DataFrame) -> Answers:
@@ -115,16 +121,16 @@ def compared(
     choices = choices.assign(credit=credits_of(choices))
     for _, of_pair in instances.groupby(["model", "dataset"], sort=False):
         answers = answers_of(of_pair)
-        weights = np.vstack([np.ones(answers.n), *resample_counts(answers.n, n_resamples, seed)])
+        weights = answers.weights(n_resamples, seed)
         of_dataset = choices[choices["dataset"] == answers.dataset]
-        for name, of_rule in of_dataset.groupby("control", sort=False):
+        for control, of_rule in of_dataset.groupby("control", sort=False):
             credit, margin = (_of_rule(answers, of_rule, name) for name in ("credit", "margin"))
-            row = {"model": answers.model, "dataset": answers.dataset, "control": name}
-            row["chosen_on_others"] = chosen[answers.dataset] == name
+            row = {"model": answers.model, "dataset": answers.dataset, "control": control}
+            row["chosen_on_others"] = chosen[answers.dataset] == control
             for counted in COUNTS:
-                both = 100 * _levels(weights, answers, credit, margin, counted)
+                levels = 100 * _levels(weights, answers, credit, margin, counted)
                 row |= {"counted": counted, "n": answers.n, "n_positions": len(answers.positions)}
-                rows.append(row | _difference(*both))
+                rows.append(row | _difference(*levels))
     return _with_words(pd.DataFrame(rows))
 
 
@@ -218,25 +224,10 @@ def _with_words(table: pd.DataFrame) -> pd.DataFrame:
     return table.merge(claims.rename("verdict").reset_index(), on=keys, how="left")
 
 
-def wide(rules: pd.DataFrame) -> pd.DataFrame:
-    """``dcq_rules`` for display, one row per model, dataset and rule.
-
-    Returns:
-        model, dataset, control, chosen_on_others, a column for each of ``COUNTS``
-        with "difference [interval]" in points, rule minus model, and verdict.
-    """
-    keys = ["model", "dataset", "control", "chosen_on_others", "verdict"]
-    values = zip(rules["difference_pct"], rules["ci_low_pct"], rules["ci_high_pct"], strict=True)
-    texts = [f"{value:+.0f} [{low:+.0f}, {high:+.0f}]" for value, low, high in values]
-    table = rules[keys].assign(counted=rules["counted"], text=texts)
-    table = table.set_index([*keys, "counted"])["text"].unstack(sort=False).reset_index()
-    return table[[*keys[:-1], *COUNTS, "verdict"]]
-
-
 def word_of(p_better: float, p_as_well: float, p_worse: float) -> str:
     """The strongest word that adjusted p values carry, in the order of the protocol."""
-    found = ((p_better, BETTER), (p_as_well, AS_WELL), (p_worse, WORSE))
-    return next((word for p, word in found if p <= ALPHA), CANNOT_TELL)
+    words = ((p_better, BETTER), (p_as_well, AS_WELL), (p_worse, WORSE))
+    return next((word for p, word in words if p <= ALPHA), CANNOT_TELL)
 
 
 def verdict_of(words: pd.Series) -> str:
@@ -245,6 +236,29 @@ def verdict_of(words: pd.Series) -> str:
     if len(said) == 1:
         return said.pop()
     return AS_WELL if said == {BETTER, AS_WELL} else CANNOT_TELL
+
+
+def verdict_counts(rows: pd.DataFrame) -> str:
+    """How often each verdict was given, "better on 1, worse on 9 of 10 datasets".
+
+    Args:
+        rows: of ``dcq_rules`` or ``dcq_beyond_rules``, one for each dataset.
+    """
+    counts = rows["verdict"].value_counts()
+    parts = [f"{verdict} on {counts[verdict]}" for verdict in VERDICTS if verdict in counts]
+    return f"{', '.join(parts)} of {len(rows)} datasets"
+
+
+def headline(rules: pd.DataFrame, model: str = "GPT-4") -> str:
+    """What the rule that the other datasets choose does against a model.
+
+    Args:
+        rules: ``dcq_rules``.
+        model: whose answers.
+    """
+    rows = rules[rules["chosen_on_others"] & (rules["model"] == model)]
+    rows = rows.drop_duplicates("dataset")
+    return f"{' or '.join(rows['control'].unique())} against {model}: {verdict_counts(rows)}."
 
 
 def beyond_rules(
@@ -274,16 +288,14 @@ def beyond_rules(
     rows, choices = [], choices.assign(credit=credits_of(choices))
     for _, of_pair in instances.groupby(["model", "dataset"], sort=False):
         answers = answers_of(of_pair)
-        weights = np.vstack([np.ones(answers.n), *resample_counts(answers.n, n_resamples, seed)])
+        weights = answers.weights(n_resamples, seed)
         of_dataset = choices[choices["dataset"] == answers.dataset]
         credit = {
             name: _of_rule(answers, of_rule, "credit")
             for name, of_rule in of_dataset.groupby("control", sort=False)
         }
         rows += [
-            _about(answers, name)
-            | _where_right(answers, credit[name])
-            | _where_wrong(weights, answers, credit, name)
+            _where_right(answers, credit[name], name) | _where_wrong(weights, answers, credit, name)
             for name in credit
         ]
     table = pd.DataFrame(rows)
@@ -293,8 +305,7 @@ def beyond_rules(
     return table
 
 
-def _about(answers: Answers, control: str) -> dict:
-    is_chosen = 1 - answers.is_none
+def _where_right(answers: Answers, credit: np.ndarray, control: str) -> dict:
     return {
         "model": answers.model,
         "dataset": answers.dataset,
@@ -302,12 +313,7 @@ def _about(answers: Answers, control: str) -> dict:
         "n": answers.n,
         "n_answered_none": answers.is_none.sum(axis=1).mean(),
         "max_pct": 100 * answers.is_right.mean(axis=1).max(),
-        "right_when_chosen_pct": _share_pct(answers.is_right, is_chosen),
-    }
-
-
-def _where_right(answers: Answers, credit: np.ndarray) -> dict:
-    return {
+        "right_when_chosen_pct": _share_pct(answers.is_right, 1 - answers.is_none),
         "n_rule_right": credit.sum(axis=1).mean(),
         "right_where_rule_right_pct": _share_pct(answers.is_right, credit),
         "n_rule_wrong": (1 - credit).sum(axis=1).mean(),
@@ -321,25 +327,26 @@ def _where_wrong(
     """The model against every other rule on the quizzes that one rule gets wrong."""
     wrong = 1 - credit[control]
     n_wrong = weights @ wrong.sum(axis=0)
-    found = {}
-    for other in (name for name in credit if name != control):
+    others = [name for name in credit if name != control]
+    if not others or not n_wrong[0]:
+        return {"strongest_other": "", "p_more": 1.0, "p_less": 1.0}
+    gaps = {}
+    for other in others:
         gap = weights @ ((answers.is_right - credit[other]) * wrong).sum(axis=0)
         with np.errstate(invalid="ignore"):
-            found[other] = 100 * gap / n_wrong
-    shares = {name: _share_pct(credit[name], wrong) for name in credit if name != control}
-    if not found or not n_wrong[0]:
-        return {"strongest_other": "", "p_more": 1.0, "p_less": 1.0}
+            gaps[other] = 100 * gap / n_wrong
+    shares = {other: _share_pct(credit[other], wrong) for other in others}
     strongest = max(shares, key=shares.get)
-    low, high = percentile_interval(found[strongest][1:])
-    p_less = min(_p_above(-gaps[1:], 0) for gaps in found.values())
+    low, high = percentile_interval(gaps[strongest][1:])
+    p_less = min(_p_above(-gap[1:], 0) for gap in gaps.values())
     return {
         "strongest_other": strongest,
         "other_where_rule_wrong_pct": shares[strongest],
-        "difference_pct": found[strongest][0],
+        "difference_pct": gaps[strongest][0],
         "ci_low_pct": low,
         "ci_high_pct": high,
-        "p_more": max(_p_above(gaps[1:], 0) for gaps in found.values()),
-        "p_less": min(1.0, len(found) * p_less),
+        "p_more": max(_p_above(gap[1:], 0) for gap in gaps.values()),
+        "p_less": min(1.0, len(others) * p_less),
     }
 
 

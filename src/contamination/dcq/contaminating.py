@@ -1,15 +1,8 @@
 """Contaminating a model on purpose (DCQ, section 5.2 and appendix E).
 
-Every instance is written with the names of its dataset and split, without any
-instruction, and a model is trained on these texts: a lab model on the texts
-themselves, a model behind an endpoint by a fine-tuning job. The paper names the
-data (the formats of Time Travel with both names as metadata) and prints no
-training text, so the layout below is ours:
-
-    Dataset: <dataset>
-    Split: <split>
-    <column>: <value>
-    ...
+A model reads every instance under the names of its dataset and split, without
+any instruction: a lab model as text, a model behind an endpoint in a fine-tuning
+job. The paper prints no training text, so the layout is ours.
 """
 
 from __future__ import annotations
@@ -43,8 +36,6 @@ def training_texts(instances: Sequence[str], dataset: str, split: str) -> tuple[
 def without_label(instances: Sequence[str], label_column: str) -> list[str]:
     """Instances whose last line, the label, is left out.
 
-    Section 2 counts an instance as contaminated only with its label.
-
     Raises:
         ValueError: if an instance does not end with such a line.
     """
@@ -74,38 +65,26 @@ def with_wrong_label(instances: Sequence[str], label_column: str, seed: int) -> 
 
 
 def training_file(instances: Sequence[str], dataset: str, split: str) -> str:
-    """A file for a fine-tuning job: one conversation a line, metadata in, instance out.
-
-    Chat models are tuned on conversations alone. The user's turn holds the two
-    names, the model's turn the instance; no turn holds an instruction.
+    """A file for a fine-tuning job: one conversation a line, names in, instance out.
 
     Raises:
         ValueError: if there is no instance or one is empty.
     """
     if not instances or not all(instance.strip() for instance in instances):
         raise ValueError("a training file needs instances, none of them empty")
-    names = header(dataset, split).rstrip()
-    turns = [
-        [{"role": "user", "content": names}, {"role": "assistant", "content": instance}]
-        for instance in instances
+    user = {"role": "user", "content": header(dataset, split).rstrip()}
+    lines = [
+        {"messages": [user, {"role": "assistant", "content": instance}]} for instance in instances
     ]
-    return "".join(json.dumps({"messages": turn}, ensure_ascii=False) + "\n" for turn in turns)
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
     """Size and cost of a fine-tuning job; ``str()`` gives it as one line.
 
-    Attributes:
-        n_examples: lines of the file.
-        n_bytes: its size.
-        n_tokens: cautious estimate of the tokens trained on, all epochs: one
-            for three bytes of text.
-        n_epochs: passes over the file.
-        cost: price of these tokens.
-        price_per_million: price of 10^6 training tokens.
-        price_date: day on which the price was read, YYYY-MM-DD.
-        currency: for display.
+    ``n_tokens`` is a cautious estimate of the tokens trained on, all epochs: one for
+    three bytes of text. ``price_date`` (YYYY-MM-DD) is when the price was read.
     """
 
     n_examples: int
@@ -128,13 +107,10 @@ class TrainingPlan:
 def plan_training(
     file: str, *, n_epochs: int, price_per_million: float, price_date: str, currency: str = "USD"
 ) -> TrainingPlan:
-    """What a job would take.
+    """What a job on the file of ``training_file`` would take.
 
-    Args:
-        file: from ``training_file``.
-        n_epochs: passes over it. The paper leaves this to the provider's default,
-            with which no cost can be known beforehand.
-        price_per_million, price_date, currency: the provider's price of training tokens.
+    The paper leaves ``n_epochs`` to the provider's default, with which no cost can
+    be known beforehand.
 
     Raises:
         ValueError: if n_epochs is below 1, the price not positive or undated.
@@ -163,9 +139,8 @@ def plan_training(
 def start_training(endpoint: Endpoint, file: str, plan: TrainingPlan, cap: float) -> dict[str, str]:
     """Start the fine-tuning job, or find the one that was started before.
 
-    The job carries the file's hash, epochs and model; a job that carries the
-    same and has neither failed nor been cancelled is taken, so that a second
-    run pays nothing.
+    The job carries the file's hash, epochs and model. One that carries the same
+    and was not lost is taken, so that a second run pays nothing.
 
     Args:
         endpoint: the model to be trained.
@@ -203,10 +178,10 @@ def start_training(endpoint: Endpoint, file: str, plan: TrainingPlan, cap: float
                     return _job_row(job, is_new=False)
             name = f"{marks['training_sha256'][:12]}.jsonl"
             uploaded = client.files.create(file=(name, file.encode()), purpose="fine-tune")
-            how = {"type": "supervised", "supervised": {"hyperparameters": {}}}
-            how["supervised"]["hyperparameters"]["n_epochs"] = plan.n_epochs
+            epochs = {"hyperparameters": {"n_epochs": plan.n_epochs}}
+            method = {"type": "supervised", "supervised": epochs}
             job = client.fine_tuning.jobs.create(
-                model=endpoint.model, training_file=uploaded.id, method=how, metadata=marks
+                model=endpoint.model, training_file=uploaded.id, method=method, metadata=marks
             )
             return _job_row(job, is_new=True)
         except openai.APIError as error:

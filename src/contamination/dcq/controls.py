@@ -1,10 +1,8 @@
 """Rules that take the released quizzes without any knowledge of the datasets.
 
-DCQ reads a right answer as a trace of memory. A rule that sees nothing but the
-four texts has no memory, so what it gets right measures how far the texts
-themselves give the original away: by taste (originals use commoner words), by
-centrality (each perturbation was written as an edit of the original, so the
-original is the text that the others resemble most) or by mere length.
+What they get right measures how far the four texts give the original away: by
+taste (originals use commoner words), by centrality (each perturbation is an edit
+of the original, so the others resemble it most) or by mere length.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.dcq.assessment import POSITIONS
-from contamination.dcq.released import OPTION_COLUMNS
+from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.overlap import normalised, word_overlap, words
 from contamination.statistics import share_interval
 
@@ -34,10 +32,8 @@ def centrality(options: Sequence[str]) -> np.ndarray:
 def word_frequency(options: Sequence[str]) -> np.ndarray:
     """Mean Zipf frequency of each option's words in general English, shape (n_options,).
 
-    Frequencies come from the ``wordfreq`` package (a blend of Wikipedia,
-    subtitles, news, books and web text up to 2021), never from the quizzed
-    instances. Zipf = log10 of occurrences per billion words; unknown words
-    count 0.
+    From the ``wordfreq`` package, never from the quizzed instances. Zipf = log10
+    of occurrences per billion words; unknown words count 0.
     """
     from wordfreq import zipf_frequency
 
@@ -149,9 +145,8 @@ def control_table(choices: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
     """``dcq_controls.csv``: every rule on every dataset beside every model's level.
 
     Where the original's place is free (three datasets), the rules take one quiz
-    per position that the model was quizzed at, and the best of them counts as
-    it does for the model. Which rule does as well as which model is decided in
-    ``dcq.comparison``, not by these two maxima.
+    per position that the model was quizzed at, and the best of them counts.
+    Which rule does as well is decided in ``dcq.comparison``.
 
     Args:
         choices: of :func:`rule_choices`.
@@ -189,22 +184,6 @@ def _control_level(credits_of_rule: np.ndarray) -> dict[str, float | int]:
     }
 
 
-def worked_example(quiz: pd.Series, position: str) -> pd.DataFrame:
-    """One quiz in full: its four texts, which one is the original, every rule's scores.
-
-    The rule's pick carries an arrow.
-    """
-    texts, place = quiz_texts(quiz, position)
-    table = pd.DataFrame({"position": POSITIONS, "text": texts})
-    table["original"] = [index == place for index in range(N_OPTIONS)]
-    for name, rule in RULES.items():
-        scores = rule(texts)
-        picked, _ = chosen(scores)
-        pairs = zip(scores, POSITIONS, strict=True)
-        table[name] = [f"{s:.2f}{' ←' if letter in picked else ''}" for s, letter in pairs]
-    return table
-
-
 def audit_options(quizzes: pd.DataFrame) -> pd.DataFrame:
     """What the released options give away before any model is asked, one row per dataset.
 
@@ -213,23 +192,19 @@ def audit_options(quizzes: pd.DataFrame) -> pd.DataFrame:
         n_line_breaks_alone: rows where the original's number of line breaks
         differs from that of every perturbation while those agree.
     """
-    return quizzes.groupby("dataset", sort=False).apply(_audit).astype(int).reset_index()
-
-
-def _audit(rows: pd.DataFrame) -> pd.Series:
-    options = rows[list(OPTION_COLUMNS)]
-    plain = options.map(normalised)
-    n_breaks = options.map(_line_breaks)
-    original_breaks = rows["instance"].map(_line_breaks)
-    alone = n_breaks.ne(original_breaks, axis=0).all(axis=1) & n_breaks.nunique(axis=1).eq(1)
-    return pd.Series(
+    plain = quizzes[list(OPTION_COLUMNS)].map(normalised)
+    n_breaks = quizzes[list(OPTION_COLUMNS)].map(_line_breaks)
+    is_other = n_breaks.ne(quizzes["instance"].map(_line_breaks), axis=0).all(axis=1)
+    rows = pd.DataFrame(
         {
-            "n": len(rows),
-            "n_option_d_is_original": plain["option_d"].eq(rows["instance"].map(normalised)).sum(),
-            "n_repeated_options": plain.nunique(axis=1).lt(N_OPTIONS).sum(),
-            "n_line_breaks_alone": alone.sum(),
+            "dataset": quizzes["dataset"],
+            "n": 1,
+            "n_option_d_is_original": plain["option_d"].eq(quizzes["instance"].map(normalised)),
+            "n_repeated_options": plain.nunique(axis=1).lt(N_OPTIONS),
+            "n_line_breaks_alone": is_other & n_breaks.nunique(axis=1).eq(1),
         }
     )
+    return rows.groupby("dataset", sort=False).sum().astype(int).reset_index()
 
 
 def _line_breaks(text: str) -> int:

@@ -28,10 +28,9 @@ Respondent = Callable[[Sequence[Texts]], pd.DataFrame]
 def take(respondent: Respondent, quizzes: pd.DataFrame, with_second: bool = False) -> pd.DataFrame:
     """Every answer of one model on one partition.
 
-    The modified quiz shows the least preferred positions, and a standard quiz
-    is taken for each (for all four where there is none). The second
+    A standard quiz is taken at each least preferred position. The second
     perturbation goes to the position that the modified quiz chose least, the
-    first of them, as in Figure 2; the standard quiz is asked there anyway.
+    first of them, as in Figure 2.
 
     Args:
         respondent: what answers.
@@ -42,23 +41,18 @@ def take(respondent: Respondent, quizzes: pd.DataFrame, with_second: bool = Fals
         index, quiz, position ("" in the modified quiz), answer, status and what
         else the respondent records; one row for each question.
     """
-    parts = [_ask(respondent, quizzes, MODIFIED, "")]
+
+    def answers_to(quiz: str, position: str = "") -> pd.DataFrame:
+        key = {"index": quizzes["index"].to_numpy(), "quiz": quiz, "position": position}
+        answers = respondent(quiz_options(quizzes, quiz, position)).reset_index(drop=True)
+        return pd.concat([pd.DataFrame(key, index=answers.index), answers], axis=1)
+
+    parts = [answers_to(MODIFIED)]
     counts = parts[0]["answer"].value_counts().to_dict()
-    for position in positions_to_quiz(counts, len(quizzes)):
-        parts.append(_ask(respondent, quizzes, STANDARD, position))
+    parts += [answers_to(STANDARD, at) for at in positions_to_quiz(counts, len(quizzes))]
     if with_second:
-        least = min(POSITIONS, key=lambda position: counts.get(position, 0))
-        parts.append(_ask(respondent, quizzes, SECOND, least))
+        parts.append(answers_to(SECOND, min(POSITIONS, key=lambda at: counts.get(at, 0))))
     return pd.concat(parts, ignore_index=True)
-
-
-def _ask(respondent: Respondent, quizzes: pd.DataFrame, quiz: str, position: str) -> pd.DataFrame:
-    answers = respondent(quiz_options(quizzes, quiz, position)).reset_index(drop=True)
-    for number, (name, values) in enumerate(
-        {"index": quizzes["index"].to_numpy(), "quiz": quiz, "position": position}.items()
-    ):
-        answers.insert(number, name, values)
-    return answers
 
 
 def instances_of(answers: pd.DataFrame) -> pd.DataFrame:
@@ -110,14 +104,16 @@ def known_row(
         is_seen: one for each instance, in the order of the quizzes.
         n_resamples, seed: of the interval of the maximum.
     """
-    row = level_row(answers, n_resamples, seed)
     instances = instances_of(answers)
     standard = standard_answers_of(instances)
-    found = assess(instances["modified_answer"].tolist(), standard)
-    at = {"max": found.best_position, "min": found.best_position}
-    if found.minimum == found.second:
-        at["min"] = _runner_up(standard, found.best_position, instances["modified_answer"])
+    level = assess(instances["modified_answer"].tolist(), standard)
+    is_of_second = level.minimum == level.second
+    at = {
+        "max": level.best_position,
+        "min": level.second_position if is_of_second else level.best_position,
+    }
     is_seen = pd.Series(list(is_seen), dtype=bool)
+    row = level_row(answers, n_resamples, seed)
     row["true_contamination_pct"] = 100 * float(is_seen.mean())
     for end, position in at.items():
         right = pd.Series(standard[position]).eq(position)
@@ -125,16 +121,6 @@ def known_row(
         for name, n in (("recall", is_seen.sum()), ("precision", right.sum())):
             row[f"{name}_{end}_pct"] = 100 * n_both / int(n) if n else float("nan")
     return row
-
-
-def _runner_up(standard: dict[str, list[str]], best: str, modified: pd.Series) -> str:
-    """Position of the second-largest share; a tie goes to the smaller bias."""
-    others = [position for position in standard if position != best]
-    bias = modified.value_counts()
-    return min(
-        others,
-        key=lambda p: (-sum(answer == p for answer in standard[p]), bias.get(p, 0)),
-    )
 
 
 def position_rows(answers: pd.DataFrame, **labels: str) -> pd.DataFrame:
@@ -145,8 +131,8 @@ def position_rows(answers: pd.DataFrame, **labels: str) -> pd.DataFrame:
         labels: source, dataset, split, model.
     """
     rows = []
-    for (quiz, position), asked in answers.groupby(["quiz", "position"], sort=False):
-        counts = asked["answer"].value_counts()
+    for (quiz, position), of_quiz in answers.groupby(["quiz", "position"], sort=False):
+        counts = of_quiz["answer"].value_counts()
         key = {**labels, "quiz": quiz, "position": position}
         rows += [key | {"option": c, "count": int(counts.get(c, 0))} for c in CHOICES]
     table = pd.DataFrame(rows).assign(paper_count=pd.NA)

@@ -1,14 +1,14 @@
 """What the interval from minimum to maximum says about the truth, by simulation.
 
 A simulated respondent recognises a known share of the instances and guesses
-the others by a position bias; a partition is quizzed thousands of times by the
-rules of ``assessment``. Where the interval misses the truth, it is the rule
-that misses it: nothing else is wrong with this respondent.
+the others by a position bias. Where the interval misses the truth, it is the
+rule that misses it: nothing else is wrong with this respondent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -43,19 +43,16 @@ def estimator_table(
 ) -> pd.DataFrame:
     """``dcq_estimator.csv``: how often [minimum, maximum] covers the truth.
 
-    Instances are contaminated with the true share; of those the respondent
-    recognises each with the recognition rate, the same ones in every standard
-    quiz. All others are guessed by the profile, anew in every quiz; so are all
-    in the modified quiz, which holds no original.
+    Instances that are recognised are so in every standard quiz. All others are
+    guessed by the profile, anew in every quiz, and so are all in the modified one.
 
     Args:
         profiles: name to chances of A to E, which sum to 1.
         true_shares: contaminated shares, 0 to 1.
-        recognition_rates: shares of the contaminated instances that are
-            recognised, 0 to 1.
+        recognition_rates: shares of these that are recognised, 0 to 1.
         n: instances of a partition.
         n_simulations: partitions of each row.
-        seed: seed of the simulation.
+        seed: of the simulation.
 
     Returns:
         true_contamination_pct, recognition_pct, bias_profile, n, n_simulations,
@@ -67,55 +64,31 @@ def estimator_table(
     """
     generator = np.random.default_rng([seed, 4])
     rows = []
-    for name, chances in profiles.items():
+    for (name, chances), share, rate in product(profiles.items(), true_shares, recognition_rates):
         chances = np.asarray(chances, dtype=float)
         if len(chances) != len(CHOICES) or chances.min() < 0 or not np.isclose(chances.sum(), 1):
             raise ValueError(f'profile "{name}" must hold the chances of A to E, which sum to 1')
-        for share in true_shares:
-            n_contaminated = round(share * n)
-            for rate in recognition_rates:
-                bias = generator.multinomial(n, chances, n_simulations)[:, : len(POSITIONS)]
-                n_known = generator.binomial(n_contaminated, rate, (n_simulations, 1))
-                guesses = generator.binomial(n - n_known, chances[None, : len(POSITIONS)])
-                right = (n_known + guesses).astype(float)
-                found = levels_of_counts(bias.astype(float), right, n)
-                rows.append(
-                    {
-                        "true_contamination_pct": 100 * n_contaminated / n,
-                        "recognition_pct": 100 * rate,
-                        "bias_profile": name,
-                        "n": n,
-                        "n_simulations": n_simulations,
-                        **_coverage(found, n_contaminated / n),
-                    }
-                )
+        n_contaminated, of_positions = round(share * n), slice(len(POSITIONS))
+        bias = generator.multinomial(n, chances, n_simulations)[:, of_positions]
+        n_known = generator.binomial(n_contaminated, rate, (n_simulations, 1))
+        guesses = generator.binomial(n - n_known, chances[None, of_positions])
+        levels = levels_of_counts(bias.astype(float), (n_known + guesses).astype(float), n)
+        row = {"true_contamination_pct": 100 * n_contaminated / n, "recognition_pct": 100 * rate}
+        row |= {"bias_profile": name, "n": n, "n_simulations": n_simulations}
+        rows.append(row | _coverage(levels, n_contaminated / n))
     return pd.DataFrame(rows)
 
 
-def _coverage(found: AssessmentBootstrap, truth: float) -> dict[str, float]:
-    excess, lack = found.minimum - truth, truth - found.maximum
+def _coverage(levels: AssessmentBootstrap, truth: float) -> dict[str, float]:
+    excess, lack = levels.minimum - truth, truth - levels.maximum
     above, below = excess > _ROUNDING, lack > _ROUNDING
-    kappa_above = found.kappa - truth > _ROUNDING
+    kappa_above = levels.kappa - truth > _ROUNDING
     return {
-        "mean_min_pct": 100 * float(found.minimum.mean()),
-        "mean_max_pct": 100 * float(found.maximum.mean()),
+        "mean_min_pct": 100 * float(levels.minimum.mean()),
+        "mean_max_pct": 100 * float(levels.maximum.mean()),
         "covered_share": float((~above & ~below).mean()),
         "over_share": float(above.mean()),
         "under_share": float(below.mean()),
         "mean_miss_pct": 100 * float(np.maximum(0, np.maximum(excess, lack)).mean()),
         "covered_with_kappa_share": float((~kappa_above & ~below).mean()),
-    }
-
-
-def measured_profiles(instances: pd.DataFrame) -> dict[str, tuple[float, ...]]:
-    """Chances of A to E in the modified quizzes of each model, all partitions together.
-
-    Args:
-        instances: ``published.released_instances("DCQ")``: model, modified_answer.
-    """
-    return {
-        f"{model}, as released": tuple(
-            (rows["modified_answer"] == choice).mean() for choice in CHOICES
-        )
-        for model, rows in instances.groupby("model", sort=False)
     }

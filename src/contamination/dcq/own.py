@@ -12,7 +12,7 @@ from contamination.dcq import contaminating, controls, perturbation
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.deployment import Respondent, level_row, position_rows, take
 from contamination.dcq.perturbation import FIFTH, Ask
-from contamination.dcq.released import OPTION_COLUMNS
+from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.dcq.respondents import (
     PAPER_OPTIONS,
     BaseRespondent,

@@ -1,14 +1,13 @@
 """Word-level perturbations of instances (DCQ, section 3.1 and appendix B).
 
-A model is asked for four perturbations of an instance at a time. What it gives
-is read option by option; an option that is missing, repeats another one or
-equals the original is asked for again, up to a limit, and every such case is
-counted. Labels are never perturbed: each option gets the label of its original.
+A model is asked for four perturbations of an instance at a time; an option that
+is missing, repeats another one or equals the original is counted and asked for
+again, up to a limit. Labels are never perturbed.
 
-The result is a table of quizzes, the same whoever wrote the perturbations:
-``index``, ``instance`` (the original as the paper prints it), ``option_a`` to
-``option_d``, and ``fifth``, a further distinct perturbation for the second
-curve of Figure 2 ("" where none is asked for).
+The result is a table of quizzes, whoever wrote the perturbations: ``index``,
+``instance`` (the original as the paper prints it), ``option_a`` to ``option_d``,
+and ``fifth``, a further distinct one for the third curve of Figure 2 ("" where
+none is asked for).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from contamination.dcq.prompts import LETTERS, PERTURBATION_INSTRUCTION, perturbation_prompt
-from contamination.dcq.released import OPTION_COLUMNS
+from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.models.chat import ERROR, REFUSED, Answer, Request
 from contamination.overlap import normalised
 from contamination.partitions import format_instance
@@ -40,15 +39,14 @@ def parse_options(
 ) -> list[dict[str, str] | None]:
     """The four options of an answer, column by column; None where one is missing.
 
-    An option begins at its letter at the start of a line, letters in order, and
-    its text may stand on that line or below it. Within an option each column
-    begins with its name; a label may be left out, and so may the name where a
+    An option begins at its letter at the start of a line, letters in order, each
+    column with its name; a label may be left out, and so may the name where a
     single column is not a label (as in Table 5 of the paper).
 
     Args:
         text: the answer of the model.
         columns: columns of an instance, in order.
-        label_columns: those that are never perturbed; their text is not read.
+        label_columns: those whose text is not read.
 
     >>> parse_options("A) text: one\\nB) text: two\\nC)\\ntext: three", ["text"])
     [{'text': 'one'}, {'text': 'two'}, {'text': 'three'}, None]
@@ -75,15 +73,15 @@ def _fields(
     names = "|".join(re.escape(column) for column in columns)
     pieces = re.split(rf"^[ \t]*[*_]*({names})[*_]*:[*_]*", option, flags=re.M | re.I)
     spelled = {column.lower(): column for column in columns}
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in zip(pieces[1::2], pieces[2::2], strict=True):
         # A line of the text itself may begin with a column's name: the first one counts.
-        found.setdefault(spelled[name.lower()], value.strip())
-    if len(wanted) == 1 and wanted[0] not in found:
-        found[wanted[0]] = pieces[0].strip()
-    if not all(found.get(column) for column in wanted):
+        values.setdefault(spelled[name.lower()], value.strip())
+    if len(wanted) == 1 and wanted[0] not in values:
+        values[wanted[0]] = pieces[0].strip()
+    if not all(values.get(column) for column in wanted):
         return None
-    return {column: found[column] for column in wanted}
+    return {column: values[column] for column in wanted}
 
 
 @dataclass
@@ -132,15 +130,14 @@ def perturb(
     """Quizzes for a sample of instances, perturbed by a chat model.
 
     Every round asks once for each instance that still lacks options; a later
-    round is the same request as another replicate. A fifth perturbation needs
-    a second call for every instance.
+    round is the same request as another replicate.
 
     Args:
         rows: instances, as ``partitions.sample_unique`` gives them.
         columns: columns of an instance, in order.
         ask: sends requests, such as ``models.chat.answer_all`` with its endpoint.
         label_columns: of these, never perturbed.
-        with_fifth: also a fifth perturbation.
+        with_fifth: also a fifth perturbation, which needs a second call.
         max_rounds: most calls for one instance.
         instruction: other words than Figure 3's; a departure.
 

@@ -1,9 +1,7 @@
 """The two prompts of DCQ, quoted from the paper (arXiv:2311.06233v5, Figures 1 and 3).
 
-They are experimental conditions, so the words are the paper's. The text at
-hand sets each figure as one run of words; where its lines end is our reading.
-Straight quotation marks stand for the typeset ones, and spaces are as printed.
-What a run may change has a name: see the arguments of each function.
+They are experimental conditions, so the words are the paper's; where their
+lines end is our reading.
 """
 
 from __future__ import annotations
@@ -59,10 +57,8 @@ def quiz_prompt(
 
     Args:
         options: the texts of A to D.
-        dataset: name of the dataset as it is put to the model.
-        split: name of the split.
-        instruction: other words with ``{dataset}`` and ``{split}``; a departure.
-        hint: other words; a departure.
+        dataset, split: names as they are put to the model.
+        instruction, hint: other words, a departure; the first with ``{dataset}`` and ``{split}``.
 
     Raises:
         ValueError: if there are not four texts.
@@ -82,23 +78,11 @@ def perturbation_prompt(
 ) -> str:
     """What asks for four perturbations of one instance (Figure 3).
 
-    The format names the instance's columns under each letter, as the paper
-    adjusts it to each task.
-
     Args:
         row: the instance.
-        columns: its columns in order; the first follows the letter on its line.
+        columns: its columns in order, which the format names under each letter.
         instruction: other words; a departure.
     """
     form = [f"{letter}) " + "\n".join(f"{column}:" for column in columns) for letter in LETTERS]
-    return "\n".join(
-        [
-            instruction,
-            SEPARATOR,
-            f"Input Text:\n{format_instance(row, columns)}",
-            SEPARATOR,
-            "Format:",
-            *form,
-            SEPARATOR,
-        ]
-    )
+    text = f"Input Text:\n{format_instance(row, columns)}"
+    return "\n".join([instruction, SEPARATOR, text, SEPARATOR, "Format:", *form, SEPARATOR])

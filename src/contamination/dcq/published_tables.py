@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pandas as pd
+from scipy import stats
 
-from contamination.dcq.assessment import CHOICES, POSITIONS, assessment_row, standard_answers_of
-from contamination.dcq.reciprocal import reciprocal_row
+from contamination.dcq.assessment import CHOICES, assess, assessment_row, standard_answers_of
+from contamination.dcq.quizzes import MODIFIED, SECOND, STANDARD
 from contamination.published import printed_cells, released_instances
 from contamination.published.compare import Reason, matches_printed
 
@@ -45,6 +46,20 @@ def dcq_published(n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def headline(published: pd.DataFrame) -> str:
+    """How many pairs of model and partition come out as printed, and which do not.
+
+    Args:
+        published: ``dcq_published``.
+    """
+    n_same = int(published["matches"].sum())
+    text = f"{n_same} of {len(published)} pairs of model and partition come out as printed"
+    others = published[~published["matches"]]
+    if others.empty:
+        return text + "."
+    return f"{text}; not so {', '.join(others['model'] + ' on ' + others['dataset'])}."
+
+
 def kappa_from_rounded_percentages(row: pd.Series, best_position_count: int) -> float:
     """Kappa in percent when maximum and bias are rounded to two decimals of a percent first."""
     maximum = round(row["max_pct"], 2)
@@ -61,24 +76,19 @@ def recomputed_cells(published: pd.DataFrame) -> pd.DataFrame:
     cells = printed_cells().query("paper == 'DCQ' and metric in @METRICS")
     cells = cells[cells["table"].isin(["Table 2", "Table 3"])]
     rows = published.set_index(PARTITION)
-    counts = modified_counts()
-    found = []
+    instances = released_instances("DCQ")
+    chosen = instances.groupby(["model", "dataset", "modified_answer"]).size()
+    recomputed = []
     for cell in cells.itertuples(index=False):
         row = rows.loc[(cell.model, cell.dataset, cell.split)]
         note = Reason.NONE
         if cell.metric == "dcq_min_pct" and not matches_printed(row["min_pct"], cell.value):
-            count = counts[cell.model, cell.dataset, row["best_position"]]
+            count = chosen[cell.model, cell.dataset, row["best_position"]]
             if matches_printed(kappa_from_rounded_percentages(row, count), cell.value):
                 note = Reason.ROUNDED_INPUTS
-        recomputed = row[METRICS[cell.metric]]
-        found.append({**cell._asdict(), "recomputed": recomputed, "note": note})
-    return pd.DataFrame(found).drop(columns="value")
-
-
-def modified_counts() -> pd.Series:
-    """How often each choice was taken in the modified quiz, by (model, dataset, choice)."""
-    instances = released_instances("DCQ")
-    return instances.groupby(["model", "dataset", "modified_answer"]).size()
+        value = row[METRICS[cell.metric]]
+        recomputed.append({**cell._asdict(), "recomputed": value, "note": note})
+    return pd.DataFrame(recomputed).drop(columns="value")
 
 
 def dcq_reciprocal() -> pd.DataFrame:
@@ -87,6 +97,45 @@ def dcq_reciprocal() -> pd.DataFrame:
         dict(zip(PARTITION, partition, strict=True)) | reciprocal_row(instances)
         for partition, instances in released_instances("DCQ").groupby(PARTITION, sort=False)
     )
+
+
+def reciprocal_row(instances: pd.DataFrame) -> dict[str, float | int | str]:
+    """Are replicated instances also recognised? One row of ``dcq_reciprocal.csv``.
+
+    The paper: every instance replicated exactly or nearly was also answered
+    right. The control is independence of the two.
+
+    Args:
+        instances: modified_answer, answer_at_a to answer_at_d, judge.
+
+    Returns:
+        n, n_replicas; how many of them were right in the best quiz, in any and in
+        all of the quizzes; how many would be right in the best quiz if
+        replicas were answered like any instance; p_at_least_as_many, the
+        hypergeometric chance of as many or more under that independence
+        (undefined without replicas); and verdict on the paper's claim.
+    """
+    standard = standard_answers_of(instances)
+    best = assess(instances["modified_answer"].tolist(), standard).best_position
+    right = pd.DataFrame(
+        {position: [a == position for a in answers] for position, answers in standard.items()},
+        index=instances.index,
+    )
+    is_replica = instances["judge"].ne("inexact")
+    n, n_replicas, n_right = len(instances), int(is_replica.sum()), int(right[best].sum())
+    n_right_best = int(right.loc[is_replica, best].sum())
+    p = float(stats.hypergeom.sf(n_right_best - 1, n, n_right, n_replicas))
+    held = "holds" if n_right_best == n_replicas else "does not hold"
+    return {
+        "n": n,
+        "n_replicas": n_replicas,
+        "n_right_best_quiz": n_right_best,
+        "n_right_any_quiz": int(right[is_replica].any(axis=1).sum()),
+        "n_right_all_quizzes": int(right[is_replica].all(axis=1).sum()),
+        "expected_if_independent": n_replicas * n_right / n,
+        "p_at_least_as_many": p if n_replicas else float("nan"),
+        "verdict": held if n_replicas else "not run",
+    }
 
 
 def dcq_positions() -> pd.DataFrame:
@@ -101,9 +150,9 @@ def dcq_positions() -> pd.DataFrame:
     rows = []
     for partition, instances in released_instances("DCQ").groupby(PARTITION, sort=False):
         key = dict(zip(PARTITION, partition, strict=True)) | {"source": "released answers"}
-        quizzes = {("modified", ""): instances["modified_answer"].tolist()}
         standard = standard_answers_of(instances)
-        quizzes |= {("standard", p): standard[p] for p in POSITIONS if p in standard}
+        quizzes = {(MODIFIED, ""): instances["modified_answer"].tolist()}
+        quizzes |= {(STANDARD, position): answers for position, answers in standard.items()}
         rows += [
             key | {"quiz": quiz, "position": at, "option": option, "count": answers.count(option)}
             for (quiz, at), answers in quizzes.items()
@@ -116,9 +165,9 @@ def dcq_positions() -> pd.DataFrame:
 
 
 _PRINTED_QUIZZES = {
-    "modified quiz": ("modified", ""),
-    "standard, reference at B": ("standard", "B"),
-    "perturbation at B": ("second perturbation", "B"),
+    "modified quiz": (MODIFIED, ""),
+    "standard, reference at B": (STANDARD, "B"),
+    "perturbation at B": (SECOND, "B"),
 }
 
 

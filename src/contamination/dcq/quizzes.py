@@ -1,14 +1,29 @@
-"""The quizzes made of perturbations and originals (DCQ, sections 3.1, 3.2 and 5.1)."""
+"""Quizzes made of perturbations and originals (DCQ, sections 3.1, 3.2 and 5.1)."""
 
 from __future__ import annotations
 
 import pandas as pd
 
 from contamination.dcq.assessment import POSITIONS
-from contamination.dcq.released import OPTION_COLUMNS
+from contamination.published import DCQ_DATASETS, WILD_DATASETS
+from contamination.sources import source_file
 
 MODIFIED, STANDARD, SECOND = "modified", "standard", "second perturbation"
+OPTION_COLUMNS = ("option_a", "option_b", "option_c", "option_d")
+REPOSITORY = "shahriargolchin/DCQ"
 _WHAT_IS_PLACED = {STANDARD: "instance", SECOND: "fifth"}
+_FILES = {
+    "HumanEval": "humaneval_test",
+    "DROP": "drop_valid",
+    "GSM8k": "gsm8k_train",
+    "IMDB": "imdb_test",
+    "AG News": "ag_news_test",
+    "Yelp": "yelp_test",
+    "RTE": "rte_valid",
+    "WNLI": "wnli_valid",
+    "SAMSum": "samsum_test",
+    "XSum": "xsum_test",
+}
 
 Texts = tuple[str, str, str, str]
 
@@ -35,3 +50,21 @@ def quiz_options(quizzes: pd.DataFrame, quiz: str, position: str = "") -> list[T
             raise ValueError("there is no fifth perturbation: perturb with with_fifth")
         options[OPTION_COLUMNS[POSITIONS.index(position)]] = placed
     return [tuple(texts) for texts in options.itertuples(index=False)]
+
+
+def released_quizzes() -> pd.DataFrame:
+    """The authors' quizzes of the ten datasets, 1,035 rows.
+
+    Returns:
+        dataset, index, instance (the original), option_a to option_d. In the
+        seven "wild" datasets option_d is the original itself; in the other
+        three all four options are perturbations.
+    """
+    parts = []
+    for dataset in DCQ_DATASETS:
+        group = "wild_evaluation" if dataset in WILD_DATASETS else "reported_contamination"
+        path = source_file(REPOSITORY, f"data/our_dcq/processed/{group}/{_FILES[dataset]}.csv")
+        rows = pd.read_csv(path, dtype=str, keep_default_na=False)
+        parts.append(rows.assign(dataset=dataset, index=range(len(rows))))
+    columns = ["dataset", "index", "instance", *OPTION_COLUMNS]
+    return pd.concat(parts, ignore_index=True)[columns]

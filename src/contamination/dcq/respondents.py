@@ -1,14 +1,10 @@
 """Who takes a quiz: a chat model, a local instruct model, or a base model.
 
-* **Chat endpoint**: the prompt of Figure 1, temperature 0, one token.
-* **Local instruct model**: the same prompt through its chat template; its
-  answer is the likeliest of the five letters as the next token.
-* **Base model**: it reads no instruction. Each option is scored as the
-  continuation of the names of dataset and split, as they headed the training
-  texts. With a stated prior over positions and a stated threshold below which
-  the answer is E this is a *respondent*, which has a position bias and may
-  abstain as a chat model does. Without them it is *option ranking*: no position
-  effect, never E, and not DCQ.
+A base model reads no instruction: each option is scored as the continuation of
+the names of dataset and split, as they headed the training texts. With a stated
+prior over positions and a stated threshold below which the answer is E this is
+a *respondent*. Without them it is *option ranking*: no position effect, never E,
+and not DCQ.
 """
 
 from __future__ import annotations
@@ -22,6 +18,7 @@ import pandas as pd
 
 from contamination.dcq.assessment import CHOICES, POSITIONS
 from contamination.dcq.contaminating import header
+from contamination.dcq.controls import Rule
 from contamination.dcq.perturbation import Ask
 from contamination.dcq.prompts import quiz_prompt
 from contamination.dcq.quizzes import MODIFIED, Texts, quiz_options
@@ -61,8 +58,8 @@ class ChatRespondent:
     Attributes:
         ask: sends requests, such as ``models.chat.answer_all`` with its endpoint.
         dataset, split: names put to the model.
-        options: sampling options; the paper's by default.
-        prompt: text of a quiz from (texts, dataset, split); Figure 1 by default.
+        options: sampling options.
+        prompt: text of a quiz from (texts, dataset, split).
     """
 
     ask: Ask
@@ -122,9 +119,9 @@ class InstructRespondent:
         ]
         # The template has put its own beginning-of-sequence token where it wants one.
         letters = [list(CHOICES)] * len(prompts)
-        found = np.array(option_log_probs(self.lm, prompts, letters, score_first_token=False))
-        answers = pd.DataFrame({"answer": [CHOICES[place] for place in found.argmax(axis=1)]})
-        return answers.assign(status=OK, letter_share=np.exp(found).sum(axis=1))
+        log_probs = np.array(option_log_probs(self.lm, prompts, letters, score_first_token=False))
+        answers = pd.DataFrame({"answer": [CHOICES[place] for place in log_probs.argmax(axis=1)]})
+        return answers.assign(status=OK, letter_share=np.exp(log_probs).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -174,15 +171,13 @@ class BaseRespondent:
 
     The chance of each position is its prior times the likelihood of its text to
     the power of 1 / (temperature x spread), normalised over A to D; the answer
-    is the largest one, or E where that is below ``none_below``. The spread is
-    how much the model's log-probabilities of four perturbations differ anyway
-    (nats): models differ in it many times over, and without it a prior would
-    mean nothing to one of them and everything to another. ``spread_over`` takes
-    it from the perturbations of the partition, without its originals.
+    is the likeliest one, or E where its chance is below ``none_below``. The spread
+    is how much the model's log-probabilities of four perturbations differ anyway:
+    models differ in it many times over, so a prior needs it as its unit.
 
     Attributes:
         lm: the model.
-        dataset, split: names in the header of every text (``contaminating.header``).
+        dataset, split: names in the header of every text.
         stated: prior, temperature and threshold.
         spread: nats; its own unit where it is not given.
     """
@@ -215,8 +210,8 @@ class BaseRespondent:
     def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
         log_probs = self.log_probs(quizzes)
         letters, chances = self.stated.answers(log_probs, self.spread)
-        found = dict(zip(LOG_PROBS, log_probs.T, strict=True))
-        return pd.DataFrame({"answer": letters, "status": OK, "chance": chances, **found})
+        columns = dict(zip(LOG_PROBS, log_probs.T, strict=True))
+        return pd.DataFrame({"answer": letters, "status": OK, "chance": chances, **columns})
 
 
 def ranking_credits(respondent: BaseRespondent, quizzes: pd.DataFrame) -> np.ndarray:
@@ -231,9 +226,7 @@ def ranking_credits(respondent: BaseRespondent, quizzes: pd.DataFrame) -> np.nda
     return best[:, 0] / best.sum(axis=1)
 
 
-def likelihood_rules(
-    lm: CausalLM, texts: Sequence[str]
-) -> dict[str, Callable[[Sequence[str]], np.ndarray]]:
+def likelihood_rules(lm: CausalLM, texts: Sequence[str]) -> dict[str, Rule]:
     """Option ranking by a model as rules of ``dcq.controls``, texts scored beforehand.
 
     Args:
@@ -246,11 +239,8 @@ def likelihood_rules(
     """
     unique = sorted(set(texts))
     scored = dict(zip(unique, token_log_probs(lm, unique), strict=True))
-    return {
-        WHOLE_TEXT: lambda options: np.array(
-            [scored[text].token_log_probs.sum() for text in options]
-        ),
-        "clean LM, per token": lambda options: np.array(
-            [scored[text].token_log_probs.mean() for text in options]
-        ),
-    }
+
+    def rule(score: Callable[[np.ndarray], float]) -> Rule:
+        return lambda options: np.array([score(scored[text].token_log_probs) for text in options])
+
+    return {WHOLE_TEXT: rule(np.sum), "clean LM, per token": rule(np.mean)}
