@@ -19,8 +19,8 @@ from contamination.evidence.conditions import FRESH, PARAPHRASE, TRUTHS, VERBATI
 from contamination.evidence.lab_panel import Statistic
 from contamination.evidence.measuring import DCQ, DICE, MIN_K, RANKING, REPLICATION
 from contamination.evidence.panel import CONTROL_FORBIDS, RECOGNISED
+from contamination.replication.decisions import ALGORITHM_2, RULE_JUDGE
 from contamination.replication.instructions import GUIDED
-from contamination.replication.study import ALGORITHM_2, RULE_JUDGE
 from contamination.statistics import share_interval
 
 Row = tuple[str, str, str, Statistic]  # model, dataset, truth, and what a method says

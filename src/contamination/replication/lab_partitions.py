@@ -22,6 +22,7 @@ from contamination.replication import did_chatgpt_cheat
 from contamination.replication.algorithm1 import ALPHA
 from contamination.replication.completions import by_local_model
 from contamination.replication.cutting import cut_rows
+from contamination.replication.decisions import DID_CHATGPT_CHEAT, OPTION_RANKING, PARTITION
 from contamination.replication.instructions import (
     CONTINUE,
     GENERAL,
@@ -32,7 +33,6 @@ from contamination.replication.instructions import (
     prompts_of,
 )
 from contamination.replication.prompts import CLASSIFICATION, NLI
-from contamination.replication.study import DID_CHATGPT_CHEAT, OPTION_RANKING, PARTITION
 
 # Benchmarks of the lab that the study asks for, with task and text columns. The
 # summaries of the lab are too short: chance completes them.
