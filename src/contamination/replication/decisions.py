@@ -62,10 +62,8 @@ def bleurt_or_reason(checkpoint: str) -> tuple[Bleurt | None, str]:
 def bleurt_scores(completed: pd.DataFrame, scorer: Bleurt | None, joining: str) -> np.ndarray:
     """BLEURT of each completion, shape (n,); undefined without a scorer.
 
-    Args:
-        completed: first_piece, second_piece, completion, is_pair, is_mid_sentence.
-        scorer: ``models.loading.load_bleurt``, or None.
-        joining: of ``overlap.bleurt_texts``.
+    ``completed`` has first_piece, second_piece, completion, is_pair and
+    is_mid_sentence; ``joining`` is that of ``overlap.bleurt_texts``.
     """
     if scorer is None or completed.empty:
         return np.full(len(completed), np.nan)
@@ -117,9 +115,7 @@ def with_scores(
     return table
 
 
-def partition_rows(
-    scored: pd.DataFrame, judges: dict[str, str], by: Sequence[str] = PARTITION
-) -> pd.DataFrame:
+def partition_rows(scored: pd.DataFrame, judges: dict[str, str]) -> pd.DataFrame:
     """Decisions of Algorithms 1 and 2 on every partition.
 
     Algorithm 1 compares guided with each other instruction on the instances
@@ -129,7 +125,6 @@ def partition_rows(
     Args:
         scored: ``with_scores``.
         judges: name of a judge to its column of verdicts.
-        by: columns that make a partition.
 
     Returns:
         Rows with the columns of ``LAB_COLUMNS`` that are known here. mean is
@@ -140,8 +135,8 @@ def partition_rows(
         was answered.
     """
     rows = []
-    for partition, group in scored.groupby(list(by), sort=False, dropna=False):
-        key = dict(zip(by, partition, strict=True))
+    for partition, group in scored.groupby(PARTITION, sort=False, dropna=False):
+        key = dict(zip(PARTITION, partition, strict=True))
         of = {name: part.set_index("group") for name, part in group.groupby("instruction")}
         for name in group["instruction"].unique():
             part = of[name]
@@ -201,13 +196,12 @@ def _algorithm_2(part: pd.DataFrame, judge: str, column: str) -> dict:
 
 
 def lab_table(parts: Sequence[pd.DataFrame], model: str, seed: int) -> pd.DataFrame:
-    """``replication_lab.csv``: all decisions beside the truth, for one model.
+    """``replication_lab.csv``: all decisions on one model's partitions beside the truth.
 
     Args:
         parts: :func:`partition_rows`, and ``ranking_rows`` and ``cheat_rows`` of
             ``lab_partitions``.
-        model: its name.
-        seed: of its training.
+        model, seed: its name, and the seed of its training.
 
     Returns:
         ``LAB_COLUMNS``; truth says whether the partition was read at all, and is
