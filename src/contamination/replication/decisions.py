@@ -21,7 +21,6 @@ from contamination.replication.algorithm2 import is_contaminated
 from contamination.replication.instructions import (
     GENERAL,
     GUIDED,
-    PLACEBOS,
     WRONG_DATASET,
     WRONG_SPLIT,
 )
@@ -280,26 +279,24 @@ def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
     Returns:
         placebo; n_flagged (partitions in which guided beats general), n_also (of
         these, in which it beats the placebo too); kept: share of the gap in mean
-        ROUGE-L that the placebo keeps there; n_clean_also (clean partitions in which
-        guided beats the placebo); and verdict: "form" where the placebo keeps half of
-        the gap, "name" where guided beats it in half of the flagged partitions,
-        "cannot be told" where neither, "no gap" where nothing is flagged.
+        ROUGE-L that the placebo keeps there; and verdict: "form" where the placebo
+        keeps half of the gap, "name" where guided beats it in half of the flagged
+        partitions, "cannot be told" where neither, "no gap" where nothing is flagged.
+        A wrong label asks for another text, so it is no placebo for memory.
     """
     rows = lab[lab["method"].eq(ALGORITHM_1) & lab["metric"].eq("ROUGE-L")]
     rows = rows[rows["test"].eq(PAIRED_BOOTSTRAP)]
-    wide = rows.pivot(index=["dataset", "split", "truth"], columns="instruction")
+    wide = rows.pivot(index=["dataset", "split"], columns="instruction")
     flags, mean = wide["contaminated"].eq(True), wide["mean"].astype(float)
-    is_clean = ~flags.index.get_level_values("truth").to_numpy(dtype=bool)
     over = flags[GENERAL]
     gap = (wide["mean_guided"][GENERAL].astype(float) - mean[GENERAL])[over].mean()
     table = []
-    for placebo in (name for name in PLACEBOS if name in flags):
+    for placebo in (WRONG_DATASET, WRONG_SPLIT):
         kept = (mean[placebo] - mean[GENERAL])[over].mean() / gap if over.any() else np.nan
         n, n_also = int(over.sum()), int((over & flags[placebo]).sum())
         verdict = "form" if kept >= 0.5 else "name" if 2 * n_also >= n else "cannot be told"
         table.append(
             {"placebo": placebo, "n_flagged": n, "n_also": n_also, "kept": kept}
-            | {"n_clean_also": int((flags[placebo] & is_clean).sum())}
             | {"verdict": verdict if n else "no gap"}
         )
     return pd.DataFrame(table)
