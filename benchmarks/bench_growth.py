@@ -134,7 +134,7 @@ def replication(n: int) -> float:
     """Completions scored by ROUGE-L and judged by the rule, half of them near the original."""
     import pandas as pd
 
-    from contamination.replication.study import with_scores
+    from contamination.replication.decisions import with_scores
 
     pairs = zip(sentences(n), sentences(n, seed=1), strict=True)
     completed = pd.DataFrame(

@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2, the judges, and the sentences built from their tables."""
+"""Algorithms 1 and 2 and the judges on the released figures, and their headlines."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,7 @@ import pytest
 from notebook_files import ROOT
 
 from contamination import judging, published, run
-from contamination.replication import agreement, findings, published_tables
+from contamination.replication import agreement, decisions, published_tables, released_texts
 from contamination.replication.algorithm1 import compare_instructions
 from contamination.replication.algorithm2 import is_contaminated, partition_mark
 
@@ -158,6 +158,14 @@ def test_agreement_by_hand():
     assert (row["n"], row["n_agree"], row["agreement"]) == (4, 3, 0.75)
     assert (row["n_near"], row["n_near_found"], row["n_near_flagged"]) == (2, 1, 1)
     assert (row["n_partitions"], row["n_partitions_right"]) == (2, 2)
+    assert row["verdict"] == "cannot be told"  # of two near-exact matches nothing follows
+
+
+@pytest.mark.parametrize(("n_found", "verdict"), [(3, "holds"), (2, "does not hold")])
+def test_agreement_on_near_exact_matches_is_a_verdict(n_found, verdict):
+    judge = ["near-exact"] * n_found + ["inexact"] * (5 - n_found)
+    row = agreement.agreement_row(judge, ["near-exact"] * 5, ["p"] * 5)
+    assert row["verdict"] == verdict
 
 
 def test_judge_agreement_of_the_released_labels(judged):
@@ -171,6 +179,7 @@ def test_judge_agreement_of_the_released_labels(judged):
     )
     assert table.loc[("GPT-4 ICL", "all, without prompt examples"), "n"] == 272
     assert table.loc[("GPT-4 ICL", "GPT-3.5"), "kappa"] < 0
+    assert table.loc[("annotator 2", "all"), "n_agree"] == 280  # no second opinion
 
 
 def test_confusion_keeps_kinds_that_do_not_occur():
@@ -179,97 +188,53 @@ def test_confusion_keeps_kinds_that_do_not_occur():
     assert table.to_numpy().sum() == 2
 
 
-# Sentences: a table that confirms and one that refutes
+# Verdicts and headlines: a table that confirms and one that refutes
 
 
-def test_test_choice_sentence(tests):
-    assert "depends on the choice of test" in findings.test_choice_sentence(tests)
+def test_an_asterisk_holds_where_an_exact_test_agrees(tests):
+    counts = tests["verdict"].value_counts().to_dict()
+    assert counts == {"no asterisk": 32, "holds": 18, "does not hold": 6}
+
+
+def test_headline_of_tests(tests):
+    text = published_tables.headline_of_tests(tests)
+    assert "marks 24 of 56 tests" in text and "marks 18, and 0 once corrected" in text
     names = [name for name in tests if name.startswith("significant_")]
     same = tests.assign(**{name: tests["significant"] for name in names})
-    assert "changes nothing" in findings.test_choice_sentence(same)
+    assert published_tables.headline_of_tests(same).endswith("change nothing.")
 
 
-def test_power_sentence(tests):
-    assert "10 instances are too few for 56 tests" in findings.power_sentence(tests)
-    assert "a cell can pass" in findings.power_sentence(tests.assign(n=20))
+def test_verdicts_of_table_1_beside_the_answer_clean(success):
+    verdicts = success.set_index(["model", "algorithm", "test"])["verdict"]
+    # Right alone in 7 partitions, wrong alone in none: p = 2 / 2^7.
+    assert verdicts["GPT-4", "Algorithm 2: GPT-4 ICL", "judge"] == "better"
+    # 7 and 1: p = 18 / 2^8.
+    assert verdicts["GPT-4", "Algorithm 1: ROUGE-L", "paired bootstrap"] == "cannot be told"
+    assert verdicts["GPT-3.5", "Algorithm 1: ROUGE-L", "paired bootstrap"] == "worse"  # 0 and 6
+    assert verdicts["GPT-3.5", "always clean", "constant"] == "equal"
 
 
-def test_seed_sentence(tests):
-    text = findings.seed_sentence(tests)
-    assert "2 cells depend on the seed" in text
-    assert "GPT-3.5 WNLI validation ROUGE-L" in text
-    assert "No cell" in findings.seed_sentence(tests.assign(chance_significant=1.0))
+def test_headline_of_decisions(success):
+    text = published_tables.headline_of_decisions(success)
+    assert "Algorithm 2: GPT-4 ICL 27; always “clean” 20" in text
+    assert text.endswith("better than that: Algorithm 2: GPT-4 ICL.")
+    none = published_tables.headline_of_decisions(success.assign(verdict="cannot be told"))
+    assert none.endswith("none of them.")
 
 
-def test_success_sentence(success):
-    text = findings.success_sentence(success)
-    assert "answering “always clean” is right in 13, Algorithm 1: BLEURT 9" in text
-    assert "cannot separate the methods" in text
-    assert text.endswith("Better than the constant answer: Algorithm 2: GPT-4 ICL.")
-    worse = success.assign(n_right=success["n_right"].where(success["test"].eq("constant"), 0))
-    assert findings.success_sentence(worse).endswith("Better than the constant answer: none.")
-
-
-def test_sentences_do_not_change_when_a_table_goes_through_a_file(
-    tests, success, marks, judged, tmp_path
-):
+def test_verdicts_do_not_change_when_a_table_goes_through_a_file(tests, success):
     from contamination.storage import Outputs
 
-    agreement_table = published_tables.judge_agreement(judged)
     outputs = Outputs()
-    for name, table, sentence in [
-        ("tests", tests, findings.test_choice_sentence),
-        ("success", success, findings.success_sentence),
-        ("marks", marks, findings.false_positive_sentence),
-        ("agreement", agreement_table, findings.judge_sentence),
+    for name, table, headline in [
+        ("tests", tests, published_tables.headline_of_tests),
+        ("success", success, published_tables.headline_of_decisions),
     ]:
         outputs.write_table(name, table)
-        assert sentence(outputs.read_table(name, "x")) == sentence(table)
-
-
-def test_judge_sentence(judged):
-    table = published_tables.judge_agreement(judged)
-    text = findings.judge_sentence(table)
-    assert "0 of 3 near-exact matches found (95 % interval 0 to 56 %), too few to tell" in text
-    enough = findings.judge_sentence(table.assign(n_near=30))
-    assert "too few" not in enough
-
-
-def test_annotator_sentence(judged):
-    table = published_tables.judge_agreement(judged)
-    assert "the same in all 280 cases" in findings.annotator_sentence(table)
-    assert "bounds what any judge" in findings.annotator_sentence(table.assign(n_agree=270))
-
-
-def test_false_positive_sentence(marks):
-    text = findings.false_positive_sentence(marks)
-    assert "GPT-4 on WNLI validation with a threshold of 0.56" in text
-    assert "a mistake of the rule" in text
-    assert "1 of 28 on the general ones (95 % interval 1 to 18 %)" in text
-    general = marks["instruction"].eq("general")
-    clean = marks.assign(mark=marks["mark"].where(~general, "×"))
-    assert "no flag arises" in findings.false_positive_sentence(clean)
-    flagged = marks.assign(mark=marks["mark"].where(~general, "✓✓"))
-    assert "the texts must be read" in findings.false_positive_sentence(flagged)
-
-
-def test_rescoring_and_text_rule_sentences():
-    rows = pd.DataFrame({"model": ["m"], "dataset": ["d"], "split": ["s"]})
-    rows = rows.assign(rouge=0.5, released_rouge=0.5, differs=False)
-    assert findings.rescoring_sentence(rows).startswith("1 of 1")
-    differing = rows.assign(rouge=0.6, differs=True)
-    assert "1 do not (m d s; the largest difference is 0.100)" in findings.rescoring_sentence(
-        differing
-    )
-    row = agreement.agreement_row(["near-exact"] * 2, ["near-exact"] * 2, ["p", "p"])
-    assert "mostly agree" in findings.text_rule_sentence(pd.DataFrame([row]))
-    row = agreement.agreement_row(["near-exact", "inexact"], ["inexact", "near-exact"], ["p", "q"])
-    assert "for near-exact ones it is not" in findings.text_rule_sentence(pd.DataFrame([row]))
+        assert headline(outputs.read_table(name, "x")) == headline(table)
 
 
 def test_released_texts_are_scored_by_bleurt_joined_as_the_paper_says(monkeypatch):
-    from contamination.replication import released
-
     rows = pd.DataFrame(
         {"first_piece": "A b", "second_piece": "c d", "completion": "c e"}, range(3)
     )
@@ -281,18 +246,14 @@ def test_released_texts_are_scored_by_bleurt_joined_as_the_paper_says(monkeypatc
         asked.append(list(zip(references, candidates, strict=True)))
         return np.array([0.4349, 0.4351, 0.4351])
 
-    monkeypatch.setattr(released, "bleurt", scores)
-    without = released.rescored(rows)
+    monkeypatch.setattr(decisions.overlap, "bleurt", scores)
+    without = released_texts.rescored(rows)
     assert without["bleurt"].isna().all() and not asked
-    table = released.rescored(rows, scorer=object())
+    table = released_texts.rescored(rows, scorer=object())
     alone, joined = ("c d", "c e"), ("A b c d", "A b c e")
     assert asked.pop() == [joined, alone, alone]
     assert table["bleurt_differs"].tolist() == [False, True, False]
-    text = findings.rescoring_sentence(
-        table.assign(model="m", dataset="d", split="s"), metric="BLEURT"
-    )
-    assert text.startswith("2 of 3 released BLEURT values follow") and "is 0.005)" in text
-    released.rescored(rows, scorer=object(), joining="code")
+    released_texts.rescored(rows, scorer=object(), joining="code")
     assert asked.pop() == [joined, joined, alone]
 
 
@@ -311,11 +272,9 @@ def test_the_parameters_that_rescore_the_released_texts_use_the_paper_s_bleurt()
 
 @pytest.mark.mirror
 def test_released_completions_give_the_released_scores():
-    from contamination.replication import released
-
-    completions = released.time_travel_completions()
+    completions = released_texts.time_travel_completions()
     assert len(completions) == 560
-    assert released.rescored(completions)["differs"].sum() == 2
+    assert released_texts.rescored(completions)["differs"].sum() == 2
     values = published.released_instances("Time Travel")
     assert sorted(completions["released_bleurt"]) == sorted(
         [*values["bleurt_guided"], *values["bleurt_general"]]
@@ -328,14 +287,13 @@ def test_released_completions_give_the_released_scores():
 
 @pytest.mark.mirror
 def test_rule_judge_finds_the_exact_matches_of_the_dcq_repository():
-    from contamination.replication import released
-
-    completions = released.dcq_completions()
+    completions = released_texts.dcq_completions()
     assert len(completions) == 1706
     assert completions["judge"].notna().all()
     key = ["model", "dataset", "split", "index"]
     both = completions.merge(published.released_instances("DCQ"), on=key, suffixes=("", "_figures"))
     assert (both["judge"] == both["judge_figures"]).all()
     some = completions[completions["judge"].ne("inexact")]
-    judged_texts = released.rule_judged(some, near_exact_threshold=0.82)
-    assert (judged_texts["rule"].eq("exact") == judged_texts["judge"].eq("exact")).all()
+    pairs = zip(some["second_piece"], some["completion"], strict=True)
+    verdicts = np.array([judging.rule_verdict(*pair) for pair in pairs])
+    assert ((verdicts == "exact") == some["judge"].eq("exact")).all()

@@ -11,19 +11,16 @@ from contamination import overlap
 from contamination.models.chat import Endpoint, Limits
 from contamination.models.response_log import ResponseLog
 from contamination.replication import (
+    algorithm2,
     completions,
     cutting,
+    decisions,
     did_chatgpt_cheat,
     instructions,
     lab_partitions,
     prompts,
-    study,
 )
-from contamination.replication.operating_curves import (
-    exact_share,
-    flag_probability,
-    operating_curves,
-)
+from contamination.replication.algorithm2 import flag_probability
 from contamination.tables import show
 
 # Cuts
@@ -189,10 +186,10 @@ def test_every_kind_of_completion_is_counted(log):
     pieces = pd.DataFrame({"first_piece": "x", "second_piece": "the cat sat on the mat"}, range(5))
     pieces = pieces.assign(task=prompts.SUMMARY, is_mid_sentence=True, group=range(5))
     pieces = pieces.assign(instruction="guided", benchmark="b", dataset="d", split="s", copies=None)
-    scored = study.with_scores(completions.with_completions(pieces, written), 0.8)
+    scored = decisions.with_scores(completions.with_completions(pieces, written), 0.8)
     assert scored["rule"].fillna("").tolist() == ["exact", "", "inexact", "", "inexact"]
     assert scored["bleurt"].isna().all()
-    (row,) = study.partition_rows(scored.assign(copies=0), {"rule judge": "rule"}).to_dict(
+    (row,) = decisions.partition_rows(scored.assign(copies=0), {"rule judge": "rule"}).to_dict(
         "records"
     )
     assert (row["n"], row["n_valid"], row["n_refused"], row["n_error"]) == (5, 3, 1, 1)
@@ -212,7 +209,7 @@ def test_a_completion_that_repeats_the_prompt_is_no_match():
     pieces = pd.DataFrame({"first_piece": [first] * 2, "second_piece": [second] * 2})
     written = pd.DataFrame({"text": [first, second], "status": ["ok", "ok"]})
     done = completions.with_completions(pieces, written)
-    scored = study.with_scores(done.assign(task=prompts.NLI, is_mid_sentence=False), 0.8)
+    scored = decisions.with_scores(done.assign(task=prompts.NLI, is_mid_sentence=False), 0.8)
     assert scored["rule"].tolist() == ["inexact", "exact"]
     assert scored["is_repeated"].tolist() == [True, False]
 
@@ -223,10 +220,10 @@ def test_a_reference_of_one_word_is_no_match_and_one_without_a_word_is_refused()
     done = completions.with_completions(pieces, written).assign(
         task=prompts.SUMMARY, is_mid_sentence=True
     )
-    scored = study.with_scores(done, 0.8)
+    scored = decisions.with_scores(done, 0.8)
     assert scored["rouge"].tolist() == [1.0] and scored["rule"].tolist() == ["inexact"]
     with pytest.raises(ValueError, match="holds no word"):
-        study.with_scores(done.assign(second_piece="..."), 0.8)
+        decisions.with_scores(done.assign(second_piece="..."), 0.8)
 
 
 # The printed texts of Tables 4 and 5 with their printed ROUGE-L
@@ -279,7 +276,7 @@ def test_printed_texts_give_their_printed_rouge(reference, candidate, printed, k
     assert f"{found:.2f}" == printed
     row = {"first_piece": "x", "second_piece": reference, "completion": candidate, "status": "ok"}
     pieces = pd.DataFrame([row]).assign(task=prompts.SUMMARY, is_mid_sentence=True)
-    assert study.with_scores(pieces, 0.8)["rule"].tolist() == [kind]
+    assert decisions.with_scores(pieces, 0.8)["rule"].tolist() == [kind]
 
 
 def test_markup_in_a_completion_is_shown_escaped():
@@ -309,7 +306,7 @@ def scored_partition(**columns):
 
 
 def test_both_algorithms_decide_on_a_partition_of_fewer_than_k_instances():
-    table = study.partition_rows(scored_partition(), {"rule judge": "rule"})
+    table = decisions.partition_rows(scored_partition(), {"rule judge": "rule"})
     of_2 = table[table["method"] == "Algorithm 2"].set_index("instruction")
     assert of_2["contaminated"].to_dict() == {"guided": True, "general": False}
     assert of_2["n"].tolist() == [4, 4] and of_2["mean"].tolist() == [0.5, 0.25]
@@ -324,7 +321,7 @@ def test_algorithm_1_compares_the_instances_answered_under_both_instructions():
     scored = scored_partition()
     is_gone = scored["instruction"].eq("general") & scored["group"].eq(0)
     scored.loc[is_gone, ["status", "rouge", "rule"]] = ["refused", np.nan, None]
-    table = study.partition_rows(scored, {"rule judge": "rule"})
+    table = decisions.partition_rows(scored, {"rule judge": "rule"})
     row = table[table["test"] == "sign flips"].iloc[0]
     assert (row["n_valid"], row["n_refused"], row["p_value"]) == (3, 1, 1 / 8)
     assert [row["mean_guided"], row["mean"]] == pytest.approx([0.8, 0.5 / 3])
@@ -332,14 +329,14 @@ def test_algorithm_1_compares_the_instances_answered_under_both_instructions():
 
 def test_a_partition_without_any_answer_has_empty_cells():
     gone = scored_partition(status="refused", rouge=np.nan, rule=None)
-    table = study.lab_table([study.partition_rows(gone, {"rule judge": "rule"})], "m", 0)
+    table = decisions.lab_table([decisions.partition_rows(gone, {"rule judge": "rule"})], "m", 0)
     assert table["n_valid"].eq(0).all() and table["n_refused"].eq(4).all()
     assert table["mean"].isna().all() and table["contaminated"].isna().all()
 
 
 def test_bleurt_rows_appear_where_it_was_computed():
     with_bleurt = scored_partition().assign(bleurt=lambda table: table["rouge"])
-    table = study.partition_rows(with_bleurt, {"rule judge": "rule"})
+    table = decisions.partition_rows(with_bleurt, {"rule judge": "rule"})
     assert set(table.loc[table["method"] == "Algorithm 1", "metric"]) == {"ROUGE-L", "BLEURT"}
 
 
@@ -417,16 +414,5 @@ def test_flag_probability_by_hand_and_by_simulation():
 
 
 def test_operating_curves_rise_with_the_share():
-    table = operating_curves(0.4)
-    assert list(table) == [
-        "k",
-        "true_share_pct",
-        "judge_error_pct",
-        "exact_share_pct",
-        "flag_probability",
-    ]
-    for _, rows in table.groupby(["k", "judge_error_pct"]):
+    for _, rows in algorithm2.operating_curves(0.4).groupby(["k", "judge_error_pct"]):
         assert rows["flag_probability"].is_monotonic_increasing
-    assert exact_share(["exact", "near-exact", "inexact", "near-exact"]) == pytest.approx(1 / 3)
-    with pytest.raises(ValueError, match="no match"):
-        exact_share(["inexact"])

@@ -1,61 +1,49 @@
-"""Sentences of the lab, each with a table that confirms and one that refutes; its model."""
+"""Verdicts on the lab's partitions, each with a table that confirms and one that refutes."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from contamination import plots, storage
+from contamination import storage
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import train
 from contamination.models.causal import load_causal_lm
-from contamination.replication import completions, findings, lab_findings, lab_partitions, study
-from contamination.replication.operating_curves import operating_curves
-
-DOSES = (0, 4, 64)
+from contamination.replication import completions, decisions, lab_partitions
 
 
-def doses_table(flags, n_clean=12, n=4):
-    """``study.by_dose`` with the same flags at 0, 4 and 64 copies for each method."""
-    return pd.DataFrame(
-        {
-            "method": method,
-            "instruction": instruction,
-            "copies": copies,
-            "n_partitions": n_clean if copies == 0 else n,
-            "n_flagged": flags.get(method, flags["other"])[place],
-        }
-        for method, instruction in lab_findings.LAB_METHODS
-        for place, copies in enumerate(DOSES)
+def verdict_of(flags, n_clean, n=4):
+    """Of a method that flags so many partitions at 0, 4 and 64 copies."""
+    doses = pd.DataFrame(
+        {"copies": [0, 4, 64], "n_partitions": [n_clean, n, n], "n_flagged": flags}
     )
-
-
-def test_clean_sentence():
-    text = lab_findings.clean_sentence(doses_table({"other": (1, 0, 0)}))
-    assert text.startswith("Flagged of 12 clean partitions, with the exact 95 % interval")
-    # Clopper and Pearson for 1 of 12: 0.2 to 38.5 %.
-    assert "option ranking 1 (0 to 38 %)" in text
-    assert text.endswith(
-        "For no method is a rate above 5 % shown; so few partitions do not exclude rates of up to "
-        "38 %."
+    (row,) = decisions.method_verdicts(doses.assign(method="m", instruction="guided")).to_dict(
+        "records"
     )
-    text = lab_findings.clean_sentence(doses_table({"other": (1, 0, 0)}, n_clean=1000))
-    assert text.endswith("For no method is a rate above 5 % shown.")
-    text = lab_findings.clean_sentence(
-        doses_table({"other": (1, 0, 0), "option ranking": (4, 0, 0)})
-    )
-    assert "Above a rate of 5 %: option ranking (p 0.002)." in text
+    return row
 
 
-def test_first_dose_sentence():
-    flags = {"other": (0, 0, 0), "option ranking": (0, 4, 4), "Algorithm 2, rule judge": (0, 1, 2)}
-    flags["Did-ChatGPT-Cheat?"] = (0, 3, 1)
-    text = lab_findings.first_dose_sentence(doses_table(flags))
-    assert "option ranking from 4 copies on (4 of 4 at 64)" in text
-    assert "Algorithm 2, rule judge from 64 copies on (2 of 4 at 64)" in text
-    assert "Did-ChatGPT-Cheat? at 4 copies but not above (1 of 4 at 64)" in text
-    assert "sign flips at none (0 of 4 at 64)" in text
-    assert text.endswith("the 95 % interval of 4 of 4 begins at 51 %.")
+@pytest.mark.parametrize(
+    ("flags", "n_clean", "seen_from", "verdict"),
+    [
+        ((0, 4, 4), 1000, 4, "holds"),
+        ((0, 1, 2), 1000, 64, "holds"),
+        ((1, 4, 4), 12, 4, "cannot be told"),  # so few clean ones do not exclude 5 %
+        ((4, 4, 4), 12, 4, "does not hold"),  # p 0.002 of so many false flags at 5 %
+        ((0, 0, 0), 1000, None, "does not hold"),
+        ((0, 3, 1), 1000, None, "does not hold"),  # a dose is seen, not those above it
+    ],
+)
+def test_verdict_on_a_method(flags, n_clean, seen_from, verdict):
+    row = verdict_of(flags, n_clean)
+    assert (row["n_clean"], row["n_false"]) == (n_clean, flags[0])
+    assert row["verdict"] == verdict
+    assert pd.isna(row["seen_from"]) if seen_from is None else row["seen_from"] == seen_from
+
+
+def test_the_interval_of_false_flags_is_clopper_and_pearson_s():
+    row = verdict_of((1, 0, 0), 12)
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx((0.0021, 0.3848), abs=1e-4)
 
 
 def lab_rows(instruction, contaminated, method="Algorithm 1", **more):
@@ -69,92 +57,50 @@ def lab_rows(instruction, contaminated, method="Algorithm 1", **more):
     )
 
 
-def test_placebo_sentence():
-    none, dosed = [False] * 4, [False, False, True, True]
-
-    def table(flags, placebo):
-        rows = [lab_rows("general", dosed, mean=0.5)]
-        rows += [lab_rows("wrong dataset", flags, mean=placebo)]
-        return pd.concat([*rows, lab_rows("wrong split", none, mean=placebo)]).assign(
-            mean_guided=0.9
-        )
-
-    form_alone = table(none, 0.8)
-    text = lab_findings.placebo_sentence(form_alone)
-    assert text.startswith("Guided beats general in 2 of 4 partitions (by chance alone at most ab")
-    assert "a wrong dataset or split in 0 of these. There the mean ROUGE-L is 0.90 guided" in text
-    assert "0.80 with a wrong name and 0.50 general" in text
-    assert text.endswith("comes with the form of the prompt, without the right names.")
-    assert lab_findings.placebo_sentence(table(dosed, 0.6)).endswith("the right names matter.")
-    # A placebo that keeps little of the gap, and yet no flag against it: nothing is shown.
-    assert lab_findings.placebo_sentence(table(none, 0.6)).endswith("names matter cannot be told.")
-    no_gap = form_alone.assign(contaminated=False)
-    assert "no gap for a placebo to explain" in lab_findings.placebo_sentence(no_gap)
-    label = lab_rows("wrong label", [True, False, True, True])
-    text = lab_findings.placebo_sentence(pd.concat([form_alone, label]))
-    assert "beats a wrong label in 1 of 2 clean partitions" in text and "no placebo" in text
-    text = lab_findings.placebo_sentence(pd.concat([form_alone, lab_rows("wrong label", dosed)]))
-    assert text.endswith("beats a wrong label in 0 of 2 clean partitions.")
+NONE, DOSED = [False] * 4, [False, False, True, True]
 
 
-def test_instruction_sentence():
-    def table(general):
-        rows = [
-            lab_rows(name, [False] * 4, "Algorithm 2", n_exact=n, n_near_exact=1)
-            for name, n in (("guided", 9), ("general", general))
-        ]
-        return pd.concat(rows)
-
-    text = lab_findings.instruction_sentence(table(8))
-    assert text.startswith("Matches at 8 copies: general 18 of 20, guided 20 of 20.")
-    assert "The general instruction replicates too" in text
-    assert "Without the names the model replicates less" in lab_findings.instruction_sentence(
-        table(0)
-    )
-
-
-def test_cheat_sentence():
-    rows = lab_rows("first instances", [False, False, True, True], "Did-ChatGPT-Cheat?")
-    suspicious = rows.assign(outcome=["suspicious"] * 3 + ["contaminated"])
-    text = lab_findings.cheat_sentence(suspicious)
-    assert "2 clean partitions: contaminated 0, suspicious 2, not contaminated 0" in text
-    assert text.endswith("so this outcome tells nothing.")
-    telling = rows.assign(outcome=["not contaminated"] * 2 + ["suspicious"] * 2)
-    assert lab_findings.cheat_sentence(telling).endswith("this outcome carries information.")
+@pytest.mark.parametrize(
+    ("over_general", "over_placebo", "placebo_mean", "verdict"),
+    [
+        (DOSED, NONE, 0.8, "form"),
+        (DOSED, DOSED, 0.6, "name"),
+        # A placebo that keeps little of the gap, and yet no flag against it: nothing is shown.
+        (DOSED, NONE, 0.6, "cannot be told"),
+        (NONE, NONE, 0.8, "no gap"),
+    ],
+)
+def test_verdict_on_a_placebo(over_general, over_placebo, placebo_mean, verdict):
+    rows = [lab_rows("general", over_general, mean=0.5)]
+    names = ["wrong dataset", "wrong split"]
+    rows += [lab_rows(name, over_placebo, mean=placebo_mean) for name in names]
+    table = decisions.placebo_verdicts(pd.concat(rows).assign(mean_guided=0.9))
+    assert table["placebo"].tolist() == names
+    row = table.iloc[1]
+    assert row["verdict"] == verdict
+    assert (row["n_flagged"], row["n_also"]) == (sum(over_general), sum(over_placebo))
+    if any(over_general):
+        assert row["kept"] == pytest.approx((placebo_mean - 0.5) / 0.4)
 
 
 def test_own_sentence():
     names = ("guided", "general", "wrong dataset", "wrong split")
 
-    def table(flags, judge="ICL judge", n_valid=10):
+    def sentence(flags, judge="ICL judge", n_valid=10):
         rows = [
             lab_rows(name, [flag], "Algorithm 2", n_exact=3, n_near_exact=1).assign(metric=judge)
             for name, flag in zip(names, flags, strict=True)
         ]
-        return pd.concat(rows, ignore_index=True).assign(n_valid=n_valid)
+        table = pd.concat(rows, ignore_index=True).assign(n_valid=n_valid)
+        return decisions.own_sentence(table)
 
-    text = findings.own_sentence(table([True, False, False, False]))
-    assert text.startswith("By the ICL judge 3 guided completions of 10 are exact and 1 near-exact")
-    assert text.endswith("none without the right names, as contamination would have it.")
-    also = findings.own_sentence(table([True, True, False, True], "rule judge"))
-    assert "By the rule judge" in also and "these instructions: general, wrong split." in also
-    assert "does not show that" in findings.own_sentence(table([False] * 4))
-    assert "nothing can be said" in findings.own_sentence(table([None] * 4, n_valid=0))
-    unheard = table([True, False, None, False], n_valid=[10, 10, 0, 10])
-    assert "no verdict at all with these instructions: wrong dataset." in findings.own_sentence(
-        unheard
-    )
-
-
-def test_operating_sentence():
-    curves = operating_curves(0.35)
-    text = findings.operating_sentence(curves)
-    assert "So at this error the rule of one exact" in text
-    assert "belongs to about 10 instances" in text
-    # A judge with 5 % errors: 1 - 0.95^10 - 10 x 0.05 x 0.95^9 = 0.086.
-    assert "a clean partition is flagged with 0.09 at k = 10 and 0.96 at k = 100" in text
-    good_judge = curves[curves["judge_error_pct"] == 0]
-    assert "stands more instances" in findings.operating_sentence(good_judge)
+    assert sentence([True, False, False, False]).endswith("not without the right names.")
+    also = sentence([True, True, False, True], "rule judge")
+    assert also.startswith("The rule judge") and "instructions: general, wrong split." in also
+    assert "does not show that" in sentence([False] * 4)
+    assert "nothing can be said" in sentence([None] * 4, n_valid=0)
+    silent = sentence([True, False, None, False], n_valid=[10, 10, 0, 10])
+    assert "no verdict at all with these instructions: wrong dataset." in silent
 
 
 @pytest.fixture(scope="module")
@@ -173,16 +119,16 @@ def small_study(tmp_path_factory):
         lm = load_causal_lm(train(recipe, texts))
         asked = lab_partitions.lab_prompts(instances)
         written = completions.by_local_model(lm, asked["prompt"], lab_partitions.LAB_MAX_TOKENS)
-        scored = study.with_scores(completions.with_completions(asked, written), 0.82)
-        parts = [study.partition_rows(scored, {study.RULE_JUDGE: study.RULE_COLUMN})]
+        scored = decisions.with_scores(completions.with_completions(asked, written), 0.82)
+        parts = [decisions.partition_rows(scored, {decisions.RULE_JUDGE: decisions.RULE_COLUMN})]
         cheated, said = lab_partitions.cheat_rows(lm, instances, 0.82)
         parts += [lab_partitions.ranking_rows(lm, instances), cheated]
-        return scored, study.lab_table(parts, "tiny", 0), said
+        return scored, decisions.lab_table(parts, "tiny", 0), said
 
 
 def test_the_table_holds_the_columns_and_every_method(small_study):
     scored, table, texts = small_study
-    assert list(table) == study.LAB_COLUMNS
+    assert list(table) == decisions.LAB_COLUMNS
     needed = "dataset model instruction copies seed n metric mean p_value n_exact n_near_exact"
     assert set(needed.split()) | {"contaminated", "truth"} <= set(table)
     # 4 partitions: 4 comparisons by 2 tests, 5 instructions judged, ranking, first instances.
@@ -194,29 +140,24 @@ def test_the_table_holds_the_columns_and_every_method(small_study):
 
 def test_what_was_read_often_is_ranked_above_its_paraphrases(small_study):
     _, table, _ = small_study
-    ranking = table[table["method"] == study.OPTION_RANKING].set_index("copies")["mean"]
+    ranking = table[table["method"] == decisions.OPTION_RANKING].set_index("copies")["mean"]
     assert ranking.loc[20].mean() > ranking.loc[0].mean()
-    p_values = table.loc[table["method"] == study.OPTION_RANKING, "p_value"]
+    p_values = table.loc[table["method"] == decisions.OPTION_RANKING, "p_value"]
     # Two of two at one in five: the smallest p there is.
     assert p_values.min() == pytest.approx(0.04)
 
 
-def test_display_and_figures_hold_every_dose(small_study):
+def test_every_method_has_every_dose(small_study):
     _, table, _ = small_study
-    doses = study.by_dose(table)
+    doses = decisions.by_dose(table)
     assert doses.groupby(["method", "instruction"])["copies"].nunique().eq(2).all()
-    wide = study.wide_by_dose(doses)
-    assert list(wide)[2:] == ["0 copies", "20 copies"]
-    assert wide["0 copies"].str.fullmatch(r"\d of 2").all()
-    figure = plots.flags_by_dose(lab_findings.main_methods(doses), lab_findings.numbers_of(table))
-    assert figure.axes[0].get_title(loc="left").startswith("2 clean partitions, 2 per dose")
-    assert len(plots.operating_curves(operating_curves(0.3)).axes) == 3
+    assert doses["n_partitions"].eq(2).all() and doses["n_flagged"].le(2).all()
 
 
 def test_without_a_checkpoint_bleurt_is_empty_and_the_reason_a_sentence(tmp_path):
-    scorer, why = study.bleurt_or_reason("")
+    scorer, why = decisions.bleurt_or_reason("")
     assert scorer is None and "no bleurt_checkpoint is set" in why
-    scorer, why = study.bleurt_or_reason(str(tmp_path / "nowhere"))
+    scorer, why = decisions.bleurt_or_reason(str(tmp_path / "nowhere"))
     assert scorer is None and "nowhere" in why and "\n" not in why
 
 
@@ -230,7 +171,7 @@ def test_bleurt_reaches_the_table(monkeypatch):
         asked.append((references, candidates))
         return np.array([0.5])
 
-    monkeypatch.setattr(study.overlap, "bleurt", scores)
-    table = study.with_scores(pieces, 0.8, scorer=object())
+    monkeypatch.setattr(decisions.overlap, "bleurt", scores)
+    table = decisions.with_scores(pieces, 0.8, scorer=object())
     assert asked == [(["a b c d e f"], ["a b c d"])]
     assert table["bleurt"].tolist()[0] == 0.5 and np.isnan(table["bleurt"].tolist()[1])

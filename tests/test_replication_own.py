@@ -9,7 +9,7 @@ from scripted_server import MODEL, ScriptedServer, good, question
 
 from contamination import run
 from contamination.models.chat import ChatError, Endpoint
-from contamination.replication import own, prompts, study
+from contamination.replication import decisions, own, prompts
 
 FILE = "own.jsonl"
 TEXTS = [
@@ -168,17 +168,20 @@ def test_model_judge_and_tables_end_to_end(dataset):
     with ScriptedServer(script) as server:
         asked = asked_of(server.base_url)
         written, answer = own.completed(partition, asked)
-        scored = own.with_judge(study.with_scores(written, 0.8), asked)
-    judges = {study.RULE_JUDGE: study.RULE_COLUMN, study.ICL_JUDGE: study.ICL_COLUMN}
-    rows = study.partition_rows(scored, judges)
-    table = study.lab_table([rows, own.cheat_rows(partition, answer, 0.8)], MODEL, 0)
+        scored = own.with_judge(decisions.with_scores(written, 0.8), asked)
+    judges = {
+        decisions.RULE_JUDGE: decisions.RULE_COLUMN,
+        decisions.ICL_JUDGE: decisions.ICL_COLUMN,
+    }
+    rows = decisions.partition_rows(scored, judges)
+    table = decisions.lab_table([rows, own.cheat_rows(partition, answer, 0.8)], MODEL, 0)
     assert table["truth"].isna().all() and table["copies"].isna().all()
-    of_icl = table[table["metric"] == study.ICL_JUDGE].set_index("instruction")
+    of_icl = table[table["metric"] == decisions.ICL_JUDGE].set_index("instruction")
     guided, general = of_icl.loc["guided"], of_icl.loc["general"]
     assert (guided["n_bare_yes"], guided["n_exact"], guided["n_near_exact"]) == (1, 4, 1)
     assert guided["n_repeated"] == 5 and guided["n_valid"] == 5
     assert general["n_unparsable"] >= 4 and general["n_valid"] == 5 - general["n_unparsable"]
-    of_rule = table[table["metric"] == study.RULE_JUDGE].set_index("instruction")
+    of_rule = table[table["metric"] == decisions.RULE_JUDGE].set_index("instruction")
     assert bool(of_rule.loc["guided", "contaminated"])
     assert not bool(of_rule.loc["general", "contaminated"])
     of_1 = table[(table["method"] == "Algorithm 1") & (table["test"] == "sign flips")]

@@ -80,8 +80,7 @@ def judge_requests(
     """One request per pair, at temperature 0.
 
     Args:
-        references: what should have been written.
-        candidates: what was written.
+        references, candidates: what should have been written, and what was.
         prompt: with ``{reference}`` and ``{candidate}``.
         limit_option: what the endpoint calls its limit of output tokens.
     """
@@ -104,23 +103,17 @@ def ask_judge(
     limit_option: str = "max_tokens",
     **settings: Any,
 ) -> list[Judgement]:
-    """Verdicts of a chat model, in order.
+    """Verdicts of a chat model on the pairs of :func:`judge_requests`, in order.
 
-    An empty completion matches nothing and is not sent.
-
-    Args:
-        endpoint: the judge.
-        references, candidates, prompt, limit_option: of :func:`judge_requests`.
-        settings: keyword arguments of ``models.chat.answer_all``.
+    An empty completion matches nothing and is not sent. ``settings`` are keyword
+    arguments of ``models.chat.answer_all``.
     """
-    asked = [place for place, text in enumerate(candidates) if text.strip()]
-    chosen = ([texts[place] for place in asked] for texts in (references, candidates))
-    answers = []
-    if asked:
-        requests = judge_requests(*chosen, prompt, limit_option)
-        answers = answer_all(endpoint, requests, **settings)
+    places = [place for place, text in enumerate(candidates) if text.strip()]
+    chosen = ([texts[place] for place in places] for texts in (references, candidates))
+    requests = judge_requests(*chosen, prompt, limit_option)
+    answers = answer_all(endpoint, requests, **settings) if requests else []
     judgements = [Judgement(INEXACT, OK)] * len(candidates)
-    for place, answer in zip(asked, answers, strict=True):
+    for place, answer in zip(places, answers, strict=True):
         verdict, is_bare = parse_verdict(answer.text) if answer.status == OK else (None, False)
         status = UNPARSABLE if answer.status == OK and verdict is None else answer.status
         judgements[place] = Judgement(verdict, status, is_bare, answer.text)

@@ -99,29 +99,6 @@ def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -
     return figure
 
 
-def instruction_tests(published: pd.DataFrame) -> Figure:
-    """Exact paired p against exact unpaired p of the guided instruction's advantage.
-
-    Args:
-        published: ``replication_published``.
-    """
-    figure, axis = _figure(1, 1, (5.4, 5))
-    floor = 1e-5
-    shown = published.assign(
-        paired=published["p_paired"].clip(lower=floor),
-        unpaired=published["p_unpaired"].clip(lower=floor),
-    )
-    sns.scatterplot(
-        shown, x="paired", y="unpaired", hue="model", style="metric", palette=MODEL_COLOURS, ax=axis
-    )
-    axis.axhline(0.05, color=CHANCE, linestyle="--", linewidth=1)
-    axis.axvline(0.05, color=CHANCE, linestyle="--", linewidth=1)
-    axis.plot([floor, 1], [floor, 1], color=CHANCE, linewidth=0.8)
-    axis.set(xscale="log", yscale="log", xlim=(floor / 1.5, 1.5), ylim=(floor / 1.5, 1.5))
-    axis.set(xlabel="paired p (exact), the paper's asterisks", ylabel="unpaired p (exact)")
-    axis.set_title(f"{len(published)} tests of 10 instances each; dashed: 0.05", loc="left")
-    axis.legend(frameon=False, fontsize=8)
-    return figure
 
 
 def auc_lines(
@@ -181,30 +158,6 @@ def auc_lines(
     return figure
 
 
-def flags_by_dose(doses: pd.DataFrame, title: str) -> Figure:
-    """Share of partitions that each method flags, by copies read.
-
-    Args:
-        doses: rows of ``replication.study.by_dose`` with a column label.
-        title: with the numbers of partitions and instances.
-    """
-    figure, axis = _figure(1, 1, (7.5, 3.8))
-    places = {value: place for place, value in enumerate(sorted(doses["copies"].unique()))}
-    labels = list(dict.fromkeys(doses["label"]))
-    colours = sns.color_palette("colorblind", len(labels))
-    for number, (label, colour) in enumerate(zip(labels, colours, strict=True)):
-        rows = doses[doses["label"] == label].sort_values("copies")
-        # Lines on top of one another are drawn side by side.
-        at = [places[value] + (number - (len(labels) - 1) / 2) * 0.05 for value in rows["copies"]]
-        shares = rows["n_flagged"] / rows["n_partitions"]
-        axis.plot(at, shares, "o-", markersize=4, linewidth=1, color=colour, label=label)
-    axis.axhline(0.05, color=CHANCE, linestyle="--", linewidth=1, label="level of the tests, 0.05")
-    axis.set_xticks(list(places.values()), [str(value) for value in places])
-    axis.set(xlabel="copies of each instance in training", ylabel="partitions flagged, share")
-    axis.set_ylim(-0.03, 1.03)
-    axis.set_title(title, loc="left")
-    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    return figure
 
 
 def operating_curves(curves: pd.DataFrame) -> Figure:

@@ -42,9 +42,9 @@ from contamination.replication.completions import (
     chat_requests,
     with_completions,
 )
+from contamination.replication.decisions import with_scores
 from contamination.replication.instructions import GENERAL, GUIDED
 from contamination.replication.prompts import JUDGE_PROMPT
-from contamination.replication.study import with_scores
 from contamination.scores import K_PERCENT, min_k_score
 
 UNSEEN, CLEAN_LM = "unseen rows", "clean model of the lab"

@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 
 from contamination.judging import NEAR_EXACT, rule_verdicts
+from contamination.published import MATCH_KINDS
 from contamination.replication.algorithm2 import is_contaminated
 from contamination.statistics import cohen_kappa, share_interval
 
 THRESHOLDS = np.round(np.arange(0.30, 1.00, 0.01), 2)
+FEWEST_MATCHES = 5  # near-exact matches below which a judge's share says nothing
 
 # Instances whose reference stands as a worked example in the judge's prompt
 # (Figure 2 and the released code): dataset, split, index.
@@ -61,7 +63,7 @@ def leave_one_partition_out(
 
 def agreement_row(
     judge: Sequence[str], reference: Sequence[str], partitions: Sequence[str]
-) -> dict[str, float | int]:
+) -> dict[str, float | int | str]:
     """One row of ``judge_agreement.csv``.
 
     Args:
@@ -73,36 +75,35 @@ def agreement_row(
         n, n_agree, agreement with its Wilson interval, Cohen's kappa;
         n_near (near-exact by the reference), n_near_flagged (near-exact by the
         judge), n_near_found (by both); n_partitions and n_partitions_right
-        (Algorithm 2 decides as it does on the reference).
+        (Algorithm 2 decides as it does on the reference); verdict: whether the
+        two mostly agree on what is near-exact.
     """
-    judge, reference = np.asarray(judge), np.asarray(reference)
-    partitions = np.asarray(partitions)
-    n, n_agree = len(judge), int((judge == reference).sum())
+    labels = pd.DataFrame({"judge": judge, "reference": reference, "partition": partitions})
+    decisions = labels.groupby("partition")[["judge", "reference"]].agg(is_contaminated)
+    n, n_agree = len(labels), int((labels["judge"] == labels["reference"]).sum())
     low, high = share_interval(n_agree, n)
-    names = np.unique(partitions)
-    right = [
-        is_contaminated(judge[partitions == name]) == is_contaminated(reference[partitions == name])
-        for name in names
-    ]
+    is_near = labels[["judge", "reference"]].eq(NEAR_EXACT)
+    n_near, n_flagged = int(is_near["reference"].sum()), int(is_near["judge"].sum())
+    n_found = int(is_near.all(axis=1).sum())
+    verdict = "holds" if 2 * n_found >= max(n_near, n_flagged) else "does not hold"
     return {
         "n": n,
         "n_agree": n_agree,
         "agreement": n_agree / n,
         "ci_low": low,
         "ci_high": high,
-        "kappa": cohen_kappa(judge.tolist(), reference.tolist()),
-        "n_near": int((reference == NEAR_EXACT).sum()),
-        "n_near_found": int(((judge == NEAR_EXACT) & (reference == NEAR_EXACT)).sum()),
-        "n_near_flagged": int((judge == NEAR_EXACT).sum()),
-        "n_partitions": len(names),
-        "n_partitions_right": int(sum(right)),
+        "kappa": cohen_kappa(labels["judge"], labels["reference"]),
+        "n_near": n_near,
+        "n_near_found": n_found,
+        "n_near_flagged": n_flagged,
+        "n_partitions": len(decisions),
+        "n_partitions_right": int((decisions["judge"] == decisions["reference"]).sum()),
+        "verdict": "cannot be told" if n_near < FEWEST_MATCHES else verdict,
     }
 
 
 def confusion(judge: Sequence[str], reference: Sequence[str]) -> pd.DataFrame:
     """Counts of judge (rows) against reference (columns) over the three match kinds."""
-    from contamination.published import MATCH_KINDS
-
     table = pd.crosstab(
         pd.Categorical(judge, categories=MATCH_KINDS),
         pd.Categorical(reference, categories=MATCH_KINDS),

@@ -6,7 +6,6 @@ completions is significantly larger than that of the general ones.
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from contamination.statistics import (
@@ -50,7 +49,9 @@ def compare_instructions(
             rows.append(
                 dict(zip(PARTITION, partition, strict=True))
                 | {"metric": metric, "n": len(group)}
-                | {"mean_general": _mean(general), "mean_guided": _mean(guided)}
+                # Scores have two decimals, so that their sum is a whole number of hundredths.
+                | {"mean_general": round(float(general.mean()), 10)}
+                | {"mean_guided": round(float(guided.mean()), 10)}
                 | {"p_paired": paired_bootstrap_p(guided, general)}
                 | {"p_sampled": sampled_paired_bootstrap_p(guided, general, n_resamples, seed)}
                 | {"p_unpaired": unpaired_bootstrap_p(guided, general)}
@@ -66,8 +67,3 @@ def compare_instructions(
     table["significant_holm"] = holm(table["p_paired"].to_numpy()) <= ALPHA
     table["significant_sign_flip_holm"] = holm(table["p_sign_flip"].to_numpy()) <= ALPHA
     return table
-
-
-def _mean(scores: np.ndarray) -> float:
-    """Mean without binary noise: scores have two decimals, so their sum is a whole number."""
-    return round(float(np.mean(scores)), 10)

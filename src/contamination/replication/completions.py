@@ -26,13 +26,9 @@ _LAST_FIELD = re.compile(r"(?:Second Piece|Sentence 2):")  # where Table 3's pro
 def chat_requests(
     prompts: Sequence[str], max_tokens: int = MAX_TOKENS, limit_option: str = "max_tokens"
 ) -> list[Request]:
-    """One request per prompt, at temperature 0.
+    """One request per prompt, at temperature 0; a completion that is cut off counts.
 
-    Args:
-        prompts: what to ask.
-        max_tokens: longest completion; one that reaches it counts as complete.
-        limit_option: what the endpoint calls that limit, ``max_tokens`` or
-            ``max_completion_tokens``.
+    ``limit_option`` is what the endpoint calls its limit of output tokens.
     """
     options = {"temperature": 0, limit_option: max_tokens}
     return [
@@ -42,15 +38,9 @@ def chat_requests(
 
 
 def by_chat(endpoint: Endpoint, requests: Sequence[Request], **settings: Any) -> pd.DataFrame:
-    """Completions of an endpoint.
+    """Completions of an endpoint: text and status ("ok", or why there is none), in order.
 
-    Args:
-        endpoint: the model.
-        requests: :func:`chat_requests`.
-        settings: keyword arguments of ``models.chat.answer_all``.
-
-    Returns:
-        text and status ("ok", or why there is none), in order.
+    ``settings`` are keyword arguments of ``models.chat.answer_all``.
     """
     answers = answer_all(endpoint, requests, **settings)
     return pd.DataFrame({"text": [a.text for a in answers], "status": [a.status for a in answers]})
@@ -72,12 +62,7 @@ def by_local_model(
 
 
 def with_completions(prompts: pd.DataFrame, written: pd.DataFrame) -> pd.DataFrame:
-    """The prompts with completion, status and is_repeated.
-
-    Args:
-        prompts: ``instructions.prompts_of``.
-        written: text and status for each.
-    """
+    """The prompts of ``instructions.prompts_of`` with completion, status and is_repeated."""
     pairs = [
         without_repetition(first, text)
         for first, text in zip(prompts["first_piece"], written["text"], strict=True)

@@ -31,15 +31,11 @@ def cut(text: str, seed: int, how: str = PAPER, min_words: int = 1) -> tuple[str
     Args:
         text: an instance, or its summary.
         seed: with the text it decides where the cut falls.
-        how: ``paper``: at a random sentence end, or, in a single sentence, at a
-            random word; ``share``: after 40 to 70 % of the words, as in the DCQ
-            paper's comparison.
+        how: ``paper``: at a random sentence end, or at a random word where none
+            leaves ``min_words`` on both sides; ``share``: after 40 to 70 % of the
+            words, as in the DCQ paper's comparison.
         min_words: fewest words of either piece. A second piece of one or two
             words is completed right by chance.
-
-    Returns:
-        The pieces without the space between them. ``paper`` cuts at a word too
-        where no sentence end leaves ``min_words`` on both sides.
 
     Raises:
         ValueError: for fewer than twice ``min_words`` words, or an unknown ``how``.
@@ -78,15 +74,13 @@ def cut_rows(
 
     Args:
         rows: instances.
-        task: one of ``prompts.TASKS``.
-        text_columns: the column of the text; for sentence pairs those of
-            sentence 1 and sentence 2.
+        task: one of ``prompts.TASKS``; sentence pairs are not cut.
+        text_columns: the column of the text; for sentence pairs both.
         label_column: column of the label; empty where the prompt shows none.
-        seed, how, min_words: of :func:`cut`; sentence pairs are not cut.
+        seed, how, min_words: of :func:`cut`.
 
     Returns:
-        The rows with label (as text), first_piece, second_piece and
-        is_mid_sentence.
+        The rows with label (as text), first_piece, second_piece and is_mid_sentence.
 
     Raises:
         ValueError: for an unknown task, a wrong number of columns, or as in :func:`cut`.

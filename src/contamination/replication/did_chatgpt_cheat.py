@@ -22,15 +22,15 @@ OUTCOMES = (CONTAMINATED, SUSPICIOUS, NOT_CONTAMINATED)
 MIN_WORDS = 4  # chance writes shorter instances
 
 
-def known_instances(first_instances: Sequence[str], min_words: int = MIN_WORDS) -> list[str]:
+def known_instances(first_instances: Sequence[str]) -> list[str]:
     """The first instances that are long enough to be told from chance.
 
     Raises:
         ValueError: if there is none.
     """
-    known = [instance for instance in first_instances if len(words(instance)) >= min_words]
+    known = [instance for instance in first_instances if len(words(instance)) >= MIN_WORDS]
     if not known:
-        raise ValueError(f"no first instance of at least {min_words} words to compare with")
+        raise ValueError(f"no first instance of at least {MIN_WORDS} words to compare with")
     return known
 
 
@@ -39,7 +39,6 @@ def outcome(
     first_instances: Sequence[str],
     attributes: Sequence[str],
     near_exact_threshold: float,
-    min_words: int = MIN_WORDS,
 ) -> str:
     """Outcome for one split, from the model's text.
 
@@ -48,14 +47,12 @@ def outcome(
         first_instances: texts of the first instances of the split.
         attributes: what gives the dataset away, compared without case.
         near_exact_threshold: ROUGE-L from which a line counts as an instance.
-        min_words: shorter instances are left out: chance writes them.
 
     Raises:
         ValueError: if no instance is long enough.
     """
-    known = known_instances(first_instances, min_words)
     lines = [line for line in text.splitlines() if words(line)]
-    for instance in known:
+    for instance in known_instances(first_instances):
         if is_contained(instance, text):
             return CONTAMINATED
         if any(rouge_l(instance, line) >= near_exact_threshold for line in lines):

@@ -59,15 +59,9 @@ def prompt_for(
     other_label: str = "",
     form: str = INSTRUCT,
 ) -> str:
-    """The prompt for one instance.
+    """The prompt for one instance (``piece``: first_piece and label).
 
-    Args:
-        instruction: one of ``INSTRUCTIONS``.
-        task: one of ``prompts.TASKS``.
-        piece: first_piece and label.
-        dataset, split: names as the model is told them.
-        other_dataset, other_split, other_label: what the placebos say instead.
-        form: ``instruct`` or ``continue``.
+    The placebos say ``other_dataset``, ``other_split`` or ``other_label`` instead.
 
     Raises:
         ValueError: for an unknown form or instruction, or a placebo without another name.
@@ -85,10 +79,10 @@ def prompt_for(
                 f"the placebo with a {instruction} needs one other than {said[name]!r}"
             )
         said[name] = others[instruction]
-    table = GENERAL_INSTRUCTION if instruction == GENERAL else GUIDED_INSTRUCTION
-    template = table[task]
     if form == CONTINUE:
         template = (UNNAMED_LINE if instruction == GENERAL else NAMED_LINE) + _FIELDS[task]
+    else:
+        template = (GENERAL_INSTRUCTION if instruction == GENERAL else GUIDED_INSTRUCTION)[task]
     return template.format(**said, input=piece["first_piece"])
 
 
@@ -115,10 +109,11 @@ def prompts_of(
 
     Args:
         pieces: ``cutting.cut_rows``.
-        task, dataset, split, other_dataset, other_split, form: of :func:`prompt_for`.
-        labels: labels of the dataset, from which wrong ones are taken; by
-            default those of the pieces.
+        labels: labels of the dataset, from which wrong ones are taken, beside
+            those of the pieces.
         instructions: which; by default all that the task has.
+
+    The other arguments are those of :func:`prompt_for`.
 
     Returns:
         The columns of ``pieces``, then instruction and prompt.
@@ -126,17 +121,12 @@ def prompts_of(
     wrong = other_labels([*labels, *pieces["label"]])
     names = {"dataset": dataset, "split": split, "form": form}
     names |= {"other_dataset": other_dataset, "other_split": other_split}
-    rows = [
-        piece
-        | {"instruction": instruction}
-        | {
-            "prompt": prompt_for(
-                instruction, task, piece, other_label=wrong[piece["label"]], **names
-            )
-        }
-        for piece in pieces.to_dict("records")
-        for instruction in instructions or instructions_for(task)
-    ]
+    rows = []
+    for piece in pieces.to_dict("records"):
+        names["other_label"] = wrong[piece["label"]]
+        for instruction in instructions or instructions_for(task):
+            prompt = prompt_for(instruction, task, piece, **names)
+            rows.append(piece | {"instruction": instruction, "prompt": prompt})
     return pd.DataFrame(rows)
 
 

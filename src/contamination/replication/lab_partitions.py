@@ -22,6 +22,7 @@ from contamination.replication import did_chatgpt_cheat
 from contamination.replication.algorithm1 import ALPHA
 from contamination.replication.completions import by_local_model
 from contamination.replication.cutting import cut_rows
+from contamination.replication.decisions import DID_CHATGPT_CHEAT, OPTION_RANKING, PARTITION
 from contamination.replication.instructions import (
     CONTINUE,
     GENERAL,
@@ -32,7 +33,6 @@ from contamination.replication.instructions import (
     prompts_of,
 )
 from contamination.replication.prompts import CLASSIFICATION, NLI
-from contamination.replication.study import DID_CHATGPT_CHEAT, OPTION_RANKING, PARTITION
 
 # Benchmarks of the lab that the study asks for, with task and text columns. The
 # summaries of the lab are too short: chance completes them.
@@ -141,24 +141,13 @@ def other_dataset(benchmark: str) -> str:
 def lab_prompts(instances: pd.DataFrame) -> pd.DataFrame:
     """Every original under every instruction, as ``instructions.prompts_of``."""
     originals = instances[instances["option"] == 0]
-    return pd.concat(
-        [
-            prompts_of(
-                rows,
-                task,
-                dataset=dataset,
-                split=split,
-                other_dataset=other_dataset(benchmark),
-                other_split=SPLITS[1 - SPLITS.index(split)],
-                labels=instances.loc[instances["benchmark"] == benchmark, "label"],
-                form=CONTINUE,
-            )
-            for (benchmark, task, dataset, split, _), rows in originals.groupby(
-                PARTITION, sort=False
-            )
-        ],
-        ignore_index=True,
-    )
+    parts = []
+    for (benchmark, task, dataset, split, _), rows in originals.groupby(PARTITION, sort=False):
+        names = {"dataset": dataset, "split": split, "other_dataset": other_dataset(benchmark)}
+        names["other_split"] = SPLITS[1 - SPLITS.index(split)]
+        labels = instances.loc[instances["benchmark"] == benchmark, "label"]
+        parts.append(prompts_of(rows, task, **names, labels=labels, form=CONTINUE))
+    return pd.concat(parts, ignore_index=True)
 
 
 def ranking_rows(lm: CausalLM, instances: pd.DataFrame) -> pd.DataFrame:
@@ -177,7 +166,7 @@ def ranking_rows(lm: CausalLM, instances: pd.DataFrame) -> pd.DataFrame:
             for _, group in part.groupby("group", sort=False)
         ]
         scores = option_log_probs(lm, [line] * len(options), options)
-        n_right = sum(int(values.argmax() == 0) for values in scores)
+        n_right = sum(values.argmax() == 0 for values in scores)
         n, chance = len(options), 1 / len(options[0])
         p_value = float(stats.binomtest(n_right, n, chance, alternative="greater").pvalue)
         rows.append(

@@ -24,9 +24,9 @@ from contamination.replication.completions import (
     with_completions,
 )
 from contamination.replication.cutting import cut_rows
+from contamination.replication.decisions import DID_CHATGPT_CHEAT, PARTITION, RULE_COLUMN
 from contamination.replication.instructions import INSTRUCT, LABELLED_TASKS, prompts_of
 from contamination.replication.prompts import FIRST_INSTANCES_PROMPT, JUDGE_PROMPT
-from contamination.replication.study import DID_CHATGPT_CHEAT, PARTITION, RULE_COLUMN
 
 N_FIRST = 10  # instances at the head of the split that Did-ChatGPT-Cheat? knows
 CHEAT_FORMAT = "CSV"

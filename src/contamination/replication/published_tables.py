@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+from scipy import stats
 
 from contamination.judging import EXACT, NEAR_EXACT, rule_verdicts
 from contamination.published import printed_cells
@@ -12,7 +13,7 @@ from contamination.replication.agreement import (
     in_judge_prompt,
     leave_one_partition_out,
 )
-from contamination.replication.algorithm1 import PARTITION, compare_instructions
+from contamination.replication.algorithm1 import ALPHA, PARTITION, compare_instructions
 from contamination.replication.algorithm2 import (
     MARK_EXACT,
     MARK_NEAR_EXACT,
@@ -21,13 +22,12 @@ from contamination.replication.algorithm2 import (
     is_contaminated,
     partition_mark,
 )
-from contamination.replication.study import DID_CHATGPT_CHEAT
+from contamination.replication.decisions import DID_CHATGPT_CHEAT
 
 PRINTED_ROWS = {"GPT-4 ICL": "GPT-4 Eval.", "annotator 1": "Human Eval."}
 RULE_JUDGE = "rule (ROUGE-L)"
 USUAL_RULE = "rule (ROUGE-L), usual threshold"
 BOTH_MODELS = "both models"
-HUMAN = "annotator 1"
 PRINTED_TESTS = ("paired bootstrap", "judge")  # what the paper's rows correspond to
 PRINTED_MARKS = "printed marks"  # Did-ChatGPT-Cheat?: its chats are not released
 ALPHA_TESTS = {
@@ -36,6 +36,7 @@ ALPHA_TESTS = {
     "sign flips": "significant_sign_flip",
     "paired bootstrap, Holm": "significant_holm",
 }
+TEST_ORDER = [*ALPHA_TESTS, "judge", PRINTED_MARKS, "constant"]
 
 
 def _printed(table: str) -> pd.DataFrame:
@@ -52,20 +53,20 @@ def replication_published(
         n_resamples, seed: of the sampled test.
 
     Returns:
-        Columns of ``compare_instructions``, the printed means and asterisk,
-        and ``matches``: both means and the asterisk equal the printed ones.
+        Columns of ``compare_instructions``, the printed means and asterisk;
+        ``matches``: both means and the asterisk equal the printed ones; and
+        ``verdict`` on the asterisk: it holds where an exact test agrees.
     """
     table = compare_instructions(instances, n_resamples, seed)
     printed = _printed("Table 2").set_index([*PARTITION, "metric", "row"])["value"]
-    for row, column in {"General": "general", "Guided": "guided"}.items():
-        table[f"paper_{column}"] = [
-            printed[cell.model, cell.dataset, cell.split, f"{cell.metric} mean", row]
-            for cell in table.itertuples()
+    keys = [(*partition, metric) for *partition, metric in table[[*PARTITION, "metric"]].to_numpy()]
+    for row in ("General", "Guided"):
+        table[f"paper_{row.lower()}"] = [
+            printed[*partition, f"{metric} mean", row] for *partition, metric in keys
         ]
     table["paper_significant"] = [
-        printed[cell.model, cell.dataset, cell.split, f"{cell.metric} significance", "Guided"]
-        == "*"
-        for cell in table.itertuples()
+        printed[*partition, f"{metric} significance", "Guided"] == "*"
+        for *partition, metric in keys
     ]
     table["matches"] = [
         matches_printed(cell.mean_general, cell.paper_general)
@@ -73,7 +74,22 @@ def replication_published(
         and cell.significant == cell.paper_significant
         for cell in table.itertuples()
     ]
-    return table
+    holds = table["significant_sign_flip"].map({True: "holds", False: "does not hold"})
+    return table.assign(verdict=holds.where(table["significant"], "no asterisk"))
+
+
+def headline_of_tests(published: pd.DataFrame) -> str:
+    """How many of the paper's asterisks an exact test and a correction leave.
+
+    Args:
+        published: ``replication_published``.
+    """
+    columns = ["significant", "significant_sign_flip", "significant_sign_flip_holm"]
+    bootstrap, exact, corrected = (int(published[column].sum()) for column in columns)
+    text = f"The paired bootstrap marks {bootstrap} of {len(published)} tests. An exact test"
+    if bootstrap == exact == corrected:
+        return f"{text} of the same pairs, and a correction for so many tests, change nothing."
+    return f"{text} of the same pairs marks {exact}, and {corrected} once corrected for so many."
 
 
 def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
@@ -92,7 +108,6 @@ def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
     thresholds = leave_one_partition_out(
         instances["rouge_guided"].to_numpy(), instances["annotator1"].tolist(), partitions.tolist()
     )
-    # Beside it the threshold that most partitions get, the same for all.
     usual = pd.Series(thresholds).mode().iloc[0]
     return instances.assign(
         usual_guided=rule_verdicts(instances["rouge_guided"], usual),
@@ -124,12 +139,13 @@ def replication_marks(judged: pd.DataFrame) -> pd.DataFrame:
     Returns:
         model, dataset, split, judge, instruction, n, n_exact, n_near_exact,
         mark, paper_mark ("" where the paper has no such judge), matches (empty
-        there).
+        there), near_exact_threshold (of the rule judge).
     """
     printed = _printed("Table 2").query("metric == 'mark'")
     printed = printed.set_index([*PARTITION, "row"])["value"].to_dict()
     rows = []
     for partition, group in judged.groupby(PARTITION, sort=False):
+        threshold = float(group["rule_threshold"].iloc[0])
         for (judge, instruction), column in JUDGE_COLUMNS.items():
             verdicts = group[column].tolist()
             mark = partition_mark(verdicts)
@@ -139,13 +155,9 @@ def replication_marks(judged: pd.DataFrame) -> pd.DataFrame:
                 | {"judge": judge, "instruction": instruction, "n": len(verdicts)}
                 | {"n_exact": verdicts.count(EXACT), "n_near_exact": verdicts.count(NEAR_EXACT)}
                 | {"mark": mark, "paper_mark": paper, "matches": mark == paper if paper else None}
-                | {"near_exact_threshold": _threshold_of(judge, group)}
+                | {"near_exact_threshold": threshold if judge == RULE_JUDGE else None}
             )
     return pd.DataFrame(rows)
-
-
-def _threshold_of(judge: str, group: pd.DataFrame) -> float | None:
-    return float(group["rule_threshold"].iloc[0]) if judge == RULE_JUDGE else None
 
 
 def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
@@ -159,12 +171,13 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
     Returns:
         model (also "both models"), algorithm, test, n_right, n_partitions,
         n_contaminated (by the human label), n_found (of these), n_flagged;
-        paper_n_right ("" where the paper has no such row), matches (empty there).
+        paper_n_right ("" where the paper has no such row), matches (empty there);
+        verdict: better or worse than the answer "clean" by an exact two-sided test,
+        equal, or "cannot be told".
     """
     decisions = judged.groupby(PARTITION, sort=False)[["annotator1", "judge"]].agg(is_contaminated)
     answers = {("Algorithm 2: GPT-4 ICL", "judge"): decisions["judge"]}
-    for metric in ("BLEURT", "ROUGE-L"):
-        of_metric = published[published["metric"] == metric].set_index(PARTITION)
+    for metric, of_metric in published.set_index(PARTITION).groupby("metric"):
         for test, column in ALPHA_TESTS.items():
             answers[f"Algorithm 1: {metric}", test] = of_metric[column]
     marks = _printed("Table 2").query("row == @DID_CHATGPT_CHEAT").set_index(PARTITION)["value"]
@@ -173,41 +186,57 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
     answers[DID_CHATGPT_CHEAT, PRINTED_MARKS] = decided.astype(object).where(decided.notna(), None)
     for name, answer in {"always clean": False, "always contaminated": True}.items():
         answers[name, "constant"] = pd.Series(answer, index=decisions.index)
-    models = judged["model"].unique()
-    rows = []
-    for model in (*models, BOTH_MODELS):
-        of_model = decisions.index.get_level_values("model").isin(
-            models if model == BOTH_MODELS else [model]
-        )
-        truth = decisions.loc[of_model, "annotator1"]
-        for (algorithm, test), answer in sorted(answers.items(), key=_row_order):
-            decided = answer.reindex(truth.index)
-            flagged = decided.eq(True)
-            rows.append(
-                {"model": model, "algorithm": algorithm, "test": test}
-                | {"n_right": int((decided == truth).sum()), "n_partitions": len(truth)}
-                | {"n_contaminated": int(truth.sum()), "n_found": int((flagged & truth).sum())}
-                | {"n_flagged": int(flagged.sum())}
-            )
-    table = pd.DataFrame(rows)
     printed = pd.concat([_printed("Table 1"), _printed("Section 5 text")])
     printed = printed.query("metric == 'success_rate'")
     printed = printed.set_index(["model", "row"])["value"].str.split("/").str[0]
-    is_paper = table["test"].isin([*PRINTED_TESTS, PRINTED_MARKS]) & table["model"].ne(BOTH_MODELS)
-    table["paper_n_right"] = [
-        printed[row.model, row.algorithm] if paper else ""
-        for row, paper in zip(table.itertuples(), is_paper, strict=True)
-    ]
-    table["matches"] = [
-        str(row.n_right) == row.paper_n_right if row.paper_n_right else None
-        for row in table.itertuples()
-    ]
-    return table
+    rows = []
+    for model in (*judged["model"].unique(), BOTH_MODELS):
+        truth = decisions["annotator1"]
+        if model != BOTH_MODELS:
+            truth = truth[truth.index.get_level_values("model") == model]
+        n, n_contaminated = len(truth), int(truth.sum())
+        for algorithm, test in sorted(answers, key=lambda key: (key[0], TEST_ORDER.index(key[1]))):
+            answer = answers[algorithm, test].reindex(truth.index)
+            flagged, n_right = answer.eq(True), int((answer == truth).sum())
+            n_found = int((flagged & truth).sum())
+            n_wrong_clean = n - n_contaminated - (n_right - n_found)
+            is_printed = test in (*PRINTED_TESTS, PRINTED_MARKS) and model != BOTH_MODELS
+            paper = printed[model, algorithm] if is_printed else ""
+            rows.append(
+                {"model": model, "algorithm": algorithm, "test": test}
+                | {"n_right": n_right, "n_partitions": n, "n_contaminated": n_contaminated}
+                | {"n_found": n_found, "n_flagged": int(flagged.sum())}
+                | {"paper_n_right": paper, "matches": str(n_right) == paper if paper else None}
+                | {"verdict": _beside_always_clean(n_found, n_wrong_clean)}
+            )
+    return pd.DataFrame(rows)
 
 
-def _row_order(entry: tuple[tuple[str, str], object]) -> tuple[str, int]:
-    (algorithm, test), _ = entry
-    return algorithm, [*ALPHA_TESTS, "judge", PRINTED_MARKS, "constant"].index(test)
+def _beside_always_clean(n_found: int, n_wrong_clean: int) -> str:
+    """Exact sign test on the partitions that only the algorithm or only "clean" decides right."""
+    if n_found + n_wrong_clean == 0:
+        return "equal"
+    p_value = stats.binomtest(n_found, n_found + n_wrong_clean).pvalue
+    if p_value > ALPHA:
+        return "cannot be told"
+    return "better" if n_found > n_wrong_clean else "worse"
+
+
+def headline_of_decisions(success: pd.DataFrame) -> str:
+    """The paper's algorithms, on both models, beside the answer that needs no model.
+
+    Args:
+        success: ``replication_success``.
+    """
+    rows = success[success["model"] == BOTH_MODELS]
+    n_clean = rows.loc[rows["algorithm"] == "always clean", "n_right"].item()
+    paper = rows[rows["test"].isin(PRINTED_TESTS)]
+    counts = ", ".join(f"{row.algorithm} {row.n_right}" for row in paper.itertuples())
+    better = ", ".join(paper.loc[paper["verdict"] == "better", "algorithm"]) or "none of them"
+    return (
+        f"Right in {rows['n_partitions'].max()} partitions: {counts}; always “clean” {n_clean}. "
+        f"Shown to be better than that: {better}."
+    )
 
 
 def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
@@ -217,24 +246,18 @@ def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
         judge, reference, subset ("all", "GPT-4" or "GPT-3.5", each also
         "without prompt examples"), then the columns of ``agreement_row``.
     """
-    pairs = [
-        ("GPT-4 ICL", "judge", "annotator 1", "annotator1"),
-        (RULE_JUDGE, "rule_guided", "annotator 1", "annotator1"),
-        ("annotator 2", "annotator2", "annotator 1", "annotator1"),
-    ]
-    subsets = {"all": judged}
-    subsets |= {model: judged[judged["model"] == model] for model in judged["model"].unique()}
+    subsets = {"all": judged} | dict(list(judged.groupby("model", sort=False)))
     subsets |= {
         f"{name}, without prompt examples": rows[~rows["in_judge_prompt"]]
         for name, rows in subsets.items()
     }
-    found = []
-    for judge, column, reference, reference_column in pairs:
-        for subset, rows in subsets.items():
-            partitions = rows[PARTITION].agg(", ".join, axis=1).tolist()
-            row = agreement_row(rows[column].tolist(), rows[reference_column].tolist(), partitions)
-            found.append({"judge": judge, "reference": reference, "subset": subset} | row)
-    return pd.DataFrame(found)
+    judges = {"GPT-4 ICL": "judge", RULE_JUDGE: "rule_guided", "annotator 2": "annotator2"}
+    return pd.DataFrame(
+        {"judge": judge, "reference": "annotator 1", "subset": subset}
+        | agreement_row(rows[column], rows["annotator1"], rows[PARTITION].agg(", ".join, axis=1))
+        for judge, column in judges.items()
+        for subset, rows in subsets.items()
+    )
 
 
 def recomputed_cells(
@@ -247,37 +270,30 @@ def recomputed_cells(
     """
     rows = []
 
-    def add(source, table: str, split: str, row: str, metric: str, value, note=Reason.NONE) -> None:
-        key = {"paper": "Time Travel", "table": table, "model": source.model, "split": split}
-        key |= {"row": row, "metric": metric, "recomputed": value, "note": note}
-        rows.append(key | {"dataset": getattr(source, "dataset", "all 14 partitions")})
+    def add(source, table: str, row: str, metric: str, value, note=Reason.NONE) -> None:
+        key = {"paper": "Time Travel", "table": table, "model": source.model, "row": row}
+        key |= {"dataset": getattr(source, "dataset", "all 14 partitions")}
+        key |= {"split": getattr(source, "split", "train+test/validation")}
+        rows.append(key | {"metric": metric, "recomputed": value, "note": note})
 
     for cell in published.itertuples():
         name = cell.metric
-        add(cell, "Table 2", cell.split, "General", f"{name} mean", cell.mean_general)
-        add(cell, "Table 2", cell.split, "Guided", f"{name} mean", cell.mean_guided)
+        add(cell, "Table 2", "General", f"{name} mean", cell.mean_general)
+        add(cell, "Table 2", "Guided", f"{name} mean", cell.mean_guided)
         asterisk = "*" if cell.significant else "none"
-        add(cell, "Table 2", cell.split, "Guided", f"{name} significance", asterisk)
+        add(cell, "Table 2", "Guided", f"{name} significance", asterisk)
     for cell in marks[marks["judge"].isin(PRINTED_ROWS)].itertuples():
         both = cell.n_exact >= 1 and cell.n_near_exact >= MIN_NEAR_EXACT
         both = both and cell.paper_mark in (MARK_EXACT, MARK_NEAR_EXACT)
         note = Reason.BOTH_MARKS if both else Reason.NONE
-        add(cell, "Table 2", cell.split, PRINTED_ROWS[cell.judge], "mark", cell.mark, note)
-    paper_rows = success["test"].isin(PRINTED_TESTS) & success["model"].ne(BOTH_MODELS)
-    for cell in success[paper_rows].itertuples():
-        rate = f"{cell.n_right}/{cell.n_partitions}"
-        split = "train+test/validation"
-        add(cell, "Table 1", split, cell.algorithm, "success_rate", rate)
-        accuracy = 100 * cell.n_right / cell.n_partitions
-        add(cell, "Table 1", split, cell.algorithm, "accuracy_pct", accuracy)
-    for cell in success[success["test"].eq(PRINTED_MARKS)].itertuples():
-        # The paper counts GPT-4 over all partitions and GPT-3.5 over the clean ones.
-        rates = {
-            "GPT-4": f"{cell.n_right}/{cell.n_partitions}",
-            "GPT-3.5": f"{cell.n_right - cell.n_found}/{cell.n_partitions - cell.n_contaminated}",
-        }
-        if cell.model in rates:
-            split = "train+test/validation"
-            rate = rates[cell.model]
-            add(cell, "Section 5 text", split, cell.algorithm, "success_rate", rate)
+        add(cell, "Table 2", PRINTED_ROWS[cell.judge], "mark", cell.mark, note)
+    for cell in success[success["model"].ne(BOTH_MODELS)].itertuples():
+        right, n = cell.n_right, cell.n_partitions
+        if cell.test in PRINTED_TESTS:
+            add(cell, "Table 1", cell.algorithm, "success_rate", f"{right}/{n}")
+            add(cell, "Table 1", cell.algorithm, "accuracy_pct", 100 * right / n)
+        elif cell.test == PRINTED_MARKS:
+            if cell.model == "GPT-3.5":  # whose rate the paper counts over the clean ones
+                right, n = right - cell.n_found, n - cell.n_contaminated
+            add(cell, "Section 5 text", cell.algorithm, "success_rate", f"{right}/{n}")
     return pd.DataFrame(rows)[[*CELL_KEYS, "recomputed", "note"]]

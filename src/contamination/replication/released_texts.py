@@ -9,30 +9,23 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from contamination.judging import rule_verdict
+from contamination.judging import parse_verdict
 from contamination.models.loading import Bleurt
-from contamination.overlap import JOINED_AS_PAPER, bleurt, bleurt_texts, rouge_l
+from contamination.overlap import JOINED_AS_PAPER, rouge_l
 from contamination.published import DCQ_DATASETS, MODELS, WILD_DATASETS
 from contamination.replication.agreement import agreement_row
+from contamination.replication.algorithm1 import PARTITION
 from contamination.replication.cutting import SENTENCE_END
+from contamination.replication.decisions import bleurt_scores
 from contamination.sources import source_file
 
 TIME_TRAVEL = "shahriargolchin/time-travel-in-llms"
 DCQ = "shahriargolchin/DCQ"
 _MODEL_FOLDERS = {"GPT-4": "gpt4", "GPT-3.5": "gpt3.5"}
 _SPLIT_FILES = {"train": "train", "test": "test", "validation": "valid"}
-_DCQ_SPLITS = dict.fromkeys(DCQ_DATASETS, "test") | {
-    "DROP": "validation",
-    "GSM8k": "train",
-    "RTE": "validation",
-    "WNLI": "validation",
-}
+_DCQ_SPLITS = dict.fromkeys(DCQ_DATASETS, "test") | {"GSM8k": "train"}
+_DCQ_SPLITS |= dict.fromkeys(("DROP", "RTE", "WNLI"), "validation")
 _PIECES = ["first_piece", "second_piece", "is_pair", "is_mid_sentence"]
-_LABELS = {
-    "yes (exact match)": "exact",
-    "yes (near-exact match)": "near-exact",
-    "no": "inexact",
-}
 
 
 def _slug(dataset: str) -> str:
@@ -83,8 +76,7 @@ def time_travel_completions() -> pd.DataFrame:
                 ]
     scores = ["released_rouge", "released_bleurt"]
     table = pd.concat(parts, ignore_index=True).astype(dict.fromkeys(scores, float))
-    columns = ["model", "dataset", "split", "index", "instruction"]
-    return table[[*columns, *_PIECES, "completion", *scores]]
+    return table[[*PARTITION, "index", "instruction", *_PIECES, "completion", *scores]]
 
 
 def dcq_completions() -> pd.DataFrame:
@@ -108,12 +100,11 @@ def dcq_completions() -> pd.DataFrame:
                     dataset=dataset,
                     split=split,
                     completion=rows["generated_guided_completion"],
-                    judge=rows["gpt4_icl_evaluation"].str.strip().str.lower().map(_LABELS),
+                    judge=[parse_verdict(text)[0] for text in rows["gpt4_icl_evaluation"]],
                 )
             )
     table = pd.concat(parts, ignore_index=True)
-    columns = ["model", "dataset", "split", "index"]
-    return table[[*columns, "second_piece", "completion", "judge"]]
+    return table[[*PARTITION, "index", "second_piece", "completion", "judge"]]
 
 
 def rescored(
@@ -126,38 +117,24 @@ def rescored(
 
     Args:
         completions: :func:`time_travel_completions`.
-        scorer: BLEURT, or None for an empty column.
-        joining: of ``overlap.bleurt_texts``.
+        scorer, joining: of ``decisions.bleurt_scores``.
 
     Returns:
         The rows with rouge and bleurt (full precision), differs and
         bleurt_differs: the value does not round to the released two decimals.
         bleurt_differs is empty without a scorer.
     """
-    rows = list(completions.itertuples(index=False))
-    rouge = np.array([rouge_l(row.second_piece, row.completion) for row in rows])
-    table = completions.assign(
+    pairs = zip(completions["second_piece"], completions["completion"], strict=True)
+    rouge = np.array([rouge_l(*pair) for pair in pairs])
+    bleurt = bleurt_scores(completions, scorer, joining)
+    bleurt_differs = (
+        _differs(bleurt, completions["released_bleurt"]) if scorer is not None else None
+    )
+    return completions.assign(
         rouge=rouge,
         differs=_differs(rouge, completions["released_rouge"]),
-        bleurt=np.nan,
-        bleurt_differs=None,
-    )
-    if scorer is None:
-        return table
-    texts = [
-        bleurt_texts(
-            row.first_piece,
-            row.second_piece,
-            row.completion,
-            is_pair=row.is_pair,
-            is_mid_sentence=row.is_mid_sentence,
-            joining=joining,
-        )
-        for row in rows
-    ]
-    scores = bleurt(scorer, *map(list, zip(*texts, strict=True)))
-    return table.assign(
-        bleurt=scores, bleurt_differs=_differs(scores, completions["released_bleurt"])
+        bleurt=bleurt,
+        bleurt_differs=bleurt_differs,
     )
 
 
@@ -165,41 +142,18 @@ def _differs(scores: np.ndarray, released: pd.Series) -> pd.Series:
     return np.abs(scores - released) > 0.005 + 1e-9
 
 
-def rule_judged(
-    completions: pd.DataFrame, near_exact_threshold: float, min_reference_words: int = 4
-) -> pd.DataFrame:
-    """The rule judge on texts: normalised equality, containment, ROUGE-L.
+def rule_agreement(judged: pd.DataFrame) -> pd.DataFrame:
+    """The rule judge on the texts against GPT-4's verdicts, all rows and per model.
 
     Args:
-        completions: second_piece, completion.
-        near_exact_threshold: ROUGE-L from which a completion is near-exact.
-        min_reference_words: shorter references are contained in many
-            completions by chance, so containment does not count there.
-
-    Returns:
-        The rows with the column rule.
-    """
-    verdicts = [
-        rule_verdict(row.second_piece, row.completion, near_exact_threshold, min_reference_words)
-        for row in completions.itertuples(index=False)
-    ]
-    return completions.assign(rule=verdicts)
-
-
-def rule_agreement(judged: pd.DataFrame, reference: str = "GPT-4 ICL") -> pd.DataFrame:
-    """The text rule judge against the released verdicts, all rows and per model.
+        judged: :func:`dcq_completions` with the column rule.
 
     Returns:
         Rows of ``judge_agreement.csv``.
     """
-    partition = judged[["model", "dataset", "split"]].agg(", ".join, axis=1)
-    subsets = {"all": judged.index} | dict(judged.groupby("model", sort=False).groups)
+    subsets = {"all": judged} | dict(list(judged.groupby("model", sort=False)))
     return pd.DataFrame(
-        {"judge": "rule (texts)", "reference": reference, "subset": f"DCQ completions, {name}"}
-        | agreement_row(
-            judged.loc[index, "rule"].tolist(),
-            judged.loc[index, "judge"].tolist(),
-            partition[index].tolist(),
-        )
-        for name, index in subsets.items()
+        {"judge": "rule (texts)", "reference": "GPT-4 ICL", "subset": f"DCQ completions, {name}"}
+        | agreement_row(rows["rule"], rows["judge"], rows[PARTITION].agg(", ".join, axis=1))
+        for name, rows in subsets.items()
     )

@@ -1,0 +1,325 @@
+"""From completions to decisions, on partitions of the lab and on one's own.
+
+Completions get their scores, and every partition a row for each method,
+instruction and test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from contamination import overlap
+from contamination.judging import EXACT, INEXACT, NEAR_EXACT, rule_verdict
+from contamination.models.chat import ERROR, REFUSED, UNPARSABLE
+from contamination.models.loading import Bleurt, load_bleurt
+from contamination.replication.algorithm1 import ALPHA
+from contamination.replication.algorithm2 import is_contaminated
+from contamination.replication.instructions import (
+    GENERAL,
+    GUIDED,
+    WRONG_DATASET,
+    WRONG_SPLIT,
+)
+from contamination.replication.prompts import NLI
+from contamination.statistics import paired_bootstrap_p, sign_flip_p
+
+PAIRED_BOOTSTRAP, SIGN_FLIPS = "paired bootstrap", "sign flips"
+ALGORITHM_1, ALGORITHM_2 = "Algorithm 1", "Algorithm 2"
+RULE_JUDGE, ICL_JUDGE = "rule judge", "ICL judge"
+RULE_COLUMN, ICL_COLUMN = "rule", "icl"
+OPTION_RANKING = "option ranking"
+DID_CHATGPT_CHEAT = "Did-ChatGPT-Cheat?"
+
+PARTITION = ["benchmark", "task", "dataset", "split", "copies"]
+_COUNTS = ["n", "n_valid", "n_refused", "n_error", "n_unparsable", "n_bare_yes", "n_repeated"]
+_MATCHES = ["n_exact", "n_near_exact"]
+LAB_COLUMNS = [
+    *PARTITION,
+    *["model", "seed", "method", "instruction", "metric", "test"],
+    *_COUNTS,
+    *["mean", "mean_guided", "p_value"],
+    *_MATCHES,
+    *["outcome", "contaminated", "truth"],
+]
+SEEN_SHARE = 0.5  # share of partitions of a dose whose flags count as seeing the dose
+
+
+def bleurt_or_reason(checkpoint: str) -> tuple[Bleurt | None, str]:
+    """A BLEURT scorer, or None and why there is none, as a sentence."""
+    if not checkpoint:
+        return None, "BLEURT is not computed: no bleurt_checkpoint is set, so its column is empty."
+    try:
+        return load_bleurt(checkpoint), ""
+    except OSError as error:  # FileNotFoundError of ours, and the hub's own errors
+        return None, f"BLEURT is not computed and its column is empty: {error}"
+
+
+def bleurt_scores(completed: pd.DataFrame, scorer: Bleurt | None, joining: str) -> np.ndarray:
+    """BLEURT of each completion, shape (n,); undefined without a scorer.
+
+    ``completed`` has first_piece, second_piece, completion, is_pair and
+    is_mid_sentence; ``joining`` is that of ``overlap.bleurt_texts``.
+    """
+    if scorer is None or completed.empty:
+        return np.full(len(completed), np.nan)
+    texts = [
+        overlap.bleurt_texts(
+            row.first_piece,
+            row.second_piece,
+            row.completion,
+            is_pair=row.is_pair,
+            is_mid_sentence=row.is_mid_sentence,
+            joining=joining,
+        )
+        for row in completed.itertuples()
+    ]
+    return overlap.bleurt(scorer, *map(list, zip(*texts, strict=True)))
+
+
+def with_scores(
+    completed: pd.DataFrame,
+    near_exact_threshold: float,
+    scorer: Bleurt | None = None,
+    joining: str = overlap.JOINED_AS_PAPER,
+    min_reference_words: int = 4,
+) -> pd.DataFrame:
+    """Overlap and rule verdict of each completion.
+
+    Args:
+        completed: ``completions.with_completions``.
+        near_exact_threshold, min_reference_words: of ``judging.rule_verdict``; a
+            shorter reference is no match, whatever was written.
+        scorer, joining: of :func:`bleurt_scores`.
+
+    Returns:
+        The rows with rouge and bleurt (0 to 1; empty where the model gave no
+        answer) and rule (empty there too).
+    """
+    # An empty answer is one, a refusal or an error is none.
+    is_valid = ~completed["status"].isin([REFUSED, ERROR])
+    table = completed.assign(rouge=np.nan, bleurt=np.nan, rule=None)
+    valid = completed[is_valid]
+    pairs = list(zip(valid["second_piece"], valid["completion"], strict=True))
+    table.loc[is_valid, "rouge"] = [overlap.rouge_l(*pair) for pair in pairs]
+    table.loc[is_valid, "rule"] = [
+        rule_verdict(*pair, near_exact_threshold, min_reference_words, False) for pair in pairs
+    ]
+    if scorer is not None:
+        valid = valid.assign(is_pair=valid["task"].eq(NLI))
+        table.loc[is_valid, "bleurt"] = bleurt_scores(valid, scorer, joining)
+    return table
+
+
+def partition_rows(scored: pd.DataFrame, judges: dict[str, str]) -> pd.DataFrame:
+    """Decisions of Algorithms 1 and 2 on every partition.
+
+    Algorithm 1 compares guided with each other instruction on the instances
+    answered under both, by the paper's paired bootstrap and by sign flips.
+    Algorithm 2 reads the verdicts of one instruction's completions.
+
+    Args:
+        scored: ``with_scores``.
+        judges: name of a judge to its column of verdicts.
+
+    Returns:
+        Rows with the columns of ``LAB_COLUMNS`` that are known here. mean is
+        that of the instruction's own scores (for a judge: the share of
+        matches); for Algorithm 1 mean, mean_guided and n_valid rest on the
+        instances answered under both instructions. p_value is that of guided
+        being no better, contaminated the decision; both are empty where nothing
+        was answered.
+    """
+    rows = []
+    for partition, group in scored.groupby(PARTITION, sort=False, dropna=False):
+        key = dict(zip(PARTITION, partition, strict=True))
+        of = {name: part.set_index("group") for name, part in group.groupby("instruction")}
+        for name in group["instruction"].unique():
+            part = of[name]
+            counts = {"instruction": name} | _counts(part, next(iter(judges.values())))
+            for metric, column in {"ROUGE-L": "rouge", "BLEURT": "bleurt"}.items():
+                if name != GUIDED and part[column].notna().any():
+                    for row in _algorithm_1(of[GUIDED][column], part[column]):
+                        rows.append(key | counts | {"metric": metric} | row)
+            for judge, column in judges.items():
+                rows.append(
+                    key | counts | _counts(part, column) | _algorithm_2(part, judge, column)
+                )
+    return pd.DataFrame(rows)
+
+
+def _counts(part: pd.DataFrame, column: str) -> dict[str, int]:
+    verdicts = part[column].tolist()
+    # A completion, or the ICL judge's answer to it, may be missing.
+    of_judge = part["judge_status"] if column == ICL_COLUMN else part["status"]
+    is_bare = part["is_bare_yes"] if column == ICL_COLUMN else pd.Series(False, part.index)
+    return {
+        "n": len(part),
+        "n_valid": int(part[column].notna().sum()),
+        "n_refused": int((part["status"].eq(REFUSED) | of_judge.eq(REFUSED)).sum()),
+        "n_error": int((part["status"].eq(ERROR) | of_judge.eq(ERROR)).sum()),
+        "n_unparsable": int((part[column].isna() & of_judge.eq(UNPARSABLE)).sum()),
+        "n_bare_yes": int(is_bare.sum()),
+        "n_repeated": int(part["is_repeated"].sum()),
+        "n_exact": verdicts.count(EXACT),
+        "n_near_exact": verdicts.count(NEAR_EXACT),
+    }
+
+
+def _algorithm_1(guided: pd.Series, other: pd.Series) -> list[dict]:
+    # The tests work on whole hundredths, as the released scores are.
+    pairs = pd.concat([guided, other.reindex(guided.index)], axis=1).dropna()
+    both = pairs.round(2).to_numpy()
+    mean_guided, mean = (float(pairs.iloc[:, place].mean()) for place in (0, 1))
+    rows = []
+    for test, p_of in ((PAIRED_BOOTSTRAP, paired_bootstrap_p), (SIGN_FLIPS, sign_flip_p)):
+        p_value = p_of(both[:, 0], both[:, 1]) if len(both) else None
+        rows.append(
+            {"method": ALGORITHM_1, "test": test, "p_value": p_value, "n_valid": len(pairs)}
+            | {"mean": mean, "mean_guided": mean_guided}
+            | {"contaminated": None if p_value is None else p_value <= ALPHA}
+        )
+    return rows
+
+
+def _algorithm_2(part: pd.DataFrame, judge: str, column: str) -> dict:
+    verdicts = part[column].dropna()
+    row = {"method": ALGORITHM_2, "metric": judge, "test": "1 exact or 2 near-exact"}
+    if verdicts.empty:
+        return row | {"mean": None, "contaminated": None}
+    share = float(verdicts.ne(INEXACT).mean())
+    return row | {"mean": share, "contaminated": is_contaminated(verdicts)}
+
+
+def lab_table(parts: Sequence[pd.DataFrame], model: str, seed: int) -> pd.DataFrame:
+    """``replication_lab.csv``: all decisions on one model's partitions beside the truth.
+
+    Args:
+        parts: :func:`partition_rows`, and ``ranking_rows`` and ``cheat_rows`` of
+            ``lab_partitions``.
+        model, seed: its name, and the seed of its training.
+
+    Returns:
+        ``LAB_COLUMNS``; truth says whether the partition was read at all, and is
+        empty where ``copies`` is.
+    """
+    table = pd.concat([part.astype(object) for part in parts], ignore_index=True)
+    truth = [None if pd.isna(copies) else bool(copies > 0) for copies in table["copies"]]
+    table = table.assign(model=model, seed=seed, truth=truth).reindex(columns=LAB_COLUMNS)
+    never_empty = [name for name in _COUNTS if name not in ("n", "n_valid")]
+    table[never_empty] = table[never_empty].fillna(0)
+    whole = [*_COUNTS, *_MATCHES, "copies"]
+    return table.infer_objects().astype(dict.fromkeys(whole, "Int64"))
+
+
+def by_dose(lab: pd.DataFrame) -> pd.DataFrame:
+    """Flagged partitions by method and dose.
+
+    Args:
+        lab: ``replication_lab``.
+
+    Returns:
+        method (with metric and test where there are several), instruction (for
+        Algorithm 1: the one that guided is compared with), copies, n_partitions, n_flagged.
+    """
+    method, metric = lab["method"], lab["metric"]
+    name = method.mask(method.eq(ALGORITHM_1), f"{ALGORITHM_1}, " + metric + ", " + lab["test"])
+    name = name.mask(method.eq(ALGORITHM_2), f"{ALGORITHM_2}, " + metric)
+    grouped = lab.assign(method=name).groupby(["method", "instruction", "copies"])
+    table = grouped["contaminated"].agg(
+        n_partitions=lambda values: int(values.notna().sum()),
+        n_flagged=lambda values: int(values.eq(True).sum()),
+    )
+    return table.reset_index()
+
+
+def method_verdicts(doses: pd.DataFrame) -> pd.DataFrame:
+    """Whether a method's flag means that a partition was read, one row per method.
+
+    Args:
+        doses: :func:`by_dose`.
+
+    Returns:
+        method, instruction, n_clean, n_false (clean partitions flagged) with the
+        exact 95 % interval of their rate; seen_from: the copies from which on at
+        least half of the partitions of every dose are flagged, empty for none; and
+        verdict. "does not hold": more clean flags than the tests' level explains, or
+        no dose seen; "holds": a dose seen, and the interval below the level; "cannot
+        be told" else.
+    """
+    rows = []
+    for (method, instruction), group in doses.groupby(["method", "instruction"], sort=False):
+        group = group.sort_values("copies")
+        clean, read = group[group["copies"] == 0], group[group["copies"] > 0]
+        n_false, n_clean = int(clean["n_flagged"].sum()), int(clean["n_partitions"].sum())
+        test = stats.binomtest(n_false, n_clean, ALPHA, alternative="greater")
+        low, high = stats.binomtest(n_false, n_clean).proportion_ci(method="exact")
+        is_seen = read["n_flagged"] >= SEEN_SHARE * read["n_partitions"]
+        seen = read.loc[is_seen[::-1].cummin()[::-1], "copies"]
+        verdict = "holds" if high <= ALPHA else "cannot be told"
+        if test.pvalue <= ALPHA or seen.empty:
+            verdict = "does not hold"
+        rows.append(
+            {"method": method, "instruction": instruction, "n_clean": n_clean, "n_false": n_false}
+            | {"ci_low": low, "ci_high": high, "seen_from": seen.min() if len(seen) else None}
+            | {"verdict": verdict}
+        )
+    return pd.DataFrame(rows).astype({"seen_from": "Int64"})
+
+
+def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
+    """Whether Algorithm 1's flags rest on the right names, one row per placebo.
+
+    Args:
+        lab: ``replication_lab``.
+
+    Returns:
+        placebo; n_flagged (partitions in which guided beats general), n_also (of
+        these, in which it beats the placebo too); kept: share of the gap in mean
+        ROUGE-L that the placebo keeps there; and verdict: "form" where the placebo
+        keeps half of the gap, "name" where guided beats it in half of the flagged
+        partitions, "cannot be told" where neither, "no gap" where nothing is flagged.
+        A wrong label asks for another text, so it is no placebo for memory.
+    """
+    rows = lab[lab["method"].eq(ALGORITHM_1) & lab["metric"].eq("ROUGE-L")]
+    rows = rows[rows["test"].eq(PAIRED_BOOTSTRAP)]
+    wide = rows.pivot(index=["dataset", "split"], columns="instruction")
+    flags, mean = wide["contaminated"].eq(True), wide["mean"].astype(float)
+    over = flags[GENERAL]
+    gap = (wide["mean_guided"][GENERAL].astype(float) - mean[GENERAL])[over].mean()
+    table = []
+    for placebo in (WRONG_DATASET, WRONG_SPLIT):
+        kept = (mean[placebo] - mean[GENERAL])[over].mean() / gap if over.any() else np.nan
+        n, n_also = int(over.sum()), int((over & flags[placebo]).sum())
+        verdict = "form" if kept >= 0.5 else "name" if 2 * n_also >= n else "cannot be told"
+        table.append(
+            {"placebo": placebo, "n_flagged": n, "n_also": n_also, "kept": kept}
+            | {"verdict": verdict if n else "no gap"}
+        )
+    return pd.DataFrame(table)
+
+
+def own_sentence(table: pd.DataFrame) -> str:
+    """Algorithm 2's decision on one's own partition beside its controls.
+
+    Args:
+        table: ``replication_own``; the ICL judge decides where there is one.
+    """
+    rows = table[table["method"] == ALGORITHM_2]
+    judge = ICL_JUDGE if rows["metric"].eq(ICL_JUDGE).any() else RULE_JUDGE
+    rows = rows[rows["metric"] == judge].set_index("instruction")
+    guided, controls = rows.loc[GUIDED], rows.loc[[GENERAL, WRONG_DATASET, WRONG_SPLIT]]
+    flagged = ", ".join(controls.index[controls["contaminated"].eq(True)])
+    silent = ", ".join(controls.index[controls["n_valid"] == 0])
+    if guided["n_valid"] == 0:
+        return f"The {judge} has no verdict on any guided completion: nothing can be said."
+    if not guided["contaminated"]:
+        return f"The {judge} flags nothing; that does not show that the model never read it."
+    if flagged:
+        return f"The {judge} flags it, but also with these instructions: {flagged}."
+    if silent:
+        return f"The {judge} flags it, but has no verdict at all with these instructions: {silent}."
+    return f"The {judge} flags it, and not without the right names."
