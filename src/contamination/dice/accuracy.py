@@ -39,7 +39,7 @@ def accuracy_rows(
     sets: Mapping[str, Sequence[str]],
     max_new_tokens: int,
     base_model: str,
-    wanted: Sequence[Condition],
+    conditions: Sequence[Condition],
     load: Callable[[Path], CausalLM] = load_causal_lm,
     paper_model: str = "LLaMA2-7B",
 ) -> pd.DataFrame:
@@ -51,7 +51,7 @@ def accuracy_rows(
         sets: condition to the names of the sets it is tested on.
         max_new_tokens: see ``answers.accuracy_row``.
         base_model: its name in the table.
-        wanted: the conditions, in order.
+        conditions: those to test, in order.
         load: loads a model, in another dtype or on a cluster.
         paper_model: base model of Table 1 whose printed cells stand beside; "" for none.
 
@@ -62,7 +62,7 @@ def accuracy_rows(
     """
     printed = published_tables.printed_accuracy(paper_model)
     rows = []
-    for condition in wanted:
+    for condition in conditions:
         for seed, model in trained[condition.name].items():
             lm = load(model.folder)
             for name in sets[condition.name]:

@@ -127,8 +127,8 @@ def vanilla_rows() -> list[Row]:
 
     No row holds a word problem. OpenOrca takes this place at the paper's scale.
     """
-    found = collect_signatures()
-    return rows_of(found.rename(columns={"signature": "question", "summary": "answer"}))
+    names = {"signature": "question", "summary": "answer"}
+    return rows_of(collect_signatures().rename(columns=names))
 
 
 # Problems of the lab
