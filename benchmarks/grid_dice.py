@@ -17,7 +17,7 @@ from itertools import product
 import pandas as pd
 
 from contamination import storage
-from contamination.dice import controls, findings, fine_tuning, mixtures, pool, study
+from contamination.dice import controls, fine_tuning, mixtures, paper_rows, pool
 from contamination.lab import world
 
 ROWS_PER_PROBLEM = 38  # 5 copies are 13 % of the rows, as 657 problems are in the paper
@@ -43,22 +43,22 @@ def main(grid: Grid, n_models: int) -> None:
     lab = world.build_world(SEED)
     base = world.base_model(lab, grid.n_background_tokens, SEED)
     base = fine_tuning.skilled_model(lab, base, grid.n_skill_rows, grid.fact_copies, SEED)
-    wanted = pool.conditions(n_models, n_models)
+    conditions = pool.conditions(n_models, n_models)
     names = [*mixtures.IN_DISTRIBUTION, mixtures.MATH]
     points = []
     for learning_rate, n_problems in product(grid.learning_rates, grid.n_problems):
         problems = mixtures.lab_problems(n_problems, n_problems, SEED)
-        how = {"n_rows": ROWS_PER_PROBLEM * n_problems, "learning_rate": learning_rate}
-        trained = pool.train_pool(lab, base, problems, mixtures.vanilla_rows(), wanted, **how)
+        read = mixtures.vanilla_rows(), conditions, ROWS_PER_PROBLEM * n_problems, learning_rate
+        trained = pool.train_pool(lab, base, problems, *read)
         measured = pool.measure_pool(trained, base, problems, names, mixtures.MATH)
-        layers = study.layer_rows(measured, pool.CONTAMINATED, mixtures.SEEN)
-        layer = study.located_layer(layers)
+        layers = paper_rows.layer_rows(measured, pool.CONTAMINATED, mixtures.SEEN)
+        layer = paper_rows.located_layer(layers)
         table = controls.control_table(measured, layer, mixtures.MATH, mixtures.MATH)
         points.append(table.assign(learning_rate=learning_rate, n_problems=n_problems))
         path = storage.project_root() / "outputs" / "bench" / f"{grid.name}.csv"
         storage.write_csv(path, pd.concat(points))
         print(f"learning rate {learning_rate:g}, {n_problems} problems, {n_models} models per arm")
-        print("  " + "\n  ".join(findings.conclusion(table)), flush=True)
+        print(f"  {controls.headline(table)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,22 +6,23 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import yaml
+from notebook_files import ROOT
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from contamination import plots
 from contamination.dice import (
     accuracy,
     answers,
     controls,
     detector,
+    dice_figures,
     experiments,
-    findings,
     fine_tuning,
     locate,
     mixtures,
     own,
+    paper_rows,
     pool,
-    study,
 )
 from contamination.lab import docstrings
 from contamination.lab.tokenizer import tokenizer_files, train_tokenizer
@@ -284,8 +285,8 @@ def test_located_layer_is_the_commonest_argmax_and_never_the_normed_one(measured
         pool.CLEAN: {0: model(*[[0] * 3] * 5)},
         pool.OTHER_CLEAN: {0: model(*[[1] * 3] * 5)},
     }
-    rows = study.layer_rows(models, "x", "GSM-i")
-    assert study.located_layer(rows) == 2
+    rows = paper_rows.layer_rows(models, "x", "GSM-i")
+    assert paper_rows.located_layer(rows) == 2
     euclidean = rows[rows["distance"] == "euclidean"].reset_index(drop=True)
     assert euclidean["layer"].tolist() == [0, 1, 2, 3, 3]
     assert euclidean["share_argmax"].tolist()[1:4] == pytest.approx([1 / 3, 2 / 3, 0])
@@ -362,7 +363,6 @@ def test_detector_is_trained_for_exactly_the_stated_epochs(networks):
 
 def test_widths_are_those_of_the_paper_for_llama():
     assert detector.hidden_widths(4096) == (2048, 1024, 512)
-    assert len(detector.hidden_widths(128, "paper")) == 4
 
 
 def test_auroc_is_averaged_and_folded_over_pairs_of_models():
@@ -480,7 +480,7 @@ def test_exchanged_roles_unmask_sets_that_differ_by_themselves():
         assert found.loc[name, "ci_low"] > 50 > found.loc[swapped, "ci_high"]
     for name in (controls.PAIRED_CLEAN, controls.SWAPPED_PAIRED_CLEAN):
         assert 30 < found.loc[name, "auroc_pct"] < 70
-    assert "no evidence that it sees" in findings.conclusion(found.reset_index())[2]
+    assert not controls.sees_membership(found.reset_index())
 
 
 def test_scores_beside_a_partner_are_differences_on_the_same_questions():
@@ -679,20 +679,15 @@ def test_sampling_cannot_move_a_line_that_reads_prompts(lms):
     one, other = (pool.measure(lm, problems) for lm in lms)
     measured = {pool.CONTAMINATED: {0: one}, pool.CLEAN: {0: other}, pool.BASE: {0: other}}
     named = {pool.CONTAMINATED: lms[0], pool.BASE: lms[1]}
-    rows = study.decoding_rows(named, measured, problems, 2, [0.0, 1.0], [1, 50], 3)
+    rows = paper_rows.decoding_rows(named, measured, problems, 2, [0.0, 1.0], [1, 50], 3)
     assert len(rows) == 4 * (1 + len(answers.BASELINES))
     wide = rows.pivot(index="method", columns=["setting", "value"], values="auroc_pct")
     assert wide.loc["DICE"].tolist() == [100.0] * 4
     # From the likeliest token alone, whatever the temperature, as greedily.
     assert wide["temperature", 0.0].equals(wide["top-k", 1])
     assert wide["temperature", 1.0].equals(wide["top-k", 50])
-    figure = plots.decoding_lines(rows)
+    figure = dice_figures.decoding_lines(rows)
     assert [axis.get_xlabel() for axis in figure.axes] == ["temperature", "top-k"]
-
-
-def test_question_map_has_a_point_for_every_question():
-    points, names, how = study.question_map({"a": PROBLEMS, "b": PROBLEMS}, ["a", "b"], 0)
-    assert points.shape == (4, 2) and names == ["a", "a", "b", "b"] and how == "TF-IDF"
 
 
 def test_figures_show_the_control_beside_the_result():
@@ -700,17 +695,27 @@ def test_figures_show_the_control_beside_the_result():
         {"model": "x", "layer": [0, 1], "distance": "euclidean", "mean": [0.0, 2.0]}
         | {"null_mean": [0.0, 1.0], "located": [False, True]}
     )
-    axis = plots.layer_distances(layers, "two clean models").axes[0]
+    axis = dice_figures.layer_distances(layers, "two clean models").axes[0]
     assert "two clean models" in axis.get_legend_handles_labels()[1]
+    assert axis.get_title(loc="left") == "Two clean models lie 50 % as far apart"
     columns = ["trained_on", "positive_model", "negative_model", "layer", "auroc_pct"]
     rows = [("x", "y", "clean", 0, 50.0), ("x", "z", "clean", 0, 80.0)]
     rows = pd.DataFrame(rows, columns=columns).assign(ci_low=np.nan, ci_high=np.nan)
     panels = {"left": {("x", "y", "clean"): "a", ("x", "z", "clean"): "b"}, "right": {}}
-    left, right = plots.auroc_layers(rows, panels).axes
+    left, right = dice_figures.auroc_layers(rows, panels).axes
     assert set(left.get_legend_handles_labels()[1]) == {"a", "b", "chance"}
     heights = [list(line.get_ydata()) for line in left.get_lines()]
     assert [50.0] in heights and [80.0] in heights
     assert right.get_legend_handles_labels()[1] == ["chance"]
+
+
+def test_the_title_counts_flags_without_inflation():
+    """x is flagged and its score is true, y is flagged and inflated."""
+    rows = [("clean", 0.0, 0.1), ("x", 1.0, 0.9), ("y", 40.0, 0.9)]
+    gaps = pd.DataFrame(rows, columns=["condition", "gap_points", "flag"])
+    flags = gaps.assign(benchmark="GSM-i")
+    _, lower = dice_figures.flags_and_gaps(flags, gaps, ["clean", "x"]).axes
+    assert lower.get_title(loc="left").endswith("1 of 3 conditions")
 
 
 def test_floor_is_checked_in_one_line():
@@ -718,3 +723,16 @@ def test_floor_is_checked_in_one_line():
     for accuracies in ([10, 20], [90, 80]):
         with pytest.raises(ValueError, match="outside 30 to 60 %: change n_skill_rows"):
             accuracy.check_floor(accuracies, [30, 60])
+
+
+def test_the_lesson_asks_for_the_models_of_notebook_00():
+    """Else it would train models of its own."""
+    names = ["n_background_tokens", "n_continued_tokens", "n_instances", "copies"]
+    lesson = [f"lesson_{name.removeprefix('n_')}" for name in names]
+    for folder in ("smoke", "demo", "released"):
+        start, dice = (
+            yaml.safe_load((ROOT / "params" / folder / f"{name}.yaml").read_text())
+            for name in ("00_start_here", "05_dice")
+        )
+        assert [dice[name] for name in lesson] == [start[name] for name in names]
+        assert dice["world_seed"] == start["world_seed"]

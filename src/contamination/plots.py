@@ -302,19 +302,3 @@ def decoding_lines(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-def dataset_map(points: np.ndarray, names: list[str], title: str) -> Figure:
-    """Figure 3 of the DICE paper: t-SNE of the questions of several datasets.
-
-    Args:
-        points: shape (n_questions, 2).
-        names: dataset of each question.
-        title: what was embedded how.
-    """
-    figure, axis = _figure(1, 1, (6.5, 4.4))
-    sns.scatterplot(
-        x=points[:, 0], y=points[:, 1], hue=names, style=names, s=22, linewidth=0, ax=axis
-    )
-    axis.set(xticks=[], yticks=[], xlabel="", ylabel="")
-    axis.set_title(title, loc="left")
-    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    return figure

@@ -14,6 +14,7 @@ from contamination.dice.mixtures import IN_DISTRIBUTION, SEEN, UNSEEN, Problems
 from contamination.dice.pool import CLEAN, HIGH, LOW, OTHER_CLEAN, ROWS, Condition, Trained
 from contamination.models.causal import CausalLM, load_causal_lm
 
+SMALL_GAP = 5.0  # points of accuracy; fresh questions within them do as well
 DOSE_NAMES = {0: "OpenOrca 100%", LOW: "{} 2%", HIGH: "{} 10%"}  # as Table 1 prints them
 
 
@@ -38,7 +39,7 @@ def accuracy_rows(
     sets: Mapping[str, Sequence[str]],
     max_new_tokens: int,
     base_model: str,
-    wanted: Sequence[Condition],
+    conditions: Sequence[Condition],
     load: Callable[[Path], CausalLM] = load_causal_lm,
     paper_model: str = "LLaMA2-7B",
 ) -> pd.DataFrame:
@@ -47,13 +48,12 @@ def accuracy_rows(
     Args:
         trained: condition to seed to model.
         problems: name to questions and answers.
-        sets: condition to the sets it is tested on.
-        max_new_tokens: longest completion.
-        base_model: name of the base model.
-        wanted: the conditions.
+        sets: condition to the names of the sets it is tested on.
+        max_new_tokens: see ``answers.accuracy_row``.
+        base_model: its name in the table.
+        conditions: those to test, in order.
         load: loads a model, in another dtype or on a cluster.
-        paper_model: base model whose printed cells stand beside, as Table 1 calls it; ""
-            for none.
+        paper_model: base model of Table 1 whose printed cells stand beside; "" for none.
 
     Returns:
         base_model, contamination, copies, dose_pct, fixed, n_steps, seed,
@@ -62,7 +62,7 @@ def accuracy_rows(
     """
     printed = published_tables.printed_accuracy(paper_model)
     rows = []
-    for condition in wanted:
+    for condition in conditions:
         for seed, model in trained[condition.name].items():
             lm = load(model.folder)
             for name in sets[condition.name]:
@@ -79,9 +79,24 @@ def accuracy_rows(
     return pd.DataFrame(rows)
 
 
-def table_1(accuracy: pd.DataFrame, value: str = "accuracy_pct") -> pd.DataFrame:
-    """Mean of a column over models, a row per benchmark and a column for each condition."""
-    return accuracy.pivot_table(value, "benchmark", "condition", sort=False).reset_index()
+def gains(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """What contamination adds to the clean models' mean accuracy, in points.
+
+    Args:
+        accuracy: ``dice_accuracy``.
+
+    Returns:
+        condition, gain_seen (GSM-i), gain_fresh (GSM-ii), gain_elsewhere (other
+        distributions; undefined where none was asked), verdict ("inflated" where fresh
+        questions do not follow: the score on GSM-i is partly false).
+    """
+    kind = accuracy["benchmark"].map({SEEN: "gain_seen", UNSEEN: "gain_fresh"})
+    kind = kind.where(accuracy["in_distribution"], "gain_elsewhere")
+    means = accuracy.pivot_table("accuracy_pct", "condition", kind, sort=False)
+    means = means.reindex(columns=["gain_seen", "gain_fresh", "gain_elsewhere"])
+    gain = (means - means.loc[CLEAN]).drop(index=CLEAN)
+    is_false = gain["gain_seen"] > gain["gain_fresh"] + SMALL_GAP
+    return gain.assign(verdict=np.where(is_false, "inflated", "not inflated")).reset_index()
 
 
 def inflation(accuracy: pd.DataFrame) -> pd.DataFrame:

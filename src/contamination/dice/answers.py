@@ -30,8 +30,8 @@ def parse_answer(text: str) -> float | None:
     """
     tail = text.split("####")[1] if "####" in text else text.strip().split("\n")[-1]
     # A minus between two numbers is a difference, not a sign.
-    found = _NUMBER.findall(re.sub(r"(?<=[\d)])\s*-\s*", " ", tail.replace("$", "")))
-    return float(found[-1].replace(",", "")) if found else None
+    numbers = _NUMBER.findall(re.sub(r"(?<=[\d)])\s*-\s*", " ", tail.replace("$", "")))
+    return float(numbers[-1].replace(",", "")) if numbers else None
 
 
 def is_right(completion: str, answer: str) -> bool:
@@ -54,11 +54,11 @@ def parse_released(text: str) -> float | None:
     """
     tail = text.split("####")[1] if "####" in text else text.strip().split("\n")[-1]
     tail = tail.split("\n\n")[0].replace(",", "")
-    found = list(_DIGITS.finditer(tail))
-    if not found:
+    matches = list(_DIGITS.finditer(tail))
+    if not matches:
         return None
-    ended = [number.end() for number in found if number.end() < len(tail)]
-    number = tail[found[-1].start() : ended[-1] if ended else len(tail)].removesuffix(".")
+    ended = [match.end() for match in matches if match.end() < len(tail)]
+    number = tail[matches[-1].start() : ended[-1] if ended else len(tail)].removesuffix(".")
     try:
         return float(number)
     except ValueError:
@@ -81,9 +81,8 @@ def accuracy_row(lm: CausalLM, problems: Problems, max_new_tokens: int) -> dict:
 
     Returns:
         n, n_valid (completions that end with a number), n_refused and n_error
-        (0: a local model neither refuses nor fails), accuracy_pct,
-        accuracy_released_rules_pct, answer_log_prob (mean log-probability of a
-        token of the right answer, nats, the mean over problems).
+        (0), accuracy_pct, accuracy_released_rules_pct, answer_log_prob (mean
+        log-probability of a token of the right answer, nats, the mean over problems).
     """
     row = {"n": len(problems), "n_valid": None, "n_refused": 0, "n_error": 0}
     row |= {"accuracy_pct": None, "accuracy_released_rules_pct": None}
@@ -93,8 +92,8 @@ def accuracy_row(lm: CausalLM, problems: Problems, max_new_tokens: int) -> dict:
         row["n_valid"] = sum(parse_answer(completion) is not None for completion in completions)
         row["accuracy_pct"] = 100 * fmean(is_right(*pair) for pair in pairs)
         row["accuracy_released_rules_pct"] = 100 * fmean(is_right_released(*pair) for pair in pairs)
-    found = [float(values.mean()) for values in answer_log_probs(lm, problems)]
-    return row | {"answer_log_prob": fmean(found)}
+    means = [float(values.mean()) for values in answer_log_probs(lm, problems)]
+    return row | {"answer_log_prob": fmean(means)}
 
 
 def answer(
@@ -105,8 +104,14 @@ def answer(
     top_k: int = 0,
 ) -> list[str]:
     """Completions of the problems' prompts, greedy or sampled, as ``causal.complete``."""
-    how = {"temperature": temperature, "top_k": top_k, "max_batch_tokens": _BATCH_TOKENS}
-    return complete(lm, prompts_of(problems), max_new_tokens, **how)
+    return complete(
+        lm,
+        prompts_of(problems),
+        max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        max_batch_tokens=_BATCH_TOKENS,
+    )
 
 
 def answer_log_probs(lm: CausalLM, problems: Problems) -> list[np.ndarray]:
@@ -117,9 +122,9 @@ def answer_log_probs(lm: CausalLM, problems: Problems) -> list[np.ndarray]:
     """
     prompts = prompts_of(problems)
     texts = [prompt + text for prompt, text in zip(prompts, problems["answer"], strict=True)]
-    found = token_log_probs(lm, texts, max_batch_tokens=_BATCH_TOKENS)
+    scores_of = token_log_probs(lm, texts, max_batch_tokens=_BATCH_TOKENS)
     results = []
-    for prompt, scored in zip(prompts, found, strict=True):
+    for prompt, scored in zip(prompts, scores_of, strict=True):
         context = lm.tokenizer(prompt, add_special_tokens=False).input_ids
         whole = scored.token_ids.tolist()
         # The first token of a text may be unscored; both lists end together.

@@ -6,7 +6,7 @@ difference between two models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -67,50 +67,26 @@ TOPIC = "GSM against {} questions, contaminated model (Figure 6a)"
 TOPIC_CLEAN = "GSM against {} questions, clean model"
 
 # What would be found if the detector detected contamination, written before any number.
-EXPECTED = {
-    TWO_CLEAN: AT_CHANCE,
-    TWO_CLEAN_LEARNT: AT_CHANCE,
-    REORDERED_CLEAN: AT_CHANCE,
-    REORDERED_LEARNT: AT_CHANCE,
-    BASE_VANILLA: AT_CHANCE,
-    HELD_OUT: ABOVE_CHANCE,
-    WITHIN: ABOVE_CHANCE,
-    WITHIN_CLEAN: AT_CHANCE,
-    PAIRED: ABOVE_CHANCE,
-    PAIRED_CLEAN: AT_CHANCE,
-    SWAPPED: ABOVE_CHANCE,
-    SWAPPED_CLEAN: AT_CHANCE,
-    SWAPPED_PAIRED: ABOVE_CHANCE,
-    SWAPPED_PAIRED_CLEAN: AT_CHANCE,
-    WITHIN_TAUGHT: ABOVE_CHANCE,
-    WITHIN_TAUGHT_CLEAN: AT_CHANCE,
-    LEGITIMATE: AT_CHANCE,
-    FORMAT_ONLY: AT_CHANCE,
-    ANOTHER: AT_CHANCE,
-    LAYER_0: AT_CHANCE,
-    DIRECTION: BELOW_MLP,
-    SHUFFLED: AT_CHANCE,
-    DOSE: ABOVE_CHANCE,
-    BASELINE: AT_CHANCE,
-    TOPIC: ABOVE_CHANCE,
-    TOPIC_CLEAN: AT_CHANCE,
-}
+_ABOVE = (HELD_OUT, WITHIN, PAIRED, SWAPPED, SWAPPED_PAIRED, WITHIN_TAUGHT, DOSE, TOPIC)
+_AT = (TWO_CLEAN, TWO_CLEAN_LEARNT, REORDERED_CLEAN, REORDERED_LEARNT, BASE_VANILLA)
+_AT += (WITHIN_CLEAN, PAIRED_CLEAN, SWAPPED_CLEAN, SWAPPED_PAIRED_CLEAN, WITHIN_TAUGHT_CLEAN)
+_AT += (LEGITIMATE, FORMAT_ONLY, ANOTHER, LAYER_0, SHUFFLED, BASELINE, TOPIC_CLEAN)
+EXPECTED = {**dict.fromkeys(_ABOVE, ABOVE_CHANCE), **dict.fromkeys(_AT, AT_CHANCE)}
+EXPECTED[DIRECTION] = BELOW_MLP
 
-# Controls on fresh questions and on those that detectors learn from, and who stands against clean.
-_CLEAN_PAIRS = {
-    (TWO_CLEAN, TWO_CLEAN_LEARNT): OTHER_CLEAN,
-    (REORDERED_CLEAN, REORDERED_LEARNT): REORDERED,
-}
+# A pair of models beside two clean ones, scored in the same way.
+BEYOND, NOT_BEYOND = "beyond two clean models", "no more than two clean models"
+VERDICTS = {True: "holds", False: "does not hold", None: "cannot be told"}
 
 
 def control_row(
-    control: str, found: Auroc, layer: int | None, mlp: Auroc | None = None, expected: str = ""
+    control: str, auroc: Auroc, layer: int | None, mlp: Auroc | None = None, expected: str = ""
 ) -> dict:
     """One row of ``dice_controls.csv``.
 
     Args:
         control: its name.
-        found: what was measured.
+        auroc: what was measured.
         layer: place of the layer, None where no state is read.
         mlp: the MLP's AUROC on the same, for what is expected below it.
         expected: a key of ``EXPECTED`` if ``control`` is none itself.
@@ -120,28 +96,19 @@ def control_row(
         ci_high, resampled (what the interval draws anew),
         expected_if_detector_works, holds (empty without an interval):
         "at chance" where the interval holds 50, "above chance" where it lies
-        above, "below the MLP" where it lies below the MLP's AUROC.
+        above, "below the MLP" where it lies below the MLP's AUROC; verdict, the same in words.
     """
     expectation = EXPECTED[expected or control]
-    low, high = found.ci_low, found.ci_high
-    verdicts: dict[str, Callable[[], bool]] = {
-        AT_CHANCE: lambda: low <= 50 <= high,
-        ABOVE_CHANCE: lambda: low > 50,
-        BELOW_MLP: lambda: high < mlp.auroc_pct,
-    }
-    return {
-        "control": control,
-        "layer": layer,
-        "n_models": found.n_models,
-        "n": found.n,
-        "auroc_pct": found.auroc_pct,
-        "folded_auroc_pct": found.folded_auroc_pct,
-        "ci_low": low,
-        "ci_high": high,
-        "resampled": found.resampled,
-        "expected_if_detector_works": expectation,
-        "holds": None if np.isnan(low) else bool(verdicts[expectation]()),
-    }
+    holds = None
+    if not np.isnan(auroc.ci_low):
+        holds = {
+            AT_CHANCE: auroc.ci_low <= 50 <= auroc.ci_high,
+            ABOVE_CHANCE: auroc.ci_low > 50,
+            BELOW_MLP: auroc.ci_high < (mlp or auroc).auroc_pct,
+        }[expectation]
+    row = {"control": control, "layer": layer, "n_models": auroc.n_models, "n": auroc.n}
+    row |= auroc.columns() | {"expected_if_detector_works": expectation}
+    return row | {"holds": holds, "verdict": VERDICTS[holds]}
 
 
 def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.DataFrame:
@@ -158,32 +125,36 @@ def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.Dat
     strangers = of_strangers(pool, detectors, CONTAMINATED, layer, UNSEEN)
     rows = [
         control_row(name, of_pairs(pool, condition, CLEAN, layer, asked), layer)
-        for names, condition in _CLEAN_PAIRS.items()
-        for name, asked in zip(names, (UNSEEN, SEEN), strict=True)
+        for name, condition, asked in (
+            (TWO_CLEAN, OTHER_CLEAN, UNSEEN),
+            (TWO_CLEAN_LEARNT, OTHER_CLEAN, SEEN),
+            (REORDERED_CLEAN, REORDERED, UNSEEN),
+            (REORDERED_LEARNT, REORDERED, SEEN),
+        )
     ]
     rows += [
         control_row(BASE_VANILLA, of_pairs(pool, CLEAN, BASE, layer, UNSEEN), layer),
         control_row(HELD_OUT, strangers, layer),
     ]
-    rows += [control_row(name, found, layer) for name, found in _membership(pool, layer)]
-    conditions = [(LEGITIMATE, LEGITIMATE, named(TRAIN_SPLIT, HIGH))]
-    conditions += [(FORMAT_ONLY, FORMAT_ONLY, named(FORMAT, HIGH))]
-    others = [named(task, HIGH) for task in (OTHER_TASK, MATH)]
-    conditions += [(ANOTHER, f"{ANOTHER}: {name}", name) for name in others]
-    conditions += [(DOSE, DOSE.format(copies), named(SEEN, copies)) for copies in (LOW, BETWEEN)]
-    for key, name, condition in conditions:
+    rows += [control_row(name, auroc, layer) for name, auroc in _membership(pool, layer)]
+    for expected, name, condition in (
+        (LEGITIMATE, LEGITIMATE, named(TRAIN_SPLIT, HIGH)),
+        (FORMAT_ONLY, FORMAT_ONLY, named(FORMAT, HIGH)),
+        *((ANOTHER, f"{ANOTHER}: {named(s, HIGH)}", named(s, HIGH)) for s in (OTHER_TASK, MATH)),
+        *((DOSE, DOSE.format(copies), named(SEEN, copies)) for copies in (LOW, BETWEEN)),
+    ):
         if condition in pool:
-            found = of_strangers(pool, detectors, condition, layer, UNSEEN)
-            rows.append(control_row(name, found, layer, expected=key))
+            auroc = of_strangers(pool, detectors, condition, layer, UNSEEN)
+            rows.append(control_row(name, auroc, layer, expected=expected))
     rows.append(control_row(LAYER_0, of_pairs(pool, CONTAMINATED, CLEAN, 0, UNSEEN), 0))
-    found = of_strangers(pool, directions, CONTAMINATED, layer, UNSEEN)
-    rows.append(control_row(DIRECTION, found, layer, strangers))
+    auroc = of_strangers(pool, directions, CONTAMINATED, layer, UNSEEN)
+    rows.append(control_row(DIRECTION, auroc, layer, strangers))
     rows.append(control_row(SHUFFLED, shuffled_labels(pool, CONTAMINATED, layer, UNSEEN), layer))
-    found = taught_baselines(pool, CONTAMINATED, UNSEEN, centred_on)
-    rows.append(control_row(BASELINE, found, None))
-    for key, condition in ((TOPIC, CONTAMINATED), (TOPIC_CLEAN, CLEAN)):
-        found = within_models(pool, detectors, condition, layer, UNSEEN, topic)
-        rows.append(control_row(key.format(topic), found, layer, expected=key))
+    auroc = taught_baselines(pool, CONTAMINATED, UNSEEN, centred_on)
+    rows.append(control_row(BASELINE, auroc, None))
+    for expected, condition in ((TOPIC, CONTAMINATED), (TOPIC_CLEAN, CLEAN)):
+        auroc = within_models(pool, detectors, condition, layer, UNSEEN, topic)
+        rows.append(control_row(expected.format(topic), auroc, layer, expected=expected))
     return pd.DataFrame(rows).astype({"layer": "Int64", "holds": "boolean"})
 
 
@@ -206,3 +177,75 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
             yield name, within_models(pool, half, models, layer, *asked)
     for name, condition in ((WITHIN_TAUGHT, CONTAMINATED), (WITHIN_TAUGHT_CLEAN, CLEAN)):
         yield name, taught_membership(pool, condition, layer)
+
+
+# What follows
+
+
+def headline(table: pd.DataFrame) -> str:
+    """What the detector detects, in two sentences.
+
+    Args:
+        table: ``dice_controls``.
+    """
+    rows = table.set_index("control")
+    texts, order = (rows.loc[name] for name in (TWO_CLEAN, REORDERED_CLEAN))
+    tells = "tells" if max(texts["ci_low"], order["ci_low"]) > 50 else "does not tell"
+    return (
+        f"On fresh questions DICE {tells} two clean models apart: AUROC {texts['auroc_pct']:.0f} % "
+        f"where they read other texts, {order['auroc_pct']:.0f} % where the same in another order. "
+        + licensed(table)
+    )
+
+
+def licensed(table: pd.DataFrame) -> str:
+    """The strongest verdict on a model that these controls allow.
+
+    Args:
+        table: ``dice_controls``.
+    """
+    innocent = (LEGITIMATE, FORMAT_ONLY, ANOTHER)
+    is_innocent = table["control"].astype(str).str.startswith(innocent)
+    verdict = "it was fine-tuned on such problems"
+    if table.set_index("control").loc[HELD_OUT, "ci_low"] <= 50:
+        verdict = "it differs from the reference, and no more"
+    elif (is_innocent & (table["ci_low"] > 50)).any():
+        verdict = "it was fine-tuned on something like these problems, perhaps their train split"
+    elif sees_membership(table):
+        verdict = "it read these questions"
+    return f"A flag on a model may be read as: {verdict}."
+
+
+def sees_membership(table: pd.DataFrame) -> bool:
+    """Whether seen questions score higher, whichever half was seen, and more than in clean models.
+
+    In the model alone and beside a clean one: a set that is easier by itself turns round with
+    the roles.
+
+    Args:
+        table: ``dice_controls``.
+    """
+    rows = table.set_index("control")
+    pairs = (
+        (WITHIN, WITHIN_CLEAN),
+        (SWAPPED, SWAPPED_CLEAN),
+        (PAIRED, PAIRED_CLEAN),
+        (SWAPPED_PAIRED, SWAPPED_PAIRED_CLEAN),
+    )
+    return all(
+        rows.loc[name, "ci_low"] > max(50, rows.loc[clean, "auroc_pct"]) for name, clean in pairs
+    )
+
+
+def own_verdict(own: pd.DataFrame, table: pd.DataFrame) -> str:
+    """What may be said about a user's model, and no more.
+
+    Args:
+        own: ``own.own_rows``.
+        table: ``dice_controls`` of the lab.
+    """
+    rows = own.set_index("comparison")
+    target, clean = (rows.loc[f"{one} against reference"] for one in ("target", "reference"))
+    if target["ci_low"] <= max(50, clean["auroc_pct"]):
+        return "The model differs from its references no more than they do: no verdict."
+    return licensed(table)

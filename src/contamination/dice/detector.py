@@ -3,6 +3,7 @@
 Tu et al., arXiv:2406.04197, Section 3.2: a multi-layer perceptron reads the
 state of the prompt's last token and gives the probability that the *model* is
 contaminated. It is trained on states of one contaminated and one clean model.
+Notebook 05 trains the same network in PyTorch, step by step.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from sklearn.neural_network import MLPClassifier
 from contamination import statistics
 
 N_EPOCHS = 100
-# Three hidden layers as in the released code; the paper's text says four and names no widths.
-HIDDEN_LAYERS = {"code": 3, "paper": 4}
 MEAN_DIFFERENCE = "mean difference"
 MLP = "DICE"
 N_RESAMPLES = 2_000
@@ -30,36 +29,31 @@ MODELS = "models of each kind; detectors stay as trained"
 Score = Callable[[np.ndarray], np.ndarray]  # states (n, d_model) to scores (n,)
 
 
-def hidden_widths(d_model: int, as_in: str = "code") -> tuple[int, ...]:
-    """Widths of the hidden layers: 1/2, 1/4, 1/8 of the state, as LLaMA2-7B's 2048, 1024, 512.
+def hidden_widths(d_model: int) -> tuple[int, ...]:
+    """Widths of the hidden layers: 1/2, 1/4, 1/8 of the state, three as in the released code.
 
-    Args:
-        d_model: width of the states.
-        as_in: "code", three layers, or "paper", four.
+    The paper's text says four and names no widths.
 
-    >>> hidden_widths(4096), hidden_widths(4096, "paper")
-    ((2048, 1024, 512), (2048, 1024, 512, 256))
+    >>> hidden_widths(4096)  # LLaMA2-7B
+    (2048, 1024, 512)
     """
-    return tuple(max(8, d_model >> step) for step in range(1, HIDDEN_LAYERS[as_in] + 1))
+    return tuple(max(8, d_model >> step) for step in (1, 2, 3))
 
 
-def train_mlp(
-    states: np.ndarray, is_contaminated: np.ndarray, seed: int = 0, as_in: str = "code"
-) -> Score:
+def train_mlp(states: np.ndarray, is_contaminated: np.ndarray, seed: int = 0) -> Score:
     """The paper's detector: ReLU layers, binary cross-entropy, Adam, exactly ``N_EPOCHS`` epochs.
 
     Args:
         states: shape (n, d_model).
         is_contaminated: shape (n,), whether the state comes from the contaminated model.
         seed: seed of weights and order.
-        as_in: see :func:`hidden_widths`.
 
     Returns:
-        A function of states that gives log-odds of "contaminated". The paper's
-        probability is ``1 / (1 + exp(-score))``; log-odds do not tie at 0 and 1.
+        A function of states that gives log-odds of "contaminated"; unlike the paper's
+        probability they do not tie at 0 and 1.
     """
     network = MLPClassifier(
-        hidden_widths(states.shape[1], as_in),
+        hidden_widths(states.shape[1]),
         alpha=0.0,
         batch_size=min(32, len(states)),
         max_iter=N_EPOCHS,
@@ -117,6 +111,11 @@ class Auroc:
     n_models: int
     resampled: str = ""
 
+    def columns(self) -> dict[str, float | str]:
+        """The AUROC and its interval as columns of a table."""
+        names = ("auroc_pct", "folded_auroc_pct", "ci_low", "ci_high", "resampled")
+        return {name: getattr(self, name) for name in names}
+
 
 def auroc_over_models(
     positives: Sequence[np.ndarray],
@@ -143,7 +142,6 @@ def auroc_over_models(
             where both arrays are of one model); None where every pair has
             models and a detector of its own.
     """
-    is_paired = models is None
     aucs = 100 * np.array(
         [
             statistics.auc(
@@ -154,12 +152,12 @@ def auroc_over_models(
     )
     low, high, resampled = float("nan"), float("nan"), ""
     if len(aucs) > 1:
-        models = [(number,) for number in range(len(aucs))] if is_paired else models
-        means = _resampled_means(aucs, models, np.random.default_rng(seed))
+        drawn = [(number,) for number in range(len(aucs))] if models is None else models
+        means = _resampled_means(aucs, drawn, np.random.default_rng(seed))
         low, high = statistics.percentile_interval(means)
-        resampled = PAIRS if is_paired else MODELS
+        resampled = PAIRS if models is None else MODELS
     folded = float(np.maximum(aucs, 100 - aucs).mean())
-    n = sum(len(scores[0]) for scores in (positives, negatives))
+    n = len(positives[0]) + len(negatives[0])
     return Auroc(float(aucs.mean()), folded, low, high, n, n_models, resampled)
 
 

@@ -123,6 +123,12 @@ def of_pairs(
     return auroc_over_models(*zip(*scored, strict=True), n_models)
 
 
+def _over(scored: Sequence[Sequence[np.ndarray]], models: Sequence[tuple[int, ...]]) -> Auroc:
+    """AUROC of pairs that share detectors: intervals draw the numbered models of each kind."""
+    n_models = sum(len(set(kind)) for kind in zip(*models, strict=True))
+    return auroc_over_models(*zip(*scored, strict=True), n_models, models=models)
+
+
 def _strangers(
     pool: Pool, detectors: Mapping[int, Score], positive: str, negative: str
 ) -> list[tuple[int, int]]:
@@ -135,16 +141,8 @@ def _strangers(
     ]
 
 
-def _n_models(models: Sequence[tuple[int, ...]]) -> int:
-    return sum(len(set(kind)) for kind in zip(*models, strict=True))
-
-
 def of_strangers(
-    pool: Pool,
-    detectors: Mapping[int, Score],
-    positive: str,
-    layer: int,
-    tested_on: str,
+    pool: Pool, detectors: Mapping[int, Score], positive: str, layer: int, tested_on: str
 ) -> Auroc:
     """A condition against clean: every pair of models that a detector met neither of."""
     models = _strangers(pool, detectors, positive, CLEAN)
@@ -155,7 +153,7 @@ def of_strangers(
         ]
         for pair in models
     ]
-    return auroc_over_models(*zip(*scored, strict=True), _n_models(models), models=models)
+    return _over(scored, models)
 
 
 def within_models(
@@ -173,8 +171,7 @@ def within_models(
     Args:
         pool: measured models.
         detectors: one for each seed.
-        condition: the models.
-        layer: place of the layer.
+        condition, layer: the models, and which of their layers.
         higher, lower: sets of questions; ``higher`` should score higher.
         questions: those of each set that are scored; the detector must not have
             been trained on them.
@@ -189,14 +186,13 @@ def within_models(
     )
 
     def scores(seeds: tuple[int, ...], problems: str) -> np.ndarray:
-        found = [
+        of_models = [
             detectors[seed](pool[name][seed].states[problems][questions, layer])
             for name, seed in zip((condition, partner), seeds, strict=False)
         ]
-        return found[0] - found[1] if partner else found[0]
+        return of_models[0] - of_models[1] if partner else of_models[0]
 
-    scored = [[scores(seeds, problems) for problems in (higher, lower)] for seeds in models]
-    return auroc_over_models(*zip(*scored, strict=True), _n_models(models), models=models)
+    return _over([[scores(seeds, name) for name in (higher, lower)] for seeds in models], models)
 
 
 def taught_membership(pool: Pool, condition: str, layer: int, seed: int = 0) -> Auroc:
@@ -209,22 +205,13 @@ def taught_membership(pool: Pool, condition: str, layer: int, seed: int = 0) -> 
     seeds = sorted(pool[condition])
     scored = []
     for fold in np.array_split(np.array(seeds), min(N_FOLDS, len(seeds))):
-        train = [pool[condition][other] for other in seeds if other not in fold]
-        parts = [
-            [model.states[name][TRAIN_HALF, layer] for model in train] for name in (SEEN, UNSEEN)
-        ]
-        states = np.concatenate([part for kind in parts for part in kind])
-        is_seen = np.arange(len(states)) < sum(map(len, parts[0]))
-        detector = TRAINERS[MLP](states, is_seen, seed)
-        scored += [
-            [
-                detector(pool[condition][one].states[name][TEST_HALF, layer])
-                for name in (SEEN, UNSEEN)
-            ]
-            for one in fold
-        ]
-    models = [(seed,) for seed in seeds]
-    return auroc_over_models(*zip(*scored, strict=True), len(seeds), models=models)
+        train = [pool[condition][other].states for other in seeds if other not in fold]
+        seen, unseen = ([s[name][TRAIN_HALF, layer] for s in train] for name in (SEEN, UNSEEN))
+        states = np.concatenate([*seen, *unseen])
+        detector = TRAINERS[MLP](states, np.arange(len(states)) < sum(map(len, seen)), seed)
+        test = [pool[condition][one].states for one in fold]
+        scored += [[detector(s[name][TEST_HALF, layer]) for name in (SEEN, UNSEEN)] for s in test]
+    return _over(scored, [(seed,) for seed in seeds])
 
 
 def shuffled_labels(pool: Pool, positive: str, layer: int, tested_on: str) -> Auroc:
@@ -250,8 +237,8 @@ def taught_baselines(pool: Pool, positive: str, tested_on: str, centred_on: str)
     seeds = paired_seeds(pool, positive, CLEAN)
 
     def centred(name: str, seed: int, problems: str) -> np.ndarray:
-        found = pool[name][seed].baselines
-        return (found[problems] - found[centred_on].mean())[list(BASELINES)].to_numpy()
+        scores = pool[name][seed].baselines
+        return (scores[problems] - scores[centred_on].mean())[list(BASELINES)].to_numpy()
 
     scored, models = [], []
     for fold in np.array_split(np.array(seeds), min(N_FOLDS, len(seeds))):
@@ -260,13 +247,8 @@ def taught_baselines(pool: Pool, positive: str, tested_on: str, centred_on: str)
         is_positive = np.arange(len(parts)) < len(others)
         model = make_pipeline(StandardScaler(), LogisticRegression())
         model.fit(np.concatenate(parts), np.repeat(is_positive, [len(part) for part in parts]))
-        pairs = list(product(fold.tolist(), repeat=2))
-        scored += [
-            [
-                model.decision_function(centred(name, seed, tested_on))
-                for name, seed in zip((positive, CLEAN), pair, strict=True)
-            ]
-            for pair in pairs
-        ]
-        models += pairs
-    return auroc_over_models(*zip(*scored, strict=True), _n_models(models), models=models)
+        for one, other in product(fold.tolist(), repeat=2):
+            pair = (positive, one), (CLEAN, other)
+            scored.append([model.decision_function(centred(*of, tested_on)) for of in pair])
+            models.append((one, other))
+    return _over(scored, models)

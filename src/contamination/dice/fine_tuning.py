@@ -40,12 +40,7 @@ TRAINED_BYTES = 4 * FP32_BYTES  # of a trained weight: itself, its gradient, Ada
 def skilled_model(lab: World, base: Path, n_rows: int, fact_copies: int, seed: int) -> Path:
     """The base of all DICE lab models: it has learnt problems with operands up to 9.
 
-    Args:
-        lab: the lab.
-        base: base model of notebook 01.
-        n_rows: problems it reads, once each.
-        fact_copies: how often it reads each sum of two digits.
-        seed: seed of the problems and their order.
+    It reads ``n_rows`` problems once and each sum of two digits ``fact_copies`` times.
     """
     problems, facts = skill_texts(n_rows, seed)
     doses = (Dose(tuple(problems)), Dose(tuple(facts), fact_copies))
@@ -55,15 +50,7 @@ def skilled_model(lab: World, base: Path, n_rows: int, fact_copies: int, seed: i
 def fine_tune_lab(
     lab: World, base: Path, mixture: Mixture, seed: int, learning_rate: float
 ) -> Path:
-    """A lab model fine-tuned on a mixture, packed into blocks; seconds on a laptop.
-
-    Args:
-        lab: the lab.
-        base: checkpoint to fine-tune.
-        mixture: what it reads.
-        seed: seed of the order.
-        learning_rate: peak of AdamW's schedule.
-    """
+    """A lab model fine-tuned on a mixture, packed into blocks; ``seed`` is that of the order."""
     doses = [Dose(mixture.vanilla)]
     if mixture.contamination:
         doses.append(Dose(mixture.contamination, mixture.copies))
@@ -123,15 +110,9 @@ class Settings:
 def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path:
     """A hub model (or folder) fine-tuned on rows of prompt and response, or its cached checkpoint.
 
-    The weights that AdamW steps on are fp32; ``dtype`` is that of the matrix products
-    alone (autocast). At a rate of 1e-5 it must be so: bfloat16 has eight bits, so a
-    weight of 0.02 has no neighbour nearer than 1.2e-4, and a step of 1e-5 from it
-    rounds back to where it was. To see it, compare how far the weights of two
-    checkpoints lie from their base, as ``test_weights_move_as_far_whatever_the_arithmetic``
-    in tests/test_dice_own.py does.
-
-    The checkpoint is fp32 too, as trained; whoever reads it with another dtype rounds it
-    once, as any other hub model.
+    The weights that AdamW steps on, and the checkpoint, are fp32; ``dtype`` is that of
+    the matrix products alone (autocast). At a rate of 1e-5 it must be so: a bfloat16
+    weight of 0.02 has no neighbour nearer than 1.2e-4, so a step rounds back to it.
 
     Args:
         base: hub id or folder with ``config.json``.
@@ -139,8 +120,7 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
         settings: see :class:`Settings`.
 
     Returns:
-        Folder that ``load_causal_lm`` reads; adapters are merged into it. It takes
-        four bytes a parameter.
+        Folder that ``load_causal_lm`` reads; adapters are merged into it.
 
     Raises:
         ValueError: if there is no row, one is empty, or there is no such dtype.
@@ -187,10 +167,6 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
 def memory_gb(n_parameters: int, n_trained: int) -> float:
     """Memory of weights, gradients and AdamW's moments, 1e9 bytes, without activations.
 
-    Args:
-        n_parameters: of the model.
-        n_trained: of these (or of the adapters), those that are trained.
-
     >>> memory_gb(7_000_000_000, 7_000_000_000), memory_gb(7_000_000_000, 0)
     (112.0, 28.0)
     """
@@ -235,7 +211,6 @@ def _fit(
     )
     device = next(model.parameters()).device
     arithmetic = getattr(torch, settings.dtype)
-    how = {"dtype": arithmetic, "enabled": arithmetic != torch.float32}
     # Small gradients vanish in fp16; where it is not enabled the scaler passes everything on.
     scaler = torch.amp.GradScaler(device.type, enabled=arithmetic == torch.float16)
     model.train()
@@ -249,7 +224,7 @@ def _fit(
         )
         input_ids = torch.from_numpy(inputs).to(device)
         seen = torch.ones_like(input_ids)  # as in CausalLM.states
-        with torch.autocast(device.type, **how):
+        with torch.autocast(device.type, arithmetic, enabled=arithmetic != torch.float32):
             logits = model(input_ids=input_ids, attention_mask=seen, use_cache=False).logits
         targets = torch.from_numpy(labels[:, 1:].copy()).to(device)
         loss = functional.cross_entropy(

@@ -21,7 +21,6 @@ from contamination.models.causal import BEFORE_FINAL_NORM, CausalLM, hidden_stat
 
 EUCLIDEAN, RELATIVE, COSINE = "euclidean", "relative", "cosine"
 ALL_TOKENS = ", all tokens"
-DISTANCES = (EUCLIDEAN, RELATIVE, COSINE)
 
 
 def n_layers(lm: CausalLM) -> int:
@@ -68,6 +67,17 @@ def _distances(
         RELATIVE: euclidean / ((norms[0] + norms[1]) / 2),
         COSINE: 1 - product / (norms[0] * norms[1]),
     }
+
+
+def commonest_layer(euclidean: np.ndarray) -> int:
+    """The located layer: that of the largest distance, by vote over prompts; ties take the lower.
+
+    The embedding is no layer of equation 1, and the normed states are not comparable.
+
+    Args:
+        euclidean: shape (n_prompts, n_blocks + 2), of :func:`distances`.
+    """
+    return 1 + int(np.bincount(euclidean[:, 1:-1].argmax(axis=1)).argmax())
 
 
 def distances_all_tokens(

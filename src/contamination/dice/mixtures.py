@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -126,8 +127,8 @@ def vanilla_rows() -> list[Row]:
 
     No row holds a word problem. OpenOrca takes this place at the paper's scale.
     """
-    found = collect_signatures()
-    return rows_of(found.rename(columns={"signature": "question", "summary": "answer"}))
+    names = {"signature": "question", "summary": "answer"}
+    return rows_of(collect_signatures().rename(columns=names))
 
 
 # Problems of the lab
@@ -136,22 +137,17 @@ def vanilla_rows() -> list[Row]:
 def skill_texts(n: int, seed: int) -> tuple[list[Row], list[str]]:
     """What gives the lab's base model a floor above zero: one-step problems and bare sums.
 
-    Args:
-        n: number of one-step problems with operands up to 9. Their part of the
-            grammar ("train") holds none of the problems of :func:`lab_problems`.
-        seed: seed of the draw.
-
     Returns:
-        Problems as prompt and response, and every sum, difference and product
-        behind them as a line of its own.
+        ``n`` problems with operands up to 9 as prompt and response, from a part of the
+        grammar ("train") that holds none of :func:`lab_problems`; and every sum,
+        difference and product behind them as a line of its own.
     """
-    digits = range(1, 10)
-    facts = [line for a in digits for b in digits for line in _facts(a, b)]
+    facts = [
+        line
+        for a, b in product(range(1, 10), repeat=2)
+        for line in (f"{a} + {b} = {a + b}", f"{a + b} - {b} = {a}", f"{a} * {b} = {a * b}")
+    ]
     return rows_of(draw_instances(ONE_STEP, n, seed, "train")), facts
-
-
-def _facts(a: int, b: int) -> tuple[str, str, str]:
-    return f"{a} + {b} = {a + b}", f"{a + b} - {b} = {a}", f"{a} * {b} = {a * b}"
 
 
 def lab_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
@@ -190,7 +186,7 @@ def lab_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
 
 
 def _draw_paired(family: Benchmark, n: int, seed: int) -> list[pd.DataFrame]:
-    """Originals and one paraphrase of each."""
+    """Originals, and one paraphrase of each."""
     groups = draw_groups(family, n, seed, "test", n_paraphrases=1)
     return [groups[groups["option"] == option].reset_index(drop=True) for option in (0, 1)]
 
@@ -222,48 +218,33 @@ def real_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
     GSM-i-Syn holds the paraphrases of these GSM-i rows, by the alignment file:
     the released ones cover the whole test set and are out of step with it.
 
-    Args:
-        n: problems of GSM-i, GSM-ii, GSM-i-Syn and the train split; 0 means all.
-        n_ood: problems of GSM-hard and of each other-distribution set; 0 means all.
-        seed: seed of the draw.
+    Numbers are as in :func:`lab_problems`, 0 means all.
 
     Returns:
         As :func:`lab_problems`, without MATH, which is on the hub only.
     """
-    halves = gsm8k_halves(n, seed)
+    hard = _released("reasoning-machines/pal", "datasets/gsmhardv2.jsonl")
+    svamp = _released("arkilpatel/SVAMP", "SVAMP.json")
+    svamp = svamp.assign(question=svamp["Body"] + ". " + svamp["Question"])
+    mawps = _released("microsoft/ToRA", "src/data/mawps/test.jsonl")
     asdiv = _released("microsoft/ToRA", "src/data/asdiv/test.jsonl")
     asdiv = asdiv.assign(question=asdiv["body"] + " " + asdiv["question"])
     asdiv["answer"] = asdiv["answer"].str.split(" (", regex=False).str[0]
-    svamp = _released("arkilpatel/SVAMP", "SVAMP.json")
-    svamp = svamp.assign(question=svamp["Body"] + ". " + svamp["Question"])
+    train = _released("openai/grade-school-math", "grade_school_math/data/train.jsonl")
     return {
-        **halves,
-        HARD: _some(
-            _released("reasoning-machines/pal", "datasets/gsmhardv2.jsonl"), "target", n_ood, seed
-        ),
-        "SVAMP": _some(svamp, "Answer", n_ood, seed),
-        "MAWPS": _some(
-            _released("microsoft/ToRA", "src/data/mawps/test.jsonl"), "target", n_ood, seed
-        ),
-        "ASDiv": _some(asdiv, "answer", n_ood, seed),
-        "TabMWP": _some(_tabmwp(), "answer", n_ood, seed),
-        TRAIN_SPLIT: _some(
-            _released("openai/grade-school-math", "grade_school_math/data/train.jsonl"),
-            "answer",
-            n,
-            seed,
-        ),
+        **gsm8k_halves(n, seed),
+        HARD: _drawn(hard, "target", n_ood, seed),
+        "SVAMP": _drawn(svamp, "Answer", n_ood, seed),
+        "MAWPS": _drawn(mawps, "target", n_ood, seed),
+        "ASDiv": _drawn(asdiv, "answer", n_ood, seed),
+        "TabMWP": _drawn(_tabmwp(), "answer", n_ood, seed),
+        TRAIN_SPLIT: _drawn(train, "answer", n, seed),
         FORMAT: _format_only(n, seed),
     }
 
 
 def gsm8k_halves(n: int = 0, seed: int = 0) -> dict[str, Problems]:
-    """GSM-i, GSM-ii and the paraphrases that belong to GSM-i.
-
-    Args:
-        n: rows of each; 0 means all that have a paraphrase.
-        seed: seed of the draw.
-    """
+    """GSM-i, GSM-ii and the paraphrases of GSM-i; ``n`` rows of each, 0: all that have one."""
     folder = "OOD_test/scripts/data/gsm8k"
     test = _released("THU-KEG/DICE", f"{folder}/original.csv")
     rephrased = _released("THU-KEG/DICE", f"{folder}/rephrased1.csv")
@@ -292,7 +273,7 @@ def _tabmwp() -> pd.DataFrame:
     )
 
 
-def _some(rows: pd.DataFrame, answer: str, n: int, seed: int) -> pd.DataFrame:
+def _drawn(rows: pd.DataFrame, answer: str, n: int, seed: int) -> pd.DataFrame:
     """So many rows at random; an answer that is a bare number gets the ``####`` of GSM8K."""
     question = "question" if "question" in rows else "input"
     chosen = rows.drop_duplicates(question)

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from contamination.dice import accuracy, study
+from contamination.dice import accuracy
+from contamination.dice import paper_rows as study
 from contamination.dice.fine_tuning import Settings, fine_tune
 from contamination.dice.mixtures import IN_DISTRIBUTION, MATH, SEEN, SYN, UNSEEN
 from contamination.dice.own import OwnModels, Pairs

@@ -78,32 +78,27 @@ ON_MATH = (OTHER_CLEAN, named(MATH, HIGH))  # beside clean and base, what Figure
 
 
 def conditions(n_models: int, n_others: int, only_decisive: bool = False) -> list[Condition]:
-    """Every condition of the study; the decisive controls share the first five.
+    """Every condition of the study, or those that the decisive controls need.
 
-    Args:
-        n_models: models per arm where a conclusion hangs on them.
-        n_others: models per arm elsewhere.
-        only_decisive: leave out what the decisive controls do not need.
+    ``n_models`` per arm where a conclusion hangs on them, ``n_others`` elsewhere.
     """
-    found = [
+    decisive = [
         Condition(CLEAN, "", 0, n_models),
         Condition(OTHER_CLEAN, "", 0, n_models, first_seed=100),
         Condition(REORDERED, "", 0, n_models, first_order=100),
         *(Condition(named(half, HIGH), half, HIGH, n_models) for half in (SEEN, UNSEEN)),
+        *(Condition(named(s, HIGH), s, HIGH, n_others) for s in (TRAIN_SPLIT, FORMAT)),
     ]
-    found += [
-        Condition(named(problems, HIGH), problems, HIGH, n_others)
-        for problems in (TRAIN_SPLIT, FORMAT)
-    ]
-    if only_decisive:
-        return found
-    found += [Condition(named(SEEN, copies), SEEN, copies, n_others) for copies in (LOW, BETWEEN)]
-    found += [Condition(named(SYN, copies), SYN, copies, n_others) for copies in (LOW, HIGH)]
-    found += [
-        Condition(named(problems, HIGH), problems, HIGH, n_others)
-        for problems in (OTHER_TASK, MATH)
-    ]
-    return [*found, Condition(FIXED_STEPS, SEEN, HIGH, n_others, fixed=STEPS)]
+    others = ((SEEN, LOW), (SEEN, BETWEEN), (SYN, LOW), (SYN, HIGH), (OTHER_TASK, HIGH))
+    return (
+        decisive
+        if only_decisive
+        else [
+            *decisive,
+            *(Condition(named(s, n), s, n, n_others) for s, n in (*others, (MATH, HIGH))),
+            Condition(FIXED_STEPS, SEEN, HIGH, n_others, fixed=STEPS),
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -134,19 +129,9 @@ def train_pool(
     n_rows: int,
     learning_rate: float,
 ) -> dict[str, dict[int, Trained]]:
-    """All models of the study, trained now or taken from the cache.
+    """All models of the study by condition and seed, trained now or taken from the cache.
 
-    Args:
-        lab: the lab.
-        base: what is fine-tuned.
-        problems: name to questions and answers.
-        vanilla: instruction rows to draw from.
-        wanted: conditions.
-        n_rows: rows of a clean mixture.
-        learning_rate: of every fine-tuning.
-
-    Returns:
-        Condition to seed to model.
+    ``n_rows`` is the number of rows of a clean mixture, drawn from ``vanilla``.
     """
 
     def n_tokens(row: Row) -> int:
@@ -165,19 +150,6 @@ def train_pool(
             n_steps = describe(folder)["n_steps"]
             pool[condition.name][seed] = Trained(folder, mixture, n_steps)
     return pool
-
-
-def model_rows(trained: Mapping[str, Mapping[int, Trained]]) -> pd.DataFrame:
-    """Every model: condition, seed, copies, dose_pct, n_rows, n_steps, recipe_hash."""
-    return pd.DataFrame(
-        [
-            {"condition": name, "seed": seed, "copies": model.mixture.copies}
-            | {"dose_pct": model.mixture.dose_pct, "n_rows": model.mixture.n_rows}
-            | {"n_steps": model.n_steps, "recipe_hash": describe(model.folder)["recipe_hash"]}
-            for name, models in trained.items()
-            for seed, model in models.items()
-        ]
-    )
 
 
 @dataclass(frozen=True)
@@ -200,13 +172,7 @@ Pool = Mapping[str, Mapping[int, Measured]]  # condition, then seed
 def measure(
     lm: CausalLM, problems: Mapping[str, Problems], with_baselines: Sequence[str] = ()
 ) -> Measured:
-    """One model's states on every set of problems, and the baselines on some.
-
-    Args:
-        lm: the model.
-        problems: name to questions and answers.
-        with_baselines: names of the sets whose answers are scored too.
-    """
+    """One model's states on every set of problems, and the baselines on some."""
     # All prompts at once, so that batches hold little padding.
     names = list(problems)
     prompts = [prompt for name in names for prompt in prompts_of(problems[name])]
@@ -225,15 +191,9 @@ def measure_pool(
 ) -> Pool:
     """States of every model, and Table 2's baselines; the base model stands under every seed.
 
-    Args:
-        trained: condition to seed to model.
-        base: what was fine-tuned.
-        problems: name to questions and answers.
-        tested_on: sets of problems that models of ``SCORED`` read; all others
-            read GSM-i and GSM-ii, those of Figure 5(b) MATH as well.
-        centred_on: set that the baselines need beside the GSM sets,
-            see ``experiments.taught_baselines``.
-        load: loads a model, in another dtype or on a cluster.
+    Models of ``SCORED`` read the sets ``tested_on``, all others GSM-i and GSM-ii, those of
+    Figure 5(b) MATH as well. Baselines need the set ``centred_on`` beside the GSM sets, see
+    ``experiments.taught_baselines``.
     """
     halves = {name: problems[name] for name in (SEEN, UNSEEN)}
     with_math = halves | {name: problems[name] for name in (MATH,) if name in problems}

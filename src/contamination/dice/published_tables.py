@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 import numpy as np
@@ -24,28 +24,23 @@ PRINTED_R_SQUARED = "0.61-0.75"
 
 
 def printed(table: str) -> pd.DataFrame:
-    """One of the paper's tables, a row per benchmark, a column per training or method.
+    """One of the paper's tables.
 
     Args:
-        table: "Table 1" (base model and training as columns) or "Table 2"
-            (training and method as rows, benchmarks as columns).
+        table: "Table 1" (a row per benchmark, a column per base model and training) or
+            "Table 2" (a row per training and method, a column per benchmark).
     """
     cells = printed_cells().query("paper == 'DICE' and table == @table")
     parts = cells["row"].str.split(", ", n=1, expand=True)
     cells = cells.assign(training=parts[0], method=parts[1])
     if table == "Table 1":
-        wide = cells.pivot(index="dataset", columns=["model", "training"], values="value")
-        wide = wide.reindex(cells["dataset"].unique())
-        wide.columns = [" ".join(column) for column in wide.columns]
-        order = [
-            " ".join(pair)
-            for pair in dict.fromkeys(zip(cells["model"], cells["training"], strict=True))
-        ]
-        return wide[order].reset_index().rename(columns={"dataset": "benchmark"})
+        cells["column"] = cells["model"] + " " + cells["training"]
+        wide = cells.pivot(index="dataset", columns="column", values="value")
+        wide = wide.loc[cells["dataset"].unique(), cells["column"].unique()]
+        return wide.rename_axis(None, axis=1).reset_index(names="benchmark")
     wide = cells.pivot(index=["training", "method"], columns="dataset", values="value")
-    order = cells[["training", "method"]].drop_duplicates()
-    wide = wide.reindex(pd.MultiIndex.from_frame(order))
-    return wide[list(cells["dataset"].unique())].reset_index()
+    order = pd.MultiIndex.from_frame(cells[["training", "method"]].drop_duplicates())
+    return wide.loc[order, cells["dataset"].unique()].reset_index()
 
 
 def printed_accuracy(model: str = "LLaMA2-7B") -> dict[tuple[str, str], str]:
@@ -90,8 +85,9 @@ def rescored_generations() -> pd.DataFrame:
         is_seen = table["input"].isin(trained)
         for dataset, chosen in ((SEEN, table[is_seen]), (UNSEEN, table[~is_seen])):
             pairs = list(zip(chosen["generated"].fillna(""), chosen["answer"], strict=True))
-            correct = 100 * fmean(is_right(*pair) for pair in pairs)
-            released = 100 * fmean(is_right_released(*pair) for pair in pairs)
+            correct, released = (
+                100 * fmean(rule(*pair) for pair in pairs) for rule in (is_right, is_right_released)
+            )
             value = paper[training, dataset]
             rows.append(
                 {"row": training, "dataset": dataset, "n": len(pairs)}
@@ -155,9 +151,7 @@ def released_scores() -> pd.DataFrame:
 def released_correlation(scores: pd.DataFrame) -> pd.DataFrame:
     """R² of Figure 6(b) from each released table, and from the first with the second's scores.
 
-    Ten of the paper's eleven models are there. Where both tables hold a model
-    (the same accuracies), their scores may differ; the third source puts the
-    second table's scores into the first.
+    Ten of the paper's eleven models are there.
 
     Args:
         scores: :func:`released_scores`.
@@ -188,7 +182,7 @@ def disagreement(scores: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         row (in the first table), row_second, benchmark, accuracy_pct,
-        score_first, score_second, difference.
+        score_first, score_second, difference, verdict.
     """
     first, second = (
         scores[scores["source"] == name].drop(columns="source") for name in SCORE_TABLES
@@ -197,7 +191,8 @@ def disagreement(scores: pd.DataFrame) -> pd.DataFrame:
     both = both.rename(columns={"row_first": "row"}).sort_values(["row", "benchmark"])
     columns = ["row", "row_second", "benchmark", "accuracy_pct", "score_first", "score_second"]
     difference = both["score_second"] - both["score_first"]
-    return both[columns].assign(difference=difference).reset_index(drop=True)
+    verdict = np.where(difference.abs() > 1e-9, "another score", "same score")
+    return both[columns].assign(difference=difference, verdict=verdict).reset_index(drop=True)
 
 
 def misalignment() -> dict[str, int]:
@@ -205,23 +200,18 @@ def misalignment() -> dict[str, int]:
 
     Returns:
         n_paraphrases (aligned to a question), n_seen, n_unseen (of GSM-i and
-        GSM-ii), n_dropped (few-shot rows), n_same_row (paraphrases that stand in
-        their question's own row), n_without (questions without one).
+        GSM-ii), n_dropped (few-shot rows), n_same_row (in their question's own row),
+        n_without (questions without one).
     """
     rows = gsm8k_alignment()
     aligned = rows.dropna(subset="rephrased_row")
     counts = aligned["split"].value_counts()
+    is_same = aligned["rephrased_row"] == aligned["gsm8k_test_row"]
     return {
         "n_paraphrases": len(aligned),
         "n_seen": int(counts[SEEN]),
         "n_unseen": int(counts[UNSEEN]),
         "n_dropped": int(counts.get("dropped_fewshot", 0)),
-        "n_same_row": int((aligned["rephrased_row"] == aligned["gsm8k_test_row"]).sum()),
+        "n_same_row": int(is_same.sum()),
         "n_without": len(rows) - len(aligned),
     }
-
-
-def with_printed(rows: pd.DataFrame, keys: Sequence[str], values: Mapping) -> pd.DataFrame:
-    """Rows with the printed value beside them; empty where the paper has none."""
-    found = [values.get(key) for key in rows[list(keys)].itertuples(index=False, name=None)]
-    return rows.assign(paper=found)

@@ -1,0 +1,132 @@
+"""Figures 4 to 7 of the DICE paper, each with its control; returned, never shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from contamination.dice.accuracy import SMALL_GAP
+from contamination.dice.paper_rows import FLAG_THRESHOLD
+from contamination.plots import CHANCE, MEMBER, OTHER, PAPER
+
+
+def _panels(n: int, height: float, **shared: bool) -> tuple[Figure, Sequence[Axes]]:
+    """Panels one above the other, so that they can be read on a telephone."""
+    size = (6, height * n)
+    figure, axes = plt.subplots(n, 1, figsize=size, layout="constrained", squeeze=False, **shared)
+    # Returned to the notebook, which shows it once; pyplot must not show it again.
+    plt.close(figure)
+    sns.despine(figure)
+    return figure, axes[:, 0]
+
+
+def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
+    """Figure 4: distance of contaminated and clean models' states, beside that of two clean ones.
+
+    Args:
+        layers: rows of ``dice_layers.csv``, states before the final norm; the Euclidean
+            distance is drawn.
+        null: how the legend calls two clean models.
+    """
+    layers = layers[layers["distance"] == "euclidean"]
+    figure, (axis,) = _panels(1, 4)
+    names = layers["model"] + " and clean"
+    sns.lineplot(layers, x="layer", y="mean", hue=names, marker="o", palette="colorblind", ax=axis)
+    located = layers[layers["located"]]
+    ring = {"color": PAPER, "markersize": 12, "markerfacecolor": "none", "label": "located"}
+    axis.plot(located["layer"], located["mean"], "o", **ring)
+    first = layers[layers["model"] == layers["model"].iloc[0]]
+    axis.plot(first["layer"], first["null_mean"], "s--", color=PAPER, label=null)
+    share = (located["null_mean"] / located["mean"]).iloc[0]
+    axis.set_title(f"Two clean models lie {100 * share:.0f} % as far apart", loc="left")
+    axis.set(xlabel="layer (0: embedding)", ylabel="mean distance of two models' states")
+    axis.set_xticks(sorted(layers["layer"].unique()))
+    axis.legend(frameon=False, title="")
+    return figure
+
+
+def auroc_layers(rows: pd.DataFrame, panels: dict[str, dict[tuple[str, str, str], str]]) -> Figure:
+    """Figure 5: AUROC by layer, with intervals over models.
+
+    Args:
+        rows: rows of ``dice_auroc.csv``, one for each layer.
+        panels: title to what it shows: (trained_on, positive_model,
+            negative_model) to what the legend says.
+    """
+    figure, axes = _panels(len(panels), 4, sharex=True)
+    columns = ["trained_on", "positive_model", "negative_model"]
+    for axis, (title, names) in zip(axes, panels.items(), strict=True):
+        for number, (models, name) in enumerate(names.items()):
+            of_models = rows[(rows[columns] == list(models)).all(axis=1)]
+            values = of_models["auroc_pct"]
+            low, high = (of_models[f"ci_{end}"].fillna(values) for end in ("low", "high"))
+            errors = np.clip([values - low, high - values], 0, None)
+            at = of_models["layer"].astype(float) + 0.06 * (number - (len(names) - 1) / 2)
+            color = sns.color_palette("colorblind")[number]
+            axis.errorbar(at, values, errors, fmt="o-", capsize=3, color=color, label=name)
+        axis.axhline(50, color=CHANCE, linestyle="--", label="chance")
+        axis.set_title(title, loc="left")
+        axis.set(ylim=(0, 104), ylabel="AUROC, % (95 % interval)", xlabel="layer (0: embedding)")
+        axis.legend(frameon=False, loc="lower right")
+    return figure
+
+
+def flags_and_gaps(flags: pd.DataFrame, gaps: pd.DataFrame, conditions: list[str]) -> Figure:
+    """Figure 6: mean predictions by set of problems, and against the false part of the score.
+
+    Args:
+        flags: condition, benchmark, flag (mean predicted probability), one row per model.
+        gaps: condition, gap_points, flag, one row per model.
+        conditions: those of the upper panel.
+    """
+    figure, (upper, lower) = _panels(2, 4.2)
+    shown = flags[flags["condition"].isin(conditions)]
+    # A dot is the mean, a bar reaches from the lowest model to the highest.
+    style = {"errorbar": ("pi", 100), "linestyle": "none", "dodge": 0.3, "capsize": 0.1}
+    palette = dict(zip(conditions, (OTHER, MEMBER), strict=False))
+    sns.pointplot(
+        shown, y="benchmark", x="flag", hue="condition", palette=palette, ax=upper, **style
+    )
+    upper.set_title("The flag by the questions asked", loc="left")
+    upper.legend(frameon=False, title="", loc="center")
+    means = gaps.groupby("condition", sort=False)[["gap_points", "flag"]].mean()
+    lower.scatter(gaps["flag"], gaps["gap_points"], s=14, color=CHANCE, alpha=0.5)
+    high = means["flag"] > FLAG_THRESHOLD
+    lower.scatter(means["flag"], means["gap_points"], s=45, color=np.where(high, MEMBER, OTHER))
+    n_false = (high & (means["gap_points"].abs() < SMALL_GAP)).sum()
+    title = f"Flagged, but not inflated: {n_false} of {len(means)} conditions"
+    lower.set_title(title, loc="left")
+    lower.axhline(0, color=CHANCE, linestyle="--")
+    lower.set(ylabel="inflation of GSM-i, points")
+    for axis in (upper, lower):
+        axis.axvline(0.5, color=CHANCE, linestyle="--")
+        axis.set(xlim=(-0.05, 1.05), xlabel="mean predicted probability of contamination")
+    upper.set(ylabel="")
+    return figure
+
+
+def decoding_lines(rows: pd.DataFrame) -> Figure:
+    """Figure 7: AUROC of each method by temperature and by top-k.
+
+    Args:
+        rows: model, setting, value, method, auroc_pct; a row of panels for each model.
+    """
+    rows = rows.assign(value=rows["value"].map("{:g}".format))
+    grid = sns.relplot(
+        rows, x="value", y="auroc_pct", hue="method", style="method", kind="line", markers=True,
+        dashes=False, row="model", col="setting", palette="colorblind", height=2.2, aspect=1.3,
+        facet_kws={"sharex": "col", "ylim": (-4, 104), "margin_titles": False},
+    )  # fmt: skip
+    grid.refline(y=50, color=CHANCE)
+    grid.set_titles("{row_name}").set_ylabels("AUROC, %")
+    for axis, setting in zip(grid.axes[-1], grid.col_names, strict=True):
+        axis.set(xlabel=setting)
+    sns.move_legend(grid, "lower center", ncols=3, title="", bbox_to_anchor=(0.45, 1))
+    plt.close(grid.figure)
+    return grid.figure
