@@ -17,7 +17,6 @@ import tempfile
 from pathlib import Path
 
 import nbformat
-from sphinx.cmd.build import main as sphinx
 
 ROOT = Path(__file__).resolve().parents[1]
 # Cells that are folded away, by their tags, and what is written on the fold.
@@ -50,6 +49,8 @@ docs/*
 
 
 def main(outputs: Path, site: Path) -> int:
+    from sphinx.cmd.build import main as sphinx  # of requirements-extra.txt
+
     with tempfile.TemporaryDirectory(prefix="site-") as folder:
         source, built = Path(folder, "source"), Path(folder, "built")
         gather(outputs, source)
