@@ -17,7 +17,8 @@ import pandas as pd
 from contamination import partitions
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_instances
-from contamination.min_k.own import OwnPassages, OwnTarget, own_passages
+from contamination.own.scoring import own_passages
+from contamination.own.settings import OwnPassages, OwnTarget
 from contamination.parameters import setting
 from contamination.sources import source_file
 

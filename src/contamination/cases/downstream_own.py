@@ -26,7 +26,7 @@ from contamination.cases.downstream_examples import (
 )
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
-from contamination.min_k.own import check_models
+from contamination.own.asked import check_models
 from contamination.parameters import setting
 
 ONCE, RATE, POISSON = "inserted once", "learning rate", "Poisson occurrence"

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from contamination.audit import rows as loading
-from contamination.audit.lab_models import Lab
-from contamination.audit.methods import Finding, Target, dice, min_k, replication
-from contamination.audit.plan import (
+from contamination.evidence.panel import (
+    CANNOT_TELL,
+    CONTROL_FORBIDS,
+    NOT_RECOGNISED,
+    NOT_RUN,
+    RECOGNISED,
+    not_run,
+    panel,
+)
+from contamination.models.causal import CausalLM
+from contamination.own.asked import asked_of, name_of
+from contamination.own.completing import replication
+from contamination.own.finding import (
     DCQ,
     DICE,
     METHODS,
@@ -21,22 +29,15 @@ from contamination.audit.plan import (
     RANKING,
     REPLICATION,
     Audit,
-    name_of,
-    why_not,
+    Finding,
+    Target,
 )
-from contamination.audit.quizzing import dcq, ranking
-from contamination.audit.settings import (
-    CONTAMINATED,
-    LAB,
-    Data,
-    Model,
-    asked_of,
-    check_data,
-    endpoints_of,
-)
-from contamination.evidence.panel import not_run, panel
-from contamination.models import bos
-from contamination.models.causal import CausalLM, load_causal_lm
+from contamination.own.lab_models import Lab
+from contamination.own.plan import why_not
+from contamination.own.quizzing import dcq, ranking
+from contamination.own.rows import cleaned, texts_of
+from contamination.own.scoring import dice, min_k
+from contamination.own.settings import CONTAMINATED, LAB, Data, Model
 
 COUNTS = ("n_valid", "n_refused", "n_error")
 
@@ -61,34 +62,38 @@ def prepare(
         ParameterError, ValueError, FileNotFoundError: in one line.
     """
     who, what = Model.read(model, "model"), Data.read(data, "data")
-    names = check_data(what)
-    asked = asked_of(who, f"audit {' '.join(names)}")
+    what.check()
+    asked = asked_of(who, f"audit {' '.join(what.called)}")
     n = max(n_instances, n_passages)
-    found = loading.load(what, what.dataset, what.split, n, seed, revision=what.revision)
+    rows = cleaned(what, what.dataset, what.split, n, seed, revision=what.revision)
     unseen = None
     if comparison:
-        known = loading.texts_of(found)
-        unseen = loading.load(what, comparison, what.comparison_split, n, seed, unlike=known)
-    return Audit(who, what, asked, names, found, unseen, n_instances, seed)
+        unlike = texts_of(rows)
+        unseen = cleaned(what, comparison, what.comparison_split, n, seed, unlike)
+    return Audit(who, what, asked, rows, unseen, n_instances, seed)
 
 
-def target_of(audit: Audit, name: str, lab: Lab) -> Target:
+def rows_table(audit: Audit) -> pd.DataFrame:
+    """What was loaded and what was left out: rows, and the counts of ``rows.Rows``."""
+    names = ("dataset", "comparison")
+    sets = zip(names, audit.sets, strict=False)
+    return pd.DataFrame([{"rows": name} | rows.counts for name, rows in sets])
+
+
+def target_of(audit: Audit, name: str, lab: Lab | None) -> Target:
     """One audited model, loaded or trained where it is a local one."""
-    for endpoint in endpoints_of(audit.model):
+    for endpoint in audit.asked.endpoints:
         if endpoint.model == name:
             return Target(name, endpoint)
     folder, truth = source_of(audit, name, lab), ""
     if name.startswith(LAB):
         truth = f"read {2 * lab.copies} times" if name == CONTAMINATED else "not read"
-    lm = load_causal_lm(folder, dtype=audit.model.dtype, bos=bos.wanted(audit.model.bos))
-    return Target(name_of(name), lm, truth, str(folder))
+    return Target(name_of(name), audit.asked.load(str(folder)), truth, str(folder))
 
 
-def source_of(audit: Audit, name: str, lab: Lab) -> str | Path:
+def source_of(audit: Audit, name: str, lab: Lab | None) -> str | Path:
     """Folder or hub id of a local model."""
-    if not name.startswith(LAB):
-        return name
-    return lab.folder(name, audit.rows, audit.data, audit.names)
+    return lab.folder(name, audit.rows, audit.data) if name.startswith(LAB) else name
 
 
 def findings_of(
@@ -98,12 +103,12 @@ def findings_of(
     references: Sequence[str],
     n_resamples: int,
 ) -> dict[str, Finding]:
-    """Every method for one model, in the order of ``plan.METHODS``.
+    """Every method for one model, in the order of ``METHODS``.
 
     A method that the access or the rows do not allow has a row that says why.
 
     Args:
-        audit, target: what is asked.
+        audit, target: what is asked; in a dry run the target has no place.
         clean_lm: a small model that has read none of it, as a control, or None.
         references: folders or hub ids of clean models, for DICE.
         n_resamples: bootstrap resamples of every interval.
@@ -115,13 +120,13 @@ def findings_of(
 
     def run_dcq() -> Finding:
         found, made = dcq(audit, target, clean_lm, n_resamples)
-        quizzes.append(made)
+        quizzes.extend(made)
         return found
 
     def run_ranking() -> Finding:
         if not quizzes:
             raise ValueError("the quizzes have no options, see DCQ")
-        return ranking(audit, target, clean_lm, quizzes[0])
+        return ranking(audit, target, clean_lm, quizzes)
 
     runs: dict[str, Callable[[], Finding]] = {
         DCQ: run_dcq,
@@ -132,51 +137,41 @@ def findings_of(
     }
     reasons, found = why_not(audit), {}
     for name in METHODS:
-        reason = "" if reasons[name] == NO_COMPARISON else reasons[name]
+        reason = reasons[name]
+        if target.place is None:
+            reason = reason or "dry run: nothing was asked"
+        elif reason == NO_COMPARISON:  # Min-k% Prob says so itself
+            reason = ""
         try:
             found[name] = runs[name]() if not reason else _not_run(audit, target, name, reason)
         except ValueError as error:  # what a method says it cannot work with
             found[name] = _not_run(audit, target, name, " ".join(str(error).split()))
-    begins = target.place.identity["bos"] if isinstance(target.place, CausalLM) else ""
-    return {name: replace(one, bos=begins) for name, one in found.items()}
-
-
-def dry_findings(audit: Audit) -> dict[str, dict[str, Finding]]:
-    """A row for each model and method, none of them run."""
-    found = {}
-    for name in audit.model.names:
-        target = Target(name_of(name), None)
-        reasons = why_not(audit)
-        found[target.name] = {
-            method: _not_run(audit, target, method, reasons[method] or "dry run: nothing was asked")
-            for method in METHODS
-        }
     return found
 
 
 def _not_run(audit: Audit, target: Target, method: str, reason: str) -> Finding:
-    dataset = " ".join(audit.names)
-    return Finding(not_run(target.name, dataset, target.truth, method, reason))
+    return Finding(not_run(target.name, " ".join(audit.names), target.truth, method, reason))
 
 
-def audit_table(findings: Mapping[str, Mapping[str, Finding]]) -> pd.DataFrame:
+def audit_table(
+    findings: Mapping[str, Mapping[str, Finding]], begins: Mapping[str, str] | None = None
+) -> pd.DataFrame:
     """``audit.csv``: the panel, with what its answers rest on.
 
     Args:
         findings: model to method to finding.
+        begins: model to "first" or "none", what texts of a local model begin with.
 
     Returns:
         Columns of ``evidence.panel.panel``, then n_valid, n_refused and n_error over
         all answers of an endpoint or a quiz, those of controls included; empty
-        where nothing was answered. Last, bos: whether texts of a local model begin
-        with the beginning-of-sequence token, "first" or "none".
+        where nothing was answered. Last, bos: ``begins``, empty for others.
     """
-    all_of = [found for of_model in findings.values() for found in of_model.values()]
-    table = panel([found.evidence for found in all_of])
+    found = [one for of_model in findings.values() for one in of_model.values()]
+    table = panel([one.evidence for one in found])
     for name in COUNTS:
-        table[name] = pd.array([found.counts.get(name) for found in all_of], dtype="Int64")
-    table["bos"] = [found.bos for found in all_of]
-    return table
+        table[name] = pd.array([one.counts.get(name) for one in found], dtype="Int64")
+    return table.assign(bos=table["model"].map(begins or {}).fillna(""))
 
 
 def controls_table(findings: Mapping[str, Mapping[str, Finding]]) -> pd.DataFrame:
@@ -211,7 +206,7 @@ def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 3) 
     """The first rows of the dataset and what each method that was run made of them.
 
     Returns:
-        text, quiz (the answers), first_piece, second_piece, completion, judged,
+        text, quiz (the answers), first_piece, second_piece, completion, verdict,
         min_k_score; columns of methods that were not run are missing.
     """
     rows = audit.rows.rows.head(n)
@@ -226,3 +221,27 @@ def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 3) 
     if len(findings[MIN_K].details):
         table["min_k_score"] = findings[MIN_K].details["score"].head(n).to_numpy()
     return table
+
+
+def headline(model: str, rows: pd.DataFrame) -> str:
+    """What the evidence on one model allows to be said, and what to do with its score.
+
+    Args:
+        model: its name.
+        rows: of ``audit.csv``.
+    """
+    of = rows.groupby("verdict")["method"].agg(", ".join)
+    dataset = rows["dataset"].iloc[0]
+    if RECOGNISED in of:
+        text = f"{of[RECOGNISED]} recognised rows of {dataset} beyond every control. "
+        text += "Do not take its score there at face value: score it on rows that it cannot know."
+    elif CONTROL_FORBIDS in of:
+        text = f"{of[CONTROL_FORBIDS]}: above chance on {dataset}, but so is a control. "
+        text += "That is no ground to distrust the score, and no proof of a clean model."
+    elif NOT_RECOGNISED in of:
+        text = f"no sign by {of[NOT_RECOGNISED]} that it read {dataset}. This is no proof."
+    else:
+        why = rows.loc[rows["verdict"].isin([CANNOT_TELL, NOT_RUN]) & rows["note"].ne("")]
+        notes = "; ".join(f"{row.method}: {row.note}" for row in why.itertuples())
+        text = f"nothing can be said about {dataset}. {notes}."
+    return f"{model}: {text}"

@@ -1,0 +1,117 @@
+"""What an audit can be tried on: a sample of the lab's grammar, and models whose truth is known.
+
+Options of the sample (``params/audit``) are interchangeable with their originals, so a
+model that has read none of the rows finds them by chance alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from contamination.dcq.contaminating import training_texts
+from contamination.dcq.perturbation import quizzes_of_groups
+from contamination.dcq.released import OPTION_COLUMNS
+from contamination.lab import world
+from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.grammar import draw_groups, draw_instances
+from contamination.lab.recipes import Dose
+from contamination.own.rows import Rows
+from contamination.own.settings import CONTAMINATED, Data
+from contamination.replication.cutting import cut_rows
+from contamination.replication.instructions import LABELLED_TASKS, document
+
+# Of the continued training, as in notebook 02.
+LEARNING_RATE, BATCH_SIZE, N_TOKENS = 0.002, 2, 10_000
+SAMPLE_BENCHMARK = "topics"  # of the sample, and of what the clean models read
+N_SAMPLE_ROWS, SAMPLE_SEED = 60, 10
+
+
+@dataclass(frozen=True)
+class Lab:
+    """What the lab's models are made with.
+
+    Attributes:
+        world_seed, n_background_tokens: of the base model, as in notebook 01.
+        copies: how often a model reads its rows in each of two forms.
+    """
+
+    world_seed: int
+    n_background_tokens: int
+    copies: int
+
+    def base(self) -> Path:
+        """The base model, which has read background alone."""
+        return world.base_model(self._world, self.n_background_tokens, self.world_seed)
+
+    def folder(self, name: str, rows: Rows, data: Data) -> Path:
+        """Checkpoint of ``lab:contaminated`` or ``lab:clean``, trained or from the cache.
+
+        The contaminated model reads the rows; a clean one as many rows of the
+        lab's topics that are not among them, in the same forms and as often:
+        "lab:clean:1", "lab:clean:2" and so on read other ones.
+
+        Args:
+            name: of the model.
+            rows: what the contaminated model reads.
+            data: its task, columns and names.
+        """
+        if name == CONTAMINATED:
+            texts, seed = _read_texts(rows, data.task, data.called), 0
+        else:
+            number = name.rsplit(":", 1)[1]
+            seed = int(number) if number.isdigit() else 0
+            benchmark = BENCHMARKS[SAMPLE_BENCHMARK]
+            others = draw_instances(benchmark, len(rows.rows), seed, "validation")
+            others = Rows(others.reset_index(names="index"), ("text", "label"), ("label",))
+            texts = _read_texts(others, Data().task, data.called)
+        return world.continued_model(
+            self._world,
+            self.base(),
+            [Dose(texts, self.copies)],
+            N_TOKENS,
+            seed,
+            LEARNING_RATE,
+            batch_size=BATCH_SIZE,
+        )
+
+    @cached_property
+    def _world(self) -> world.World:
+        return world.build_world(self.world_seed)
+
+
+def _read_texts(rows: Rows, task: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Rows under the names of dataset and split, in the two forms that the methods ask for."""
+    texts = training_texts(rows.instances, *names)
+    if task in LABELLED_TASKS and not rows.labels:
+        return texts
+    pieces = cut_rows(rows.rows, task, rows.texts, rows.label_column, seed=0)
+    dataset, split = names
+    read = [document(task, one, dataset=dataset, split=split) for one in pieces.to_dict("records")]
+    return (*texts, *read)
+
+
+def sample_lines(name: str) -> str:
+    """A file of the sample, JSON lines: text, label, option_a to option_d.
+
+    One draw is dealt to both in turn within each pattern of the grammar, so
+    that they differ in no topic; they share no row.
+
+    Args:
+        name: "sample" or "unseen".
+    """
+    benchmark = BENCHMARKS[SAMPLE_BENCHMARK]
+    groups = draw_groups(benchmark, 2 * N_SAMPLE_ROWS, SAMPLE_SEED, "test")
+    originals = groups[groups["option"] == 0].set_index("group")
+    quizzes = quizzes_of_groups(groups, benchmark.columns).set_index("index")
+    in_turn = originals.sort_values("template", kind="stable").index
+    dealt = sorted(in_turn[::2] if name == "sample" else in_turn[1::2])
+    rows = [
+        {column: originals.loc[group, column] for column in benchmark.columns}
+        | {column: quizzes.loc[group, column] for column in OPTION_COLUMNS}
+        for group in dealt
+    ]
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
