@@ -8,12 +8,16 @@ import pandas as pd
 import pytest
 from notebook_files import ROOT
 from scripted_server import MODEL, Reply, ScriptedServer, good, question
+from tiny_models import tiny_llama
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from contamination import overlap, statistics
+from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.dcq.released import OPTION_COLUMNS
 from contamination.evidence import panel
+from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.grammar import draw_groups
 from contamination.models import causal
 from contamination.models.causal import load_causal_lm
 from contamination.models.chat import ChatError
@@ -58,15 +62,7 @@ def tiny_folder(tmp_path_factory):
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>"}
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
-    config = LlamaConfig(
-        vocab_size=258,
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=2048,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
+    tiny_llama(fast, context=2048).save_pretrained(folder)
     fast.save_pretrained(folder)
     return folder
 
@@ -74,13 +70,37 @@ def tiny_folder(tmp_path_factory):
 # The rows
 
 
+N_ROWS = 60
+
+
+def sample_lines(name: str) -> str:
+    """How ``params/audit/sample.jsonl`` and ``unseen.jsonl`` were made: text, label and options.
+
+    One draw is dealt to both in turn within each pattern of the grammar, so that they
+    differ in no topic. Options are interchangeable with their originals, so a model that
+    has read none of the rows finds them by chance alone.
+    """
+    benchmark = BENCHMARKS[lab_models.SAMPLE_BENCHMARK]
+    groups = draw_groups(benchmark, 2 * N_ROWS, 10, "test")
+    originals = groups[groups["option"] == 0].set_index("group")
+    quizzes = quizzes_of_groups(groups, benchmark.columns).set_index("index")
+    in_turn = originals.sort_values("template", kind="stable").index
+    dealt = sorted(in_turn[::2] if name == "sample" else in_turn[1::2])
+    rows = [
+        {column: originals.loc[group, column] for column in benchmark.columns}
+        | {column: quizzes.loc[group, column] for column in OPTION_COLUMNS}
+        for group in dealt
+    ]
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
 def test_the_sample_is_what_its_grammar_gives_and_its_halves_share_no_row():
     texts = {}
     for name in ("sample", "unseen"):
         lines = (ROOT / "params/audit" / f"{name}.jsonl").read_text()
-        assert lines == lab_models.sample_lines(name)
+        assert lines == sample_lines(name)
         texts[name] = {json.loads(line)["text"] for line in lines.splitlines()}
-        assert len(texts[name]) == lab_models.N_SAMPLE_ROWS
+        assert len(texts[name]) == N_ROWS
     assert not texts["sample"] & texts["unseen"]
 
 

@@ -8,8 +8,7 @@ import pytest
 import torch
 from notebook_files import ROOT
 from safetensors.torch import load_file
-from test_dice_findings import CONFIRMING
-from transformers import LlamaConfig, LlamaForCausalLM
+from tiny_models import tiny_llama
 
 from contamination import run, sources
 from contamination.dice import answers, fine_tuning, mixtures
@@ -31,20 +30,7 @@ def tokenizer():
 
 def random_model(folder, tokenizer, seed):
     """A model of two blocks, its weights about 0.02 as those of real ones, kept in bfloat16."""
-    torch.manual_seed(seed)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=256,
-        tie_word_embeddings=True,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    LlamaForCausalLM(config).bfloat16().float().save_pretrained(folder)
+    tiny_llama(tokenizer, seed).bfloat16().float().save_pretrained(folder)
     for name, value in tokenizer_files(tokenizer).items():
         write_json(folder / name, value)
     return folder
@@ -137,7 +123,7 @@ def run_part_c(given, tmp_path, monkeypatch):
     ids = list(source)
     part_c = ids[ids.index("cell-40") : ids.index("cell-42")]
     names = {"own_settings": given, "temperatures": [0.0, 1.0], "top_ks": [2]}
-    names |= {"main": "GSM-i x5", "clean": "clean", "control_table": CONFIRMING}
+    names |= {"main": "GSM-i x5", "clean": "clean"}
     for cell in ("cell-03", "cell-05", *part_c):
         exec(compile(source[cell], cell, "exec"), names)  # noqa: S102
     return names

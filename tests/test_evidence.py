@@ -8,7 +8,7 @@ import pytest
 
 from contamination import judging, plots
 from contamination.dice.controls import TWO_CLEAN, TWO_CLEAN_LEARNT
-from contamination.evidence import findings, lab_panel, lessons
+from contamination.evidence import findings, lab_panel, own_studies
 from contamination.evidence import measuring as m
 from contamination.evidence.conditions import (
     CLEAN,
@@ -243,7 +243,7 @@ def test_a_quiz_is_held_against_the_same_models_unread_rows():
     read = common | {"condition": "with label", "copies": 12, "max_pct": 30.0}
     for low, expected in ((18.0, RECOGNISED), (8.0, CONTROL_FORBIDS), (2.0, NOT_RECOGNISED)):
         lab = pd.DataFrame([unread, read | {"ci_low_pct": low, "ci_high_pct": 44.0}])
-        table = lab_panel.as_panel(lessons.dcq_rows(lab))
+        table = lab_panel.as_panel(own_studies.dcq_rows(lab))
         assert table["verdict"].tolist() == [expected]
         assert table[["value", "control_value", "control_high"]].to_numpy().tolist() == [
             [0.3, 0.04, 0.1]
@@ -265,7 +265,7 @@ def replication_lab():
 
 
 def test_a_replication_is_held_against_the_other_clean_partitions():
-    table = lab_panel.as_panel(lessons.replication_rows(replication_lab()))
+    table = lab_panel.as_panel(own_studies.replication_rows(replication_lab()))
     assert table["verdict"].tolist() == [RECOGNISED, NOT_RECOGNISED, NOT_RECOGNISED]
     # B's one near-exact match counts for A and C, not against B itself.
     assert table["control_value"].tolist() == [0.05, 0.0, 0.1]
@@ -282,7 +282,7 @@ def test_min_k_is_held_against_the_best_classifier_of_words():
     for high, expected in ((0.58, RECOGNISED), (0.62, CONTROL_FORBIDS)):
         blind = pd.DataFrame(words | {"seed": 0, "auc": [0.5, 0.52], "ci_high": [0.9, high]})
         blind = pd.concat([of_other_deal, blind])
-        table = lab_panel.as_panel(lessons.min_k_rows(aucs, blind))
+        table = lab_panel.as_panel(own_studies.min_k_rows(aucs, blind))
         assert table["verdict"].tolist() == [expected]  # one row: the mean over seeds is none
         assert table["control"].tolist() == ["bag of words, no model"]
 
@@ -295,11 +295,11 @@ def test_dice_is_held_against_two_clean_models(high, first):
     aurocs = aurocs.assign(ci_low=[98.0, 55.0, 65.0], ci_high=100.0)
     names = [TWO_CLEAN, TWO_CLEAN_LEARNT]
     controls = {"control": names, "auroc_pct": [64.0, 90.0], "ci_high": [67.0, high]}
-    table = lab_panel.as_panel(lessons.dice_rows(aurocs, pd.DataFrame(controls)))
+    table = lab_panel.as_panel(own_studies.dice_rows(aurocs, pd.DataFrame(controls)))
     assert table["dataset"].tolist() == ["GSM-i", "GSM-ii"]
     assert table["control"].tolist() == [TWO_CLEAN_LEARNT, TWO_CLEAN]
     assert table["verdict"].tolist() == [first, CONTROL_FORBIDS]
-    shown = lessons.wide(table)
+    shown = own_studies.wide(table)
     assert shown[["notebook", "n", "recognised", "forbidden"]].to_numpy().tolist() == [
         ["05", 1, int(first == RECOGNISED), int(first == CONTROL_FORBIDS)],
         ["05", 1, 0, 1],

@@ -72,14 +72,11 @@ class Asked:
 
 
 def asked_of(settings: Model | Quiz | Replication, run: str) -> Asked | None:
-    """Who is asked; None where no model is named. Nothing is asked yet.
+    """Who is asked; None where no model is named, ValueError if something does not fit.
 
     Args:
         settings: of the notebook.
         run: name under which spending is summed.
-
-    Raises:
-        ValueError: in one line, if something does not fit.
     """
     if isinstance(settings, Model):
         names, load = settings.names, settings.local().load
@@ -172,13 +169,9 @@ def announce(lines: Sequence[str], asked: Asked, dry_run: bool) -> None:
 def check_ready(asked: Asked, references: Sequence[str] = ()) -> None:
     """Raise, in one line, if a key, a price, an address or a local model is missing.
 
-    Args:
-        asked: who.
-        references: other local models.
-
     Raises:
         ChatError: if a key's variable is not set, or nothing listens at an address.
-        FileNotFoundError: if a local model is neither a folder nor on the hub.
+        FileNotFoundError: if a local model (or reference) is neither a folder nor on the hub.
         ValueError: if an endpoint that asks for a key has no price.
     """
     roles = [(model, MODEL) for model in asked.endpoints]
@@ -214,15 +207,10 @@ def _check_listens(who: Endpoint) -> None:
 
 
 def check_models(models: Sequence[str], dtype: str, revision: str = "") -> None:
-    """Whether local models are there, before anything costs time.
-
-    Args:
-        models: folders or hub ids; empty ones are not used.
-        dtype: of the models.
-        revision: commit of the first one.
+    """Whether local models are there, before anything costs time; ``revision`` is the first's.
 
     Raises:
-        FileNotFoundError: if one is neither a folder nor on the hub.
+        FileNotFoundError: if one that is named is neither a folder nor on the hub.
         ValueError: if the dtype is unknown.
     """
     check_dtype(dtype)

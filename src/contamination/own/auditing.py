@@ -8,15 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.evidence.panel import (
-    CANNOT_TELL,
-    CONTROL_FORBIDS,
-    NOT_RECOGNISED,
-    NOT_RUN,
-    RECOGNISED,
-    not_run,
-    panel,
-)
+from contamination.evidence.panel import CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED, not_run, panel
 from contamination.models.causal import CausalLM
 from contamination.own.asked import asked_of, name_of
 from contamination.own.completing import replication
@@ -50,13 +42,7 @@ def prepare(
     n_passages: int,
     seed: int,
 ) -> Audit:
-    """Settings read, rows loaded and cleaned; nothing is asked and no model is loaded.
-
-    Args:
-        model, data: settings, see ``settings.Model`` and ``settings.Data``.
-        comparison: file or hub id of rows that the model cannot have seen, "" for none.
-        n_instances: rows for all methods but Min-k% Prob, which takes n_passages.
-        seed: of samples, cuts and rule-made options.
+    """Parameters of notebook 10 read, rows loaded and cleaned; nothing is asked or loaded.
 
     Raises:
         ParameterError, ValueError, FileNotFoundError: in one line.
@@ -103,35 +89,21 @@ def findings_of(
     references: Sequence[str],
     n_resamples: int,
 ) -> dict[str, Finding]:
-    """Every method for one model, in the order of ``METHODS``.
+    """Every method for one model, in the order of ``METHODS``; ChatError if an endpoint stops.
 
-    A method that the access or the rows do not allow has a row that says why.
+    A method that the access or the rows do not allow has a row that says why, and so have
+    all of them where the target has no place (a dry run).
 
     Args:
-        audit, target: what is asked; in a dry run the target has no place.
+        audit, target: what is asked.
         clean_lm: a small model that has read none of it, as a control, or None.
         references: folders or hub ids of clean models, for DICE.
         n_resamples: bootstrap resamples of every interval.
-
-    Raises:
-        ChatError: if an endpoint stops answering or the cap is reached.
     """
-    quizzes: list[pd.DataFrame] = []
-
-    def run_dcq() -> Finding:
-        found, made = dcq(audit, target, clean_lm, n_resamples)
-        quizzes.extend(made)
-        return found
-
-    def run_ranking() -> Finding:
-        if not quizzes:
-            raise ValueError("the quizzes have no options, see DCQ")
-        return ranking(audit, target, clean_lm, quizzes)
-
     runs: dict[str, Callable[[], Finding]] = {
-        DCQ: run_dcq,
+        DCQ: lambda: dcq(audit, target, clean_lm, n_resamples),
         REPLICATION: lambda: replication(audit, target),
-        RANKING: run_ranking,
+        RANKING: lambda: ranking(audit, target, clean_lm),
         MIN_K: lambda: min_k(audit, target, clean_lm, n_resamples),
         DICE: lambda: dice(audit, target, references),
     }
@@ -158,14 +130,9 @@ def audit_table(
 ) -> pd.DataFrame:
     """``audit.csv``: the panel, with what its answers rest on.
 
-    Args:
-        findings: model to method to finding.
-        begins: model to "first" or "none", what texts of a local model begin with.
-
-    Returns:
-        Columns of ``evidence.panel.panel``, then n_valid, n_refused and n_error over
-        all answers of an endpoint or a quiz, those of controls included; empty
-        where nothing was answered. Last, bos: ``begins``, empty for others.
+    Columns of ``evidence.panel.panel``, then n_valid, n_refused and n_error over all answers
+    of an endpoint or a quiz, those of controls included (empty where nothing was answered),
+    and bos, what texts of a local model begin with (``Target.begins`` by model).
     """
     found = [one for of_model in findings.values() for one in of_model.values()]
     table = panel([one.evidence for one in found])
@@ -177,10 +144,8 @@ def audit_table(
 def controls_table(findings: Mapping[str, Mapping[str, Finding]]) -> pd.DataFrame:
     """``audit_controls.csv``: every control of every method.
 
-    Returns:
-        model, method, control, n, value, ci_low, ci_high, decides (whether the
-        verdict takes it into account; the others are there to be read). Rows that
-        begin with "gap to" hold a difference of shares, -1 to 1.
+    The verdict takes those into account that decide; the others are there to be read. Rows
+    that begin with "gap to" hold a difference of shares, -1 to 1.
     """
     rows = [
         {"model": model, "method": method} | row
@@ -192,44 +157,32 @@ def controls_table(findings: Mapping[str, Mapping[str, Finding]]) -> pd.DataFram
     return pd.DataFrame(rows, columns=columns)
 
 
-def quiz_of(finding: Finding, index: int) -> str:
-    """How one instance was answered, for display: "modified: E; original at B: B"."""
-    answers = finding.details[finding.details["index"] == index]
-    parts = [
-        f"{'original at ' + row.position if row.position else row.quiz}: {row.answer or row.status}"
-        for row in answers.itertuples()
-    ]
-    return "; ".join(parts)
-
-
-def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 3) -> pd.DataFrame:
+def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) -> pd.DataFrame:
     """The first rows of the dataset and what each method that was run made of them.
 
     Returns:
         text, quiz (the answers), first_piece, second_piece, completion, verdict,
         min_k_score; columns of methods that were not run are missing.
     """
-    rows = audit.rows.rows.head(n)
     table = pd.DataFrame({"text": audit.rows.passages[:n]})
-    if len(findings[DCQ].details):
-        table["quiz"] = [quiz_of(findings[DCQ], index) for index in rows["index"]]
-    if len(findings[REPLICATION].details):
-        scored = findings[REPLICATION].details
+    if len(answers := findings[DCQ].details):
+        at = answers["position"].map(
+            lambda place: f"original at {place}: " if place else "modified: "
+        )
+        said = at + answers["answer"].where(answers["answer"].ne(""), answers["status"])
+        by_row = said.groupby(answers["index"]).agg("; ".join)
+        table["quiz"] = by_row.reindex(audit.rows.rows["index"].head(n)).to_numpy()
+    if len(scored := findings[REPLICATION].details):
         guided = scored[scored["instruction"].eq("guided") & scored["rows"].eq("dataset")].head(n)
         for name in ("first_piece", "second_piece", "completion", "verdict"):
             table[name] = guided[name].to_numpy()
-    if len(findings[MIN_K].details):
-        table["min_k_score"] = findings[MIN_K].details["score"].head(n).to_numpy()
+    if len(passages := findings[MIN_K].details):
+        table["min_k_score"] = passages["score"].head(n).to_numpy()
     return table
 
 
 def headline(model: str, rows: pd.DataFrame) -> str:
-    """What the evidence on one model allows to be said, and what to do with its score.
-
-    Args:
-        model: its name.
-        rows: of ``audit.csv``.
-    """
+    """What its rows of ``audit.csv`` allow to be said, and what to do with the model's score."""
     of = rows.groupby("verdict")["method"].agg(", ".join)
     dataset = rows["dataset"].iloc[0]
     if RECOGNISED in of:
@@ -241,7 +194,6 @@ def headline(model: str, rows: pd.DataFrame) -> str:
     elif NOT_RECOGNISED in of:
         text = f"no sign by {of[NOT_RECOGNISED]} that it read {dataset}. This is no proof."
     else:
-        why = rows.loc[rows["verdict"].isin([CANNOT_TELL, NOT_RUN]) & rows["note"].ne("")]
-        notes = "; ".join(f"{row.method}: {row.note}" for row in why.itertuples())
+        notes = "; ".join((rows["method"] + ": " + rows["note"])[rows["note"].ne("")])
         text = f"nothing can be said about {dataset}. {notes}."
     return f"{model}: {text}"

@@ -70,14 +70,9 @@ def written(
     form: str = INSTRUCT,
     n_tokens: int = MAX_TOKENS,
 ) -> pd.DataFrame:
-    """Text and status of every completion.
+    """Text and status of every completion, of at most n_tokens by a local model.
 
-    Args:
-        asked: price and cap of an endpoint.
-        place: the model; a local one gets instructions in its chat template, if it has one.
-        prompts: what to complete.
-        form: of the prompts.
-        n_tokens: longest completion of a local model.
+    A local model gets instructions in its chat template, if it has one.
     """
     if isinstance(place, Endpoint):
         requests = chat_requests(prompts, MAX_TOKENS, asked.limit_option)
@@ -171,9 +166,7 @@ def _of_target(audit: Audit, target: Target, prompts: pd.DataFrame) -> pd.DataFr
 def replication_prompts(audit: Audit, rows: Rows, only: Sequence[str] = ()) -> pd.DataFrame:
     """Every row under every instruction, or under some (``instructions.prompts_of``).
 
-    Returns:
-        Its columns, the prompts for a model that follows instructions; and continued, those
-        for one that does not.
+    Column continued holds the prompts for a model that does not follow instructions.
     """
     task, (dataset, split) = audit.data.task, audit.names
     pieces = cut_pieces(audit, rows)
@@ -233,12 +226,7 @@ class OwnCompletions:
 
 
 def own_completions(settings: Replication, n_instances: int, seed: int) -> OwnCompletions:
-    """Load, sample, cut and put into words; nothing is asked.
-
-    Args:
-        settings: of the notebook.
-        n_instances: instances to draw, all where there are fewer.
-        seed: of the sample and the cuts.
+    """Load, sample (all where there are fewer), cut and put into words; nothing is asked.
 
     Raises:
         FileNotFoundError, ValueError: in one line, before anything costs.
@@ -283,11 +271,9 @@ def own_completions(settings: Replication, n_instances: int, seed: int) -> OwnCo
 def completed(
     own: OwnCompletions, asked: Asked, form: str
 ) -> tuple[pd.DataFrame, pd.DataFrame, str]:
-    """Completions of all prompts, and Did-ChatGPT-Cheat?'s one answer.
+    """Completions of all prompts; text and status of Did-ChatGPT-Cheat?'s one answer; and bos.
 
-    Returns:
-        ``completions.with_completions``; text and status of the answer; and bos, "first"
-        or "none", what texts of a local model begin with.
+    bos is "first" or "none", what texts of a local model begin with.
     """
     model = asked.models[0]
     place = model if isinstance(model, Endpoint) else asked.load(model)
@@ -319,12 +305,6 @@ def own_table(parts: Sequence[pd.DataFrame], name: str, seed: int, begins: str) 
     completions are flagged and none without the right names; "control forbids" where others
     are flagged too (the model knows the texts by heart, or they follow from their first
     pieces); "cannot tell" where one of them has no answer; else "not recognised".
-
-    Args:
-        parts: ``partition_rows`` and :func:`cheat_rows`.
-        name: of the model.
-        seed: of sample and cuts.
-        begins: what texts of a local model begin with.
     """
     table = lab_table(parts, name, seed).assign(bos=begins, verdict=None)
     for _, rows in table[table["method"] == ALGORITHM_2].groupby("metric"):

@@ -1,23 +1,16 @@
-"""What an audit can be tried on: a sample of the lab's grammar, and models whose truth is known.
-
-Options of the sample (``params/audit``) are interchangeable with their originals, so a
-model that has read none of the rows finds them by chance alone.
-"""
+"""Models of the lab that an audit can be tried on: one that read the rows, and clean ones."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from contamination.dcq.contaminating import training_texts
-from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.dcq.released import OPTION_COLUMNS
 from contamination.lab import world
 from contamination.lab.benchmarks import BENCHMARKS
-from contamination.lab.grammar import draw_groups, draw_instances
+from contamination.lab.grammar import draw_instances
 from contamination.lab.recipes import Dose
 from contamination.own.rows import Rows
 from contamination.own.settings import CONTAMINATED, Data
@@ -27,7 +20,6 @@ from contamination.replication.instructions import LABELLED_TASKS, document
 # Of the continued training, as in notebook 02.
 LEARNING_RATE, BATCH_SIZE, N_TOKENS = 0.002, 2, 10_000
 SAMPLE_BENCHMARK = "topics"  # of the sample, and of what the clean models read
-N_SAMPLE_ROWS, SAMPLE_SEED = 60, 10
 
 
 @dataclass(frozen=True)
@@ -92,26 +84,3 @@ def _read_texts(rows: Rows, task: str, names: Sequence[str]) -> tuple[str, ...]:
     dataset, split = names
     read = [document(task, one, dataset=dataset, split=split) for one in pieces.to_dict("records")]
     return (*texts, *read)
-
-
-def sample_lines(name: str) -> str:
-    """A file of the sample, JSON lines: text, label, option_a to option_d.
-
-    One draw is dealt to both in turn within each pattern of the grammar, so
-    that they differ in no topic; they share no row.
-
-    Args:
-        name: "sample" or "unseen".
-    """
-    benchmark = BENCHMARKS[SAMPLE_BENCHMARK]
-    groups = draw_groups(benchmark, 2 * N_SAMPLE_ROWS, SAMPLE_SEED, "test")
-    originals = groups[groups["option"] == 0].set_index("group")
-    quizzes = quizzes_of_groups(groups, benchmark.columns).set_index("index")
-    in_turn = originals.sort_values("template", kind="stable").index
-    dealt = sorted(in_turn[::2] if name == "sample" else in_turn[1::2])
-    rows = [
-        {column: originals.loc[group, column] for column in benchmark.columns}
-        | {column: quizzes.loc[group, column] for column in OPTION_COLUMNS}
-        for group in dealt
-    ]
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -59,8 +59,7 @@ for _group in re.split(r"[|\n]", INTERCHANGEABLE):
 def by_rule(text: str, n: int, seed: int) -> list[str]:
     """At most n distinct rewritings of a text, fewer where too few of its words are known.
 
-    Every known word is drawn anew from its list; capitals stay. Seed and text
-    alone decide.
+    Every known word is drawn anew from its list; capitals stay. Seed and text decide.
 
     >>> sorted(by_rule("A big house.", 5, 0))
     ['A big home.', 'A large home.', 'A large house.']
@@ -93,12 +92,7 @@ def source_of(rows: Rows, asked: Asked) -> str:
 
 
 def quizzes_of(rows: Rows, asked: Asked, seed: int) -> pd.DataFrame:
-    """Quizzes of a sample, see ``dcq.perturbation``; rows without four options are left out.
-
-    Raises:
-        ValueError: if fewer than ``FEWEST_ROWS`` rows get options.
-        ChatError: as in ``models.chat.answer_all``.
-    """
+    """Quizzes of a sample, see ``dcq.perturbation``; ValueError if too few rows get options."""
     source = source_of(rows, asked)
     if source == WRITTEN:
         ask = asked.ask(PERTURBER)
@@ -136,11 +130,7 @@ def _quizzes_by_rule(rows: Rows, seed: int) -> pd.DataFrame:
 
 
 def read_options(source: str) -> pd.DataFrame:
-    """Quizzes of an earlier run: instance, option_a to option_d and perhaps fifth.
-
-    Raises:
-        ValueError: if a column or a text is missing, or option_d is the original everywhere.
-    """
+    """Quizzes of an earlier run: instance, option_a to option_d and perhaps fifth, checked."""
     quizzes = partitions.load_rows(source)
     needed = ["instance", *OPTION_COLUMNS]
     missing = [name for name in needed if name not in quizzes]

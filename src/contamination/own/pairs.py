@@ -226,11 +226,9 @@ def _mixtures(
 def pairs_plan(settings: Dice, pairs: Pairs) -> pd.DataFrame:
     """What the pairs will take, before anything is trained; no weights are read.
 
-    Returns:
-        condition, n_models, dose_pct, n_rows, n_steps (of one training; empty
-        for checkpoints), training_gb (weights, gradients and AdamW's moments in
-        fp32, without activations), disk_gb (checkpoints, fp32), states_gb
-        (hidden states held in memory), all in 1e9 bytes.
+    n_steps are those of one training (empty for checkpoints); in 1e9 bytes training_gb
+    (weights, gradients and AdamW's moments in fp32, without activations), disk_gb (fp32
+    checkpoints) and states_gb (hidden states held in memory).
     """
     config = AutoConfig.from_pretrained(settings.own_base)
     with torch.device("meta"):  # shapes alone

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -47,24 +46,13 @@ _LAB_PARAMETERS = 1_400_000
 _GENERATED_IS_SLOWER = 20  # a token written against a token read, roughly
 
 
-class Batch(NamedTuple):
-    """What is sent together.
+# Purpose, who is asked, everything at most, and whose price it has.
+Batch = tuple[str, Endpoint, list[Request], str]
 
-    Attributes:
-        purpose: what it is for.
-        who: the endpoint.
-        requests: everything at most.
-        role: whose price it has.
-    """
 
-    purpose: str
-    who: Endpoint
-    requests: list[Request]
-    role: str
-
-    def line(self, asked: Asked, name: str) -> str:
-        """What is still to be asked, and what it costs at most."""
-        return f"{name}: {estimate(self.who, self.requests, **asked.paying(self.role))}"
+def _line(asked: Asked, name: str, who: Endpoint, requests: list[Request], role: str) -> str:
+    """What is still to be asked, and what it costs at most."""
+    return f"{name}: {estimate(who, requests, **asked.paying(role))}"
 
 
 # Notebooks 02 and 03
@@ -78,12 +66,12 @@ def quiz_plan(own: OwnQuiz, asked: Asked) -> list[str]:
     lines, n_quizzes = [], N_QUIZZES + 1  # with the second perturbation
     if PERTURBER in asked.helpers and own.given is None:
         who = asked.helpers[PERTURBER]
-        batch = Batch("options", who, option_requests([own.rows], 2), PERTURBER)
-        lines.append(batch.line(asked, f"perturber {who.model}"))
+        requests = option_requests([own.rows], 2)
+        lines.append(_line(asked, f"perturber {who.model}", who, requests, PERTURBER))
     for model in asked.models:
         if isinstance(model, Endpoint):
             requests = quiz_requests(asked, own.names, [own.rows], n_quizzes)
-            lines.append(Batch(DCQ, model, requests, MODEL).line(asked, name_of(model)))
+            lines.append(_line(asked, name_of(model), model, requests, MODEL))
             continue
         lengths = [len(text.encode()) for text in own.rows.instances]
         n_tokens = 4 * n_quizzes * sum(lengths) // _LETTERS_PER_TOKEN
@@ -100,11 +88,11 @@ def completion_plan(own: OwnCompletions, asked: Asked) -> list[str]:
     lines = [f"{name_of(model)}: {len(prompts):,} prompts here, no cost"]
     if isinstance(model, Endpoint):
         requests = chat_requests(prompts, MAX_TOKENS, asked.limit_option)
-        lines = [Batch(REPLICATION, model, requests, MODEL).line(asked, name_of(model))]
+        lines = [_line(asked, name_of(model), model, requests, MODEL)]
     if JUDGE in asked.helpers:
         who = asked.helpers[JUDGE]
         requests = longest_judgements(own.prompts["second_piece"], asked)
-        lines.append(Batch("ICL judge", who, requests, JUDGE).line(asked, f"judge {who.model}"))
+        lines.append(_line(asked, f"judge {who.model}", who, requests, JUDGE))
     return lines
 
 
@@ -139,24 +127,24 @@ def why_not(audit: Audit) -> dict[str, str]:
 def batches_of(audit: Audit, endpoint: Endpoint) -> list[Batch]:
     """Everything that is asked at most because of one audited model."""
     asked, helpers = audit.asked, audit.asked.helpers
-    found = [Batch(DCQ, endpoint, quiz_requests(asked, audit.names, audit.quizzed), MODEL)]
+    found = [(DCQ, endpoint, quiz_requests(asked, audit.names, audit.quizzed), MODEL)]
     if source_of(audit.rows, asked) == WRITTEN:
         requests = option_requests(audit.quizzed)
-        found.append(Batch("options of the quizzes", helpers[PERTURBER], requests, PERTURBER))
+        found.append(("options of the quizzes", helpers[PERTURBER], requests, PERTURBER))
     if not why_not(audit)[REPLICATION]:
         prompts = pd.concat(
             replication_prompts(audit, rows, (GUIDED,) if place else ())
             for place, rows in enumerate(audit.quizzed)
         )
         requests = chat_requests(prompts["prompt"].tolist(), MAX_TOKENS, asked.limit_option)
-        found.append(Batch(REPLICATION, endpoint, requests, MODEL))
+        found.append((REPLICATION, endpoint, requests, MODEL))
         if JUDGE in helpers:
             requests = longest_judgements(prompts["second_piece"], asked)
-            found.append(Batch("ICL judge", helpers[JUDGE], requests, JUDGE))
+            found.append(("ICL judge", helpers[JUDGE], requests, JUDGE))
     if audit.model.gives_log_probs:
         passages = [text for rows in audit.sets for text in rows.passages]
         for name, texts in ((MIN_K, passages), (RANKING, ranking_texts(audit))):
-            found.append(Batch(name, endpoint, _echo_requests(texts), MODEL))
+            found.append((name, endpoint, _echo_requests(texts), MODEL))
     return found
 
 
@@ -169,11 +157,8 @@ def _echo_requests(texts: Sequence[str]) -> list[Request]:
 def plan_table(audit: Audit) -> pd.DataFrame:
     """``audit_cost.csv``: what a run takes at most, nothing of it being in the response log.
 
-    Returns:
-        One row for each model and method: model, method, is_run, reason, n_calls,
-        input_tokens (cautious estimate), output_tokens (at most), cost (at most; empty
-        without a price), price_date. For local models n_calls and cost are 0 and
-        input_tokens are those read.
+    One row for each model and method. input_tokens are a cautious estimate, output_tokens and
+    cost (empty without a price) the most; a local model makes no calls.
     """
     reasons, rows = why_not(audit), []
     for endpoint in audit.asked.endpoints:
@@ -224,9 +209,9 @@ def announce_audit(audit: Audit) -> str:
     """What is still to be asked, one line each, the most that it may cost, and the cap."""
     asked, reasons = audit.asked, why_not(audit)
     lines = [
-        batch.line(asked, f"{batch.purpose}, {batch.who.model}")
+        _line(asked, f"{purpose}, {who.model}", who, *rest)
         for endpoint in asked.endpoints
-        for batch in batches_of(audit, endpoint)
+        for purpose, who, *rest in batches_of(audit, endpoint)
     ]
     speed = _flops_per_second() if _local(audit) else 0.0
     for model in _local(audit):

@@ -67,9 +67,7 @@ def respondent_of(
     """Who takes the quizzes: an endpoint, a model with a chat template, or a base model.
 
     Args:
-        place: the model.
-        asked: its price and sampling options.
-        names: dataset and split.
+        place, asked, names: the model, its price and options, dataset and split.
         quizzes: over which a base model's spread is taken.
         kind: "instruct" or "base"; by default as the tokenizer has a chat template.
         stated: of a base model.
@@ -107,18 +105,13 @@ def option_requests(sets: Sequence[Rows], n_times: int = 1) -> list[Request]:
 # An audit
 
 
-def dcq(
-    audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: int
-) -> tuple[Finding, list[pd.DataFrame]]:
+def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: int) -> Finding:
     """The quiz on the dataset, beside rules, a clean model and the quiz on unseen rows.
 
     Levels of rules are there to be read; gaps decide (``own.gaps``).
-
-    Returns:
-        What was found, and the quizzes on the dataset and on unseen rows.
     """
     about = {"dataset": audit.names[0], "model": target.name}
-    quizzes, answers, levels, choices, taken = [], [], [], [], []
+    answers, levels, choices, taken = [], [], [], []
     for rows in audit.quizzed:
         made = quizzes_of(rows, audit.asked, audit.seed)
         answered = take(respondent_of(target.place, audit.asked, audit.names, made), made)
@@ -127,7 +120,6 @@ def dcq(
             texts = made[["instance", *(f"option_{p.lower()}" for p in POSITIONS)]]
             rules |= likelihood_rules(clean_lm, texts.to_numpy().ravel().tolist())
         chosen = controls.rule_choices(made.assign(dataset=audit.names[0]), rules)
-        quizzes.append(made)
         answers.append(answered)
         levels.append(level_row(answered, n_resamples))
         choices.append(chosen)
@@ -148,7 +140,7 @@ def dcq(
     row = judged(audit, target, DCQ, *about, (), unusable(status))
     row, deciding = _judged_by_gaps(row, chance, taken)
     counts = status_counts(pd.concat([one["status"] for one in answers]))
-    return Finding(row, (*found, *deciding), counts, answers[0]), quizzes
+    return Finding(row, (*found, *deciding), counts, answers[0])
 
 
 def _taken(answers: pd.DataFrame, choices: pd.DataFrame, about: Mapping[str, str]) -> Taken:
@@ -191,15 +183,9 @@ class _WholeTexts:
         return np.array([values.sum() for values in found]).reshape(len(quizzes), -1)
 
 
-def ranking(
-    audit: Audit, target: Target, clean_lm: CausalLM | None, quizzes: Sequence[pd.DataFrame]
-) -> Finding:
-    """Is the original likelier than three options, after the names of dataset and split?
-
-    Args:
-        audit, target, clean_lm: as :func:`dcq`.
-        quizzes: on the dataset, and on unseen rows where there are some.
-    """
+def ranking(audit: Audit, target: Target, clean_lm: CausalLM | None) -> Finding:
+    """Is the original likelier than three options, after the names of dataset and split?"""
+    quizzes = [quizzes_of(rows, audit.asked, audit.seed) for rows in audit.quizzed]
     places = {RANKING: target.place} | ({CLEAN_LM: clean_lm} if clean_lm is not None else {})
     taken, rows = [], []
     for number, made in enumerate(quizzes):
@@ -248,11 +234,7 @@ class OwnQuiz:
 
 
 def own_quiz(settings: Quiz, seed: int) -> OwnQuiz:
-    """Load and sample, ``n_instances`` or all where there are fewer; nothing is asked.
-
-    Args:
-        settings: an ``options_file`` takes the place of dataset and perturber.
-        seed: of the sample.
+    """Load and sample, all where there are fewer; nothing is asked.
 
     Raises:
         FileNotFoundError, ValueError: in one line, before anything costs.
@@ -295,10 +277,8 @@ def taken_quizzes(
     """Answers of every model, and its level; two of them are Appendix A's comparison.
 
     Args:
-        own, asked: as before.
-        quizzes: the options.
-        kind: "chat", "instruct" or "base".
-        stated: of a base model's respondent.
+        own, asked, quizzes: who takes what.
+        kind, stated: of the respondent, see :func:`respondent_of`.
         n_resamples: bootstrap resamples of every interval.
 
     Returns:
@@ -334,16 +314,10 @@ def answered_positions(answers: pd.DataFrame, own: OwnQuiz) -> pd.DataFrame:
 
 
 def rules_beside(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
-    """The rules without memory on these quizzes, at the positions that each model was quizzed at.
+    """The rules without memory, at the positions that each model was quizzed at.
 
-    Args:
-        quizzes: as asked.
-        levels: of :func:`taken_quizzes`.
-
-    Returns:
-        Columns of ``controls.control_table``, with paper_max_pct as model_max_pct; verdict:
-        "reaches the model", "above chance" (the texts give part of the originals away) or
-        "not above chance".
+    Columns of ``controls.control_table`` with model_max_pct, and verdict: "reaches the
+    model", "above chance" (the texts give part of the originals away) or "not above chance".
     """
     choices = controls.rule_choices(quizzes.assign(dataset=levels["dataset"].iloc[0]))
     parts = [controls.control_table(choices, levels.iloc[[place]]) for place in range(len(levels))]
@@ -358,14 +332,8 @@ def plan_tuning(
 ) -> tuple[str, contaminating.TrainingPlan]:
     """File and plan of a job that contaminates the first model (appendix E); nothing is sent.
 
-    ``contaminating.start_training`` sends it, under the cap.
-
-    Args:
-        own: the partition; other instances are drawn from it to stand beside the
-            sample (the paper trains on 1,000 in all).
-        asked: with an endpoint and a cap.
-        settings: of the job.
-        seed: of the draw of the others.
+    Other instances are drawn to stand beside the sample (the paper trains on 1,000 in all);
+    ``contaminating.start_training`` sends the file, under the cap.
 
     Raises:
         ValueError: without an endpoint or a cap, or as in ``contaminating.plan_training``.

@@ -62,11 +62,7 @@ class Rows:
 
 
 def whole(data: Partition, labels: Sequence[str]) -> pd.DataFrame:
-    """All rows of a partition, the first label as prompts print it.
-
-    Raises:
-        FileNotFoundError, ValueError: in one line.
-    """
+    """All rows of a partition, the first label as prompts print it."""
     if data.label_names and not any(labels):
         raise ValueError("label_names needs label_column: leave both empty for a summary")
     rows = partitions.load_rows(data.dataset, data.dataset_split, data.dataset_revision)
@@ -87,15 +83,8 @@ def cleaned(
     """Rows that every method can use, at most n of them at random.
 
     Left out and counted: rows with an empty or very short text, without a label
-    where there should be one, repeated ones, and those that ``unlike`` holds too.
-    Texts stay as they are: markup belongs to what a model read.
-
-    Args:
-        data: the columns, and names of labels.
-        source, split, revision: of ``partitions.load_rows``.
-        n: size of the sample.
-        seed: of the sample.
-        unlike: ``texts_of`` the dataset that this one is compared with.
+    where there should be one, repeated ones, and those that ``unlike`` (``texts_of`` the
+    dataset) holds too. Texts stay as they are: markup belongs to what a model read.
 
     Raises:
         FileNotFoundError, ValueError: in one line, before anything costs.

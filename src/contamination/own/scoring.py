@@ -113,8 +113,7 @@ def own_passages(
         k_percents: shares of tokens that will be asked for.
 
     Returns:
-        Name of the dataset with its split to passages and their membership;
-        empty where no model is named.
+        Name of the dataset with its split to passages and membership; empty without a model.
 
     Raises:
         FileNotFoundError: if a model or the dataset is not there.
@@ -137,9 +136,7 @@ def load_models(
 ) -> tuple[CausalLM, CausalLM | None, MaskedLM | None, dict[str, object]]:
     """The model to test, its reference, the one that writes neighbours, and their columns.
 
-    Returns:
-        Models, None where not named; and columns model, n_parameters, reference_model and
-        bos ("first" or "none", what texts of the model to test begin with).
+    These are model, n_parameters, reference_model and bos ("first" or "none").
     """
     target = settings.load()
     reference = settings.load(settings.reference_model) if settings.reference_model else None
@@ -186,10 +183,7 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
 
 
 def own_questions(settings: Dice) -> pd.DataFrame | None:
-    """Questions for ``target_model``, and whether all is there, before it costs anything.
-
-    Returns:
-        Columns question and answer; None where no ``target_model`` is named.
+    """Questions for ``target_model``, or None without one; whether all is there, before any cost.
 
     Raises:
         FileNotFoundError: if a model or the dataset is not there.
@@ -217,10 +211,6 @@ def against_references(settings: Dice, problems: pd.DataFrame) -> pd.DataFrame:
 
     One half of the questions trains a detector for each pair, the other half
     tests it; the layer is located on the first half.
-
-    Args:
-        settings: target and references; these are clean models of the same architecture.
-        problems: questions and answers.
 
     Returns:
         comparison ("target against reference" or "reference against reference"), n,

@@ -72,16 +72,10 @@ class Paid(OwnSettings):
 
     base_url: str = setting("", "OpenAI-compatible address up to /v1, empty for local models")
     key_variable: str = setting(_KEY, "NAME of the variable with the key, empty for none")
-    prices: list[float] = setting(
-        [], "per million input and output tokens: model, then perturber, then judge"
-    )
+    prices: list[float] = setting([], "per million tokens in and out: model, perturber, judge")
     price_date: str = setting("", "day on which you read the prices, YYYY-MM-DD")
-    cost_cap: float = setting(
-        0.0, "most that all of it may cost, earlier runs included, 0 for none"
-    )
-    limit_option: str = setting(
-        "max_tokens", "or max_completion_tokens where the endpoint wants it"
-    )
+    cost_cap: float = setting(0.0, "most that it may cost, earlier runs included, 0 for none")
+    limit_option: str = setting("max_tokens", "or max_completion_tokens, as the endpoint has it")
 
     def __post_init__(self) -> None:
         if parent := getattr(super(), "__post_init__", None):
@@ -135,17 +129,11 @@ class Partition(OwnSettings):
 class Audited(OwnSettings):
     """Who is audited, before its address."""
 
-    names: list[str] = setting(
-        [], "models at base_url, or folders or hub ids; lab:contaminated, lab:clean are trained"
-    )
-    gives_log_probs: bool = setting(
-        False, "the address echoes its prompt with log-probabilities, as vLLM does"
-    )
+    names: list[str] = setting([], "models at base_url, folders, hub ids, or lab:contaminated")
+    gives_log_probs: bool = setting(False, "the address echoes log-probabilities, as vLLM does")
     dtype: str = setting("float32", "of local models: float32, bfloat16 or float16")
     bos: str = setting("", bos.MEANING)
-    reference_models: list[str] = setting(
-        [], "local models of the same base that are known to be clean, at least two, for DICE"
-    )
+    reference_models: list[str] = setting([], "two or more clean models of the same base, for DICE")
 
 
 @dataclass(frozen=True)
@@ -176,12 +164,8 @@ class Data(OwnSettings):
     split: str = setting("", "split of a hub dataset")
     revision: str = setting("", "its commit")
     comparison_split: str = setting("", "split of the comparison, where that is a hub dataset")
-    names: list[str] = setting(
-        [], "dataset and split as the prompts call them; the file's name and test by default"
-    )
-    other_names: list[str] = setting(
-        ["Harbour Notes", "train"], "a wrong dataset and a wrong split, for the placebos"
-    )
+    names: list[str] = setting([], "dataset and split for prompts, by default file name and test")
+    other_names: list[str] = setting(["Harbour Notes", "train"], "wrong ones, for the placebos")
     task: str = setting("classification", "classification, NLI, summary, one-sentence summary")
     text_columns: list[str] = setting(["text"], "column of the text, two for sentence pairs")
     label_column: str = setting("label", "column of the label, empty for none")
@@ -282,21 +266,15 @@ class Dice(OwnTarget):
     own_base: str = setting("", "base of pairs of clean and contaminated models, the paper's study")
     checkpoints: dict = setting({}, "the pairs where they are trained: condition to folders or ids")
     own_vanilla: str = setting("", "to train them: instruction data, a file or hub id")
-    vanilla_columns: list[str] = setting(
-        ["question", "response"], "columns of the instruction data"
-    )
-    own_conditions: list[str] = setting(
-        ["GSM-i x5"], "contaminated models to train: set of problems and its copies"
-    )
+    vanilla_columns: list[str] = setting(["question", "response"], "its columns")
+    own_conditions: list[str] = setting(["GSM-i x5"], "to train: set of problems and its copies")
     n_contaminated: int = setting(2, "models that are trained of each of these")
     n_references: int = setting(3, "clean models that are trained")
     own_rows: int = setting(25000, "rows of a mixture")
     own_learning_rate: float = setting(1.0e-5, "of its fine-tuning")
     own_batch_size: int = setting(1, "rows per step of its fine-tuning")
     lora: bool = setting(False, "adapters (peft) instead of all weights")
-    problem_sets: dict = setting(
-        {}, "set to [file or hub id, question column, answer column, split] for your own problems"
-    )
+    problem_sets: dict = setting({}, "set to [file or hub id, question, answer column, split]")
     n_questions: int = setting(0, "problems of each set, 0 for all")
     answer_tokens: int = setting(256, "longest completion, in tokens")
     paper_model: str = setting("", "column of Table 1 to show beside: LLaMA2-7B or Phi2-2.7B")

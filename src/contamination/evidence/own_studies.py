@@ -27,7 +27,11 @@ Row = tuple[str, str, str, Statistic]  # model, dataset, truth, and what a metho
 
 
 def dcq_rows(lab: pd.DataFrame) -> Iterator[Row]:
-    """``dcq_lab``: sets read with labels against the set that the same model never read."""
+    """Sets read with their labels against the set that the same model never read.
+
+    Args:
+        lab: ``dcq_lab``.
+    """
     keys = ["dataset", "model", "respondent"]
     unseen = lab[lab["condition"] == UNSEEN].set_index(keys)
     for row in lab[lab["condition"] == WITH_LABEL].itertuples():
@@ -45,12 +49,16 @@ def dcq_rows(lab: pd.DataFrame) -> Iterator[Row]:
             control_high=control["ci_high_pct"] / 100,
             n=row.n,
         )
-        dataset = f"{row.dataset}, {row.copies} copies"
-        yield f"notebook 02, {row.model}", dataset, TRUTHS[VERBATIM], found
+        name = f"notebook 02, {row.model}"
+        yield name, f"{row.dataset}, {row.copies} copies", TRUTHS[VERBATIM], found
 
 
 def replication_rows(lab: pd.DataFrame) -> Iterator[Row]:
-    """``replication_lab``: guided completions against the clean partitions of their benchmark."""
+    """Partitions completed under the guided instruction against the clean ones of their benchmark.
+
+    Args:
+        lab: ``replication_lab``.
+    """
     is_asked = lab["method"].eq(ALGORITHM_2) & lab["metric"].eq(RULE_JUDGE)
     rows = lab[is_asked & lab["instruction"].eq(GUIDED)]
     for row in rows.itertuples():
@@ -76,7 +84,12 @@ def replication_rows(lab: pd.DataFrame) -> Iterator[Row]:
 
 
 def min_k_rows(aucs: pd.DataFrame, blind: pd.DataFrame) -> Iterator[Row]:
-    """``min_k_auc``: each dose against non-members, beside the best of ``blind_baselines``."""
+    """Members of each dose against non-members, beside the best classifier of words alone.
+
+    Args:
+        aucs: ``min_k_auc``.
+        blind: ``blind_baselines``.
+    """
     is_asked = aucs["setting"].eq("random") & aucs["method"].eq(MIN_K) & aucs["seed"].notna()
     for row in aucs[is_asked].itertuples():
         copies = f"{row.copies:.0f} copies"  # read from a file, a column with gaps is no integer
@@ -98,7 +111,12 @@ def min_k_rows(aucs: pd.DataFrame, blind: pd.DataFrame) -> Iterator[Row]:
 
 
 def dice_rows(aurocs: pd.DataFrame, controls: pd.DataFrame) -> Iterator[Row]:
-    """``dice_auroc`` by the paper's protocol, beside two clean models of ``dice_controls``."""
+    """Contaminated against clean models by the paper's protocol, beside two clean models.
+
+    Args:
+        aurocs: ``dice_auroc``.
+        controls: ``dice_controls``.
+    """
     truths = {SEEN: VERBATIM, FRESH_PROBLEMS: FRESH, SYN: PARAPHRASE}
     clean = controls.set_index("control")
     is_asked = aurocs["method"].eq(MLP) & aurocs["trained_on"].str.startswith(f"{SEEN} ")
@@ -124,14 +142,15 @@ def wide(evidence: pd.DataFrame) -> pd.DataFrame:
     """For display, a row for each notebook, method and truth.
 
     Returns:
-        notebook, method, truth, n (models and datasets), recognised, forbidden.
+        notebook, method, truth, n (models and datasets), recognised, control forbids.
     """
     notebook = evidence["model"].str.extract(r"notebook (\d+)", expand=False)
-    counted = evidence.assign(
-        notebook=notebook,
-        recognised=evidence["verdict"].eq(RECOGNISED),
-        forbidden=evidence["verdict"].eq(CONTROL_FORBIDS),
+    grouped = evidence.assign(notebook=notebook).groupby(
+        ["notebook", "method", "truth"], sort=False
     )
-    grouped = counted.groupby(["notebook", "method", "truth"], sort=False)
-    sums = {"recognised": ("recognised", "sum"), "forbidden": ("forbidden", "sum")}
-    return grouped.agg(n=("verdict", "size"), **sums).reset_index()
+    table = grouped["verdict"].agg(
+        n="size",
+        recognised=lambda found: int(found.eq(RECOGNISED).sum()),
+        forbidden=lambda found: int(found.eq(CONTROL_FORBIDS).sum()),
+    )
+    return table.reset_index()
