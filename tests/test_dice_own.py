@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import huggingface_hub
 import nbformat
 import pandas as pd
 import pytest
@@ -63,6 +64,49 @@ def test_weights_move_as_far_whatever_the_arithmetic(base, dtype):
     # The checkpoint holds what was trained: no weight was rounded when it was saved.
     saved = load_file(folders[1] / "model.safetensors")
     assert {values.dtype for values in saved.values()} == {torch.float32}
+
+
+# A model against clean references
+
+
+def test_a_model_of_ones_own_against_clean_references(checkpoints):
+    """Two random models lie apart; a reference against itself cannot be told from it."""
+    questions = problems_of("GSM-i", 12).rename(columns={"q": "question", "a": "answer"})
+    target, reference = checkpoints["clean"]
+    settings = Dice(target_model=target, reference_models=[reference] * 2, bos="first")
+    found = scoring.against_references(settings, questions).set_index("comparison")
+    assert found["bos"].eq("first").all()
+    assert found.loc[scoring.REFERENCE, "auroc_pct"] == 50.0
+    assert found.loc[scoring.TARGET, "n_models"] == 3
+    assert found.loc[scoring.TARGET, "verdict"] == scoring.BEYOND
+    twin = dataclasses.replace(settings, target_model=reference)
+    same = scoring.against_references(twin, questions).set_index("comparison")
+    assert same.loc[scoring.TARGET, "verdict"] == scoring.WITHIN
+    assert found.loc[scoring.REFERENCE, "verdict"] is None
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"target_model": "x", "dataset": "q.csv"}, "needs two reference_models"),
+        ({"target_model": "x", "reference_models": ["x"]}, "needs two reference_models"),
+        ({"target_model": "no_such_folder", "reference_models": ["x", "y"]}, "neither a folder"),
+        ({"target_model": "base", "reference_models": ["base"] * 2}, "dataset is empty"),
+        ({"target_modle": "x"}, "target_model"),
+        ({"own_rows": "many"}, "own_rows"),
+    ],
+)
+def test_a_model_to_test_is_checked_first(given, message, monkeypatch, tmp_path):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "config.json").write_text('{"model_type": "llama"}')
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        scoring.own_questions(Dice.read(given))
+
+
+def test_no_model_named_is_nothing_to_check():
+    assert scoring.own_questions(Dice.read({})) is None
 
 
 # One's own pairs, as part C of the notebook scores them

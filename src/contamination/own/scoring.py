@@ -134,10 +134,7 @@ def own_passages(
 def load_models(
     settings: OwnPassages,
 ) -> tuple[CausalLM, CausalLM | None, MaskedLM | None, dict[str, object]]:
-    """The model to test, its reference, the one that writes neighbours, and their columns.
-
-    These are model, n_parameters, reference_model and bos ("first" or "none").
-    """
+    """The model to test, its reference, the one that writes neighbours, and their columns."""
     target = settings.load()
     reference = settings.load(settings.reference_model) if settings.reference_model else None
     masked = load_masked_lm(settings.neighbor_model) if settings.neighbor_model else None
@@ -145,7 +142,6 @@ def load_models(
         "model": target.identity["model"],
         "n_parameters": target.n_parameters,
         "reference_model": reference.identity["model"] if reference else "",
-        "bos": target.identity["bos"],
     }
     return target, reference, masked, labels
 
