@@ -82,7 +82,7 @@ def test_a_model_of_ones_own_against_clean_references(checkpoints):
     twin = dataclasses.replace(settings, target_model=reference)
     same = scoring.against_references(twin, questions).set_index("comparison")
     assert same.loc[scoring.TARGET, "verdict"] == scoring.WITHIN
-    assert found.loc[scoring.REFERENCE, "verdict"] is None
+    assert pd.isna(found.loc[scoring.REFERENCE, "verdict"])
 
 
 @pytest.mark.parametrize(
