@@ -8,25 +8,33 @@ import pandas as pd
 import pytest
 from notebook_files import ROOT
 from scripted_server import MODEL, Reply, ScriptedServer, good, question
+from tiny_models import tiny_llama
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from contamination import overlap, statistics
-from contamination.audit import (
-    auditing,
-    findings,
-    gaps,
-    methods,
-    options,
-    plan,
-    sample,
-    settings,
-)
-from contamination.audit.methods import UNSEEN as UNSEEN_ROWS
-from contamination.audit.methods import Target
+from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.evidence import panel
+from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.grammar import draw_groups
+from contamination.models import causal
+from contamination.models.causal import load_causal_lm
 from contamination.models.chat import ChatError
+from contamination.own import asked as asking
+from contamination.own import (
+    auditing,
+    completing,
+    finding,
+    gaps,
+    lab_models,
+    options,
+    plan,
+    scoring,
+    settings,
+)
+from contamination.own.finding import UNSEEN as UNSEEN_ROWS
+from contamination.own.finding import Target
 from contamination.parameters import ParameterError, load_parameter_file
 from contamination.replication import cutting
 from contamination.tables import show
@@ -54,15 +62,7 @@ def tiny_folder(tmp_path_factory):
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>"}
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
-    config = LlamaConfig(
-        vocab_size=258,
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=2048,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
+    tiny_llama(fast, context=2048).save_pretrained(folder)
     fast.save_pretrained(folder)
     return folder
 
@@ -70,13 +70,37 @@ def tiny_folder(tmp_path_factory):
 # The rows
 
 
+N_ROWS = 60
+
+
+def sample_lines(name: str) -> str:
+    """How ``params/audit/sample.jsonl`` and ``unseen.jsonl`` were made: text, label and options.
+
+    One draw is dealt to both in turn within each pattern of the grammar, so that they
+    differ in no topic. Options are interchangeable with their originals, so a model that
+    has read none of the rows finds them by chance alone.
+    """
+    benchmark = BENCHMARKS[lab_models.SAMPLE_BENCHMARK]
+    groups = draw_groups(benchmark, 2 * N_ROWS, 10, "test")
+    originals = groups[groups["option"] == 0].set_index("group")
+    quizzes = quizzes_of_groups(groups, benchmark.columns).set_index("index")
+    in_turn = originals.sort_values("template", kind="stable").index
+    dealt = sorted(in_turn[::2] if name == "sample" else in_turn[1::2])
+    rows = [
+        {column: originals.loc[group, column] for column in benchmark.columns}
+        | {column: quizzes.loc[group, column] for column in OPTION_COLUMNS}
+        for group in dealt
+    ]
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
 def test_the_sample_is_what_its_grammar_gives_and_its_halves_share_no_row():
     texts = {}
     for name in ("sample", "unseen"):
         lines = (ROOT / "params/audit" / f"{name}.jsonl").read_text()
-        assert lines == sample.sample_lines(name)
+        assert lines == sample_lines(name)
         texts[name] = {json.loads(line)["text"] for line in lines.splitlines()}
-        assert len(texts[name]) == sample.N_ROWS
+        assert len(texts[name]) == N_ROWS
     assert not texts["sample"] & texts["unseen"]
 
 
@@ -95,8 +119,8 @@ def test_rows_that_no_method_can_use_are_left_out_and_counted(tmp_path):
         "n_shared": 0,
         "n": 6,
     }
-    said = findings.rows_sentence(audit)
-    assert "6 of 12 rows (left out: 2 empty, 1 too short, 1 without a label, 2 repeated)" in said
+    shown = auditing.rows_table(audit).to_dict("records")
+    assert shown == [{"rows": "dataset"} | audit.rows.counts]
 
 
 def test_comparison_rows_that_the_dataset_holds_too_are_left_out(tmp_path):
@@ -113,7 +137,7 @@ def test_a_large_file_is_sampled(tmp_path):
     audit = prepared(written(tmp_path / "large.jsonl", records), "", n=8, n_passages=40)
     assert audit.rows.counts["n_rows"] == 100_000
     assert len(audit.rows.rows) == 40
-    assert len(plan.head_of(audit, audit.rows).rows) == 8
+    assert len(audit.quizzed[0].rows) == 8
     # A random sample, also in its first rows.
     assert audit.rows.rows["index"].head(8).max() > 1_000
     again = prepared(str(tmp_path / "large.jsonl"), "", n=8, n_passages=40)
@@ -152,8 +176,8 @@ def test_too_few_usable_rows_and_labels_that_are_all_missing_are_said(tmp_path):
     with pytest.raises(ValueError, match='is empty in every row: set label_column to ""'):
         prepared(path, "")
     audit = prepared(path, "", label_column="")
-    assert "label_column is empty" in plan.why_not(audit)[plan.REPLICATION]
-    assert not plan.why_not(audit)[plan.DCQ]
+    assert "label_column is empty" in plan.why_not(audit)[finding.REPLICATION]
+    assert not plan.why_not(audit)[finding.DCQ]
 
 
 # Options
@@ -202,28 +226,30 @@ def test_methods_follow_the_access():
         return [name for name, why in plan.why_not(audit).items() if not why]
 
     black_box = prepared(model=endpoint("http://127.0.0.1:9/v1"))
-    assert run(black_box) == [plan.DCQ, plan.REPLICATION]
+    assert run(black_box) == [finding.DCQ, finding.REPLICATION]
     with_log_probs = prepared(model=endpoint("http://127.0.0.1:9/v1", gives_log_probs=True))
-    assert run(with_log_probs) == [plan.DCQ, plan.REPLICATION, plan.RANKING, plan.MIN_K]
+    assert run(with_log_probs) == [finding.DCQ, finding.REPLICATION, finding.RANKING, finding.MIN_K]
     weights = prepared(model=LOCAL | {"reference_models": ["lab:clean:1", "lab:clean:2"]})
-    assert run(weights) == list(plan.METHODS)
-    assert plan.why_not(prepared(comparison=""))[plan.MIN_K] == plan.NO_COMPARISON
-    assert "Without a verdict: option ranking (" in findings.access_sentence(black_box)
+    assert run(weights) == list(finding.METHODS)
+    assert plan.why_not(prepared(comparison=""))[finding.MIN_K] == finding.NO_COMPARISON
+    assert "gives no log-probabilities" in plan.why_not(black_box)[finding.RANKING]
 
 
 def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
     with ScriptedServer(lambda body, n: good("A")) as server:
         model = endpoint(server.base_url, prices=[2.0, 8.0], price_date="2025-01-31", cost_cap=1.0)
         audit = prepared(model=model, n=5, n_passages=5)
-        said = plan.announce(audit)
-        table = auditing.audit_table(auditing.dry_findings(audit))
+        said = plan.announce_audit(audit)
+        table = auditing.audit_table(
+            {MODEL: auditing.findings_of(audit, Target(MODEL, None), None, [], 9)}
+        )
         assert not server.bodies
     # Five rows of either: the quiz with the original nowhere and at four places, at most.
     cost = plan.plan_table(audit).set_index("method")
-    assert cost.loc[plan.DCQ, "n_calls"] == 2 * 5 * 5
+    assert cost.loc[finding.DCQ, "n_calls"] == 2 * 5 * 5
     # Five instructions on the dataset, one on unseen rows.
-    assert cost.loc[plan.REPLICATION, "n_calls"] == 5 * 5 + 5
-    of_dcq = cost.loc[plan.DCQ]
+    assert cost.loc[finding.REPLICATION, "n_calls"] == 5 * 5 + 5
+    of_dcq = cost.loc[finding.DCQ]
     assert of_dcq["cost"] == pytest.approx(
         (2 * of_dcq["input_tokens"] + 8 * of_dcq["output_tokens"]) / 1e6
     )
@@ -242,14 +268,14 @@ def test_what_is_missing_is_one_line_before_anything_is_asked(tmp_path, monkeypa
     ]:
         audit = prepared(model=endpoint("http://127.0.0.1:9/v1", **changes))
         with pytest.raises((ChatError, ValueError), match=message) as caught:
-            settings.check_ready(audit.model, audit.asked)
+            asking.check_ready(audit.asked)
         assert "\n" not in str(caught.value)
     audit = prepared(model={"names": [str(tmp_path / "nowhere")]})
     with pytest.raises(FileNotFoundError, match="neither a folder with"):
-        settings.check_ready(audit.model, audit.asked)
+        asking.check_ready(audit.asked)
     audit = prepared(model={"names": ["lab:dirty"]})
     with pytest.raises(ValueError, match='not "lab:dirty"'):
-        settings.check_ready(audit.model, audit.asked)
+        asking.check_ready(audit.asked)
 
 
 @pytest.mark.parametrize(
@@ -275,8 +301,10 @@ def test_a_model_that_does_not_fit_is_one_line(model, message):
 def test_the_parameter_files_beside_the_sample_fit(name):
     values = load_parameter_file(ROOT / f"params/audit/{name}.yaml")
     model = settings.Model.read(values["model"], "model")
-    assert settings.asked_of(model, "run").cap is None
-    assert len(settings.check_data(settings.Data.read(values["data"], "data"))) == 2
+    assert asking.asked_of(model, "run").cap is None
+    data = settings.Data.read(values["data"], "data")
+    data.check()
+    assert len(data.called) == 2
 
 
 # The methods, end to end
@@ -311,20 +339,24 @@ def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
         script = knowing_script(audit.rows.instances)
         found = findings_of(audit, server.base_url)
     table = auditing.audit_table(found).set_index("method")
-    assert table.loc[plan.DCQ, "value"] == 1
-    assert table.loc[plan.REPLICATION, "value"] == 1
-    assert table.loc[[plan.DCQ, plan.REPLICATION], "verdict"].eq(panel.RECOGNISED).all()
-    assert "gives no log-probabilities" in table.loc[plan.MIN_K, "note"]
-    assert table.loc[plan.REPLICATION, ["n_valid", "n_refused", "n_error"]].tolist() == [72, 0, 0]
+    assert table.loc[finding.DCQ, "value"] == 1
+    assert table.loc[finding.REPLICATION, "value"] == 1
+    assert table.loc[[finding.DCQ, finding.REPLICATION], "verdict"].eq(panel.RECOGNISED).all()
+    assert "gives no log-probabilities" in table.loc[finding.MIN_K, "note"]
+    assert table.loc[finding.REPLICATION, ["n_valid", "n_refused", "n_error"]].tolist() == [
+        72,
+        0,
+        0,
+    ]
     controls = auditing.controls_table(found).set_index(["method", "control"])
-    assert controls.loc[(plan.DCQ, UNSEEN_ROWS), "value"] == 0
-    assert controls.loc[(plan.REPLICATION, UNSEEN_ROWS), "decides"]
+    assert controls.loc[(finding.DCQ, UNSEEN_ROWS), "value"] == 0
+    assert controls.loc[(finding.REPLICATION, UNSEEN_ROWS), "decides"]
     # It knows the texts without their names as well, which is said and decides nothing.
-    assert controls.loc[(plan.REPLICATION, "general"), "value"] == 1
-    assert not controls.loc[(plan.REPLICATION, "general"), "decides"]
-    assert "names are not what it takes" in table.loc[plan.REPLICATION, "note"]
-    advice = findings.advice(table.reset_index())
-    assert "do not take its score on sample test at face value; 2 of 2 methods" in advice
+    assert controls.loc[(finding.REPLICATION, "general"), "value"] == 1
+    assert not controls.loc[(finding.REPLICATION, "general"), "decides"]
+    assert "names are not what it takes" in table.loc[finding.REPLICATION, "note"]
+    said = auditing.headline(MODEL, table.reset_index())
+    assert said.startswith(f"{MODEL}: DCQ, replication recognised rows of sample test beyond every")
 
 
 def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_them():
@@ -346,12 +378,12 @@ def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_the
         cost = plan.plan_table(audit).set_index("method")
         found = findings_of(audit, server.base_url)
         # What was said to be asked is what was asked, at most.
-        assert plan.announce(audit).count(", 0 to ask") == 2
-    assert cost.loc[plan.MIN_K, "n_calls"] == 24
+        assert plan.announce_audit(audit).count(", 0 to ask") == 2
+    assert cost.loc[finding.MIN_K, "n_calls"] == 24
     table = auditing.audit_table(found).set_index("method")
-    assert table.loc[plan.MIN_K, "value"] == 1
-    assert table.loc[plan.RANKING, "value"] == 1
-    assert "hidden states" in table.loc[plan.DICE, "note"]
+    assert table.loc[finding.MIN_K, "value"] == 1
+    assert table.loc[finding.RANKING, "value"] == 1
+    assert "hidden states" in table.loc[finding.DICE, "note"]
 
 
 def test_a_perturber_writes_the_options_and_a_judge_reads_the_completions(tmp_path):
@@ -379,10 +411,10 @@ def test_a_perturber_writes_the_options_and_a_judge_reads_the_completions(tmp_pa
         assert set(plan.plan_table(audit)["method"]) >= {"options of the quizzes", "ICL judge"}
         found = findings_of(audit, server.base_url)
     table = auditing.audit_table(found).set_index("method")
-    assert table.loc[plan.DCQ, "value"] == 1
-    assert table.loc[plan.REPLICATION, "statistic"] == "matches by the ICL judge"
+    assert table.loc[finding.DCQ, "value"] == 1
+    assert table.loc[finding.REPLICATION, "statistic"] == "matches by the ICL judge"
     # This judge says yes to whatever it is shown, so its yes is worth nothing.
-    assert table.loc[plan.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
+    assert table.loc[finding.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
 
 
 def test_without_comparison_rows_knowing_them_by_heart_is_not_told_from_guessing_well():
@@ -390,7 +422,7 @@ def test_without_comparison_rows_knowing_them_by_heart_is_not_told_from_guessing
         audit = prepared(comparison="", model=endpoint(server.base_url), n=12, n_passages=12)
         script = knowing_script(audit.rows.instances)
         table = auditing.audit_table(findings_of(audit, server.base_url)).set_index("method")
-    assert table.loc[plan.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
+    assert table.loc[finding.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
 
 
 def test_a_model_that_knows_nothing_is_not_recognised_and_not_called_clean():
@@ -399,42 +431,55 @@ def test_a_model_that_knows_nothing_is_not_recognised_and_not_called_clean():
         script = knowing_script([])
         table = auditing.audit_table(findings_of(audit, server.base_url))
     assert table["verdict"].tolist()[:2] == [panel.NOT_RECOGNISED] * 2
-    assert "no proof" in findings.advice(table)
+    assert "no proof" in auditing.headline(MODEL, table)
 
 
 def test_a_model_that_refuses_gives_no_verdict_and_is_counted():
     with ScriptedServer(lambda body, n: good("", refusal="no")) as server:
         audit = prepared(model=endpoint(server.base_url), n=6, n_passages=6)
         table = auditing.audit_table(findings_of(audit, server.base_url)).set_index("method")
-    assert table.loc[[plan.DCQ, plan.REPLICATION], "verdict"].eq(panel.CANNOT_TELL).all()
-    assert table.loc[plan.DCQ, "n_valid"] == 0
-    assert table.loc[plan.REPLICATION, "n_refused"] == 36
-    assert "answers unusable (refused" in table.loc[plan.DCQ, "note"]
-    assert "nothing can be said" in findings.advice(table.reset_index())
+    assert table.loc[[finding.DCQ, finding.REPLICATION], "verdict"].eq(panel.CANNOT_TELL).all()
+    assert table.loc[finding.DCQ, "n_valid"] == 0
+    assert table.loc[finding.REPLICATION, "n_refused"] == 36
+    assert "answers unusable (refused" in table.loc[finding.DCQ, "note"]
+    assert "nothing can be said" in auditing.headline(MODEL, table.reset_index())
 
 
 def test_a_local_model_runs_every_method(tiny_folder):
     model = {"names": [str(tiny_folder)], "reference_models": [str(tiny_folder)] * 2}
     audit = prepared(model=model, n=6, n_passages=6)
-    settings.check_ready(audit.model, audit.asked)
+    asking.check_ready(audit.asked)
     target = auditing.target_of(audit, str(tiny_folder), lab=None)
     assert target.name == "tiny-model"
     references = audit.model.reference_models
     found = auditing.findings_of(audit, target, target.place, references, 50)
-    table = auditing.audit_table({target.name: found}).set_index("method")
+    table = auditing.audit_table({target.name: found}, {target.name: target.begins})
+    table = table.set_index("method")
     assert not table["verdict"].isin([panel.NOT_RUN, panel.RECOGNISED]).any()
     assert table["bos"].eq("none").all()
     other = prepared(model=model | {"bos": "first"}, n=6, n_passages=6)
     assert auditing.target_of(other, str(tiny_folder), lab=None).place.begin == [256]
     # The model itself as the clean control gives the same value.
     controls = auditing.controls_table({target.name: found}).set_index(["method", "control"])
-    for method in (plan.RANKING, plan.MIN_K):
+    for method in (finding.RANKING, finding.MIN_K):
         own = controls.loc[(method, "clean model of the lab"), "value"]
         assert own == pytest.approx(table.loc[method, "value"])
-    assert table.loc[plan.DICE, "value"] == pytest.approx(0.5)
+    assert table.loc[finding.DICE, "value"] == pytest.approx(0.5)
     worked = auditing.worked_instances(audit, found)
-    assert worked.shape == (3, 7)
+    assert worked.shape == (2, 7)
     assert worked["quiz"].str.startswith("modified: ").all()
+
+
+def test_a_template_that_begins_with_bos_gets_no_second_one(tiny_folder, monkeypatch):
+    """Llama's and Mistral's templates print the token that their files also ask for."""
+    lm = load_causal_lm(tiny_folder, bos=True)
+    message = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    lengths = []
+    monkeypatch.setattr(causal, "refuse_longer", lambda lm, n, what: lengths.append(n))
+    for template in (message, "{{ bos_token }}" + message):
+        lm.tokenizer.chat_template = template
+        completing.written(prepared().asked, lm, ["abc"], n_tokens=2)
+    assert lengths == [1 + 3 + 2] * 2
 
 
 # Gaps: what decides about a quiz
@@ -512,13 +557,13 @@ def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, te
     target = auditing.target_of(audit, str(tiny_folder), lab=None)
     found = auditing.findings_of(audit, target, None, [], 50)
     table = auditing.audit_table({target.name: found}).set_index("method")
-    assert table.loc[[plan.REPLICATION, plan.MIN_K], "verdict"].ne(panel.NOT_RUN).all()
+    assert table.loc[[finding.REPLICATION, finding.MIN_K], "verdict"].ne(panel.NOT_RUN).all()
     is_english = text == MARKUP
-    assert (table.loc[plan.DCQ, "verdict"] != panel.NOT_RUN) == is_english
+    assert (table.loc[finding.DCQ, "verdict"] != panel.NOT_RUN) == is_english
     if not is_english:
-        assert "made by a rule, at least 4 are needed" in table.loc[plan.DCQ, "note"]
+        assert "made by a rule, at least 4 are needed" in table.loc[finding.DCQ, "note"]
     # Equal texts count as equal in any script.
-    scored = found[plan.REPLICATION].details
+    scored = found[finding.REPLICATION].details
     assert scored["second_piece"].str.len().gt(0).all()
     shown = show(auditing.worked_instances(audit, found)).to_html()
     assert "<script>" not in shown
@@ -538,23 +583,29 @@ def test_dice_beyond_its_references_cannot_tell(monkeypatch, tiny_folder):
         own = {"n": 8, "auroc_pct": [99.0, 55.0], "ci_low": [95.0, 40.0], "ci_high": [100.0, 70.0]}
         return pd.DataFrame({"comparison": names, **own})
 
-    monkeypatch.setattr(methods, "dice_rows", rows_of)
-    row = methods.dice(prepared(), Target("m", None, source="m"), ["a", "b"]).evidence
+    monkeypatch.setattr(scoring, "against_references", rows_of)
+    row = scoring.dice(prepared(), Target("m", None, source="m"), ["a", "b"]).evidence
     assert (row.value, row.control_value) == (0.99, 0.55)
     assert row.verdict == panel.CANNOT_TELL
     assert "cannot say" in row.note
 
 
-def test_advice_is_no_stronger_than_the_verdicts():
-    def table(*verdicts):
-        rows = [("m", "d", method, v, "why") for method, v in zip("ABC", verdicts, strict=False)]
-        return pd.DataFrame(rows, columns=["model", "dataset", "method", "verdict", "note"])
-
-    assert "face value; 1 of 2 methods with a verdict (A)" in findings.advice(
-        table(panel.RECOGNISED, panel.NOT_RECOGNISED, panel.NOT_RUN)
-    )
-    assert "as is a control: A. That is no ground" in findings.advice(
-        table(panel.CONTROL_FORBIDS, panel.NOT_RECOGNISED)
-    )
-    assert "this is no proof" in findings.advice(table(panel.NOT_RECOGNISED, panel.CANNOT_TELL))
-    assert "A: why; B: why" in findings.advice(table(panel.CANNOT_TELL, panel.NOT_RUN))
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        ([panel.RECOGNISED, panel.NOT_RECOGNISED], "A recognised rows of d beyond every control"),
+        (
+            [panel.CONTROL_FORBIDS, panel.NOT_RECOGNISED],
+            "A: above chance on d, but so is a control",
+        ),
+        (
+            [panel.NOT_RECOGNISED, panel.CANNOT_TELL],
+            "no sign by A that it read d. This is no proof",
+        ),
+        ([panel.CANNOT_TELL, panel.NOT_RUN], "nothing can be said about d. A: why; B: why."),
+    ],
+)
+def test_the_headline_is_no_stronger_than_the_verdicts(verdicts, said):
+    rows = [("m", "d", method, word, "why") for method, word in zip("AB", verdicts, strict=True)]
+    table = pd.DataFrame(rows, columns=["model", "dataset", "method", "verdict", "note"])
+    assert said in auditing.headline("m", table)

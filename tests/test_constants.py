@@ -6,8 +6,8 @@ import yaml
 from notebook_files import NOTEBOOKS, ROOT
 
 from contamination import judging, scores
-from contamination.audit import lab_models
 from contamination.dcq.respondents import STATED
+from contamination.own import lab_models
 
 # Name of a parameter: its constant, and the notebooks whose values are held to it.
 HELD = {

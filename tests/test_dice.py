@@ -20,7 +20,6 @@ from contamination.dice import (
     fine_tuning,
     locate,
     mixtures,
-    own,
     paper_rows,
     pool,
 )
@@ -657,20 +656,6 @@ def test_prompts_are_not_learnt(lms):
         fine_tuning._tokens(lms[0], ("What?", ""), 100)
     with pytest.raises(ValueError, match="at least one row"):
         fine_tuning.fine_tune("nothing", [], fine_tuning.Settings())
-
-
-def test_a_model_of_ones_own_against_clean_references(checkpoints):
-    """Two random models lie apart; a reference against itself cannot be told from it."""
-    problems = pd.concat([PROBLEMS] * 4, ignore_index=True)
-    problems["question"] += problems.index.map(lambda number: f" Case {number}.")
-    target, reference = map(str, checkpoints)
-    mine = own.OwnModels(target_model=target, reference_models=[reference] * 2)
-    found = own.own_rows(mine, problems).set_index("comparison")
-    assert found.loc["reference against reference", "auroc_pct"] == 50.0
-    assert found.loc["target against reference", "n_models"] == 3
-    assert found["bos"].eq("first").all()
-    single = own.own_rows(dataclasses.replace(mine, reference_models=[reference]), problems)
-    assert single["comparison"].tolist() == ["target against reference"]
 
 
 def test_sampling_cannot_move_a_line_that_reads_prompts(lms):

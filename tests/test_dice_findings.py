@@ -1,11 +1,10 @@
 """DICE: verdicts and the headline, the printed and released numbers, one's own models."""
 
-import huggingface_hub
 import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.dice import accuracy, controls, own, paper_rows, published_tables
+from contamination.dice import accuracy, controls, paper_rows, published_tables
 from contamination.published.compare import published_vs_recomputed
 
 NAMES = {
@@ -173,27 +172,3 @@ def test_verdict_says_no_more_than_the_controls_allow():
     assert "read these questions" in controls.own_verdict(own_table(95, 55), CONFIRMING)
     weak = controls.own_verdict(own_table(95, 55), REFUTING)
     assert "read these questions" not in weak and "perhaps their train split" in weak
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"target_model": "x", "dataset": "q.csv"}, "needs two reference_models"),
-        ({"target_model": "x", "reference_models": ["x"]}, "needs two reference_models"),
-        ({"target_model": "no_such_folder", "reference_models": ["x", "y"]}, "neither a folder"),
-        ({"target_model": "base", "reference_models": ["base"] * 2}, "dataset is empty"),
-        ({"target_modle": "x"}, "target_model"),
-        ({"own_rows": "many"}, "own_rows"),
-    ],
-)
-def test_part_c_is_checked_first(settings, message, monkeypatch, tmp_path):
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "base").mkdir()
-    (tmp_path / "base" / "config.json").write_text('{"model_type": "llama"}')
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
-        own.check_own(own.OwnModels.read(settings))
-
-
-def test_part_c_is_skipped_where_no_model_is_named():
-    assert own.check_own(own.OwnModels.read({})) is None

@@ -2,19 +2,22 @@
 
 import dataclasses
 
+import huggingface_hub
 import nbformat
 import pandas as pd
 import pytest
 import torch
 from notebook_files import ROOT
 from safetensors.torch import load_file
-from test_dice_findings import CONFIRMING
-from transformers import LlamaConfig, LlamaForCausalLM
+from tiny_models import tiny_llama
 
 from contamination import run, sources
-from contamination.dice import answers, fine_tuning, mixtures, own, own_pairs
+from contamination.dice import answers, fine_tuning, mixtures
 from contamination.lab.tokenizer import tokenizer_files, train_tokenizer
 from contamination.models.causal import load_causal_lm
+from contamination.own import pair_tables, pairs, scoring
+from contamination.own import settings as own_settings
+from contamination.own.settings import Dice
 from contamination.storage import write_json
 
 VANILLA = [(mixtures.PROMPT.format(f"mean(x{n})"), f"Return mean {n}.") for n in range(200)]
@@ -28,20 +31,7 @@ def tokenizer():
 
 def random_model(folder, tokenizer, seed):
     """A model of two blocks, its weights about 0.02 as those of real ones, kept in bfloat16."""
-    torch.manual_seed(seed)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=256,
-        tie_word_embeddings=True,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    LlamaForCausalLM(config).bfloat16().float().save_pretrained(folder)
+    tiny_llama(tokenizer, seed).bfloat16().float().save_pretrained(folder)
     for name, value in tokenizer_files(tokenizer).items():
         write_json(folder / name, value)
     return folder
@@ -74,6 +64,49 @@ def test_weights_move_as_far_whatever_the_arithmetic(base, dtype):
     # The checkpoint holds what was trained: no weight was rounded when it was saved.
     saved = load_file(folders[1] / "model.safetensors")
     assert {values.dtype for values in saved.values()} == {torch.float32}
+
+
+# A model against clean references
+
+
+def test_a_model_of_ones_own_against_clean_references(checkpoints):
+    """Two random models lie apart; a reference against itself cannot be told from it."""
+    questions = problems_of("GSM-i", 12).rename(columns={"q": "question", "a": "answer"})
+    target, reference = checkpoints["clean"]
+    settings = Dice(target_model=target, reference_models=[reference] * 2, bos="first")
+    found = scoring.against_references(settings, questions).set_index("comparison")
+    assert found["bos"].eq("first").all()
+    assert found.loc[scoring.REFERENCE, "auroc_pct"] == 50.0
+    assert found.loc[scoring.TARGET, "n_models"] == 3
+    assert found.loc[scoring.TARGET, "verdict"] == scoring.BEYOND
+    twin = dataclasses.replace(settings, target_model=reference)
+    same = scoring.against_references(twin, questions).set_index("comparison")
+    assert same.loc[scoring.TARGET, "verdict"] == scoring.WITHIN
+    assert pd.isna(found.loc[scoring.REFERENCE, "verdict"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"target_model": "x", "dataset": "q.csv"}, "needs two reference_models"),
+        ({"target_model": "x", "reference_models": ["x"]}, "needs two reference_models"),
+        ({"target_model": "no_such_folder", "reference_models": ["x", "y"]}, "neither a folder"),
+        ({"target_model": "base", "reference_models": ["base"] * 2}, "dataset is empty"),
+        ({"target_modle": "x"}, "target_model"),
+        ({"own_rows": "many"}, "own_rows"),
+    ],
+)
+def test_a_model_to_test_is_checked_first(given, message, monkeypatch, tmp_path):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "config.json").write_text('{"model_type": "llama"}')
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        scoring.own_questions(Dice.read(given))
+
+
+def test_no_model_named_is_nothing_to_check():
+    assert scoring.own_questions(Dice.read({})) is None
 
 
 # One's own pairs, as part C of the notebook scores them
@@ -134,7 +167,7 @@ def run_part_c(given, tmp_path, monkeypatch):
     ids = list(source)
     part_c = ids[ids.index("cell-40") : ids.index("cell-42")]
     names = {"own_settings": given, "temperatures": [0.0, 1.0], "top_ks": [2]}
-    names |= {"main": "GSM-i x5", "clean": "clean", "control_table": CONFIRMING}
+    names |= {"main": "GSM-i x5", "clean": "clean"}
     for cell in ("cell-03", "cell-05", *part_c):
         exec(compile(source[cell], cell, "exec"), names)  # noqa: S102
     return names
@@ -163,7 +196,7 @@ def check_outputs(names, folder, conditions):
     dice = second[(second["method"] == "DICE") & (second["tested_on"] == "GSM-ii")]
     dice = dice[dice["trained_on"] == "GSM-i x5"]
     assert dice["auroc_pct"].min() > 90 and dice["two_clean_pct"].min() > 90
-    assert set(dice["verdict"]) == {own_pairs.WITHIN}
+    assert set(dice["verdict"]) == {scoring.WITHIN}
     decoded = tables["decoding"]
     assert set(decoded["setting"]) == {"temperature", "top-k"}
     dice = decoded[decoded["method"] == "DICE"].groupby("model")["auroc_pct"]
@@ -192,9 +225,9 @@ def test_accuracies_are_scored_by_the_parser_and_by_the_released_rules(
         answers, "complete", lambda lm, prompts, *n, **how: ["#### -4"] * len(prompts)
     )
     two = {name: checkpoints[name] for name in ("clean", "GSM-i x5")}
-    mine = own.OwnModels.read(settings(base, files[0], {"checkpoints": two}))
-    pairs = own.check_pairs(mine)
-    scores = own_pairs.accuracies(mine, pairs, own_pairs.trained_pairs(mine, pairs))
+    mine = Dice.read(settings(base, files[0], {"checkpoints": two}))
+    checked = pairs.check_pairs(mine)
+    scores = pair_tables.accuracies(mine, checked, pairs.trained_pairs(mine, checked))
     assert scores["accuracy_pct"].unique() == pytest.approx([100 / 6])
     assert scores["accuracy_released_rules_pct"].unique() == pytest.approx([200 / 6])
 
@@ -204,12 +237,12 @@ def test_a_gain_counts_beyond_what_clean_models_differ_by():
     rows = [("clean", 40), ("clean", 50), ("near", 50), ("near", 54), ("far", 70), ("far", 60)]
     scores = pd.DataFrame(rows, columns=["condition", "accuracy_pct"])
     same = {"benchmark": "GSM-i", "n": 9, "accuracy_released_rules_pct": 1.0, "paper": None}
-    found = own_pairs.table_1(scores.assign(**same)).set_index("condition")
+    found = pair_tables.table_1(scores.assign(**same)).set_index("condition")
     assert found["gain_points"].to_dict() == {"clean": 0.0, "near": 7.0, "far": 20.0}
     assert set(found["clean_range_points"]) == {10.0} and set(found["n_models"]) == {2}
     assert found["verdict"].dropna().to_dict() == {
-        "near": own_pairs.WITHIN,
-        "far": own_pairs.BEYOND,
+        "near": scoring.WITHIN,
+        "far": scoring.BEYOND,
     }
 
 
@@ -226,13 +259,13 @@ def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):
     doses = scores.groupby("condition")["dose_pct"].first()
     assert doses["clean"] == 0 and doses["GSM-i x5"] == 50
     # Models of one seed share their vanilla rows; seeds differ.
-    read = names["my_pairs"].mixtures
+    read = names["own_pairs"].mixtures
     for seed in (0, 1):
         kept = read["GSM-i x5"][seed].vanilla
         assert read["clean"][seed].vanilla[: len(kept)] == kept
     assert read["clean"][0].vanilla != read["clean"][1].vanilla
-    with_adapters = own.OwnModels.read({**given, "lora": True})
-    plans = [own.pairs_plan(m, names["my_pairs"]) for m in (names["mine"], with_adapters)]
+    with_adapters = Dice.read({**given, "lora": True})
+    plans = [pairs.pairs_plan(m, names["own_pairs"]) for m in (names["own"], with_adapters)]
     n = load_causal_lm(base).n_parameters
     assert plans[0]["training_gb"].tolist() == [16 * n / 1e9] * 3
     assert plans[1]["training_gb"].max() < plans[0]["training_gb"].min()
@@ -267,7 +300,7 @@ def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):
 )
 def test_pairs_are_checked_before_any_cost(change, message, base, checkpoints, files, monkeypatch):
     """No model is loaded, nothing trained; one line says what is wrong."""
-    for module in (own, own_pairs, fine_tuning):
+    for module in (own_settings, fine_tuning):
         monkeypatch.setattr(module, "load_causal_lm", None)
     if change.get("own_vanilla") == "vanilla":
         change = change | {"own_vanilla": files[1]["own_vanilla"]}
@@ -277,9 +310,9 @@ def test_pairs_are_checked_before_any_cost(change, message, base, checkpoints, f
     }
     change = change | ({"checkpoints": given} if given else {})
     with pytest.raises((ValueError, FileNotFoundError), match=message) as raised:
-        mine = own.OwnModels.read(settings(base, files[0], change))
-        own.check_own(mine)
-        own.check_pairs(mine)
+        mine = Dice.read(settings(base, files[0], change))
+        scoring.own_questions(mine)
+        pairs.check_pairs(mine)
     assert "\n" not in str(raised.value)
 
 
@@ -290,33 +323,33 @@ def test_a_set_without_answers_to_score_is_named(base, checkpoints, files, tmp_p
     sets = files[0]["problem_sets"] | {"GSM-hard": [str(tmp_path / "words.csv"), "q", "a", ""]}
     mine = settings(base, {"problem_sets": sets, "checkpoints": checkpoints})
     with pytest.raises(ValueError, match="got 0 of 4"):
-        own.check_pairs(own.OwnModels.read(mine))
+        pairs.check_pairs(Dice.read(mine))
 
 
 @pytest.mark.parametrize("name", ["llama2-7b", "phi-2"])
 def test_settings_of_the_papers_models_fit_the_notebook(name):
     values = run.check(ROOT / "notebooks/05_dice.ipynb", ROOT / f"params/full/dice/{name}.yaml")
-    mine = own.OwnModels.read(values["own_settings"])
-    wanted = {one.name: one.copies for one in own._wanted(mine)}
+    mine = Dice.read(values["own_settings"])
+    wanted = {one.name: one.copies for one in pairs.wanted_conditions(mine)}
     assert set(wanted) == {"clean", "GSM-i x1", *CONDITIONS[:3], "GSM-i-Syn x1", "MATH x5"}
-    assert mine.paper_model in own.PAPER_MODELS[1:]
+    assert mine.paper_model in pairs.PAPER_MODELS[1:]
 
 
 @pytest.mark.mirror
 def test_released_problems_serve_where_no_file_is_named(base, checkpoints):
     two = {name: checkpoints[name] for name in ("clean", "GSM-i x5")}
-    mine = own.OwnModels.read(settings(base, {"checkpoints": two}))
-    pairs = own.check_pairs(mine)
-    n = {name: len(rows) + pairs.n_left_out[name] for name, rows in pairs.problems.items()}
+    mine = Dice.read(settings(base, {"checkpoints": two}))
+    checked = pairs.check_pairs(mine)
+    n = {name: len(rows) + checked.n_left_out[name] for name, rows in checked.problems.items()}
     assert n["GSM-i"] == n["GSM-i-Syn"] and 650 < n["GSM-i"] <= 657
-    assert n["GSM-hard"] > 1300 and pairs.n_left_out["GSM-i"] == 0
+    assert n["GSM-hard"] > 1300 and checked.n_left_out["GSM-i"] == 0
     # MATH is on the hub only; TabMWP, clearly of another kind as well, stands for it.
-    assert pairs.topic == "TabMWP" and "MATH" not in pairs.problems
-    few = own.check_pairs(dataclasses.replace(mine, n_questions=20)).problems
-    rows = {name: set(pairs.problems[name]["question"]) for name in pairs.problems}
+    assert checked.topic == "TabMWP" and "MATH" not in checked.problems
+    few = pairs.check_pairs(dataclasses.replace(mine, n_questions=20)).problems
+    rows = {name: set(checked.problems[name]["question"]) for name in checked.problems}
     assert all(len(few[name]) <= 20 and set(few[name]["question"]) <= rows[name] for name in few)
     places = [
-        pairs.problems[name].index[pairs.problems[name]["question"].isin(few[name]["question"])]
+        checked.problems[name].index[checked.problems[name]["question"].isin(few[name]["question"])]
         for name in ("GSM-i", "GSM-i-Syn")
     ]
     assert places[0].equals(places[1])

@@ -16,13 +16,13 @@ from contamination.lab.recipes import TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import build_model
 from contamination.min_k import detect
-from contamination.min_k.own import OwnPassages
 from contamination.models import ray_cluster
 from contamination.models.batch_cache import BatchCache, Job, run_batches
 from contamination.models.causal import CausalLM, stream_token_log_probs, token_log_probs
 from contamination.models.engine import sweep
 from contamination.models.loading import load_causal_lm
 from contamination.models.ray_cluster import Workers
+from contamination.own.settings import OwnPassages
 
 TEXTS = ("the old river ran past a house", "nobody lived there", "a small stone by the river")
 

@@ -83,26 +83,6 @@ def test_verdict_on_a_placebo(over_general, over_placebo, placebo_mean, verdict)
         assert row["kept"] == pytest.approx((placebo_mean - 0.5) / 0.4)
 
 
-def test_own_sentence():
-    names = ("guided", "general", "wrong dataset", "wrong split")
-
-    def sentence(flags, judge="ICL judge", n_valid=10):
-        rows = [
-            lab_rows(name, [flag], "Algorithm 2", n_exact=3, n_near_exact=1).assign(metric=judge)
-            for name, flag in zip(names, flags, strict=True)
-        ]
-        table = pd.concat(rows, ignore_index=True).assign(n_valid=n_valid)
-        return decisions.own_sentence(table)
-
-    assert sentence([True, False, False, False]).endswith("not without the right names.")
-    also = sentence([True, True, False, True], "rule judge")
-    assert also.startswith("The rule judge") and "instructions: general, wrong split." in also
-    assert "does not show that" in sentence([False] * 4)
-    assert "nothing can be said" in sentence([None] * 4, n_valid=0)
-    silent = sentence([True, False, None, False], n_valid=[10, 10, 0, 10])
-    assert "no verdict at all with these instructions: wrong dataset." in silent
-
-
 @pytest.fixture(scope="module")
 def small_study(tmp_path_factory):
     """A tiny model of 2 partitions per benchmark, one read often, and its table."""

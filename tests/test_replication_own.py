@@ -9,7 +9,10 @@ from scripted_server import MODEL, ScriptedServer, good, question
 
 from contamination import run
 from contamination.models.chat import ChatError, Endpoint
-from contamination.replication import decisions, own, prompts
+from contamination.own import asked as asking
+from contamination.own import completing, plan
+from contamination.own.settings import Replication
+from contamination.replication import decisions, prompts
 
 FILE = "own.jsonl"
 TEXTS = [
@@ -34,8 +37,8 @@ SETTINGS = {
 
 
 def partition_of(dataset, n_instances=10, seed=0, **changes):
-    mine = own.Settings.read(SETTINGS | {"dataset": dataset} | changes)
-    return own.own_partition(mine, n_instances, seed)
+    mine = Replication.read(SETTINGS | {"dataset": dataset} | changes)
+    return completing.own_completions(mine, n_instances, seed)
 
 
 def asked_of(base_url, key="", judge=True, **changes):
@@ -43,7 +46,11 @@ def asked_of(base_url, key="", judge=True, **changes):
     if judge:
         names = ("judge_model", "judge_base_url", "judge_key_variable")
         settings |= dict(zip(names, settings.values(), strict=True))
-    return own.asked_of(own.Settings.read(SETTINGS | settings | changes))
+    return asking.asked_of(Replication.read(SETTINGS | settings | changes), "replication")
+
+
+def announced(partition, asked, dry_run):
+    asking.announce(plan.completion_plan(partition, asked), asked, dry_run)
 
 
 def test_fewer_instances_than_asked_for_are_all_taken(dataset):
@@ -105,16 +112,16 @@ def test_wrong_labels_come_from_the_whole_partition_and_not_from_the_sample(data
 
 def test_a_local_model_that_is_not_there_stops_before_anything_is_run(dataset, tmp_path):
     model = str(tmp_path / "nowhere")
-    asked = own.asked_of(own.Settings.read({"target_model": model}))
+    asked = asking.asked_of(Replication.read({"target_model": model}), "replication")
     with pytest.raises(
         FileNotFoundError, match=r"neither a folder .*nowhere: 26 prompts"
     ) as caught:
-        own.announce(partition_of(dataset), asked, dry_run=False)
+        announced(partition_of(dataset), asked, dry_run=False)
     assert "\n" not in str(caught.value)
 
 
 def test_without_a_model_nothing_is_asked_and_a_judge_needs_an_address():
-    assert own.asked_of(own.Settings.read({})) is None
+    assert asking.asked_of(Replication.read({}), "replication") is None
     with pytest.raises(ValueError, match="judge_base_url is empty"):
         asked_of("", judge_base_url="")
 
@@ -123,7 +130,7 @@ def test_a_dry_run_prints_calls_tokens_and_cost_and_asks_nothing(dataset, capsys
     prices = {"prices": [2.0, 8.0, 1.0, 4.0], "price_date": "2025-01-31"}
     with ScriptedServer(lambda body, n: good("x")) as server:
         asked = asked_of(server.base_url, "NO_SUCH_KEY", **prices)
-        own.announce(partition_of(dataset), asked, dry_run=True)
+        announced(partition_of(dataset), asked, dry_run=True)
         assert not server.bodies
     model, judge = capsys.readouterr().out.splitlines()
     for line, calls in ((model, "26 to ask"), (judge, "25 to ask")):
@@ -137,12 +144,13 @@ def test_a_missing_key_or_price_stops_with_one_line_that_holds_the_estimate(data
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     asked = asked_of("http://127.0.0.1:9/v1", "NO_SUCH_KEY")
     with pytest.raises(ChatError, match=r"^NO_SUCH_KEY is not set.*26 to ask.*25 to ask") as caught:
-        own.announce(partition, asked, dry_run=False)
+        announced(partition, asked, dry_run=False)
     assert "\n" not in str(caught.value)
     monkeypatch.setenv("NO_SUCH_KEY", "some key")
     with pytest.raises(ValueError, match="fill in prices and price_date"):
-        own.announce(partition, asked, dry_run=False)
-    own.announce(partition, asked_of("http://127.0.0.1:9/v1"), dry_run=False)  # asks for no key
+        announced(partition, asked, dry_run=False)
+    with pytest.raises(ChatError, match=r"nothing answers at .*26 to ask"):  # asks for no key
+        announced(partition, asked_of("http://127.0.0.1:9/v1"), dry_run=False)
 
 
 def test_model_judge_and_tables_end_to_end(dataset):
@@ -167,14 +175,15 @@ def test_model_judge_and_tables_end_to_end(dataset):
     partition = partition_of(dataset)
     with ScriptedServer(script) as server:
         asked = asked_of(server.base_url)
-        written, answer = own.completed(partition, asked)
-        scored = own.with_judge(decisions.with_scores(written, 0.8), asked)
+        written, answer, begins = completing.completed(partition, asked, "instruct")
+        scored = completing.with_judge(decisions.with_scores(written, 0.8), asked)
     judges = {
         decisions.RULE_JUDGE: decisions.RULE_COLUMN,
         decisions.ICL_JUDGE: decisions.ICL_COLUMN,
     }
     rows = decisions.partition_rows(scored, judges)
-    table = decisions.lab_table([rows, own.cheat_rows(partition, answer, 0.8)], MODEL, 0)
+    parts = [rows, completing.cheat_rows(partition, answer, 0.8)]
+    table = completing.own_table(parts, MODEL, 0, begins)
     assert table["truth"].isna().all() and table["copies"].isna().all()
     of_icl = table[table["metric"] == decisions.ICL_JUDGE].set_index("instruction")
     guided, general = of_icl.loc["guided"], of_icl.loc["general"]
@@ -186,7 +195,11 @@ def test_model_judge_and_tables_end_to_end(dataset):
     assert not bool(of_rule.loc["general", "contaminated"])
     of_1 = table[(table["method"] == "Algorithm 1") & (table["test"] == "sign flips")]
     assert of_1.set_index("instruction").loc["general", "p_value"] == 1 / 32
-    assert table.iloc[-1]["outcome"] == "suspicious"
+    assert table.iloc[-1]["outcome"] == "suspicious" and table["bos"].eq("").all()
+    verdicts = table.dropna(subset="verdict")
+    assert verdicts["instruction"].eq("guided").all() and verdicts["method"].eq("Algorithm 2").all()
+    # The judge has no verdict on most of the controls' completions, and none on one kind.
+    assert verdicts.set_index("metric").loc[decisions.RULE_JUDGE, "verdict"] == "recognised"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +207,7 @@ def test_model_judge_and_tables_end_to_end(dataset):
 )
 def test_ready_parameters_fit_the_notebook(path, tmp_path, capsys):
     parameters = run.check(ROOT / "notebooks/03_replication_icl_judge.ipynb", path)
-    mine = own.Settings.read(parameters["own_settings"])
+    mine = Replication.read(parameters["own_settings"])
     Endpoint(mine.base_url, mine.target_model, mine.key_variable)
     assert mine.task in prompts.TASKS
     assert mine.names[1] == mine.dataset_split != mine.other_names[1]
@@ -210,8 +223,10 @@ def test_ready_parameters_fit_the_notebook(path, tmp_path, capsys):
     file.write_text("\n".join(map(json.dumps, rows)))
     paid = {"dataset": str(file), "dataset_split": "", "dry_run": True}
     paid |= {"prices": [1.0, 2.0, 1.0, 2.0], "price_date": "2026-01-31"}
-    mine = own.Settings.read(parameters["own_settings"] | paid)
-    own.announce(own.own_partition(mine, 2, 0), own.asked_of(mine), mine.dry_run)
+    mine = Replication.read(parameters["own_settings"] | paid)
+    announced(
+        completing.own_completions(mine, 2, 0), asking.asked_of(mine, "replication"), mine.dry_run
+    )
     lines = capsys.readouterr().out.splitlines()
     n_prompts = 2 * (4 if "summary" in mine.task else 5)
     assert f"{n_prompts + 1} to ask" in lines[0] and f"{n_prompts} to ask" in lines[1]

@@ -99,8 +99,6 @@ def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -
     return figure
 
 
-
-
 def auc_lines(
     rows: pd.DataFrame,
     x: str,
@@ -156,8 +154,6 @@ def auc_lines(
     axis.set_title(title, loc="left")
     axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
     return figure
-
-
 
 
 def operating_curves(curves: pd.DataFrame) -> Figure:
@@ -300,5 +296,3 @@ def decoding_lines(rows: pd.DataFrame) -> Figure:
     handles, names = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, names, frameon=False, fontsize=8, ncols=3, loc="outside lower center")
     return figure
-
-

@@ -15,8 +15,9 @@ import pandas as pd
 from contamination import scores
 from contamination.cases.library import TEST, VALIDATION, read_books
 from contamination.min_k.detect import detect
-from contamination.min_k.own import OwnTarget, check_models
 from contamination.models.chat import Endpoint, Price, prompt_log_probs
+from contamination.own.asked import check_models
+from contamination.own.settings import OwnTarget
 from contamination.parameters import setting
 
 

@@ -21,7 +21,9 @@ from contamination import partitions
 from contamination.cases.downstream_examples import deal, poisson_occurrences, released_examples
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
-from contamination.min_k.own import OwnPassages, OwnTarget, check_models, own_passages
+from contamination.own.asked import check_models
+from contamination.own.scoring import own_passages
+from contamination.own.settings import OwnPassages, OwnTarget
 from contamination.parameters import setting
 
 ONCE, RATE, POISSON = "inserted once", "learning rate", "Poisson occurrence"

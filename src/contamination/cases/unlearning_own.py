@@ -14,12 +14,12 @@ from contamination import overlap, partitions
 from contamination.cases.library import read_text
 from contamination.cases.unlearning import QUESTIONS, STORY, chunk_items, question_items
 from contamination.cases.unlearning_judge import judged
-from contamination.min_k.own import check_models
 from contamination.models import bos
 from contamination.models.causal import load_causal_lm
 from contamination.models.chat import Endpoint, Price
 from contamination.models.loading import CausalLM, LanguageModel
 from contamination.models.sentences import load_sentence_encoder, similarities
+from contamination.own.asked import check_models
 from contamination.parameters import OwnSettings, setting
 
 

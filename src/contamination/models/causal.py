@@ -248,7 +248,8 @@ def complete(
     """Continue each prompt, greedily or by sampling.
 
     Prompts begin with the beginning-of-sequence token where the model was
-    loaded so. A completion ends at the model's stop token, which is not part of it.
+    loaded so, once: a chat template may have put it already. A completion ends at
+    the model's stop token, which is not part of it.
 
     Args:
         prompts: one text for each completion; repeat a prompt for several
@@ -271,7 +272,8 @@ def complete(
             "max_new_tokens must be at least 1, temperature and top_k must be at least 0"
         )
     encoded = [
-        lm.begin + token_ids for token_ids in encode(lm, prompts, allow_empty=bool(lm.begin))
+        token_ids if token_ids[:1] == lm.begin else lm.begin + token_ids
+        for token_ids in encode(lm, prompts, allow_empty=bool(lm.begin))
     ]
     for number, token_ids in enumerate(encoded):
         refuse_longer(lm, len(token_ids) + max_new_tokens, f"prompt {number} with its completion")

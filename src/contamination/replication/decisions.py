@@ -300,26 +300,3 @@ def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
             | {"verdict": verdict if n else "no gap"}
         )
     return pd.DataFrame(table)
-
-
-def own_sentence(table: pd.DataFrame) -> str:
-    """Algorithm 2's decision on one's own partition beside its controls.
-
-    Args:
-        table: ``replication_own``; the ICL judge decides where there is one.
-    """
-    rows = table[table["method"] == ALGORITHM_2]
-    judge = ICL_JUDGE if rows["metric"].eq(ICL_JUDGE).any() else RULE_JUDGE
-    rows = rows[rows["metric"] == judge].set_index("instruction")
-    guided, controls = rows.loc[GUIDED], rows.loc[[GENERAL, WRONG_DATASET, WRONG_SPLIT]]
-    flagged = ", ".join(controls.index[controls["contaminated"].eq(True)])
-    silent = ", ".join(controls.index[controls["n_valid"] == 0])
-    if guided["n_valid"] == 0:
-        return f"The {judge} has no verdict on any guided completion: nothing can be said."
-    if not guided["contaminated"]:
-        return f"The {judge} flags nothing; that does not show that the model never read it."
-    if flagged:
-        return f"The {judge} flags it, but also with these instructions: {flagged}."
-    if silent:
-        return f"The {judge} flags it, but has no verdict at all with these instructions: {silent}."
-    return f"The {judge} flags it, and not without the right names."

@@ -1,4 +1,4 @@
-"""Part C of notebook 02: one's own partition under the quiz."""
+"""One's own model and partition in notebook 02: quizzes, levels, controls, a job, checks first."""
 
 import json
 
@@ -9,9 +9,12 @@ from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, good, question
 
 from contamination import published, run, storage
-from contamination.dcq import own
+from contamination.dcq import contaminating
 from contamination.dcq.respondents import Stated
 from contamination.models.chat import ChatError
+from contamination.own import asked as asking
+from contamination.own import plan, quizzing
+from contamination.own.settings import Quiz
 
 STATED = Stated((1, 1, 1, 1), 1.0, 0.5)
 KEY = "key-that-nothing-may-show-0123456789"
@@ -20,7 +23,8 @@ KEY = "key-that-nothing-may-show-0123456789"
 def table_of(n):
     letters = {f"option_{k}": [f"{k}{i}\nlabel: {i % 2}" for i in range(n)] for k in "abcd"}
     instances = [f"o{i}\nlabel: {i % 2}" for i in range(n)]
-    return pd.DataFrame({"index": range(n), "instance": instances, **letters})
+    fifth = [f"f{i}\nlabel: {i % 2}" for i in range(n)]
+    return pd.DataFrame({"index": range(n), "instance": instances, **letters, "fifth": fifth})
 
 
 @pytest.fixture
@@ -33,6 +37,10 @@ def here(monkeypatch, tmp_path):
     return tmp_path
 
 
+def announced(partition, asked, dry_run=False):
+    asking.announce(plan.quiz_plan(partition, asked), asked, dry_run)
+
+
 OWN = {"dataset": "own.jsonl", "names": ["Own", "test"], "label_names": ["0 (no)", "1 (yes)"]}
 OWN |= {"n_instances": 4, "perturber_model": MODEL}
 OWN |= {"key_variable": "SCRIPTED_KEY", "perturber_key_variable": "SCRIPTED_KEY"}
@@ -40,15 +48,15 @@ OWN |= {"prices": [1.0, 2.0], "price_date": "2026-01-31", "cost_cap": 1.0, "targ
 
 
 def mine_of(url="http://127.0.0.1:1/v1", **changes):
-    return own.Settings.read(OWN | {"base_url": url, "perturber_base_url": url} | changes)
+    return Quiz.read(OWN | {"base_url": url, "perturber_base_url": url} | changes)
 
 
 def asked_of(url="http://127.0.0.1:1/v1", **changes):
-    return own.asked_of(mine_of(url, **changes), STATED)
+    return asking.asked_of(mine_of(url, **changes), "dcq Own test")
 
 
 def partition_of(**changes):
-    return own.own_partition(mine_of(**changes), 0)
+    return quizzing.own_quiz(mine_of(**changes), 0)
 
 
 def own_script(body, n):
@@ -65,46 +73,54 @@ def test_a_model_of_ones_own_from_file_to_level(here, capsys):
     with ScriptedServer(own_script) as server:
         asked = asked_of(server.base_url)
         partition = partition_of()
-        own.announce(partition, asked, dry_run=False)
+        announced(partition, asked)
         plan = capsys.readouterr().out
         assert "8 requests: 0 in the log, 8 to ask" in plan
         assert "24 requests: 0 in the log, 24 to ask" in plan
         assert not server.bodies
-        quizzes, counts = own.quizzes_of(partition, asked)
+        quizzes, counts = quizzing.quizzes_and_counts(partition, asked)
         assert quizzes["option_a"].str.contains(r"label: [01] \((?:no|yes)\)$").all()
         assert counts["is_complete"].all()
-        answers = own.answers_of(partition, asked, quizzes)
-        row = own.own_rows(answers, partition, "chat", 20).iloc[0]
+        how = "chat", STATED, 20
+        answers, levels = quizzing.taken_quizzes(partition, asked, quizzes, *how)
+        row = levels.iloc[0]
         assert (row["model"], row["max_pct"], row["n_letters"]) == (MODEL, 100.0, 4)
-        levels = own.own_rows(answers, partition, "chat", 20)
-        rules = own.control_rows(quizzes, levels).set_index("control")
+        assert row["bos"] == ""
+        positions = quizzing.answered_positions(answers, partition)
+        assert set(positions["quiz"]) == {"modified", "standard", "second perturbation"}
+        rules = quizzing.rules_beside(quizzes, levels).set_index("control")
         assert rules["model_max_pct"].eq(100).all() and rules["n"].eq(4).all()
         # "original 3" has two words of "changed a 3 0"; it is the shorter one, never chosen.
         assert rules.loc["length", "max_pct"] == 0
+        assert rules.loc["length", "verdict"] == quizzing.AT_CHANCE
         n_calls = len(server.bodies)
-        own.answers_of(partition, asked, own.quizzes_of(partition, asked)[0])
+        again = quizzing.quizzes_and_counts(partition, asked)[0]
+        quizzing.taken_quizzes(partition, asked, again, *how)
         assert len(server.bodies) == n_calls
         # The options serve another model, and no perturber is asked again.
         storage.write_csv(here / "options.csv", quizzes)
         later = {"options_file": "options.csv", "perturber_model": ""}
         again = partition_of(**later)
         later = asked_of(server.base_url, target_model="another-2025-01-31", **later)
-        own.announce(again, later, dry_run=False)
-        assert own.quizzes_of(again, later)[0]["instance"].tolist() == quizzes["instance"].tolist()
+        announced(again, later)
+        assert (
+            quizzing.quizzes_and_counts(again, later)[0]["instance"].tolist()
+            == quizzes["instance"].tolist()
+        )
 
 
 def test_a_job_needs_a_cap_and_reads_the_quizzed_instances_first(here):
     with ScriptedServer(own_script) as server:
         partition = partition_of()
         with pytest.raises(ValueError, match="cost_cap"):
-            own.plan_tuning(partition, asked_of(server.base_url, cost_cap=0.0), mine_of(), 0)
+            quizzing.plan_tuning(partition, asked_of(server.base_url, cost_cap=0.0), mine_of(), 0)
         asked = asked_of(server.base_url)
         mine = mine_of(n_tuning_instances=5, tuning_epochs=1, tuning_price=1e6)
-        file, plan = own.plan_tuning(partition, asked, mine, 0)
+        file, job = quizzing.plan_tuning(partition, asked, mine, 0)
         read = [json.loads(line)["messages"][1]["content"] for line in file.splitlines()]
-        assert plan.n_examples == 5 and read[:4] == partition.instances
+        assert job.n_examples == 5 and read[:4] == partition.rows.instances
         with pytest.raises(ChatError, match="nothing was sent"):
-            own.start_tuning(asked, file, plan)
+            contaminating.start_training(asked.endpoints[0], file, job, asked.cap)
         assert not server.bodies
 
 
@@ -175,15 +191,15 @@ def test_options_with_an_empty_text_are_refused(here):
 def test_a_missing_key_price_or_perturber_stops_at_once(here, monkeypatch):
     partition = partition_of()
     asked = asked_of(prices=[], price_date="", cost_cap=0.0)
-    own.announce(partition, asked, dry_run=True)
+    announced(partition, asked, dry_run=True)
     with pytest.raises(ValueError, match=r"no price for .* requests") as raised:
-        own.announce(partition, asked, dry_run=False)
+        announced(partition, asked)
     assert "\n" not in str(raised.value)
     with pytest.raises(ValueError, match="perturber_model is empty"):
         partition_of(perturber_model="")
     monkeypatch.delenv("SCRIPTED_KEY")
     with pytest.raises(ChatError, match="SCRIPTED_KEY is not set"):
-        own.announce(partition, asked_of(), dry_run=False)
+        announced(partition, asked_of())
 
 
 @pytest.mark.parametrize(
@@ -191,7 +207,7 @@ def test_a_missing_key_price_or_perturber_stops_at_once(here, monkeypatch):
 )
 def test_the_papers_partitions_are_ready(path, here, capsys):
     values = run.check(ROOT / "notebooks/02_dcq.ipynb", path)["own_settings"]
-    mine = own.Settings.read(values)
+    mine = Quiz.read(values)
     assert set(mine.label_columns) <= set(mine.columns)
     released = published.released_instances("DCQ")
     known = released[released["dataset"] == mine.names[0]]
@@ -203,8 +219,9 @@ def test_the_papers_partitions_are_ready(path, here, capsys):
     (here / "hub.jsonl").write_text("\n".join(map(json.dumps, rows)))
     paid = {"dataset": "hub.jsonl", "dataset_split": "", "dry_run": True}
     paid |= {"prices": [1.0, 2.0], "price_date": "2026-01-31"}
-    mine = own.Settings.read(values | paid)
-    own.announce(own.own_partition(mine, 0), own.asked_of(mine, STATED), mine.dry_run)
+    mine = Quiz.read(values | paid)
+    asked = asking.asked_of(mine, "dcq")
+    announced(quizzing.own_quiz(mine, 0), asked, mine.dry_run)
     writer, model = capsys.readouterr().out.splitlines()
     assert "4 to ask" in writer and "12 to ask" in model
     assert all("tokens, at most" in line and "USD" in line for line in (writer, model))

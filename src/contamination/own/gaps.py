@@ -38,14 +38,9 @@ class Taken:
 def gaps(dataset: Taken, unseen: Taken | None, unseen_name: str) -> list[dict]:
     """Rows of ``audit_controls.csv``, one for each gap of the model to what has no memory.
 
-    Args:
-        dataset: quizzes on the dataset.
-        unseen: quizzes on rows that the model cannot have read, by the same takers.
-        unseen_name: what tables call those rows.
-
-    Returns:
-        control, n, value (difference of shares, -1 to 1) with its interval, decides
-        (false where a taker is wrong too seldom), other (the share it is held against).
+    Both sets are taken by the same takers. Returns control, n, value (difference of shares,
+    -1 to 1) with its interval, decides (false where a taker is wrong too seldom) and other
+    (the share it is held against).
     """
     everywhere = np.ones_like(dataset.right)
     found = []
@@ -66,39 +61,27 @@ def gaps(dataset: Taken, unseen: Taken | None, unseen_name: str) -> list[dict]:
     return found
 
 
-def _gap(
-    control: str,
-    right: np.ndarray,
-    weights: np.ndarray,
-    other: np.ndarray,
-    other_weights: np.ndarray,
-) -> dict:
+def _gap(control: str, *pairs: np.ndarray) -> dict:
+    """Right answers and weights of the model, then of what it is held against."""
+    right, weights, other, other_weights = pairs
     # Numbers of quizzes are means over positions: instances are what an interval rests on.
     n, n_other = (values.sum() / len(values) for values in (weights, other_weights))
     n_right = (right * weights).sum() / len(right)
     n_other_right = (other * other_weights).sum() / len(other)
-    shares = [
-        found / of if of else math.nan for found, of in ((n_right, n), (n_other_right, n_other))
-    ]
     low, high = share_difference_interval(n_right, n, n_other_right, n_other)
-    row = {"control": control, "n": round(n), "value": shares[0] - shares[1]}
-    row |= {"ci_low": low, "ci_high": high, "other": shares[1]}
+    other_share = n_other_right / n_other if n_other else math.nan
+    row = {"control": control, "n": round(n), "ci_low": low, "ci_high": high}
+    row |= {"value": n_right / n - other_share if n else math.nan, "other": other_share}
     is_all = (weights == 1).all()
     return row | {"decides": bool(is_all or min(n, n_other) >= FEWEST_QUIZZES)}
 
 
 def verdict_of_gaps(ci_low: float, chance: float, found: Sequence[dict]) -> str:
-    """The strongest verdict that a level and its gaps allow.
+    """The strongest verdict that the lower end of a level and its gaps allow.
 
-    Args:
-        ci_low: lower end of the level's interval; NaN where nothing was answered.
-        chance: what guessing gives.
-        found: of :func:`gaps`.
-
-    Returns:
-        "cannot tell" without a level or a gap that decides; "not recognised" where the
-        level reaches down to chance; "control forbids" where a deciding gap reaches
-        down to 0; else "recognised".
+    "cannot tell" without a level (NaN) or a gap that decides; "not recognised" where the
+    level reaches down to chance; "control forbids" where a deciding gap reaches down to 0;
+    else "recognised".
     """
     deciding = [row["ci_low"] for row in found if row["decides"]]
     if math.isnan(ci_low):

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from contamination.audit.rows import Rows
-from contamination.audit.settings import CONTAMINATED, Data
 from contamination.dcq.contaminating import training_texts
 from contamination.lab import world
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_instances
 from contamination.lab.recipes import Dose
-from contamination.partitions import format_instances
+from contamination.own.rows import Rows
+from contamination.own.settings import CONTAMINATED, Data
 from contamination.replication.cutting import cut_rows
 from contamination.replication.instructions import LABELLED_TASKS, document
 
@@ -40,7 +39,7 @@ class Lab:
         """The base model, which has read background alone."""
         return world.base_model(self._world, self.n_background_tokens, self.world_seed)
 
-    def folder(self, name: str, rows: Rows, data: Data, names: Sequence[str]) -> Path:
+    def folder(self, name: str, rows: Rows, data: Data) -> Path:
         """Checkpoint of ``lab:contaminated`` or ``lab:clean``, trained or from the cache.
 
         The contaminated model reads the rows; a clean one as many rows of the
@@ -50,19 +49,17 @@ class Lab:
         Args:
             name: of the model.
             rows: what the contaminated model reads.
-            data: its task and columns.
-            names: dataset and split as the prompts say them.
+            data: its task, columns and names.
         """
         if name == CONTAMINATED:
-            texts, seed = _read_texts(rows, data, names), 0
+            texts, seed = _read_texts(rows, data.task, data.called), 0
         else:
             number = name.rsplit(":", 1)[1]
             seed = int(number) if number.isdigit() else 0
-            others = draw_instances(
-                BENCHMARKS[SAMPLE_BENCHMARK], len(rows.rows), seed, "validation"
-            )
-            others = Rows(others.reset_index(names="index"), {}, ("text", "label"), "label")
-            texts = _read_texts(others, Data(), names)
+            benchmark = BENCHMARKS[SAMPLE_BENCHMARK]
+            others = draw_instances(benchmark, len(rows.rows), seed, "validation")
+            others = Rows(others.reset_index(names="index"), ("text", "label"), ("label",))
+            texts = _read_texts(others, Data().task, data.called)
         return world.continued_model(
             self._world,
             self.base(),
@@ -78,15 +75,12 @@ class Lab:
         return world.build_world(self.world_seed)
 
 
-def _read_texts(rows: Rows, data: Data, names: Sequence[str]) -> tuple[str, ...]:
+def _read_texts(rows: Rows, task: str, names: Sequence[str]) -> tuple[str, ...]:
     """Rows under the names of dataset and split, in the two forms that the methods ask for."""
-    texts = training_texts(format_instances(rows.rows, rows.columns), *names)
-    if data.task in LABELLED_TASKS and not rows.label_column:
+    texts = training_texts(rows.instances, *names)
+    if task in LABELLED_TASKS and not rows.labels:
         return texts
-    pieces = cut_rows(rows.rows, data.task, list(data.text_columns), rows.label_column, seed=0)
+    pieces = cut_rows(rows.rows, task, rows.texts, rows.label_column, seed=0)
     dataset, split = names
-    read = [
-        document(data.task, piece, dataset=dataset, split=split)
-        for piece in pieces.to_dict("records")
-    ]
+    read = [document(task, one, dataset=dataset, split=split) for one in pieces.to_dict("records")]
     return (*texts, *read)

@@ -13,14 +13,12 @@ import re
 import numpy as np
 import pandas as pd
 
-from contamination import storage
-from contamination.audit.rows import FEWEST_ROWS, Rows
-from contamination.audit.settings import Asked
-from contamination.dcq import perturbation
-from contamination.dcq.perturbation import FIFTH
+from contamination import partitions, storage
+from contamination.dcq.perturbation import FIFTH, perturb
 from contamination.dcq.quizzes import OPTION_COLUMNS
-from contamination.models.chat import answer_all
 from contamination.overlap import normalised
+from contamination.own.asked import PERTURBER, Asked
+from contamination.own.rows import FEWEST_ROWS, Rows
 from contamination.partitions import format_instance
 
 GIVEN, WRITTEN, RULE = "given with the rows", "written by the perturber", "made by a rule"
@@ -52,23 +50,16 @@ beautiful lovely | old aged | new recent | total sum | each every | altogether o
 _WORD = re.compile(r"[A-Za-z-]+")
 
 
-def _groups() -> dict[str, tuple[str, ...]]:
-    groups = [tuple(group.split()) for group in re.split(r"[|\n]", INTERCHANGEABLE)]
-    known: dict[str, tuple[str, ...]] = {}
-    for group in groups:
-        for word in group:
-            known[word] = tuple(dict.fromkeys([*known.get(word, ()), *group]))
-    return known
-
-
-_KNOWN = _groups()
+_KNOWN: dict[str, tuple[str, ...]] = {}
+for _group in re.split(r"[|\n]", INTERCHANGEABLE):
+    for _word in _group.split():
+        _KNOWN[_word] = tuple(dict.fromkeys([*_KNOWN.get(_word, ()), *_group.split()]))
 
 
 def by_rule(text: str, n: int, seed: int) -> list[str]:
     """At most n distinct rewritings of a text, fewer where too few of its words are known.
 
-    Every known word is drawn anew from its list; capitals stay. Seed and text
-    alone decide.
+    Every known word is drawn anew from its list; capitals stay. Seed and text decide.
 
     >>> sorted(by_rule("A big house.", 5, 0))
     ['A big home.', 'A large home.', 'A large house.']
@@ -97,31 +88,22 @@ def source_of(rows: Rows, asked: Asked) -> str:
     """Where the options of these rows come from."""
     if set(OPTION_COLUMNS) <= set(rows.rows):
         return GIVEN
-    return WRITTEN if asked.perturber else RULE
+    return WRITTEN if PERTURBER in asked.helpers else RULE
 
 
 def quizzes_of(rows: Rows, asked: Asked, seed: int) -> pd.DataFrame:
-    """Quizzes of a sample, see ``dcq.perturbation``; rows without four options are left out.
-
-    Raises:
-        ValueError: if fewer than ``FEWEST_ROWS`` rows get options.
-        ChatError: as in ``models.chat.answer_all``.
-    """
+    """Quizzes of a sample, see ``dcq.perturbation``; ValueError if too few rows get options."""
     source = source_of(rows, asked)
     if source == WRITTEN:
-        labels = [rows.label_column] if rows.label_column else []
-
-        def ask(requests):
-            settings = asked.settings(asked.prices[1])
-            return answer_all(asked.perturber, requests, **settings)
-
-        quizzes, _ = perturbation.perturb(rows.rows, rows.columns, ask, label_columns=labels)
+        ask = asked.ask(PERTURBER)
+        quizzes, _ = perturb(rows.rows, rows.columns, ask, label_columns=rows.labels)
     elif source == GIVEN:
-        quizzes = rows.rows[list(OPTION_COLUMNS)].fillna("").astype(str)
-        quizzes.insert(0, "index", rows.rows["index"])
+        quizzes = rows.rows[["index", *OPTION_COLUMNS]].fillna("").assign(**{FIFTH: ""})
+        quizzes = quizzes.astype(dict.fromkeys(OPTION_COLUMNS, str))
         quizzes.insert(1, "instance", rows.instances)
-        quizzes = quizzes.assign(**{FIFTH: ""})
-        quizzes = quizzes[_are_distinct(quizzes)].reset_index(drop=True)
+        texts = quizzes[["instance", *OPTION_COLUMNS]].map(normalised)
+        is_distinct = texts.ne("").all(axis=1) & texts.nunique(axis=1).eq(texts.shape[1])
+        quizzes = quizzes[is_distinct].reset_index(drop=True)
     else:
         quizzes = _quizzes_by_rule(rows, seed)
     if len(quizzes) < FEWEST_ROWS:
@@ -133,21 +115,38 @@ def quizzes_of(rows: Rows, asked: Asked, seed: int) -> pd.DataFrame:
     return quizzes
 
 
-def _are_distinct(quizzes: pd.DataFrame) -> pd.Series:
-    texts = quizzes[["instance", *OPTION_COLUMNS]].map(normalised)
-    return texts.ne("").all(axis=1) & texts.nunique(axis=1).eq(texts.shape[1])
-
-
 def _quizzes_by_rule(rows: Rows, seed: int) -> pd.DataFrame:
-
-    texts = [column for column in rows.columns if column != rows.label_column]
     found = []
     for row in rows.rows.to_dict("records"):
         # The texts of a pair change together; a mark that no text holds parts them.
-        options = by_rule("\x1f".join(row[column] for column in texts), len(OPTION_COLUMNS), seed)
+        joined = "\x1f".join(row[column] for column in rows.texts)
+        options = by_rule(joined, len(OPTION_COLUMNS), seed)
         if len(options) < len(OPTION_COLUMNS):
             continue
-        changed = [row | dict(zip(texts, new.split("\x1f"), strict=True)) for new in options]
+        changed = [row | dict(zip(rows.texts, o.split("\x1f"), strict=True)) for o in options]
         printed = [format_instance(one, rows.columns) for one in (row, *changed)]
         found.append([row["index"], *printed, ""])
     return pd.DataFrame(found, columns=["index", "instance", *OPTION_COLUMNS, FIFTH])
+
+
+def read_options(source: str) -> pd.DataFrame:
+    """Quizzes of an earlier run: instance, option_a to option_d and perhaps fifth, checked."""
+    quizzes = partitions.load_rows(source)
+    needed = ["instance", *OPTION_COLUMNS]
+    missing = [name for name in needed if name not in quizzes]
+    if missing:
+        raise ValueError(f'options_file "{source}" lacks the columns {", ".join(missing)}')
+    texts = quizzes[needed].fillna("").astype(str)
+    is_empty = texts.apply(lambda column: column.str.strip().eq("")).any(axis=1)
+    if texts.empty or is_empty.any():
+        raise ValueError(
+            f'options_file "{source}": {int(is_empty.sum())} of {len(texts)} rows lack a text; '
+            "every quiz needs an instance and four options"
+        )
+    if (texts[OPTION_COLUMNS[-1]] == texts["instance"]).all():
+        raise ValueError(
+            f'in "{source}" option_d is the original everywhere, so there is no modified quiz: '
+            "options need four perturbations"
+        )
+    texts[FIFTH] = quizzes[FIFTH].fillna("").astype(str) if FIFTH in quizzes else ""
+    return texts.assign(index=range(len(texts)))

@@ -1,0 +1,199 @@
+"""An audit from its parameters to its tables: prepare, ask model by model, collect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from contamination.evidence.panel import CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED, not_run, panel
+from contamination.models.causal import CausalLM
+from contamination.own.asked import asked_of, name_of
+from contamination.own.completing import replication
+from contamination.own.finding import (
+    DCQ,
+    DICE,
+    METHODS,
+    MIN_K,
+    NO_COMPARISON,
+    RANKING,
+    REPLICATION,
+    Audit,
+    Finding,
+    Target,
+)
+from contamination.own.lab_models import Lab
+from contamination.own.plan import why_not
+from contamination.own.quizzing import dcq, ranking
+from contamination.own.rows import cleaned, texts_of
+from contamination.own.scoring import dice, min_k
+from contamination.own.settings import CONTAMINATED, LAB, Data, Model
+
+COUNTS = ("n_valid", "n_refused", "n_error")
+
+
+def prepare(
+    model: Mapping[str, Any],
+    data: Mapping[str, Any],
+    comparison: str,
+    n_instances: int,
+    n_passages: int,
+    seed: int,
+) -> Audit:
+    """Parameters of notebook 10 read, rows loaded and cleaned; nothing is asked or loaded.
+
+    Raises:
+        ParameterError, ValueError, FileNotFoundError: in one line.
+    """
+    who, what = Model.read(model, "model"), Data.read(data, "data")
+    what.check()
+    asked = asked_of(who, f"audit {' '.join(what.called)}")
+    n = max(n_instances, n_passages)
+    rows = cleaned(what, what.dataset, what.split, n, seed, revision=what.revision)
+    unseen = None
+    if comparison:
+        unlike = texts_of(rows)
+        unseen = cleaned(what, comparison, what.comparison_split, n, seed, unlike)
+    return Audit(who, what, asked, rows, unseen, n_instances, seed)
+
+
+def rows_table(audit: Audit) -> pd.DataFrame:
+    """What was loaded and what was left out: rows, and the counts of ``rows.Rows``."""
+    names = ("dataset", "comparison")
+    sets = zip(names, audit.sets, strict=False)
+    return pd.DataFrame([{"rows": name} | rows.counts for name, rows in sets])
+
+
+def target_of(audit: Audit, name: str, lab: Lab | None) -> Target:
+    """One audited model, loaded or trained where it is a local one."""
+    for endpoint in audit.asked.endpoints:
+        if endpoint.model == name:
+            return Target(name, endpoint)
+    folder, truth = source_of(audit, name, lab), ""
+    if name.startswith(LAB):
+        truth = f"read {2 * lab.copies} times" if name == CONTAMINATED else "not read"
+    return Target(name_of(name), audit.asked.load(str(folder)), truth, str(folder))
+
+
+def source_of(audit: Audit, name: str, lab: Lab | None) -> str | Path:
+    """Folder or hub id of a local model."""
+    return lab.folder(name, audit.rows, audit.data) if name.startswith(LAB) else name
+
+
+def findings_of(
+    audit: Audit,
+    target: Target,
+    clean_lm: CausalLM | None,
+    references: Sequence[str],
+    n_resamples: int,
+) -> dict[str, Finding]:
+    """Every method for one model, in the order of ``METHODS``; ChatError if an endpoint stops.
+
+    A method that the access or the rows do not allow has a row that says why, and so have
+    all of them where the target has no place (a dry run).
+
+    Args:
+        audit, target: what is asked.
+        clean_lm: a small model that has read none of it, as a control, or None.
+        references: folders or hub ids of clean models, for DICE.
+        n_resamples: bootstrap resamples of every interval.
+    """
+    runs: dict[str, Callable[[], Finding]] = {
+        DCQ: lambda: dcq(audit, target, clean_lm, n_resamples),
+        REPLICATION: lambda: replication(audit, target),
+        RANKING: lambda: ranking(audit, target, clean_lm),
+        MIN_K: lambda: min_k(audit, target, clean_lm, n_resamples),
+        DICE: lambda: dice(audit, target, references),
+    }
+    reasons, found = why_not(audit), {}
+    for name in METHODS:
+        reason = reasons[name]
+        if target.place is None:
+            reason = reason or "dry run: nothing was asked"
+        elif reason == NO_COMPARISON:  # Min-k% Prob says so itself
+            reason = ""
+        try:
+            found[name] = runs[name]() if not reason else _not_run(audit, target, name, reason)
+        except ValueError as error:  # what a method says it cannot work with
+            found[name] = _not_run(audit, target, name, " ".join(str(error).split()))
+    return found
+
+
+def _not_run(audit: Audit, target: Target, method: str, reason: str) -> Finding:
+    return Finding(not_run(target.name, " ".join(audit.names), target.truth, method, reason))
+
+
+def audit_table(
+    findings: Mapping[str, Mapping[str, Finding]], begins: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """``audit.csv``: the panel, with what its answers rest on.
+
+    Columns of ``evidence.panel.panel``, then n_valid, n_refused and n_error over all answers
+    of an endpoint or a quiz, those of controls included (empty where nothing was answered),
+    and bos, what texts of a local model begin with (``Target.begins`` by model).
+    """
+    found = [one for of_model in findings.values() for one in of_model.values()]
+    table = panel([one.evidence for one in found])
+    for name in COUNTS:
+        table[name] = pd.array([one.counts.get(name) for one in found], dtype="Int64")
+    return table.assign(bos=table["model"].map(begins or {}).fillna(""))
+
+
+def controls_table(findings: Mapping[str, Mapping[str, Finding]]) -> pd.DataFrame:
+    """``audit_controls.csv``: every control of every method.
+
+    The verdict takes those into account that decide; the others are there to be read. Rows
+    that begin with "gap to" hold a difference of shares, -1 to 1.
+    """
+    rows = [
+        {"model": model, "method": method} | row
+        for model, of_model in findings.items()
+        for method, found in of_model.items()
+        for row in found.controls
+    ]
+    columns = ["model", "method", "control", "n", "value", "ci_low", "ci_high", "decides"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) -> pd.DataFrame:
+    """The first rows of the dataset and what each method that was run made of them.
+
+    Returns:
+        text, quiz (the answers), first_piece, second_piece, completion, verdict,
+        min_k_score; columns of methods that were not run are missing.
+    """
+    table = pd.DataFrame({"text": audit.rows.passages[:n]})
+    if len(answers := findings[DCQ].details):
+        at = answers["position"].map(
+            lambda place: f"original at {place}: " if place else "modified: "
+        )
+        said = at + answers["answer"].where(answers["answer"].ne(""), answers["status"])
+        by_row = said.groupby(answers["index"]).agg("; ".join)
+        table["quiz"] = by_row.reindex(audit.rows.rows["index"].head(n)).to_numpy()
+    if len(scored := findings[REPLICATION].details):
+        guided = scored[scored["instruction"].eq("guided") & scored["rows"].eq("dataset")].head(n)
+        for name in ("first_piece", "second_piece", "completion", "verdict"):
+            table[name] = guided[name].to_numpy()
+    if len(passages := findings[MIN_K].details):
+        table["min_k_score"] = passages["score"].head(n).to_numpy()
+    return table
+
+
+def headline(model: str, rows: pd.DataFrame) -> str:
+    """What its rows of ``audit.csv`` allow to be said, and what to do with the model's score."""
+    of = rows.groupby("verdict")["method"].agg(", ".join)
+    dataset = rows["dataset"].iloc[0]
+    if RECOGNISED in of:
+        text = f"{of[RECOGNISED]} recognised rows of {dataset} beyond every control. "
+        text += "Do not take its score there at face value: score it on rows that it cannot know."
+    elif CONTROL_FORBIDS in of:
+        text = f"{of[CONTROL_FORBIDS]}: above chance on {dataset}, but so is a control. "
+        text += "That is no ground to distrust the score, and no proof of a clean model."
+    elif NOT_RECOGNISED in of:
+        text = f"no sign by {of[NOT_RECOGNISED]} that it read {dataset}. This is no proof."
+    else:
+        notes = "; ".join((rows["method"] + ": " + rows["note"])[rows["note"].ne("")])
+        text = f"nothing can be said about {dataset}. {notes}."
+    return f"{model}: {text}"

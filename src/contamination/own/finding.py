@@ -1,0 +1,162 @@
+"""What an audit asks about, and what a method found: its row of the panel beside its controls.
+
+A verdict compares the lower end of the method's 95 % interval with chance and with
+the upper end of its strongest control (``evidence.panel.verdict``); that of a quiz asks
+for gaps above 0 (``own.gaps``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from contamination import statistics
+from contamination.evidence.panel import Evidence, verdict
+from contamination.models.causal import CausalLM
+from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
+from contamination.own.asked import Asked
+from contamination.own.rows import Rows
+from contamination.own.settings import Data, Model
+
+DCQ, REPLICATION, RANKING = "DCQ", "replication", "option ranking"
+MIN_K, DICE = "Min-k% Prob", "DICE"
+METHODS = (DCQ, REPLICATION, RANKING, MIN_K, DICE)
+UNSEEN, CLEAN_LM = "unseen rows", "clean model of the lab"
+NO_COMPARISON = "no comparison rows: name a file of rows that the model cannot have seen"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Everything that is asked about, before the first question.
+
+    Attributes:
+        model, data, asked: settings, and who is asked.
+        rows: the dataset: as many rows as Min-k% Prob scores, the first of them quizzed.
+        unseen: rows that the model cannot have seen, or None.
+        n_quizzed: rows of either that the other methods take.
+        seed: of cuts and options.
+    """
+
+    model: Model
+    data: Data
+    asked: Asked
+    rows: Rows
+    unseen: Rows | None
+    n_quizzed: int
+    seed: int
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Dataset and split as the prompts say them."""
+        return self.data.called
+
+    @property
+    def sets(self) -> list[Rows]:
+        """The dataset, and unseen rows where there are some."""
+        return [rows for rows in (self.rows, self.unseen) if rows is not None]
+
+    @property
+    def quizzed(self) -> list[Rows]:
+        """Of each set the rows that all methods but Min-k% Prob take."""
+        return [rows.head(self.n_quizzed) for rows in self.sets]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A model that is audited.
+
+    Attributes:
+        name: in tables.
+        place: an endpoint, or a local model; None where it is not asked.
+        truth: what it is known to have read; "" where unknown.
+        source: folder or hub id of a local model.
+    """
+
+    name: str
+    place: Endpoint | CausalLM | None
+    truth: str = ""
+    source: str = ""
+
+    @property
+    def begins(self) -> str:
+        """What texts of a local model begin with, "first" or "none"; "" for others."""
+        return getattr(self.place, "identity", {}).get("bos", "")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one method gave for one model.
+
+    Attributes:
+        evidence: its row of the panel.
+        controls: rows of control, n, value, ci_low, ci_high, decides.
+        counts: n_valid, n_refused, n_error.
+        details: what is behind it, row by row; may be empty.
+    """
+
+    evidence: Evidence
+    controls: tuple[dict, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    details: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+
+def control_row(name: str, n: int, value: float, low: float, high: float, decides: bool) -> dict:
+    """A row of ``audit_controls.csv``, but for model and method."""
+    shown = {"control": name, "n": n, "value": value, "ci_low": low, "ci_high": high}
+    return shown | {"decides": decides}
+
+
+def share_row(name: str, hits: Sequence[float], decides: bool) -> dict:
+    """The same of a share of hits, with its interval."""
+    n = len(hits)
+    low, high = statistics.share_interval(round(sum(hits)), n)
+    return control_row(name, n, float(np.mean(hits)) if n else math.nan, low, high, decides)
+
+
+def judged(
+    audit: Audit,
+    target: Target,
+    method: str,
+    statistic: str,
+    value: tuple[float, float, float],
+    n: int,
+    chance: float,
+    controls: Sequence[dict],
+    note: str = "",
+) -> Evidence:
+    """The row of the panel; the strongest control is that with the highest upper end."""
+    deciding = [row for row in controls if row["decides"] and not math.isnan(row["ci_high"])]
+    strongest = max(deciding, key=lambda row: row["ci_high"], default=None)
+    upper = strongest["ci_high"] if strongest else math.nan
+    return Evidence(
+        model=target.name,
+        dataset=" ".join(audit.names),
+        truth=target.truth,
+        method=method,
+        statistic=statistic,
+        value=value[0],
+        ci_low=value[1],
+        ci_high=value[2],
+        n=n,
+        control=f"{strongest['control']}, at most {upper:.2f}" if strongest else "none",
+        control_value=strongest["value"] if strongest else math.nan,
+        verdict=verdict(value[0], value[1], chance, upper),
+        note=note,
+    )
+
+
+def status_counts(status: pd.Series) -> dict[str, int]:
+    """How many answers were usable, refused, or failed."""
+    kinds = {"n_valid": OK, "n_refused": REFUSED, "n_error": ERROR}
+    return {name: int(status.eq(kind).sum()) for name, kind in kinds.items()}
+
+
+def unusable(status: pd.Series) -> str:
+    """What became of the other answers; "" where there are none."""
+    others = status[status.ne(OK)]
+    kinds = ", ".join(f"{kind} {count}" for kind, count in others.value_counts().items())
+    return f"{len(others)} of {len(status)} answers unusable ({kinds})" if len(others) else ""

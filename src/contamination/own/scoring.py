@@ -1,0 +1,237 @@
+"""What needs a model's insides: Min-k% Prob of passages, DICE against clean references."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from contamination import scores, statistics
+from contamination.dice.experiments import of_pairs
+from contamination.dice.locate import distances
+from contamination.dice.mixtures import SEEN
+from contamination.dice.mixtures import UNSEEN as TESTED
+from contamination.dice.pool import CLEAN, OTHER_CLEAN, Measured, measure
+from contamination.evidence.panel import CANNOT_TELL, RECOGNISED
+from contamination.min_k.blind import BAG_OF_WORDS, TF_IDF, blind_table, n_folds
+from contamination.models.causal import CausalLM, load_masked_lm, token_log_probs
+from contamination.models.chat import Endpoint, prompt_log_probs
+from contamination.models.loading import MaskedLM, check_model
+from contamination.overlap import is_latin, words
+from contamination.own.asked import MODEL, Asked, check_models
+from contamination.own.finding import (
+    CLEAN_LM,
+    DICE,
+    MIN_K,
+    NO_COMPARISON,
+    Audit,
+    Finding,
+    Target,
+    control_row,
+    judged,
+)
+from contamination.own.rows import labelled, questions
+from contamination.own.settings import Dice, OwnPassages
+from contamination.scores import K_PERCENT, min_k_score
+
+N_PERMUTATIONS = 0  # the blind baselines stand as an AUC with its interval
+N_QUESTIONS = 4  # of a set, at least
+ONE_IS_NONE = "one clean model cannot show how far two of them lie apart"
+TARGET, REFERENCE = "target against reference", "reference against reference"
+BEYOND, WITHIN = "beyond two clean models", "no more than two clean models"
+
+
+def log_probs_of(
+    asked: Asked, place: Endpoint | CausalLM, texts: Sequence[str]
+) -> list[np.ndarray]:
+    """Log-probabilities of the tokens of every text, of an endpoint or a local model."""
+    if isinstance(place, Endpoint):
+        found = prompt_log_probs(place, texts, **asked.paying(MODEL))
+    else:
+        found = token_log_probs(place, texts)
+    return [one.token_log_probs for one in found]
+
+
+# Min-k% Prob
+
+
+def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: int) -> Finding:
+    """Min-k% Prob of the dataset's rows against unseen ones, beside classifiers without a model."""
+    if audit.unseen is None:
+        row = judged(audit, target, MIN_K, "AUC", (math.nan,) * 3, 0, 0.5, (), NO_COMPARISON)
+        return Finding(row)
+    texts = [*audit.rows.passages, *audit.unseen.passages]
+    is_data = np.arange(len(texts)) < len(audit.rows.rows)
+
+    def auc_of(place: Endpoint | CausalLM) -> tuple[tuple[float, float, float], np.ndarray]:
+        found = np.array(
+            [min_k_score(one, K_PERCENT) for one in log_probs_of(audit.asked, place, texts)]
+        )
+        interval = statistics.auc_interval(found, is_data, n_resamples)
+        return (statistics.auc(found, is_data), *interval), found
+
+    blind = blind_table(
+        [_for_counting(text) for text in texts],
+        is_data,
+        baselines=[BAG_OF_WORDS, TF_IDF],
+        n_folds=n_folds(is_data),
+        n_permutations=N_PERMUTATIONS,
+        n_resamples=n_resamples,
+    )
+    found = [
+        control_row(f"{row.baseline}, no model", len(texts), row.auc, row.ci_low, row.ci_high, True)
+        for row in blind.itertuples()
+    ]
+    if clean_lm is not None:
+        found.append(control_row(CLEAN_LM, len(texts), *auc_of(clean_lm)[0], True))
+    value, of_texts = auc_of(target.place)
+    row = judged(audit, target, MIN_K, f"AUC, k = {K_PERCENT:.0f} %", value, len(texts), 0.5, found)
+    details = pd.DataFrame({"text": texts, "is_unseen": ~is_data, "score": of_texts})
+    return Finding(row, tuple(found), {}, details)
+
+
+def _for_counting(text: str) -> str:
+    """A text as the word counts of the blind classifiers need it: pairs of unspaced characters."""
+    if is_latin(text):
+        return text
+    units = words(text)
+    return " ".join([*units, *("".join(pair) for pair in pairwise(units))])
+
+
+def own_passages(
+    settings: OwnPassages, k_percents: Sequence[float] = ()
+) -> dict[str, tuple[list[str], np.ndarray]]:
+    """One's own passages, and whether all that a run needs is there, before it costs anything.
+
+    Args:
+        settings: model and data; without a model nothing but ``k_percents`` is checked.
+        k_percents: shares of tokens that will be asked for.
+
+    Returns:
+        Name of the dataset with its split to passages and membership; empty without a model.
+
+    Raises:
+        FileNotFoundError: if a model or the dataset is not there.
+        ValueError: if a value is out of range, or the passages or labels do not serve.
+    """
+    for k_percent in k_percents:
+        scores.min_k_score(np.array([-1.0]), k_percent)
+    if bool(settings.target_model) != bool(settings.dataset):
+        missing = "dataset" if settings.target_model else "target_model"
+        raise ValueError(f"{missing} is empty: part C needs a model and a dataset, or neither")
+    if not settings.target_model:
+        return {}
+    models = [settings.target_model, settings.reference_model, settings.neighbor_model]
+    check_models(models, settings.target_dtype, settings.target_revision)
+    return labelled(settings)
+
+
+def load_models(
+    settings: OwnPassages,
+) -> tuple[CausalLM, CausalLM | None, MaskedLM | None, dict[str, object]]:
+    """The model to test, its reference, the one that writes neighbours, and their columns."""
+    target = settings.load()
+    reference = settings.load(settings.reference_model) if settings.reference_model else None
+    masked = load_masked_lm(settings.neighbor_model) if settings.neighbor_model else None
+    labels = {
+        "model": target.identity["model"],
+        "n_parameters": target.n_parameters,
+        "reference_model": reference.identity["model"] if reference else "",
+    }
+    return target, reference, masked, labels
+
+
+# DICE
+
+
+def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
+    """DICE against clean references, beside the references against one another.
+
+    Beyond them it says that a model differs from its references, not why: training
+    on other rows of the same kind does as well (notebook 05). So it never
+    gives more than "cannot tell".
+    """
+    rows = audit.quizzed[0]
+    answers = rows.rows[rows.label_column] if rows.labels else ""
+    problems = pd.DataFrame({"question": rows.passages}).assign(answer=answers)
+    settings = Dice(
+        target_model=target.source,
+        reference_models=list(map(str, references)),
+        target_dtype=audit.model.dtype,
+        bos=audit.model.bos,
+    )
+    table = against_references(settings, problems).set_index("comparison")
+    names = ["auroc_pct", "ci_low", "ci_high"]
+    own, other = (
+        (int(table.loc[name, "n"]), *(table.loc[name, names] / 100)) for name in (TARGET, REFERENCE)
+    )
+    found = (control_row("clean references against one another", *other, True),)
+    row = judged(audit, target, DICE, "AUROC", tuple(own[1:]), own[0], 0.5, found)
+    if row.verdict == RECOGNISED:
+        note = "it differs from clean references; DICE cannot say whether by these rows"
+        row = dataclasses.replace(row, verdict=CANNOT_TELL, note=note)
+    return Finding(row, found)
+
+
+def own_questions(settings: Dice) -> pd.DataFrame | None:
+    """Questions for ``target_model``, or None without one; whether all is there, before any cost.
+
+    Raises:
+        FileNotFoundError: if a model or the dataset is not there.
+        ValueError: if a part is missing, or pairs are asked for as well.
+    """
+    if not settings.target_model:
+        return None
+    if settings.own_base:
+        raise ValueError("set target_model to test a model or own_base to score pairs, not both")
+    if len(settings.reference_models) < 2:
+        raise ValueError(f"target_model needs two reference_models or more: {ONE_IS_NONE}")
+    for model in (settings.target_model, *settings.reference_models):
+        check_model(model)
+    if not settings.dataset:
+        raise ValueError("dataset is empty: name a file or hub dataset of questions")
+    columns = [settings.question_column, settings.answer_column]
+    rows = questions(settings.dataset, "test", columns)
+    if len(rows) < N_QUESTIONS:
+        raise ValueError(f'"{settings.dataset}" needs at least {N_QUESTIONS} questions')
+    return rows
+
+
+def against_references(settings: Dice, problems: pd.DataFrame) -> pd.DataFrame:
+    """A model against clean references, and the references against one another.
+
+    One half of the questions trains a detector for each pair, the other half
+    tests it; the layer is located on the first half.
+
+    Returns:
+        comparison ("target against reference" or "reference against reference"), n,
+        n_models, layer, auroc_pct, folded_auroc_pct, ci_low, ci_high, bos ("first" or
+        "none": what texts of the target begin with), verdict: whether the target's interval
+        lies above 50 and above the references' value.
+    """
+    parts = {SEEN: problems[::2].reset_index(drop=True), TESTED: problems[1::2]}
+    models, begins = [], []
+    # One model at a time: two of 7 B parameters do not fit into most machines.
+    for name in (settings.target_model, *settings.reference_models):
+        lm = settings.load(name)
+        begins.append(lm.identity["bos"])
+        models.append(measure(lm, parts))
+        del lm
+    clean = dict(enumerate(models[1:]))
+    pool: dict[str, dict[int, Measured]] = {CLEAN: clean, "target": dict.fromkeys(clean, models[0])}
+    # Each reference takes the target's part once, against the next one.
+    pool[OTHER_CLEAN] = {seed: clean[(seed + 1) % len(clean)] for seed in clean}
+    found = distances(models[0].states[SEEN], models[1].states[SEEN])["euclidean"][:, 1:-1]
+    layer = 1 + int(np.bincount(found.argmax(axis=1)).argmax())
+    rows = [
+        {"comparison": name, "layer": layer}
+        | dataclasses.asdict(of_pairs(pool, against, CLEAN, layer, TESTED))
+        for name, against in ((TARGET, "target"), (REFERENCE, OTHER_CLEAN))
+    ]
+    bar = max(50, rows[1]["auroc_pct"])
+    is_beyond = rows[0]["ci_low"] > bar
+    return pd.DataFrame(rows).assign(bos=begins[0], verdict=[BEYOND if is_beyond else WITHIN, None])

@@ -1,0 +1,280 @@
+"""What one's own run is told: the model, the data, and what an answer may cost.
+
+Every class is read as strictly as a notebook's parameters (``parameters.OwnSettings``).
+``Model`` and ``Data`` are those of notebook 10; ``Quiz``, ``Replication``, ``OwnPassages`` and
+``Dice`` are ``own_settings`` of notebooks 02 to 05, and 06 and 07 build on ``OwnTarget``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from contamination.models import bos
+from contamination.models.causal import load_causal_lm
+from contamination.models.engine import check_engine
+from contamination.models.loading import DTYPES, CausalLM
+from contamination.parameters import OwnSettings, setting
+from contamination.replication.prompts import TASKS
+
+LAB = "lab:"
+CONTAMINATED, CLEAN = "lab:contaminated", "lab:clean"
+CHAT, INSTRUCT, BASE = "chat", "instruct", "base"
+LIMIT_OPTIONS = ("max_tokens", "max_completion_tokens")
+_KEY = "OPENAI_API_KEY"
+
+
+# The parts
+
+
+@dataclass(frozen=True)
+class OwnTarget(OwnSettings):
+    """A local model to test."""
+
+    target_model: str = setting("", "model to test, a folder or hub id, empty to skip")
+    target_revision: str = setting("", "its commit")
+    target_dtype: str = setting("float32", "float32, bfloat16 or float16")
+    bos: str = setting("", bos.MEANING)
+    device_map: str = setting("", '"auto" spreads a large model over the GPUs')
+    safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
+    engine: str = setting("local", '"ray" computes on a cluster, see docs/cluster.md')
+    ray_address: str = setting("", 'its address, "auto" for the one of this machine')
+
+    def __post_init__(self) -> None:
+        check_engine(self.engine)
+        bos.wanted(self.bos)
+        check_dtype(self.target_dtype)
+
+    def load(self, name: str = "") -> CausalLM:
+        """The model to test, or another one in the same way; errors as ``load_causal_lm``."""
+        is_target = name in ("", self.target_model)
+        return load_causal_lm(
+            name or self.target_model,
+            (self.target_revision or None) if is_target else None,
+            self.target_dtype,
+            device_map=self.device_map or None,
+            safetensors_only=self.safetensors_only,
+            bos=bos.wanted(self.bos),
+            engine=self.engine,
+            ray_address=self.ray_address,
+        )
+
+
+def check_dtype(dtype: str) -> None:
+    """ValueError for an unknown one."""
+    if dtype not in DTYPES:
+        raise ValueError(f'target_dtype must be one of {", ".join(DTYPES)}, got "{dtype}"')
+
+
+@dataclass(frozen=True)
+class Paid(OwnSettings):
+    """A model behind an address, and what it may cost."""
+
+    base_url: str = setting("", "OpenAI-compatible address up to /v1, empty for local models")
+    key_variable: str = setting(_KEY, "NAME of the variable with the key, empty for none")
+    prices: list[float] = setting([], "per million tokens in and out: model, perturber, judge")
+    price_date: str = setting("", "day on which you read the prices, YYYY-MM-DD")
+    cost_cap: float = setting(0.0, "most that it may cost, earlier runs included, 0 for none")
+    limit_option: str = setting("max_tokens", "or max_completion_tokens, as the endpoint has it")
+
+    def __post_init__(self) -> None:
+        if parent := getattr(super(), "__post_init__", None):
+            parent()
+        if self.cost_cap < 0 or any(price < 0 for price in self.prices):
+            raise ValueError("prices and cost_cap must be at least 0")
+        if self.limit_option not in LIMIT_OPTIONS:
+            raise ValueError(
+                f'limit_option must be {" or ".join(LIMIT_OPTIONS)}, got "{self.limit_option}"'
+            )
+        if getattr(self, "answer_tokens", 1) < 1:
+            raise ValueError(f"answer_tokens must be at least 1, got {self.answer_tokens}")
+
+
+@dataclass(frozen=True)
+class Perturber(OwnSettings):
+    """Who writes the options of a quiz, and how a quiz is answered."""
+
+    perturber_model: str = setting("", "chat model that writes the quiz's options, empty for none")
+    perturber_base_url: str = setting("", "its address")
+    perturber_key_variable: str = setting(_KEY, "NAME of the variable with its key")
+    has_temperature: bool = setting(True, "false for models that refuse a temperature")
+    answer_tokens: int = setting(1, "most tokens of a quiz's answer, 1 in the paper")
+
+
+@dataclass(frozen=True)
+class Judge(OwnSettings):
+    """Who judges completions."""
+
+    judge_model: str = setting("", "chat model that judges completions, empty for the rule judge")
+    judge_base_url: str = setting("", "its address")
+    judge_key_variable: str = setting(_KEY, "NAME of the variable with its key")
+
+
+@dataclass(frozen=True)
+class Partition(OwnSettings):
+    """A partition that prompts name."""
+
+    dataset: str = setting("", "file (JSONL, CSV, TSV, Parquet) or hub id owner/name")
+    dataset_split: str = setting("", "split of a hub dataset")
+    dataset_revision: str = setting("", "its commit")
+    names: list[str] = setting([], "dataset and split as the prompts call them")
+    label_names: list[str] = setting([], "how labels 0, 1 and so on read, empty to show as stored")
+    dry_run: bool = setting(False, "only say what would be asked")
+
+
+# Notebook 10
+
+
+@dataclass(frozen=True)
+class Audited(OwnSettings):
+    """Who is audited, before its address."""
+
+    names: list[str] = setting([], "models at base_url, folders, hub ids, or lab:contaminated")
+    gives_log_probs: bool = setting(False, "the address echoes log-probabilities, as vLLM does")
+    dtype: str = setting("float32", "of local models: float32, bfloat16 or float16")
+    bos: str = setting("", bos.MEANING)
+    reference_models: list[str] = setting([], "two or more clean models of the same base, for DICE")
+
+
+@dataclass(frozen=True)
+class Model(Judge, Perturber, Paid, Audited):
+    """Parameter ``model`` of notebook 10: who is audited."""
+
+    def local(self, name: str = "") -> OwnTarget:
+        """How a local model of this audit is loaded."""
+        return OwnTarget(target_model=name, target_dtype=self.dtype, bos=self.bos)
+
+    def check(self) -> None:
+        """ValueError, in one line, if something does not fit."""
+        if not self.names:
+            raise ValueError("model names nothing to audit: fill in model, names")
+        if len(set(self.names)) < len(self.names):
+            raise ValueError("model names the same model twice: name each once")
+        if self.base_url and any(name.startswith(LAB) for name in self.names):
+            raise ValueError("models of the lab are local: leave base_url empty")
+        if self.base_url and self.reference_models:
+            raise ValueError("reference_models need a local model: DICE reads hidden states")
+
+
+@dataclass(frozen=True)
+class Data(OwnSettings):
+    """Parameter ``data`` of notebook 10: what the model may have read."""
+
+    dataset: str = setting("", "file (JSONL, CSV, TSV, Parquet) or hub id owner/name")
+    split: str = setting("", "split of a hub dataset")
+    revision: str = setting("", "its commit")
+    comparison_split: str = setting("", "split of the comparison, where that is a hub dataset")
+    names: list[str] = setting([], "dataset and split for prompts, by default file name and test")
+    other_names: list[str] = setting(["Harbour Notes", "train"], "wrong ones, for the placebos")
+    task: str = setting("classification", "classification, NLI, summary, one-sentence summary")
+    text_columns: list[str] = setting(["text"], "column of the text, two for sentence pairs")
+    label_column: str = setting("label", "column of the label, empty for none")
+    label_names: list[str] = setting([], "how labels 0, 1 and so on read, empty to show as stored")
+
+    @property
+    def called(self) -> tuple[str, str]:
+        """Dataset and split as prompts say them."""
+        return tuple(self.names) or (Path(self.dataset).stem, self.split or "test")
+
+    def check(self) -> None:
+        """ValueError, in one line, if something does not fit."""
+        if not self.dataset:
+            raise ValueError("data names no dataset: fill in data, dataset")
+        if self.task not in TASKS:
+            raise ValueError(f'task must be one of {", ".join(TASKS)}, got "{self.task}"')
+        if len(self.text_columns) != 1 + (self.task == "NLI"):
+            raise ValueError(f"{self.task} needs {1 + (self.task == 'NLI')} text_columns")
+        if self.label_names and not self.label_column:
+            raise ValueError("label_names needs label_column")
+        if (self.names and len(self.names) != 2) or len(self.other_names) != 2:
+            raise ValueError("names and other_names hold a dataset and a split each")
+        if any(a == b for a, b in zip(self.called, self.other_names, strict=True)):
+            raise ValueError("other_names must both differ from names: they are the wrong ones")
+
+
+# Notebooks 02 to 05
+
+
+@dataclass(frozen=True)
+class Quiz(Perturber, Partition, Paid, OwnTarget):
+    """One's own model and data in notebook 02."""
+
+    second_model: str = setting("", "another snapshot at the same place, empty for none")
+    respondent: str = setting(CHAT, "chat (endpoint), instruct or base (local models)")
+    options_file: str = setting("", "options written earlier, in place of dataset and perturber")
+    columns: list[str] = setting(["text", "label"], "columns of an instance, in order")
+    label_columns: list[str] = setting(["label"], "of these, never perturbed")
+    n_instances: int = setting(100, "instances to draw, 100 in the paper")
+    tuning_epochs: int = setting(0, "epochs of a job that contaminates target_model, 0 for none")
+    n_tuning_instances: int = setting(1000, "instances it reads, the quizzed ones first")
+    tuning_price: float = setting(0.0, "per million training tokens, read on price_date")
+
+    @property
+    def models(self) -> list[str]:
+        """Who takes the quizzes."""
+        return [name for name in (self.target_model, self.second_model) if name]
+
+    def check(self) -> None:
+        """ValueError, in one line, if something about the models does not fit."""
+        if self.respondent not in (CHAT, INSTRUCT, BASE):
+            raise ValueError(
+                f'respondent must be "chat", "instruct" or "base", got "{self.respondent}"'
+            )
+        if (self.respondent == CHAT) != bool(self.base_url):
+            raise ValueError(
+                'respondent "chat" needs base_url, and a local model ("instruct", "base") has none'
+            )
+        if self.second_model == self.target_model:
+            raise ValueError("second_model is target_model: name another one, or none")
+
+
+@dataclass(frozen=True)
+class Replication(Judge, Partition, Paid, OwnTarget):
+    """One's own model and data in notebook 03."""
+
+    prompt_form: str = setting("instruct", "instruct (Table 3) or continue (base models)")
+    other_names: list[str] = setting([], "dataset and split that the placebos name")
+    task: str = setting("classification", "classification, NLI, summary, one-sentence summary")
+    text_columns: list[str] = setting(["text"], "column of the text, two for sentence pairs")
+    label_column: str = setting("label", "column of the label, empty for summaries")
+    cut: str = setting("paper", "paper or share (40 to 70 percent of the words, as DCQ)")
+
+
+@dataclass(frozen=True)
+class OwnPassages(OwnTarget):
+    """One's own model and data in notebook 04."""
+
+    reference_model: str = setting("", "smaller model of the same training data, empty for none")
+    neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
+    dataset: str = setting("", "labelled file (JSONL, CSV, Parquet) or hub id")
+    dataset_splits: list[str] = setting([], "splits of a hub dataset, none for a file")
+    text_column: str = setting("input", "column with the passages")
+    label_column: str = setting("label", "column with 1 for members, 0 for non-members")
+    non_member_dataset: str = setting("", "non-members, where dataset holds members alone")
+    dataset_revision: str = setting("", "commit of a hub dataset")
+    max_samples: int = setting(0, "passages to score of each split, 0 means all")
+
+
+@dataclass(frozen=True)
+class Dice(OwnTarget):
+    """One's own models and data in notebook 05."""
+
+    reference_models: list[str] = setting([], "clean models of the same base, two or more")
+    dataset: str = setting("", "questions to ask target_model, a file or hub id")
+    question_column: str = setting("question", "column of the questions")
+    answer_column: str = setting("answer", "column of the answers")
+    own_base: str = setting("", "base of pairs of clean and contaminated models, the paper's study")
+    checkpoints: dict = setting({}, "the pairs where they are trained: condition to folders or ids")
+    own_vanilla: str = setting("", "to train them: instruction data, a file or hub id")
+    vanilla_columns: list[str] = setting(["question", "response"], "its columns")
+    own_conditions: list[str] = setting(["GSM-i x5"], "to train: set of problems and its copies")
+    n_contaminated: int = setting(2, "models that are trained of each of these")
+    n_references: int = setting(3, "clean models that are trained")
+    own_rows: int = setting(25000, "rows of a mixture")
+    own_learning_rate: float = setting(1.0e-5, "of its fine-tuning")
+    own_batch_size: int = setting(1, "rows per step of its fine-tuning")
+    lora: bool = setting(False, "adapters (peft) instead of all weights")
+    problem_sets: dict = setting({}, "set to [file or hub id, question, answer column, split]")
+    n_questions: int = setting(0, "problems of each set, 0 for all")
+    answer_tokens: int = setting(256, "longest completion, in tokens")
+    paper_model: str = setting("", "column of Table 1 to show beside: LLaMA2-7B or Phi2-2.7B")
