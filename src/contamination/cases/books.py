@@ -15,10 +15,10 @@ import pandas as pd
 
 from contamination import statistics
 from contamination.cases.library import TEST, VALIDATION
-from contamination.cases.verdict import verdict
 from contamination.min_k import blind
 from contamination.published import printed_cells
 from contamination.scores import MIN_K, PPL
+from contamination.statistics import verdict
 
 BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
 N_FOLDS = 8

@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 
 from contamination import scores, statistics
-from contamination.cases.verdict import verdict
 from contamination.lab.training import describe
 from contamination.min_k import blind
 from contamination.models.causal import CausalLM, option_log_probs, token_log_probs
+from contamination.statistics import verdict
 
 AVERAGE = "average"
 MOST_OCCURRENCES = 4  # examples inserted more often are counted as this often

@@ -16,10 +16,10 @@ import pandas as pd
 from scipy import stats
 
 from contamination import overlap, scores, statistics
-from contamination.cases.verdict import CANNOT_TELL, NOT_RUN, verdict
 from contamination.lab.story import QUESTION_PROMPT
 from contamination.models.causal import CausalLM, complete, token_log_probs
 from contamination.models.chat import OK, REFUSED
+from contamination.statistics import CANNOT_TELL, NOT_RUN, verdict
 
 STORY, QUESTIONS = "story completion", "question answering"
 ITEM_COLUMNS = ["text", "prompt", "reference"]
