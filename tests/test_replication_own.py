@@ -12,7 +12,15 @@ from contamination.models.chat import ChatError, Endpoint
 from contamination.own import asked as asking
 from contamination.own import completing, plan
 from contamination.own.settings import Replication
-from contamination.replication import decisions, prompts
+from contamination.replication import prompts
+from contamination.replication.decisions import (
+    ICL_COLUMN,
+    ICL_JUDGE,
+    RULE_COLUMN,
+    RULE_JUDGE,
+    partition_rows,
+    with_scores,
+)
 
 FILE = "own.jsonl"
 TEXTS = [
@@ -176,21 +184,18 @@ def test_model_judge_and_tables_end_to_end(dataset):
     with ScriptedServer(script) as server:
         asked = asked_of(server.base_url)
         written, answer, begins = completing.completed(partition, asked, "instruct")
-        scored = completing.with_judge(decisions.with_scores(written, 0.8), asked)
-    judges = {
-        decisions.RULE_JUDGE: decisions.RULE_COLUMN,
-        decisions.ICL_JUDGE: decisions.ICL_COLUMN,
-    }
-    rows = decisions.partition_rows(scored, judges)
+        scored = completing.with_judge(with_scores(written, 0.8), asked)
+    judges = {RULE_JUDGE: RULE_COLUMN, ICL_JUDGE: ICL_COLUMN}
+    rows = partition_rows(scored, judges)
     parts = [rows, completing.cheat_rows(partition, answer, 0.8)]
     table = completing.own_table(parts, MODEL, 0, begins)
     assert table["truth"].isna().all() and table["copies"].isna().all()
-    of_icl = table[table["metric"] == decisions.ICL_JUDGE].set_index("instruction")
+    of_icl = table[table["metric"] == ICL_JUDGE].set_index("instruction")
     guided, general = of_icl.loc["guided"], of_icl.loc["general"]
     assert (guided["n_bare_yes"], guided["n_exact"], guided["n_near_exact"]) == (1, 4, 1)
     assert guided["n_repeated"] == 5 and guided["n_valid"] == 5
     assert general["n_unparsable"] >= 4 and general["n_valid"] == 5 - general["n_unparsable"]
-    of_rule = table[table["metric"] == decisions.RULE_JUDGE].set_index("instruction")
+    of_rule = table[table["metric"] == RULE_JUDGE].set_index("instruction")
     assert bool(of_rule.loc["guided", "contaminated"])
     assert not bool(of_rule.loc["general", "contaminated"])
     of_1 = table[(table["method"] == "Algorithm 1") & (table["test"] == "sign flips")]
@@ -199,7 +204,7 @@ def test_model_judge_and_tables_end_to_end(dataset):
     verdicts = table.dropna(subset="verdict")
     assert verdicts["instruction"].eq("guided").all() and verdicts["method"].eq("Algorithm 2").all()
     # The judge has no verdict on most of the controls' completions, and none on one kind.
-    assert verdicts.set_index("metric").loc[decisions.RULE_JUDGE, "verdict"] == "recognised"
+    assert verdicts.set_index("metric").loc[RULE_JUDGE, "verdict"] == "recognised"
 
 
 @pytest.mark.parametrize(
