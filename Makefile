@@ -66,7 +66,7 @@ ROOM_04_min_k_wikimia := $(LAB) $(call room,min_k)
 ROOM_05_dice := $(LAB) $(call room,dice)
 ROOM_06_case_books := $(LAB) $(call room,min_k cases)
 ROOM_07_case_downstream := $(ROOM_06_case_books)
-ROOM_08_case_unlearning := $(ROOM_06_case_books)
+ROOM_08_case_unlearning := $(LAB) $(call room,cases)
 ROOM_09_results := $(LAB) $(call room,dcq replication dice evidence) $(BLIND)
 ROOM_10_audit := $(LAB) $(call room,dcq replication min_k dice audit own) $(PACKAGE)/evidence/__init__.py \
 	$(PACKAGE)/evidence/panel.py $(wildcard params/audit/*.jsonl)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from notebook_files import ROOT
@@ -24,15 +25,16 @@ def imported(code: str) -> set[Path]:
     return {file for file in files if file.is_relative_to(PACKAGE) and file.is_file()}
 
 
-def imported_by_notebook(path: Path) -> set[Path]:
-    """Files that a notebook imports, or what it imports does."""
+def imported_by_notebook(path: Path, left_out: Sequence[str] = ()) -> set[Path]:
+    """Files that a notebook imports, or what it imports does, without some rooms and their own."""
     cells = json.loads(path.read_text())["cells"]
     waiting = {f for c in cells if c["cell_type"] == "code" for f in imported("".join(c["source"]))}
     known: set[Path] = set()
     while waiting:
         known |= waiting
-        waiting = {found for file in waiting for found in imported(file.read_text())} - known
-    return known
+        inside = [file for file in waiting if room_of(file) not in left_out]
+        waiting = {found for file in inside for found in imported(file.read_text())} - known
+    return {file for file in known if room_of(file) not in left_out}
 
 
 def room_of(file: Path) -> str:

@@ -91,8 +91,11 @@ def test_a_notebook_depends_on_the_rooms_that_it_imports(path):
     show = f"rooms: ; @echo $(ROOM_{path.stem})"
     listed = subprocess.check_output(["make", f"--eval={show}", "rooms"], cwd=ROOT, text=True)
     files = [ROOT / name for name in listed.split() if name.endswith(".py")]
+    # Cells for one's own model do nothing in a profile, so its room changes no result there.
+    left_out = [] if path.stem == "10_audit" else ["own"]
     # What lies beside the rooms, and the papers' figures, are prerequisites of all.
-    in_rooms = {file for file in imported_by_notebook(path) if file.parent != PACKAGE}
+    files_of = imported_by_notebook(path, left_out)
+    in_rooms = {file for file in files_of if file.parent != PACKAGE}
     assert {room_of(f) for f in files} == {room_of(f) for f in in_rooms} - {"published"}
     assert not [f for f in in_rooms - set(files) if room_of(f) != "published"]
 
