@@ -91,7 +91,7 @@ def test_inflation_is_the_gain_that_fresh_questions_do_not_share(seen, fresh, ve
 
 
 def test_flag_without_a_false_score_is_named():
-    rows = [("clean", 0.0, 0.1), ("x", 40.0, 0.9), ("train split x5", -1.0, 0.8), ("y", 30.0, 0.2)]
+    rows = [("clean", 0.0, 0.1), ("x", 40.0, 0.9), ("train split x5", -9.0, 0.8), ("y", 30.0, 0.2)]
     gaps = pd.DataFrame(rows, columns=["condition", "gap_points", "flag"])
     verdicts = paper_rows.flag_verdicts(gaps)["verdict"].tolist()
     assert verdicts == [

@@ -99,7 +99,7 @@ def flags_and_gaps(flags: pd.DataFrame, gaps: pd.DataFrame, conditions: list[str
     lower.scatter(gaps["flag"], gaps["gap_points"], s=14, color=CHANCE, alpha=0.5)
     high = means["flag"] > FLAG_THRESHOLD
     lower.scatter(means["flag"], means["gap_points"], s=45, color=np.where(high, MEMBER, OTHER))
-    n_false = (high & (means["gap_points"].abs() < SMALL_GAP)).sum()
+    n_false = (high & (means["gap_points"] < SMALL_GAP)).sum()
     title = f"Flagged, but not inflated: {n_false} of {len(means)} conditions"
     lower.set_title(title, loc="left")
     lower.axhline(0, color=CHANCE, linestyle="--")

@@ -236,7 +236,7 @@ def flag_verdicts(gaps: pd.DataFrame) -> pd.DataFrame:
     groups = gaps.groupby("condition", sort=False)
     means = groups[["gap_points", "flag"]].mean().assign(n_models=groups.size())
     flagged = means["flag"] > FLAG_THRESHOLD
-    inflated = means["gap_points"].abs() >= SMALL_GAP
+    inflated = means["gap_points"] >= SMALL_GAP
     verdicts = {
         (True, True): "flagged, and inflated",
         (True, False): "flagged, though fresh questions do as well",
