@@ -68,13 +68,13 @@ ROOM_06_case_books := $(LAB) $(call room,min_k cases)
 ROOM_07_case_downstream := $(ROOM_06_case_books)
 ROOM_08_case_unlearning := $(LAB) $(call room,cases)
 ROOM_09_results := $(LAB) $(call room,dcq replication dice evidence) $(BLIND)
-ROOM_10_audit := $(LAB) $(call room,dcq replication min_k dice audit own) $(PACKAGE)/evidence/__init__.py \
+ROOM_10_audit := $(LAB) $(call room,dcq replication min_k dice own) $(PACKAGE)/evidence/__init__.py \
 	$(PACKAGE)/evidence/panel.py $(wildcard params/audit/*.jsonl)
 # Those with a lab part use the base model that 01 leaves in the cache; in order, it is trained once.
 UPSTREAM_02_dcq := 01_data_prep
 UPSTREAM_03_replication_icl_judge := 01_data_prep
 UPSTREAM_04_min_k_wikimia := 01_data_prep
-UPSTREAM_05_dice := 01_data_prep
+UPSTREAM_05_dice := 00_start_here 01_data_prep
 UPSTREAM_06_case_books := 01_data_prep
 UPSTREAM_07_case_downstream := 01_data_prep
 UPSTREAM_08_case_unlearning := 01_data_prep
@@ -150,9 +150,8 @@ $(VENV)/.extra: $(VENV)/.installed requirements-extra.txt
 	$(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --require-hashes -r requirements-extra.txt
 	@touch $@
 
-$(SERVERS_VENV)/.installed: requirements-servers.txt
-	$(PYTHON) -m venv --clear $(SERVERS_VENV)
-	$(SERVERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements-servers.txt
+$(SERVERS_VENV)/.installed: requirements-servers.txt $(LOCKS)
+	@$(PYTHON) scripts/environment.py $(SERVERS_VENV) --torch "$(TORCH)" --lock requirements-servers.txt -- $(PIP_FLAGS)
 	@touch $@
 
 server-packages:

@@ -13,7 +13,6 @@ from contamination import scores
 from contamination.dice.mixtures import Problems, prompts_of
 from contamination.models.causal import CausalLM, complete, token_log_probs
 
-MAX_NEW_TOKENS = 256  # of the released code
 LOWERCASE = "Lowercase PPL"  # as Table 2 names it
 MIN_K = "Min-k Prob"
 BASELINES = (scores.ZLIB, scores.PPL, LOWERCASE, MIN_K)

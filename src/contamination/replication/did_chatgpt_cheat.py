@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from contamination.overlap import is_contained, normalised, rouge_l, words
 
 CONTAMINATED, SUSPICIOUS, NOT_CONTAMINATED = "contaminated", "suspicious", "not contaminated"
-OUTCOMES = (CONTAMINATED, SUSPICIOUS, NOT_CONTAMINATED)
 MIN_WORDS = 4  # chance writes shorter instances
 
 
