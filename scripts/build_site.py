@@ -25,6 +25,7 @@ FOLDED = {
     "imports": "Imports",
     "injected-parameters": "The parameters of this run",
     "drawing": "How the figure is drawn",
+    "own": "Your own model, if one is named",
 }
 FRONT_PAGE = """
 ```{{toctree}}
