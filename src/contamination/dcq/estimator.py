@@ -52,15 +52,12 @@ def estimator_table(
         recognition_rates: shares of these that are recognised, 0 to 1.
         n: instances of a partition.
         n_simulations: partitions of each row.
-        seed: of the simulation.
 
     Returns:
-        true_contamination_pct, recognition_pct, bias_profile, n, n_simulations,
-        mean_min_pct, mean_max_pct, covered_share (minimum <= truth <= maximum,
-        to a rounding error), over_share (minimum above the truth), under_share
-        (maximum below it), which sum to 1; mean_miss_pct (points from the range to
-        the truth, 0 inside), and covered_with_kappa_share (the same coverage if
-        kappa alone were the minimum).
+        covered_share (minimum <= truth <= maximum, to a rounding error), over_share
+        (minimum above the truth) and under_share (maximum below it) sum to 1;
+        mean_miss_pct is points from the range to the truth, 0 inside;
+        covered_with_kappa_share the coverage if kappa alone were the minimum.
     """
     generator = np.random.default_rng([seed, 4])
     rows = []

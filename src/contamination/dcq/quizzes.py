@@ -31,12 +31,9 @@ Texts = tuple[str, str, str, str]
 def quiz_options(quizzes: pd.DataFrame, quiz: str, position: str = "") -> list[Texts]:
     """Texts of A to D for every instance.
 
-    Args:
-        quizzes: instance, option_a to option_d and, for the second perturbation, fifth.
-        quiz: "modified" (four perturbations), "standard" (the original takes the
-            place of the perturbation at ``position``) or "second perturbation" (a
-            fifth perturbation does).
-        position: A to D; "" in the modified quiz.
+    In the "standard" quiz the original takes the place of the perturbation at
+    ``position`` (A to D), in the "second perturbation" quiz the fifth one does; the
+    "modified" quiz, of four perturbations, has none.
 
     Raises:
         ValueError: for an unknown quiz or position, or where no fifth perturbation is.
@@ -53,12 +50,10 @@ def quiz_options(quizzes: pd.DataFrame, quiz: str, position: str = "") -> list[T
 
 
 def released_quizzes() -> pd.DataFrame:
-    """The authors' quizzes of the ten datasets, 1,035 rows.
+    """The authors' quizzes of the ten datasets, 1,035 rows: dataset, index, instance, options.
 
-    Returns:
-        dataset, index, instance (the original), option_a to option_d. In the
-        seven "wild" datasets option_d is the original itself; in the other
-        three all four options are perturbations.
+    In the seven "wild" datasets option_d is the original itself; in the other
+    three all four options are perturbations.
     """
     parts = []
     for dataset in DCQ_DATASETS:
