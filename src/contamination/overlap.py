@@ -53,14 +53,8 @@ def rouge_l(reference: str, candidate: str) -> float:
     """ROUGE-L F-measure without stemming, 0 to 1, as Time Travel computes it.
 
     Where most letters of the reference are not Latin ones, which the usual
-    tokenizer drops, the words are those of :func:`words`.
-
-    Args:
-        reference: what should have been written: the second piece.
-        candidate: the completion alone; an empty one scores 0.
-
-    Raises:
-        ValueError: if the reference holds no word, since no completion could match it.
+    tokenizer drops, the words are those of :func:`words`. An empty candidate scores 0;
+    a reference without a word raises ValueError, since no completion could match it.
     """
     if not words(reference):
         raise ValueError(f"the reference holds no word to match: {reference!r}")
@@ -83,13 +77,8 @@ def bleurt_texts(
     """Reference and candidate for BLEURT, which rates fluency and so wants whole sentences.
 
     Time Travel, section 4, joins both with the first piece where the cut falls
-    inside a sentence; the authors' code does it for every task but sentence pairs.
-
-    Args:
-        first_piece, second_piece, completion: of one instance.
-        is_pair: a pair of sentences.
-        is_mid_sentence: the cut falls inside a sentence.
-        joining: "paper" or "code".
+    inside a sentence; the authors' code (``joining`` "code") does it for every task but
+    sentence pairs.
     """
     if joining not in (JOINED_AS_PAPER, JOINED_AS_CODE):
         raise ValueError(f'joining must be "paper" or "code", got "{joining}"')
@@ -103,10 +92,7 @@ def bleurt(
 ) -> np.ndarray:
     """BLEURT of each candidate, shape (n,); about 0 to 1 for BLEURT-20, higher is closer.
 
-    Args:
-        scorer: ``models.loading.load_bleurt``.
-        references, candidates: texts; what exceeds the scorer's input length is cut.
-        batch_size: pairs scored together.
+    What exceeds the scorer's input length is cut.
     """
     import torch
 
@@ -131,8 +117,7 @@ def bleurt(
 def rouge_l_recall(reference: str, candidate: str) -> float:
     """ROUGE-L recall without stemming, 0 to 1: words in common order over the reference's.
 
-    Raises:
-        ValueError: if the reference holds no word.
+    ValueError if the reference holds no word.
     """
     if not words(reference):
         raise ValueError(f"the reference holds no word to match: {reference!r}")
@@ -179,10 +164,7 @@ def unigram_recall(reference: str, candidate: str) -> float:
     """Share of the reference's words that the candidate holds too, 0 to 1.
 
     The unlearning study of Shi et al., arXiv:2310.16789, defines its answer
-    metric this way and calls it ROUGE-L recall.
-
-    Raises:
-        ValueError: if the reference holds no word.
+    metric this way and calls it ROUGE-L recall. ValueError if the reference holds no word.
     """
     reference_counts = Counter(words(reference))
     if not reference_counts:

@@ -80,12 +80,12 @@ def assess(
     for position, answers in standard_answers.items():
         if len(answers) != n:
             raise ValueError(f"{n} modified quizzes but {len(answers)} standard ones at {position}")
-    chosen = {position: _count(modified_answers, position) for position in POSITIONS}
+    chosen = {position: [*modified_answers].count(position) for position in POSITIONS}
     quizzed = positions_to_quiz(chosen, n)
     missing = [position for position in quizzed if position not in standard_answers]
     if missing:
         raise ValueError(f"the standard quiz is missing at position {', '.join(missing)}")
-    right = {position: _count(standard_answers[position], position) for position in quizzed}
+    right = {position: [*standard_answers[position]].count(position) for position in quizzed}
     best, *others = sorted(quizzed, key=lambda position: (-right[position], chosen[position]))
     bias = chosen[best]
     kappa = (right[best] - bias) / (n - bias) if bias < n else math.nan
@@ -100,10 +100,6 @@ def assess(
         second=second,
         minimum=float(np.fmax(kappa, second)),
     )
-
-
-def _count(answers: Sequence[str], letter: str) -> int:
-    return sum(1 for answer in answers if answer == letter)
 
 
 @dataclass(frozen=True)
@@ -166,7 +162,7 @@ def levels_of_counts(
 
 
 def usable_positions(bias: np.ndarray, n: int, was_quizzed: np.ndarray | None = None) -> np.ndarray:
-    """Which of A to D count in each sample, by the rule of ``positions_to_quiz``; (n_samples, 4)."""
+    """Which of A to D count in each sample, as in ``positions_to_quiz``; shape (n_samples, 4)."""
     usable = bias < math.ceil(n / len(CHOICES))
     usable[~usable.any(axis=1)] = True
     return usable if was_quizzed is None else usable & was_quizzed

@@ -66,7 +66,7 @@ class QuizzedSet:
 def drawn_quizzes(
     dataset: str, n: int, seed: int, split: str, n_paraphrases: int = 4, dial: float = 0.0
 ) -> pd.DataFrame:
-    """Quizzes of a mini-benchmark by ``lab.grammar.draw_groups``, as ``dcq.perturbation`` has them."""
+    """Quizzes of a mini-benchmark, by ``lab.grammar.draw_groups``."""
     benchmark = BENCHMARKS[dataset]
     groups = draw_groups(benchmark, n, seed, split, n_paraphrases, dial)
     return quizzes_of_groups(groups, benchmark.columns)

@@ -65,13 +65,11 @@ def lab_instances(
         benchmarks: some of ``LAB_TASKS``.
 
     Returns:
-        One row per instance and paraphrase: benchmark, task, dataset and split
-        (the names that prompts say), copies, group, option (0 the original),
-        label, first_piece, second_piece, is_mid_sentence, document.
+        One row per instance and paraphrase (option, 0 the original); dataset and split
+        are the names that prompts say, document is what a model reads.
 
-    Raises:
-        ValueError: if ``copies`` lacks a clean or a contaminated partition, or
-            holds more than there are names.
+    ValueError if ``copies`` lacks a clean or a contaminated partition, or holds more
+    than there are names.
     """
     n_names = len(ascii_uppercase) - 1  # the last one is the placebo's
     if min(copies) != 0 or max(copies) < 1 or len(copies) > n_names:
@@ -153,9 +151,8 @@ def lab_prompts(instances: pd.DataFrame) -> pd.DataFrame:
 def ranking_rows(lm: CausalLM, instances: pd.DataFrame) -> pd.DataFrame:
     """Option ranking: how often the original is the likeliest of its group.
 
-    The model scores the whole text of the original and of each paraphrase
-    after the line that names dataset and split. Without memory nothing but
-    chance picks the original out (``lab.grammar``), so p_value is binomial.
+    The model scores each text after the line that names dataset and split. Without
+    memory nothing but chance picks the original out, so p_value is binomial.
     """
     rows = []
     for partition, part in instances.groupby(PARTITION, sort=False):
