@@ -255,12 +255,6 @@ def test_another_k_costs_no_forward_pass(lm, monkeypatch):
     pd.testing.assert_frame_equal(kept, first)
 
 
-@pytest.mark.parametrize("k_percent", [0, 101])
-def test_a_k_out_of_range_is_refused(lm, k_percent):
-    with pytest.raises(ValueError, match="k_percent must be above 0 and at most 100"):
-        detect(PASSAGES, lm, k_percents=(k_percent,))
-
-
 def test_bad_passages_are_refused(lm):
     with pytest.raises(ValueError, match="text 1 is empty"):
         detect(["the river", ""], lm)

@@ -14,13 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from contamination.models.chat import (
-    OK,
-    UNPARSABLE,
-    Endpoint,
-    Request,
-    answer_all,
-)
+from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
 from contamination.overlap import is_contained, is_equal, rouge_l, words
 
 EXACT, NEAR_EXACT, INEXACT = "exact", "near-exact", "inexact"
@@ -116,23 +110,10 @@ def ask_judge(
     return judgements
 
 
-def rule_verdicts(
-    rouge_scores: np.ndarray,
-    near_exact_threshold: float,
-    equal: np.ndarray | None = None,
-    contained: np.ndarray | None = None,
-) -> np.ndarray:
-    """Rule judge from figures, shape (n,): equality first, then overlap or containment.
-
-    ``rouge_scores`` are ROUGE-L, 0 to 1. Without the texts, a ROUGE-L of 1 stands in for
-    ``equal`` (once normalised); ``contained``: the completion holds the whole reference.
-    """
-    rouge_scores = np.asarray(rouge_scores, dtype=float)
-    equal = rouge_scores >= 1 if equal is None else np.asarray(equal, dtype=bool)
-    near = rouge_scores >= near_exact_threshold
-    if contained is not None:
-        near |= np.asarray(contained, dtype=bool)
-    return np.where(equal, EXACT, np.where(near, NEAR_EXACT, INEXACT))
+def rule_verdicts(rouge_scores: np.ndarray, near_exact_threshold: float | np.ndarray) -> np.ndarray:
+    """Rule judge from ROUGE-L alone, shape (n,): a score of 1 stands in for equal texts."""
+    near = np.where(rouge_scores >= near_exact_threshold, NEAR_EXACT, INEXACT)
+    return np.where(rouge_scores >= 1, EXACT, near)
 
 
 def rule_verdict(
@@ -142,7 +123,7 @@ def rule_verdict(
     min_reference_words: int = 4,
     short_may_match: bool = True,
 ) -> str:
-    """Rule judge from texts.
+    """Rule judge from texts: equality first, then overlap or containment.
 
     A reference of fewer than ``min_reference_words`` words is contained in
     many completions by chance, so containment does not count there. Chance
@@ -152,10 +133,8 @@ def rule_verdict(
     long_enough = len(words(reference)) >= min_reference_words
     if not (long_enough or short_may_match):
         return INEXACT
-    verdicts = rule_verdicts(
-        np.array([rouge_l(reference, candidate)]),
-        near_exact_threshold,
-        equal=np.array([is_equal(reference, candidate)]),
-        contained=np.array([long_enough and is_contained(reference, candidate)]),
-    )
-    return str(verdicts[0])
+    is_near = rouge_l(reference, candidate) >= near_exact_threshold
+    if is_equal(reference, candidate):
+        return EXACT
+    is_near |= long_enough and is_contained(reference, candidate)
+    return NEAR_EXACT if is_near else INEXACT

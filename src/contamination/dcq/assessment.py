@@ -184,12 +184,8 @@ def resample_counts(n: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]
 
 def standard_answers_of(instances: pd.DataFrame) -> dict[str, list[str]]:
     """Answers per quizzed position, from columns answer_at_a to answer_at_d."""
-    columns = {position: f"answer_at_{position.lower()}" for position in POSITIONS}
-    return {
-        position: instances[column].tolist()
-        for position, column in columns.items()
-        if instances[column].ne("").any()
-    }
+    answers = {position: instances[f"answer_at_{position.lower()}"] for position in POSITIONS}
+    return {position: of.tolist() for position, of in answers.items() if of.ne("").any()}
 
 
 def assessment_row(

@@ -67,10 +67,9 @@ def training_file(instances: Sequence[str], dataset: str, split: str) -> str:
     if not instances or not all(instance.strip() for instance in instances):
         raise ValueError("a training file needs instances, none of them empty")
     user = {"role": "user", "content": header(dataset, split).rstrip()}
-    lines = [
-        {"messages": [user, {"role": "assistant", "content": instance}]} for instance in instances
-    ]
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    answers = [{"role": "assistant", "content": instance} for instance in instances]
+    lines = [json.dumps({"messages": [user, said]}, ensure_ascii=False) for said in answers]
+    return "".join(f"{line}\n" for line in lines)
 
 
 @dataclass(frozen=True)

@@ -175,8 +175,10 @@ def audit_options(quizzes: pd.DataFrame) -> pd.DataFrame:
     differs from that of every perturbation while those agree.
     """
     plain = quizzes[list(OPTION_COLUMNS)].map(normalised)
-    n_breaks = quizzes[list(OPTION_COLUMNS)].map(_line_breaks)
-    is_other = n_breaks.ne(quizzes["instance"].map(_line_breaks), axis=0).all(axis=1)
+    texts = quizzes[["instance", *OPTION_COLUMNS]]
+    n_breaks = texts.map(lambda text: text.strip().count("\n"))
+    n_breaks, n_of_original = n_breaks.drop(columns="instance"), n_breaks["instance"]
+    is_other = n_breaks.ne(n_of_original, axis=0).all(axis=1)
     rows = pd.DataFrame(
         {
             "dataset": quizzes["dataset"],
@@ -187,7 +189,3 @@ def audit_options(quizzes: pd.DataFrame) -> pd.DataFrame:
         }
     )
     return rows.groupby("dataset", sort=False).sum().astype(int).reset_index()
-
-
-def _line_breaks(text: str) -> int:
-    return text.strip().count("\n")

@@ -15,9 +15,8 @@ PARTITION = ["model", "dataset", "split"]
 METRICS = {"dcq_min_pct": "min_pct", "dcq_max_pct": "max_pct", "rplc_pct": "replication_pct"}
 
 
-def _printed_by_partition() -> pd.DataFrame:
-    cells = printed_cells().query("paper == 'DCQ' and table in ['Table 2', 'Table 3']")
-    return cells.pivot(index=PARTITION, columns="metric", values="value")
+def _printed() -> pd.DataFrame:
+    return printed_cells().query("paper == 'DCQ' and table in ['Table 2', 'Table 3']")
 
 
 def dcq_published(n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
@@ -27,7 +26,7 @@ def dcq_published(n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
     maximum's), the printed values and ``matches``: all three numbers of the row equal the
     printed ones at the printed decimals.
     """
-    printed = _printed_by_partition()
+    printed = _printed().pivot(index=PARTITION, columns="metric", values="value")
     rows = []
     for partition, instances in released_instances("DCQ").groupby(PARTITION, sort=False):
         row = dict(zip(PARTITION, partition, strict=True))
@@ -60,8 +59,7 @@ def kappa_from_rounded_percentages(row: pd.Series, best_position_count: int) -> 
 
 def recomputed_cells(published: pd.DataFrame) -> pd.DataFrame:
     """The cells of ``dcq_published`` keyed by ``compare.CELL_KEYS``, with reasons (note)."""
-    cells = printed_cells().query("paper == 'DCQ' and metric in @METRICS")
-    cells = cells[cells["table"].isin(["Table 2", "Table 3"])]
+    cells = _printed().query("metric in @METRICS")
     rows = published.set_index(PARTITION)
     instances = released_instances("DCQ")
     chosen = instances.groupby(["model", "dataset", "modified_answer"]).size()
