@@ -7,8 +7,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
-from unicodedata import name
 
 import numpy as np
 
@@ -28,15 +28,9 @@ NGRAM_WORDS = 13  # the n-gram length by which GPT-3 and most later work define 
 def _rouge_scorer(is_latin: bool = True):
     from rouge_score.rouge_scorer import RougeScorer
 
-    return RougeScorer(["rougeL"], use_stemmer=False, tokenizer=None if is_latin else _AnyScript())
-
-
-class _AnyScript:
-    """Tokenizer for scripts whose letters that of ``rouge_score`` drops, all but a to z."""
-
-    @staticmethod
-    def tokenize(text: str) -> list[str]:
-        return words(text)
+    # The tokenizer of ``rouge_score`` drops all letters but a to z.
+    tokenizer = None if is_latin else SimpleNamespace(tokenize=words)
+    return RougeScorer(["rougeL"], use_stemmer=False, tokenizer=tokenizer)
 
 
 def is_latin(text: str) -> bool:
@@ -46,7 +40,7 @@ def is_latin(text: str) -> bool:
     (True, False)
     """
     letters = [letter for letter in text if letter.isalpha()]
-    return 2 * sum("LATIN" in name(letter, "") for letter in letters) >= len(letters)
+    return 2 * sum("LATIN" in unicodedata.name(letter, "") for letter in letters) >= len(letters)
 
 
 def rouge_l(reference: str, candidate: str) -> float:
@@ -100,10 +94,10 @@ def bleurt(
         raise ValueError(f"{len(references)} references but {len(candidates)} candidates")
     scores = []
     for start in range(0, len(references), batch_size):
-        some = slice(start, start + batch_size)
+        batch = slice(start, start + batch_size)
         inputs = scorer.tokenizer(
-            list(references[some]),
-            list(candidates[some]),
+            list(references[batch]),
+            list(candidates[batch]),
             padding=True,
             truncation=True,
             max_length=scorer.context_length,

@@ -160,7 +160,7 @@ def start_training(endpoint: Endpoint, file: str, plan: TrainingPlan, cap: float
             for job in client.fine_tuning.jobs.list(metadata=marks):
                 # A server may ignore the filter.
                 if job.metadata == marks and job.status not in _OVER:
-                    return _job_row(job, is_new=False)
+                    return _job_row(job, is_new="no")
             name = f"{marks['training_sha256'][:12]}.jsonl"
             uploaded = client.files.create(file=(name, file.encode()), purpose="fine-tune")
             epochs = {"hyperparameters": {"n_epochs": plan.n_epochs}}
@@ -168,17 +168,13 @@ def start_training(endpoint: Endpoint, file: str, plan: TrainingPlan, cap: float
             job = client.fine_tuning.jobs.create(
                 model=endpoint.model, training_file=uploaded.id, method=method, metadata=marks
             )
-            return _job_row(job, is_new=True)
+            return _job_row(job, is_new="yes")
         except openai.APIError as error:
             problem = problem_of(error, endpoint.base_url, secret)
     # Outside the except block: no traceback leads to the request and its headers.
     raise ChatError(f"{endpoint.base_url}: the job was not started: {problem}")
 
 
-def _job_row(job: Any, is_new: bool) -> dict[str, str]:
-    return {
-        "id": str(job.id),
-        "status": str(job.status),
-        "model": str(job.fine_tuned_model or ""),
-        "is_new": "yes" if is_new else "no",
-    }
+def _job_row(job: Any, is_new: str) -> dict[str, str]:
+    row = {"id": job.id, "status": job.status, "model": job.fine_tuned_model or ""}
+    return {name: str(value) for name, value in row.items()} | {"is_new": is_new}

@@ -12,18 +12,8 @@ MODIFIED, STANDARD, SECOND = "modified", "standard", "second perturbation"
 OPTION_COLUMNS = ("option_a", "option_b", "option_c", "option_d")
 REPOSITORY = "shahriargolchin/DCQ"
 _WHAT_IS_PLACED = {STANDARD: "instance", SECOND: "fifth"}
-_FILES = {
-    "HumanEval": "humaneval_test",
-    "DROP": "drop_valid",
-    "GSM8k": "gsm8k_train",
-    "IMDB": "imdb_test",
-    "AG News": "ag_news_test",
-    "Yelp": "yelp_test",
-    "RTE": "rte_valid",
-    "WNLI": "wnli_valid",
-    "SAMSum": "samsum_test",
-    "XSum": "xsum_test",
-}
+# The split in a file's name, "test" for all others.
+_SPLITS = {"DROP": "valid", "GSM8k": "train", "RTE": "valid", "WNLI": "valid"}
 
 Texts = tuple[str, str, str, str]
 
@@ -58,7 +48,8 @@ def released_quizzes() -> pd.DataFrame:
     parts = []
     for dataset in DCQ_DATASETS:
         group = "wild_evaluation" if dataset in WILD_DATASETS else "reported_contamination"
-        path = source_file(REPOSITORY, f"data/our_dcq/processed/{group}/{_FILES[dataset]}.csv")
+        name = f"{dataset.lower().replace(' ', '_')}_{_SPLITS.get(dataset, 'test')}"
+        path = source_file(REPOSITORY, f"data/our_dcq/processed/{group}/{name}.csv")
         rows = pd.read_csv(path, dtype=str, keep_default_na=False)
         parts.append(rows.assign(dataset=dataset, index=range(len(rows))))
     columns = ["dataset", "index", "instance", *OPTION_COLUMNS]

@@ -31,23 +31,15 @@ def wikimia_passages(length: int) -> tuple[list[str], np.ndarray]:
 
 def wikimia_blind_scores() -> pd.DataFrame:
     """``blind.fold_scores`` of every passage of WikiMIA, by length (words) and row of its file."""
-    parts = []
-    for length in LENGTHS:
-        scored = fold_scores(*wikimia_passages(length)).round(DECIMALS)
-        scored.insert(0, "length", length)
-        scored.insert(1, "index", range(len(scored)))
-        parts.append(scored)
-    return pd.concat(parts, ignore_index=True)
+    parts = {n: fold_scores(*wikimia_passages(n)).round(DECIMALS) for n in LENGTHS}
+    return pd.concat(parts, names=["length", "index"]).reset_index()
 
 
 def wikimia_blind_table(n_resamples: int = 10_000) -> pd.DataFrame:
     """AUC of the blind baselines on the real WikiMIA, from the scores in the package."""
-    parts = []
-    for length, scored in published.wikimia_blind_scores().groupby("length"):
-        table = table_of_scores(scored, n_resamples=n_resamples)
-        table.insert(0, "length", length)
-        parts.append(table)
-    return pd.concat(parts, ignore_index=True)
+    of_length = published.wikimia_blind_scores().groupby("length")
+    parts = {n: table_of_scores(scored, n_resamples=n_resamples) for n, scored in of_length}
+    return pd.concat(parts, names=["length", None]).droplevel(1).reset_index()
 
 
 def printed_wikimia() -> pd.DataFrame:

@@ -112,14 +112,12 @@ def rescored(
     pairs = zip(completions["second_piece"], completions["completion"], strict=True)
     rouge = np.array([rouge_l(*pair) for pair in pairs])
     bleurt = bleurt_scores(completions, scorer, joining)
-    bleurt_differs = (
-        _differs(bleurt, completions["released_bleurt"]) if scorer is not None else None
-    )
+    released_bleurt = completions["released_bleurt"]
     return completions.assign(
         rouge=rouge,
         differs=_differs(rouge, completions["released_rouge"]),
         bleurt=bleurt,
-        bleurt_differs=bleurt_differs,
+        bleurt_differs=None if scorer is None else _differs(bleurt, released_bleurt),
     )
 
 
