@@ -8,14 +8,7 @@ import pandas as pd
 import pytest
 from scripted_server import MODEL, Reply, ScriptedServer, failure, good, question
 
-from contamination.dcq import (
-    contaminating,
-    deployment,
-    perturbation,
-    prompts,
-    quizzes,
-    respondents,
-)
+from contamination.dcq import contaminating, deployment, perturbation, prompts, quizzes, respondents
 from contamination.dcq.respondents import BaseRespondent, ChatRespondent, Stated, read_letter
 from contamination.lab.benchmarks import TOPICS
 from contamination.lab.grammar import draw_groups

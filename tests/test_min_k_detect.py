@@ -220,16 +220,8 @@ def test_one_row_for_each_passage_and_method(lm, reference):
 
 def test_columns_say_how_a_passage_was_scored(lm):
     found = detect(PASSAGES, lm, k_percents=(10, 50), score_first_token=False)
-    assert list(found) == [
-        "passage",
-        "method",
-        "k_percent",
-        "score",
-        "n_tokens",
-        "n_scored",
-        "n_windows",
-        "first_token_scored",
-    ]
+    names = "passage method k_percent score n_tokens n_scored n_windows first_token_scored"
+    assert list(found) == names.split()
     assert not found["first_token_scored"].any()
     assert (found["n_scored"] == found["n_tokens"] - 1).all()
     assert (found["n_windows"] == 1).all()

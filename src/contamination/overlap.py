@@ -124,10 +124,9 @@ def words(text: str) -> list[str]:
 
 
 def normalised(text: str) -> str:
-    """A text without what typing alone changes.
+    """A text without what typing alone changes; two that agree in this form count as equal.
 
-    Unicode NFKC, straight quotes, lowercase, single spaces, no full stop at
-    the end. Two texts that agree in this form count as equal.
+    Unicode NFKC, straight quotes, lowercase, single spaces, no full stop at the end.
     """
     text = unicodedata.normalize("NFKC", text).translate(_STRAIGHT_QUOTES).lower()
     return " ".join(text.split()).rstrip(" .")
@@ -177,8 +176,7 @@ def ngram_overlap_share(
 ) -> float:
     """Share of texts, 0 to 1, that hold a run of n words which the reference holds too.
 
-    Texts of fewer than n words do not count; without any longer one the share
-    is undefined (NaN).
+    Texts of fewer than n words do not count; NaN without any longer one.
 
     >>> ngram_overlap_share(["the cat sat", "a dog ran"], ["So the cat sat down."], n=3)
     0.5

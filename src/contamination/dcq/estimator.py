@@ -1,8 +1,7 @@
 """What the interval from minimum to maximum says about the truth, by simulation.
 
 A simulated respondent recognises a known share of the instances and guesses
-the others by a position bias. Where the interval misses the truth, it is the
-rule that misses it: nothing else is wrong with this respondent.
+the others by a position bias; where the interval misses the truth, the rule does.
 """
 
 from __future__ import annotations

@@ -19,14 +19,11 @@ Texts = tuple[str, str, str, str]
 
 
 def quiz_options(quizzes: pd.DataFrame, quiz: str, position: str = "") -> list[Texts]:
-    """Texts of A to D for every instance.
+    """Texts of A to D for every instance; ValueError for what cannot be placed.
 
     In the "standard" quiz the original takes the place of the perturbation at
     ``position`` (A to D), in the "second perturbation" quiz the fifth one does; the
     "modified" quiz, of four perturbations, has none.
-
-    Raises:
-        ValueError: for an unknown quiz or position, or where no fifth perturbation is.
     """
     options = quizzes[list(OPTION_COLUMNS)].copy()
     if quiz != MODIFIED:

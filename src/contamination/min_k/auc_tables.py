@@ -183,10 +183,7 @@ def beside_words(
 
 
 def with_words(rows: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
-    """``auc_rows`` with the best blind AUC of ``blind_rows`` on the same passages.
-
-    Over several deals it is the best mean of one baseline.
-    """
+    """``auc_rows`` with the best blind AUC, over several deals the best mean of one baseline."""
     of_deal = words.groupby("seed")["auc"].max()
     of_all = words.groupby("baseline")["auc"].mean().max()
     return rows.assign(blind_auc=rows["seed"].map(of_deal).astype(float).fillna(of_all))

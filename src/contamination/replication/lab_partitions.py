@@ -109,9 +109,8 @@ def lab_instances(
 def lab_doses(instances: pd.DataFrame, seed: int) -> list[Dose]:
     """What the model reads: each original at its copies, and clean instances in both forms.
 
-    The clean ones, half with a first line that names another dataset and half
-    with one that names none, are drawn apart. They make either first line
-    familiar, so that the general instruction is no strange format.
+    The clean ones, half with a first line that names another dataset and half with
+    one that names none, make either line familiar: the general instruction is no strange format.
     """
     originals = instances[(instances["option"] == 0) & (instances["copies"] > 0)]
     doses = [
@@ -180,9 +179,8 @@ def cheat_rows(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Did-ChatGPT-Cheat? on every partition, and what the model wrote for each.
 
-    A model that only continues text gets the line that names dataset and split
-    and goes on. All instances of a partition count as its first ones, its
-    labels as what gives the dataset away.
+    A model that only continues text gets the line that names dataset and split. All
+    instances count as the first ones, labels as what gives the dataset away.
     """
     originals = instances[instances["option"] == 0]
     parts = [(key, part) for key, part in originals.groupby(PARTITION, sort=False)]

@@ -119,13 +119,7 @@ JUDGE_COLUMNS = {
 def replication_marks(judged: pd.DataFrame) -> pd.DataFrame:
     """Exact and near-exact matches and Table 2's mark, per partition, judge and instruction.
 
-    Args:
-        judged: ``judged_instances``.
-
-    Returns:
-        model, dataset, split, judge, instruction, n, n_exact, n_near_exact,
-        mark, paper_mark ("" where the paper has no such judge), matches (empty
-        there), near_exact_threshold (of the rule judge).
+    paper_mark is "" where the paper has no such judge, matches empty there.
     """
     printed = _printed("Table 2").query("metric == 'mark'")
     printed = printed.set_index([*PARTITION, "row"])["value"].to_dict()
