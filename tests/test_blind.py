@@ -8,11 +8,7 @@ import pytest
 
 from contamination import published, statistics
 from contamination.min_k import blind, wikimia_tables
-from contamination.min_k.blind import (
-    blind_table,
-    cross_validated_scores,
-    date_rule_scores,
-)
+from contamination.min_k.blind import blind_table, cross_validated_scores, date_rule_scores
 
 WORDS = [f"{a}{b}" for a in ("ka", "lo", "mi", "nu", "pe") for b in ("ra", "so", "ti", "vu", "ze")]
 
@@ -148,12 +144,7 @@ def test_scores_are_compared_within_a_fold_alone():
 def test_the_package_holds_numbers_for_every_passage_of_wikimia():
     scored = published.wikimia_blind_scores()
     counts = scored.groupby("length")["is_member"].agg(["size", "sum"])
-    assert counts.T.to_dict("list") == {
-        32: [776, 387],
-        64: [542, 284],
-        128: [250, 139],
-        256: [82, 51],
-    }
+    assert counts.to_numpy().tolist() == [[776, 387], [542, 284], [250, 139], [82, 51]]
     assert not scored.duplicated(["length", "index"]).any()
     assert all(kind.kind in "bif" for kind in scored.dtypes)
     table = wikimia_tables.wikimia_blind_table(n_resamples=20)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.dcq import assessment, controls, estimator, known_truth, respondent_sweep
+from contamination.dcq import controls, estimator, known_truth, respondent_sweep
 from contamination.dcq.respondents import BaseRespondent, Stated
 
 STATED = Stated((1, 1, 1, 1), 1.0, 0.5)
@@ -112,18 +112,6 @@ def test_the_dial_credits_every_rule_beside_the_model():
     assert rows["ci_low_pct"].le(rows["max_pct"]).all()
 
 
-def test_a_clean_model_joins_the_rules_on_released_quizzes():
-    quizzes = table_of(4).drop(columns="fifth").assign(dataset="d")
-    levels = pd.DataFrame(
-        {"model": ["m"], "dataset": "d", "least_preferred": "BC", "max_pct": [50.0]}
-    )
-    rules = {"finds it": lambda options: np.array([text[0] == "o" for text in options], float)}
-    table = controls.control_table(controls.rule_choices(quizzes, rules), levels)
-    row = table.iloc[0]
-    assert (row["control"], row["max_pct"], row["difference_pct"]) == ("finds it", 100, 50)
-    assert row["n_quizzes"] == 2
-
-
 # The estimator
 
 
@@ -146,18 +134,6 @@ def test_guesses_lift_the_range_above_the_truth_and_oversight_lowers_it():
     assert shares[0] == pytest.approx(1)
 
 
-def test_the_simulation_uses_the_rules_of_the_assessment():
-    """One simulated partition, taken apart into answers, is assessed alike."""
-    bias, right = np.array([[3.0, 1.0, 0.0, 2.0]]), np.array([[9.0, 6.0, 6.0, 1.0]])
-    found = assessment.levels_of_counts(bias.copy(), right, 10)
-    modified = list("AAABDDEEEE")
-    standard = {
-        p: [p] * int(k) + ["E"] * (10 - int(k)) for p, k in zip("ABCD", right[0], strict=True)
-    }
-    by_hand = assessment.assess(modified, standard)
-    assert found.maximum[0] == by_hand.maximum and found.minimum[0] == by_hand.minimum
-
-
 def test_profiles_are_checked_and_a_seed_repeats():
     with pytest.raises(ValueError, match="sum to 1"):
         estimator.estimator_table({"x": (1, 1, 0, 0, 0)}, [0.5], [1.0], n=10, n_simulations=2)
@@ -177,33 +153,42 @@ def lab(**columns):
     return pd.DataFrame(defaults | columns)
 
 
-def test_range_and_truth():
-    low = lab(min_pct=[10.0, 95.0, 20.0], max_pct=[20.0, 100.0, 30.0])
-    half = lab(min_pct=[10.0], max_pct=[20.0], true_contamination_pct=50.0)
-    low = pd.concat([low, half.assign(condition="half with label")])
-    assert respondent_sweep.range_and_truth(low) == "below"
-    high = lab(min_pct=[60.0], max_pct=[80.0], true_contamination_pct=50.0)
-    assert respondent_sweep.range_and_truth(high) == "above"
-    assert respondent_sweep.range_and_truth(lab(min_pct=[90.0], max_pct=[100.0])) == "neither"
+HIGH = lab(min_pct=[60.0], max_pct=[80.0], true_contamination_pct=50.0)
+LOW = lab(min_pct=[10.0, 95.0, 20.0], max_pct=[20.0, 100.0, 30.0])
+LOW_HALF = lab(min_pct=[10.0], max_pct=[20.0], true_contamination_pct=50.0)
+LOW = pd.concat([LOW, LOW_HALF.assign(condition="half with label")])
+MOVED = lab(modified_pct=[4.0, 4.0, 4.0], original_pct=[60.0, 60.0, 8.0], fifth_pct=[6, 40, 4])
+CONDITIONS = ["with label", "without label", "wrong label"]
+READ = lab(max_pct=[20.0, 40.0], replication_pct=[10.0, 20.0])
+UNREAD = lab(max_pct=[4.0], replication_pct=[2.0], condition="unseen, same model")
 
 
-def test_level_of_unread():
-    clean = lab(max_pct=[2.0, 6.0], condition="clean model")
-    assert respondent_sweep.level_of_unread(clean) == "at most 10 %"
-    assert respondent_sweep.level_of_unread(clean.assign(max_pct=25.0)) == "above 10 %"
-
-
-def test_label_matters():
-    conditions = ["with label", "without label", "wrong label"]
-
-    def found(*levels):
-        return respondent_sweep.label_matters(lab(max_pct=list(levels), condition=conditions))
-
-    assert found(80.0, 60.0, 5.0) == "without label"
-    assert found(80.0, 60.0, 50.0) == "without label and wrong label"
-    assert found(80.0, 6.0, 5.0) == "neither"
-    assert found(4.0, 6.0, 5.0) == "too little is recognised"
-    assert respondent_sweep.label_matters(lab(max_pct=[80.0])) == "not read otherwise"
+@pytest.mark.parametrize(
+    ("reading", "table", "expected"),
+    [
+        ("range_and_truth", LOW, "below"),
+        ("range_and_truth", HIGH, "above"),
+        ("range_and_truth", lab(min_pct=[90.0], max_pct=[100.0]), "neither"),
+        ("level_of_unread", lab(max_pct=[2.0, 6.0], condition="clean model"), "at most 10 %"),
+        ("level_of_unread", lab(max_pct=[25.0], condition="clean model"), "above 10 %"),
+        ("label_matters", lab(max_pct=[80, 60, 5], condition=CONDITIONS), "without label"),
+        (
+            "label_matters",
+            lab(max_pct=[80, 60, 50], condition=CONDITIONS),
+            "without label and wrong label",
+        ),
+        ("label_matters", lab(max_pct=[80, 6, 5], condition=CONDITIONS), "neither"),
+        ("label_matters", lab(max_pct=[4, 6, 5], condition=CONDITIONS), "too little is recognised"),
+        ("label_matters", lab(max_pct=[80.0]), "not read otherwise"),
+        ("quiz_and_replication", pd.concat([READ, UNREAD]), "1 of 1"),
+        # Replicated less often, yet further above what is replicated unread.
+        ("quiz_and_replication", pd.concat([READ, UNREAD.assign(max_pct=20.0)]), "0 of 1"),
+        ("answers_move", MOVED, "1 of 3"),
+        ("answers_of_clean_models_move", MOVED.assign(condition="clean model"), "2 of 3"),
+    ],
+)
+def test_readings(reading, table, expected):
+    assert getattr(respondent_sweep, reading)(table) == expected
 
 
 def read_and_unread(respondent, ranking):
@@ -225,22 +210,6 @@ def test_gains_are_taken_over_what_the_same_model_never_read():
     found = read_and_unread([[20, 3], [4, 4]], [[30, 30], [29, 29]])
     assert respondent_sweep.read_and_unread(found) == "0 of 1"
     assert respondent_sweep.respondent_and_ranking(found) == "0 of 1"
-
-
-def test_quiz_and_replication():
-    read = lab(max_pct=[20.0, 40.0], replication_pct=[10.0, 20.0])
-    unread = lab(max_pct=[4.0], replication_pct=[2.0], condition="unseen, same model")
-    assert respondent_sweep.quiz_and_replication(pd.concat([read, unread])) == "1 of 1"
-    # Replicated less often, yet further above what is replicated unread.
-    found = pd.concat([read, unread.assign(max_pct=20.0)])
-    assert respondent_sweep.quiz_and_replication(found) == "0 of 1"
-
-
-def test_answers_move():
-    found = lab(modified_pct=[4.0, 4.0, 4.0], original_pct=[60.0, 60.0, 8.0], fifth_pct=[6, 40, 4])
-    assert respondent_sweep.answers_move(found) == "1 of 3"
-    clean = found.assign(condition="clean model")
-    assert respondent_sweep.answers_of_clean_models_move(clean) == "2 of 3"
 
 
 # The sweep

@@ -8,14 +8,7 @@ import pandas as pd
 import pytest
 from scripted_server import MODEL, Reply, ScriptedServer, failure, good, question
 
-from contamination.dcq import (
-    contaminating,
-    deployment,
-    perturbation,
-    prompts,
-    quizzes,
-    respondents,
-)
+from contamination.dcq import contaminating, deployment, perturbation, prompts, quizzes, respondents
 from contamination.dcq.respondents import BaseRespondent, ChatRespondent, Stated, read_letter
 from contamination.lab.benchmarks import TOPICS
 from contamination.lab.grammar import draw_groups
@@ -74,12 +67,6 @@ def test_the_perturbation_prompt_holds_the_words_of_figure_3():
     if there is one. - - - Input Text: Summary: It rained. - - - Format: A) Summary: B) Summary:
     C) Summary: D) Summary: - - -"""
     assert asked == printed.split()
-
-
-def test_the_format_names_every_column_of_the_task():
-    row = {"sentence1": "a", "sentence2": "b", "label": "1 (entailment)"}
-    asked = prompts.perturbation_prompt(row, list(row))
-    assert "A) sentence1:\nsentence2:\nlabel:\nB) sentence1:" in asked
 
 
 # Reading options
@@ -292,19 +279,21 @@ def test_standard_quizzes_are_taken_at_the_least_preferred_positions_only():
     assert (row["max_pct"], row["least_preferred"], row["n_asked"]) == (50.0, "BCD", 10)
 
 
-def test_recall_and_precision_of_table_1():
-    """Five of ten seen: at B four of them and one other right, at C three and none."""
-    right_b, right_c = [1, 1, 1, 1, 0, 1, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
-    parts = {("modified", ""): ["A"] * 10}
-    parts |= {("standard", "B"): ["B" if r else "E" for r in right_b]}
-    parts |= {("standard", "C"): ["C" if r else "E" for r in right_c]}
-    parts |= {("standard", "D"): ["E"] * 10}
-    answers = pd.concat(
+def answers_at(standard, modified):
+    """What a model of ten instances answered, by position of the original."""
+    parts = {("modified", ""): list(modified)}
+    parts |= {("standard", position): list(letters) for position, letters in standard.items()}
+    return pd.concat(
         pd.DataFrame(
             {"index": range(10), "quiz": quiz, "position": at, "answer": letters, "status": "ok"}
         )
         for (quiz, at), letters in parts.items()
     )
+
+
+def test_recall_and_precision_of_table_1():
+    """Five of ten seen: at B four of them and one other right, at C three and none."""
+    answers = answers_at({"B": "BBBBEBEEEE", "C": "CCCEEEEEEE", "D": "E" * 10}, "A" * 10)
     row = deployment.known_row(answers, [True] * 5 + [False] * 5, 20)
     assert row["true_contamination_pct"] == row["max_pct"] == 50
     # Kappa equals the maximum, since B was never chosen without an original.
@@ -320,18 +309,8 @@ def test_recall_and_precision_of_table_1():
 
 def test_the_minimum_of_the_second_quiz_brings_its_own_recall():
     """B and C are right six times each; the second share, 60 %, is the minimum."""
-    parts = {
-        ("modified", ""): list("BAAAAAAAEE"),
-        ("standard", "B"): ["B"] * 6 + ["E"] * 4,
-        ("standard", "C"): ["E"] * 4 + ["C"] * 6,
-        ("standard", "D"): ["E"] * 10,
-    }
-    answers = pd.concat(
-        pd.DataFrame(
-            {"index": range(10), "quiz": quiz, "position": at, "answer": letters, "status": "ok"}
-        )
-        for (quiz, at), letters in parts.items()
-    )
+    standard = {"B": "BBBBBBEEEE", "C": "EEEECCCCCC", "D": "E" * 10}
+    answers = answers_at(standard, "BAAAAAAAEE")
     row = deployment.known_row(answers, [True] * 6 + [False] * 4, 20)
     # The tie goes to C, which the modified quiz never chose: kappa there is 60 % as well.
     assert row["best_position"] == "C" and row["min_pct"] == 60
@@ -401,17 +380,18 @@ def respondent_of(log_probs, stated=STATED):
 
 
 def test_prior_likelihood_and_threshold_decide():
-    nearly = respondent_of({"a": -10.0, "b": -10.0, "c": -10.0, "d": -10.0})
-    answers = nearly([("a", "b", "c", "d")])
+    def answers_of(log_prob_of_b):
+        scored = {"a": -10.0, "b": log_prob_of_b, "c": -10.0, "d": -10.0}
+        return respondent_of(scored)([("a", "b", "c", "d")])
+
+    answers = answers_of(-10.0)
     # Equal likelihoods leave the prior: 0.7 at A.
     assert answers["answer"].tolist() == ["A"] and answers["chance"][0] == pytest.approx(0.7)
-    likelier = respondent_of({"a": -10.0, "b": -8.0, "c": -10.0, "d": -10.0})
     # B: 0.1 e^2 = 0.739 against 0.7 + 0.2: 0.451 is below the threshold, so E.
-    answers = likelier([("a", "b", "c", "d")])
+    answers = answers_of(-8.0)
     assert answers["answer"].tolist() == ["E"]
     assert answers["chance"][0] == pytest.approx(0.1 * np.e**2 / (0.1 * np.e**2 + 0.9))
-    sure = respondent_of({"a": -10.0, "b": -5.0, "c": -10.0, "d": -10.0})
-    answers = sure([("a", "b", "c", "d")])
+    answers = answers_of(-5.0)
     assert answers["answer"].tolist() == ["B"] and answers["log_prob_b"][0] == -5.0
 
 

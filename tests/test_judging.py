@@ -105,6 +105,8 @@ def test_the_judge_s_prompt_is_figure_2_character_by_character():
 @pytest.mark.parametrize(
     ("reference", "candidate", "verdict", "verdict_of_long_references_only"),
     [
+        ("The cat sat on the mat", "the cat  sat on the mat.", "exact", "exact"),
+        ("The cat sat on the mat", "", "inexact", "inexact"),
         ("months.", "months", "exact", "inexact"),
         ("in nine months", "in nine months and more", "inexact", "inexact"),
         ("in York in May", "in York in May", "exact", "exact"),

@@ -110,14 +110,6 @@ def test_k_is_chosen_on_one_half_and_judged_on_the_other():
     assert sweep["verdict"].tolist() == [auc_tables.RISES, statistics.CANNOT_TELL]
 
 
-def test_a_k_that_is_better_by_luck_does_not_carry_over():
-    """Nothing but noise at any k: whichever is best on one half, the other cannot tell."""
-    rng = np.random.default_rng(2)
-    both = pd.concat([detected(rng.normal(size=60), [], k) for k in (5.0, 50.0)])
-    sweep = checks.swept_k({0: both}, {0: np.arange(60) % 2 == 0}, 50.0, n_resamples=200)
-    assert (sweep["verdict"] == statistics.CANNOT_TELL).all()
-
-
 def test_a_null_deal_misses_where_its_interval_leaves_chance_out():
     """Two of four: 2 of the 6 deals are perfect, one way or the other, and have no spread."""
     texts = [f"word{number} and more" for number in range(4)]
@@ -156,11 +148,6 @@ def test_the_best_words_stand_beside_every_method():
     # The mean of one baseline over both deals, so not above the mean of the two best.
     assert of_all.between(0.5, (1 + of_second.iloc[0]) / 2).all()
     assert set(rows["length"]) == set(words["length"]) == {32}
-
-
-def test_folds_follow_the_smaller_kind():
-    assert blind.n_folds([True] * 30 + [False] * 20) == 10
-    assert blind.n_folds([True] * 30 + [False] * 3) == 3
 
 
 def test_printed_average_stands_beside_the_methods_it_has():

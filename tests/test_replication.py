@@ -60,6 +60,9 @@ def test_table_2_matches_in_every_mean_and_asterisk(tests):
     assert tests["significant_holm"].sum() == 12
     assert tests["significant_sign_flip"].sum() == 18
     assert tests["significant_sign_flip_holm"].sum() == 0
+    # An asterisk holds where the exact test agrees.
+    counts = tests["verdict"].value_counts().to_dict()
+    assert counts == {"no asterisk": 32, "holds": 18, "does not hold": 6}
 
 
 def test_guided_gain_has_the_right_sign():
@@ -120,23 +123,6 @@ def test_marks_differ_only_where_both_apply(marks):
 def test_rule_verdicts_by_hand():
     rouge = np.array([1.0, 0.9, 0.5])
     assert judging.rule_verdicts(rouge, 0.8).tolist() == ["exact", "near-exact", "inexact"]
-    equal, contained = np.array([False, False, False]), np.array([False, False, True])
-    verdicts = judging.rule_verdicts(rouge, 0.95, equal, contained)
-    assert verdicts.tolist() == ["near-exact", "inexact", "near-exact"]
-
-
-@pytest.mark.parametrize(
-    ("reference", "candidate", "verdict"),
-    [
-        ("The cat sat.", "the cat  sat", "exact"),
-        ("The cat sat on the mat", "The cat sat on the mat and slept all day long", "near-exact"),
-        ("The cat", "The cat sat on the mat", "inexact"),
-        ("The cat sat on the mat", "", "inexact"),
-        ("The cat sat on the mat", "A dog", "inexact"),
-    ],
-)
-def test_rule_judge_on_texts(reference, candidate, verdict):
-    assert judging.rule_verdict(reference, candidate, near_exact_threshold=0.8) == verdict
 
 
 def test_threshold_of_a_partition_does_not_see_its_own_labels():
@@ -171,12 +157,7 @@ def test_agreement_on_near_exact_matches_is_a_verdict(n_found, verdict):
 def test_judge_agreement_of_the_released_labels(judged):
     table = published_tables.judge_agreement(judged).set_index(["judge", "subset"])
     every = table.loc[("GPT-4 ICL", "all")]
-    assert (every["n"], every["n_agree"], every["n_near"], every["n_near_found"]) == (
-        280,
-        269,
-        13,
-        7,
-    )
+    assert every[["n", "n_agree", "n_near", "n_near_found"]].tolist() == [280, 269, 13, 7]
     assert table.loc[("GPT-4 ICL", "all, without prompt examples"), "n"] == 272
     assert table.loc[("GPT-4 ICL", "GPT-3.5"), "kappa"] < 0
     assert table.loc[("annotator 2", "all"), "n_agree"] == 280  # no second opinion
@@ -184,16 +165,10 @@ def test_judge_agreement_of_the_released_labels(judged):
 
 def test_confusion_keeps_kinds_that_do_not_occur():
     table = agreement.confusion(["exact", "inexact"], ["exact", "inexact"])
-    assert table.shape == (3, 3)
-    assert table.to_numpy().sum() == 2
+    assert table.shape == (3, 3) and table.to_numpy().sum() == 2
 
 
 # Verdicts and headlines: a table that confirms and one that refutes
-
-
-def test_an_asterisk_holds_where_an_exact_test_agrees(tests):
-    counts = tests["verdict"].value_counts().to_dict()
-    assert counts == {"no asterisk": 32, "holds": 18, "does not hold": 6}
 
 
 def test_headline_of_tests(tests):
@@ -220,18 +195,6 @@ def test_headline_of_decisions(success):
     assert text.endswith("better than that: Algorithm 2: GPT-4 ICL.")
     none = published_tables.headline_of_decisions(success.assign(verdict="cannot be told"))
     assert none.endswith("none of them.")
-
-
-def test_verdicts_do_not_change_when_a_table_goes_through_a_file(tests, success):
-    from contamination.storage import Outputs
-
-    outputs = Outputs()
-    for name, table, headline in [
-        ("tests", tests, published_tables.headline_of_tests),
-        ("success", success, published_tables.headline_of_decisions),
-    ]:
-        outputs.write_table(name, table)
-        assert headline(outputs.read_table(name, "x")) == headline(table)
 
 
 def test_released_texts_are_scored_by_bleurt_joined_as_the_paper_says(monkeypatch):

@@ -11,7 +11,6 @@ from contamination import overlap
 from contamination.models.chat import Endpoint, Limits
 from contamination.models.response_log import ResponseLog
 from contamination.replication import (
-    algorithm2,
     completions,
     cutting,
     decisions,
@@ -21,7 +20,6 @@ from contamination.replication import (
     prompts,
 )
 from contamination.replication.algorithm2 import flag_probability
-from contamination.tables import show
 
 # Cuts
 
@@ -279,14 +277,6 @@ def test_printed_texts_give_their_printed_rouge(reference, candidate, printed, k
     assert decisions.with_scores(pieces, 0.8)["rule"].tolist() == [kind]
 
 
-def test_markup_in_a_completion_is_shown_escaped():
-    written = pd.DataFrame({"text": ["<script>alert(1)</script> & <b>x</b>"], "status": ["ok"]})
-    pieces = pd.DataFrame({"first_piece": ["a"], "second_piece": ["<i>b</i> c d e"]})
-    page = show(completions.with_completions(pieces, written)).to_html()
-    assert "<script>" not in page and "<b>x" not in page and "<i>b" not in page
-    assert "&lt;script&gt;" in page
-
-
 # Partitions
 
 
@@ -411,8 +401,3 @@ def test_flag_probability_by_hand_and_by_simulation():
     assert flagged.mean() == pytest.approx(flag_probability(10, share, error, exact), abs=0.01)
     with pytest.raises(ValueError, match="in 0 to 1"):
         flag_probability(10, 5.0, 0.0, 0.5)
-
-
-def test_operating_curves_rise_with_the_share():
-    for _, rows in algorithm2.operating_curves(0.4).groupby(["k", "judge_error_pct"]):
-        assert rows["flag_probability"].is_monotonic_increasing

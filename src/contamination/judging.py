@@ -14,13 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from contamination.models.chat import (
-    OK,
-    UNPARSABLE,
-    Endpoint,
-    Request,
-    answer_all,
-)
+from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
 from contamination.overlap import is_contained, is_equal, rouge_l, words
 
 EXACT, NEAR_EXACT, INEXACT = "exact", "near-exact", "inexact"
@@ -44,11 +38,9 @@ JUDGE_TOKENS = 10  # longest answer of the paper's judge
 class Judgement:
     """What the ICL judge made of one completion.
 
-    Attributes:
-        verdict: exact, near-exact or inexact; None where the answer is none.
-        status: "ok", or why there is no verdict: as in ``models.chat``.
-        is_bare_yes: the judge said "Yes" and not which match.
-        text: its answer, "" where it was not asked.
+    ``verdict`` is None where the answer is none; ``status`` is "ok", or why there is no
+    verdict, as in ``models.chat``; ``is_bare_yes``: the judge said "Yes" and not which match;
+    ``text`` is its answer, "" where it was not asked.
     """
 
     verdict: str | None
@@ -79,10 +71,8 @@ def judge_requests(
 ) -> list[Request]:
     """One request per pair, at temperature 0.
 
-    Args:
-        references, candidates: what should have been written, and what was.
-        prompt: with ``{reference}`` and ``{candidate}``.
-        limit_option: what the endpoint calls its limit of output tokens.
+    ``prompt`` holds ``{reference}`` and ``{candidate}``; ``limit_option`` is what the
+    endpoint calls its limit of output tokens.
     """
     options = {"temperature": 0, limit_option: JUDGE_TOKENS}
     return [
@@ -120,30 +110,10 @@ def ask_judge(
     return judgements
 
 
-def rule_verdicts(
-    rouge_scores: np.ndarray,
-    near_exact_threshold: float,
-    equal: np.ndarray | None = None,
-    contained: np.ndarray | None = None,
-) -> np.ndarray:
-    """Rule judge from figures: equality first, then overlap or containment.
-
-    Args:
-        rouge_scores: ROUGE-L of each completion, shape (n,), 0 to 1.
-        near_exact_threshold: ROUGE-L from which a completion is near-exact.
-        equal: whether the texts are equal once normalised; without the texts,
-            a ROUGE-L of 1 stands in for it.
-        contained: whether the completion holds the whole reference.
-
-    Returns:
-        "exact", "near-exact" or "inexact", shape (n,).
-    """
-    rouge_scores = np.asarray(rouge_scores, dtype=float)
-    equal = rouge_scores >= 1 if equal is None else np.asarray(equal, dtype=bool)
-    near = rouge_scores >= near_exact_threshold
-    if contained is not None:
-        near |= np.asarray(contained, dtype=bool)
-    return np.where(equal, EXACT, np.where(near, NEAR_EXACT, INEXACT))
+def rule_verdicts(rouge_scores: np.ndarray, near_exact_threshold: float | np.ndarray) -> np.ndarray:
+    """Rule judge from ROUGE-L alone, shape (n,): a score of 1 stands in for equal texts."""
+    near = np.where(rouge_scores >= near_exact_threshold, NEAR_EXACT, INEXACT)
+    return np.where(rouge_scores >= 1, EXACT, near)
 
 
 def rule_verdict(
@@ -153,7 +123,7 @@ def rule_verdict(
     min_reference_words: int = 4,
     short_may_match: bool = True,
 ) -> str:
-    """Rule judge from texts.
+    """Rule judge from texts: equality first, then overlap or containment.
 
     A reference of fewer than ``min_reference_words`` words is contained in
     many completions by chance, so containment does not count there. Chance
@@ -163,10 +133,8 @@ def rule_verdict(
     long_enough = len(words(reference)) >= min_reference_words
     if not (long_enough or short_may_match):
         return INEXACT
-    verdicts = rule_verdicts(
-        np.array([rouge_l(reference, candidate)]),
-        near_exact_threshold,
-        equal=np.array([is_equal(reference, candidate)]),
-        contained=np.array([long_enough and is_contained(reference, candidate)]),
-    )
-    return str(verdicts[0])
+    is_near = rouge_l(reference, candidate) >= near_exact_threshold
+    if is_equal(reference, candidate):
+        return EXACT
+    is_near |= long_enough and is_contained(reference, candidate)
+    return NEAR_EXACT if is_near else INEXACT

@@ -7,8 +7,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
-from unicodedata import name
 
 import numpy as np
 
@@ -28,15 +28,9 @@ NGRAM_WORDS = 13  # the n-gram length by which GPT-3 and most later work define 
 def _rouge_scorer(is_latin: bool = True):
     from rouge_score.rouge_scorer import RougeScorer
 
-    return RougeScorer(["rougeL"], use_stemmer=False, tokenizer=None if is_latin else _AnyScript())
-
-
-class _AnyScript:
-    """Tokenizer for scripts whose letters that of ``rouge_score`` drops, all but a to z."""
-
-    @staticmethod
-    def tokenize(text: str) -> list[str]:
-        return words(text)
+    # The tokenizer of ``rouge_score`` drops all letters but a to z.
+    tokenizer = None if is_latin else SimpleNamespace(tokenize=words)
+    return RougeScorer(["rougeL"], use_stemmer=False, tokenizer=tokenizer)
 
 
 def is_latin(text: str) -> bool:
@@ -46,21 +40,15 @@ def is_latin(text: str) -> bool:
     (True, False)
     """
     letters = [letter for letter in text if letter.isalpha()]
-    return 2 * sum("LATIN" in name(letter, "") for letter in letters) >= len(letters)
+    return 2 * sum("LATIN" in unicodedata.name(letter, "") for letter in letters) >= len(letters)
 
 
 def rouge_l(reference: str, candidate: str) -> float:
     """ROUGE-L F-measure without stemming, 0 to 1, as Time Travel computes it.
 
     Where most letters of the reference are not Latin ones, which the usual
-    tokenizer drops, the words are those of :func:`words`.
-
-    Args:
-        reference: what should have been written: the second piece.
-        candidate: the completion alone; an empty one scores 0.
-
-    Raises:
-        ValueError: if the reference holds no word, since no completion could match it.
+    tokenizer drops, the words are those of :func:`words`. An empty candidate scores 0;
+    a reference without a word raises ValueError, since no completion could match it.
     """
     if not words(reference):
         raise ValueError(f"the reference holds no word to match: {reference!r}")
@@ -83,13 +71,8 @@ def bleurt_texts(
     """Reference and candidate for BLEURT, which rates fluency and so wants whole sentences.
 
     Time Travel, section 4, joins both with the first piece where the cut falls
-    inside a sentence; the authors' code does it for every task but sentence pairs.
-
-    Args:
-        first_piece, second_piece, completion: of one instance.
-        is_pair: a pair of sentences.
-        is_mid_sentence: the cut falls inside a sentence.
-        joining: "paper" or "code".
+    inside a sentence; the authors' code (``joining`` "code") does it for every task but
+    sentence pairs.
     """
     if joining not in (JOINED_AS_PAPER, JOINED_AS_CODE):
         raise ValueError(f'joining must be "paper" or "code", got "{joining}"')
@@ -103,10 +86,7 @@ def bleurt(
 ) -> np.ndarray:
     """BLEURT of each candidate, shape (n,); about 0 to 1 for BLEURT-20, higher is closer.
 
-    Args:
-        scorer: ``models.loading.load_bleurt``.
-        references, candidates: texts; what exceeds the scorer's input length is cut.
-        batch_size: pairs scored together.
+    What exceeds the scorer's input length is cut.
     """
     import torch
 
@@ -114,10 +94,10 @@ def bleurt(
         raise ValueError(f"{len(references)} references but {len(candidates)} candidates")
     scores = []
     for start in range(0, len(references), batch_size):
-        some = slice(start, start + batch_size)
+        batch = slice(start, start + batch_size)
         inputs = scorer.tokenizer(
-            list(references[some]),
-            list(candidates[some]),
+            list(references[batch]),
+            list(candidates[batch]),
             padding=True,
             truncation=True,
             max_length=scorer.context_length,
@@ -131,8 +111,7 @@ def bleurt(
 def rouge_l_recall(reference: str, candidate: str) -> float:
     """ROUGE-L recall without stemming, 0 to 1: words in common order over the reference's.
 
-    Raises:
-        ValueError: if the reference holds no word.
+    ValueError if the reference holds no word.
     """
     if not words(reference):
         raise ValueError(f"the reference holds no word to match: {reference!r}")
@@ -145,10 +124,9 @@ def words(text: str) -> list[str]:
 
 
 def normalised(text: str) -> str:
-    """A text without what typing alone changes.
+    """A text without what typing alone changes; two that agree in this form count as equal.
 
-    Unicode NFKC, straight quotes, lowercase, single spaces, no full stop at
-    the end. Two texts that agree in this form count as equal.
+    Unicode NFKC, straight quotes, lowercase, single spaces, no full stop at the end.
     """
     text = unicodedata.normalize("NFKC", text).translate(_STRAIGHT_QUOTES).lower()
     return " ".join(text.split()).rstrip(" .")
@@ -179,10 +157,7 @@ def unigram_recall(reference: str, candidate: str) -> float:
     """Share of the reference's words that the candidate holds too, 0 to 1.
 
     The unlearning study of Shi et al., arXiv:2310.16789, defines its answer
-    metric this way and calls it ROUGE-L recall.
-
-    Raises:
-        ValueError: if the reference holds no word.
+    metric this way and calls it ROUGE-L recall. ValueError if the reference holds no word.
     """
     reference_counts = Counter(words(reference))
     if not reference_counts:
@@ -201,8 +176,7 @@ def ngram_overlap_share(
 ) -> float:
     """Share of texts, 0 to 1, that hold a run of n words which the reference holds too.
 
-    Texts of fewer than n words do not count; without any longer one the share
-    is undefined (NaN).
+    Texts of fewer than n words do not count; NaN without any longer one.
 
     >>> ngram_overlap_share(["the cat sat", "a dog ran"], ["So the cat sat down."], n=3)
     0.5

@@ -33,18 +33,9 @@ def min_k_score(token_log_probs: np.ndarray, k_percent: float = K_PERCENT) -> fl
     """Mean log-probability of the k % least likely tokens: Min-k% Prob.
 
     Shi et al., equation 1. Members score higher: a passage the model has read
-    holds few tokens that surprise it.
-
-    Args:
-        token_log_probs: of the passage.
-        k_percent: share of tokens kept, 0 < k_percent <= 100. Their number is
-            rounded down, as in the authors' code, but at least one is kept.
-
-    Returns:
-        Nats for a token, at most 0. At 100 this is minus the NLL.
-
-    Raises:
-        ValueError: if k_percent is out of range.
+    holds few tokens that surprise it. Nats for a token, at most 0; at 100 % minus the NLL.
+    The number kept, 0 < k_percent <= 100, is rounded down as in the authors' code, but at
+    least one. ValueError if k_percent is out of range.
 
     >>> round(min_k_score(np.log([0.5, 0.25, 0.5, 0.5]), k_percent=25), 4)
     -1.3863
@@ -62,20 +53,9 @@ def min_k_plus_plus_score(
 
     Zhang et al., arXiv:2404.02936; beyond Shi et al. A token counts
     as surprising when it is unlikely compared with what else could stand there.
-
-    Args:
-        token_log_probs: of the passage.
-        vocabulary_mean: mean log-probability over the vocabulary under the
-            model's own distribution at each position, shape (n_scored,).
-        vocabulary_std: its standard deviation, shape (n_scored,), above 0.
-        k_percent: as in ``min_k_score``.
-
-    Returns:
-        Standard deviations, any sign.
-
-    Raises:
-        ValueError: if shapes differ, a spread is 0 (every token equally likely), or
-            k_percent is out of range.
+    ``vocabulary_mean`` and ``vocabulary_std`` (above 0) of the log-probability are under the
+    model's own distribution at each position, shape (n_scored,). Standard deviations, any
+    sign. ValueError if shapes differ, a spread is 0, or k_percent is out of range.
 
     >>> min_k_plus_plus_score([-1.0, -3.0], [-2.0, -2.0], [1.0, 0.5], k_percent=50)
     -2.0
@@ -117,16 +97,11 @@ def zlib_score(token_log_probs: np.ndarray, text: str) -> float:
 
 
 def lowercase_score(token_log_probs: np.ndarray, lowercase_token_log_probs: np.ndarray) -> float:
-    """NLL of the lowercased passage over the NLL of the passage (Carlini et al.).
+    """NLL of the lowercased passage over the NLL of the passage (Carlini et al.), at least 0.
 
-    Members score higher: memory of a passage is memory of its spelling. As in
-    the authors' code, the two NLL are divided, not subtracted.
-
-    Returns:
-        A ratio, at least 0; 1 for a passage without capitals.
-
-    Raises:
-        ValueError: if the passage has an NLL of 0.
+    Members score higher: memory of a passage is memory of its spelling; 1 without capitals.
+    As in the authors' code, the two NLL are divided, not subtracted. ValueError if the
+    passage has an NLL of 0.
 
     >>> lowercase_score(np.log([0.5, 0.5]), np.log([0.25, 0.25]))
     2.0

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy import stats
 
+LEVEL = 0.95  # of every interval
 _VALUES_PER_CHUNK = 2_000_000  # bounds the memory of a bootstrap at any sample size
 
 
@@ -30,14 +31,9 @@ def _two_groups(scores: np.ndarray, is_member: np.ndarray) -> tuple[np.ndarray, 
 
 
 def auc(scores: np.ndarray, is_member: np.ndarray) -> float:
-    """Chance that a member scores above a non-member; ties count one half.
+    """Chance that a member scores above a non-member, 0 to 1; ties count one half, 0.5 is chance.
 
-    Args:
-        scores: shape (n_items,), higher = more likely a member.
-        is_member: shape (n_items,), true for members; both kinds must occur.
-
-    Returns:
-        Area under the ROC curve, 0 to 1; 0.5 is chance.
+    Both arrays have shape (n_items,) and both kinds must occur.
 
     >>> auc([3, 2, 1, 0], [True, False, True, False])
     0.75
@@ -67,19 +63,11 @@ def tpr_at_fpr(scores: np.ndarray, is_member: np.ndarray, fpr: float = 0.05) -> 
 def bootstrap_aucs(
     score_sets: Sequence[np.ndarray], is_member: np.ndarray, n_resamples: int, seed: int
 ) -> np.ndarray:
-    """AUCs of several scores of the same items under one stratified bootstrap.
+    """AUCs, shape (n_scores, n_resamples), of several scores of the same items.
 
     Members and non-members are resampled apart, and all scores see the same
-    resampled items, so that differences between rows are paired.
-
-    Args:
-        score_sets: n_scores arrays of shape (n_items,).
-        is_member: shape (n_items,).
-        n_resamples: bootstrap resamples.
-        seed: seed of the resampling.
-
-    Returns:
-        AUCs, shape (n_scores, n_resamples).
+    resampled items, so that differences between rows are paired. ``is_member`` and each
+    of ``score_sets`` have shape (n_items,).
     """
     checked = [_two_groups(scores, is_member) for scores in score_sets]
     is_member = checked[0][1]
@@ -121,36 +109,28 @@ def _aucs_of_levels(members: np.ndarray, others: np.ndarray, n_levels: int) -> n
     return wins / (members.shape[1] * others.shape[1])
 
 
-def percentile_interval(values: np.ndarray, level: float = 0.95) -> tuple[float, float]:
-    """Central interval of bootstrap values; undefined ones are left out."""
+def percentile_interval(values: np.ndarray) -> tuple[float, float]:
+    """Central 95 % interval of bootstrap values; undefined ones are left out."""
     values = np.asarray(values, dtype=float)
     values = values[~np.isnan(values)]
     if values.size == 0:
         return (float("nan"), float("nan"))
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 
 def auc_interval(
-    scores: np.ndarray,
-    is_member: np.ndarray,
-    n_resamples: int = 10_000,
-    seed: int = 0,
-    level: float = 0.95,
+    scores: np.ndarray, is_member: np.ndarray, n_resamples: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
     """Stratified bootstrap interval of an AUC."""
-    return percentile_interval(bootstrap_aucs([scores], is_member, n_resamples, seed)[0], level)
+    return percentile_interval(bootstrap_aucs([scores], is_member, n_resamples, seed)[0])
 
 
 def over_drawn_models(resampled: np.ndarray, seed: int) -> np.ndarray:
-    """Mean over models that are drawn with replacement for each resample.
+    """Mean over models drawn with replacement for each resample, shape (n_resamples,).
 
-    Args:
-        resampled: a resampled value of each model, shape (n_models, n_resamples).
-        seed: of the draw; equal shapes and seeds draw the same models.
-
-    Returns:
-        Shape (n_resamples,): it varies with the items and with the models.
+    ``resampled``, shape (n_models, n_resamples), varies with the items; equal shapes and
+    seeds draw the same models.
     """
     drawn = np.random.default_rng([seed, 10]).integers(len(resampled), size=resampled.shape)
     return np.take_along_axis(resampled, drawn, axis=0).mean(axis=0)
@@ -176,11 +156,11 @@ def verdict(
     return below if high < null else CANNOT_TELL
 
 
-def share_interval(n_found: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson interval of a share; undefined for an empty denominator."""
+def share_interval(n_found: int, n: int) -> tuple[float, float]:
+    """95 % Wilson interval of a share; undefined for an empty denominator."""
     if n == 0:
         return (float("nan"), float("nan"))
-    interval = stats.binomtest(int(n_found), int(n)).proportion_ci(level, method="wilson")
+    interval = stats.binomtest(int(n_found), int(n)).proportion_ci(LEVEL, method="wilson")
     return float(interval.low), float(interval.high)
 
 
@@ -243,14 +223,10 @@ def _distribution_of_sum(values: np.ndarray) -> tuple[int, np.ndarray]:
 def paired_bootstrap_p(guided: np.ndarray, general: np.ndarray) -> float:
     """One-sided p of the paired bootstrap, exactly: P(mean difference of a resample <= 0).
 
-    What 10,000 random resamples approximate, computed without a seed by
-    convolution. Instances are resampled together with both their scores. The
+    What 10,000 random resamples approximate, computed without a seed by convolution.
+    Instances are resampled together with both their scores, shape (n,), two decimals. The
     value is exact for the bootstrap, which is itself no exact test: with ten
     positive differences it is 0. ``sign_flip_p`` keeps its level.
-
-    Args:
-        guided: scores under the guided instruction, shape (n,), two decimals.
-        general: scores of the same instances under the general instruction.
     """
     low, probabilities = _distribution_of_sum(_differences(guided, general))
     sums = low + np.arange(probabilities.size)
@@ -279,16 +255,12 @@ def sampled_paired_bootstrap_p(
 
 
 def sign_flip_p(guided: np.ndarray, general: np.ndarray) -> float:
-    """Exact one-sided p of the sign-flip test of paired differences.
+    """Exact one-sided p of the sign-flip test of paired differences; scores have two decimals.
 
     Under the null either instruction could have given either score, so every
     difference is as likely with one sign as with the other; p is the share of
     the 2^n sign patterns whose sum is at least the observed one. Unlike the
     bootstrap it keeps its level at ten instances, and it cannot fall below 2^-n.
-
-    Args:
-        guided: scores under the guided instruction, shape (n,), two decimals.
-        general: scores of the same instances under the general instruction.
     """
     differences = _differences(guided, general)
     sizes = np.abs(differences)

@@ -26,14 +26,9 @@ DRAWS_AT_A_TIME = 2**18  # of a bootstrap; 2 MB in each of several arrays
 
 
 def least_preferred_positions(counts: Mapping[str, int], n: int) -> tuple[str, ...]:
-    """Positions chosen fewer than ceil(n / 5) times in the modified quiz (section 3.2).
+    """Positions chosen fewer than ceil(n / 5) times in the modified quiz (section 3.2), maybe none.
 
-    Args:
-        counts: how often each position A to D was chosen; E is no candidate.
-        n: quizzes asked, answered or not.
-
-    Returns:
-        The positions in order, possibly none.
+    ``n`` counts quizzes asked, answered or not; E is no candidate.
     """
     threshold = math.ceil(n / len(CHOICES))
     return tuple(position for position in POSITIONS if counts.get(position, 0) < threshold)
@@ -68,16 +63,12 @@ class Assessment:
 def assess(
     modified_answers: Sequence[str], standard_answers: Mapping[str, Sequence[str]]
 ) -> Assessment:
-    """Minimum and maximum contamination of one partition (section 3.3).
+    """Minimum and maximum contamination of one partition (section 3.3), one answer per instance.
 
     Maximum: the largest share of right answers over the standard quizzes.
     Minimum: the larger of the second-largest share and Cohen's kappa
     (right - b) / (n - b), b = how often the modified quiz chose the best
     position. A tie for a position goes to the smaller b.
-
-    Args:
-        modified_answers: one answer per instance.
-        standard_answers: for each quizzed position, one answer per instance.
 
     Raises:
         ValueError: if there are no instances, the numbers of answers differ,
@@ -89,12 +80,12 @@ def assess(
     for position, answers in standard_answers.items():
         if len(answers) != n:
             raise ValueError(f"{n} modified quizzes but {len(answers)} standard ones at {position}")
-    chosen = {position: _count(modified_answers, position) for position in POSITIONS}
+    chosen = {position: [*modified_answers].count(position) for position in POSITIONS}
     quizzed = positions_to_quiz(chosen, n)
     missing = [position for position in quizzed if position not in standard_answers]
     if missing:
         raise ValueError(f"the standard quiz is missing at position {', '.join(missing)}")
-    right = {position: _count(standard_answers[position], position) for position in quizzed}
+    right = {position: [*standard_answers[position]].count(position) for position in quizzed}
     best, *others = sorted(quizzed, key=lambda position: (-right[position], chosen[position]))
     bias = chosen[best]
     kappa = (right[best] - bias) / (n - bias) if bias < n else math.nan
@@ -109,10 +100,6 @@ def assess(
         second=second,
         minimum=float(np.fmax(kappa, second)),
     )
-
-
-def _count(answers: Sequence[str], letter: str) -> int:
-    return sum(1 for answer in answers if answer == letter)
 
 
 @dataclass(frozen=True)
@@ -155,13 +142,10 @@ def bootstrap_assessment(
 def levels_of_counts(
     bias: np.ndarray, right: np.ndarray, n: int, was_quizzed: np.ndarray | None = None
 ) -> AssessmentBootstrap:
-    """The rules of ``assess`` on counts alone, for many samples at a time.
+    """The rules of ``assess`` on counts alone, for many samples of n instances at a time.
 
-    Args:
-        bias: how often A to D were chosen in the modified quiz, shape (n_samples, 4).
-        right: right answers with the original at A to D, same shape.
-        n: instances of each sample.
-        was_quizzed: which of A to D may be used, shape (4,); all by default.
+    ``bias``: how often A to D were chosen in the modified quiz, ``right``: right answers
+    with the original there, both (n_samples, 4); ``was_quizzed``: may be used, shape (4,).
     """
     usable = usable_positions(bias, n, was_quizzed)
     # Most right answers first, then the smaller bias: one sortable number.
@@ -178,21 +162,16 @@ def levels_of_counts(
 
 
 def usable_positions(bias: np.ndarray, n: int, was_quizzed: np.ndarray | None = None) -> np.ndarray:
-    """Which of A to D count in each sample, by the rule of ``positions_to_quiz``; (n_samples, 4).
-
-    Args:
-        bias, n, was_quizzed: as ``levels_of_counts`` takes them.
-    """
+    """Which of A to D count in each sample, as in ``positions_to_quiz``; shape (n_samples, 4)."""
     usable = bias < math.ceil(n / len(CHOICES))
     usable[~usable.any(axis=1)] = True
     return usable if was_quizzed is None else usable & was_quizzed
 
 
 def resample_counts(n: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
-    """How often each of n instances is drawn in each resample, some resamples at a time.
+    """How often each of n instances is drawn, shape (n_resamples, n) in several parts.
 
-    Yields:
-        Shape (n_resamples, n) in all; how they are split changes no draw.
+    How they are split changes no draw.
     """
     rng = np.random.default_rng(seed)
     at_a_time = max(1, DRAWS_AT_A_TIME // n)
@@ -205,12 +184,8 @@ def resample_counts(n: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]
 
 def standard_answers_of(instances: pd.DataFrame) -> dict[str, list[str]]:
     """Answers per quizzed position, from columns answer_at_a to answer_at_d."""
-    columns = {position: f"answer_at_{position.lower()}" for position in POSITIONS}
-    return {
-        position: instances[column].tolist()
-        for position, column in columns.items()
-        if instances[column].ne("").any()
-    }
+    answers = {position: instances[f"answer_at_{position.lower()}"] for position in POSITIONS}
+    return {position: of.tolist() for position, of in answers.items() if of.ne("").any()}
 
 
 def assessment_row(
@@ -218,11 +193,8 @@ def assessment_row(
 ) -> dict[str, float | str | int]:
     """One row of ``dcq_published.csv``: the assessment of one model on one partition.
 
-    Args:
-        instances: modified_answer, answer_at_a to answer_at_d, and judge where
-            replications were judged (else replication_pct is undefined).
-        n_resamples: bootstrap resamples.
-        seed: bootstrap seed.
+    ``instances`` holds modified_answer, answer_at_a to answer_at_d, and judge where
+    replications were judged (else replication_pct is undefined).
     """
     modified = instances["modified_answer"].tolist()
     standard = standard_answers_of(instances)

@@ -45,15 +45,12 @@ FEWEST_QUIZZES = 10  # quizzes a rule gets wrong, below which nothing is said of
 
 @dataclass(frozen=True)
 class Answers:
-    """What one model answered on one partition.
+    """What one model answered on one partition, n instances in the order of ``index``.
 
-    Attributes:
-        model, dataset: names.
-        index: of the instances, shape (n,).
-        positions: least preferred, or all of A to D where there is none.
-        is_right, is_none: at these positions, shape (n_positions, n); none is E.
-        bias: which of A to D the modified quiz took, shape (n, 4).
-        right: right answers with the original at A to D, shape (n, 4); 0 where not asked.
+    ``positions`` are the least preferred, or all of A to D where there is none;
+    ``is_right`` and ``is_none`` (E) hold for these, shape (n_positions, n). ``bias`` says
+    which of A to D the modified quiz took, ``right`` where the original at A to D was
+    found (0 where not asked), shape (n, 4).
     """
 
     model: str
@@ -101,21 +98,19 @@ def compared(
 ) -> pd.DataFrame:
     """``dcq_rules.csv``: every rule against every model, E counted in each way.
 
+    With fewer resamples than about 40 x the number of comparisons no adjusted p value
+    can be small enough for a word.
+
     Args:
         choices: of ``controls.rule_choices``.
         instances: ``published.released_instances("DCQ")``.
-        n_resamples: bootstrap resamples; with fewer than about 40 x the number of
-            comparisons no adjusted p value can be small enough for a word.
-        seed: of the bootstrap.
 
     Returns:
-        model, dataset, control, chosen_on_others (this rule has most right
-        answers on the other datasets, no model asked), counted (how E counts;
-        "maximum, E wrong" is the paper's maximum for both, whose bootstrap
-        selects positions and best quiz anew), n, n_positions, rule_pct,
-        model_pct, difference_pct (points) with its interval, p_better,
-        p_as_well, p_worse (adjusted), word, and verdict: the word that equal
-        coverage and E at a quarter both carry, where "better" is also "as well".
+        Among others chosen_on_others (this rule has most right answers on the other
+        datasets, no model asked), counted (how E counts; "maximum, E wrong" is the
+        paper's maximum for both, whose bootstrap selects positions and best quiz
+        anew), difference_pct (points), adjusted p values, word, and verdict: the word
+        that equal coverage and E at a quarter both carry; "better" is also "as well".
     """
     chosen, rows = rule_chosen_on_others(choices), []
     choices = choices.assign(credit=credits_of(choices))
@@ -135,10 +130,7 @@ def compared(
 
 
 def rule_chosen_on_others(choices: pd.DataFrame) -> dict[str, str]:
-    """For each dataset the rule with the highest mean share on the others; no model enters.
-
-    "" where there is no other dataset.
-    """
+    """For each dataset the rule with the highest mean share on the others, "" without others."""
     shares = credits_of(choices).groupby([choices["dataset"], choices["control"]], sort=False)
     shares = shares.mean().unstack(sort=False)
     if len(shares) == 1:
@@ -239,23 +231,14 @@ def verdict_of(words: pd.Series) -> str:
 
 
 def verdict_counts(rows: pd.DataFrame) -> str:
-    """How often each verdict was given, "better on 1, worse on 9 of 10 datasets".
-
-    Args:
-        rows: of ``dcq_rules`` or ``dcq_beyond_rules``, one for each dataset.
-    """
+    """How often each verdict was given, "better on 1, worse on 9 of 10 datasets"."""
     counts = rows["verdict"].value_counts()
     parts = [f"{verdict} on {counts[verdict]}" for verdict in VERDICTS if verdict in counts]
     return f"{', '.join(parts)} of {len(rows)} datasets"
 
 
 def headline(rules: pd.DataFrame, model: str = "GPT-4") -> str:
-    """What the rule that the other datasets choose does against a model.
-
-    Args:
-        rules: ``dcq_rules``.
-        model: whose answers.
-    """
+    """What the rule that the other datasets choose does against a model, from ``dcq_rules``."""
     rows = rules[rules["chosen_on_others"] & (rules["model"] == model)]
     rows = rows.drop_duplicates("dataset")
     return f"{' or '.join(rows['control'].unique())} against {model}: {verdict_counts(rows)}."
@@ -273,17 +256,12 @@ def beyond_rules(
     Args:
         choices: of ``controls.rule_choices``; may also hold models without memory.
         instances: ``published.released_instances("DCQ")``.
-        n_resamples, seed: of the bootstrap over instances.
 
     Returns:
-        model, dataset, control, n, n_answered_none (E, mean over quizzes),
-        max_pct (the paper's), right_when_chosen_pct, n_rule_right,
-        right_where_rule_right_pct, n_rule_wrong, right_where_rule_wrong_pct
-        (numbers are means over quizzes; a tie of the rule counts in both by its
-        chance); strongest_other (the other rule that is right most often there),
-        its other_where_rule_wrong_pct, difference_pct (model minus it, points)
-        with its interval; p_more (than every other rule), p_less (than one of
-        them), both adjusted by Holm over all rows; verdict.
+        Numbers n_... are means over quizzes; a tie of the rule counts in both by its
+        chance. strongest_other is right most often where the rule is wrong;
+        difference_pct is the model minus it, points; p_more (than every other rule)
+        and p_less (than one of them) are adjusted by Holm over all rows.
     """
     rows, choices = [], choices.assign(credit=credits_of(choices))
     for _, of_pair in instances.groupby(["model", "dataset"], sort=False):

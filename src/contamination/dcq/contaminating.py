@@ -34,11 +34,7 @@ def training_texts(instances: Sequence[str], dataset: str, split: str) -> tuple[
 
 
 def without_label(instances: Sequence[str], label_column: str) -> list[str]:
-    """Instances whose last line, the label, is left out.
-
-    Raises:
-        ValueError: if an instance does not end with such a line.
-    """
+    """Instances whose last line, the label, is left out; ValueError where there is none."""
     parts = [instance.rpartition(f"\n{label_column}: ") for instance in instances]
     if not all(mark and "\n" not in label for _, mark, label in parts):
         raise ValueError(f'an instance does not end with a line "{label_column}: ..."')
@@ -48,8 +44,7 @@ def without_label(instances: Sequence[str], label_column: str) -> list[str]:
 def with_wrong_label(instances: Sequence[str], label_column: str, seed: int) -> list[str]:
     """Instances with another label of the same partition, drawn at random.
 
-    Raises:
-        ValueError: if an instance has no label line, or all labels are equal.
+    ValueError if an instance has no label line, or all labels are equal.
     """
     texts = without_label(instances, label_column)
     labels = [i.removeprefix(t) for i, t in zip(instances, texts, strict=True)]
@@ -67,16 +62,14 @@ def with_wrong_label(instances: Sequence[str], label_column: str, seed: int) -> 
 def training_file(instances: Sequence[str], dataset: str, split: str) -> str:
     """A file for a fine-tuning job: one conversation a line, names in, instance out.
 
-    Raises:
-        ValueError: if there is no instance or one is empty.
+    ValueError if there is no instance or one is empty.
     """
     if not instances or not all(instance.strip() for instance in instances):
         raise ValueError("a training file needs instances, none of them empty")
     user = {"role": "user", "content": header(dataset, split).rstrip()}
-    lines = [
-        {"messages": [user, {"role": "assistant", "content": instance}]} for instance in instances
-    ]
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    answers = [{"role": "assistant", "content": instance} for instance in instances]
+    lines = [json.dumps({"messages": [user, said]}, ensure_ascii=False) for said in answers]
+    return "".join(f"{line}\n" for line in lines)
 
 
 @dataclass(frozen=True)
@@ -109,11 +102,8 @@ def plan_training(
 ) -> TrainingPlan:
     """What a job on the file of ``training_file`` would take.
 
-    The paper leaves ``n_epochs`` to the provider's default, with which no cost can
-    be known beforehand.
-
-    Raises:
-        ValueError: if n_epochs is below 1, the price not positive or undated.
+    The paper leaves ``n_epochs`` to the provider's default, with which no cost can be known
+    beforehand. ValueError if n_epochs is below 1, the price not positive or undated.
     """
     if n_epochs < 1 or price_per_million <= 0 or not price_date:
         raise ValueError(
@@ -140,13 +130,8 @@ def start_training(endpoint: Endpoint, file: str, plan: TrainingPlan, cap: float
     """Start the fine-tuning job, or find the one that was started before.
 
     The job carries the file's hash, epochs and model. One that carries the same
-    and was not lost is taken, so that a second run pays nothing.
-
-    Args:
-        endpoint: the model to be trained.
-        file: from ``training_file``.
-        plan: from ``plan_training`` for this file.
-        cap: most the job may cost, in the plan's currency.
+    and was not lost is taken, so that a second run pays nothing. ``cap`` is the most
+    it may cost, in the plan's currency.
 
     Returns:
         id, status, model (the trained model's name, "" until it is ready) and
@@ -175,7 +160,7 @@ def start_training(endpoint: Endpoint, file: str, plan: TrainingPlan, cap: float
             for job in client.fine_tuning.jobs.list(metadata=marks):
                 # A server may ignore the filter.
                 if job.metadata == marks and job.status not in _OVER:
-                    return _job_row(job, is_new=False)
+                    return _job_row(job, is_new="no")
             name = f"{marks['training_sha256'][:12]}.jsonl"
             uploaded = client.files.create(file=(name, file.encode()), purpose="fine-tune")
             epochs = {"hyperparameters": {"n_epochs": plan.n_epochs}}
@@ -183,17 +168,13 @@ def start_training(endpoint: Endpoint, file: str, plan: TrainingPlan, cap: float
             job = client.fine_tuning.jobs.create(
                 model=endpoint.model, training_file=uploaded.id, method=method, metadata=marks
             )
-            return _job_row(job, is_new=True)
+            return _job_row(job, is_new="yes")
         except openai.APIError as error:
             problem = problem_of(error, endpoint.base_url, secret)
     # Outside the except block: no traceback leads to the request and its headers.
     raise ChatError(f"{endpoint.base_url}: the job was not started: {problem}")
 
 
-def _job_row(job: Any, is_new: bool) -> dict[str, str]:
-    return {
-        "id": str(job.id),
-        "status": str(job.status),
-        "model": str(job.fine_tuned_model or ""),
-        "is_new": "yes" if is_new else "no",
-    }
+def _job_row(job: Any, is_new: str) -> dict[str, str]:
+    row = {"id": job.id, "status": job.status, "model": job.fine_tuned_model or ""}
+    return {name: str(value) for name, value in row.items()} | {"is_new": is_new}

@@ -53,13 +53,9 @@ RULES: dict[str, Rule] = {
 
 
 def chosen(scores: np.ndarray) -> tuple[str, float]:
-    """Letters of the highest score (several where they tie), and how far the next one lies below.
+    """Letters of the highest score of the texts at A to D ("BD" for a tie), and its margin.
 
-    Args:
-        scores: of the texts at A to D, shape (4,).
-
-    Returns:
-        The choice, "B" or "BD"; the margin in units of the score, 0 for a tie.
+    The margin to the next score is in units of the score, 0 for a tie.
     """
     best = np.isclose(scores, scores.max())
     letters = "".join(letter for letter, is_best in zip(POSITIONS, best, strict=True) if is_best)
@@ -82,8 +78,7 @@ def quiz_texts(quiz: pd.Series, position: str) -> tuple[list[str], int]:
 def chance_of_best(n: int, n_quizzes: int) -> float:
     """Expected best share of random guessers over several quizzes of n questions.
 
-    Exact for independent guesses; DCQ reports the best of several quizzes, so
-    chance lies above one in four.
+    Exact for independent guesses.
     """
     counts = np.arange(n + 1)
     below = stats.binom.cdf(counts, n, 1 / N_OPTIONS) ** n_quizzes
@@ -97,11 +92,8 @@ def rule_choices(
 ) -> pd.DataFrame:
     """What each rule takes in each quiz: letters and margins, no text.
 
-    Args:
-        quizzes: dataset, index, instance, option_a to option_d.
-        rules: name to rule, in the order of the tables; the highest score is taken.
-        positions: where the original is put. A dataset whose option D already is
-            the original has one quiz for each instance, with it at D.
+    ``positions`` are where the original is put; a dataset whose option D already is the
+    original has one quiz for each instance, with it at D.
 
     Returns:
         dataset, index, position (of the original), control, choice (its letter,
@@ -146,16 +138,8 @@ def control_table(choices: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
 
     Where the original's place is free (three datasets), the rules take one quiz
     per position that the model was quizzed at, and the best of them counts.
-    Which rule does as well is decided in ``dcq.comparison``.
-
-    Args:
-        choices: of :func:`rule_choices`.
-        levels: ``dcq_published``: model, dataset, least_preferred, max_pct.
-
-    Returns:
-        dataset, control, n, n_quizzes, chance_pct, max_pct with its Wilson
-        interval, model, paper_max_pct (the model's recomputed maximum) and
-        difference_pct (rule minus model, points).
+    Which rule does as well is decided in ``dcq.comparison``. Of ``levels``
+    (``dcq_published``) paper_max_pct and difference_pct (rule minus model, points) come.
     """
     rows = []
     choices = choices.assign(credit=credits_of(choices))
@@ -187,14 +171,14 @@ def _control_level(credits_of_rule: np.ndarray) -> dict[str, float | int]:
 def audit_options(quizzes: pd.DataFrame) -> pd.DataFrame:
     """What the released options give away before any model is asked, one row per dataset.
 
-    Returns:
-        dataset, n, n_option_d_is_original, n_repeated_options, and
-        n_line_breaks_alone: rows where the original's number of line breaks
-        differs from that of every perturbation while those agree.
+    n_line_breaks_alone counts rows where the original's number of line breaks
+    differs from that of every perturbation while those agree.
     """
     plain = quizzes[list(OPTION_COLUMNS)].map(normalised)
-    n_breaks = quizzes[list(OPTION_COLUMNS)].map(_line_breaks)
-    is_other = n_breaks.ne(quizzes["instance"].map(_line_breaks), axis=0).all(axis=1)
+    texts = quizzes[["instance", *OPTION_COLUMNS]]
+    n_breaks = texts.map(lambda text: text.strip().count("\n"))
+    n_breaks, n_of_original = n_breaks.drop(columns="instance"), n_breaks["instance"]
+    is_other = n_breaks.ne(n_of_original, axis=0).all(axis=1)
     rows = pd.DataFrame(
         {
             "dataset": quizzes["dataset"],
@@ -205,7 +189,3 @@ def audit_options(quizzes: pd.DataFrame) -> pd.DataFrame:
         }
     )
     return rows.groupby("dataset", sort=False).sum().astype(int).reset_index()
-
-
-def _line_breaks(text: str) -> int:
-    return text.strip().count("\n")

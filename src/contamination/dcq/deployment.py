@@ -26,20 +26,12 @@ Respondent = Callable[[Sequence[Texts]], pd.DataFrame]
 
 
 def take(respondent: Respondent, quizzes: pd.DataFrame, with_second: bool = False) -> pd.DataFrame:
-    """Every answer of one model on one partition.
+    """Every answer of one model on one partition: a row for each question.
 
-    A standard quiz is taken at each least preferred position. The second
-    perturbation goes to the position that the modified quiz chose least, the
-    first of them, as in Figure 2.
-
-    Args:
-        respondent: what answers.
-        quizzes: the table that ``dcq.perturbation`` describes.
-        with_second: also the quiz with a fifth perturbation.
-
-    Returns:
-        index, quiz, position ("" in the modified quiz), answer, status and what
-        else the respondent records; one row for each question.
+    A standard quiz is taken at each least preferred position. With ``with_second``
+    a fifth perturbation goes to the position that the modified quiz chose least, the
+    first of them, as in Figure 2. ``position`` is "" in the modified quiz; behind
+    answer and status stands what else the respondent records.
     """
 
     def answers_to(quiz: str, position: str = "") -> pd.DataFrame:
@@ -58,9 +50,7 @@ def take(respondent: Respondent, quizzes: pd.DataFrame, with_second: bool = Fals
 def instances_of(answers: pd.DataFrame) -> pd.DataFrame:
     """One row per instance, as the released answers have it: what ``assessment`` reads.
 
-    Returns:
-        index, modified_answer, answer_at_a to answer_at_d ("" where not asked, "?"
-        where no usable letter came).
+    Answers are "" where not asked, "?" where no usable letter came.
     """
     columns = {(MODIFIED, ""): "modified_answer"}
     columns |= {(STANDARD, position): f"answer_at_{position.lower()}" for position in POSITIONS}
@@ -74,11 +64,9 @@ def instances_of(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def level_row(answers: pd.DataFrame, n_resamples: int, seed: int = 0) -> dict:
-    """The assessment of one model on one partition, with what was asked and what counted.
+    """``assessment_row`` with n_asked, n_valid, n_refused and n_error over all quizzes.
 
-    Returns:
-        Keys of ``assessment_row`` and n_asked, n_valid, n_refused, n_error over
-        all quizzes. Unusable answers stay in the denominators of the shares.
+    Unusable answers stay in the denominators of the shares.
     """
     status = answers["status"]
     return assessment_row(instances_of(answers), n_resamples, seed) | {
@@ -98,11 +86,7 @@ def known_row(
     among the right answers. Both at the quiz of the maximum, and at that of the
     minimum: the second-best quiz where it gives the minimum, else, where kappa
     does, the best quiz again. Undefined with an empty denominator.
-
-    Args:
-        answers: what ``take`` returned.
-        is_seen: one for each instance, in the order of the quizzes.
-        n_resamples, seed: of the interval of the maximum.
+    ``is_seen`` has one entry for each instance, in the order of the quizzes.
     """
     instances = instances_of(answers)
     standard = standard_answers_of(instances)
@@ -124,11 +108,9 @@ def known_row(
 
 
 def position_rows(answers: pd.DataFrame, **labels: str) -> pd.DataFrame:
-    """Rows of ``dcq_positions.csv``: how often each choice was taken in each quiz.
+    """Rows of ``dcq_positions.csv``: how often each choice was taken in each quiz of ``take``.
 
-    Args:
-        answers: what ``take`` returned.
-        labels: source, dataset, split, model.
+    ``labels`` are source, dataset, split and model.
     """
     rows = []
     for (quiz, position), of_quiz in answers.groupby(["quiz", "position"], sort=False):

@@ -1,8 +1,7 @@
 """What the interval from minimum to maximum says about the truth, by simulation.
 
 A simulated respondent recognises a known share of the instances and guesses
-the others by a position bias. Where the interval misses the truth, it is the
-rule that misses it: nothing else is wrong with this respondent.
+the others by a position bias; where the interval misses the truth, the rule does.
 """
 
 from __future__ import annotations
@@ -52,15 +51,12 @@ def estimator_table(
         recognition_rates: shares of these that are recognised, 0 to 1.
         n: instances of a partition.
         n_simulations: partitions of each row.
-        seed: of the simulation.
 
     Returns:
-        true_contamination_pct, recognition_pct, bias_profile, n, n_simulations,
-        mean_min_pct, mean_max_pct, covered_share (minimum <= truth <= maximum,
-        to a rounding error), over_share (minimum above the truth), under_share
-        (maximum below it), which sum to 1; mean_miss_pct (points from the range to
-        the truth, 0 inside), and covered_with_kappa_share (the same coverage if
-        kappa alone were the minimum).
+        covered_share (minimum <= truth <= maximum, to a rounding error), over_share
+        (minimum above the truth) and under_share (maximum below it) sum to 1;
+        mean_miss_pct is points from the range to the truth, 0 inside;
+        covered_with_kappa_share the coverage if kappa alone were the minimum.
     """
     generator = np.random.default_rng([seed, 4])
     rows = []

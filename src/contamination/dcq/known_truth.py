@@ -66,12 +66,7 @@ class QuizzedSet:
 def drawn_quizzes(
     dataset: str, n: int, seed: int, split: str, n_paraphrases: int = 4, dial: float = 0.0
 ) -> pd.DataFrame:
-    """Quizzes of a mini-benchmark, in the form that ``dcq.perturbation`` describes.
-
-    Args:
-        dataset: name of the benchmark.
-        n, seed, split, n_paraphrases, dial: of ``lab.grammar.draw_groups``.
-    """
+    """Quizzes of a mini-benchmark, by ``lab.grammar.draw_groups``."""
     benchmark = BENCHMARKS[dataset]
     groups = draw_groups(benchmark, n, seed, split, n_paraphrases, dial)
     return quizzes_of_groups(groups, benchmark.columns)
@@ -82,12 +77,8 @@ def deal(
 ) -> list[Arm]:
     """Disjoint arms of n instances: one for each dose, and last one that is never read.
 
-    Args:
-        dataset: name of the benchmark.
-        copies: doses of instances read with their label.
-        n: instances of each arm.
-        seed: of the draw.
-        with_label_arms: also arms read without label and with a wrong one, at the largest dose.
+    With ``with_label_arms`` also, at the largest dose, arms read without label and
+    with a wrong one.
     """
     plan = [(WITH_LABEL, dose) for dose in sorted(copies)]
     if with_label_arms:
@@ -132,14 +123,8 @@ def lab_rows(
     """Rows of ``dcq_lab.csv`` for one quizzed set, and the answers behind them.
 
     Text read without its label, or with a wrong one, is no contamination by the
-    paper's definition (section 2): the truth is then 0, recall undefined.
-
-    Args:
-        respondent: a base model; its spread is taken from this set.
-        quizzed: the set.
-        model: its name in the tables.
-        seed: of its training.
-        n_resamples: of the interval of the maximum.
+    paper's definition (section 2): the truth is then 0, recall undefined. The
+    respondent's spread is taken from this set; ``seed`` is that of the training.
 
     Returns:
         The respondent's row and that of option ranking; and what ``take`` returned.
@@ -193,14 +178,10 @@ def dial_rows(
 
     Args:
         dial: setting of the paraphrases, 0 (interchangeable) to 1 (natural).
-        respondent: a model that has read none of the originals.
-        quizzes: drawn at this setting.
+        respondent: a model that has read none of the originals; it may abstain and so
+            has no chance level.
+        quizzes: drawn at this setting; the rules take them with the original at D.
         n_resamples: of the respondent's interval; the others' is Wilson's.
-
-    Returns:
-        dial, dataset, model, n, n_valid, chance_pct, min_pct, max_pct, ci_low_pct,
-        ci_high_pct: the respondent (which may abstain and has no chance level),
-        option ranking, and the rules of ``dcq.controls`` with the original at D.
     """
     respondent = respondent.spread_over(quizzes)
     level = level_row(take(respondent, quizzes), n_resamples)

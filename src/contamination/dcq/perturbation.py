@@ -40,13 +40,8 @@ def parse_options(
     """The four options of an answer, column by column; None where one is missing.
 
     An option begins at its letter at the start of a line, letters in order, each
-    column with its name; a label may be left out, and so may the name where a
-    single column is not a label (as in Table 5 of the paper).
-
-    Args:
-        text: the answer of the model.
-        columns: columns of an instance, in order.
-        label_columns: those whose text is not read.
+    column with its name; a label may be left out (it is not read), and so may the name
+    where a single column is not a label (as in Table 5 of the paper).
 
     >>> parse_options("A) text: one\\nB) text: two\\nC)\\ntext: three", ["text"])
     [{'text': 'one'}, {'text': 'two'}, {'text': 'three'}, None]
@@ -142,9 +137,8 @@ def perturb(
         instruction: other words than Figure 3's; a departure.
 
     Returns:
-        The table of quizzes, without instances that lack one of the options
-        after the last round; and one row per instance: index, ``COUNTS``,
-        n_accepted, is_complete.
+        The quizzes, without instances that lack an option after the last round; and
+        one row per instance: index, ``COUNTS``, n_accepted, is_complete.
 
     Raises:
         ValueError: if nothing would be perturbed, or no instance got its options.
@@ -192,13 +186,8 @@ def perturbation_request(
 def quizzes_of_groups(groups: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """Quizzes from the lab's grammar, whose paraphrases stand for the perturber.
 
-    Args:
-        groups: ``lab.grammar.draw_groups`` with four or five paraphrases, drawn at
-            any setting of the dial.
-        columns: columns of an instance.
-
-    Returns:
-        The table of quizzes; ``index`` is the number of the group.
+    ``groups`` are of ``lab.grammar.draw_groups`` with four or five paraphrases; the
+    number of a group becomes ``index``.
     """
     texts = groups[list(columns)].to_dict("records")
     printed = groups.assign(text=[format_instance(row, columns) for row in texts])

@@ -55,13 +55,8 @@ def quiz_prompt(
 ) -> str:
     """The question of one quiz (Figure 1), which ends where the letter is due.
 
-    Args:
-        options: the texts of A to D.
-        dataset, split: names as they are put to the model.
-        instruction, hint: other words, a departure; the first with ``{dataset}`` and ``{split}``.
-
-    Raises:
-        ValueError: if there are not four texts.
+    Another ``instruction`` (with ``{dataset}`` and ``{split}``) or ``hint`` is a departure.
+    ValueError if there are not four texts.
     """
     if len(options) != len(LETTERS):
         raise ValueError(f"a quiz has four texts, got {len(options)}")
@@ -76,13 +71,7 @@ def perturbation_prompt(
     *,
     instruction: str = PERTURBATION_INSTRUCTION,
 ) -> str:
-    """What asks for four perturbations of one instance (Figure 3).
-
-    Args:
-        row: the instance.
-        columns: its columns in order, which the format names under each letter.
-        instruction: other words; a departure.
-    """
+    """What asks for four perturbations of one instance (Figure 3); other words are a departure."""
     form = [f"{letter}) " + "\n".join(f"{column}:" for column in columns) for letter in LETTERS]
     text = f"Input Text:\n{format_instance(row, columns)}"
     return "\n".join([instruction, SEPARATOR, text, SEPARATOR, "Format:", *form, SEPARATOR])

@@ -15,24 +15,18 @@ PARTITION = ["model", "dataset", "split"]
 METRICS = {"dcq_min_pct": "min_pct", "dcq_max_pct": "max_pct", "rplc_pct": "replication_pct"}
 
 
-def _printed_by_partition() -> pd.DataFrame:
-    cells = printed_cells().query("paper == 'DCQ' and table in ['Table 2', 'Table 3']")
-    return cells.pivot(index=PARTITION, columns="metric", values="value")
+def _printed() -> pd.DataFrame:
+    return printed_cells().query("paper == 'DCQ' and table in ['Table 2', 'Table 3']")
 
 
 def dcq_published(n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
     """Tables 2 and 3 recomputed from 7,166 released answers, one row per partition and model.
 
-    Args:
-        n_resamples: bootstrap resamples of the intervals.
-        seed: bootstrap seed.
-
-    Returns:
-        Columns of ``assessment_row`` (the interval ci_low_pct to ci_high_pct is
-        the maximum's), the printed values and ``matches``: all three numbers
-        of the row equal the printed ones at the printed decimals.
+    Columns of ``assessment_row`` (the interval ci_low_pct to ci_high_pct is the
+    maximum's), the printed values and ``matches``: all three numbers of the row equal the
+    printed ones at the printed decimals.
     """
-    printed = _printed_by_partition()
+    printed = _printed().pivot(index=PARTITION, columns="metric", values="value")
     rows = []
     for partition, instances in released_instances("DCQ").groupby(PARTITION, sort=False):
         row = dict(zip(PARTITION, partition, strict=True))
@@ -47,11 +41,7 @@ def dcq_published(n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
 
 
 def headline(published: pd.DataFrame) -> str:
-    """How many pairs of model and partition come out as printed, and which do not.
-
-    Args:
-        published: ``dcq_published``.
-    """
+    """How many pairs of model and partition come out as printed (``dcq_published``), which not."""
     n_same = int(published["matches"].sum())
     text = f"{n_same} of {len(published)} pairs of model and partition come out as printed"
     others = published[~published["matches"]]
@@ -68,13 +58,8 @@ def kappa_from_rounded_percentages(row: pd.Series, best_position_count: int) -> 
 
 
 def recomputed_cells(published: pd.DataFrame) -> pd.DataFrame:
-    """The cells of ``dcq_published`` keyed as the paper prints them, with reasons.
-
-    Returns:
-        Columns of ``compare.CELL_KEYS``, recomputed, note.
-    """
-    cells = printed_cells().query("paper == 'DCQ' and metric in @METRICS")
-    cells = cells[cells["table"].isin(["Table 2", "Table 3"])]
+    """The cells of ``dcq_published`` keyed by ``compare.CELL_KEYS``, with reasons (note)."""
+    cells = _printed().query("metric in @METRICS")
     rows = published.set_index(PARTITION)
     instances = released_instances("DCQ")
     chosen = instances.groupby(["model", "dataset", "modified_answer"]).size()
@@ -103,17 +88,11 @@ def reciprocal_row(instances: pd.DataFrame) -> dict[str, float | int | str]:
     """Are replicated instances also recognised? One row of ``dcq_reciprocal.csv``.
 
     The paper: every instance replicated exactly or nearly was also answered
-    right. The control is independence of the two.
+    right. The control is independence of the two: expected_if_independent replicas
+    right in the best quiz, and p_at_least_as_many, the hypergeometric chance of as many
+    or more (undefined without replicas).
 
-    Args:
-        instances: modified_answer, answer_at_a to answer_at_d, judge.
-
-    Returns:
-        n, n_replicas; how many of them were right in the best quiz, in any and in
-        all of the quizzes; how many would be right in the best quiz if
-        replicas were answered like any instance; p_at_least_as_many, the
-        hypergeometric chance of as many or more under that independence
-        (undefined without replicas); and verdict on the paper's claim.
+    ``instances`` holds modified_answer, answer_at_a to answer_at_d, judge.
     """
     standard = standard_answers_of(instances)
     best = assess(instances["modified_answer"].tolist(), standard).best_position
@@ -141,11 +120,8 @@ def reciprocal_row(instances: pd.DataFrame) -> dict[str, float | int | str]:
 def dcq_positions() -> pd.DataFrame:
     """How often each choice was taken in every released quiz, and Figure 2's printed counts.
 
-    Returns:
-        source ("released answers" or "printed"), dataset, split, model, quiz
-        ("modified" or "standard"), position of the original ("" in the
-        modified quiz), option A to E, count, paper_count (empty where the
-        paper prints a curve without numbers).
+    position (of the original) is "" in the modified quiz, paper_count empty where the
+    paper prints a curve without numbers.
     """
     rows = []
     for partition, instances in released_instances("DCQ").groupby(PARTITION, sort=False):

@@ -12,34 +12,18 @@ MODIFIED, STANDARD, SECOND = "modified", "standard", "second perturbation"
 OPTION_COLUMNS = ("option_a", "option_b", "option_c", "option_d")
 REPOSITORY = "shahriargolchin/DCQ"
 _WHAT_IS_PLACED = {STANDARD: "instance", SECOND: "fifth"}
-_FILES = {
-    "HumanEval": "humaneval_test",
-    "DROP": "drop_valid",
-    "GSM8k": "gsm8k_train",
-    "IMDB": "imdb_test",
-    "AG News": "ag_news_test",
-    "Yelp": "yelp_test",
-    "RTE": "rte_valid",
-    "WNLI": "wnli_valid",
-    "SAMSum": "samsum_test",
-    "XSum": "xsum_test",
-}
+# The split in a file's name, "test" for all others.
+_SPLITS = {"DROP": "valid", "GSM8k": "train", "RTE": "valid", "WNLI": "valid"}
 
 Texts = tuple[str, str, str, str]
 
 
 def quiz_options(quizzes: pd.DataFrame, quiz: str, position: str = "") -> list[Texts]:
-    """Texts of A to D for every instance.
+    """Texts of A to D for every instance; ValueError for what cannot be placed.
 
-    Args:
-        quizzes: instance, option_a to option_d and, for the second perturbation, fifth.
-        quiz: "modified" (four perturbations), "standard" (the original takes the
-            place of the perturbation at ``position``) or "second perturbation" (a
-            fifth perturbation does).
-        position: A to D; "" in the modified quiz.
-
-    Raises:
-        ValueError: for an unknown quiz or position, or where no fifth perturbation is.
+    In the "standard" quiz the original takes the place of the perturbation at
+    ``position`` (A to D), in the "second perturbation" quiz the fifth one does; the
+    "modified" quiz, of four perturbations, has none.
     """
     options = quizzes[list(OPTION_COLUMNS)].copy()
     if quiz != MODIFIED:
@@ -53,17 +37,16 @@ def quiz_options(quizzes: pd.DataFrame, quiz: str, position: str = "") -> list[T
 
 
 def released_quizzes() -> pd.DataFrame:
-    """The authors' quizzes of the ten datasets, 1,035 rows.
+    """The authors' quizzes of the ten datasets, 1,035 rows: dataset, index, instance, options.
 
-    Returns:
-        dataset, index, instance (the original), option_a to option_d. In the
-        seven "wild" datasets option_d is the original itself; in the other
-        three all four options are perturbations.
+    In the seven "wild" datasets option_d is the original itself; in the other
+    three all four options are perturbations.
     """
     parts = []
     for dataset in DCQ_DATASETS:
         group = "wild_evaluation" if dataset in WILD_DATASETS else "reported_contamination"
-        path = source_file(REPOSITORY, f"data/our_dcq/processed/{group}/{_FILES[dataset]}.csv")
+        name = f"{dataset.lower().replace(' ', '_')}_{_SPLITS.get(dataset, 'test')}"
+        path = source_file(REPOSITORY, f"data/our_dcq/processed/{group}/{name}.csv")
         rows = pd.read_csv(path, dtype=str, keep_default_na=False)
         parts.append(rows.assign(dataset=dataset, index=range(len(rows))))
     columns = ["dataset", "index", "instance", *OPTION_COLUMNS]

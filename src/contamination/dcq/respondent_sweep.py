@@ -50,13 +50,7 @@ def settings(stated: Stated) -> Iterator[Stated]:
 def sweep(lab: pd.DataFrame, answers: pd.DataFrame, stated: Stated) -> pd.DataFrame:
     """``dcq_respondent.csv``: the respondent's levels at every setting of the grid.
 
-    Args:
-        lab, answers: ``dcq_lab`` and ``dcq_answers``.
-        stated: prior and the setting that the notebook uses.
-
-    Returns:
-        temperature, none_below, is_stated, the respondent's rows of ``lab``, and
-        columns of :func:`levels_at`.
+    ``lab`` and ``answers`` are ``dcq_lab`` and ``dcq_answers``.
     """
     about = lab[lab["respondent"] == RESPONDENT].set_index(KEYS)
     about = about[["true_contamination_pct", "replication_pct", "n"]]
@@ -89,15 +83,10 @@ def levels_at(
 ) -> dict[str, float]:
     """The quiz taken from log-probabilities: minimum, maximum and choices, in percent.
 
-    Args:
-        modified: of the four perturbations, shape (n, 4), nats.
-        original, fifth: of the originals and of the fifth perturbations, shape (n,).
-        stated: the respondent.
-
-    Returns:
-        min_pct, max_pct, none_pct (E in the modified quiz); and answers at the
-        position that the modified quiz chose least: modified_pct in that quiz,
-        original_pct and fifth_pct with these texts there.
+    ``modified`` are those of the four perturbations, shape (n, 4), nats; ``original`` and
+    ``fifth`` of the originals and the fifth perturbations, shape (n,). none_pct is E in the
+    modified quiz; modified_pct, original_pct and fifth_pct are answers at the position
+    that the modified quiz chose least, with these texts there.
     """
     spread, n = float(modified.std(axis=1, ddof=1).mean()), len(modified)
 
@@ -139,10 +128,7 @@ def _at_largest_dose(lab: pd.DataFrame, *conditions: str) -> pd.DataFrame:
 
 
 def gains(lab: pd.DataFrame, respondent: str) -> pd.Series:
-    """Maximum on sets read with label minus that on sets the same model never read, points.
-
-    By dataset, copies and seed.
-    """
+    """Maximum on sets read with label minus that on sets the same model never read, points."""
     rows = lab[lab["respondent"] == respondent]
     levels = rows.set_index([*DOSES, "seed"])["max_pct"]
     unread = levels[(rows["condition"] == UNSEEN).to_numpy()].droplevel("copies")
@@ -229,14 +215,7 @@ def readings_table(
 ) -> pd.DataFrame:
     """``dcq_readings.csv``: what the table says at the stated setting, and at how many others.
 
-    Args:
-        swept: of :func:`sweep`.
-        lab: ``dcq_lab``.
-        readings: name to reading of a table.
-
-    Returns:
-        reading, stated (the answer), elsewhere (other answers, with the number of
-        their settings), n_settings, n_same, verdict: ``HOLDS`` or ``HANGS``.
+    elsewhere holds the other answers of a reading, with the number of their settings.
     """
     ranking = lab[lab["respondent"] != RESPONDENT]
     tables = [

@@ -55,11 +55,8 @@ def read_letter(answer: Answer) -> tuple[str, str]:
 class ChatRespondent:
     """A model behind an endpoint.
 
-    Attributes:
-        ask: sends requests, such as ``models.chat.answer_all`` with its endpoint.
-        dataset, split: names put to the model.
-        options: sampling options.
-        prompt: text of a quiz from (texts, dataset, split).
+    ``ask`` sends requests, such as ``models.chat.answer_all`` with its endpoint;
+    ``options`` are for sampling; ``prompt`` makes a quiz of (texts, dataset, split).
     """
 
     ask: Ask
@@ -91,9 +88,7 @@ class InstructRespondent:
 
     ``letter_share`` of an answer is the probability of the five letters
     together; where it is small the model was about to say something else.
-
-    Raises:
-        ValueError: if the tokenizer has no chat template.
+    ValueError if the tokenizer has no chat template.
     """
 
     lm: CausalLM
@@ -128,10 +123,9 @@ class InstructRespondent:
 class Stated:
     """What a base model's respondent adds to likelihoods; fixed before any answer.
 
-    Attributes:
-        position_prior: weight of A to D, any positive scale.
-        temperature: in units of the model's own spread, see ``BaseRespondent``.
-        none_below: the answer is E where no position has this chance, 0 to 1.
+    ``position_prior`` weighs A to D on any positive scale; ``temperature`` is in units of
+    the model's own spread (see ``BaseRespondent``); the answer is E where no position has
+    the chance ``none_below``, 0 to 1.
     """
 
     position_prior: tuple[float, float, float, float]
@@ -149,9 +143,7 @@ class Stated:
     def answers(self, log_probs: np.ndarray, spread: float) -> tuple[np.ndarray, np.ndarray]:
         """Letters A to E and the largest chance of a position, shape (n_quizzes,) each.
 
-        Args:
-            log_probs: of the texts at A to D, nats, shape (n_quizzes, 4).
-            spread: nats, see :class:`BaseRespondent`.
+        ``log_probs`` are of the texts at A to D, nats, shape (n_quizzes, 4).
         """
         logits = log_probs / (self.temperature * spread) + np.log(self.position_prior)
         chances = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -171,15 +163,9 @@ class BaseRespondent:
 
     The chance of each position is its prior times the likelihood of its text to
     the power of 1 / (temperature x spread), normalised over A to D; the answer
-    is the likeliest one, or E where its chance is below ``none_below``. The spread
+    is the likeliest one, or E where its chance is below ``none_below``. The spread, nats,
     is how much the model's log-probabilities of four perturbations differ anyway:
     models differ in it many times over, so a prior needs it as its unit.
-
-    Attributes:
-        lm: the model.
-        dataset, split: names in the header of every text.
-        stated: prior, temperature and threshold.
-        spread: nats; its own unit where it is not given.
     """
 
     lm: CausalLM
@@ -217,8 +203,7 @@ class BaseRespondent:
 def ranking_credits(respondent: BaseRespondent, quizzes: pd.DataFrame) -> np.ndarray:
     """Option ranking: 1 where the original is likelier than three perturbations, shape (n,).
 
-    Which option stands where does not matter, and E cannot be chosen. A tie
-    counts by lot.
+    Position does not matter, and E cannot be chosen. A tie counts by lot.
     """
     columns = ["instance", "option_a", "option_b", "option_c"]
     scores = respondent.log_probs([tuple(row) for row in quizzes[columns].itertuples(index=False)])
@@ -227,15 +212,10 @@ def ranking_credits(respondent: BaseRespondent, quizzes: pd.DataFrame) -> np.nda
 
 
 def likelihood_rules(lm: CausalLM, texts: Sequence[str]) -> dict[str, Rule]:
-    """Option ranking by a model as rules of ``dcq.controls``, texts scored beforehand.
+    """Option ranking as rules of ``dcq.controls``, by a model that has not read the datasets.
 
-    Args:
-        lm: a model that has not read the quizzed datasets.
-        texts: all options of the quizzes.
-
-    Returns:
-        One rule by the log-probability of the whole text, one by its mean over
-        tokens; texts beyond the context are scored in windows.
+    ``texts`` are all options of the quizzes, scored beforehand, beyond the context in
+    windows. One rule takes the log-probability of the whole text, one its mean over tokens.
     """
     unique = sorted(set(texts))
     scored = dict(zip(unique, token_log_probs(lm, unique), strict=True))

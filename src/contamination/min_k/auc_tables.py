@@ -48,18 +48,17 @@ def auc_rows(
             all deals hold the same methods.
         is_member: deal to the membership of these passages.
         n_resamples: bootstrap resamples.
-        before: deal to the scores of the same passages under the same model before it
-            read any; None where no such model is at hand.
-        seed: bootstrap seed; methods, and a model before and after, see the same
+        before: as ``detected``, of the same model before it read any; None where no
+            such model is at hand.
+        seed: of the bootstrap; methods, and a model before and after, see the same
             resampled passages.
         **labels: further columns of ``AUC_COLUMNS``, such as benchmark or length.
 
     Returns:
         One row for each model, method and k; with several models also a row
         with an empty seed: the mean AUC over the models, numbers of passages the
-        mean of the deals, rounded. before_auc is the AUC before reading, difference
-        what reading adds to it (paired interval), verdict "rises", "falls" or
-        "cannot be told".
+        mean of the deals, rounded. difference is what reading adds to before_auc
+        (paired interval), verdict "rises", "falls" or "cannot be told".
     """
     groups = [([number], deal) for number, deal in enumerate(detected)]
     if len(detected) > 1:
@@ -103,16 +102,8 @@ def difference_row(
 ) -> dict:
     """How an AUC differs between two scores of the same passages: a row of ``min_k_trends.csv``.
 
-    Args:
-        first, last: deal to scores; both hold the same passages in the same order.
-        is_member: deal to their membership.
-        methods: method and k of ``first`` and of ``last``.
-        n_resamples, seed: of the bootstrap, as in ``auc_rows``.
-        **labels: columns put before it.
-
-    Returns:
-        The labels, n_members, n_non_members, n_models, first_auc, last_auc,
-        difference (last - first) with the ends of its paired interval, verdict.
+    ``methods`` are method and k of ``first`` and of ``last``, which hold the same
+    passages in the same order; difference is last - first, its interval paired.
     """
     numbers = list(range(len(first)))
     (first_auc, first_drawn), (last_auc, last_drawn) = (
@@ -192,10 +183,7 @@ def beside_words(
 
 
 def with_words(rows: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
-    """``auc_rows`` with the best blind AUC of ``blind_rows`` on the same passages.
-
-    Over several deals it is the best mean of one baseline.
-    """
+    """``auc_rows`` with the best blind AUC, over several deals the best mean of one baseline."""
     of_deal = words.groupby("seed")["auc"].max()
     of_all = words.groupby("baseline")["auc"].mean().max()
     return rows.assign(blind_auc=rows["seed"].map(of_deal).astype(float).fillna(of_all))
@@ -209,8 +197,7 @@ def of_all_models(rows: pd.DataFrame) -> pd.DataFrame:
 def headline(by_copies: pd.DataFrame) -> str:
     """At how many doses reading moved the AUC of Min-k% Prob.
 
-    Args:
-        by_copies: ``of_all_models`` of ``auc_rows`` with ``before``, a row for each dose.
+    ``by_copies``: ``of_all_models`` of ``auc_rows`` with ``before``, a row for each dose.
     """
     rows = by_copies[by_copies["method"] == scores.MIN_K].sort_values("copies")
     risen = rows["verdict"] == RISES

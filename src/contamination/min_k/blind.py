@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer
 
 from contamination import statistics
-from contamination.overlap import NGRAM_WORDS, ngram_overlap_share
+from contamination.overlap import ngram_overlap_share
 
 DATE_RULE = "date rule"
 BAG_OF_WORDS = "bag of words"
@@ -52,9 +53,7 @@ def blind_table(
     n_folds: int = N_FOLDS,
     n_permutations: int = 100,
     n_resamples: int = 10_000,
-    overlap_words: int = NGRAM_WORDS,
     seed: int = 0,
-    level: float = 0.95,
 ) -> pd.DataFrame:
     """AUC of baselines that see the passages and their labels, and no model.
 
@@ -70,29 +69,25 @@ def blind_table(
             included, is done again.
         n_resamples: resamples of the bootstrap, which keeps the trained
             classifiers and resamples the passages they are tested on.
-        overlap_words: length of the n-grams of the overlap.
         seed: of folds, permutations and resamples.
-        level: level of the interval.
 
     Returns:
-        One row for each baseline: baseline, n_members, n_non_members, auc
-        (mean over folds; the date rule needs none), ci_low, ci_high,
-        permutation_null (mean AUC under shuffled labels), permutation_high
-        (its upper ``level`` quantile), p_value (share of permutations, the
-        true labels among them, at least as high), tpr_at_5_fpr (mean over
-        folds), overlap_pct (non-members that share an n-gram of words with a
-        member). The date rule's cells are empty where no passage names a year.
+        One row for each baseline. auc and tpr_at_5_fpr are means over folds (the date
+        rule needs none); permutation_null is the mean AUC under shuffled labels,
+        permutation_high its upper 95 % quantile, p_value the share of permutations,
+        the true labels among them, at least as high; overlap_pct the non-members that
+        share an n-gram of words with a member. The date rule's cells are empty where
+        no passage names a year.
 
-    Raises:
-        ValueError: if only one kind occurs, a fold or a group would lack one,
-            or a baseline is unknown.
+    ValueError if only one kind occurs, a fold or a group would lack one, or a baseline
+    is unknown.
     """
     is_member = np.asarray(is_member, dtype=bool)
     if len(texts) != len(is_member):
         raise ValueError(f"{len(texts)} passages but {len(is_member)} labels")
     if unknown := [name for name in baselines if name not in BASELINES]:
         raise ValueError(f"unknown baselines {unknown}, choose from {list(BASELINES)}")
-    smaller = int(min(is_member.sum(), (~is_member).sum()))
+    smaller = min(is_member.sum(), (~is_member).sum())
     if smaller < n_folds:
         raise ValueError(
             f"{n_folds} folds need as many members and non-members, the smaller kind has {smaller}"
@@ -100,13 +95,11 @@ def blind_table(
     groups = None if groups is None else np.asarray(groups)
     if groups is not None and set(groups[is_member]) != set(groups[~is_member]):
         raise ValueError("each group needs both kinds, since labels are shuffled within it")
-    labelled = list(zip(texts, is_member, strict=True))
-    members = [text for text, member in labelled if member]
-    non_members = [text for text, member in labelled if not member]
+    members, non_members = (list(compress(texts, kind)) for kind in (is_member, ~is_member))
     shared = {
         "n_members": len(members),
         "n_non_members": len(non_members),
-        "overlap_pct": 100 * ngram_overlap_share(non_members, members, overlap_words),
+        "overlap_pct": 100 * ngram_overlap_share(non_members, members),
     }
     rows = []
     for baseline in baselines:
@@ -114,8 +107,8 @@ def blind_table(
         folds = scorer(is_member)
         row = {"baseline": baseline} | shared
         if folds:
-            row |= _judged(folds, is_member, n_resamples, seed, level)
-            row |= _permuted(scorer, is_member, groups, row["auc"], n_permutations, seed, level)
+            row |= _judged(folds, is_member, n_resamples, seed)
+            row |= _permuted(scorer, is_member, groups, row["auc"], n_permutations, seed)
         rows.append(row)
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -132,17 +125,9 @@ def blind_rows(
     """Rows of ``blind_baselines.csv``: all blind baselines on the passages of each deal.
 
     ``cases.downstream`` and ``cases.books`` have rows of their own: the first averages
-    over datasets, the second resamples books.
-
-    Args:
-        texts: deal to its passages.
-        is_member: deal to their membership.
-        n_permutations, n_resamples, groups: as in ``blind_table``.
-        **labels: columns put before it: benchmark, setting, length.
-
-    Returns:
-        Columns of ``blind_table``, before them the labels and the deal (seed), behind
-        them verdict: "above chance", "below chance" or "cannot be told".
+    over datasets, the second resamples books. ``labels`` (benchmark, setting, length) and
+    the deal (seed) stand before the columns of ``blind_table``, behind them verdict: "above
+    chance", "below chance" or "cannot be told".
     """
     parts = []
     for deal, passages in texts.items():
@@ -177,17 +162,10 @@ def n_folds(is_member: Sequence[bool]) -> int:
 
 
 def date_rule_scores(texts: Sequence[str]) -> np.ndarray:
-    """Minus the latest year that each passage names: old passages score higher.
+    """Minus the latest year, 1500 to 2099, of each passage: old passages score higher.
 
-    Args:
-        texts: n_passages passages. A year is a number from 1500 to 2099.
-
-    Returns:
-        Shape (n_passages,). A passage without a year gets the median of the
-        others, which says nothing either way.
-
-    Raises:
-        ValueError: if no passage names a year.
+    A passage without a year gets the median of the others, which says nothing either way.
+    ValueError if no passage names a year.
 
     >>> date_rule_scores(["In 2012 and 2013", "after 2023", "no year"]).tolist()
     [-2013.0, -2023.0, -2018.0]
@@ -206,7 +184,7 @@ def cross_validated_scores(
     seed: int = 0,
     groups: Sequence[int] | None = None,
 ) -> Folds:
-    """Scores of passages by a classifier of words that was trained on the other folds.
+    """Of each fold the numbers of its passages, and their scores by a classifier of the others.
 
     Args:
         texts: n_passages passages.
@@ -218,9 +196,6 @@ def cross_validated_scores(
         groups: what a passage is part of, such as its book, shape (n_passages,).
             Passages of one group fall into one fold: a classifier that has seen
             some of a book recognises the others by its names and topics.
-
-    Returns:
-        For each fold the numbers of its passages, and their scores.
     """
     return _scorer(baseline, texts, n_folds, seed, groups)(np.asarray(is_member, bool))
 
@@ -230,14 +205,8 @@ def fold_scores(
 ) -> pd.DataFrame:
     """What the blind baselines make of each passage: figures alone, which may be shared.
 
-    Returns:
-        One row for each passage, in order: is_member, fold (of the classifiers) and a
-        column for each of ``BASELINES``: the date rule's score, and for the others the
-        decision value of a classifier trained on the other folds, which is comparable
-        within a fold alone.
-
-    Raises:
-        ValueError: if no passage names a year.
+    fold is that of the classifiers, whose decision values are comparable within a fold
+    alone. ValueError if no passage names a year.
     """
     table = pd.DataFrame({"is_member": np.asarray(is_member, bool), "fold": -1})
     table[DATE_RULE] = date_rule_scores(texts)
@@ -249,14 +218,9 @@ def fold_scores(
 
 
 def table_of_scores(
-    scored: pd.DataFrame, *, n_resamples: int = 10_000, seed: int = 0, level: float = 0.95
+    scored: pd.DataFrame, *, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:
-    """``blind_table`` of scores that are at hand without their texts.
-
-    Args:
-        scored: as ``fold_scores`` returns it; columns that need the texts stay empty.
-        n_resamples, seed, level: as in ``blind_table``.
-    """
+    """``blind_table`` of ``fold_scores`` alone; columns that need the texts stay empty."""
     is_member, fold = scored["is_member"].to_numpy(bool), scored["fold"].to_numpy()
     of_folds = [np.flatnonzero(fold == number) for number in np.unique(fold)]
     counts = {"n_members": int(is_member.sum()), "n_non_members": int((~is_member).sum())}
@@ -265,7 +229,7 @@ def table_of_scores(
         values = scored[baseline].to_numpy()
         parts = [np.arange(len(fold))] if baseline == DATE_RULE else of_folds
         folds = [(items, values[items]) for items in parts]
-        judged = _judged(folds, is_member, n_resamples, seed, level)
+        judged = _judged(folds, is_member, n_resamples, seed)
         rows.append({"baseline": baseline} | counts | judged)
     return pd.DataFrame(rows).reindex(columns=COLUMNS)
 
@@ -304,14 +268,12 @@ def _mean_auc(folds: Folds, is_member: np.ndarray) -> float:
     return float(np.mean([statistics.auc(values, is_member[items]) for items, values in folds]))
 
 
-def _judged(
-    folds: Folds, is_member: np.ndarray, n_resamples: int, seed: int, level: float
-) -> dict[str, float]:
+def _judged(folds: Folds, is_member: np.ndarray, n_resamples: int, seed: int) -> dict[str, float]:
     resampled = [
         statistics.bootstrap_aucs([values], is_member[items], n_resamples, seed + number)[0]
         for number, (items, values) in enumerate(folds)
     ]
-    low, high = statistics.percentile_interval(np.mean(resampled, axis=0), level)
+    low, high = statistics.percentile_interval(np.mean(resampled, axis=0))
     rates = [statistics.tpr_at_fpr(values, is_member[items]) for items, values in folds]
     row = {"auc": _mean_auc(folds, is_member), "ci_low": low, "ci_high": high}
     return row | {"tpr_at_5_fpr": float(np.mean(rates))}
@@ -324,7 +286,6 @@ def _permuted(
     auc: float,
     n_permutations: int,
     seed: int,
-    level: float,
 ) -> dict[str, float]:
     """The same with shuffled labels; empty without permutations."""
     if not n_permutations:
@@ -334,7 +295,7 @@ def _permuted(
     null = np.array([_mean_auc(scorer(labels), labels) for labels in shuffled])
     return {
         "permutation_null": float(null.mean()),
-        "permutation_high": float(np.quantile(null, level)),
+        "permutation_high": float(np.quantile(null, statistics.LEVEL)),
         "p_value": (1 + (null >= auc).sum()) / (1 + n_permutations),
     }
 

@@ -27,19 +27,17 @@ def swept_k(
     """AUC of Min-k% Prob at every k, on one half of the passages and on the other.
 
     The k that is best on the first half (the same passages in every deal) is judged
-    on the second, against the k that is used everywhere else.
+    on the second, against ``k_percent``, the k used everywhere else.
 
     Args:
         detected: deal to scores at several k, of the same passages in every deal.
         is_member: deal to membership.
-        k_percent: the k used everywhere else.
         n_resamples: bootstrap resamples of the second half.
-        seed: seed of the halves and of the bootstrap.
+        seed: of the halves and of the bootstrap.
 
     Returns:
-        k_percent, auc_chosen_on, auc_held_out (means over deals), is_best (on the first
-        half), difference (held out, against ``k_percent``) with the ends of its
-        paired interval, verdict.
+        auc_chosen_on, auc_held_out (means over deals), is_best (on the first half),
+        difference (held out, against ``k_percent``) with its paired interval, verdict.
     """
     n_passages = len(next(iter(is_member.values())))
     in_first = np.random.default_rng(seed).permutation(n_passages) < n_passages // 2
@@ -71,15 +69,9 @@ def null_rows(
 ) -> pd.DataFrame:
     """Whether an interval misses 0.5 when neither group was ever trained on.
 
-    Args:
-        min_k_scores: scores of passages that the model never read, shape (n,).
-        texts: these passages; half of them are called members.
-        seed: of the deal and of the bootstrap, fixed beforehand.
-        n_resamples: bootstrap resamples.
-
-    Returns:
-        Two rows: seed, method ("Min-k% Prob" and "bag of words"), auc, ci_low,
-        ci_high, misses (0.5 lies outside the interval).
+    Half of the ``texts``, which the model never read, are called members; the deal's
+    ``seed`` is fixed beforehand. ``min_k_scores`` are theirs, shape (n,). Two rows: "Min-k%
+    Prob" and "bag of words"; misses: 0.5 lies outside the interval.
     """
     is_member = np.zeros(len(texts), dtype=bool)
     dealt = np.random.default_rng([seed, 20]).permutation(len(texts))

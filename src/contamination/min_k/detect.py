@@ -46,20 +46,15 @@ def detect(
         lowercase: also score the lowercased passages; adds Lowercase.
         k_percents: shares of tokens kept by Min-k% Prob and Min-K%++.
         score_first_token: see ``models.causal.scores_first_token``.
-        too_long: "window" or "refuse", see ``models.causal.token_log_probs``.
-        stride: tokens by which a window moves.
+        too_long, stride: see ``models.causal.token_log_probs``.
         cache: keep token log-probabilities on disk.
 
     Returns:
-        One row for each passage and method, passages in order: passage
-        (number), method, k_percent (empty but for Min-k% Prob and Min-K%++),
-        score (higher = more likely a member), n_tokens (of the passage),
-        n_scored, n_windows (1 unless longer than the context),
-        first_token_scored.
+        One row for each passage (number) and method, passages in order; k_percent is
+        empty but for Min-k% Prob and Min-K%++; score is higher for a likelier member;
+        n_tokens of the passage, n_windows 1 unless longer than the context.
 
-    Raises:
-        ValueError: if there is no passage, one is empty, or neighbours are not
-            one list each.
+    ValueError if there is no passage, one is empty, or neighbours are not one list each.
     """
     if len(texts) == 0:
         raise ValueError("no passage to score")

@@ -46,7 +46,9 @@ def neighbors(
     max_batch_tokens: int | None = None,
     cache: bool = True,
 ) -> list[list[str]]:
-    """The likeliest one-word variations of each passage.
+    """The likeliest one-word variations of each passage, best replacement first.
+
+    All else, spaces and capitals included, is as it was.
 
     Args:
         passages: n_passages texts, each with at least one word.
@@ -55,18 +57,11 @@ def neighbors(
         n_words: words of a passage that are tried, drawn at random; None tries
             all of them, which is one forward pass for each word.
         context_words: words on either side of the hidden one that the model sees.
-        seed: seed of the draw. The draw of a passage does not depend on the
-            other passages.
+        seed: of the draw, which does not depend on the other passages.
         max_batch_tokens: padded tokens of one forward pass.
         cache: keep the replacements on disk.
 
-    Returns:
-        For each passage its n_neighbors neighbours, best replacement first.
-        Each differs from the passage in one word, and all else, spaces and
-        capitals included, is as it was.
-
-    Raises:
-        ValueError: if a passage has no word, or the vocabulary is too small.
+    ValueError if a passage has no word, or the vocabulary is too small.
     """
     if n_neighbors < 1 or (n_words is not None and n_words < 1) or context_words < 0:
         raise ValueError("n_neighbors and n_words must be at least 1, context_words at least 0")

@@ -23,49 +23,27 @@ DECIMALS = 5
 def wikimia_passages(length: int) -> tuple[list[str], np.ndarray]:
     """Passages of the real WikiMIA of one length, and their membership.
 
-    Raises:
-        FileNotFoundError: if the authors' files are not here.
+    FileNotFoundError if the authors' files are not here.
     """
     path = source_file("nlp-titech/samia", f"wikimia/{length}.jsonl")
     return partitions.labelled_passages(partitions.load_rows(str(path)), "input", "label")
 
 
 def wikimia_blind_scores() -> pd.DataFrame:
-    """Blind scores of every passage of WikiMIA, from its texts; numbers and labels alone.
-
-    Returns:
-        length (words), index (row of the file), and the columns of ``blind.fold_scores``.
-    """
-    parts = []
-    for length in LENGTHS:
-        scored = fold_scores(*wikimia_passages(length)).round(DECIMALS)
-        scored.insert(0, "length", length)
-        scored.insert(1, "index", range(len(scored)))
-        parts.append(scored)
-    return pd.concat(parts, ignore_index=True)
+    """``blind.fold_scores`` of every passage of WikiMIA, by length (words) and row of its file."""
+    parts = {n: fold_scores(*wikimia_passages(n)).round(DECIMALS) for n in LENGTHS}
+    return pd.concat(parts, names=["length", "index"]).reset_index()
 
 
 def wikimia_blind_table(n_resamples: int = 10_000) -> pd.DataFrame:
-    """AUC of the blind baselines on the real WikiMIA, from the scores in the package.
-
-    Returns:
-        length and the columns of ``blind.table_of_scores``, four lengths by three baselines.
-    """
-    parts = []
-    for length, scored in published.wikimia_blind_scores().groupby("length"):
-        table = table_of_scores(scored, n_resamples=n_resamples)
-        table.insert(0, "length", length)
-        parts.append(table)
-    return pd.concat(parts, ignore_index=True)
+    """AUC of the blind baselines on the real WikiMIA, from the scores in the package."""
+    of_length = published.wikimia_blind_scores().groupby("length")
+    parts = {n: table_of_scores(scored, n_resamples=n_resamples) for n, scored in of_length}
+    return pd.concat(parts, names=["length", None]).droplevel(1).reset_index()
 
 
 def printed_wikimia() -> pd.DataFrame:
-    """Tables 1 and 6 as printed: AUC and TPR at 5 % FPR (in percent) on WikiMIA.
-
-    Returns:
-        model, setting ("original" or "paraphrased"), method, paper_auc,
-        paper_tpr (text as printed).
-    """
+    """Tables 1 and 6 as printed: AUC and TPR at 5 % FPR (in percent) on WikiMIA, as text."""
     cells = published.printed_cells()
     cells = cells.query("paper == 'Min-k% Prob' and table in ['Table 1', 'Table 6']")
     setting_method = cells["row"].str.rsplit(", ", n=1, expand=True)
@@ -87,12 +65,7 @@ def with_printed_wikimia(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def headline(blind: pd.DataFrame, paper_auc: float) -> str:
-    """Whether words alone beat the AUC that the paper prints for Min-k% Prob.
-
-    Args:
-        blind: ``wikimia_blind_table``; an AUC counts as higher where its interval is.
-        paper_auc: printed average.
-    """
+    """Whether words alone (an interval above it) beat the AUC printed for Min-k% Prob."""
     words = blind[blind["baseline"] == BAG_OF_WORDS]
     n_higher = int((words["ci_low"] > paper_auc).sum())
     lowest = f"AUC {words['auc'].min():.2f} or more" if n_higher else "no clear lead"

@@ -34,7 +34,7 @@ def in_judge_prompt(instances: pd.DataFrame) -> pd.Series:
 def best_threshold(rouge_scores: np.ndarray, reference: Sequence[str]) -> float:
     """ROUGE-L threshold whose rule verdicts agree best with the labels (Cohen's kappa).
 
-    Of several equally good thresholds the highest is taken, the one that flags least.
+    Of equally good ones the highest, the one that flags least.
     """
     kappas = [
         np.nan_to_num(cohen_kappa(rule_verdicts(rouge_scores, t).tolist(), reference), nan=-1)
@@ -49,8 +49,7 @@ def leave_one_partition_out(
 ) -> np.ndarray:
     """Threshold for each instance, chosen on all other partitions, shape (n,).
 
-    A partition is a dataset and split; the completions of both models belong
-    to it, since they answer the same instances.
+    A partition is a dataset and split: both models answer the same instances.
     """
     reference, partitions = np.asarray(reference), np.asarray(partitions)
     thresholds = np.empty(len(rouge_scores))
@@ -64,19 +63,12 @@ def leave_one_partition_out(
 def agreement_row(
     judge: Sequence[str], reference: Sequence[str], partitions: Sequence[str]
 ) -> dict[str, float | int | str]:
-    """One row of ``judge_agreement.csv``.
+    """One row of ``judge_agreement.csv``: verdicts against labels that are taken as true.
 
-    Args:
-        judge: verdict per completion.
-        reference: label per completion, taken as true.
-        partitions: what the completion belongs to (model, dataset, split).
-
-    Returns:
-        n, n_agree, agreement with its Wilson interval, Cohen's kappa;
-        n_near (near-exact by the reference), n_near_flagged (near-exact by the
-        judge), n_near_found (by both); n_partitions and n_partitions_right
-        (Algorithm 2 decides as it does on the reference); verdict: whether the
-        two mostly agree on what is near-exact.
+    n_near counts near-exact matches by the reference, n_near_flagged by the judge,
+    n_near_found by both; in n_partitions_right Algorithm 2 decides as on the
+    reference; verdict: whether the two mostly agree on what is near-exact.
+    ``partitions`` says what a completion belongs to (model, dataset, split).
     """
     labels = pd.DataFrame({"judge": judge, "reference": reference, "partition": partitions})
     decisions = labels.groupby("partition")[["judge", "reference"]].agg(is_contaminated)

@@ -30,16 +30,13 @@ def compare_instructions(
     Args:
         instances: model, dataset, split, and per metric a column
             ``<metric>_general`` and ``<metric>_guided`` (0 to 1, two decimals).
-        n_resamples: resamples of the sampled test, the paper's 10,000.
-        seed: its seed; the exact tests have none.
+        n_resamples, seed: of the sampled test, the paper's; the exact tests need none.
 
     Returns:
-        n, mean_general, mean_guided; the bootstrap's p_paired (computed
-        exactly), p_sampled and p_unpaired (the two samples resampled apart);
-        p_sign_flip (an exact test); significant (p_paired <= 0.05) and
-        significant_unpaired, significant_sign_flip; chance_significant (over
-        seeds, that 10,000 random resamples report p <= 0.05); significant_holm
-        and significant_sign_flip_holm (all rows tested together).
+        p_paired is the bootstrap's, computed exactly, p_sampled the same from resamples,
+        p_unpaired of the two samples resampled apart, p_sign_flip an exact test;
+        significant means p_paired <= 0.05; chance_significant is the chance, over
+        seeds, that the sampled test says so; ..._holm: all rows tested together.
     """
     rows = []
     for partition, group in instances.groupby(PARTITION, sort=False):

@@ -48,11 +48,8 @@ def is_contaminated(verdicts: Sequence[str]) -> bool:
 def flag_probability(k: int, share: float, judge_error: float, exact: float) -> float:
     """Chance that at least one exact or two near-exact matches are found among k instances.
 
-    Args:
-        k: instances asked.
-        share: share of instances that the model replicates, 0 to 1.
-        judge_error: chance that the judge errs on one completion, 0 to 1.
-        exact: share of exact ones among replicas, 0 to 1.
+    ``share`` of instances is replicated by the model, ``judge_error`` is the chance of an
+    error on one completion, ``exact`` the share of exact ones among replicas; each 0 to 1.
 
     >>> round(flag_probability(10, 0.0, 0.0, 0.5), 4), round(flag_probability(1, 1.0, 0.0, 0.5), 4)
     (0.0, 0.5)

@@ -51,8 +51,8 @@ def by_local_model(
 ) -> pd.DataFrame:
     """Completions of a local model, greedy; columns as :func:`by_chat`.
 
-    A model that only continues text does not know where the instance ends; under
-    the ``continue`` form its completion is the rest of the line.
+    A model that only continues text (``continue``) does not know where the instance ends: its
+    completion is the rest of the line.
     """
     texts = complete(lm, list(prompts), max_tokens)
     if form == CONTINUE:
@@ -78,8 +78,6 @@ def without_repetition(first_piece: str, completion: str) -> tuple[str, bool]:
     """The completion without a leading repetition of prompt or first piece, and whether it had one.
 
     >>> without_repetition("The cat", "the  cat sat.")
-    ('sat.', True)
-    >>> without_repetition("The cat", "First Piece: The cat Second Piece: sat.")
     ('sat.', True)
     """
     parts = _LAST_FIELD.split(completion)

@@ -37,8 +37,7 @@ def cut(text: str, seed: int, how: str = PAPER, min_words: int = 1) -> tuple[str
         min_words: fewest words of either piece. A second piece of one or two
             words is completed right by chance.
 
-    Raises:
-        ValueError: for fewer than twice ``min_words`` words, or an unknown ``how``.
+    ValueError for fewer than twice ``min_words`` words, or an unknown ``how``.
     """
     if how not in CUTS:
         raise ValueError(f"cut must be one of {', '.join(CUTS)}, got {how!r}")
@@ -70,20 +69,16 @@ def cut_rows(
     how: str = PAPER,
     min_words: int = 1,
 ) -> pd.DataFrame:
-    """Instances in two pieces, one row each.
+    """Instances in two pieces: with label (as text), first_piece, second_piece, is_mid_sentence.
 
     Args:
         rows: instances.
         task: one of ``prompts.TASKS``; sentence pairs are not cut.
         text_columns: the column of the text; for sentence pairs both.
-        label_column: column of the label; empty where the prompt shows none.
+        label_column: empty where the prompt shows none.
         seed, how, min_words: of :func:`cut`.
 
-    Returns:
-        The rows with label (as text), first_piece, second_piece and is_mid_sentence.
-
-    Raises:
-        ValueError: for an unknown task, a wrong number of columns, or as in :func:`cut`.
+    ValueError for an unknown task, a wrong number of columns, or as in :func:`cut`.
     """
     if task not in TASKS:
         raise ValueError(f'task must be one of {", ".join(TASKS)}, got "{task}"')

@@ -59,11 +59,7 @@ def bleurt_or_reason(checkpoint: str) -> tuple[Bleurt | None, str]:
 
 
 def bleurt_scores(completed: pd.DataFrame, scorer: Bleurt | None, joining: str) -> np.ndarray:
-    """BLEURT of each completion, shape (n,); undefined without a scorer.
-
-    ``completed`` has first_piece, second_piece, completion, is_pair and
-    is_mid_sentence; ``joining`` is that of ``overlap.bleurt_texts``.
-    """
+    """BLEURT of each completion, shape (n,); undefined without a scorer."""
     if scorer is None or completed.empty:
         return np.full(len(completed), np.nan)
     texts = [
@@ -87,17 +83,11 @@ def with_scores(
     joining: str = overlap.JOINED_AS_PAPER,
     min_reference_words: int = 4,
 ) -> pd.DataFrame:
-    """Overlap and rule verdict of each completion.
+    """Overlap and rule verdict of each completion, from ``completions.with_completions``.
 
-    Args:
-        completed: ``completions.with_completions``.
-        near_exact_threshold, min_reference_words: of ``judging.rule_verdict``; a
-            shorter reference is no match, whatever was written.
-        scorer, joining: of :func:`bleurt_scores`.
-
-    Returns:
-        The rows with rouge and bleurt (0 to 1; empty where the model gave no
-        answer) and rule (empty there too).
+    ``min_reference_words`` is that of ``judging.rule_verdict``; a shorter reference is
+    no match, whatever was written. rouge, bleurt (0 to 1) and rule are empty where the
+    model gave no answer.
     """
     # An empty answer is one, a refusal or an error is none.
     is_valid = ~completed["status"].isin([REFUSED, ERROR])
@@ -126,12 +116,10 @@ def partition_rows(scored: pd.DataFrame, judges: dict[str, str]) -> pd.DataFrame
         judges: name of a judge to its column of verdicts.
 
     Returns:
-        Rows with the columns of ``LAB_COLUMNS`` that are known here. mean is
-        that of the instruction's own scores (for a judge: the share of
-        matches); for Algorithm 1 mean, mean_guided and n_valid rest on the
-        instances answered under both instructions. p_value is that of guided
-        being no better, contaminated the decision; both are empty where nothing
-        was answered.
+        Columns of ``LAB_COLUMNS``. mean is that of the instruction's own scores (for a
+        judge: the share of matches); for Algorithm 1 mean, mean_guided and n_valid
+        rest on the instances answered under both instructions. p_value is that of
+        guided being no better; it and contaminated are empty where nothing was answered.
     """
     rows = []
     for partition, group in scored.groupby(PARTITION, sort=False, dropna=False):
@@ -197,14 +185,9 @@ def _algorithm_2(part: pd.DataFrame, judge: str, column: str) -> dict:
 def lab_table(parts: Sequence[pd.DataFrame], model: str, seed: int) -> pd.DataFrame:
     """``replication_lab.csv``: all decisions on one model's partitions beside the truth.
 
-    Args:
-        parts: :func:`partition_rows`, and ``ranking_rows`` and ``cheat_rows`` of
-            ``lab_partitions``.
-        model, seed: its name, and the seed of its training.
-
-    Returns:
-        ``LAB_COLUMNS``; truth says whether the partition was read at all, and is
-        empty where ``copies`` is.
+    ``parts`` are :func:`partition_rows`, and ``ranking_rows`` and ``cheat_rows`` of
+    ``lab_partitions``. truth says whether the partition was read at all, and is empty
+    where ``copies`` is.
     """
     table = pd.concat([part.astype(object) for part in parts], ignore_index=True)
     truth = [None if pd.isna(copies) else bool(copies > 0) for copies in table["copies"]]
@@ -216,14 +199,9 @@ def lab_table(parts: Sequence[pd.DataFrame], model: str, seed: int) -> pd.DataFr
 
 
 def by_dose(lab: pd.DataFrame) -> pd.DataFrame:
-    """Flagged partitions by method and dose.
+    """Flagged partitions by method (with metric and test where there are several) and dose.
 
-    Args:
-        lab: ``replication_lab``.
-
-    Returns:
-        method (with metric and test where there are several), instruction (for
-        Algorithm 1: the one that guided is compared with), copies, n_partitions, n_flagged.
+    For Algorithm 1 instruction is the one that guided is compared with.
     """
     method, metric = lab["method"], lab["metric"]
     name = method.mask(method.eq(ALGORITHM_1), f"{ALGORITHM_1}, " + metric + ", " + lab["test"])
@@ -237,18 +215,14 @@ def by_dose(lab: pd.DataFrame) -> pd.DataFrame:
 
 
 def method_verdicts(doses: pd.DataFrame) -> pd.DataFrame:
-    """Whether a method's flag means that a partition was read, one row per method.
-
-    Args:
-        doses: :func:`by_dose`.
+    """Whether a method's flag means that a partition was read, one row per method of ``by_dose``.
 
     Returns:
-        method, instruction, n_clean, n_false (clean partitions flagged) with the
-        exact 95 % interval of their rate; seen_from: the copies from which on at
-        least half of the partitions of every dose are flagged, empty for none; and
-        verdict. "does not hold": more clean flags than the tests' level explains, or
-        no dose seen; "holds": a dose seen, and the interval below the level; "cannot
-        be told" else.
+        n_false (of n_clean partitions flagged) with the exact 95 % interval of their
+        rate; seen_from: the copies from which on at least half of the partitions of
+        every dose are flagged, empty for none; and verdict. "does not hold": more clean
+        flags than the tests' level explains, or no dose seen; "holds": a dose seen,
+        and the interval below the level; "cannot be told" else.
     """
     rows = []
     for (method, instruction), group in doses.groupby(["method", "instruction"], sort=False):
@@ -273,16 +247,13 @@ def method_verdicts(doses: pd.DataFrame) -> pd.DataFrame:
 def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
     """Whether Algorithm 1's flags rest on the right names, one row per placebo.
 
-    Args:
-        lab: ``replication_lab``.
-
     Returns:
-        placebo; n_flagged (partitions in which guided beats general), n_also (of
-        these, in which it beats the placebo too); kept: share of the gap in mean
-        ROUGE-L that the placebo keeps there; and verdict: "form" where the placebo
-        keeps half of the gap, "name" where guided beats it in half of the flagged
-        partitions, "cannot be told" where neither, "no gap" where nothing is flagged.
-        A wrong label asks for another text, so it is no placebo for memory.
+        n_flagged (partitions in which guided beats general), n_also (of these, in
+        which it beats the placebo too); kept: share of the gap in mean ROUGE-L that the
+        placebo keeps there; and verdict: "form" where the placebo keeps half of the
+        gap, "name" where guided beats it in half of the flagged partitions, "cannot be
+        told" where neither, "no gap" where nothing is flagged. A wrong label asks for
+        another text, so it is no placebo for memory.
     """
     rows = lab[lab["method"].eq(ALGORITHM_1) & lab["metric"].eq("ROUGE-L")]
     rows = rows[rows["test"].eq(PAIRED_BOOTSTRAP)]

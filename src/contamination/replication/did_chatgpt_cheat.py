@@ -22,11 +22,7 @@ MIN_WORDS = 4  # chance writes shorter instances
 
 
 def known_instances(first_instances: Sequence[str]) -> list[str]:
-    """The first instances that are long enough to be told from chance.
-
-    Raises:
-        ValueError: if there is none.
-    """
+    """The first instances that are long enough to be told from chance; ValueError if none is."""
     known = [instance for instance in first_instances if len(words(instance)) >= MIN_WORDS]
     if not known:
         raise ValueError(f"no first instance of at least {MIN_WORDS} words to compare with")
@@ -41,14 +37,9 @@ def outcome(
 ) -> str:
     """Outcome for one split, from the model's text.
 
-    Args:
-        text: what the model wrote.
-        first_instances: texts of the first instances of the split.
-        attributes: what gives the dataset away, compared without case.
-        near_exact_threshold: ROUGE-L from which a line counts as an instance.
-
-    Raises:
-        ValueError: if no instance is long enough.
+    ``attributes`` give the dataset away, compared without case; a line counts as an
+    instance from a ROUGE-L of ``near_exact_threshold``. ValueError if no instance is
+    long enough.
     """
     lines = [line for line in text.splitlines() if words(line)]
     for instance in known_instances(first_instances):

@@ -62,9 +62,7 @@ def prompt_for(
     """The prompt for one instance (``piece``: first_piece and label).
 
     The placebos say ``other_dataset``, ``other_split`` or ``other_label`` instead.
-
-    Raises:
-        ValueError: for an unknown form or instruction, or a placebo without another name.
+    ValueError for an unknown form or instruction, or a placebo without another name.
     """
     if form not in FORMS:
         raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
@@ -107,16 +105,8 @@ def prompts_of(
 ) -> pd.DataFrame:
     """Every instance under every instruction, one row each, instance by instance.
 
-    Args:
-        pieces: ``cutting.cut_rows``.
-        labels: labels of the dataset, from which wrong ones are taken, beside
-            those of the pieces.
-        instructions: which; by default all that the task has.
-
-    The other arguments are those of :func:`prompt_for`.
-
-    Returns:
-        The columns of ``pieces``, then instruction and prompt.
+    ``pieces`` are of ``cutting.cut_rows``; wrong labels are taken from theirs and
+    ``labels``. By default all ``instructions`` that the task has.
     """
     wrong = other_labels([*labels, *pieces["label"]])
     names = {"dataset": dataset, "split": split, "form": form}
@@ -133,8 +123,7 @@ def prompts_of(
 def document(task: str, piece: Mapping[str, str], *, dataset: str, split: str) -> str:
     """A whole instance as the lab's models read it: the ``continue`` prompt and its second piece.
 
-    Dataset and split stand in the first line, as on a page that shows a
-    dataset; without that the guided instruction could not mean anything.
+    Without dataset and split in the first line the guided instruction could not mean anything.
     """
     prompt = prompt_for(GUIDED, task, piece, dataset=dataset, split=split, form=CONTINUE)
     return f"{prompt} {piece['second_piece']}"

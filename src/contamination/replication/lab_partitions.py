@@ -65,13 +65,11 @@ def lab_instances(
         benchmarks: some of ``LAB_TASKS``.
 
     Returns:
-        One row per instance and paraphrase: benchmark, task, dataset and split
-        (the names that prompts say), copies, group, option (0 the original),
-        label, first_piece, second_piece, is_mid_sentence, document.
+        One row per instance and paraphrase (option, 0 the original); dataset and split
+        are the names that prompts say, document is what a model reads.
 
-    Raises:
-        ValueError: if ``copies`` lacks a clean or a contaminated partition, or
-            holds more than there are names.
+    ValueError if ``copies`` lacks a clean or a contaminated partition, or holds more
+    than there are names.
     """
     n_names = len(ascii_uppercase) - 1  # the last one is the placebo's
     if min(copies) != 0 or max(copies) < 1 or len(copies) > n_names:
@@ -111,9 +109,8 @@ def lab_instances(
 def lab_doses(instances: pd.DataFrame, seed: int) -> list[Dose]:
     """What the model reads: each original at its copies, and clean instances in both forms.
 
-    The clean ones, half with a first line that names another dataset and half
-    with one that names none, are drawn apart. They make either first line
-    familiar, so that the general instruction is no strange format.
+    The clean ones, half with a first line that names another dataset and half with
+    one that names none, make either line familiar: the general instruction is no strange format.
     """
     originals = instances[(instances["option"] == 0) & (instances["copies"] > 0)]
     doses = [
@@ -153,9 +150,8 @@ def lab_prompts(instances: pd.DataFrame) -> pd.DataFrame:
 def ranking_rows(lm: CausalLM, instances: pd.DataFrame) -> pd.DataFrame:
     """Option ranking: how often the original is the likeliest of its group.
 
-    The model scores the whole text of the original and of each paraphrase
-    after the line that names dataset and split. Without memory nothing but
-    chance picks the original out (``lab.grammar``), so p_value is binomial.
+    The model scores each text after the line that names dataset and split. Without
+    memory nothing but chance picks the original out, so p_value is binomial.
     """
     rows = []
     for partition, part in instances.groupby(PARTITION, sort=False):
@@ -183,9 +179,8 @@ def cheat_rows(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Did-ChatGPT-Cheat? on every partition, and what the model wrote for each.
 
-    A model that only continues text gets the line that names dataset and split
-    and goes on. All instances of a partition count as its first ones, its
-    labels as what gives the dataset away.
+    A model that only continues text gets the line that names dataset and split. All
+    instances count as the first ones, labels as what gives the dataset away.
     """
     originals = instances[instances["option"] == 0]
     parts = [(key, part) for key, part in originals.groupby(PARTITION, sort=False)]

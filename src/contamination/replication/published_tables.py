@@ -48,14 +48,8 @@ def replication_published(
 ) -> pd.DataFrame:
     """Table 2's 112 means and 56 asterisks, one row per model, partition and metric.
 
-    Args:
-        instances: ``published.released_instances("Time Travel")``.
-        n_resamples, seed: of the sampled test.
-
-    Returns:
-        Columns of ``compare_instructions``, the printed means and asterisk;
-        ``matches``: both means and the asterisk equal the printed ones; and
-        ``verdict`` on the asterisk: it holds where an exact test agrees.
+    ``matches``: both means and the asterisk equal the printed ones. ``verdict`` on the
+    asterisk: it holds where an exact test agrees.
     """
     table = compare_instructions(instances, n_resamples, seed)
     printed = _printed("Table 2").set_index([*PARTITION, "metric", "row"])["value"]
@@ -79,11 +73,7 @@ def replication_published(
 
 
 def headline_of_tests(published: pd.DataFrame) -> str:
-    """How many of the paper's asterisks an exact test and a correction leave.
-
-    Args:
-        published: ``replication_published``.
-    """
+    """How many of the paper's asterisks an exact test and a correction leave."""
     columns = ["significant", "significant_sign_flip", "significant_sign_flip_holm"]
     bootstrap, exact, corrected = (int(published[column].sum()) for column in columns)
     text = f"The paired bootstrap marks {bootstrap} of {len(published)} tests. An exact test"
@@ -96,13 +86,9 @@ def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
     """Released instances with the rule judge's verdicts beside the released labels.
 
     The rule judge sees ROUGE-L only; its threshold for near-exact matches is
-    chosen on all other partitions. The same threshold judges the general
-    completions, which were written without dataset and split names.
-
-    Returns:
-        The instances with columns rule_threshold, rule_guided, rule_general,
-        usual_guided, usual_general (one threshold for all, the commonest of
-        those chosen) and in_judge_prompt.
+    chosen on all other partitions, or for usual_guided and usual_general the commonest
+    of those chosen. The same threshold judges the general completions, which were
+    written without dataset and split names.
     """
     partitions = instances["dataset"] + ", " + instances["split"]
     thresholds = leave_one_partition_out(
@@ -133,13 +119,7 @@ JUDGE_COLUMNS = {
 def replication_marks(judged: pd.DataFrame) -> pd.DataFrame:
     """Exact and near-exact matches and Table 2's mark, per partition, judge and instruction.
 
-    Args:
-        judged: ``judged_instances``.
-
-    Returns:
-        model, dataset, split, judge, instruction, n, n_exact, n_near_exact,
-        mark, paper_mark ("" where the paper has no such judge), matches (empty
-        there), near_exact_threshold (of the rule judge).
+    paper_mark is "" where the paper has no such judge, matches empty there.
     """
     printed = _printed("Table 2").query("metric == 'mark'")
     printed = printed.set_index([*PARTITION, "row"])["value"].to_dict()
@@ -169,11 +149,9 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
     is no decision and so never right.
 
     Returns:
-        model (also "both models"), algorithm, test, n_right, n_partitions,
-        n_contaminated (by the human label), n_found (of these), n_flagged;
-        paper_n_right ("" where the paper has no such row), matches (empty there);
-        verdict: better or worse than the answer "clean" by an exact two-sided test,
-        equal, or "cannot be told".
+        n_found (of n_contaminated, by the human label); paper_n_right ("" where the
+        paper has no such row), matches (empty there); verdict: better or worse than the
+        answer "clean" by an exact two-sided test, equal, or "cannot be told".
     """
     decisions = judged.groupby(PARTITION, sort=False)[["annotator1", "judge"]].agg(is_contaminated)
     answers = {("Algorithm 2: GPT-4 ICL", "judge"): decisions["judge"]}
@@ -223,11 +201,7 @@ def _beside_always_clean(n_found: int, n_wrong_clean: int) -> str:
 
 
 def headline_of_decisions(success: pd.DataFrame) -> str:
-    """The paper's algorithms, on both models, beside the answer that needs no model.
-
-    Args:
-        success: ``replication_success``.
-    """
+    """The paper's algorithms, on both models, beside the answer that needs no model."""
     rows = success[success["model"] == BOTH_MODELS]
     n_clean = rows.loc[rows["algorithm"] == "always clean", "n_right"].item()
     paper = rows[rows["test"].isin(PRINTED_TESTS)]
@@ -240,12 +214,7 @@ def headline_of_decisions(success: pd.DataFrame) -> str:
 
 
 def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
-    """Judges against the annotators, with and without the judge's own prompt examples.
-
-    Returns:
-        judge, reference, subset ("all", "GPT-4" or "GPT-3.5", each also
-        "without prompt examples"), then the columns of ``agreement_row``.
-    """
+    """``agreement_row`` of judges and annotators, with and without the judge's prompt examples."""
     subsets = {"all": judged} | dict(list(judged.groupby("model", sort=False)))
     subsets |= {
         f"{name}, without prompt examples": rows[~rows["in_judge_prompt"]]
@@ -263,11 +232,7 @@ def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
 def recomputed_cells(
     published: pd.DataFrame, marks: pd.DataFrame, success: pd.DataFrame
 ) -> pd.DataFrame:
-    """Cells of Tables 1 and 2 and of section 5 keyed as the paper prints them.
-
-    Returns:
-        Columns of ``compare.CELL_KEYS``, recomputed, note.
-    """
+    """Cells of Tables 1 and 2 and of section 5, keyed by ``compare.CELL_KEYS``, with reasons."""
     rows = []
 
     def add(source, table: str, row: str, metric: str, value, note=Reason.NONE) -> None:

@@ -48,12 +48,9 @@ def _ends(first_piece: str) -> bool:
 
 
 def time_travel_completions() -> pd.DataFrame:
-    """Time Travel's 560 released completions, one row per instruction.
+    """Time Travel's 560 released completions, one row per instruction (guided or general).
 
-    Returns:
-        model, dataset, split, index, instruction ("guided" or "general"),
-        first_piece, second_piece (the reference), is_pair, is_mid_sentence,
-        completion, released_rouge and released_bleurt (0 to 1, two decimals).
+    second_piece is the reference; released_rouge and released_bleurt are 0 to 1, two decimals.
     """
     parts = []
     for model in MODELS:
@@ -80,11 +77,7 @@ def time_travel_completions() -> pd.DataFrame:
 
 
 def dcq_completions() -> pd.DataFrame:
-    """The DCQ repository's 1,706 guided completions with GPT-4's verdicts.
-
-    Returns:
-        model, dataset, split, index, second_piece, completion, judge.
-    """
+    """The DCQ repository's 1,706 guided completions with GPT-4's verdicts (judge)."""
     parts = []
     for model in MODELS:
         for dataset in DCQ_DATASETS if model == "GPT-4" else WILD_DATASETS:
@@ -110,31 +103,21 @@ def dcq_completions() -> pd.DataFrame:
 def rescored(
     completions: pd.DataFrame, scorer: Bleurt | None = None, joining: str = JOINED_AS_PAPER
 ) -> pd.DataFrame:
-    """ROUGE-L and BLEURT recomputed from the texts beside the released values.
+    """ROUGE-L and BLEURT recomputed from the texts of ``time_travel_completions``.
 
     The released BLEURT values are BLEURT-20's (section 4; the default of the
-    authors' code too), so another checkpoint gives others.
-
-    Args:
-        completions: :func:`time_travel_completions`.
-        scorer, joining: of ``decisions.bleurt_scores``.
-
-    Returns:
-        The rows with rouge and bleurt (full precision), differs and
-        bleurt_differs: the value does not round to the released two decimals.
-        bleurt_differs is empty without a scorer.
+    authors' code too), so another checkpoint gives others. differs and bleurt_differs:
+    the value does not round to the released two decimals; empty without a scorer.
     """
     pairs = zip(completions["second_piece"], completions["completion"], strict=True)
     rouge = np.array([rouge_l(*pair) for pair in pairs])
     bleurt = bleurt_scores(completions, scorer, joining)
-    bleurt_differs = (
-        _differs(bleurt, completions["released_bleurt"]) if scorer is not None else None
-    )
+    released_bleurt = completions["released_bleurt"]
     return completions.assign(
         rouge=rouge,
         differs=_differs(rouge, completions["released_rouge"]),
         bleurt=bleurt,
-        bleurt_differs=bleurt_differs,
+        bleurt_differs=None if scorer is None else _differs(bleurt, released_bleurt),
     )
 
 
@@ -143,14 +126,7 @@ def _differs(scores: np.ndarray, released: pd.Series) -> pd.Series:
 
 
 def rule_agreement(judged: pd.DataFrame) -> pd.DataFrame:
-    """The rule judge on the texts against GPT-4's verdicts, all rows and per model.
-
-    Args:
-        judged: :func:`dcq_completions` with the column rule.
-
-    Returns:
-        Rows of ``judge_agreement.csv``.
-    """
+    """Rows of ``judge_agreement.csv``: the column rule of ``dcq_completions`` against GPT-4."""
     subsets = {"all": judged} | dict(list(judged.groupby("model", sort=False)))
     return pd.DataFrame(
         {"judge": "rule (texts)", "reference": "GPT-4 ICL", "subset": f"DCQ completions, {name}"}
