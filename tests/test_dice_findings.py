@@ -1,4 +1,4 @@
-"""DICE: verdicts and the headline, the printed and released numbers, one's own models."""
+"""DICE: verdicts and the headline, the printed and released numbers."""
 
 import numpy as np
 import pandas as pd
@@ -155,20 +155,3 @@ def test_released_scores_disagree_where_the_accuracies_agree():
 
 def test_no_released_file_gives_no_cell():
     assert published_tables.recomputed_cells(pd.DataFrame()).empty
-
-
-# One's own models
-
-
-def own_table(target, clean):
-    rows = [("target against reference", target), ("reference against reference", clean)]
-    table = pd.DataFrame(rows, columns=["comparison", "auroc_pct"])
-    return table.assign(ci_low=table["auroc_pct"] - 5, ci_high=table["auroc_pct"] + 5)
-
-
-def test_verdict_says_no_more_than_the_controls_allow():
-    assert "no verdict" in controls.own_verdict(own_table(100, 100), CONFIRMING)
-    assert "no verdict" in controls.own_verdict(own_table(52, 40), CONFIRMING)
-    assert "read these questions" in controls.own_verdict(own_table(95, 55), CONFIRMING)
-    weak = controls.own_verdict(own_table(95, 55), REFUTING)
-    assert "read these questions" not in weak and "perhaps their train split" in weak

@@ -84,19 +84,10 @@ def control_row(
 ) -> dict:
     """One row of ``dice_controls.csv``.
 
-    Args:
-        control: its name.
-        auroc: what was measured.
-        layer: place of the layer, None where no state is read.
-        mlp: the MLP's AUROC on the same, for what is expected below it.
-        expected: a key of ``EXPECTED`` if ``control`` is none itself.
-
-    Returns:
-        control, layer, n_models, n, auroc_pct, folded_auroc_pct, ci_low,
-        ci_high, resampled (what the interval draws anew),
-        expected_if_detector_works, holds (empty without an interval):
-        "at chance" where the interval holds 50, "above chance" where it lies
-        above, "below the MLP" where it lies below the MLP's AUROC; verdict, the same in words.
+    ``layer`` is None where no state is read. ``mlp`` is the MLP's AUROC on the same, for what is
+    expected below it; ``expected`` a key of ``EXPECTED`` if ``control`` is none itself. holds is
+    empty without an interval: "at chance" where it holds 50, "above chance" where it lies above,
+    "below the MLP" where it lies below the MLP's AUROC.
     """
     expectation = EXPECTED[expected or control]
     holds = None
@@ -112,30 +103,24 @@ def control_row(
 
 
 def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.DataFrame:
-    """``dice_controls.csv``: all experiments on one pool of models.
+    """``dice_controls.csv``: all experiments on one pool; only some controls' conditions may lack.
 
-    Args:
-        pool: measured models. Conditions that only some controls need may be missing.
-        layer: place of the located layer.
-        topic: set of problems of another topic, Figure 6(a)'s MATH.
-        centred_on: set on which the baselines are centred.
+    ``topic`` is a set of another topic, Figure 6(a)'s MATH; ``centred_on`` that of the baselines.
     """
     detectors = held_out_detectors(pool, CONTAMINATED, layer)
     directions = held_out_detectors(pool, CONTAMINATED, layer, MEAN_DIFFERENCE)
     strangers = of_strangers(pool, detectors, CONTAMINATED, layer, UNSEEN)
     rows = [
-        control_row(name, of_pairs(pool, condition, CLEAN, layer, asked), layer)
-        for name, condition, asked in (
-            (TWO_CLEAN, OTHER_CLEAN, UNSEEN),
-            (TWO_CLEAN_LEARNT, OTHER_CLEAN, SEEN),
-            (REORDERED_CLEAN, REORDERED, UNSEEN),
-            (REORDERED_LEARNT, REORDERED, SEEN),
+        control_row(name, of_pairs(pool, *pair, layer, asked), layer)
+        for name, pair, asked in (
+            (TWO_CLEAN, (OTHER_CLEAN, CLEAN), UNSEEN),
+            (TWO_CLEAN_LEARNT, (OTHER_CLEAN, CLEAN), SEEN),
+            (REORDERED_CLEAN, (REORDERED, CLEAN), UNSEEN),
+            (REORDERED_LEARNT, (REORDERED, CLEAN), SEEN),
+            (BASE_VANILLA, (CLEAN, BASE), UNSEEN),
         )
     ]
-    rows += [
-        control_row(BASE_VANILLA, of_pairs(pool, CLEAN, BASE, layer, UNSEEN), layer),
-        control_row(HELD_OUT, strangers, layer),
-    ]
+    rows.append(control_row(HELD_OUT, strangers, layer))
     rows += [control_row(name, auroc, layer) for name, auroc in _membership(pool, layer)]
     for expected, name, condition in (
         (LEGITIMATE, LEGITIMATE, named(TRAIN_SPLIT, HIGH)),
@@ -183,11 +168,7 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
 
 
 def headline(table: pd.DataFrame) -> str:
-    """What the detector detects, in two sentences.
-
-    Args:
-        table: ``dice_controls``.
-    """
+    """What the detector detects, in two sentences, from ``dice_controls``."""
     rows = table.set_index("control")
     texts, order = (rows.loc[name] for name in (TWO_CLEAN, REORDERED_CLEAN))
     tells = "tells" if max(texts["ci_low"], order["ci_low"]) > 50 else "does not tell"
@@ -199,11 +180,7 @@ def headline(table: pd.DataFrame) -> str:
 
 
 def licensed(table: pd.DataFrame) -> str:
-    """The strongest verdict on a model that these controls allow.
-
-    Args:
-        table: ``dice_controls``.
-    """
+    """The strongest verdict on a model that ``dice_controls`` allows."""
     innocent = (LEGITIMATE, FORMAT_ONLY, ANOTHER)
     is_innocent = table["control"].astype(str).str.startswith(innocent)
     verdict = "it was fine-tuned on such problems"
@@ -221,31 +198,8 @@ def sees_membership(table: pd.DataFrame) -> bool:
 
     In the model alone and beside a clean one: a set that is easier by itself turns round with
     the roles.
-
-    Args:
-        table: ``dice_controls``.
     """
     rows = table.set_index("control")
-    pairs = (
-        (WITHIN, WITHIN_CLEAN),
-        (SWAPPED, SWAPPED_CLEAN),
-        (PAIRED, PAIRED_CLEAN),
-        (SWAPPED_PAIRED, SWAPPED_PAIRED_CLEAN),
-    )
-    return all(
-        rows.loc[name, "ci_low"] > max(50, rows.loc[clean, "auroc_pct"]) for name, clean in pairs
-    )
-
-
-def own_verdict(own: pd.DataFrame, table: pd.DataFrame) -> str:
-    """What may be said about a user's model, and no more.
-
-    Args:
-        own: ``own.own_rows``.
-        table: ``dice_controls`` of the lab.
-    """
-    rows = own.set_index("comparison")
-    target, clean = (rows.loc[f"{one} against reference"] for one in ("target", "reference"))
-    if target["ci_low"] <= max(50, clean["auroc_pct"]):
-        return "The model differs from its references no more than they do: no verdict."
-    return licensed(table)
+    low = rows.loc[[WITHIN, SWAPPED, PAIRED, SWAPPED_PAIRED], "ci_low"].to_numpy()
+    clean = [WITHIN_CLEAN, SWAPPED_CLEAN, PAIRED_CLEAN, SWAPPED_PAIRED_CLEAN]
+    return bool((low > rows.loc[clean, "auroc_pct"].clip(lower=50).to_numpy()).all())

@@ -33,7 +33,7 @@ def pair_detector(
     questions: slice = ALL,
 ) -> Score:
     """The paper's detector: trained on GSM-i's states of one contaminated and one clean model."""
-    return _train([(positive, negative)], layer, method, 0, questions, learnt_from)
+    return _train([(positive, negative)], layer, method, questions, learnt_from)
 
 
 def held_out_detectors(
@@ -41,7 +41,6 @@ def held_out_detectors(
     condition: str,
     layer: int,
     method: str = MLP,
-    seed: int = 0,
     questions: slice = ALL,
 ) -> dict[int, Score]:
     """For each seed a detector that never met the models of that seed.
@@ -59,7 +58,7 @@ def held_out_detectors(
     for fold in np.array_split(np.array(seeds), min(N_FOLDS, len(seeds))):
         others = [other for other in seeds if other not in fold]
         pairs = [(pool[condition][other], pool[CLEAN][other]) for other in others]
-        detector = _train(pairs, layer, method, seed, questions)
+        detector = _train(pairs, layer, method, questions)
         detectors.update(dict.fromkeys(fold.tolist(), detector))
     return detectors
 
@@ -68,13 +67,12 @@ def _train(
     pairs: Sequence[tuple[Measured, Measured]],
     layer: int,
     method: str,
-    seed: int,
-    questions: slice = ALL,
+    questions: slice,
     learnt_from: str = SEEN,
 ) -> Score:
     states = [model.states[learnt_from][questions, layer] for pair in pairs for model in pair]
     labels = [np.full(len(part), place % 2 == 0) for place, part in enumerate(states)]
-    return TRAINERS[method](np.concatenate(states), np.concatenate(labels), seed)
+    return TRAINERS[method](np.concatenate(states), np.concatenate(labels), 0)
 
 
 # Experiments
@@ -90,18 +88,13 @@ def of_pairs(
     learnt_from: str = SEEN,
     tested: tuple[str, str] | None = None,
 ) -> Auroc:
-    """The paper's protocol: each pair of models has a detector of its own.
+    """The paper's protocol: each pair of models, paired by seed, has a detector of its own.
 
     Args:
-        pool: measured models.
-        positive, negative: conditions that detectors are trained on; models are
-            paired by seed.
-        layer: place of the layer.
+        positive, negative: conditions that detectors are trained on.
         tested_on: set of problems whose states are scored.
-        method: "DICE" or "mean difference".
-        learnt_from: set of problems whose states detectors are trained on. Where
-            it is also tested on with other models, as in Figure 5(b), one half
-            of the questions trains and the other tests.
+        learnt_from: set whose states detectors are trained on. Where it is also tested on with
+            other models, as in Figure 5(b), one half of the questions trains, the other tests.
         tested: conditions that are told apart; None: those trained on, as in Table 2.
     """
     is_halved = tested is not None and learnt_from == tested_on
@@ -148,10 +141,10 @@ def of_strangers(
     models = _strangers(pool, detectors, positive, CLEAN)
     scored = [
         [
-            detectors[seed](pool[name][seed].states[tested_on][:, layer])
-            for name, seed in zip((positive, CLEAN), pair, strict=True)
+            detectors[one](pool[name][seed].states[tested_on][:, layer])
+            for name, seed in ((positive, one), (CLEAN, other))
         ]
-        for pair in models
+        for one, other in models
     ]
     return _over(scored, models)
 
@@ -169,9 +162,6 @@ def within_models(
     """Two sets of questions inside one model, by a detector that never met the model.
 
     Args:
-        pool: measured models.
-        detectors: one for each seed.
-        condition, layer: the models, and which of their layers.
         higher, lower: sets of questions; ``higher`` should score higher.
         questions: those of each set that are scored; the detector must not have
             been trained on them.
@@ -195,7 +185,7 @@ def within_models(
     return _over([[scores(seeds, name) for name in (higher, lower)] for seeds in models], models)
 
 
-def taught_membership(pool: Pool, condition: str, layer: int, seed: int = 0) -> Auroc:
+def taught_membership(pool: Pool, condition: str, layer: int) -> Auroc:
     """Membership itself as the label: are seen questions told from unseen ones at all?
 
     Trained on half of the seen and half of the unseen questions in some models,
@@ -208,7 +198,7 @@ def taught_membership(pool: Pool, condition: str, layer: int, seed: int = 0) -> 
         train = [pool[condition][other].states for other in seeds if other not in fold]
         seen, unseen = ([s[name][TRAIN_HALF, layer] for s in train] for name in (SEEN, UNSEEN))
         states = np.concatenate([*seen, *unseen])
-        detector = TRAINERS[MLP](states, np.arange(len(states)) < sum(map(len, seen)), seed)
+        detector = TRAINERS[MLP](states, np.arange(len(states)) < sum(map(len, seen)))
         test = [pool[condition][one].states for one in fold]
         scored += [[detector(s[name][TEST_HALF, layer]) for name in (SEEN, UNSEEN)] for s in test]
     return _over(scored, [(seed,) for seed in seeds])

@@ -44,13 +44,11 @@ HIGH, LOW, BETWEEN = 5, 1, 3  # copies: the paper's two, and one no detector is 
 
 @dataclass(frozen=True)
 class Condition:
-    """What a group of models is fine-tuned on, one model for each seed.
+    """What a group of models is fine-tuned on, one model for each seed from 0.
 
     Attributes:
-        name: of the condition.
         problems: set of problems it is contaminated with; "" for none.
         copies: of each of these problems.
-        n_models: models, with seeds from 0.
         fixed: "rows" or "steps", see ``mixtures.mix``.
         first_seed: added to the seeds of data and order; 100 gives other clean data.
         first_order: added to the seed of the order alone; 100 gives the same data in
@@ -90,26 +88,19 @@ def conditions(n_models: int, n_others: int, only_decisive: bool = False) -> lis
         *(Condition(named(s, HIGH), s, HIGH, n_others) for s in (TRAIN_SPLIT, FORMAT)),
     ]
     others = ((SEEN, LOW), (SEEN, BETWEEN), (SYN, LOW), (SYN, HIGH), (OTHER_TASK, HIGH))
-    return (
-        decisive
-        if only_decisive
-        else [
-            *decisive,
-            *(Condition(named(s, n), s, n, n_others) for s, n in (*others, (MATH, HIGH))),
-            Condition(FIXED_STEPS, SEEN, HIGH, n_others, fixed=STEPS),
-        ]
-    )
+    others += ((MATH, HIGH),)
+    if only_decisive:
+        return decisive
+    return [
+        *decisive,
+        *(Condition(named(s, n), s, n, n_others) for s, n in others),
+        Condition(FIXED_STEPS, SEEN, HIGH, n_others, fixed=STEPS),
+    ]
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A fine-tuned model: its checkpoint, and what it read in how many steps, where that is known.
-
-    Attributes:
-        folder: of the checkpoint, or a hub id.
-        mixture: what it was fine-tuned on; None for a checkpoint made elsewhere.
-        n_steps: of its fine-tuning; None likewise.
-    """
+    """A fine-tuned model: checkpoint (or hub id); mixture and steps, None if made elsewhere."""
 
     folder: Path
     mixture: Mixture | None = None
@@ -154,12 +145,12 @@ def train_pool(
 
 @dataclass(frozen=True)
 class Measured:
-    """What is known about one model after its forward passes.
+    """What is known about one model after its forward passes, by name of a set of problems.
 
     Attributes:
-        states: name of a set of problems to last-token states, shape
-            (n_problems, n_layers, d_model), layers as in ``locate.states_by_layer``.
-        baselines: name of a set to ``answers.baseline_scores``; may lack sets.
+        states: last-token states, shape (n_problems, n_layers, d_model), layers as in
+            ``locate.states_by_layer``.
+        baselines: ``answers.baseline_scores``; may lack sets.
     """
 
     states: Mapping[str, np.ndarray]
