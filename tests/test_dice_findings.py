@@ -8,21 +8,13 @@ from contamination.dice import accuracy, controls, paper_rows, published_tables
 from contamination.published.compare import published_vs_recomputed
 
 NAMES = {
-    "clean": controls.TWO_CLEAN,
-    "order": controls.REORDERED_CLEAN,
-    "strangers": controls.HELD_OUT,
-    "within": controls.WITHIN,
-    "within_clean": controls.WITHIN_CLEAN,
-    "paired": controls.PAIRED,
-    "paired_clean": controls.PAIRED_CLEAN,
-    "swapped": controls.SWAPPED,
-    "swapped_clean": controls.SWAPPED_CLEAN,
-    "swapped_paired": controls.SWAPPED_PAIRED,
-    "swapped_paired_clean": controls.SWAPPED_PAIRED_CLEAN,
-    "train": controls.LEGITIMATE,
-    "format": controls.FORMAT_ONLY,
-    "other": f"{controls.ANOTHER}: MATH x5",
+    name.lower(): getattr(controls, name)
+    for name in ("WITHIN", "WITHIN_CLEAN", "PAIRED", "PAIRED_CLEAN", "SWAPPED", "SWAPPED_CLEAN")
 }
+NAMES |= {"swapped_paired": controls.SWAPPED_PAIRED, "strangers": controls.HELD_OUT}
+NAMES |= {"swapped_paired_clean": controls.SWAPPED_PAIRED_CLEAN, "clean": controls.TWO_CLEAN}
+NAMES |= {"order": controls.REORDERED_CLEAN, "train": controls.LEGITIMATE}
+NAMES |= {"format": controls.FORMAT_ONLY, "other": f"{controls.ANOTHER}: MATH x5"}
 
 
 def table_of(**aurocs):

@@ -11,18 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from contamination.dice import experiments
 from contamination.dice.detector import MEAN_DIFFERENCE, Auroc
-from contamination.dice.experiments import (
-    TEST_HALF,
-    TRAIN_HALF,
-    held_out_detectors,
-    of_pairs,
-    of_strangers,
-    shuffled_labels,
-    taught_baselines,
-    taught_membership,
-    within_models,
-)
+from contamination.dice.experiments import TEST_HALF, TRAIN_HALF
 from contamination.dice.mixtures import FORMAT, MATH, OTHER_TASK, SEEN, TRAIN_SPLIT, UNSEEN
 from contamination.dice.pool import (
     BASE,
@@ -107,11 +98,11 @@ def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.Dat
 
     ``topic`` is a set of another topic, Figure 6(a)'s MATH; ``centred_on`` that of the baselines.
     """
-    detectors = held_out_detectors(pool, CONTAMINATED, layer)
-    directions = held_out_detectors(pool, CONTAMINATED, layer, MEAN_DIFFERENCE)
-    strangers = of_strangers(pool, detectors, CONTAMINATED, layer, UNSEEN)
+    detectors = experiments.held_out_detectors(pool, CONTAMINATED, layer)
+    directions = experiments.held_out_detectors(pool, CONTAMINATED, layer, MEAN_DIFFERENCE)
+    strangers = experiments.of_strangers(pool, detectors, CONTAMINATED, layer, UNSEEN)
     rows = [
-        control_row(name, of_pairs(pool, *pair, layer, asked), layer)
+        control_row(name, experiments.of_pairs(pool, *pair, layer, asked), layer)
         for name, pair, asked in (
             (TWO_CLEAN, (OTHER_CLEAN, CLEAN), UNSEEN),
             (TWO_CLEAN_LEARNT, (OTHER_CLEAN, CLEAN), SEEN),
@@ -129,16 +120,17 @@ def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.Dat
         *((DOSE, DOSE.format(copies), named(SEEN, copies)) for copies in (LOW, BETWEEN)),
     ):
         if condition in pool:
-            auroc = of_strangers(pool, detectors, condition, layer, UNSEEN)
+            auroc = experiments.of_strangers(pool, detectors, condition, layer, UNSEEN)
             rows.append(control_row(name, auroc, layer, expected=expected))
-    rows.append(control_row(LAYER_0, of_pairs(pool, CONTAMINATED, CLEAN, 0, UNSEEN), 0))
-    auroc = of_strangers(pool, directions, CONTAMINATED, layer, UNSEEN)
+    rows.append(control_row(LAYER_0, experiments.of_pairs(pool, CONTAMINATED, CLEAN, 0, UNSEEN), 0))
+    auroc = experiments.of_strangers(pool, directions, CONTAMINATED, layer, UNSEEN)
     rows.append(control_row(DIRECTION, auroc, layer, strangers))
-    rows.append(control_row(SHUFFLED, shuffled_labels(pool, CONTAMINATED, layer, UNSEEN), layer))
-    auroc = taught_baselines(pool, CONTAMINATED, UNSEEN, centred_on)
+    auroc = experiments.shuffled_labels(pool, CONTAMINATED, layer, UNSEEN)
+    rows.append(control_row(SHUFFLED, auroc, layer))
+    auroc = experiments.taught_baselines(pool, CONTAMINATED, UNSEEN, centred_on)
     rows.append(control_row(BASELINE, auroc, None))
     for expected, condition in ((TOPIC, CONTAMINATED), (TOPIC_CLEAN, CLEAN)):
-        auroc = within_models(pool, detectors, condition, layer, UNSEEN, topic)
+        auroc = experiments.within_models(pool, detectors, condition, layer, UNSEEN, topic)
         rows.append(control_row(expected.format(topic), auroc, layer, expected=expected))
     return pd.DataFrame(rows).astype({"layer": "Int64", "holds": "boolean"})
 
@@ -149,7 +141,7 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
     One detector for both roles: trained on GSM-i, it may favour GSM-i, but then
     whatever the models read.
     """
-    half = held_out_detectors(pool, CONTAMINATED, layer, questions=TRAIN_HALF)
+    half = experiments.held_out_detectors(pool, CONTAMINATED, layer, questions=TRAIN_HALF)
     roles = {
         (SEEN, UNSEEN): (WITHIN, WITHIN_CLEAN, PAIRED, PAIRED_CLEAN),
         (UNSEEN, SEEN): (SWAPPED, SWAPPED_CLEAN, SWAPPED_PAIRED, SWAPPED_PAIRED_CLEAN),
@@ -159,9 +151,9 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
         pairs = (of_role, ""), (CLEAN, ""), (of_role, CLEAN), (OTHER_CLEAN, CLEAN)
         for name, (models, partner) in zip(names, pairs, strict=True):
             asked = read, fresh, TEST_HALF, partner
-            yield name, within_models(pool, half, models, layer, *asked)
+            yield name, experiments.within_models(pool, half, models, layer, *asked)
     for name, condition in ((WITHIN_TAUGHT, CONTAMINATED), (WITHIN_TAUGHT_CLEAN, CLEAN)):
-        yield name, taught_membership(pool, condition, layer)
+        yield name, experiments.taught_membership(pool, condition, layer)
 
 
 # What follows

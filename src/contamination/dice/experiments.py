@@ -37,11 +37,7 @@ def pair_detector(
 
 
 def held_out_detectors(
-    pool: Pool,
-    condition: str,
-    layer: int,
-    method: str = MLP,
-    questions: slice = ALL,
+    pool: Pool, condition: str, layer: int, method: str = MLP, questions: slice = ALL
 ) -> dict[int, Score]:
     """For each seed a detector that never met the models of that seed.
 

@@ -206,14 +206,14 @@ def real_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
     the paraphrases of these GSM-i rows, by the alignment file: the released ones cover the whole
     test set and are out of step with it.
     """
-    hard = _released("reasoning-machines/pal", "datasets/gsmhardv2.jsonl")
-    svamp = _released("arkilpatel/SVAMP", "SVAMP.json")
+    hard = released_rows("reasoning-machines/pal", "datasets/gsmhardv2.jsonl")
+    svamp = released_rows("arkilpatel/SVAMP", "SVAMP.json")
     svamp = svamp.assign(question=svamp["Body"] + ". " + svamp["Question"])
-    mawps = _released("microsoft/ToRA", "src/data/mawps/test.jsonl")
-    asdiv = _released("microsoft/ToRA", "src/data/asdiv/test.jsonl")
+    mawps = released_rows("microsoft/ToRA", "src/data/mawps/test.jsonl")
+    asdiv = released_rows("microsoft/ToRA", "src/data/asdiv/test.jsonl")
     asdiv = asdiv.assign(question=asdiv["body"] + " " + asdiv["question"])
     asdiv["answer"] = asdiv["answer"].str.split(" (", regex=False).str[0]
-    train = _released("openai/grade-school-math", "grade_school_math/data/train.jsonl")
+    train = released_rows("openai/grade-school-math", "grade_school_math/data/train.jsonl")
     return {
         **gsm8k_halves(n, seed),
         HARD: _drawn(hard, "target", n_ood, seed),
@@ -229,8 +229,8 @@ def real_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
 def gsm8k_halves(n: int = 0, seed: int = 0) -> dict[str, Problems]:
     """GSM-i, GSM-ii and the paraphrases of GSM-i; ``n`` rows of each, 0: all that have one."""
     folder = "OOD_test/scripts/data/gsm8k"
-    test = _released("THU-KEG/DICE", f"{folder}/original.csv")
-    rephrased = _released("THU-KEG/DICE", f"{folder}/rephrased1.csv")
+    test = released_rows("THU-KEG/DICE", f"{folder}/original.csv")
+    rephrased = released_rows("THU-KEG/DICE", f"{folder}/rephrased1.csv")
     aligned = gsm8k_alignment().dropna(subset="rephrased_row")
     rows = {name: aligned[aligned["split"] == name] for name in (SEEN, UNSEEN)}
     if n:
@@ -240,7 +240,8 @@ def gsm8k_halves(n: int = 0, seed: int = 0) -> dict[str, Problems]:
     return {name: table.reset_index(drop=True) for name, table in chosen.items()}
 
 
-def _released(repository: str, path: str) -> pd.DataFrame:
+def released_rows(repository: str, path: str) -> pd.DataFrame:
+    """Rows of a table that the authors released."""
     return partitions.load_rows(str(source_file(repository, path)))
 
 

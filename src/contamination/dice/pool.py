@@ -13,25 +13,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from contamination.dice import mixtures
 from contamination.dice.answers import baseline_scores
 from contamination.dice.fine_tuning import fine_tune_lab
 from contamination.dice.locate import states_by_layer
-from contamination.dice.mixtures import (
-    FORMAT,
-    IN_DISTRIBUTION,
-    MATH,
-    OTHER_TASK,
-    SEEN,
-    SYN,
-    TRAIN_SPLIT,
-    UNSEEN,
-    Mixture,
-    Problems,
-    Row,
-    mix,
-    prompts_of,
-    rows_of,
-)
+from contamination.dice.mixtures import FORMAT, MATH, OTHER_TASK, SEEN, SYN, TRAIN_SPLIT, UNSEEN
 from contamination.lab.training import describe
 from contamination.lab.world import World
 from contamination.models.causal import CausalLM, load_causal_lm
@@ -103,7 +89,7 @@ class Trained:
     """A fine-tuned model: checkpoint (or hub id); mixture and steps, None if made elsewhere."""
 
     folder: Path
-    mixture: Mixture | None = None
+    mixture: mixtures.Mixture | None = None
     n_steps: int | None = None
 
     @property
@@ -114,8 +100,8 @@ class Trained:
 def train_pool(
     lab: World,
     base: Path,
-    problems: Mapping[str, Problems],
-    vanilla: Sequence[Row],
+    problems: Mapping[str, mixtures.Problems],
+    vanilla: Sequence[mixtures.Row],
     wanted: Sequence[Condition],
     n_rows: int,
     learning_rate: float,
@@ -125,17 +111,17 @@ def train_pool(
     ``n_rows`` is the number of rows of a clean mixture, drawn from ``vanilla``.
     """
 
-    def n_tokens(row: Row) -> int:
+    def n_tokens(row: mixtures.Row) -> int:
         return len(lab.tokenizer(row[0] + row[1]).input_ids) + 1
 
     pool: dict[str, dict[int, Trained]] = {}
     for condition in wanted:
-        rows = rows_of(problems[condition.problems]) if condition.problems else []
+        rows = mixtures.rows_of(problems[condition.problems]) if condition.problems else []
         pool[condition.name] = {}
         for seed in range(condition.n_models):
             data_seed = condition.first_seed + seed
             budget = n_tokens if condition.fixed == STEPS else None
-            mixture = mix(vanilla, rows, condition.copies, n_rows, data_seed, budget)
+            mixture = mixtures.mix(vanilla, rows, condition.copies, n_rows, data_seed, budget)
             order_seed = data_seed + condition.first_order
             folder = fine_tune_lab(lab, base, mixture, order_seed, learning_rate)
             n_steps = describe(folder)["n_steps"]
@@ -161,12 +147,12 @@ Pool = Mapping[str, Mapping[int, Measured]]  # condition, then seed
 
 
 def measure(
-    lm: CausalLM, problems: Mapping[str, Problems], with_baselines: Sequence[str] = ()
+    lm: CausalLM, problems: Mapping[str, mixtures.Problems], with_baselines: Sequence[str] = ()
 ) -> Measured:
     """One model's states on every set of problems, and the baselines on some."""
     # All prompts at once, so that batches hold little padding.
     names = list(problems)
-    prompts = [prompt for name in names for prompt in prompts_of(problems[name])]
+    prompts = [prompt for name in names for prompt in mixtures.prompts_of(problems[name])]
     ends = np.cumsum([len(problems[name]) for name in names])[:-1]
     states = dict(zip(names, np.split(states_by_layer(lm, prompts), ends), strict=True))
     return Measured(states, {name: baseline_scores(lm, problems[name]) for name in with_baselines})
@@ -175,7 +161,7 @@ def measure(
 def measure_pool(
     trained: Mapping[str, Mapping[int, Trained]],
     base: Path,
-    problems: Mapping[str, Problems],
+    problems: Mapping[str, mixtures.Problems],
     tested_on: Sequence[str],
     centred_on: str,
     load: Callable[[Path], CausalLM] = load_causal_lm,
@@ -189,7 +175,7 @@ def measure_pool(
     halves = {name: problems[name] for name in (SEEN, UNSEEN)}
     with_math = halves | {name: problems[name] for name in (MATH,) if name in problems}
     sets = {name: problems[name] for name in tested_on}
-    scored = [*IN_DISTRIBUTION, centred_on]
+    scored = [*mixtures.IN_DISTRIBUTION, centred_on]
     pool = {
         condition: {
             seed: measure(load(model.folder), sets, scored)

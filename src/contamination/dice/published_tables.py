@@ -8,17 +8,16 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
-from contamination import partitions
 from contamination.dice.answers import is_right, is_right_released
-from contamination.dice.mixtures import SEEN, UNSEEN
+from contamination.dice.mixtures import SEEN, UNSEEN, released_rows
 from contamination.published import gsm8k_alignment, printed_cells
 from contamination.published.compare import CELL_KEYS, Reason, matches_printed
-from contamination.sources import source_file
 
 REPOSITORY = "THU-KEG/DICE"
 # Which training a released generation file belongs to. In the first 657 rows are marked as trained
 # on, in the other none; that its dose is 2 % is not said there, only its accuracy tells.
 GENERATIONS = {"GSM-i 2%": "bad", "OpenOrca 100%": "good"}
+SCORE_FOLDER = "contamination_classifier/performance_vs_score"
 SCORE_TABLES = ("performance_table", "other_performance_table")
 PRINTED_R_SQUARED = "0.61-0.75"
 
@@ -55,10 +54,6 @@ def printed_auroc() -> dict[tuple[str, str, str], str]:
     return dict(zip(keys, cells["value"], strict=True))
 
 
-def _released(path: str) -> pd.DataFrame:
-    return partitions.load_rows(str(source_file(REPOSITORY, path)))
-
-
 def rescored_generations() -> pd.DataFrame:
     """The two released generation files scored again: four cells of Table 1.
 
@@ -66,7 +61,9 @@ def rescored_generations() -> pd.DataFrame:
     file holds the same questions. ``matches`` is that of the released rules.
     """
     files = {
-        training: _released(f"data/DINM_DATA/gsm8k/Llama_Base_{name}_generation.csv")
+        training: released_rows(
+            REPOSITORY, f"data/DINM_DATA/gsm8k/Llama_Base_{name}_generation.csv"
+        )
         for training, name in GENERATIONS.items()
     }
     marked = files["GSM-i 2%"]
@@ -117,7 +114,7 @@ def released_scores() -> pd.DataFrame:
     """Accuracies and DICE scores of the two released tables, one row per model and benchmark."""
     rows = []
     for name in SCORE_TABLES:
-        table = _released(f"contamination_classifier/performance_vs_score/{name}.csv").astype(float)
+        table = released_rows(REPOSITORY, f"{SCORE_FOLDER}/{name}.csv").astype(float)
         for benchmark in [name.removesuffix("_DICE") for name in table if name.endswith("_DICE")]:
             columns = {"accuracy_pct": table[f"{benchmark}_performance"]}
             columns["score"] = table[f"{benchmark}_DICE"]
