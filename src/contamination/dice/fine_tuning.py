@@ -123,7 +123,13 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
     if hit:
         return folder
     torch.manual_seed(settings.seed)
-    model = _with_adapters(lm.model) if settings.lora else lm.model
+    model = lm.model
+    if settings.lora:
+        # Only this needs peft, and importing it takes seconds.
+        from peft import LoraConfig, get_peft_model
+
+        config = LoraConfig(r=LORA_RANK, lora_alpha=LORA_ALPHA, target_modules="all-linear")
+        model = get_peft_model(model, config)
     _fit(model, [_tokens(lm, row, settings.max_tokens) for row in rows], settings)
     if settings.lora:
         model = model.merge_and_unload()
@@ -149,14 +155,6 @@ def memory_gb(n_parameters: int, n_trained: int) -> float:
     (112.0, 28.0)
     """
     return (FP32_BYTES * n_parameters + (TRAINED_BYTES - FP32_BYTES) * n_trained) / 1e9
-
-
-def _with_adapters(model: torch.nn.Module) -> torch.nn.Module:
-    # Only this needs peft, and importing it takes seconds.
-    from peft import LoraConfig, get_peft_model
-
-    config = LoraConfig(r=LORA_RANK, lora_alpha=LORA_ALPHA, target_modules="all-linear")
-    return get_peft_model(model, config)
 
 
 def _tokens(lm: CausalLM, row: Row, max_tokens: int) -> tuple[list[int], list[int]]:

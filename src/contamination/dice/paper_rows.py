@@ -11,7 +11,7 @@ from contamination.dice import published_tables
 from contamination.dice.accuracy import SMALL_GAP, inflation
 from contamination.dice.answers import BASELINES, answer, baseline_scores
 from contamination.dice.detector import MEAN_DIFFERENCE, MLP, Auroc, auroc_over_models, probability
-from contamination.dice.experiments import held_out_detectors, of_pairs, pair_detector
+from contamination.dice.experiments import held_out_detectors, of_pairs, train_on
 from contamination.dice.locate import (
     ALL_TOKENS,
     EUCLIDEAN,
@@ -238,7 +238,7 @@ def decoding_rows(
         temperatures: of sampling from the ``TOP_K`` likeliest tokens; 0 is greedy.
         top_ks: numbers of likeliest tokens sampled from at temperature 1.
     """
-    detector = pair_detector(pool[CONTAMINATED][0], pool[CLEAN][0], layer)
+    detector = train_on([(pool[CONTAMINATED][0], pool[CLEAN][0])], layer)
     states = {name: detector(pool[name][0].states[SEEN][:, layer]) for name in lms}
     settings = [("temperature", value, value, TOP_K) for value in temperatures]
     settings += [("top-k", value, 1.0, value) for value in top_ks]

@@ -128,7 +128,7 @@ class Wiki:
         Raises:
             WikiError: if a category is empty, or as :meth:`ask`.
         """
-        queue = [(_category(name), 0) for name in categories]
+        queue = [(f"Category:{name.removeprefix('Category:')}", 0) for name in categories]
         visited = {name for name, _ in queue}
         pages: dict[int, dict[str, Any]] = {}
         for name, level in queue:  # the queue grows while it is read
@@ -203,7 +203,3 @@ class Wiki:
         rendered = response["parse"]
         gone = [each["title"] for each in rendered["templates"] if not each["exists"]]
         return rendered["text"], gone
-
-
-def _category(name: str) -> str:
-    return name if name.startswith("Category:") else f"Category:{name}"
