@@ -7,18 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from contamination.dice import published_tables
+from contamination.dice import locate, published_tables
 from contamination.dice.accuracy import SMALL_GAP, inflation
 from contamination.dice.answers import BASELINES, answer, baseline_scores
 from contamination.dice.detector import MEAN_DIFFERENCE, MLP, Auroc, auroc_over_models, probability
 from contamination.dice.experiments import held_out_detectors, of_pairs, train_on
-from contamination.dice.locate import (
-    ALL_TOKENS,
-    EUCLIDEAN,
-    commonest_layer,
-    distances,
-    distances_all_tokens,
-)
 from contamination.dice.mixtures import IN_DISTRIBUTION, MATH, SEEN, Problems
 from contamination.dice.pool import BASE, CLEAN, CONTAMINATED, OTHER_CLEAN, Pool, paired_seeds
 from contamination.models.causal import CausalLM
@@ -41,7 +34,7 @@ def layer_rows(pool: Pool, condition: str, contamination: str, dataset: str = SE
     """
     values, null = (
         [
-            distances(pool[name][seed].states[dataset], pool[CLEAN][seed].states[dataset])
+            locate.distances(pool[name][seed].states[dataset], pool[CLEAN][seed].states[dataset])
             for seed in paired_seeds(pool, name, CLEAN)
         ]
         for name in (condition, OTHER_CLEAN)
@@ -62,7 +55,10 @@ def layer_rows_all_tokens(
 ) -> pd.DataFrame:
     """As :func:`layer_rows` for one pair, by the released code's norm over all tokens."""
     values, nulls = (
-        {f"{name}{ALL_TOKENS}": part for name, part in distances_all_tokens(*both, prompts).items()}
+        {
+            f"{name}{locate.ALL_TOKENS}": part
+            for name, part in locate.distances_all_tokens(*both, prompts).items()
+        }
         for both in (pair, null)
     )
     return _layer_table(values, nulls, {"model": condition, "dataset": SEEN, "n_models": 2})
@@ -76,7 +72,7 @@ def _layer_table(
 ) -> pd.DataFrame:
     rows = []
     for name, values in distances_by_name.items():
-        located = commonest_layer(values)
+        located = locate.commonest_layer(values)
         n_largest = np.bincount(1 + values[:, 1:-1].argmax(axis=1), minlength=values.shape[1])
         for layer in range(values.shape[1]):
             after_norm = layer == values.shape[1] - 1
@@ -97,7 +93,7 @@ def _layer_table(
 
 def located_layer(layers: pd.DataFrame) -> int:
     """The located layer of one condition by the paper's rule: Euclidean distance, last token."""
-    rows = layers[(layers["distance"] == EUCLIDEAN) & layers["located"]]
+    rows = layers[(layers["distance"] == locate.EUCLIDEAN) & layers["located"]]
     return int(rows["layer"].iloc[0])
 
 

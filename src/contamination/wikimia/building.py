@@ -22,17 +22,9 @@ from contamination import storage
 from contamination.models.chat import REFUSED, ChatError, Endpoint, Price
 from contamination.models.retry import Secret
 from contamination.parameters import ParameterError, load_parameter_file
-from contamination.wikimia import sets
+from contamination.wikimia import pages, sets
 from contamination.wikimia.card import card
-from contamination.wikimia.pages import (
-    KEPT,
-    MEMBER,
-    NON_MEMBER,
-    Settings,
-    collect,
-    outcome_counts,
-    settings_from,
-)
+from contamination.wikimia.pages import KEPT, MEMBER, NON_MEMBER, Settings, settings_from
 from contamination.wikimia.wiki import Wiki, WikiError
 
 
@@ -48,16 +40,16 @@ def build(wiki: Wiki, settings: Settings, progress: bool = True) -> dict[str, pd
     folder = Path(settings.output_folder)
     # A missing key must not show after the crawl.
     paraphraser = _paraphraser(settings) if settings.paraphrase_model else {}
-    pages = collect(wiki, settings, progress)
-    results = {"filters": outcome_counts(pages)}
+    crawled = pages.collect(wiki, settings, progress)
+    results = {"filters": pages.outcome_counts(crawled)}
     storage.write_csv(folder / "filters.csv", results["filters"])
     for kind in (MEMBER, NON_MEMBER):
-        if not ((pages["kind"] == kind) & (pages["outcome"] == KEPT)).any():
+        if not ((crawled["kind"] == kind) & (crawled["outcome"] == KEPT)).any():
             raise WikiError(f"no {kind} page is kept, {folder}/filters.csv says why")
     tables, sizes = {}, []
     for length in sorted(set(settings.lengths)):
-        whole = tables[sets.WIKIMIA, length] = sets.passages(pages, length)
-        pairs, fates = sets.revision_pairs(pages, length)
+        whole = tables[sets.WIKIMIA, length] = sets.passages(crawled, length)
+        pairs, fates = sets.revision_pairs(crawled, length)
         tables[sets.TWO_REVISIONS, length] = pairs
         sizes.append(_size(sets.WIKIMIA, length, whole))
         note = ", ".join(f"{n} {fate}" for fate, n in fates.items())
