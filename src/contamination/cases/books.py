@@ -22,6 +22,7 @@ from contamination.statistics import verdict
 
 BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
 N_FOLDS = 8
+SEED = 0  # of folds and of the bootstrap: every method sees the same books
 HIGH_RATE_PCT = 50  # a rate above this means: most snippets count as read
 AUC_COLUMNS = ["model", "part", "method", "k_percent", "n_members", "n_non_members", "n_snippets"]
 AUC_COLUMNS += ["auc", "ci_low", "ci_high", "blind_auc", "threshold", "accuracy"]
@@ -80,7 +81,6 @@ def auc_rows(
     *,
     model: str,
     n_resamples: int,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Rows of ``books_auc.csv`` of one model: AUC and threshold of each method.
 
@@ -113,7 +113,7 @@ def auc_rows(
             pairs = share * right[in_training][:, None] + (1 - share) * right[~in_training]
             wins = book_wins(of_books, in_training)
             limits, limits_right = (
-                statistics.percentile_interval(resampled_books(each, n_resamples, seed))
+                statistics.percentile_interval(resampled_books(each, n_resamples, SEED))
                 for each in (wins, pairs)
             )
             rows.append(
@@ -128,7 +128,7 @@ def auc_rows(
     return _table(rows)
 
 
-def blind_rows(snippets: pd.DataFrame, *, n_resamples: int, seed: int = 0) -> pd.DataFrame:
+def blind_rows(snippets: pd.DataFrame, *, n_resamples: int) -> pd.DataFrame:
     """Rows of ``books_auc.csv`` of classifiers that see the words of snippets and no model.
 
     A classifier is judged on books that it was not trained on. AUCs are taken
@@ -144,13 +144,13 @@ def blind_rows(snippets: pd.DataFrame, *, n_resamples: int, seed: int = 0) -> pd
         n_folds = max(2, min(N_FOLDS, in_training.sum() // 2, (~in_training).sum() // 2))
         for baseline in BLIND_BASELINES:
             scored = blind.cross_validated_scores(
-                texts, is_member, baseline, n_folds, seed=seed, groups=groups
+                texts, is_member, baseline, n_folds, seed=SEED, groups=groups
             )
             folds = [
                 book_wins(values.reshape(-1, n_snippets), is_member[items[::n_snippets]])
                 for items, values in scored
             ]
-            resampled = [resampled_books(f, n_resamples, seed + n) for n, f in enumerate(folds)]
+            resampled = [resampled_books(f, n_resamples, SEED + n) for n, f in enumerate(folds)]
             low, high = statistics.percentile_interval(np.mean(resampled, axis=0))
             rows.append(
                 {"model": "none", "part": part, "method": baseline}
@@ -167,7 +167,6 @@ def comparisons(
     *,
     clean: pd.DataFrame | None = None,
     n_resamples: int,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """What could explain the AUC of Min-k% Prob otherwise; both sides see the same books.
 
@@ -186,7 +185,7 @@ def comparisons(
                 book_wins(values[chosen].reshape(len(in_training), -1), in_training)
                 for values in (of_method[MIN_K], other)
             ]
-            first, second = (resampled_books(each, n_resamples, seed) for each in wins)
+            first, second = (resampled_books(each, n_resamples, SEED) for each in wins)
             low, high = statistics.percentile_interval(first - second)
             difference = float(wins[0].mean() - wins[1].mean())
             rows.append((name, part, difference, low, high, verdict(low, high)))

@@ -28,6 +28,7 @@ from contamination.statistics import verdict
 AVERAGE = "average"
 MOST_OCCURRENCES = 4  # examples inserted more often are counted as this often
 N_FOLDS = 10
+SEED = 0  # of folds, permutations and the bootstrap
 BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
 COLUMNS = ["dataset", "setting", "method", "occurrence", "learning_rate", "n_tokens", "share_pct"]
 COLUMNS += ["seed", "n_models", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
@@ -80,7 +81,6 @@ def auc_rows(
     *,
     n_resamples: int,
     first: Scores | None = None,
-    seed: int = 0,
     **labels: Any,
 ) -> pd.DataFrame:
     """AUC of each method on each dataset, and on average over the datasets.
@@ -89,8 +89,8 @@ def auc_rows(
         scored: training seed to the scores of the examples under that model
             (passage, method, score).
         examples: columns dataset and is_member, in the order of the scores.
-        n_resamples, seed: of the bootstrap over examples and models; all methods
-            and datasets see the same models.
+        n_resamples: of the bootstrap over examples and models; all methods and
+            datasets see the same models.
         first: scores under the condition that the difference is taken to, for
             as many models; the resampled examples are the same. A method that it
             lacks has no difference.
@@ -106,9 +106,9 @@ def auc_rows(
         parts = []
         is_compared = first is not None and (next(iter(first.values()))["method"] == method).any()
         for dataset, of_dataset in examples.groupby("dataset", sort=False):
-            part = _estimate(scored, method, of_dataset, n_resamples, seed)
+            part = _estimate(scored, method, of_dataset, n_resamples)
             if is_compared:
-                base = _estimate(first, method, of_dataset, n_resamples, seed)
+                base = _estimate(first, method, of_dataset, n_resamples)
                 part["change"] = part["auc"] - base["auc"]
                 part["changes"] = part["aucs"] - base["aucs"]
             parts.append({"dataset": dataset, **part})
@@ -121,30 +121,28 @@ def auc_rows(
 
 
 def difference_interval(
-    scored: Scores, examples: pd.DataFrame, *, n_resamples: int, seed: int = 0
+    scored: Scores, examples: pd.DataFrame, *, n_resamples: int
 ) -> tuple[float, float]:
     """95 % interval of AUC(Min-k% Prob) - AUC(PPL), the average over datasets; paired."""
     differences = []
     for _, of_dataset in examples.groupby("dataset", sort=False):
         min_k, ppl = (
-            _estimate(scored, method, of_dataset, n_resamples, seed)["aucs"]
+            _estimate(scored, method, of_dataset, n_resamples)["aucs"]
             for method in (scores.MIN_K, scores.PPL)
         )
         differences.append(min_k - ppl)
     return statistics.percentile_interval(np.mean(differences, axis=0))
 
 
-def _estimate(
-    scored: Scores, method: str, of_dataset: pd.DataFrame, n_resamples: int, seed: int
-) -> dict:
+def _estimate(scored: Scores, method: str, of_dataset: pd.DataFrame, n_resamples: int) -> dict:
     items, is_member = of_dataset.index, of_dataset["is_member"].to_numpy(dtype=bool)
     of_method = [table[table["method"] == method] for table in scored.values()]
     values = [table.sort_values("passage")["score"].to_numpy()[items] for table in of_method]
-    resampled = statistics.bootstrap_aucs(values, is_member, n_resamples, seed)
+    resampled = statistics.bootstrap_aucs(values, is_member, n_resamples, SEED)
     return {
         "auc": float(np.mean([statistics.auc(value, is_member) for value in values])),
         "tpr": float(np.mean([statistics.tpr_at_fpr(value, is_member) for value in values])),
-        "aucs": statistics.over_drawn_models(resampled, seed),
+        "aucs": statistics.over_drawn_models(resampled, SEED),
         "n_members": int(is_member.sum()),
         "n_non_members": int((~is_member).sum()),
     }
@@ -183,7 +181,7 @@ def _verdict(row: pd.Series) -> str:
 
 
 def blind_rows(
-    examples: pd.DataFrame, *, n_resamples: int, n_permutations: int = 0, seed: int = 0
+    examples: pd.DataFrame, *, n_resamples: int, n_permutations: int = 0
 ) -> pd.DataFrame:
     """AUC of classifiers that see the words of the examples and no model, by dataset.
 
@@ -201,7 +199,7 @@ def blind_rows(
             n_folds=int(max(2, min(N_FOLDS, is_member.sum() // 2, (~is_member).sum() // 2))),
             n_permutations=n_permutations,
             n_resamples=n_resamples,
-            seed=seed,
+            seed=SEED,
         )
         table = table.rename(columns={"baseline": "method"}).assign(dataset=dataset)
         rows += table.to_dict("records")
@@ -255,12 +253,7 @@ def occurrence_rows(
 
 
 def with_accuracy(
-    rows: pd.DataFrame,
-    right: Mapping[int, np.ndarray],
-    examples: pd.DataFrame,
-    *,
-    n_resamples: int,
-    seed: int = 0,
+    rows: pd.DataFrame, right: Mapping[int, np.ndarray], examples: pd.DataFrame, *, n_resamples: int
 ) -> pd.DataFrame:
     """Rows of ``auc_rows`` with the task's accuracy on inserted and on held-out examples.
 
@@ -273,13 +266,13 @@ def with_accuracy(
     for dataset, of_dataset in examples.groupby("dataset", sort=False):
         is_member = of_dataset["is_member"].to_numpy(dtype=bool)
         of_models = values[:, of_dataset.index]
-        rng = np.random.default_rng([seed, 11])
+        rng = np.random.default_rng([SEED, 11])
         sides, resampled = [], []
         for kind in (is_member, ~is_member):
             n = int(kind.sum())
             weights = rng.multinomial(n, [1 / n] * n, n_resamples) / n
             means = of_models[:, kind] @ weights.T
-            resampled.append(statistics.over_drawn_models(means, seed))
+            resampled.append(statistics.over_drawn_models(means, SEED))
             sides.append(of_models[:, kind].mean())
         gaps.append(resampled[0] - resampled[1])
         chance = (1 / of_dataset["options"].map(len)).mean()

@@ -204,7 +204,6 @@ def audit_rows(
     *,
     unlearned: str,
     n_resamples: int,
-    seed: int = 0,
     **labels,
 ) -> pd.DataFrame:
     """Rows of ``unlearning.csv``: selected items against the others.
@@ -216,7 +215,7 @@ def audit_rows(
         controls: models whose score is taken from the unlearned model's, item
             by item, in further rows (column ``against``).
         unlearned: the model that the selectors looked at.
-        n_resamples, seed: of the bootstrap over the items of each group.
+        n_resamples: of the bootstrap over the items of each group.
         **labels: further columns of ``ROW_COLUMNS``, such as task and k_percent.
 
     Returns:
@@ -241,7 +240,7 @@ def audit_rows(
             about = {"model": name, "metric": metric, "against": against, **counts[name]}
             about["n_samples"] = int(scored[name]["sample"].nunique())
             for selector, pair in groups.items():
-                difference = _difference(values, *pair, n_resamples, seed)
+                difference = _difference(values, *pair, n_resamples)
                 rows.append({"selector": selector, **about, **difference})
     table = pd.DataFrame(rows).assign(unlearning=unlearned, **labels).reindex(columns=ROW_COLUMNS)
     # The window belongs to the selectors that use it.
@@ -292,7 +291,7 @@ def _counts(table: pd.DataFrame, metric: str) -> dict[str, int]:
 
 
 def _difference(
-    values: np.ndarray, is_selected: np.ndarray, is_other: np.ndarray, n_resamples: int, seed: int
+    values: np.ndarray, is_selected: np.ndarray, is_other: np.ndarray, n_resamples: int
 ) -> dict[str, float]:
     # An item without any valid answer has no mean.
     is_known = ~np.isnan(values)
@@ -305,7 +304,7 @@ def _difference(
             lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
             n_resamples=n_resamples,
             method="percentile",
-            rng=np.random.default_rng(seed),
+            rng=np.random.default_rng(0),
         ).confidence_interval
         low, high = float(interval.low), float(interval.high)
     counts = {"n_items": (is_selected | is_other).sum(), "n_selected": is_selected.sum()}
