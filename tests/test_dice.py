@@ -23,7 +23,6 @@ from contamination.dice import (
     paper_rows,
     pool,
 )
-from contamination.lab import docstrings
 from contamination.lab.tokenizer import tokenizer_files, train_tokenizer
 from contamination.lab.training import describe
 from contamination.lab.world import World
@@ -98,21 +97,6 @@ def test_lab_problems_pair_paraphrases_and_keep_the_sets_apart(monkeypatch):
     assert list(easy) == [True, True, False] * 2
     skills = {row[0] for row in mixtures.skill_texts(40, 1)[0]}
     assert not skills & set(mixtures.prompts_of(pd.concat(problems.values())))
-
-
-def test_signatures_are_short_functions_with_one_sentence(tmp_path):
-    long = ", ".join(f"argument_{n}" for n in range(9))
-    (tmp_path / "code.py").write_text(
-        'def mean(x, axis=None):\n    """Return the\n    mean, e.g. of x. More follows."""\n'
-        'def _hidden(x):\n    """Return the hidden thing."""\n'
-        f'def long({long}):\n    """Return the long thing."""\n'
-        'def brief(x):\n    """Two words."""\n'
-        "def bare(x):\n    return x\n"
-    )
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "more.py").write_text('def f(x):\n    """Return the test thing."""\n')
-    found = list(docstrings._signatures_of(tmp_path, "package"))
-    assert found == [("package", "mean(x, axis=None)", "Return the mean, e.g. of x.")]
 
 
 # Answers
