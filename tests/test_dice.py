@@ -8,7 +8,7 @@ import pytest
 import torch
 import yaml
 from notebook_files import ROOT
-from transformers import LlamaConfig, LlamaForCausalLM
+from tiny_models import tiny_llama
 
 from contamination.dice import (
     accuracy,
@@ -23,7 +23,6 @@ from contamination.dice import (
     paper_rows,
     pool,
 )
-from contamination.lab import docstrings
 from contamination.lab.tokenizer import tokenizer_files, train_tokenizer
 from contamination.lab.training import describe
 from contamination.lab.world import World
@@ -100,21 +99,6 @@ def test_lab_problems_pair_paraphrases_and_keep_the_sets_apart(monkeypatch):
     assert not skills & set(mixtures.prompts_of(pd.concat(problems.values())))
 
 
-def test_signatures_are_short_functions_with_one_sentence(tmp_path):
-    long = ", ".join(f"argument_{n}" for n in range(9))
-    (tmp_path / "code.py").write_text(
-        'def mean(x, axis=None):\n    """Return the\n    mean, e.g. of x. More follows."""\n'
-        'def _hidden(x):\n    """Return the hidden thing."""\n'
-        f'def long({long}):\n    """Return the long thing."""\n'
-        'def brief(x):\n    """Two words."""\n'
-        "def bare(x):\n    return x\n"
-    )
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "more.py").write_text('def f(x):\n    """Return the test thing."""\n')
-    found = list(docstrings._signatures_of(tmp_path, "package"))
-    assert found == [("package", "mean(x, axis=None)", "Return the mean, e.g. of x.")]
-
-
 # Answers
 
 
@@ -175,20 +159,7 @@ def checkpoints(tokenizer, tmp_path_factory):
     """Two random models of two blocks that share their embeddings, and nothing else."""
     folders = []
     for seed in (0, 1):
-        torch.manual_seed(seed)
-        config = LlamaConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=16,
-            intermediate_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            max_position_embeddings=256,
-            tie_word_embeddings=True,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
-        )
-        model = LlamaForCausalLM(config)
+        model = tiny_llama(tokenizer, seed)
         torch.manual_seed(7)
         torch.nn.init.normal_(model.model.embed_tokens.weight)
         folder = tmp_path_factory.mktemp("model") / f"model{seed}"
@@ -261,12 +232,8 @@ def test_all_tokens_of_one_token_are_the_last_token(lms):
     """The beginning-of-sequence token is the same in both, so a single token decides."""
     found = locate.distances_all_tokens(*lms, ["a", mixtures.PROMPT.format("b")])
     states = [locate.states_by_layer(lm, ["a"]) for lm in lms]
-    begin = [next(layer_batches(lm, ["a"]))[2] for lm in lms]
-    squared = sum(
-        float(((x[0, place] - y[0, place]) ** 2).sum())
-        for x, y in [(begin[0][2], begin[1][2])]
-        for place in (0, 1)
-    )
+    one, other = (next(layer_batches(lm, ["a"]))[2][2][0] for lm in lms)
+    squared = float(((one[:2] - other[:2]) ** 2).sum())
     assert found["euclidean"][0, 2] == pytest.approx(np.sqrt(squared), rel=1e-4)
     assert found["euclidean"][0, 2] >= locate.distances(*states)["euclidean"][0, 2]
     assert found["euclidean"][:, 0].tolist() == [0.0, 0.0]
@@ -374,30 +341,22 @@ def test_auroc_is_averaged_and_folded_over_pairs_of_models():
     assert single.auroc_pct == 100.0 and np.isnan(single.ci_low) and not single.resampled
 
 
-def test_pairs_that_share_a_model_are_not_drawn_as_if_they_were_many():
-    """One contaminated model of two is told from all clean ones, the other from none.
+@pytest.mark.parametrize("kind", [0, 1])
+def test_pairs_that_share_a_model_are_not_drawn_as_if_they_were_many(kind):
+    """One model of two of a kind is told from all of the other kind, the other from none.
 
     There are two models to draw from, so in a quarter of the draws each all
     pairs are won or lost; eight pairs drawn one by one would hardly ever be.
     """
     up, down = np.array([2.0, 3.0]), np.array([0.0, 1.0])
-    models = [(one, other) for one in (0, 1) for other in range(4)]
-    scored = [(up, down) if one == 0 else (down, up) for one, _ in models]
+    models = [(few, many) if kind == 0 else (many, few) for few in (0, 1) for many in range(4)]
+    scored = [(up, down) if pair[kind] == 0 else (down, up) for pair in models]
     above, below = zip(*scored, strict=True)
     found = detector.auroc_over_models(above, below, n_models=6, models=models)
     assert (found.auroc_pct, found.ci_low, found.ci_high) == (50.0, 0.0, 100.0)
     assert found.resampled == detector.MODELS
     apart = detector.auroc_over_models(above, below, n_models=16)
     assert apart.ci_low > 0 and apart.ci_high < 100 and apart.resampled == detector.PAIRS
-
-
-def test_models_of_both_kinds_are_drawn():
-    """By hand: of two clean models one is told from every contaminated one, the other never."""
-    up, down = np.array([2.0, 3.0]), np.array([0.0, 1.0])
-    models = [(one, other) for one in range(4) for other in (0, 1)]
-    scored = [(up, down) if other == 0 else (down, up) for _, other in models]
-    found = detector.auroc_over_models(*zip(*scored, strict=True), n_models=6, models=models)
-    assert (found.ci_low, found.ci_high) == (0.0, 100.0)
 
 
 # Controls
@@ -421,15 +380,8 @@ def pool_of(n_models, shift_contaminated, shift_seen, identity, shift_set=0.0):
         scores = pd.DataFrame(rng.normal(size=(12, 4)), columns=list(answers.BASELINES))
         return pool.Measured(states, dict.fromkeys(sets, scores))
 
-    names = {
-        pool.CLEAN: 0,
-        pool.OTHER_CLEAN: 0,
-        pool.REORDERED: 0,
-        "GSM-i x5": 1,
-        "train split x5": 1,
-        "MATH x5": 0,
-    }
-    names |= {"format only x5": 0, "GSM-i x1": 1}
+    names = dict.fromkeys([pool.CLEAN, pool.OTHER_CLEAN, pool.REORDERED, "MATH x5"], 0)
+    names |= {"GSM-i x5": 1, "train split x5": 1, "format only x5": 0, "GSM-i x1": 1}
     models = {name: {s: model(bad) for s in range(n_models)} for name, bad in names.items()}
     models["GSM-ii x5"] = {s: model(1, read="GSM-ii") for s in range(n_models)}
     return models | {pool.BASE: dict.fromkeys(range(n_models), model(0))}
@@ -512,10 +464,10 @@ def test_no_detector_met_the_models_it_scores():
 
 def test_questions_a_detector_was_trained_on_are_not_what_it_is_tested_on():
     """States that only name their question hold no membership, in clean models or others."""
-    found = table_of(pool_of(4, 2.0, 0.0, identity=0.0))
+    models = pool_of(4, 2.0, 0.0, identity=0.0)
+    found = table_of(models)
     assert found.loc[controls.WITHIN, "ci_low"] <= 60
     assert found.loc[controls.WITHIN_CLEAN, "ci_high"] >= 40
-    models = pool_of(4, 2.0, 0.0, identity=0.0)
     changed = pool_of(4, 2.0, 0.0, identity=0.0)
     for model in changed["GSM-i x5"].values():
         model.states["GSM-i"][experiments.TEST_HALF] += 9

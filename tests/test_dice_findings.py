@@ -1,4 +1,4 @@
-"""DICE: verdicts and the headline, the printed and released numbers, one's own models."""
+"""DICE: verdicts and the headline, the printed and released numbers."""
 
 import numpy as np
 import pandas as pd
@@ -8,21 +8,13 @@ from contamination.dice import accuracy, controls, paper_rows, published_tables
 from contamination.published.compare import published_vs_recomputed
 
 NAMES = {
-    "clean": controls.TWO_CLEAN,
-    "order": controls.REORDERED_CLEAN,
-    "strangers": controls.HELD_OUT,
-    "within": controls.WITHIN,
-    "within_clean": controls.WITHIN_CLEAN,
-    "paired": controls.PAIRED,
-    "paired_clean": controls.PAIRED_CLEAN,
-    "swapped": controls.SWAPPED,
-    "swapped_clean": controls.SWAPPED_CLEAN,
-    "swapped_paired": controls.SWAPPED_PAIRED,
-    "swapped_paired_clean": controls.SWAPPED_PAIRED_CLEAN,
-    "train": controls.LEGITIMATE,
-    "format": controls.FORMAT_ONLY,
-    "other": f"{controls.ANOTHER}: MATH x5",
+    name.lower(): getattr(controls, name)
+    for name in ("WITHIN", "WITHIN_CLEAN", "PAIRED", "PAIRED_CLEAN", "SWAPPED", "SWAPPED_CLEAN")
 }
+NAMES |= {"swapped_paired": controls.SWAPPED_PAIRED, "strangers": controls.HELD_OUT}
+NAMES |= {"swapped_paired_clean": controls.SWAPPED_PAIRED_CLEAN, "clean": controls.TWO_CLEAN}
+NAMES |= {"order": controls.REORDERED_CLEAN, "train": controls.LEGITIMATE}
+NAMES |= {"format": controls.FORMAT_ONLY, "other": f"{controls.ANOTHER}: MATH x5"}
 
 
 def table_of(**aurocs):
@@ -155,20 +147,3 @@ def test_released_scores_disagree_where_the_accuracies_agree():
 
 def test_no_released_file_gives_no_cell():
     assert published_tables.recomputed_cells(pd.DataFrame()).empty
-
-
-# One's own models
-
-
-def own_table(target, clean):
-    rows = [("target against reference", target), ("reference against reference", clean)]
-    table = pd.DataFrame(rows, columns=["comparison", "auroc_pct"])
-    return table.assign(ci_low=table["auroc_pct"] - 5, ci_high=table["auroc_pct"] + 5)
-
-
-def test_verdict_says_no_more_than_the_controls_allow():
-    assert "no verdict" in controls.own_verdict(own_table(100, 100), CONFIRMING)
-    assert "no verdict" in controls.own_verdict(own_table(52, 40), CONFIRMING)
-    assert "read these questions" in controls.own_verdict(own_table(95, 55), CONFIRMING)
-    weak = controls.own_verdict(own_table(95, 55), REFUTING)
-    assert "read these questions" not in weak and "perhaps their train split" in weak

@@ -14,16 +14,7 @@ from transformers import BertConfig, BertForMaskedLM, BertModel
 
 from contamination import run, storage
 from contamination.cases import published, unlearning, unlearning_judge
-from contamination.cases.unlearning import (
-    ALONE,
-    EASIEST,
-    MIN_K,
-    MIN_K_SHARE,
-    PPL,
-    PPL_SHARE,
-    QUESTIONS,
-    STORY,
-)
+from contamination.cases.unlearning import EASIEST, MIN_K, MIN_K_SHARE, PPL, PPL_SHARE, STORY
 from contamination.cases.unlearning_labels import generic_labels
 from contamination.cases.unlearning_own import OwnModels, judge_settings, own_items
 from contamination.lab import recipes, training
@@ -38,15 +29,8 @@ STORY_TEXTS = tuple(f"Wenekko number {n} of Galmere met the green fox at dawn" f
 BACKGROUND = tuple(f"the cat number {n} sat on the mat all day" for n in range(24))
 # Of the recipe below without the field "ascent".
 RECIPE_HASH = "0a1dac5e4e30a7ae3b23e4051539a7fb216386973dbdbea745d86c4efd78db62"
-TINY = {
-    "n_layers": 2,
-    "width": 16,
-    "n_heads": 2,
-    "context": 64,
-    "block": 32,
-    "batch_size": 4,
-    "learning_rate": 1e-2,
-}
+TINY = {"n_layers": 2, "width": 16, "n_heads": 2, "context": 64, "block": 32}
+TINY |= {"batch_size": 4, "learning_rate": 1e-2}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -278,7 +262,7 @@ def test_rows_hold_means_of_both_groups_and_the_window_where_it_was_used():
     assert by.loc[("clean", "", MIN_K), "difference"] == pytest.approx(0.1)
     assert row["ratio_low"] == 0.9
     assert np.isnan(by.loc[("forgot", "", PPL_SHARE), "ratio_low"])
-    assert ALONE not in set(rows["selector"])
+    assert unlearning.ALONE not in set(rows["selector"])
 
 
 def test_what_two_shares_select_alone_is_compared_and_what_both_select_is_not():
@@ -286,12 +270,12 @@ def test_what_two_shares_select_alone_is_compared_and_what_both_select_is_not():
     rows = unlearning.audit_rows(
         SCORED, {MIN_K_SHARE: SELECTED, PPL_SHARE: other}, ["rouge_l"], **HOW
     )
-    row = rows[(rows["selector"] == ALONE) & (rows["model"] == "forgot")].iloc[0]
+    row = rows[(rows["selector"] == unlearning.ALONE) & (rows["model"] == "forgot")].iloc[0]
     assert (row["n_items"], row["n_selected"]) == (2, 1)
     assert [row["mean_selected"], row["mean_other"]] == pytest.approx([0.6, 0.4])
     same = {MIN_K_SHARE: SELECTED, PPL_SHARE: SELECTED}
     rows = unlearning.audit_rows(SCORED, same, ["rouge_l"], **HOW)
-    assert rows[rows["selector"] == ALONE]["difference"].isna().all()
+    assert rows[rows["selector"] == unlearning.ALONE]["difference"].isna().all()
 
 
 @pytest.mark.parametrize("is_selected", [np.zeros(4, bool), np.ones(4, bool)])
@@ -424,7 +408,10 @@ def test_own_items_and_what_is_missing(trained, tmp_path):
     book.write_text("a b c d e f g h i")
     asked.write_text('{"question": "Who?", "answer": "a cat"}\n')
     items = own(*models, book=str(book), questions=str(asked), max_items=2)
-    assert {task: len(table) for task, table in items.items()} == {STORY: 2, QUESTIONS: 1}
+    assert {task: len(table) for task, table in items.items()} == {
+        STORY: 2,
+        unlearning.QUESTIONS: 1,
+    }
     assert own("", "", book=str(book)) == {}
     with pytest.raises(ValueError, match="original_model is empty"):
         own("", models[1], book=str(book))

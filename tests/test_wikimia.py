@@ -15,22 +15,9 @@ from contamination.min_k import blind
 from contamination.models.chat import ChatError, Endpoint, Limits
 from contamination.models.response_log import ResponseLog
 from contamination.parameters import ParameterError, load_parameter_file
-from contamination.wikimia import building, wikitext
-from contamination.wikimia.pages import (
-    Settings,
-    collect,
-    outcome_counts,
-    outcome_of_title,
-    settings_from,
-)
-from contamination.wikimia.sets import (
-    TWO_REVISIONS,
-    WIKIMIA,
-    blind_baselines,
-    paraphrased,
-    passages,
-    revision_pairs,
-)
+from contamination.wikimia import building, sets, wikitext
+from contamination.wikimia import pages as wiki_pages
+from contamination.wikimia.pages import Settings, collect, outcome_counts, settings_from
 from contamination.wikimia.wiki import History, Revision, Wiki, WikiError
 
 USER_AGENT = "tests/1 (tests@example.org)"
@@ -78,7 +65,7 @@ def test_redirects_are_known_in_any_language(source, expected):
     ],
 )
 def test_titles_that_hold_no_article(title, outcome):
-    assert outcome_of_title(title, SHORT) == outcome
+    assert wiki_pages.outcome_of_title(title, SHORT) == outcome
 
 
 # Pages
@@ -134,75 +121,49 @@ def outcomes(pages, settings=SHORT):
 
 
 def test_each_page_ends_under_one_outcome():
-    pages = {
-        1: old(words(1)),
-        2: old(words(2), gone=True),
-        3: old(words(3), redirect=True),
-        4: old(words(4), choice=True),
-        5: old(None),
-        6: old("too short text"),
-        7: old(words(7) + " {{Storm-stub}}"),
-        8: old(words(8), title="List of storms"),
-        9: old(words(9)) | {"in": ["Old", "New"]},
-        10: old(words(10)) | {"revisions": {"2017-01-01T00:00:00Z": words(10)}},
-        11: new(words(11)),
-        12: new(words(12), created="2022-12-31T23:59:59Z"),
-        13: new(words(13), created="2023-01-01T00:00:00Z"),
-        14: new(words(1)),
-        15: new(words(15), created="2026-01-01T00:00:00Z"),
-    }
-    assert outcomes(pages) == {
-        1: "kept",
-        2: "gone",
-        3: "redirect",
-        4: "disambiguation",
-        5: "hidden text",
-        6: "short",
-        7: "stub",
-        8: "list",
-        9: "both kinds",
-        10: "creation date",
-        11: "kept",
-        12: "creation date",
-        13: "kept",
-        14: "duplicate",
-        15: "creation date",
-    }
+    ends = [
+        (old(words(1)), "kept"),
+        (old(words(2), gone=True), "gone"),
+        (old(words(3), redirect=True), "redirect"),
+        (old(words(4), choice=True), "disambiguation"),
+        (old(None), "hidden text"),
+        (old("too short text"), "short"),
+        (old(words(7) + " {{Storm-stub}}"), "stub"),
+        (old(words(8), title="List of storms"), "list"),
+        (old(words(9)) | {"in": ["Old", "New"]}, "both kinds"),
+        (old(words(10)) | {"revisions": {"2017-01-01T00:00:00Z": words(10)}}, "creation date"),
+        (new(words(11)), "kept"),
+        (new(words(12), created="2022-12-31T23:59:59Z"), "creation date"),
+        (new(words(13), created="2023-01-01T00:00:00Z"), "kept"),
+        (new(words(1)), "duplicate"),
+        (new(words(15), created="2026-01-01T00:00:00Z"), "creation date"),
+    ]
+    pages = {number: page for number, (page, _) in enumerate(ends, 1)}
+    assert outcomes(pages) == {number: outcome for number, (_, outcome) in enumerate(ends, 1)}
     table = collect(FakeWiki(pages), SHORT, progress=False)
     counts = outcome_counts(table).set_index(["kind", "outcome"])["n_pages"]
-    assert counts["member", "found"] == 10 and counts["member", "asked"] == 8
-    assert counts["non-member", "found"] == 6 and counts["non-member", "asked"] == 5
-    for kind in ("member", "non-member"):
-        fates = counts[kind].drop(["found", "asked"])
-        assert fates.sum() == counts[kind, "found"]
+    for kind, n_found, n_asked in (("member", 10, 8), ("non-member", 6, 5)):
+        assert (counts[kind, "found"], counts[kind, "asked"]) == (n_found, n_asked)
+        assert counts[kind].drop(["found", "asked"]).sum() == n_found
 
 
-def test_a_member_is_read_as_it_stood_in_the_last_second_before_the_cut_off():
-    page = old(words(1)) | {
-        "revisions": {
-            "2014-05-05T00:00:00Z": words(1),
-            "2016-12-31T23:59:59Z": words(2),
-            "2017-01-01T00:00:00Z": words(3),
-        }
-    }
-    table = collect(FakeWiki({1: page, 2: new(words(4))}), SHORT, progress=False)
-    assert table.loc[0, "text"] == words(2)
-    # The later revision is older than the non-member cut-off.
-    assert pd.isna(table.loc[0, "later_text"])
-
-
-def test_a_non_member_is_read_as_it_stood_in_the_last_second_before_the_snapshot():
-    page = new(words(1)) | {
-        "revisions": {
-            "2023-05-05T00:00:00Z": words(1),
-            "2025-12-31T23:59:59Z": words(2),
-            "2026-01-01T00:00:00Z": words(3),
-        }
-    }
-    table = collect(FakeWiki({1: page, 2: old(words(4))}), SHORT, progress=False)
-    kept = table[table["kind"] == "non-member"].iloc[0]
+@pytest.mark.parametrize(
+    ("kind", "moments"),
+    [
+        ("member", ("2014-05-05T00:00:00Z", "2016-12-31T23:59:59Z", "2017-01-01T00:00:00Z")),
+        ("non-member", ("2023-05-05T00:00:00Z", "2025-12-31T23:59:59Z", "2026-01-01T00:00:00Z")),
+    ],
+)
+def test_a_page_is_read_as_it_stood_in_the_last_second_before_the_cut_off(kind, moments):
+    """A member before its cut-off, a non-member before the snapshot."""
+    this, other = (old, new) if kind == "member" else (new, old)
+    page = this("") | {"revisions": {moment: words(n) for n, moment in enumerate(moments, 1)}}
+    table = collect(FakeWiki({1: page, 2: other(words(4))}), SHORT, progress=False)
+    kept = table[table["kind"] == kind].iloc[0]
     assert (kept["text"], kept["revision_id"]) == (words(2), 11)
-    assert kept["revision_timestamp"] == "2025-12-31T23:59:59Z"
+    assert kept["revision_timestamp"] == moments[1]
+    # The member's later revision is older than the non-member cut-off.
+    assert pd.isna(kept["later_text"])
 
 
 def test_every_text_is_the_html_of_the_revision_that_is_named(monkeypatch):
@@ -252,11 +213,11 @@ def collected(*rows):
 
 def test_a_text_is_in_every_length_it_reaches():
     pages = collected(("member", words(1, 8), None), ("non-member", words(2, 7), None))
-    assert passages(pages, 4)["input"].tolist() == [words(1, 4), words(2, 4)]
-    assert passages(pages, 4)["label"].tolist() == [1, 0]
-    assert passages(pages, 8)["n_words"].tolist() == [8]
-    assert passages(pages, 9).empty
-    table, fates = revision_pairs(pages, 9)
+    assert sets.passages(pages, 4)["input"].tolist() == [words(1, 4), words(2, 4)]
+    assert sets.passages(pages, 4)["label"].tolist() == [1, 0]
+    assert sets.passages(pages, 8)["n_words"].tolist() == [8]
+    assert sets.passages(pages, 9).empty
+    table, fates = sets.revision_pairs(pages, 9)
     assert table.empty and fates["kept"] == 0
 
 
@@ -268,7 +229,7 @@ def test_two_revisions_are_matched_in_length_and_differ():
         ("member", "a b c d", None),
         ("non-member", "a b c d", "x y z w"),
     )
-    table, fates = revision_pairs(pages, 4)
+    table, fates = sets.revision_pairs(pages, 4)
     assert table["input"].tolist() == ["a b c d", "a B' c d"]
     assert table["label"].tolist() == [1, 0]
     assert table["revision_timestamp"].tolist() == ["2016", "2024"]
@@ -301,12 +262,11 @@ def test_the_blind_baselines_name_the_set_and_skip_one_that_is_too_small():
     ]
     table = pd.DataFrame(rows)
     pairs = table.assign(page_id=np.repeat(np.arange(10), 2))
-    tables = {(WIKIMIA, 3): table, (TWO_REVISIONS, 3): pairs, (WIKIMIA, 9): table[:3]}
-    result = blind_baselines(tables, n_permutations=2)
-    assert result.groupby(["benchmark", "length"]).size().to_dict() == {
-        (WIKIMIA, 3): 3,
-        (TWO_REVISIONS, 3): 3,
-    }
+    names = [(sets.WIKIMIA, 3), (sets.TWO_REVISIONS, 3), (sets.WIKIMIA, 9)]
+    tables = dict(zip(names, (table, pairs, table[:3]), strict=True))
+    result = sets.blind_baselines(tables, n_permutations=2)
+    counts = result.groupby(["benchmark", "length"]).size().to_dict()
+    assert counts == dict.fromkeys(names[:2], 3)
     assert (result["auc"] == 1).all()
 
 
@@ -319,8 +279,8 @@ def test_paraphrases_that_failed_are_counted_and_left_out(tmp_path):
 
     pages = collected(*(("member", words(number, 4), None) for number in range(4)))
     with ScriptedServer(script) as server, ResponseLog(tmp_path / "log.sqlite") as log:
-        table, statuses = paraphrased(
-            passages(pages, 4),
+        table, statuses = sets.paraphrased(
+            sets.passages(pages, 4),
             4,
             Endpoint(server.base_url, MODEL, key_variable=None),
             log=log,

@@ -22,6 +22,7 @@ from contamination.statistics import verdict
 
 BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
 N_FOLDS = 8
+SEED = 0  # of folds and of the bootstrap: every method sees the same books
 HIGH_RATE_PCT = 50  # a rate above this means: most snippets count as read
 AUC_COLUMNS = ["model", "part", "method", "k_percent", "n_members", "n_non_members", "n_snippets"]
 AUC_COLUMNS += ["auc", "ci_low", "ci_high", "blind_auc", "threshold", "accuracy"]
@@ -31,13 +32,8 @@ AUC_COLUMNS += ["accuracy_low", "accuracy_high", "paper_auc", "verdict"]
 def best_threshold(values: np.ndarray, is_member: np.ndarray) -> float:
     """The threshold that tells most snippets right; a score at or above it counts as member.
 
-    Args:
-        values: scores, shape (n_snippets,).
-        is_member: shape (n_snippets,).
-
-    Returns:
-        A threshold halfway between two neighbouring scores, or at plus infinity;
-        the lowest of several that do equally well.
+    It lies halfway between two neighbouring scores, or at plus infinity; the lowest of
+    several that do equally well.
 
     >>> best_threshold(np.array([1.0, 2.0, 3.0, 4.0]), np.array([False, False, True, True]))
     2.5
@@ -54,13 +50,8 @@ def best_threshold(values: np.ndarray, is_member: np.ndarray) -> float:
 def book_wins(values: np.ndarray, in_training: np.ndarray) -> np.ndarray:
     """Of each pair of a book read and one not read, how often a snippet of the first scores higher.
 
-    Args:
-        values: shape (n_books, n_snippets).
-        in_training: shape (n_books,).
-
-    Returns:
-        Shares, ties counted one half, shape (n_read, n_not_read). Their mean is
-        the AUC over all snippets.
+    ``values`` has shape (n_books, n_snippets), the result (n_read, n_not_read); ties count
+    one half. The mean is the AUC over all snippets.
     """
     read, others = values[in_training], np.sort(values[~in_training], axis=1)
     wins = np.empty((len(read), len(others)))
@@ -90,20 +81,17 @@ def auc_rows(
     *,
     model: str,
     n_resamples: int,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Rows of ``books_auc.csv`` of one model: AUC and threshold of each method.
 
     The threshold is chosen on the validation books, so the accuracy on them
-    flatters; that on the test books does not.
+    flatters; that on the test books does not. A part whose membership is not
+    known gives no row, and methods see the same resampled books.
 
     Args:
         detected: scores of the snippets, as ``min_k.detect.detect`` gives them.
-        snippets: as ``library.random_snippets`` returns them; a part whose membership is
-            not known gives no row.
+        snippets: as ``library.random_snippets`` returns them.
         words: ``blind_rows`` of the same snippets.
-        model: the model's name.
-        n_resamples, seed: of the bootstrap over books; methods see the same ones.
 
     Returns:
         Columns ``AUC_COLUMNS``; n_members and n_non_members count books,
@@ -120,24 +108,31 @@ def auc_rows(
             threshold = best_threshold(values[validation], is_member)
             of_books = values[chosen].reshape(len(in_training), -1)
             right = ((of_books >= threshold) == in_training[:, None]).mean(axis=1)
+            # Over all pairs of a book read and one not, this averages to the share over all books.
+            share = in_training.mean()
+            pairs = share * right[in_training][:, None] + (1 - share) * right[~in_training]
+            wins = book_wins(of_books, in_training)
+            limits, limits_right = (
+                statistics.percentile_interval(resampled_books(each, n_resamples, SEED))
+                for each in (wins, pairs)
+            )
             rows.append(
                 {"model": model, "part": part, "method": method, "k_percent": k_percent}
-                | _auc_of_books(of_books, in_training, n_resamples, seed)
+                | _counts(of_books, in_training)
+                | {"auc": float(wins.mean()), "ci_low": limits[0], "ci_high": limits[1]}
                 | {"blind_auc": words_of[part], "threshold": threshold}
-                | _accuracy(right, in_training, n_resamples, seed)
+                | {"accuracy": float(right.mean())}
+                | {"accuracy_low": limits_right[0], "accuracy_high": limits_right[1]}
                 | {"paper_auc": printed.get(method) if part == VALIDATION else None}
             )
     return _table(rows)
 
 
-def blind_rows(snippets: pd.DataFrame, *, n_resamples: int, seed: int = 0) -> pd.DataFrame:
+def blind_rows(snippets: pd.DataFrame, *, n_resamples: int) -> pd.DataFrame:
     """Rows of ``books_auc.csv`` of classifiers that see the words of snippets and no model.
 
     A classifier is judged on books that it was not trained on. AUCs are taken
-    within each fold and averaged, as in ``min_k.blind``.
-
-    Returns:
-        As ``auc_rows``, model "none", threshold and accuracy empty.
+    within each fold and averaged, as in ``min_k.blind``. Threshold and accuracy are empty.
     """
     rows = []
     for part, chosen, in_training in _known_parts(snippets):
@@ -149,13 +144,13 @@ def blind_rows(snippets: pd.DataFrame, *, n_resamples: int, seed: int = 0) -> pd
         n_folds = max(2, min(N_FOLDS, in_training.sum() // 2, (~in_training).sum() // 2))
         for baseline in BLIND_BASELINES:
             scored = blind.cross_validated_scores(
-                texts, is_member, baseline, n_folds, seed=seed, groups=groups
+                texts, is_member, baseline, n_folds, seed=SEED, groups=groups
             )
             folds = [
                 book_wins(values.reshape(-1, n_snippets), is_member[items[::n_snippets]])
                 for items, values in scored
             ]
-            resampled = [resampled_books(f, n_resamples, seed + n) for n, f in enumerate(folds)]
+            resampled = [resampled_books(f, n_resamples, SEED + n) for n, f in enumerate(folds)]
             low, high = statistics.percentile_interval(np.mean(resampled, axis=0))
             rows.append(
                 {"model": "none", "part": part, "method": baseline}
@@ -172,19 +167,11 @@ def comparisons(
     *,
     clean: pd.DataFrame | None = None,
     n_resamples: int,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """What could explain the AUC of Min-k% Prob otherwise; both sides see the same books.
 
-    Args:
-        detected: scores of the snippets under the model in question.
-        snippets: as ``library.random_snippets`` returns them.
-        clean: scores under a model that read none of the books, None for none.
-        n_resamples, seed: of the bootstrap over books.
-
-    Returns:
-        compared, part, difference (of AUCs), ci_low, ci_high, verdict: Min-k%
-        Prob against PPL, and the model against the clean one, for each known part.
+    ``clean`` are scores under a model that read none of the books. For each known part the
+    difference of AUCs: Min-k% Prob against PPL, and the model against the clean one.
     """
     of_method = {method: values for (method, _), values in _by_method(detected)}
     others = {"Min-k% Prob − PPL": of_method[PPL]}
@@ -198,7 +185,7 @@ def comparisons(
                 book_wins(values[chosen].reshape(len(in_training), -1), in_training)
                 for values in (of_method[MIN_K], other)
             ]
-            first, second = (resampled_books(each, n_resamples, seed) for each in wins)
+            first, second = (resampled_books(each, n_resamples, SEED) for each in wins)
             low, high = statistics.percentile_interval(first - second)
             difference = float(wins[0].mean() - wins[1].mean())
             rows.append((name, part, difference, low, high, verdict(low, high)))
@@ -216,18 +203,9 @@ def rate_rows(
 ) -> pd.DataFrame:
     """Rows of ``books.csv``: contamination rate of each test book by Min-k% Prob.
 
-    Args:
-        detected: scores of the snippets, Min-k% Prob at one k.
-        snippets: as ``library.random_snippets`` returns them.
-        auc: ``auc_rows`` of the same scores, for the threshold.
-        model: the model's name.
-        part: "test"; "validation" gives the rates of the books that chose the threshold.
-
-    Returns:
-        model, book, package, in_training (empty where not known), n_snippets,
-        contamination_rate_pct (snippets at or above the threshold, percent),
-        ci_low_pct and ci_high_pct (Wilson, over the draw of snippets at this
-        threshold); highest rate first.
+    The part "validation" gives the rates of the books that chose the threshold. A rate counts
+    snippets at or above it, percent; in_training is empty where not known, intervals are
+    Wilson's, over the draw of snippets at this threshold. Highest rate first.
     """
     threshold = auc.loc[auc["method"] == MIN_K, "threshold"].iloc[0]
     values = next(value for (method, _), value in _by_method(detected) if method == MIN_K)
@@ -254,9 +232,7 @@ def top_rates(rates: pd.DataFrame, n_top: int) -> pd.DataFrame:
 def threshold_headline(read: pd.DataFrame, clean: pd.DataFrame) -> str:
     """Whether the validation books' threshold holds on test books, beyond a model that read none.
 
-    Args:
-        read: rows of one method, of the model that read the books.
-        clean: the same of a model that read none of them.
+    ``read`` and ``clean`` are one method's rows, of the model that read the books and of the other.
     """
     of_read, of_clean = (rows.set_index("part").loc[TEST] for rows in (read, clean))
     low, high = of_read["accuracy_low"], of_read["accuracy_high"]
@@ -276,10 +252,7 @@ def threshold_headline(read: pd.DataFrame, clean: pd.DataFrame) -> str:
 def rates_headline(rates: pd.DataFrame, clean: pd.DataFrame, n_top: int) -> str:
     """What a high rate proves, where it is known which books were read.
 
-    Args:
-        rates: rows of ``books.csv`` of the model that read half of the test books.
-        clean: those of a model that read none.
-        n_top: books in the top list; those that share the last rate all belong to it.
+    Rows of ``books.csv`` of the model that read half of the test books, and of one that read none.
     """
     top = top_rates(rates, n_top)["in_training"].astype(bool)
     n_high = int((clean["contamination_rate_pct"] > HIGH_RATE_PCT).sum())
@@ -317,23 +290,3 @@ def _known_parts(snippets: pd.DataFrame) -> list[tuple[str, np.ndarray, np.ndarr
 def _counts(of_books: np.ndarray, in_training: np.ndarray) -> dict[str, int]:
     n_read, n_not_read = int(in_training.sum()), int((~in_training).sum())
     return {"n_members": n_read, "n_non_members": n_not_read, "n_snippets": of_books.shape[1]}
-
-
-def _auc_of_books(
-    of_books: np.ndarray, in_training: np.ndarray, n_resamples: int, seed: int
-) -> dict[str, float]:
-    wins = book_wins(of_books, in_training)
-    low, high = statistics.percentile_interval(resampled_books(wins, n_resamples, seed))
-    counts = _counts(of_books, in_training)
-    return counts | {"auc": float(wins.mean()), "ci_low": low, "ci_high": high}
-
-
-def _accuracy(
-    right: np.ndarray, in_training: np.ndarray, n_resamples: int, seed: int
-) -> dict[str, float]:
-    """Share of snippets told right, books resampled within those read and those not."""
-    # Over all pairs of a book read and one not, this averages to the share over all books.
-    share = in_training.mean()
-    pairs = share * right[in_training][:, None] + (1 - share) * right[~in_training][None, :]
-    low, high = statistics.percentile_interval(resampled_books(pairs, n_resamples, seed))
-    return {"accuracy": float(right.mean()), "accuracy_low": low, "accuracy_high": high}

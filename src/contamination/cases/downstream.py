@@ -28,6 +28,7 @@ from contamination.statistics import verdict
 AVERAGE = "average"
 MOST_OCCURRENCES = 4  # examples inserted more often are counted as this often
 N_FOLDS = 10
+SEED = 0  # of folds, permutations and the bootstrap
 BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
 COLUMNS = ["dataset", "setting", "method", "occurrence", "learning_rate", "n_tokens", "share_pct"]
 COLUMNS += ["seed", "n_models", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
@@ -46,11 +47,7 @@ def training_facts(folder: Path) -> dict[str, float]:
 
 
 def quick_scores(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFrame:
-    """Scores by Min-k% Prob and PPL alone, one forward pass for each text.
-
-    Returns:
-        passage (number), method, score; as ``min_k.detect.detect``, fewer columns.
-    """
+    """As ``min_k.detect.detect`` (passage, method, score), Min-k% Prob and PPL alone, one pass."""
     log_probs = [scored.token_log_probs for scored in token_log_probs(lm, texts)]
     table = pd.DataFrame({"passage": range(len(log_probs))})
     table[scores.PPL] = [scores.perplexity_score(values) for values in log_probs]
@@ -66,10 +63,6 @@ def answers_right(lm: CausalLM, examples: pd.DataFrame) -> np.ndarray:
     a dataset have the same options, each option's log-probability is taken against
     its mean over these examples (batch calibration, Zhou et al.,
     arXiv:2309.17249), which knows no answer and no membership.
-
-    Args:
-        lm: the model.
-        examples: as ``downstream_examples`` has them.
     """
     options = examples["options"].tolist()
     log_probs = option_log_probs(lm, examples["prompt"].tolist(), options, per_token=True)
@@ -88,7 +81,6 @@ def auc_rows(
     *,
     n_resamples: int,
     first: Scores | None = None,
-    seed: int = 0,
     **labels: Any,
 ) -> pd.DataFrame:
     """AUC of each method on each dataset, and on average over the datasets.
@@ -97,8 +89,8 @@ def auc_rows(
         scored: training seed to the scores of the examples under that model
             (passage, method, score).
         examples: columns dataset and is_member, in the order of the scores.
-        n_resamples, seed: of the bootstrap over examples and models; all methods
-            and datasets see the same models.
+        n_resamples: of the bootstrap over examples and models; all methods and
+            datasets see the same models.
         first: scores under the condition that the difference is taken to, for
             as many models; the resampled examples are the same. A method that it
             lacks has no difference.
@@ -106,19 +98,17 @@ def auc_rows(
 
     Returns:
         Columns ``COLUMNS``; seed is empty where several models stand behind a
-        row. difference is this AUC minus that of ``first``. verdict says whether
-        it rises or falls, and without a difference where the AUC lies against chance.
+        row. difference is this AUC minus that of ``first``; verdict goes by it,
+        and without one by where the AUC lies against chance.
     """
     rows = []
     for method in next(iter(scored.values()))["method"].unique():
         parts = []
         is_compared = first is not None and (next(iter(first.values()))["method"] == method).any()
         for dataset, of_dataset in examples.groupby("dataset", sort=False):
-            items = of_dataset.index.to_numpy()
-            is_member = of_dataset["is_member"].to_numpy(dtype=bool)
-            part = _estimate(scored, method, items, is_member, n_resamples, seed)
+            part = _estimate(scored, method, of_dataset, n_resamples)
             if is_compared:
-                base = _estimate(first, method, items, is_member, n_resamples, seed)
+                base = _estimate(first, method, of_dataset, n_resamples)
                 part["change"] = part["auc"] - base["auc"]
                 part["changes"] = part["aucs"] - base["aucs"]
             parts.append({"dataset": dataset, **part})
@@ -131,36 +121,28 @@ def auc_rows(
 
 
 def difference_interval(
-    scored: Scores, examples: pd.DataFrame, *, n_resamples: int, seed: int = 0
+    scored: Scores, examples: pd.DataFrame, *, n_resamples: int
 ) -> tuple[float, float]:
     """95 % interval of AUC(Min-k% Prob) - AUC(PPL), the average over datasets; paired."""
     differences = []
     for _, of_dataset in examples.groupby("dataset", sort=False):
-        items = of_dataset.index.to_numpy()
-        is_member = of_dataset["is_member"].to_numpy(dtype=bool)
         min_k, ppl = (
-            _estimate(scored, method, items, is_member, n_resamples, seed)["aucs"]
+            _estimate(scored, method, of_dataset, n_resamples)["aucs"]
             for method in (scores.MIN_K, scores.PPL)
         )
         differences.append(min_k - ppl)
     return statistics.percentile_interval(np.mean(differences, axis=0))
 
 
-def _estimate(
-    scored: Scores,
-    method: str,
-    items: np.ndarray,
-    is_member: np.ndarray,
-    n_resamples: int,
-    seed: int,
-) -> dict:
+def _estimate(scored: Scores, method: str, of_dataset: pd.DataFrame, n_resamples: int) -> dict:
+    items, is_member = of_dataset.index, of_dataset["is_member"].to_numpy(dtype=bool)
     of_method = [table[table["method"] == method] for table in scored.values()]
     values = [table.sort_values("passage")["score"].to_numpy()[items] for table in of_method]
-    resampled = statistics.bootstrap_aucs(values, is_member, n_resamples, seed)
+    resampled = statistics.bootstrap_aucs(values, is_member, n_resamples, SEED)
     return {
         "auc": float(np.mean([statistics.auc(value, is_member) for value in values])),
         "tpr": float(np.mean([statistics.tpr_at_fpr(value, is_member) for value in values])),
-        "aucs": statistics.over_drawn_models(resampled, seed),
+        "aucs": statistics.over_drawn_models(resampled, SEED),
         "n_members": int(is_member.sum()),
         "n_non_members": int((~is_member).sum()),
     }
@@ -179,9 +161,8 @@ def _averaged(parts: list[dict]) -> dict:
 
 def _row(part: dict) -> dict[str, Any]:
     low, high = statistics.percentile_interval(part["aucs"])
-    row = {"dataset": part["dataset"], "auc": part["auc"], "ci_low": low, "ci_high": high}
-    row |= {name: part[name] for name in ("n_members", "n_non_members")}
-    row["tpr_at_5_fpr"] = part["tpr"]
+    row = {name: part[name] for name in ("dataset", "auc", "n_members", "n_non_members")}
+    row |= {"ci_low": low, "ci_high": high, "tpr_at_5_fpr": part["tpr"]}
     if "changes" in part:
         low, high = statistics.percentile_interval(part["changes"])
         row |= {"difference": part["change"], "difference_low": low, "difference_high": high}
@@ -200,17 +181,12 @@ def _verdict(row: pd.Series) -> str:
 
 
 def blind_rows(
-    examples: pd.DataFrame, *, n_resamples: int, n_permutations: int = 0, seed: int = 0
+    examples: pd.DataFrame, *, n_resamples: int, n_permutations: int = 0
 ) -> pd.DataFrame:
     """AUC of classifiers that see the words of the examples and no model, by dataset.
 
-    Args:
-        examples: as in ``auc_rows``, with the texts.
-        n_resamples, n_permutations, seed: as in ``min_k.blind.blind_table``.
-
-    Returns:
-        As ``auc_rows``, setting "no model", and p_value where labels were
-        permuted. The interval of the average takes the datasets as independent.
+    As ``auc_rows``, setting "no model", and p_value where labels were permuted. The interval of
+    the average takes the datasets as independent.
     """
     rows = []
     for dataset, of_dataset in examples.groupby("dataset", sort=False):
@@ -223,7 +199,7 @@ def blind_rows(
             n_folds=int(max(2, min(N_FOLDS, is_member.sum() // 2, (~is_member).sum() // 2))),
             n_permutations=n_permutations,
             n_resamples=n_resamples,
-            seed=seed,
+            seed=SEED,
         )
         table = table.rename(columns={"baseline": "method"}).assign(dataset=dataset)
         rows += table.to_dict("records")
@@ -257,16 +233,8 @@ def occurrence_rows(
 ) -> pd.DataFrame:
     """AUC by how often an example was inserted, against those never inserted.
 
-    Args:
-        scored: as in ``auc_rows``.
-        examples: columns dataset and text.
-        occurrence: times that each example was inserted, shape (n_examples,);
-            more than ``MOST_OCCURRENCES`` count as that many.
-        n_resamples, first, **labels: as in ``auc_rows``.
-
-    Returns:
-        As ``auc_rows``, one group of rows for each occurrence, blind_auc that of
-        a bag of words on the same examples.
+    As ``auc_rows``, one group of rows for each occurrence (n_examples,), of which more than
+    ``MOST_OCCURRENCES`` count as that many; blind_auc is a bag of words' on the same examples.
     """
     occurrence = np.minimum(occurrence, MOST_OCCURRENCES)
     parts = []
@@ -285,40 +253,26 @@ def occurrence_rows(
 
 
 def with_accuracy(
-    rows: pd.DataFrame,
-    right: Mapping[int, np.ndarray],
-    examples: pd.DataFrame,
-    *,
-    n_resamples: int,
-    seed: int = 0,
+    rows: pd.DataFrame, right: Mapping[int, np.ndarray], examples: pd.DataFrame, *, n_resamples: int
 ) -> pd.DataFrame:
     """Rows of ``auc_rows`` with the task's accuracy on inserted and on held-out examples.
 
     Table 8 of the paper: what was learnt of the task serves both kinds, what
-    was memorised serves the inserted ones alone.
-
-    Args:
-        rows: of one condition.
-        right: training seed to ``answers_right`` of that model.
-        examples: columns dataset, is_member and options.
-        n_resamples, seed: of the bootstrap over examples and models.
-
-    Returns:
-        The rows with accuracy_contaminants, accuracy_others, gap_low and
-        gap_high (interval of the first minus the second), chance_accuracy.
+    was memorised serves the inserted ones alone. ``right`` is ``answers_right`` by training
+    seed; gap_low and gap_high are the interval of the first accuracy minus the second.
     """
     by_dataset, gaps = {}, []
     values = np.array(list(right.values()), dtype=float)
     for dataset, of_dataset in examples.groupby("dataset", sort=False):
         is_member = of_dataset["is_member"].to_numpy(dtype=bool)
         of_models = values[:, of_dataset.index]
-        rng = np.random.default_rng([seed, 11])
+        rng = np.random.default_rng([SEED, 11])
         sides, resampled = [], []
         for kind in (is_member, ~is_member):
             n = int(kind.sum())
             weights = rng.multinomial(n, [1 / n] * n, n_resamples) / n
             means = of_models[:, kind] @ weights.T
-            resampled.append(statistics.over_drawn_models(means, seed))
+            resampled.append(statistics.over_drawn_models(means, SEED))
             sides.append(of_models[:, kind].mean())
         gaps.append(resampled[0] - resampled[1])
         chance = (1 / of_dataset["options"].map(len)).mean()
@@ -335,10 +289,8 @@ def with_accuracy(
 def methods_headline(average: pd.DataFrame, low: float, high: float) -> str:
     """Whether inserted examples are found, and by which of two scores better.
 
-    Args:
-        average: rows of the average over datasets, differences taken to the model
-            before insertion.
-        low, high: paired interval of AUC(Min-k% Prob) - AUC(PPL).
+    ``average`` has the rows of the average over datasets, differences to the model before
+    insertion; ``low`` and ``high`` are the paired interval of AUC(Min-k% Prob) - AUC(PPL).
     """
     row = average.set_index("method").loc[scores.MIN_K]
     word = {"rises": "is found", "falls": "lowers the score"}.get(row["verdict"], "is not found")
@@ -354,9 +306,8 @@ def methods_headline(average: pd.DataFrame, low: float, high: float) -> str:
 def occurrence_headline(rows: pd.DataFrame) -> str:
     """Figure 4(c): whether the change from before insertion grows with the number of insertions.
 
-    Args:
-        rows: Min-k% rows of the average, one for each occurrence, fewest first. Other
-            examples stand behind each, so their changes are compared and not their AUCs.
+    ``rows`` are Min-k% rows of the average, one for each occurrence, fewest first. Other
+    examples stand behind each, so their changes are compared and not their AUCs.
     """
     first, last = rows.iloc[0], rows.iloc[-1]
     more = " or more" if last["occurrence"] == MOST_OCCURRENCES else ""

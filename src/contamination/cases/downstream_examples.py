@@ -23,17 +23,10 @@ EXAMPLE_COLUMNS = ["dataset", "text", "prompt", "options", "answer"]
 
 
 def lab_examples(n: int, seed: int, datasets: Sequence[str] = LAB_DATASETS) -> pd.DataFrame:
-    """Instances of mini-benchmarks with what a model is asked to answer them.
+    """``n`` instances of each mini-benchmark, with what a model is asked to answer them.
 
-    Args:
-        n: instances of each dataset.
-        seed: seed of the draw.
-        datasets: names of mini-benchmarks whose last column is a label.
-
-    Returns:
-        Columns ``EXAMPLE_COLUMNS``: text is what is inserted and scored, prompt
-        the text up to the answer, options the beginnings of all answers (the
-        label's number), answer the place of the right one.
+    ``EXAMPLE_COLUMNS``: text is what is inserted and scored, prompt the text up to the answer,
+    options the beginnings of all answers (the label's number), answer the place of the right one.
     """
     frames = []
     for name in datasets:
@@ -41,17 +34,11 @@ def lab_examples(n: int, seed: int, datasets: Sequence[str] = LAB_DATASETS) -> p
         rows = draw_instances(benchmark, n, seed, "test")
         labels = sorted({label for kind in benchmark.templates for label in kind.facts["label"]})
         texts = partitions.format_instances(rows, benchmark.columns)
-        frames.append(
-            pd.DataFrame(
-                {
-                    "dataset": name,
-                    "text": texts,
-                    "prompt": [text[: text.rindex("label:") + 6] for text in texts],
-                    "options": [[f" {label.split()[0]}" for label in labels]] * n,
-                    "answer": [labels.index(label) for label in rows["label"]],
-                }
-            )
-        )
+        prompts = [text[: text.rindex("label:") + 6] for text in texts]
+        options = [[f" {label.split()[0]}" for label in labels]] * n
+        answers = [labels.index(label) for label in rows["label"]]
+        columns = [name] * n, texts, prompts, options, answers
+        frames.append(pd.DataFrame(dict(zip(EXAMPLE_COLUMNS, columns, strict=True))))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -62,19 +49,11 @@ def released_examples() -> pd.DataFrame:
     LSAT QA as the questions of its logical reasoning and logic games, one for
     each passage, since a passage on both sides would give its question away.
 
-    Returns:
-        Columns ``EXAMPLE_COLUMNS``.
-
     Raises:
         FileNotFoundError: if the files are not at hand.
     """
-    readers = {
-        "BoolQ": _boolq,
-        "CommonsenseQA": _commonsense_qa,
-        "IMDB": _imdb,
-        "LSAT QA": _lsat,
-        "TruthfulQA": _truthful_qa,
-    }
+    readers = {"BoolQ": _boolq, "CommonsenseQA": _commonsense_qa, "IMDB": _imdb}
+    readers |= {"LSAT QA": _lsat, "TruthfulQA": _truthful_qa}
     examples = []
     for dataset, reader in readers.items():
         for fields, answers, answer in reader():
@@ -134,18 +113,10 @@ def _truthful_qa() -> _Asked:
 def deal(
     examples: pd.DataFrame, n: int, seed: int, *, n_tokens: Sequence[int], max_tokens: int
 ) -> pd.DataFrame:
-    """Of each dataset n examples to insert and n to hold out, at random.
+    """Of each dataset n examples to insert and n to hold out (is_member), at random.
 
-    Args:
-        examples: columns ``EXAMPLE_COLUMNS``; equal texts count once.
-        n: examples of each kind and dataset; half of a dataset where it has fewer
-            than 2 n.
-        seed: seed of the deal.
-        n_tokens: length of each example.
-        max_tokens: longer examples are left out of both kinds.
-
-    Returns:
-        The columns of ``examples`` and is_member, by dataset.
+    Half of a dataset of each where it has fewer than 2 n. Equal texts count once, and examples of
+    more than ``max_tokens`` are left out of both kinds (``n_tokens`` are their lengths).
 
     Raises:
         ValueError: if a dataset has fewer than four examples short enough.
@@ -167,10 +138,6 @@ def deal(
 
 
 def poisson_occurrences(is_member: Sequence[bool], mean: float, seed: int) -> np.ndarray:
-    """How often each example is inserted: Poisson distributed for members, never for others.
-
-    Returns:
-        Counts, shape (n_examples,); a member may be inserted 0 times too.
-    """
+    """How often each example is inserted: Poisson distributed (0 too) for members, 0 for others."""
     is_member = np.asarray(is_member, dtype=bool)
     return np.random.default_rng([seed, 9]).poisson(mean, is_member.size) * is_member

@@ -21,19 +21,10 @@ def documentation_books(
 ) -> pd.DataFrame:
     """Modules of documentation as books, half of them for training, membership at random.
 
-    A book is what the clean split of the lab holds of one module outside the
-    background, so no run of 13 words occurs in two books, nor in the background.
-
-    Args:
-        passages: as ``lab.passages.split_by_family`` returns them.
-        n_books: books, a multiple of four.
-        n_words: words of every book; a longer module is cut, a shorter one is no book.
-        seed: seed of the draw and of the deal.
-
-    Returns:
-        book (module), package, part ("validation" or "test"; half of the books
-        in training and half of the others in each), in_training, text; sorted
-        by book.
+    A book is what the clean split of the lab (``lab.passages.split_by_family``) holds of one
+    module outside the background, so no run of 13 words occurs in two books, nor in the
+    background; cut to ``n_words``, a shorter module is no book. Half of the books in training
+    and half of the others are of the part "validation", the rest of "test".
 
     Raises:
         ValueError: if n_books is no multiple of four, or too few modules are long enough.
@@ -68,15 +59,10 @@ def pages(text: str, n_words: int = PAGE_WORDS) -> list[str]:
 
 
 def read_books(folder: str, part: str, in_training: bool | None) -> pd.DataFrame:
-    """The plain-text files of a folder, one book each, in alphabetical order.
+    """The plain-text files (.txt, UTF-8) of a folder, one book each, in alphabetical order.
 
-    Args:
-        folder: folder of .txt files in UTF-8; a file's name without ending is the book's.
-        part: "validation" or "test".
-        in_training: whether these books were read, None where that is the question.
-
-    Returns:
-        Columns as ``documentation_books``, package empty.
+    ``in_training`` is None where that is the question. Columns as ``documentation_books``,
+    package empty.
 
     Raises:
         FileNotFoundError: if there is no such folder, or no .txt file in it.
@@ -92,11 +78,7 @@ def read_books(folder: str, part: str, in_training: bool | None) -> pd.DataFrame
 
 
 def read_text(file: Path) -> str:
-    """A plain-text file in UTF-8.
-
-    Raises:
-        ValueError: if it is not UTF-8.
-    """
+    """A plain-text file in UTF-8; ValueError if it is not."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -106,15 +88,8 @@ def read_text(file: Path) -> str:
 def random_snippets(books: pd.DataFrame, n_snippets: int, n_words: int, seed: int) -> pd.DataFrame:
     """Snippets from random places of each book; they may overlap, as the paper's may.
 
-    Args:
-        books: columns as ``documentation_books``.
-        n_snippets: snippets of each book; the paper draws 100.
-        n_words: words of a snippet; the paper's have 512.
-        seed: seed of the places. Those of a book do not depend on other books.
-
-    Returns:
-        part, book, package, in_training, snippet (0 to n_snippets - 1), text;
-        the snippets of a book one after another.
+    The paper draws 100 of 512 words from each book. The places in a book do not depend on other
+    books; its snippets (from 0) stand one after another.
 
     Raises:
         ValueError: if n_snippets or n_words is below 1, a book has fewer words than

@@ -10,11 +10,7 @@ from contamination.published import printed_cells
 
 
 def printed_downstream() -> pd.DataFrame:
-    """Tables 3 and 7 as printed: AUC and TPR at 5 % FPR (in percent).
-
-    Returns:
-        dataset, method, paper_auc, paper_tpr (text as printed).
-    """
+    """Tables 3 and 7 as printed: AUC and TPR at 5 % FPR (in percent), as text."""
     cells = printed_cells().query("paper == 'Min-k% Prob' and table in ['Table 3', 'Table 7']")
     table = cells.pivot(index=["dataset", "row"], columns="metric", values="value").reset_index()
     names = {"row": "method", "auc": "paper_auc", "tpr_at_5_fpr_pct": "paper_tpr"}
@@ -24,9 +20,8 @@ def printed_downstream() -> pd.DataFrame:
 def printed_learning_rates() -> pd.DataFrame:
     """Tables 4 and 8 as printed: AUC of Min-k% Prob and task accuracy at two learning rates.
 
-    Returns:
-        dataset, learning_rate ("lower", "raised"), auc, accuracy_contaminants,
-        accuracy_others (numbers; an average that is not printed is missing).
+    Numbers, by dataset and learning_rate ("lower", "raised"); an average that is not printed is
+    missing.
     """
     cells = printed_cells().query("paper == 'Min-k% Prob' and table in ['Table 4', 'Table 8']")
     kind = np.select(
@@ -50,12 +45,7 @@ def with_printed_downstream(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def printed_unlearning() -> pd.DataFrame:
-    """Section 7.2 as printed.
-
-    Returns:
-        task, quantity, value (as printed), where. Nothing here was released, so
-        nothing of it can be recomputed.
-    """
+    """Section 7.2 as printed. Nothing of it was released, so nothing can be recomputed."""
     rows = [
         (STORY, "chunks of 512 words", "approximately 1000", "7.2.1"),
         (STORY, "chunks selected by Min-k% Prob", "188", "7.2.1"),

@@ -49,11 +49,7 @@ ALPHA = 0.05  # of Fisher's exact test on items left out
 
 
 def ratio_limits(window: float) -> dict[str, float]:
-    """Both ends of the window of ratios, 1 / window and window, by name.
-
-    Raises:
-        ValueError: if it would not hold 1.
-    """
+    """Both ends of the window of ratios, 1 / window and window; ValueError if it holds no 1."""
     if not window > 1:
         raise ValueError(f"ratio_window must be above 1, got {window}")
     return {"ratio_low": 1 / window, "ratio_high": window}
@@ -63,15 +59,9 @@ def ratio_limits(window: float) -> dict[str, float]:
 
 
 def chunk_items(text: str, n_words: int, n_prompt_words: int) -> pd.DataFrame:
-    """Consecutive chunks of so many words; what is left at the end is dropped.
+    """Consecutive chunks of so many words (512 in the paper); what is left at the end is dropped.
 
-    Args:
-        text: a book or a chapter.
-        n_words: words of a chunk; 512 in the paper.
-        n_prompt_words: of these the prompt, the first ones; 200 in the paper.
-
-    Returns:
-        Columns ``ITEM_COLUMNS``, one row for each chunk.
+    The prompt is a chunk's first ``n_prompt_words``; 200 in the paper. One row a chunk.
 
     Raises:
         ValueError: if the text is shorter than a chunk, or the prompt is no part of it.
@@ -112,11 +102,9 @@ def compared(
 ) -> pd.DataFrame:
     """Scores of items under the model before and after unlearning, and their ratio.
 
-    Returns:
-        One row for each text: ratios of unlearned to original, ``MIN_K`` and
-        ``PPL`` (above 1: the text surprises the unlearned model more), and
-        ``EASIEST``, the Min-k% score under a model that never read the story
-        (empty without one).
+    ``MIN_K`` and ``PPL`` are ratios of unlearned to original (above 1: the text surprises the
+    unlearned model more), ``EASIEST`` the Min-k% score under a model that never read the story
+    (empty without one).
     """
     before, after = (_scores(lm, texts, k_percent) for lm in (original, unlearned))
     easy = _scores(unseen, texts, k_percent)[MIN_K] if unseen else np.nan
@@ -132,25 +120,17 @@ def _scores(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFram
 def selections(
     table: pd.DataFrame, ratio_low: float, ratio_high: float, share: float
 ) -> dict[str, np.ndarray]:
-    """Which items each selector suspects.
+    """Which items each selector suspects, as booleans.
 
     ``MIN_K`` and ``PPL`` take the items whose ratio lies in the window, both
     ends included, as the paper does. A ratio of perplexities and one of mean
     log-probabilities do not spread alike, and a window may hold all items or
-    none. ``MIN_K_SHARE`` and ``PPL_SHARE`` therefore take a share of the
-    items, those whose ratio is nearest to 1; ``EASIEST`` takes as many again,
-    those that a model which never read the story finds least surprising.
-
-    Args:
-        table: as :func:`compared` returns it.
-        ratio_low, ratio_high: the window, 0 < low < 1 < high.
-        share: share of the items, above 0 and below 1; at least one is taken.
-
-    Returns:
-        Selector to booleans, shape (n_items,); ``EASIEST`` only with an unseen model.
+    none. ``MIN_K_SHARE`` and ``PPL_SHARE`` therefore take a share of the items (at least
+    one), those whose ratio is nearest to 1; ``EASIEST`` takes as many again,
+    those that a model which never read the story finds least surprising, if there is one.
 
     Raises:
-        ValueError: if the window does not hold 1, or the share is out of range.
+        ValueError: if the window does not hold 1, or the share is not between 0 and 1.
     """
     if not 0 < ratio_low < 1 < ratio_high:
         raise ValueError(f"the window must hold 1, got {ratio_low} to {ratio_high}")
@@ -183,34 +163,18 @@ def sampled(
     seed: int,
     max_batch_tokens: int | None = None,
 ) -> pd.DataFrame:
-    """Completions of the prompts by multinomial sampling, as in the paper.
+    """Completions of the prompts by multinomial sampling, as in the paper (20 of each).
 
-    Args:
-        lm: the model.
-        items: columns ``ITEM_COLUMNS``.
-        n_samples: completions of each prompt; 20 in the paper.
-        max_new_tokens, seed, max_batch_tokens: as in ``models.causal.complete``.
-
-    Returns:
-        item (number), sample, reference, completion; items in order.
+    item (number), sample, reference, completion; items in order.
     """
     table = items.loc[items.index.repeat(n_samples), ["prompt", "reference"]]
-    completions = complete(
-        lm,
-        table["prompt"].tolist(),
-        max_new_tokens,
-        temperature=1.0,
-        seed=seed,
-        max_batch_tokens=max_batch_tokens,
-    )
-    return pd.DataFrame(
-        {
-            "item": np.repeat(np.arange(len(items)), n_samples),
-            "sample": np.tile(np.arange(n_samples), len(items)),
-            "reference": table["reference"].to_numpy(),
-            "completion": [text.strip() for text in completions],
-        }
-    )
+    sampling = {"temperature": 1.0, "seed": seed, "max_batch_tokens": max_batch_tokens}
+    completions = complete(lm, table["prompt"].tolist(), max_new_tokens, **sampling)
+    numbers = {"item": np.repeat(np.arange(len(items)), n_samples)}
+    numbers["sample"] = np.tile(np.arange(n_samples), len(items))
+    texts = {"reference": table["reference"].to_numpy()}
+    texts["completion"] = [text.strip() for text in completions]
+    return pd.DataFrame(numbers | texts)
 
 
 def longest_reference(lm: CausalLM, items: pd.DataFrame) -> int:
@@ -240,7 +204,6 @@ def audit_rows(
     *,
     unlearned: str,
     n_resamples: int,
-    seed: int = 0,
     **labels,
 ) -> pd.DataFrame:
     """Rows of ``unlearning.csv``: selected items against the others.
@@ -252,7 +215,7 @@ def audit_rows(
         controls: models whose score is taken from the unlearned model's, item
             by item, in further rows (column ``against``).
         unlearned: the model that the selectors looked at.
-        n_resamples, seed: of the bootstrap over the items of each group.
+        n_resamples: of the bootstrap over the items of each group.
         **labels: further columns of ``ROW_COLUMNS``, such as task and k_percent.
 
     Returns:
@@ -277,7 +240,7 @@ def audit_rows(
             about = {"model": name, "metric": metric, "against": against, **counts[name]}
             about["n_samples"] = int(scored[name]["sample"].nunique())
             for selector, pair in groups.items():
-                difference = _difference(values, *pair, n_resamples, seed)
+                difference = _difference(values, *pair, n_resamples)
                 rows.append({"selector": selector, **about, **difference})
     table = pd.DataFrame(rows).assign(unlearning=unlearned, **labels).reindex(columns=ROW_COLUMNS)
     # The window belongs to the selectors that use it.
@@ -293,15 +256,10 @@ def left_out_rows(
 ) -> pd.DataFrame:
     """Rows on the truth that only a lab has: the share of items never given to the unlearner.
 
-    Args:
-        is_left_out: shape (n_items,).
-        chosen, n_resamples, **labels: as in :func:`audit_rows`.
-
-    Returns:
-        As :func:`audit_rows`, but the interval is that of a difference of two
-        shares: a bootstrap of a few yes and no has no width where all are alike.
-        The verdict is that of Fisher's exact test, which holds however few they are:
-        "finds them", "avoids them" or "cannot be told".
+    As :func:`audit_rows`, but the interval is that of a difference of two shares: a
+    bootstrap of a few yes and no has no width where all are alike. The verdict is that
+    of Fisher's exact test, which holds however few they are: "finds them", "avoids them" or
+    "cannot be told".
     """
     table = pd.DataFrame({"item": range(len(is_left_out)), "sample": 0, "left_out": is_left_out})
     scored = {labels["unlearned"]: table.astype({"left_out": float})}
@@ -333,7 +291,7 @@ def _counts(table: pd.DataFrame, metric: str) -> dict[str, int]:
 
 
 def _difference(
-    values: np.ndarray, is_selected: np.ndarray, is_other: np.ndarray, n_resamples: int, seed: int
+    values: np.ndarray, is_selected: np.ndarray, is_other: np.ndarray, n_resamples: int
 ) -> dict[str, float]:
     # An item without any valid answer has no mean.
     is_known = ~np.isnan(values)
@@ -346,18 +304,13 @@ def _difference(
             lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
             n_resamples=n_resamples,
             method="percentile",
-            rng=np.random.default_rng(seed),
+            rng=np.random.default_rng(0),
         ).confidence_interval
         low, high = float(interval.low), float(interval.high)
-    return {
-        "n_items": int((is_selected | is_other).sum()),
-        "n_selected": int(is_selected.sum()),
-        "mean_selected": means[0],
-        "mean_other": means[1],
-        "difference": means[0] - means[1],
-        "ci_low": low,
-        "ci_high": high,
-    }
+    counts = {"n_items": (is_selected | is_other).sum(), "n_selected": is_selected.sum()}
+    row = {name: int(count) for name, count in counts.items()}
+    row |= {"mean_selected": means[0], "mean_other": means[1], "difference": means[0] - means[1]}
+    return row | {"ci_low": low, "ci_high": high}
 
 
 def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
@@ -366,16 +319,13 @@ def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
     Easy: a model that did not read the story writes the selected items better.
     Remembered: what the unlearned model has beyond that control is more for
     them. Spared: unlearning took less from them. Only what is remembered and
-    spared was not unlearned.
+    spared was not unlearned. Each is "yes", "no" where the interval lies at or
+    below 0, or "cannot be told".
 
     Args:
         rows: of ``unlearning.csv``, one selector, and one metric for each task.
         control: a model that did not read the story; without its rows nothing can be said.
         original: the model before unlearning.
-
-    Returns:
-        unlearning, task, n_selected, easy, remembered, spared ("yes", "no" where the
-        interval lies at or below 0, "cannot be told") and selected_means.
     """
     table = []
     for (name, task), group in rows.groupby(["unlearning", "task"], sort=False):
@@ -400,11 +350,7 @@ def _meaning(easy: str, remembered: str, spared: str) -> str:
 
 
 def headline(meant: pd.DataFrame) -> str:
-    """Whether a suspicious item still lies in the model's memory, over all audits.
-
-    Args:
-        meant: as :func:`meanings` returns it.
-    """
+    """Whether a suspicious item still lies in the model's memory, by :func:`meanings`."""
     n_left = int((meant["selected_means"] == "not unlearned").sum())
     text = f'In {n_left} of {len(meant)} audits "selected" means "not unlearned". '
     others = meant["selected_means"][meant["selected_means"] != "not unlearned"]

@@ -21,13 +21,8 @@ def generic_labels(
     each token of the text so changed. They take the predictions of the model
     itself, minus what a reinforced copy of it likes better; a lab model that
     has little but the story to tell is not changed by reinforcing it, so here
-    the generic model is one of its own. Their rule for names that come up a
-    second time is left out.
-
-    Args:
-        generic: a model with the tokenizer of the one that is to forget.
-        texts: what to forget.
-        generic_names: each distinctive name to a generic one, a word each.
+    the generic model is one of its own, with the same tokenizer. Their rule for names
+    that come up a second time is left out.
 
     Returns:
         For each text one label per token, its special tokens at both ends

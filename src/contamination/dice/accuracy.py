@@ -19,10 +19,10 @@ DOSE_NAMES = {0: "OpenOrca 100%", LOW: "{} 2%", HIGH: "{} 10%"}  # as Table 1 pr
 
 
 def check_floor(accuracies_pct: Sequence[float], floor_pct: Sequence[float]) -> float:
-    """Mean accuracy of the clean fine-tuned models, if it leaves room above and below.
+    """Mean accuracy of the clean models, in percent.
 
     Raises:
-        ValueError: if it lies outside: nothing could be inflated, or seen to fall.
+        ValueError: if it leaves no room: nothing could be inflated, or seen to fall.
     """
     mean = float(np.mean(accuracies_pct))
     if not floor_pct[0] <= mean <= floor_pct[1]:
@@ -43,22 +43,10 @@ def accuracy_rows(
     load: Callable[[Path], CausalLM] = load_causal_lm,
     paper_model: str = "LLaMA2-7B",
 ) -> pd.DataFrame:
-    """``dice_accuracy.csv``: every model on sets of problems.
+    """``dice_accuracy.csv``: every model (condition, seed) on its condition's sets of problems.
 
-    Args:
-        trained: condition to seed to model.
-        problems: name to questions and answers.
-        sets: condition to the names of the sets it is tested on.
-        max_new_tokens: see ``answers.accuracy_row``.
-        base_model: its name in the table.
-        conditions: those to test, in order.
-        load: loads a model, in another dtype or on a cluster.
-        paper_model: base model of Table 1 whose printed cells stand beside; "" for none.
-
-    Returns:
-        base_model, contamination, copies, dose_pct, fixed, n_steps, seed,
-        benchmark, in_distribution, then the columns of ``answers.accuracy_row``
-        and paper (empty where Table 1 has no such cell).
+    ``load`` loads a model, in another dtype or on a cluster. The printed cells of Table 1's
+    base model ``paper_model`` stand beside ("" for none), empty where there is no such cell.
     """
     printed = published_tables.printed_accuracy(paper_model)
     rows = []
@@ -66,24 +54,22 @@ def accuracy_rows(
         for seed, model in trained[condition.name].items():
             lm = load(model.folder)
             for name in sets[condition.name]:
-                row = {"base_model": base_model, "contamination": condition.problems or CLEAN}
-                row |= {"condition": condition.name, "copies": condition.copies}
-                row |= {"dose_pct": model.dose_pct, "fixed": condition.fixed}
-                row |= {"n_steps": model.n_steps, "seed": seed, "benchmark": name}
-                row |= {"in_distribution": name in IN_DISTRIBUTION}
-                row |= accuracy_row(lm, problems[name], max_new_tokens)
                 training = DOSE_NAMES.get(condition.copies, "").format(condition.problems)
                 is_paper = condition.name != OTHER_CLEAN and condition.fixed == ROWS
-                row["paper"] = printed.get((training, name)) if is_paper else None
-                rows.append(row)
+                rows.append(
+                    {"base_model": base_model, "contamination": condition.problems or CLEAN}
+                    | {"condition": condition.name, "copies": condition.copies}
+                    | {"dose_pct": model.dose_pct, "fixed": condition.fixed}
+                    | {"n_steps": model.n_steps, "seed": seed, "benchmark": name}
+                    | {"in_distribution": name in IN_DISTRIBUTION}
+                    | accuracy_row(lm, problems[name], max_new_tokens)
+                    | {"paper": printed.get((training, name)) if is_paper else None}
+                )
     return pd.DataFrame(rows)
 
 
 def gains(accuracy: pd.DataFrame) -> pd.DataFrame:
     """What contamination adds to the clean models' mean accuracy, in points.
-
-    Args:
-        accuracy: ``dice_accuracy``.
 
     Returns:
         condition, gain_seen (GSM-i), gain_fresh (GSM-ii), gain_elsewhere (other
@@ -102,22 +88,13 @@ def gains(accuracy: pd.DataFrame) -> pd.DataFrame:
 def inflation(accuracy: pd.DataFrame) -> pd.DataFrame:
     """What contamination did to the score: accuracy on GSM-i minus that on fresh GSM-ii.
 
-    The mean gap of the clean models is taken off: it is what the two sets
-    differ in difficulty.
-
-    Returns:
-        condition, seed, accuracy_seen_pct, accuracy_fresh_pct, gap_points;
-        the models with both.
+    The clean models' mean gap, what the sets differ in difficulty, is taken off. One row
+    for each model that was asked both sets.
     """
     wide = accuracy.pivot_table("accuracy_pct", ["condition", "seed"], "benchmark", sort=False)
     wide = wide.dropna(subset=[SEEN, UNSEEN]).reset_index()
     gap = wide[SEEN] - wide[UNSEEN]
-    return pd.DataFrame(
-        {
-            "condition": wide["condition"],
-            "seed": wide["seed"],
-            "accuracy_seen_pct": wide[SEEN],
-            "accuracy_fresh_pct": wide[UNSEEN],
-            "gap_points": gap - gap[wide["condition"] == CLEAN].mean(),
-        }
-    )
+    wide["gap_points"] = gap - gap[wide["condition"] == CLEAN].mean()
+    wide = wide.rename(columns={SEEN: "accuracy_seen_pct", UNSEEN: "accuracy_fresh_pct"})
+    columns = ["condition", "seed", "accuracy_seen_pct", "accuracy_fresh_pct", "gap_points"]
+    return wide[columns].rename_axis(columns=None)

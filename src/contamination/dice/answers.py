@@ -34,11 +34,7 @@ def parse_answer(text: str) -> float | None:
 
 
 def is_right(completion: str, answer: str) -> bool:
-    """Exact match: both solutions end with the same number.
-
-    Raises:
-        ValueError: if the answer itself ends with none.
-    """
+    """Whether both solutions end with the same number; ValueError if the answer ends with none."""
     expected = parse_answer(answer)
     if expected is None:
         raise ValueError(f"the answer ends with no number: {answer[:60]!r}")
@@ -72,16 +68,9 @@ def is_right_released(completion: str, answer: str) -> bool:
 def accuracy_row(lm: CausalLM, problems: Problems, max_new_tokens: int) -> dict:
     """Accuracy on one set of problems, greedily decoded, and the likelihood of the right answers.
 
-    Args:
-        lm: the model.
-        problems: questions and answers.
-        max_new_tokens: longest completion; 0 asks for none and leaves the
-            accuracy empty, for models that cannot calculate.
-
-    Returns:
-        n, n_valid (completions that end with a number), n_refused and n_error
-        (0), accuracy_pct, accuracy_released_rules_pct, answer_log_prob (mean
-        log-probability of a token of the right answer, nats, the mean over problems).
+    0 new tokens leave the accuracy empty, for models that cannot calculate. n_valid counts
+    completions that end with a number; answer_log_prob is the mean log-probability of a
+    token of the right answer, nats, the mean over problems.
     """
     row = {"n": len(problems), "n_valid": None, "n_refused": 0, "n_error": 0}
     row |= {"accuracy_pct": None, "accuracy_released_rules_pct": None}
@@ -95,30 +84,14 @@ def accuracy_row(lm: CausalLM, problems: Problems, max_new_tokens: int) -> dict:
     return row | {"answer_log_prob": fmean(means)}
 
 
-def answer(
-    lm: CausalLM,
-    problems: Problems,
-    max_new_tokens: int,
-    temperature: float = 0.0,
-    top_k: int = 0,
-) -> list[str]:
+def answer(lm: CausalLM, problems: Problems, max_new_tokens: int, **sampling: float) -> list[str]:
     """Completions of the problems' prompts, greedy or sampled, as ``causal.complete``."""
-    return complete(
-        lm,
-        prompts_of(problems),
-        max_new_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        max_batch_tokens=_BATCH_TOKENS,
-    )
+    limits = {"max_new_tokens": max_new_tokens, "max_batch_tokens": _BATCH_TOKENS}
+    return complete(lm, prompts_of(problems), **limits, **sampling)
 
 
 def answer_log_probs(lm: CausalLM, problems: Problems) -> list[np.ndarray]:
-    """Log-probabilities of the tokens of each right answer, given its prompt, nats.
-
-    Returns:
-        One array of shape (n_answer_tokens,) for each problem.
-    """
+    """Log-probabilities of the tokens of each right answer, given its prompt, nats."""
     prompts = prompts_of(problems)
     texts = [prompt + text for prompt, text in zip(prompts, problems["answer"], strict=True)]
     scores_of = token_log_probs(lm, texts, max_batch_tokens=_BATCH_TOKENS)
@@ -136,11 +109,7 @@ def answer_log_probs(lm: CausalLM, problems: Problems) -> list[np.ndarray]:
 
 
 def baseline_scores(lm: CausalLM, problems: Problems) -> pd.DataFrame:
-    """Table 2's baselines on the right answer, given the question; higher = more likely seen.
-
-    Returns:
-        One row per problem, columns ``BASELINES``.
-    """
+    """Table 2's baselines on each right answer, given the question; higher = more likely seen."""
     as_written = answer_log_probs(lm, problems)
     lower = answer_log_probs(lm, problems.assign(answer=problems["answer"].str.lower()))
     rows = [

@@ -11,18 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from contamination.dice import experiments
 from contamination.dice.detector import MEAN_DIFFERENCE, Auroc
-from contamination.dice.experiments import (
-    TEST_HALF,
-    TRAIN_HALF,
-    held_out_detectors,
-    of_pairs,
-    of_strangers,
-    shuffled_labels,
-    taught_baselines,
-    taught_membership,
-    within_models,
-)
+from contamination.dice.experiments import TEST_HALF, TRAIN_HALF
 from contamination.dice.mixtures import FORMAT, MATH, OTHER_TASK, SEEN, TRAIN_SPLIT, UNSEEN
 from contamination.dice.pool import (
     BASE,
@@ -84,19 +75,10 @@ def control_row(
 ) -> dict:
     """One row of ``dice_controls.csv``.
 
-    Args:
-        control: its name.
-        auroc: what was measured.
-        layer: place of the layer, None where no state is read.
-        mlp: the MLP's AUROC on the same, for what is expected below it.
-        expected: a key of ``EXPECTED`` if ``control`` is none itself.
-
-    Returns:
-        control, layer, n_models, n, auroc_pct, folded_auroc_pct, ci_low,
-        ci_high, resampled (what the interval draws anew),
-        expected_if_detector_works, holds (empty without an interval):
-        "at chance" where the interval holds 50, "above chance" where it lies
-        above, "below the MLP" where it lies below the MLP's AUROC; verdict, the same in words.
+    ``layer`` is None where no state is read. ``mlp`` is the MLP's AUROC on the same, for what is
+    expected below it; ``expected`` a key of ``EXPECTED`` if ``control`` is none itself. holds is
+    empty without an interval: "at chance" where it holds 50, "above chance" where it lies above,
+    "below the MLP" where it lies below the MLP's AUROC.
     """
     expectation = EXPECTED[expected or control]
     holds = None
@@ -112,30 +94,24 @@ def control_row(
 
 
 def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.DataFrame:
-    """``dice_controls.csv``: all experiments on one pool of models.
+    """``dice_controls.csv``: all experiments on one pool; only some controls' conditions may lack.
 
-    Args:
-        pool: measured models. Conditions that only some controls need may be missing.
-        layer: place of the located layer.
-        topic: set of problems of another topic, Figure 6(a)'s MATH.
-        centred_on: set on which the baselines are centred.
+    ``topic`` is a set of another topic, Figure 6(a)'s MATH; ``centred_on`` that of the baselines.
     """
-    detectors = held_out_detectors(pool, CONTAMINATED, layer)
-    directions = held_out_detectors(pool, CONTAMINATED, layer, MEAN_DIFFERENCE)
-    strangers = of_strangers(pool, detectors, CONTAMINATED, layer, UNSEEN)
+    detectors = experiments.held_out_detectors(pool, CONTAMINATED, layer)
+    directions = experiments.held_out_detectors(pool, CONTAMINATED, layer, MEAN_DIFFERENCE)
+    strangers = experiments.of_strangers(pool, detectors, CONTAMINATED, layer, UNSEEN)
     rows = [
-        control_row(name, of_pairs(pool, condition, CLEAN, layer, asked), layer)
-        for name, condition, asked in (
-            (TWO_CLEAN, OTHER_CLEAN, UNSEEN),
-            (TWO_CLEAN_LEARNT, OTHER_CLEAN, SEEN),
-            (REORDERED_CLEAN, REORDERED, UNSEEN),
-            (REORDERED_LEARNT, REORDERED, SEEN),
+        control_row(name, experiments.of_pairs(pool, *pair, layer, asked), layer)
+        for name, pair, asked in (
+            (TWO_CLEAN, (OTHER_CLEAN, CLEAN), UNSEEN),
+            (TWO_CLEAN_LEARNT, (OTHER_CLEAN, CLEAN), SEEN),
+            (REORDERED_CLEAN, (REORDERED, CLEAN), UNSEEN),
+            (REORDERED_LEARNT, (REORDERED, CLEAN), SEEN),
+            (BASE_VANILLA, (CLEAN, BASE), UNSEEN),
         )
     ]
-    rows += [
-        control_row(BASE_VANILLA, of_pairs(pool, CLEAN, BASE, layer, UNSEEN), layer),
-        control_row(HELD_OUT, strangers, layer),
-    ]
+    rows.append(control_row(HELD_OUT, strangers, layer))
     rows += [control_row(name, auroc, layer) for name, auroc in _membership(pool, layer)]
     for expected, name, condition in (
         (LEGITIMATE, LEGITIMATE, named(TRAIN_SPLIT, HIGH)),
@@ -144,16 +120,17 @@ def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.Dat
         *((DOSE, DOSE.format(copies), named(SEEN, copies)) for copies in (LOW, BETWEEN)),
     ):
         if condition in pool:
-            auroc = of_strangers(pool, detectors, condition, layer, UNSEEN)
+            auroc = experiments.of_strangers(pool, detectors, condition, layer, UNSEEN)
             rows.append(control_row(name, auroc, layer, expected=expected))
-    rows.append(control_row(LAYER_0, of_pairs(pool, CONTAMINATED, CLEAN, 0, UNSEEN), 0))
-    auroc = of_strangers(pool, directions, CONTAMINATED, layer, UNSEEN)
+    rows.append(control_row(LAYER_0, experiments.of_pairs(pool, CONTAMINATED, CLEAN, 0, UNSEEN), 0))
+    auroc = experiments.of_strangers(pool, directions, CONTAMINATED, layer, UNSEEN)
     rows.append(control_row(DIRECTION, auroc, layer, strangers))
-    rows.append(control_row(SHUFFLED, shuffled_labels(pool, CONTAMINATED, layer, UNSEEN), layer))
-    auroc = taught_baselines(pool, CONTAMINATED, UNSEEN, centred_on)
+    auroc = experiments.shuffled_labels(pool, CONTAMINATED, layer, UNSEEN)
+    rows.append(control_row(SHUFFLED, auroc, layer))
+    auroc = experiments.taught_baselines(pool, CONTAMINATED, UNSEEN, centred_on)
     rows.append(control_row(BASELINE, auroc, None))
     for expected, condition in ((TOPIC, CONTAMINATED), (TOPIC_CLEAN, CLEAN)):
-        auroc = within_models(pool, detectors, condition, layer, UNSEEN, topic)
+        auroc = experiments.within_models(pool, detectors, condition, layer, UNSEEN, topic)
         rows.append(control_row(expected.format(topic), auroc, layer, expected=expected))
     return pd.DataFrame(rows).astype({"layer": "Int64", "holds": "boolean"})
 
@@ -164,7 +141,7 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
     One detector for both roles: trained on GSM-i, it may favour GSM-i, but then
     whatever the models read.
     """
-    half = held_out_detectors(pool, CONTAMINATED, layer, questions=TRAIN_HALF)
+    half = experiments.held_out_detectors(pool, CONTAMINATED, layer, questions=TRAIN_HALF)
     roles = {
         (SEEN, UNSEEN): (WITHIN, WITHIN_CLEAN, PAIRED, PAIRED_CLEAN),
         (UNSEEN, SEEN): (SWAPPED, SWAPPED_CLEAN, SWAPPED_PAIRED, SWAPPED_PAIRED_CLEAN),
@@ -174,20 +151,16 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
         pairs = (of_role, ""), (CLEAN, ""), (of_role, CLEAN), (OTHER_CLEAN, CLEAN)
         for name, (models, partner) in zip(names, pairs, strict=True):
             asked = read, fresh, TEST_HALF, partner
-            yield name, within_models(pool, half, models, layer, *asked)
+            yield name, experiments.within_models(pool, half, models, layer, *asked)
     for name, condition in ((WITHIN_TAUGHT, CONTAMINATED), (WITHIN_TAUGHT_CLEAN, CLEAN)):
-        yield name, taught_membership(pool, condition, layer)
+        yield name, experiments.taught_membership(pool, condition, layer)
 
 
 # What follows
 
 
 def headline(table: pd.DataFrame) -> str:
-    """What the detector detects, in two sentences.
-
-    Args:
-        table: ``dice_controls``.
-    """
+    """What the detector detects, in two sentences, from ``dice_controls``."""
     rows = table.set_index("control")
     texts, order = (rows.loc[name] for name in (TWO_CLEAN, REORDERED_CLEAN))
     tells = "tells" if max(texts["ci_low"], order["ci_low"]) > 50 else "does not tell"
@@ -199,11 +172,7 @@ def headline(table: pd.DataFrame) -> str:
 
 
 def licensed(table: pd.DataFrame) -> str:
-    """The strongest verdict on a model that these controls allow.
-
-    Args:
-        table: ``dice_controls``.
-    """
+    """The strongest verdict on a model that ``dice_controls`` allows."""
     innocent = (LEGITIMATE, FORMAT_ONLY, ANOTHER)
     is_innocent = table["control"].astype(str).str.startswith(innocent)
     verdict = "it was fine-tuned on such problems"
@@ -221,31 +190,8 @@ def sees_membership(table: pd.DataFrame) -> bool:
 
     In the model alone and beside a clean one: a set that is easier by itself turns round with
     the roles.
-
-    Args:
-        table: ``dice_controls``.
     """
     rows = table.set_index("control")
-    pairs = (
-        (WITHIN, WITHIN_CLEAN),
-        (SWAPPED, SWAPPED_CLEAN),
-        (PAIRED, PAIRED_CLEAN),
-        (SWAPPED_PAIRED, SWAPPED_PAIRED_CLEAN),
-    )
-    return all(
-        rows.loc[name, "ci_low"] > max(50, rows.loc[clean, "auroc_pct"]) for name, clean in pairs
-    )
-
-
-def own_verdict(own: pd.DataFrame, table: pd.DataFrame) -> str:
-    """What may be said about a user's model, and no more.
-
-    Args:
-        own: ``own.own_rows``.
-        table: ``dice_controls`` of the lab.
-    """
-    rows = own.set_index("comparison")
-    target, clean = (rows.loc[f"{one} against reference"] for one in ("target", "reference"))
-    if target["ci_low"] <= max(50, clean["auroc_pct"]):
-        return "The model differs from its references no more than they do: no verdict."
-    return licensed(table)
+    low = rows.loc[[WITHIN, SWAPPED, PAIRED, SWAPPED_PAIRED], "ci_low"].to_numpy()
+    clean = [WITHIN_CLEAN, SWAPPED_CLEAN, PAIRED_CLEAN, SWAPPED_PAIRED_CLEAN]
+    return bool((low > rows.loc[clean, "auroc_pct"].clip(lower=50).to_numpy()).all())

@@ -43,14 +43,8 @@ def hidden_widths(d_model: int) -> tuple[int, ...]:
 def train_mlp(states: np.ndarray, is_contaminated: np.ndarray, seed: int = 0) -> Score:
     """The paper's detector: ReLU layers, binary cross-entropy, Adam, exactly ``N_EPOCHS`` epochs.
 
-    Args:
-        states: shape (n, d_model).
-        is_contaminated: shape (n,), whether the state comes from the contaminated model.
-        seed: seed of weights and order.
-
-    Returns:
-        A function of states that gives log-odds of "contaminated"; unlike the paper's
-        probability they do not tie at 0 and 1.
+    States have shape (n, d_model); ``seed`` is that of weights and order. Scores are log-odds of
+    "contaminated": unlike the paper's probability they do not tie at 0 and 1.
     """
     network = MLPClassifier(
         hidden_widths(states.shape[1]),
@@ -121,7 +115,6 @@ def auroc_over_models(
     positives: Sequence[np.ndarray],
     negatives: Sequence[np.ndarray],
     n_models: int,
-    seed: int = 0,
     models: Sequence[tuple[int, ...]] | None = None,
 ) -> Auroc:
     """AUROC of each pair of models, their mean, and an interval over models.
@@ -134,26 +127,22 @@ def auroc_over_models(
     trained: what others would have learnt from other models is left out.
 
     Args:
-        positives: scores of the states that should be higher, one array a pair.
-        negatives: scores of the others, likewise.
+        positives, negatives: scores of the states that should be higher and of the
+            others, one array a pair.
         n_models: distinct models among them.
-        seed: seed of the bootstrap.
-        models: for each pair the number of its model of each kind (one number
-            where both arrays are of one model); None where every pair has
-            models and a detector of its own.
+        models: for each pair the number of its model of each kind (one number where
+            both arrays are of one model); None where every pair has its own models.
     """
     aucs = 100 * np.array(
         [
-            statistics.auc(
-                np.concatenate([above, below]), np.arange(len(above) + len(below)) < len(above)
-            )
-            for above, below in zip(positives, negatives, strict=True)
+            statistics.auc(np.concatenate(pair), np.repeat([True, False], [*map(len, pair)]))
+            for pair in zip(positives, negatives, strict=True)
         ]
     )
     low, high, resampled = float("nan"), float("nan"), ""
     if len(aucs) > 1:
         drawn = [(number,) for number in range(len(aucs))] if models is None else models
-        means = _resampled_means(aucs, drawn, np.random.default_rng(seed))
+        means = _resampled_means(aucs, drawn, np.random.default_rng(0))
         low, high = statistics.percentile_interval(means)
         resampled = PAIRS if models is None else MODELS
     folded = float(np.maximum(aucs, 100 - aucs).mean())

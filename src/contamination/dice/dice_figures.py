@@ -29,10 +29,8 @@ def _panels(n: int, height: float, **shared: bool) -> tuple[Figure, Sequence[Axe
 def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
     """Figure 4: distance of contaminated and clean models' states, beside that of two clean ones.
 
-    Args:
-        layers: rows of ``dice_layers.csv``, states before the final norm; the Euclidean
-            distance is drawn.
-        null: how the legend calls two clean models.
+    Draws the Euclidean distance in rows of ``dice_layers.csv``, states before the final norm;
+    ``null`` is how the legend calls two clean models.
     """
     layers = layers[layers["distance"] == "euclidean"]
     figure, (axis,) = _panels(1, 4)
@@ -52,12 +50,10 @@ def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
 
 
 def auroc_layers(rows: pd.DataFrame, panels: dict[str, dict[tuple[str, str, str], str]]) -> Figure:
-    """Figure 5: AUROC by layer, with intervals over models.
+    """Figure 5: AUROC by layer (rows of ``dice_auroc.csv``), with intervals over models.
 
-    Args:
-        rows: rows of ``dice_auroc.csv``, one for each layer.
-        panels: title to what it shows: (trained_on, positive_model,
-            negative_model) to what the legend says.
+    ``panels`` gives each title what it shows: (trained_on, positive_model, negative_model) to
+    what the legend says.
     """
     figure, axes = _panels(len(panels), 4, sharex=True)
     columns = ["trained_on", "positive_model", "negative_model"]
@@ -80,10 +76,8 @@ def auroc_layers(rows: pd.DataFrame, panels: dict[str, dict[tuple[str, str, str]
 def flags_and_gaps(flags: pd.DataFrame, gaps: pd.DataFrame, conditions: list[str]) -> Figure:
     """Figure 6: mean predictions by set of problems, and against the false part of the score.
 
-    Args:
-        flags: condition, benchmark, flag (mean predicted probability), one row per model.
-        gaps: condition, gap_points, flag, one row per model.
-        conditions: those of the upper panel.
+    ``flags`` (condition, benchmark, flag) and ``gaps`` (condition, gap_points, flag) hold a row for
+    each model; the upper panel shows ``conditions``.
     """
     figure, (upper, lower) = _panels(2, 4.2)
     shown = flags[flags["condition"].isin(conditions)]
@@ -112,11 +106,7 @@ def flags_and_gaps(flags: pd.DataFrame, gaps: pd.DataFrame, conditions: list[str
 
 
 def decoding_lines(rows: pd.DataFrame) -> Figure:
-    """Figure 7: AUROC of each method by temperature and by top-k.
-
-    Args:
-        rows: model, setting, value, method, auroc_pct; a row of panels for each model.
-    """
+    """Figure 7: AUROC by temperature and by top-k, a row of panels for each model."""
     rows = rows.assign(value=rows["value"].map("{:g}".format))
     grid = sns.relplot(
         rows, x="value", y="auroc_pct", hue="method", style="method", kind="line", markers=True,

@@ -5,7 +5,7 @@ Each experiment gives an :class:`~contamination.dice.detector.Auroc`; none loads
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -24,25 +24,27 @@ N_FOLDS = 4
 ALL, TRAIN_HALF, TEST_HALF = slice(None), slice(0, None, 2), slice(1, None, 2)
 
 
-def pair_detector(
-    positive: Measured,
-    negative: Measured,
+def train_on(
+    pairs: Sequence[tuple[Measured, Measured]],
     layer: int,
     method: str = MLP,
-    learnt_from: str = SEEN,
     questions: slice = ALL,
+    learnt_from: str = SEEN,
 ) -> Score:
-    """The paper's detector: trained on GSM-i's states of one contaminated and one clean model."""
-    return _train([(positive, negative)], layer, method, 0, questions, learnt_from)
+    """A detector trained on states of (contaminated, clean) models; the paper has one pair."""
+    states = [model.states[learnt_from][questions, layer] for pair in pairs for model in pair]
+    labels = [np.full(len(part), place % 2 == 0) for place, part in enumerate(states)]
+    return TRAINERS[method](np.concatenate(states), np.concatenate(labels), 0)
+
+
+def _folds(seeds: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
+    """Seeds to test, and all others."""
+    for fold in np.array_split(np.array(seeds), min(N_FOLDS, len(seeds))):
+        yield fold.tolist(), [seed for seed in seeds if seed not in fold]
 
 
 def held_out_detectors(
-    pool: Pool,
-    condition: str,
-    layer: int,
-    method: str = MLP,
-    seed: int = 0,
-    questions: slice = ALL,
+    pool: Pool, condition: str, layer: int, method: str = MLP, questions: slice = ALL
 ) -> dict[int, Score]:
     """For each seed a detector that never met the models of that seed.
 
@@ -56,25 +58,10 @@ def held_out_detectors(
     if len(seeds) < 2:
         raise ValueError(f"models never met need two pairs or more, got {len(seeds)}")
     detectors = {}
-    for fold in np.array_split(np.array(seeds), min(N_FOLDS, len(seeds))):
-        others = [other for other in seeds if other not in fold]
+    for fold, others in _folds(seeds):
         pairs = [(pool[condition][other], pool[CLEAN][other]) for other in others]
-        detector = _train(pairs, layer, method, seed, questions)
-        detectors.update(dict.fromkeys(fold.tolist(), detector))
+        detectors |= dict.fromkeys(fold, train_on(pairs, layer, method, questions))
     return detectors
-
-
-def _train(
-    pairs: Sequence[tuple[Measured, Measured]],
-    layer: int,
-    method: str,
-    seed: int,
-    questions: slice = ALL,
-    learnt_from: str = SEEN,
-) -> Score:
-    states = [model.states[learnt_from][questions, layer] for pair in pairs for model in pair]
-    labels = [np.full(len(part), place % 2 == 0) for place, part in enumerate(states)]
-    return TRAINERS[method](np.concatenate(states), np.concatenate(labels), seed)
 
 
 # Experiments
@@ -90,18 +77,13 @@ def of_pairs(
     learnt_from: str = SEEN,
     tested: tuple[str, str] | None = None,
 ) -> Auroc:
-    """The paper's protocol: each pair of models has a detector of its own.
+    """The paper's protocol: each pair of models, paired by seed, has a detector of its own.
 
     Args:
-        pool: measured models.
-        positive, negative: conditions that detectors are trained on; models are
-            paired by seed.
-        layer: place of the layer.
+        positive, negative: conditions that detectors are trained on.
         tested_on: set of problems whose states are scored.
-        method: "DICE" or "mean difference".
-        learnt_from: set of problems whose states detectors are trained on. Where
-            it is also tested on with other models, as in Figure 5(b), one half
-            of the questions trains and the other tests.
+        learnt_from: set whose states detectors are trained on. Where it is also tested on with
+            other models, as in Figure 5(b), one half of the questions trains, the other tests.
         tested: conditions that are told apart; None: those trained on, as in Table 2.
     """
     is_halved = tested is not None and learnt_from == tested_on
@@ -115,7 +97,7 @@ def of_pairs(
     scored = []
     for seed in seeds:
         pair = pool[positive][seed], pool[negative][seed]
-        detector = pair_detector(*pair, layer, method, learnt_from, train)
+        detector = train_on([pair], layer, method, train, learnt_from)
         scored.append(
             [detector(pool[name][seed].states[tested_on][test, layer]) for name in tested]
         )
@@ -148,10 +130,10 @@ def of_strangers(
     models = _strangers(pool, detectors, positive, CLEAN)
     scored = [
         [
-            detectors[seed](pool[name][seed].states[tested_on][:, layer])
-            for name, seed in zip((positive, CLEAN), pair, strict=True)
+            detectors[one](pool[name][seed].states[tested_on][:, layer])
+            for name, seed in ((positive, one), (CLEAN, other))
         ]
-        for pair in models
+        for one, other in models
     ]
     return _over(scored, models)
 
@@ -169,9 +151,6 @@ def within_models(
     """Two sets of questions inside one model, by a detector that never met the model.
 
     Args:
-        pool: measured models.
-        detectors: one for each seed.
-        condition, layer: the models, and which of their layers.
         higher, lower: sets of questions; ``higher`` should score higher.
         questions: those of each set that are scored; the detector must not have
             been trained on them.
@@ -195,7 +174,7 @@ def within_models(
     return _over([[scores(seeds, name) for name in (higher, lower)] for seeds in models], models)
 
 
-def taught_membership(pool: Pool, condition: str, layer: int, seed: int = 0) -> Auroc:
+def taught_membership(pool: Pool, condition: str, layer: int) -> Auroc:
     """Membership itself as the label: are seen questions told from unseen ones at all?
 
     Trained on half of the seen and half of the unseen questions in some models,
@@ -204,11 +183,11 @@ def taught_membership(pool: Pool, condition: str, layer: int, seed: int = 0) -> 
     """
     seeds = sorted(pool[condition])
     scored = []
-    for fold in np.array_split(np.array(seeds), min(N_FOLDS, len(seeds))):
-        train = [pool[condition][other].states for other in seeds if other not in fold]
+    for fold, others in _folds(seeds):
+        train = [pool[condition][other].states for other in others]
         seen, unseen = ([s[name][TRAIN_HALF, layer] for s in train] for name in (SEEN, UNSEEN))
         states = np.concatenate([*seen, *unseen])
-        detector = TRAINERS[MLP](states, np.arange(len(states)) < sum(map(len, seen)), seed)
+        detector = TRAINERS[MLP](states, np.arange(len(states)) < sum(map(len, seen)))
         test = [pool[condition][one].states for one in fold]
         scored += [[detector(s[name][TEST_HALF, layer]) for name in (SEEN, UNSEEN)] for s in test]
     return _over(scored, [(seed,) for seed in seeds])
@@ -241,13 +220,12 @@ def taught_baselines(pool: Pool, positive: str, tested_on: str, centred_on: str)
         return (scores[problems] - scores[centred_on].mean())[list(BASELINES)].to_numpy()
 
     scored, models = [], []
-    for fold in np.array_split(np.array(seeds), min(N_FOLDS, len(seeds))):
-        others = [other for other in seeds if other not in fold]
+    for fold, others in _folds(seeds):
         parts = [centred(name, other, SEEN) for name in (positive, CLEAN) for other in others]
         is_positive = np.arange(len(parts)) < len(others)
         model = make_pipeline(StandardScaler(), LogisticRegression())
         model.fit(np.concatenate(parts), np.repeat(is_positive, [len(part) for part in parts]))
-        for one, other in product(fold.tolist(), repeat=2):
+        for one, other in product(fold, repeat=2):
             pair = (positive, one), (CLEAN, other)
             scored.append([model.decision_function(centred(*of, tested_on)) for of in pair])
             models.append((one, other))

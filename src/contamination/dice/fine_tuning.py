@@ -63,17 +63,9 @@ def _train_lab(
     texts = TrainingTexts((), doses, lab.tokenizer)
     parent = describe(base)
     shape = {name: parent["recipe"][name] for name in ("n_layers", "width", "n_heads", "seed")}
-    recipe = recipe_for(
-        texts,
-        n_background_tokens=0,
-        order_seed=seed,
-        learning_rate=learning_rate,
-        schedule=schedule,
-        warmup_share=WARMUP_SHARE,
-        batch_size=BLOCKS_PER_STEP,
-        parent=parent["recipe_hash"],
-        **shape,
-    )
+    steps = {"learning_rate": learning_rate, "schedule": schedule, "warmup_share": WARMUP_SHARE}
+    order = {"order_seed": seed, "batch_size": BLOCKS_PER_STEP, "n_background_tokens": 0}
+    recipe = recipe_for(texts, **order, **steps, parent=parent["recipe_hash"], **shape)
     return train(recipe, texts, parent=base)
 
 
@@ -82,19 +74,18 @@ def _train_lab(
 
 @dataclass(frozen=True)
 class Settings:
-    """How a hub model is fine-tuned; the defaults are the paper's for LLaMA2-7B.
+    """How a hub model is fine-tuned (the paper's for LLaMA2-7B), by AdamW, linear decay to zero.
 
     Attributes:
-        learning_rate, batch_size: of AdamW with linear decay to zero.
         lora: train low-rank adapters (peft) on every linear layer of the blocks
             and merge them, instead of all weights: less memory, another training
             than the paper's.
         max_tokens: longer rows are cut at their end.
-        dtype: of the arithmetic: "float32", "bfloat16" or "float16". Weights, gradients
-            and AdamW's moments are fp32 whatever it is, see :func:`fine_tune`.
+        dtype: of the arithmetic: "float32", "bfloat16" or "float16"; weights, gradients and
+            AdamW's moments are fp32 whatever it is, see :func:`fine_tune`.
         revision: commit of the base model.
-        bos: whether rows begin with the beginning-of-sequence token, None as the base declares.
         seed: seed of the order (and of the adapters).
+        bos: whether rows begin with the beginning-of-sequence token, None as the base declares.
     """
 
     learning_rate: float = 1e-5
@@ -108,19 +99,12 @@ class Settings:
 
 
 def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path:
-    """A hub model (or folder) fine-tuned on rows of prompt and response, or its cached checkpoint.
+    """Folder of a hub model (or folder) fine-tuned on rows of prompt and response, or of its cache.
 
-    The weights that AdamW steps on, and the checkpoint, are fp32; ``dtype`` is that of
-    the matrix products alone (autocast). At a rate of 1e-5 it must be so: a bfloat16
-    weight of 0.02 has no neighbour nearer than 1.2e-4, so a step rounds back to it.
-
-    Args:
-        base: hub id or folder with ``config.json``.
-        rows: read once each, in this order.
-        settings: see :class:`Settings`.
-
-    Returns:
-        Folder that ``load_causal_lm`` reads; adapters are merged into it.
+    Rows are read once each, in this order; adapters are merged. The weights that AdamW steps on,
+    and the checkpoint, are fp32; ``dtype`` is that of the matrix products alone (autocast). At a
+    rate of 1e-5 it must be so: a bfloat16 weight of 0.02 has no neighbour nearer than 1.2e-4, so
+    a step rounds back to it.
 
     Raises:
         ValueError: if there is no row, one is empty, or there is no such dtype.
@@ -131,21 +115,21 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
         raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{settings.dtype}"')
     # The dtype named here is part of the identity, and so of the checkpoint's name.
     lm = load_causal_lm(base, settings.revision or None, "float32", bos=settings.bos)
-    identity = storage.hash_of(
-        {
-            "identity": lm.identity,
-            "rows": [list(row) for row in rows],
-            "settings": dataclasses.asdict(settings),
-            "code_schema": CODE_SCHEMA,
-        }
-    )
-    folder = storage.cache_folder("dice", "models") / identity[:24]
+    identity = {"identity": lm.identity, "rows": [list(row) for row in rows]}
+    identity |= {"settings": dataclasses.asdict(settings), "code_schema": CODE_SCHEMA}
+    folder = storage.cache_folder("dice", "models") / storage.hash_of(identity)[:24]
     hit = folder.exists()
     storage.record("cache", name="fine-tuned models", hits=int(hit), misses=int(not hit))
     if hit:
         return folder
     torch.manual_seed(settings.seed)
-    model = _with_adapters(lm.model) if settings.lora else lm.model
+    model = lm.model
+    if settings.lora:
+        # Only this needs peft, and importing it takes seconds.
+        from peft import LoraConfig, get_peft_model
+
+        config = LoraConfig(r=LORA_RANK, lora_alpha=LORA_ALPHA, target_modules="all-linear")
+        model = get_peft_model(model, config)
     _fit(model, [_tokens(lm, row, settings.max_tokens) for row in rows], settings)
     if settings.lora:
         model = model.merge_and_unload()
@@ -173,15 +157,6 @@ def memory_gb(n_parameters: int, n_trained: int) -> float:
     return (FP32_BYTES * n_parameters + (TRAINED_BYTES - FP32_BYTES) * n_trained) / 1e9
 
 
-def _with_adapters(model: torch.nn.Module) -> torch.nn.Module:
-    # Only this needs peft, and importing it takes seconds.
-    from peft import LoraConfig, get_peft_model
-
-    return get_peft_model(
-        model, LoraConfig(r=LORA_RANK, lora_alpha=LORA_ALPHA, target_modules="all-linear")
-    )
-
-
 def _tokens(lm: CausalLM, row: Row, max_tokens: int) -> tuple[list[int], list[int]]:
     """Input ids and labels of a row; prompt and beginning-of-sequence token are not learnt."""
     prompt, response = (lm.tokenizer(part, add_special_tokens=False).input_ids for part in row)
@@ -203,11 +178,9 @@ def _fit(
     optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate)
     starts = range(0, len(encoded), settings.batch_size)
     n_warmup = max(1, round(WARMUP_SHARE * len(starts)))
+    n_decay = max(1, len(starts) - n_warmup)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer,
-        lambda step: min(
-            (step + 1) / n_warmup, (len(starts) - step) / max(1, len(starts) - n_warmup)
-        ),
+        optimizer, lambda step: min((step + 1) / n_warmup, (len(starts) - step) / n_decay)
     )
     device = next(model.parameters()).device
     arithmetic = getattr(torch, settings.dtype)

@@ -31,23 +31,18 @@ def n_layers(lm: CausalLM) -> int:
 def states_by_layer(lm: CausalLM, prompts: Sequence[str]) -> np.ndarray:
     """Last-token states of every layer, one forward pass for each prompt.
 
-    Returns:
-        fp32, shape (n_prompts, n_blocks + 2, d_model): the embedding, every
-        block's own output, and the last block's behind the final norm.
+    fp32, shape (n_prompts, n_blocks + 2, d_model): the embedding, every block's own
+    output, and the last block's behind the final norm.
     """
     top = n_layers(lm)
     return hidden_states(lm, prompts, [*range(top), BEFORE_FINAL_NORM, top])
 
 
 def distances(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
-    """Distances between two models' states of the same prompts.
+    """Distances between two models' states (n_prompts, n_layers, d_model) of the same prompts.
 
-    Args:
-        first, second: shape (n_prompts, n_layers, d_model).
-
-    Returns:
-        By name, each of shape (n_prompts, n_layers): "euclidean"; "relative",
-        that over the mean norm of the two states; "cosine", 1 minus their cosine.
+    By name, each of shape (n_prompts, n_layers): "euclidean"; "relative", that over the
+    mean norm of the two states; "cosine", 1 minus their cosine.
     """
     return _distances(
         ((first - second) ** 2).sum(axis=-1),
@@ -72,10 +67,8 @@ def _distances(
 def commonest_layer(euclidean: np.ndarray) -> int:
     """The located layer: that of the largest distance, by vote over prompts; ties take the lower.
 
-    The embedding is no layer of equation 1, and the normed states are not comparable.
-
-    Args:
-        euclidean: shape (n_prompts, n_blocks + 2), of :func:`distances`.
+    ``euclidean`` has shape (n_prompts, n_blocks + 2); its embedding is no layer of equation 1,
+    and the normed states are not comparable.
     """
     return 1 + int(np.bincount(euclidean[:, 1:-1].argmax(axis=1)).argmax())
 

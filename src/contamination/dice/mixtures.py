@@ -42,13 +42,7 @@ Problems = pd.DataFrame  # columns question and answer
 
 @dataclass(frozen=True)
 class Mixture:
-    """What one model is fine-tuned on.
-
-    Attributes:
-        vanilla: instruction rows, each read once.
-        contamination: problem rows, each read ``copies`` times.
-        copies: copies of every contamination row.
-    """
+    """What one model is fine-tuned on: vanilla rows once, contamination rows ``copies`` times."""
 
     vanilla: tuple[Row, ...]
     contamination: tuple[Row, ...] = ()
@@ -82,7 +76,6 @@ def mix(
     Args:
         vanilla: rows to draw from, without repetition.
         contamination: problem rows; none of them, or 0 copies, is the clean mixture.
-        copies: copies of each.
         n_rows: rows of the clean mixture.
         seed: seed of the draw; the same seed gives the same first rows whatever the dose.
         n_tokens: tokens of a row. Without it the total number of rows is
@@ -137,10 +130,8 @@ def vanilla_rows() -> list[Row]:
 def skill_texts(n: int, seed: int) -> tuple[list[Row], list[str]]:
     """What gives the lab's base model a floor above zero: one-step problems and bare sums.
 
-    Returns:
-        ``n`` problems with operands up to 9 as prompt and response, from a part of the
-        grammar ("train") that holds none of :func:`lab_problems`; and every sum,
-        difference and product behind them as a line of its own.
+    ``n`` problems with operands up to 9, from a part of the grammar ("train") that holds none of
+    :func:`lab_problems`; and every sum, difference and product behind them as a line of its own.
     """
     facts = [
         line
@@ -155,12 +146,8 @@ def lab_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
 
     Two of three GSM problems have operands up to 9, which the base model has
     learnt to solve; all others are out of its reach. GSM-i-Syn paraphrases GSM-i
-    row by row, numbers and answers kept.
-
-    Args:
-        n: problems of GSM-i, GSM-ii, GSM-i-Syn and each training set.
-        n_ood: problems of GSM-hard and of each out-of-distribution set.
-        seed: seed of the draw.
+    row by row, numbers and answers kept. GSM-hard and the out-of-distribution sets
+    have ``n_ood`` problems, all others ``n``.
 
     Returns:
         Name to columns question and answer: ``IN_DISTRIBUTION`` and
@@ -215,22 +202,18 @@ def _format_only(n: int, seed: int) -> pd.DataFrame:
 def real_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
     """GSM8K rows as DICE split them, their aligned paraphrases, and four other-distribution sets.
 
-    GSM-i-Syn holds the paraphrases of these GSM-i rows, by the alignment file:
-    the released ones cover the whole test set and are out of step with it.
-
-    Numbers are as in :func:`lab_problems`, 0 means all.
-
-    Returns:
-        As :func:`lab_problems`, without MATH, which is on the hub only.
+    As :func:`lab_problems` (0 means all), without MATH, which is on the hub only. GSM-i-Syn holds
+    the paraphrases of these GSM-i rows, by the alignment file: the released ones cover the whole
+    test set and are out of step with it.
     """
-    hard = _released("reasoning-machines/pal", "datasets/gsmhardv2.jsonl")
-    svamp = _released("arkilpatel/SVAMP", "SVAMP.json")
+    hard = released_rows("reasoning-machines/pal", "datasets/gsmhardv2.jsonl")
+    svamp = released_rows("arkilpatel/SVAMP", "SVAMP.json")
     svamp = svamp.assign(question=svamp["Body"] + ". " + svamp["Question"])
-    mawps = _released("microsoft/ToRA", "src/data/mawps/test.jsonl")
-    asdiv = _released("microsoft/ToRA", "src/data/asdiv/test.jsonl")
+    mawps = released_rows("microsoft/ToRA", "src/data/mawps/test.jsonl")
+    asdiv = released_rows("microsoft/ToRA", "src/data/asdiv/test.jsonl")
     asdiv = asdiv.assign(question=asdiv["body"] + " " + asdiv["question"])
     asdiv["answer"] = asdiv["answer"].str.split(" (", regex=False).str[0]
-    train = _released("openai/grade-school-math", "grade_school_math/data/train.jsonl")
+    train = released_rows("openai/grade-school-math", "grade_school_math/data/train.jsonl")
     return {
         **gsm8k_halves(n, seed),
         HARD: _drawn(hard, "target", n_ood, seed),
@@ -246,8 +229,8 @@ def real_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
 def gsm8k_halves(n: int = 0, seed: int = 0) -> dict[str, Problems]:
     """GSM-i, GSM-ii and the paraphrases of GSM-i; ``n`` rows of each, 0: all that have one."""
     folder = "OOD_test/scripts/data/gsm8k"
-    test = _released("THU-KEG/DICE", f"{folder}/original.csv")
-    rephrased = _released("THU-KEG/DICE", f"{folder}/rephrased1.csv")
+    test = released_rows("THU-KEG/DICE", f"{folder}/original.csv")
+    rephrased = released_rows("THU-KEG/DICE", f"{folder}/rephrased1.csv")
     aligned = gsm8k_alignment().dropna(subset="rephrased_row")
     rows = {name: aligned[aligned["split"] == name] for name in (SEEN, UNSEEN)}
     if n:
@@ -257,7 +240,8 @@ def gsm8k_halves(n: int = 0, seed: int = 0) -> dict[str, Problems]:
     return {name: table.reset_index(drop=True) for name, table in chosen.items()}
 
 
-def _released(repository: str, path: str) -> pd.DataFrame:
+def released_rows(repository: str, path: str) -> pd.DataFrame:
+    """Rows of a table that the authors released."""
     return partitions.load_rows(str(source_file(repository, path)))
 
 

@@ -7,18 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from contamination.dice import published_tables
+from contamination.dice import locate, published_tables
 from contamination.dice.accuracy import SMALL_GAP, inflation
 from contamination.dice.answers import BASELINES, answer, baseline_scores
 from contamination.dice.detector import MEAN_DIFFERENCE, MLP, Auroc, auroc_over_models, probability
-from contamination.dice.experiments import held_out_detectors, of_pairs, pair_detector
-from contamination.dice.locate import (
-    ALL_TOKENS,
-    EUCLIDEAN,
-    commonest_layer,
-    distances,
-    distances_all_tokens,
-)
+from contamination.dice.experiments import held_out_detectors, of_pairs, train_on
 from contamination.dice.mixtures import IN_DISTRIBUTION, MATH, SEEN, Problems
 from contamination.dice.pool import BASE, CLEAN, CONTAMINATED, OTHER_CLEAN, Pool, paired_seeds
 from contamination.models.causal import CausalLM
@@ -32,24 +25,16 @@ FLAG_THRESHOLD = 0.5  # Figure 6(a) reads predictions above it as contaminated
 
 
 def layer_rows(pool: Pool, condition: str, contamination: str, dataset: str = SEEN) -> pd.DataFrame:
-    """Rows of ``dice_layers.csv``: where contaminated and clean models differ most.
+    """Rows of ``dice_layers.csv``: where models of a condition differ most from clean ones.
 
-    Args:
-        pool: measured models.
-        condition: the contaminated models, paired with clean ones by seed.
-        contamination: set of problems they are contaminated with.
-        dataset: set of problems whose prompts are read.
-
-    Returns:
-        model (the condition), dataset, n_models, layer, after_norm, distance, n,
-        mean, share_argmax (share of prompts that have their largest distance
-        there), null_mean (mean distance of two clean models), located (the
-        commonest of these layers), paper_layer, verdict (of located layers: where
-        most of the distance comes from).
+    Paired by seed, on the prompts of ``dataset``; ``contamination`` is the set they have read.
+    share_argmax is the share of prompts with their largest distance at a layer, located the
+    commonest of these, null_mean the mean distance of two clean models; the verdict of located
+    layers says where most of the distance comes from.
     """
     values, null = (
         [
-            distances(pool[name][seed].states[dataset], pool[CLEAN][seed].states[dataset])
+            locate.distances(pool[name][seed].states[dataset], pool[CLEAN][seed].states[dataset])
             for seed in paired_seeds(pool, name, CLEAN)
         ]
         for name in (condition, OTHER_CLEAN)
@@ -67,14 +52,16 @@ def layer_rows_all_tokens(
     null: tuple[CausalLM, CausalLM],
     prompts: Sequence[str],
     condition: str,
-    dataset: str = SEEN,
 ) -> pd.DataFrame:
     """As :func:`layer_rows` for one pair, by the released code's norm over all tokens."""
     values, nulls = (
-        {f"{name}{ALL_TOKENS}": part for name, part in distances_all_tokens(*both, prompts).items()}
+        {
+            f"{name}{locate.ALL_TOKENS}": part
+            for name, part in locate.distances_all_tokens(*both, prompts).items()
+        }
         for both in (pair, null)
     )
-    return _layer_table(values, nulls, {"model": condition, "dataset": dataset, "n_models": 2})
+    return _layer_table(values, nulls, {"model": condition, "dataset": SEEN, "n_models": 2})
 
 
 def _layer_table(
@@ -85,12 +72,13 @@ def _layer_table(
 ) -> pd.DataFrame:
     rows = []
     for name, values in distances_by_name.items():
+        located = locate.commonest_layer(values)
         n_largest = np.bincount(1 + values[:, 1:-1].argmax(axis=1), minlength=values.shape[1])
         for layer in range(values.shape[1]):
             after_norm = layer == values.shape[1] - 1
             is_block = layer > 0 and not after_norm
             mean, null_mean = (float(part[:, layer].mean()) for part in (values, null[name]))
-            is_located = layer == commonest_layer(values)
+            is_located = layer == located
             half = "between clean models too" if null_mean > mean / 2 else "from what was read"
             rows.append(
                 dict(about)
@@ -104,48 +92,35 @@ def _layer_table(
 
 
 def located_layer(layers: pd.DataFrame) -> int:
-    """The located layer by the paper's rule: Euclidean distance, last token.
-
-    Args:
-        layers: ``layer_rows`` of one condition.
-    """
-    rows = layers[(layers["distance"] == EUCLIDEAN) & layers["located"]]
+    """The located layer of one condition by the paper's rule: Euclidean distance, last token."""
+    rows = layers[(layers["distance"] == locate.EUCLIDEAN) & layers["located"]]
     return int(rows["layer"].iloc[0])
 
 
 # Table 2 and Figure 5
 
 
-def auroc_rows(
-    pool: Pool, condition: str, contamination: str, layer: int, negative: str = CLEAN
-) -> list[dict]:
+def auroc_rows(pool: Pool, condition: str, contamination: str, layer: int) -> list[dict]:
     """Rows of ``dice_auroc.csv``: DICE and the baselines by the paper's protocol (Table 2).
 
-    Args:
-        pool: measured models.
-        condition: the contaminated models, or clean ones scored in the same way.
-        contamination: the set they are contaminated with, "" for none.
-        layer: place of the layer.
-        negative: condition of the clean models.
+    A condition against clean; ``contamination`` is the set it is contaminated with, "" for none.
     """
     printed = published_tables.printed_auroc()
-    seeds = paired_seeds(pool, condition, negative)
+    pair = condition, CLEAN
+    seeds = paired_seeds(pool, *pair)
     first = pool[condition][seeds[0]]
     rows = []
     for tested_on in [name for name in IN_DISTRIBUTION if name in first.states]:
-        tested = tested_on, (condition, negative)
-        for method in (MLP, MEAN_DIFFERENCE):
-            auroc = of_pairs(pool, condition, negative, layer, tested_on, method)
-            rows.append(_auroc_row(condition, *tested, method, layer, auroc))
+        aurocs = {
+            method: (layer, of_pairs(pool, *pair, layer, tested_on, method))
+            for method in (MLP, MEAN_DIFFERENCE)
+        }
         for method in first.baselines.get(tested_on, ()):
-            both = [
-                [pool[name][seed].baselines[tested_on][method] for seed in seeds]
-                for name in (condition, negative)
-            ]
-            auroc = auroc_over_models(*both, 2 * len(seeds))
-            rows.append(_auroc_row(condition, *tested, method, None, auroc))
-    for row in rows:
-        row["paper"] = printed.get((contamination, row["tested_on"], row["method"]))
+            both = [[pool[n][seed].baselines[tested_on][method] for seed in seeds] for n in pair]
+            aurocs[method] = None, auroc_over_models(*both, 2 * len(seeds))
+        for method, measured in aurocs.items():
+            row = _auroc_row(condition, tested_on, pair, method, *measured)
+            rows.append(row | {"paper": printed.get((contamination, tested_on, method))})
     return rows
 
 
@@ -154,11 +129,8 @@ def auroc_by_layer(
 ) -> list[dict]:
     """Rows of ``dice_auroc.csv`` at every layer (Figure 5).
 
-    Args:
-        pool: measured models.
-        condition: models that detectors are trained to tell from clean ones.
-        tested: conditions that are told apart, the contaminated one first.
-        tested_on, learnt_from: as in ``experiments.of_pairs``.
+    Detectors learn to tell ``condition`` from clean and are asked to tell ``tested`` apart, the
+    contaminated one first; sets as in ``experiments.of_pairs``.
     """
     n_layers = next(iter(pool[condition].values())).states[tested_on].shape[1]
     others = None if tested == (condition, CLEAN) else tested
@@ -185,12 +157,9 @@ def _auroc_row(
 
 
 def flags(pool: Pool, layer: int) -> pd.DataFrame:
-    """Mean predicted probability of contamination, for every model and set of problems it read.
+    """Mean predicted probability of contamination (0 to 1), for every model and set that it read.
 
     By the detector that met no model of that seed.
-
-    Returns:
-        condition, seed, benchmark, flag (0 to 1).
     """
     detectors = held_out_detectors(pool, CONTAMINATED, layer)
     return pd.DataFrame(
@@ -227,23 +196,15 @@ def correlation_rows(flagged: pd.DataFrame, accuracy: pd.DataFrame) -> list[dict
 def flag_verdicts(gaps: pd.DataFrame) -> pd.DataFrame:
     """Mean flag and inflation of each condition, and whether the two agree.
 
-    Args:
-        gaps: condition, gap_points and flag (on GSM-i), one row per model.
-
-    Returns:
-        condition, n_models, gap_points, flag, verdict.
+    ``gaps`` holds condition, gap_points and flag (on GSM-i), one row per model.
     """
     groups = gaps.groupby("condition", sort=False)
     means = groups[["gap_points", "flag"]].mean().assign(n_models=groups.size())
     flagged = means["flag"] > FLAG_THRESHOLD
     inflated = means["gap_points"] >= SMALL_GAP
-    verdicts = {
-        (True, True): "flagged, and inflated",
-        (True, False): "flagged, though fresh questions do as well",
-        (False, True): "inflated, not flagged",
-        (False, False): "neither",
-    }
-    verdict = [verdicts[pair] for pair in zip(flagged, inflated, strict=True)]
+    kinds = [flagged & inflated, flagged, inflated]
+    words = ["flagged, and inflated", "flagged, though fresh questions do as well"]
+    verdict = np.select(kinds, [*words, "inflated, not flagged"], "neither")
     columns = ["condition", "n_models", "gap_points", "flag", "verdict"]
     return means.assign(verdict=verdict).reset_index()[columns]
 
@@ -270,16 +231,10 @@ def decoding_rows(
         lms: condition to its first model; each is told from the base model, which is
             among them.
         pool: their states, and those of the detector's models.
-        problems: name to questions; GSM-i is asked.
-        layer: place of the layer.
         temperatures: of sampling from the ``TOP_K`` likeliest tokens; 0 is greedy.
         top_ks: numbers of likeliest tokens sampled from at temperature 1.
-        max_new_tokens: longest completion.
-
-    Returns:
-        model (the condition), setting ("temperature" or "top-k"), value, method, auroc_pct.
     """
-    detector = pair_detector(pool[CONTAMINATED][0], pool[CLEAN][0], layer)
+    detector = train_on([(pool[CONTAMINATED][0], pool[CLEAN][0])], layer)
     states = {name: detector(pool[name][0].states[SEEN][:, layer]) for name in lms}
     settings = [("temperature", value, value, TOP_K) for value in temperatures]
     settings += [("top-k", value, 1.0, value) for value in top_ks]
@@ -287,7 +242,8 @@ def decoding_rows(
     for setting, value, temperature, top_k in settings:
         scored = {}
         for name, lm in lms.items():
-            written = answer(lm, problems[SEEN], max_new_tokens, temperature, top_k)
+            sampling = {"temperature": temperature, "top_k": top_k}
+            written = answer(lm, problems[SEEN], max_new_tokens, **sampling)
             # An empty answer has no token to score: it counts as its end-of-line.
             texts = problems[SEEN].assign(answer=[text or "\n" for text in written])
             scores = baseline_scores(lm, texts)

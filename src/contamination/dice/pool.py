@@ -13,25 +13,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from contamination.dice import mixtures
 from contamination.dice.answers import baseline_scores
 from contamination.dice.fine_tuning import fine_tune_lab
 from contamination.dice.locate import states_by_layer
-from contamination.dice.mixtures import (
-    FORMAT,
-    IN_DISTRIBUTION,
-    MATH,
-    OTHER_TASK,
-    SEEN,
-    SYN,
-    TRAIN_SPLIT,
-    UNSEEN,
-    Mixture,
-    Problems,
-    Row,
-    mix,
-    prompts_of,
-    rows_of,
-)
+from contamination.dice.mixtures import FORMAT, MATH, OTHER_TASK, SEEN, SYN, TRAIN_SPLIT, UNSEEN
 from contamination.lab.training import describe
 from contamination.lab.world import World
 from contamination.models.causal import CausalLM, load_causal_lm
@@ -44,13 +30,11 @@ HIGH, LOW, BETWEEN = 5, 1, 3  # copies: the paper's two, and one no detector is 
 
 @dataclass(frozen=True)
 class Condition:
-    """What a group of models is fine-tuned on, one model for each seed.
+    """What a group of models is fine-tuned on, one model for each seed from 0.
 
     Attributes:
-        name: of the condition.
         problems: set of problems it is contaminated with; "" for none.
         copies: of each of these problems.
-        n_models: models, with seeds from 0.
         fixed: "rows" or "steps", see ``mixtures.mix``.
         first_seed: added to the seeds of data and order; 100 gives other clean data.
         first_order: added to the seed of the order alone; 100 gives the same data in
@@ -90,29 +74,22 @@ def conditions(n_models: int, n_others: int, only_decisive: bool = False) -> lis
         *(Condition(named(s, HIGH), s, HIGH, n_others) for s in (TRAIN_SPLIT, FORMAT)),
     ]
     others = ((SEEN, LOW), (SEEN, BETWEEN), (SYN, LOW), (SYN, HIGH), (OTHER_TASK, HIGH))
-    return (
-        decisive
-        if only_decisive
-        else [
-            *decisive,
-            *(Condition(named(s, n), s, n, n_others) for s, n in (*others, (MATH, HIGH))),
-            Condition(FIXED_STEPS, SEEN, HIGH, n_others, fixed=STEPS),
-        ]
-    )
+    others += ((MATH, HIGH),)
+    if only_decisive:
+        return decisive
+    return [
+        *decisive,
+        *(Condition(named(s, n), s, n, n_others) for s, n in others),
+        Condition(FIXED_STEPS, SEEN, HIGH, n_others, fixed=STEPS),
+    ]
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A fine-tuned model: its checkpoint, and what it read in how many steps, where that is known.
-
-    Attributes:
-        folder: of the checkpoint, or a hub id.
-        mixture: what it was fine-tuned on; None for a checkpoint made elsewhere.
-        n_steps: of its fine-tuning; None likewise.
-    """
+    """A fine-tuned model: checkpoint (or hub id); mixture and steps, None if made elsewhere."""
 
     folder: Path
-    mixture: Mixture | None = None
+    mixture: mixtures.Mixture | None = None
     n_steps: int | None = None
 
     @property
@@ -123,8 +100,8 @@ class Trained:
 def train_pool(
     lab: World,
     base: Path,
-    problems: Mapping[str, Problems],
-    vanilla: Sequence[Row],
+    problems: Mapping[str, mixtures.Problems],
+    vanilla: Sequence[mixtures.Row],
     wanted: Sequence[Condition],
     n_rows: int,
     learning_rate: float,
@@ -134,17 +111,17 @@ def train_pool(
     ``n_rows`` is the number of rows of a clean mixture, drawn from ``vanilla``.
     """
 
-    def n_tokens(row: Row) -> int:
+    def n_tokens(row: mixtures.Row) -> int:
         return len(lab.tokenizer(row[0] + row[1]).input_ids) + 1
 
     pool: dict[str, dict[int, Trained]] = {}
     for condition in wanted:
-        rows = rows_of(problems[condition.problems]) if condition.problems else []
+        rows = mixtures.rows_of(problems[condition.problems]) if condition.problems else []
         pool[condition.name] = {}
         for seed in range(condition.n_models):
             data_seed = condition.first_seed + seed
             budget = n_tokens if condition.fixed == STEPS else None
-            mixture = mix(vanilla, rows, condition.copies, n_rows, data_seed, budget)
+            mixture = mixtures.mix(vanilla, rows, condition.copies, n_rows, data_seed, budget)
             order_seed = data_seed + condition.first_order
             folder = fine_tune_lab(lab, base, mixture, order_seed, learning_rate)
             n_steps = describe(folder)["n_steps"]
@@ -154,12 +131,12 @@ def train_pool(
 
 @dataclass(frozen=True)
 class Measured:
-    """What is known about one model after its forward passes.
+    """What is known about one model after its forward passes, by name of a set of problems.
 
     Attributes:
-        states: name of a set of problems to last-token states, shape
-            (n_problems, n_layers, d_model), layers as in ``locate.states_by_layer``.
-        baselines: name of a set to ``answers.baseline_scores``; may lack sets.
+        states: last-token states, shape (n_problems, n_layers, d_model), layers as in
+            ``locate.states_by_layer``.
+        baselines: ``answers.baseline_scores``; may lack sets.
     """
 
     states: Mapping[str, np.ndarray]
@@ -170,12 +147,12 @@ Pool = Mapping[str, Mapping[int, Measured]]  # condition, then seed
 
 
 def measure(
-    lm: CausalLM, problems: Mapping[str, Problems], with_baselines: Sequence[str] = ()
+    lm: CausalLM, problems: Mapping[str, mixtures.Problems], with_baselines: Sequence[str] = ()
 ) -> Measured:
     """One model's states on every set of problems, and the baselines on some."""
     # All prompts at once, so that batches hold little padding.
     names = list(problems)
-    prompts = [prompt for name in names for prompt in prompts_of(problems[name])]
+    prompts = [prompt for name in names for prompt in mixtures.prompts_of(problems[name])]
     ends = np.cumsum([len(problems[name]) for name in names])[:-1]
     states = dict(zip(names, np.split(states_by_layer(lm, prompts), ends), strict=True))
     return Measured(states, {name: baseline_scores(lm, problems[name]) for name in with_baselines})
@@ -184,7 +161,7 @@ def measure(
 def measure_pool(
     trained: Mapping[str, Mapping[int, Trained]],
     base: Path,
-    problems: Mapping[str, Problems],
+    problems: Mapping[str, mixtures.Problems],
     tested_on: Sequence[str],
     centred_on: str,
     load: Callable[[Path], CausalLM] = load_causal_lm,
@@ -198,7 +175,7 @@ def measure_pool(
     halves = {name: problems[name] for name in (SEEN, UNSEEN)}
     with_math = halves | {name: problems[name] for name in (MATH,) if name in problems}
     sets = {name: problems[name] for name in tested_on}
-    scored = [*IN_DISTRIBUTION, centred_on]
+    scored = [*mixtures.IN_DISTRIBUTION, centred_on]
     pool = {
         condition: {
             seed: measure(load(model.folder), sets, scored)

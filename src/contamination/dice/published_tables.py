@@ -8,27 +8,23 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
-from contamination import partitions
 from contamination.dice.answers import is_right, is_right_released
-from contamination.dice.mixtures import SEEN, UNSEEN
+from contamination.dice.mixtures import SEEN, UNSEEN, released_rows
 from contamination.published import gsm8k_alignment, printed_cells
 from contamination.published.compare import CELL_KEYS, Reason, matches_printed
-from contamination.sources import source_file
 
 REPOSITORY = "THU-KEG/DICE"
 # Which training a released generation file belongs to. In the first 657 rows are marked as trained
 # on, in the other none; that its dose is 2 % is not said there, only its accuracy tells.
 GENERATIONS = {"GSM-i 2%": "bad", "OpenOrca 100%": "good"}
+SCORE_FOLDER = "contamination_classifier/performance_vs_score"
 SCORE_TABLES = ("performance_table", "other_performance_table")
 PRINTED_R_SQUARED = "0.61-0.75"
 
 
 def printed(table: str) -> pd.DataFrame:
-    """One of the paper's tables.
-
-    Args:
-        table: "Table 1" (a row per benchmark, a column per base model and training) or
-            "Table 2" (a row per training and method, a column per benchmark).
+    """Table 1 (a row per benchmark, a column per base model and training) or Table 2 (a row per
+    training and method, a column per benchmark) as printed.
     """
     cells = printed_cells().query("paper == 'DICE' and table == @table")
     parts = cells["row"].str.split(", ", n=1, expand=True)
@@ -58,23 +54,16 @@ def printed_auroc() -> dict[tuple[str, str, str], str]:
     return dict(zip(keys, cells["value"], strict=True))
 
 
-def _released(path: str) -> pd.DataFrame:
-    return partitions.load_rows(str(source_file(REPOSITORY, path)))
-
-
 def rescored_generations() -> pd.DataFrame:
     """The two released generation files scored again: four cells of Table 1.
 
     Which rows are GSM-i is marked in the contaminated model's file; the other
-    file holds the same questions.
-
-    Returns:
-        row (the training as printed), dataset, n, accuracy_pct (correct
-        parsing), accuracy_released_rules_pct, paper, matches (of the released
-        rules), matches_correct_parsing.
+    file holds the same questions. ``matches`` is that of the released rules.
     """
     files = {
-        training: _released(f"data/DINM_DATA/gsm8k/Llama_Base_{name}_generation.csv")
+        training: released_rows(
+            REPOSITORY, f"data/DINM_DATA/gsm8k/Llama_Base_{name}_generation.csv"
+        )
         for training, name in GENERATIONS.items()
     }
     marked = files["GSM-i 2%"]
@@ -99,14 +88,7 @@ def rescored_generations() -> pd.DataFrame:
 
 
 def recomputed_cells(rescored: pd.DataFrame) -> pd.DataFrame:
-    """The four cells keyed as the paper prints them, scored by the released rules.
-
-    Args:
-        rescored: :func:`rescored_generations`; without its rows, no cell.
-
-    Returns:
-        Columns of ``compare.CELL_KEYS``, recomputed, note.
-    """
+    """The four cells of :func:`rescored_generations`, released rules, keyed as the paper prints."""
     rows = [
         {"paper": "DICE", "table": "Table 1", "model": "LLaMA2-7B", "dataset": cell.dataset}
         | {"split": "", "row": f"{cell.row}, exact match", "metric": "accuracy_pct"}
@@ -129,35 +111,22 @@ def r_squared(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def released_scores() -> pd.DataFrame:
-    """Accuracies and DICE scores of the two released tables, one row per model and benchmark.
-
-    Returns:
-        source (file), row (place in the file, from 0), benchmark, accuracy_pct, score.
-    """
+    """Accuracies and DICE scores of the two released tables, one row per model and benchmark."""
     rows = []
     for name in SCORE_TABLES:
-        table = _released(f"contamination_classifier/performance_vs_score/{name}.csv").astype(float)
+        table = released_rows(REPOSITORY, f"{SCORE_FOLDER}/{name}.csv").astype(float)
         for benchmark in [name.removesuffix("_DICE") for name in table if name.endswith("_DICE")]:
-            rows += [
-                {"source": name, "row": place, "benchmark": benchmark}
-                | {"accuracy_pct": accuracy, "score": score}
-                for place, (accuracy, score) in enumerate(
-                    zip(table[f"{benchmark}_performance"], table[f"{benchmark}_DICE"], strict=True)
-                )
-            ]
-    return pd.DataFrame(rows)
+            columns = {"accuracy_pct": table[f"{benchmark}_performance"]}
+            columns["score"] = table[f"{benchmark}_DICE"]
+            about = {"source": name, "row": table.index, "benchmark": benchmark}
+            rows.append(pd.DataFrame(about | columns))
+    return pd.concat(rows, ignore_index=True)
 
 
 def released_correlation(scores: pd.DataFrame) -> pd.DataFrame:
     """R² of Figure 6(b) from each released table, and from the first with the second's scores.
 
     Ten of the paper's eleven models are there.
-
-    Args:
-        scores: :func:`released_scores`.
-
-    Returns:
-        source, benchmark, n_models, r_squared, paper.
     """
     first, second = (scores[scores["source"] == name] for name in SCORE_TABLES)
     both = disagreement(scores).set_index(["row", "benchmark"])["score_second"]
@@ -178,12 +147,7 @@ def released_correlation(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def disagreement(scores: pd.DataFrame) -> pd.DataFrame:
-    """Models that both released tables hold, with both scores.
-
-    Returns:
-        row (in the first table), row_second, benchmark, accuracy_pct,
-        score_first, score_second, difference, verdict.
-    """
+    """Models that both released tables hold, with both scores."""
     first, second = (
         scores[scores["source"] == name].drop(columns="source") for name in SCORE_TABLES
     )
@@ -198,10 +162,8 @@ def disagreement(scores: pd.DataFrame) -> pd.DataFrame:
 def misalignment() -> dict[str, int]:
     """How the released paraphrases stand to GSM-i, by count.
 
-    Returns:
-        n_paraphrases (aligned to a question), n_seen, n_unseen (of GSM-i and
-        GSM-ii), n_dropped (few-shot rows), n_same_row (in their question's own row),
-        n_without (questions without one).
+    n_dropped counts few-shot rows, n_same_row paraphrases in their question's own row, n_without
+    questions without one.
     """
     rows = gsm8k_alignment()
     aligned = rows.dropna(subset="rephrased_row")

@@ -22,34 +22,17 @@ from contamination import storage
 from contamination.models.chat import REFUSED, ChatError, Endpoint, Price
 from contamination.models.retry import Secret
 from contamination.parameters import ParameterError, load_parameter_file
+from contamination.wikimia import pages, sets
 from contamination.wikimia.card import card
-from contamination.wikimia.pages import (
-    KEPT,
-    MEMBER,
-    NON_MEMBER,
-    Settings,
-    collect,
-    outcome_counts,
-    settings_from,
-)
-from contamination.wikimia.sets import (
-    PARAPHRASED,
-    TWO_REVISIONS,
-    WIKIMIA,
-    blind_baselines,
-    paraphrased,
-    passages,
-    revision_pairs,
-)
+from contamination.wikimia.pages import KEPT, MEMBER, NON_MEMBER, Settings, settings_from
 from contamination.wikimia.wiki import Wiki, WikiError
 
 
 def build(wiki: Wiki, settings: Settings, progress: bool = True) -> dict[str, pd.DataFrame]:
-    """Collect, cut, judge and write everything; the result's tables by name.
+    """Collect, cut, judge and write everything into ``settings.output_folder``.
 
-    Writes into ``settings.output_folder``: a Parquet file for each set and
-    length, ``filters.csv``, ``sizes.csv``, ``blind_baselines.csv`` and the
-    dataset card ``README.md``.
+    A Parquet file for each set and length, the dataset card ``README.md``, and the tables that
+    are returned by name: ``filters``, ``sizes``, ``blind_baselines``.
 
     Raises:
         WikiError, ChatError, ValueError: with one line that names cause and cure.
@@ -57,31 +40,32 @@ def build(wiki: Wiki, settings: Settings, progress: bool = True) -> dict[str, pd
     folder = Path(settings.output_folder)
     # A missing key must not show after the crawl.
     paraphraser = _paraphraser(settings) if settings.paraphrase_model else {}
-    pages = collect(wiki, settings, progress)
-    results = {"filters": outcome_counts(pages)}
+    crawled = pages.collect(wiki, settings, progress)
+    results = {"filters": pages.outcome_counts(crawled)}
     storage.write_csv(folder / "filters.csv", results["filters"])
     for kind in (MEMBER, NON_MEMBER):
-        if not ((pages["kind"] == kind) & (pages["outcome"] == KEPT)).any():
+        if not ((crawled["kind"] == kind) & (crawled["outcome"] == KEPT)).any():
             raise WikiError(f"no {kind} page is kept, {folder}/filters.csv says why")
     tables, sizes = {}, []
     for length in sorted(set(settings.lengths)):
-        pairs, fates = revision_pairs(pages, length)
-        tables[WIKIMIA, length], tables[TWO_REVISIONS, length] = passages(pages, length), pairs
-        sizes.append(_size(WIKIMIA, length, tables[WIKIMIA, length]))
+        whole = tables[sets.WIKIMIA, length] = sets.passages(crawled, length)
+        pairs, fates = sets.revision_pairs(crawled, length)
+        tables[sets.TWO_REVISIONS, length] = pairs
+        sizes.append(_size(sets.WIKIMIA, length, whole))
         note = ", ".join(f"{n} {fate}" for fate, n in fates.items())
-        sizes.append(_size(TWO_REVISIONS, length, pairs, note=note))
+        sizes.append(_size(sets.TWO_REVISIONS, length, pairs, note=note))
         if paraphraser:
-            table, statuses = paraphrased(
-                tables[WIKIMIA, length], length, **paraphraser, progress=progress
-            )
-            tables[PARAPHRASED, length] = table
+            table, statuses = sets.paraphrased(whole, length, **paraphraser, progress=progress)
+            tables[sets.PARAPHRASED, length] = table
             counted = {"n_valid": len(table), "n_refused": statuses.get(REFUSED, 0)}
             counted["n_error"] = sum(statuses.values()) - sum(counted.values())
-            sizes.append(_size(PARAPHRASED, length, table, **counted))
+            sizes.append(_size(sets.PARAPHRASED, length, table, **counted))
     results["sizes"] = pd.DataFrame(sizes, columns=_SIZE_COLUMNS).astype(
         dict.fromkeys(["n_valid", "n_refused", "n_error"], "Int64")
     )
-    results["blind_baselines"] = blind_baselines(tables, settings.n_permutations, settings.seed)
+    results["blind_baselines"] = sets.blind_baselines(
+        tables, settings.n_permutations, settings.seed
+    )
     about = wiki.about()
     # A wiki may give its server without http or https.
     page = urljoin(wiki.address, about["general"]["server"] + about["general"]["script"])
@@ -97,8 +81,8 @@ def build(wiki: Wiki, settings: Settings, progress: bool = True) -> dict[str, pd
     return results
 
 
-_STEMS = {WIKIMIA: "wikimia", TWO_REVISIONS: "two_revisions"}
-_STEMS |= {PARAPHRASED: "wikimia_paraphrased"}
+_STEMS = {sets.WIKIMIA: "wikimia", sets.TWO_REVISIONS: "two_revisions"}
+_STEMS |= {sets.PARAPHRASED: "wikimia_paraphrased"}
 _SIZE_COLUMNS = ["benchmark", "length", "n_members", "n_non_members"]
 _SIZE_COLUMNS += ["n_valid", "n_refused", "n_error", "note"]
 

@@ -28,11 +28,8 @@ def card(
 ) -> str:
     """The card as Markdown with the front matter that dataset hubs read.
 
-    Args:
-        settings: what was asked for, ``wikimia.Settings``.
-        about: what the wiki says of itself, ``Wiki.about``.
-        results: tables ``filters``, ``sizes`` and ``blind_baselines``.
-        files: names of the Parquet files, without ending.
+    ``about`` is ``Wiki.about``; ``results`` the tables of ``building.build``, ``files`` the names
+    of the Parquet files, without ending.
     """
     general, rights = about["general"], about["rightsinfo"]
     licence = rights.get("text") or "not stated by the wiki"

@@ -44,11 +44,7 @@ _UNASKED = (LIST, TIMELINE, BOTH_KINDS, NOT_NEEDED)
 
 @dataclass(frozen=True)
 class Settings:
-    """What to build; ``params/full/wikimia.yaml`` explains each line.
-
-    Raises:
-        ValueError: if a value cannot be meant.
-    """
+    """What to build; ``params/full/wikimia.yaml`` explains each line. Unfit: ValueError."""
 
     wiki: str = "https://en.wikipedia.org/w/"
     user_agent: str = ""
@@ -101,20 +97,11 @@ class Settings:
         if self.paraphrase_model and not (self.price_date and self.cost_cap > 0):
             raise ValueError("a paraphrase model needs price_date, prices and a cost_cap above 0")
 
-    @property
-    def member_moment(self) -> str:
-        """Last second before the member cut-off."""
-        return _last_second_before(self.member_cutoff)
-
-    @property
-    def non_member_moment(self) -> str:
-        """First second at which a non-member may begin."""
-        return f"{self.non_member_cutoff}T00:00:00Z"
-
-    @property
-    def snapshot_moment(self) -> str:
-        """Last second before the snapshot date."""
-        return _last_second_before(self.snapshot)
+    def span(self, kind: str) -> tuple[str, str]:
+        """First and last second in which a page of a kind is created; it is read at the last."""
+        if kind == MEMBER:
+            return "", _last_second_before(self.member_cutoff)
+        return f"{self.non_member_cutoff}T00:00:00Z", _last_second_before(self.snapshot)
 
 
 def _last_second_before(day: str) -> str:
@@ -122,16 +109,10 @@ def _last_second_before(day: str) -> str:
 
 
 def settings_from(values: Mapping[str, Any], source: str) -> Settings:
-    """Settings from the values of a parameter file.
-
-    Raises:
-        ParameterError: for an unknown name, a wrong type or an unfit value.
-    """
+    """Settings from a parameter file; ParameterError: unknown name, wrong type, unfit value."""
     # The defaults are those of the class.
-    declared = {
-        each.name: Parameter(each.name, str(each.type), 0, "")
-        for each in dataclasses.fields(Settings)
-    }
+    fields = dataclasses.fields(Settings)
+    declared = {each.name: Parameter(each.name, str(each.type), 0, "") for each in fields}
     checked = checked_parameters(values, declared, source)
     try:
         return Settings(**{name: checked[name] for name in values})
@@ -143,31 +124,22 @@ def collect(wiki: Wiki, settings: Settings, progress: bool = True) -> pd.DataFra
     """Every page of the categories, with its fate, and the text of those that are kept.
 
     Pages of each kind are looked at in random order until ``max_pages`` are
-    kept.
-
-    Returns:
-        One row for each page, members first: page_id, title, kind, category
-        (where it was found), outcome ("kept", "not needed" or one of
-        ``FILTERS``), created (its first revision's time), revision_id,
-        revision_timestamp and text (words with single spaces between them); of
-        members besides later_revision_id, later_timestamp, later_text (the
-        revision at the snapshot, where it was saved after the non-member
-        cut-off). Cells that a page did not get to are empty.
+    kept. Members come first; outcome is "kept", "not needed" or one of
+    ``FILTERS``; text holds words with single spaces between them; of members also the
+    revision at the snapshot (``later_``), where it was saved after the non-member
+    cut-off. Cells that a page did not get to are empty.
 
     Raises:
         WikiError: if the wiki does not answer or a category is empty.
     """
-    pages_of = {
-        MEMBER: wiki.pages_in(settings.member_categories, settings.depth),
-        NON_MEMBER: wiki.pages_in(settings.non_member_categories, settings.depth),
-    }
+    categories = {MEMBER: settings.member_categories, NON_MEMBER: settings.non_member_categories}
+    pages_of = {kind: wiki.pages_in(names, settings.depth) for kind, names in categories.items()}
     members, others = ({page["page_id"] for page in pages} for pages in pages_of.values())
     generator = np.random.default_rng(settings.seed)
     openings: set[str] = set()
     rows = []
     for kind, pages in pages_of.items():
-        ordered = sorted(pages, key=lambda page: page["page_id"])
-        n_kept = 0
+        ordered, n_kept = sorted(pages, key=lambda page: page["page_id"]), 0
         order = generator.permutation(len(ordered))
         for number in tqdm(order, desc=kind, unit=" pages", disable=not progress):
             page = ordered[number]
@@ -180,8 +152,7 @@ def collect(wiki: Wiki, settings: Settings, progress: bool = True) -> pd.DataFra
             n_kept += fate["outcome"] == KEPT
             rows.append({**page, "kind": kind, **fate})
     columns = ["page_id", "title", "kind", "category", "outcome", "created", "revision_id"]
-    columns += ["revision_timestamp", "text"]
-    columns += ["later_revision_id", "later_timestamp", "later_text"]
+    columns += ["revision_timestamp", "text", "later_revision_id", "later_timestamp", "later_text"]
     table = pd.DataFrame(rows).reindex(columns=columns)
     texts = dict.fromkeys(["text", "later_text"], "str")
     return table.astype({"revision_id": "Int64", "later_revision_id": "Int64", **texts})
@@ -212,10 +183,7 @@ def _look_at(
         return fate | {"outcome": REDIRECT}
     if history.is_disambiguation:
         return fate | {"outcome": DISAMBIGUATION}
-    if kind == MEMBER:
-        first, last = "", settings.member_moment
-    else:
-        first, last = settings.non_member_moment, settings.snapshot_moment
+    first, last = settings.span(kind)
     if not first <= history.created <= last:
         return fate | {"outcome": DATE}
     revision = wiki.revision_before(page["page_id"], last)
@@ -257,20 +225,18 @@ def _text_of(wiki: Wiki, revision_id: int) -> str | None:
 
 def _later(wiki: Wiki, settings: Settings, page_id: int) -> dict[str, Any]:
     """A member's revision at the snapshot, if it is newer than the non-member cut-off."""
-    later = wiki.revision_before(page_id, settings.snapshot_moment)
-    if later is None or later.wikitext is None or later.timestamp < settings.non_member_moment:
+    first, last = settings.span(NON_MEMBER)
+    later = wiki.revision_before(page_id, last)
+    if later is None or later.wikitext is None or later.timestamp < first:
         return {}
     fate = {"later_revision_id": later.revision_id, "later_timestamp": later.timestamp}
     return fate | {"later_text": _text_of(wiki, later.revision_id)}
 
 
 def outcome_counts(pages: pd.DataFrame) -> pd.DataFrame:
-    """How many pages were found, asked about, dropped by each filter, and kept.
+    """How many pages of each kind were found, asked about, dropped by each filter, and kept.
 
-    Returns:
-        Columns kind, outcome and n_pages. For each kind: "found", "asked" (pages
-        that cost at least one request), one row for each filter in its order,
-        "not needed", "kept".
+    "asked" are pages that cost at least one request.
     """
     rows = []
     for kind in (MEMBER, NON_MEMBER):

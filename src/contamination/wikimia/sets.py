@@ -28,16 +28,9 @@ _TOKENS_PER_WORD = 4
 
 
 def passages(pages: pd.DataFrame, length: int) -> pd.DataFrame:
-    """WikiMIA at one length: the first words of every kept text that is long enough.
+    """WikiMIA at one length: the first words (``input``) of every kept text that is long enough.
 
-    Args:
-        pages: as :func:`collect` returns them.
-        length: words of each passage.
-
-    Returns:
-        Columns input (the passage), label (1 member, 0 non-member), page_id,
-        title, category, created, revision_id, revision_timestamp and n_words
-        (of the whole text).
+    ``label`` is 1 for a member, 0 for a non-member; n_words counts the whole text.
     """
     kept = pages[pages["outcome"] == KEPT]
     return _cut(kept.assign(label=(kept["kind"] == MEMBER).astype(int)), length)
@@ -49,10 +42,6 @@ def revision_pairs(pages: pd.DataFrame, length: int) -> tuple[pd.DataFrame, dict
     Topic, author and event are the same on both sides; what is left is what
     was edited. A pair counts if both texts reach the length and differ in it.
 
-    Args:
-        pages: as :func:`collect` returns them.
-        length: words of each passage.
-
     Returns:
         Columns of :func:`passages`, label 1 for the earlier revision and 0 for
         the later, one page after the other; and the number of pairs by what
@@ -60,11 +49,9 @@ def revision_pairs(pages: pd.DataFrame, length: int) -> tuple[pd.DataFrame, dict
     """
     members = pages[(pages["outcome"] == KEPT) & (pages["kind"] == MEMBER)]
     with_later = members[members["later_text"].notna()]
-    later = with_later.assign(
-        revision_id=with_later["later_revision_id"],
-        revision_timestamp=with_later["later_timestamp"],
-        text=with_later["later_text"],
-    )
+    names = {"revision_id": "later_revision_id", "revision_timestamp": "later_timestamp"}
+    names["text"] = "later_text"
+    later = with_later.assign(**{name: with_later[other] for name, other in names.items()})
     before, after = _cut(with_later.assign(label=1), length), _cut(later.assign(label=0), length)
     both = before.merge(after, on="page_id", suffixes=("", "_after"))
     ids = both["page_id"][both["input"].map(normalised) != both["input_after"].map(normalised)]
@@ -84,9 +71,8 @@ def _cut(texts: pd.DataFrame, length: int) -> pd.DataFrame:
     words = texts["text"].str.split()
     long_enough = words.str.len() >= length
     words, texts = words[long_enough], texts[long_enough]
-    columns = ["label", "page_id", "title", "category", "created"]
-    columns += ["revision_id", "revision_timestamp"]
-    table = texts[columns].assign(n_words=words.str.len())
+    columns = ["label", "page_id", "title", "category", "created", "revision_id"]
+    table = texts[[*columns, "revision_timestamp"]].assign(n_words=words.str.len())
     table.insert(0, "input", [" ".join(each[:length]) for each in words])
     return table.reset_index(drop=True)
 
@@ -94,17 +80,10 @@ def _cut(texts: pd.DataFrame, length: int) -> pd.DataFrame:
 def blind_baselines(
     tables: Mapping[tuple[str, int], pd.DataFrame], n_permutations: int = 100, seed: int = 0
 ) -> pd.DataFrame:
-    """What each table gives away without any model.
+    """What each table, by (name of the set, length), gives away without any model.
 
-    Args:
-        tables: (name of the set, length) to passages.
-        n_permutations: shuffles of the labels behind the null.
-        seed: of folds, shuffles and resamples.
-
-    Returns:
-        benchmark and length, then the columns of :func:`blind.blind_table`. The
-        two revisions of a page are always in the same fold. A table with fewer
-        than two passages of a kind has no row.
+    As :func:`blind.blind_table`. The two revisions of a page are always in the same fold. A
+    table with fewer than two passages of a kind has no row.
     """
     results = []
     for (name, length), table in tables.items():
@@ -119,22 +98,16 @@ def blind_baselines(
             n_permutations=n_permutations,
             seed=seed,
         )
-        scored.insert(0, "benchmark", name)
-        scored.insert(1, "length", length)
-        results.append(scored)
+        results.append(pd.DataFrame({"benchmark": name, "length": length} | dict(scored)))
     return pd.concat(results, ignore_index=True) if results else pd.DataFrame()
 
 
 def paraphrased(
     table: pd.DataFrame, length: int, endpoint: Endpoint, **settings: Any
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """The passages in other words, by a chat model.
+    """The passages (of so many words) in other words, by a chat model.
 
-    Args:
-        table: as :func:`passages` returns it.
-        length: words of its passages, from which the limit of tokens follows.
-        endpoint: the model that paraphrases.
-        settings: keyword arguments of ``chat.answer_all``.
+    ``settings`` are those of ``chat.answer_all``.
 
     Returns:
         The rows whose answer has status "ok", ``input`` paraphrased and the

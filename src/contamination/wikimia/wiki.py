@@ -51,17 +51,13 @@ class History(NamedTuple):
 
 
 class Wiki:
-    """One wiki at one time.
+    """One wiki at one time; ``n_asked`` requests went to it, ``n_stored`` the store answered.
 
     Args:
         address: up to the folder of ``api.php``, such as "https://en.wikipedia.org/w/".
         user_agent: "name/version (address or mail to reach you)".
         crawl: name of the snapshot; another one asks everything anew.
         retry_seconds: the wait after a failure grows by so much with each further one.
-
-    Attributes:
-        n_asked: requests that went to the wiki.
-        n_stored: requests that the store answered.
 
     Raises:
         ValueError: if the address or the user agent is unfit.
@@ -80,9 +76,8 @@ class Wiki:
             )
         self.address = address if address.endswith("/") else address + "/"
         self.n_asked = self.n_stored = 0
-        self._store = storage.cache_folder(
-            "wiki", storage.hash_of({"address": self.address, "crawl": crawl})[:24]
-        )
+        identity = storage.hash_of({"address": self.address, "crawl": crawl})
+        self._store = storage.cache_folder("wiki", identity[:24])
         session = requests.Session()
         session.headers["User-Agent"] = f"{user_agent} mwclient/{mwclient.__version__}"
         # mwclient waits for a lagging or failing wiki, and raises where it is told to slow down.
@@ -100,11 +95,7 @@ class Wiki:
         )
 
     def ask(self, action: str, **parameters: Any) -> dict[str, Any]:
-        """The wiki's answer to one API call, from the store where it has it.
-
-        Raises:
-            WikiError: if the wiki does not answer, or answers with an error.
-        """
+        """The wiki's answer to one API call, from the store where it has it; else WikiError."""
         path = self._store / f"{storage.hash_of({'action': action, **parameters})}.json"
         if path.exists():
             self.n_stored += 1
@@ -130,20 +121,14 @@ class Wiki:
     def pages_in(self, categories: Sequence[str], depth: int) -> list[dict[str, Any]]:
         """Pages of categories and of their subcategories, each once, in the order of discovery.
 
-        A category is visited once, however many others it is in: categories of
-        a wiki form circles.
-
-        Args:
-            categories: names, with or without "Category:".
-            depth: levels of subcategories to go down; 0 for the categories alone.
-
-        Returns:
-            Keys ``page_id``, ``title``, ``category`` (the one it was found in).
+        A category, with or without "Category:", is visited once, however many others it is in:
+        categories of a wiki form circles. Subcategories are followed ``depth`` levels down; the
+        ``category`` of a page is the one it was found in.
 
         Raises:
             WikiError: if a category is empty, or as :meth:`ask`.
         """
-        queue = [(_category(name), 0) for name in categories]
+        queue = [(f"Category:{name.removeprefix('Category:')}", 0) for name in categories]
         visited = {name for name, _ in queue}
         pages: dict[int, dict[str, Any]] = {}
         for name, level in queue:  # the queue grows while it is read
@@ -176,14 +161,8 @@ class Wiki:
         The date is that of the first revision, which stays with a page when it
         is moved. A wiki gives it for one page a request.
         """
-        page = self._page(
-            page_id,
-            prop="info|pageprops|revisions",
-            ppprop="disambiguation",
-            rvprop="ids|timestamp",
-            rvdir="newer",
-            rvlimit=1,
-        )
+        question = {"prop": "info|pageprops|revisions", "ppprop": "disambiguation"}
+        page = self._page(page_id, **question, rvprop="ids|timestamp", rvdir="newer", rvlimit=1)
         if page is None:
             return None
         return History(
@@ -194,15 +173,8 @@ class Wiki:
 
     def revision_before(self, page_id: int, moment: str) -> Revision | None:
         """The page as it stood at a moment, ISO 8601; None if it did not exist or is gone."""
-        page = self._page(
-            page_id,
-            prop="revisions",
-            rvprop="ids|timestamp|content",
-            rvslots="main",
-            rvdir="older",
-            rvstart=moment,
-            rvlimit=1,
-        )
+        question = {"prop": "revisions", "rvprop": "ids|timestamp|content", "rvslots": "main"}
+        page = self._page(page_id, **question, rvdir="older", rvstart=moment, rvlimit=1)
         if page is None:
             return None
         revision = page["revisions"][0]
@@ -219,16 +191,10 @@ class Wiki:
         Templates are rendered as they are on the day of the crawl. In place of one
         that is gone stands a link with its title, so these titles come too.
         """
+        plain = dict.fromkeys(["disablelimitreport", "disableeditsection", "disabletoc"], 1)
+        plain |= {"prop": "text|templates", "wrapoutputclass": ""}
         try:
-            response = self.ask(
-                "parse",
-                oldid=revision_id,
-                prop="text|templates",
-                wrapoutputclass="",
-                disablelimitreport=1,
-                disableeditsection=1,
-                disabletoc=1,
-            )
+            response = self.ask("parse", oldid=revision_id, **plain)
         except WikiError as error:
             # One page that the wiki cannot render must not end the crawl.
             if isinstance(error.__cause__, APIError) and _PAGE_TROUBLE.match(error.__cause__.code):
@@ -237,7 +203,3 @@ class Wiki:
         rendered = response["parse"]
         gone = [each["title"] for each in rendered["templates"] if not each["exists"]]
         return rendered["text"], gone
-
-
-def _category(name: str) -> str:
-    return name if name.startswith("Category:") else f"Category:{name}"

@@ -19,11 +19,7 @@ def from_html(html: str, gone: Sequence[str] = ()) -> str:
     """Words of a page from its HTML, single spaces between them.
 
     Headings, tables, boxes, references and galleries are left out, as in the
-    wiki's own extracts.
-
-    Args:
-        html: as the wiki rendered it.
-        gone: titles of templates that are no more; the links in their place are no words.
+    wiki's own extracts; so are links in place of templates that are ``gone``.
 
     >>> from_html('A <b>flood</b><sup class="reference">[1]</sup> came.<h2>Course</h2>It fell.')
     'A flood came. It fell.'
