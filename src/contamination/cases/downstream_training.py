@@ -14,17 +14,8 @@ import pandas as pd
 import torch
 
 from contamination import storage
-from contamination.cases import downstream
-from contamination.cases.downstream_own import (
-    ONCE,
-    OUTLIERS,
-    POISSON,
-    RATE,
-    SIMILAR,
-    OwnStudy,
-    Run,
-    Study,
-)
+from contamination.cases import downstream, downstream_own
+from contamination.cases.downstream_own import OwnStudy, Run, Study
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import environment
 from contamination.lab.training import fit, has_native_bfloat16
@@ -59,7 +50,7 @@ def study_rows(study: Study, k_percent: float, n_resamples: int) -> pd.DataFrame
     if settings.target_dtype == "bfloat16" and not has_native_bfloat16(device):
         raise ValueError("bfloat16 is not native on this processor: use target_dtype float32")
     base = _load(settings)
-    seeds, pools = settings.own_seeds, {"examples": examples, SIMILAR: study.similar}
+    seeds, pools = settings.own_seeds, {"examples": examples, downstream_own.SIMILAR: study.similar}
     unread = {
         name: dict.fromkeys(seeds, _measured(base, pool, k_percent)["scores"])
         for name, pool in pools.items()
@@ -81,29 +72,33 @@ def study_rows(study: Study, k_percent: float, n_resamples: int) -> pd.DataFrame
     labels = {"setting": "before insertion", "n_tokens": 0}
     base_rows = downstream.auc_rows(before, examples, n_resamples=n_resamples, **labels)
     parts = [words, downstream.with_blind(base_rows, words)]
-    (once,), (lower,) = trained[ONCE].values(), trained[RATE].values()
-    labels = _labels(once, ONCE, n_resamples) | {"occurrence": 1}
+    (once,), (lower,) = trained[downstream_own.ONCE].values(), trained[downstream_own.RATE].values()
+    labels = _labels(once, downstream_own.ONCE, n_resamples) | {"occurrence": 1}
     rows = downstream.auc_rows(_scores(once), examples, first=unread["examples"], **labels)
     parts.append(downstream.with_blind(rows, words))
-    for poisson in trained.get(POISSON, {}).values():
-        labels = _labels(poisson, POISSON, n_resamples) | {"first": unread["examples"]}
+    for poisson in trained.get(downstream_own.POISSON, {}).values():
+        labels = _labels(poisson, downstream_own.POISSON, n_resamples) | {
+            "first": unread["examples"]
+        }
         rows = downstream.occurrence_rows(_scores(poisson), examples, study.occurrence, **labels)
         parts.append(rows)
     first = None
-    for of_size in trained[OUTLIERS].values():
-        labels = _labels(of_size, OUTLIERS, n_resamples) | {"occurrence": 1}
+    for of_size in trained[downstream_own.OUTLIERS].values():
+        labels = _labels(of_size, downstream_own.OUTLIERS, n_resamples) | {"occurrence": 1}
         rows = downstream.auc_rows(_scores(of_size), examples, first=first, **labels)
         parts.append(downstream.with_blind(rows, words))
         first = first or _scores(of_size)
     first = None
-    for of_size in trained.get(SIMILAR, {}).values():
-        labels = _labels(of_size, SIMILAR, n_resamples) | {"first": first or unread[SIMILAR]}
+    for of_size in trained.get(downstream_own.SIMILAR, {}).values():
+        labels = _labels(of_size, downstream_own.SIMILAR, n_resamples) | {
+            "first": first or unread[downstream_own.SIMILAR]
+        }
         rows = downstream.auc_rows(_scores(of_size), study.similar, **labels)
         similar_words = downstream.blind_rows(study.similar, n_resamples=n_resamples)
         parts.append(downstream.with_blind(rows, similar_words))
         first = first or _scores(of_size)
     for of_rate, against in ((lower, None), (once, _scores(lower))):
-        labels = _labels(of_rate, RATE, n_resamples) | {"occurrence": 1}
+        labels = _labels(of_rate, downstream_own.RATE, n_resamples) | {"occurrence": 1}
         rows = downstream.auc_rows(_scores(of_rate), examples, first=against, **labels)
         right = {seed: one["right"] for seed, one in of_rate.items()}
         if all(answers is not None for answers in right.values()):

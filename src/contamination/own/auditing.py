@@ -10,20 +10,10 @@ import pandas as pd
 
 from contamination.evidence.panel import CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED, not_run, panel
 from contamination.models.causal import CausalLM
+from contamination.own import finding
 from contamination.own.asked import asked_of, name_of
 from contamination.own.completing import replication
-from contamination.own.finding import (
-    DCQ,
-    DICE,
-    METHODS,
-    MIN_K,
-    NO_COMPARISON,
-    RANKING,
-    REPLICATION,
-    Audit,
-    Finding,
-    Target,
-)
+from contamination.own.finding import Audit, Finding, Target
 from contamination.own.lab_models import Lab
 from contamination.own.plan import why_not
 from contamination.own.quizzing import dcq, ranking
@@ -101,18 +91,18 @@ def findings_of(
         n_resamples: bootstrap resamples of every interval.
     """
     runs: dict[str, Callable[[], Finding]] = {
-        DCQ: lambda: dcq(audit, target, clean_lm, n_resamples),
-        REPLICATION: lambda: replication(audit, target),
-        RANKING: lambda: ranking(audit, target, clean_lm),
-        MIN_K: lambda: min_k(audit, target, clean_lm, n_resamples),
-        DICE: lambda: dice(audit, target, references),
+        finding.DCQ: lambda: dcq(audit, target, clean_lm, n_resamples),
+        finding.REPLICATION: lambda: replication(audit, target),
+        finding.RANKING: lambda: ranking(audit, target, clean_lm),
+        finding.MIN_K: lambda: min_k(audit, target, clean_lm, n_resamples),
+        finding.DICE: lambda: dice(audit, target, references),
     }
     reasons, found = why_not(audit), {}
-    for name in METHODS:
+    for name in finding.METHODS:
         reason = reasons[name]
         if target.place is None:
             reason = reason or "dry run: nothing was asked"
-        elif reason == NO_COMPARISON:  # Min-k% Prob says so itself
+        elif reason == finding.NO_COMPARISON:  # Min-k% Prob says so itself
             reason = ""
         try:
             found[name] = runs[name]() if not reason else _not_run(audit, target, name, reason)
@@ -165,18 +155,18 @@ def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) 
         min_k_score; columns of methods that were not run are missing.
     """
     table = pd.DataFrame({"text": audit.rows.passages[:n]})
-    if len(answers := findings[DCQ].details):
+    if len(answers := findings[finding.DCQ].details):
         at = answers["position"].map(
             lambda place: f"original at {place}: " if place else "modified: "
         )
         said = at + answers["answer"].where(answers["answer"].ne(""), answers["status"])
         by_row = said.groupby(answers["index"]).agg("; ".join)
         table["quiz"] = by_row.reindex(audit.rows.rows["index"].head(n)).to_numpy()
-    if len(scored := findings[REPLICATION].details):
+    if len(scored := findings[finding.REPLICATION].details):
         guided = scored[scored["instruction"].eq("guided") & scored["rows"].eq("dataset")].head(n)
         for name in ("first_piece", "second_piece", "completion", "verdict"):
             table[name] = guided[name].to_numpy()
-    if len(passages := findings[MIN_K].details):
+    if len(passages := findings[finding.MIN_K].details):
         table["min_k_score"] = passages["score"].head(n).to_numpy()
     return table
 

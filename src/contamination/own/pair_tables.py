@@ -11,17 +11,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from contamination.dice import paper_rows
 from contamination.dice.accuracy import accuracy_rows
 from contamination.dice.mixtures import MATH, SEEN, SYN, UNSEEN
-from contamination.dice.paper_rows import (
-    auroc_by_layer,
-    auroc_rows,
-    correlation_rows,
-    decoding_rows,
-    flags,
-    layer_rows,
-    located_layer,
-)
 from contamination.dice.pool import (
     BASE,
     CLEAN,
@@ -70,13 +62,13 @@ def tables_of(
     tables = {"accuracy": accuracies(settings, pairs, trained)}
     tables["table_1"] = table_1(tables["accuracy"])
     tables["layers"] = _layers(pool, settings.paper_model)
-    layer = located_layer(tables["layers"].query("model == @CONTAMINATED"))
+    layer = paper_rows.located_layer(tables["layers"].query("model == @CONTAMINATED"))
     tables["auroc"] = _table_2(pool, layer, settings.paper_model)
     tables["auroc_layers"], panels = _auroc_by_layer(pool)
     # Clean models once, not under OTHER_CLEAN again.
     shown = {name: pool[name] for name in pool if name != OTHER_CLEAN}
-    tables["flags"] = flags(shown, layer)
-    correlated = correlation_rows(tables["flags"], tables["accuracy"])
+    tables["flags"] = paper_rows.flags(shown, layer)
+    correlated = paper_rows.correlation_rows(tables["flags"], tables["accuracy"])
     tables["correlation"] = pd.DataFrame(correlated).drop(columns="paper")
     # All four models at most are held at once, in this process: a cluster has room for one.
     load = dataclasses.replace(settings, engine="local").load
@@ -87,7 +79,7 @@ def tables_of(
     lms = {name: load(model.folder) for name, model in sampled.items()}
     lms[BASE] = load(settings.own_base)
     how = temperatures, top_ks, settings.answer_tokens
-    tables["decoding"] = decoding_rows(lms, pool, pairs.problems, layer, *how)
+    tables["decoding"] = paper_rows.decoding_rows(lms, pool, pairs.problems, layer, *how)
     return tables, layer, panels
 
 
@@ -141,7 +133,7 @@ def _layers(pool: Pool, paper_model: str) -> pd.DataFrame:
     """Figure 4: every condition of five copies; the layers that stand beside are LLaMA2-7B's."""
     rows = pd.concat(
         [
-            layer_rows(pool, name, problems, problems if problems == MATH else SEEN)
+            paper_rows.layer_rows(pool, name, problems, problems if problems == MATH else SEEN)
             for problems in (SEEN, SYN, UNSEEN, MATH)
             if (name := named(problems, HIGH)) in pool
         ],
@@ -157,14 +149,14 @@ def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
     models comes first is chance. They have no interval: their pairs share models.
     """
     keys = ["tested_on", "method"]
-    clean = pd.DataFrame(auroc_rows(pool, OTHER_CLEAN, "", layer)).rename(
+    clean = pd.DataFrame(paper_rows.auroc_rows(pool, OTHER_CLEAN, "", layer)).rename(
         columns={"auroc_pct": "two_clean_pct", "folded_auroc_pct": "two_clean_folded_pct"}
     )
     rows = [
         row
         for problems in (SEEN, SYN)
         if (name := named(problems, HIGH)) in pool
-        for row in auroc_rows(pool, name, problems, layer)
+        for row in paper_rows.auroc_rows(pool, name, problems, layer)
     ]
     columns = [*keys, "two_clean_pct", "two_clean_folded_pct"]
     found = pd.DataFrame(rows).merge(clean[columns], on=keys)
@@ -180,7 +172,9 @@ def _auroc_by_layer(pool: Pool) -> tuple[pd.DataFrame, Panels]:
         there = [curve for curve in curves if all(name in pool for name in curve)]
         learnt_from = MATH if tested_on == MATH else SEEN
         for trained_on, *tested in there:
-            rows += auroc_by_layer(pool, trained_on, tuple(tested), tested_on, learnt_from)
+            rows += paper_rows.auroc_by_layer(
+                pool, trained_on, tuple(tested), tested_on, learnt_from
+            )
         if there:
             named_curves = {curve: f"{curve[1]} against {curve[2]}" for curve in there}
             panels[f"asked {tested_on}"] = named_curves

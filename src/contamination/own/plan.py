@@ -12,13 +12,9 @@ import torch
 
 from contamination.models.chat import Endpoint, Request, estimate
 from contamination.models.exchange import body_of, input_tokens, output_limit
+from contamination.own import completing, quizzing
 from contamination.own.asked import JUDGE, MODEL, PERTURBER, Asked, name_of
-from contamination.own.completing import (
-    OwnCompletions,
-    cut_pieces,
-    longest_judgements,
-    replication_prompts,
-)
+from contamination.own.completing import OwnCompletions
 from contamination.own.finding import (
     DCQ,
     DICE,
@@ -30,13 +26,7 @@ from contamination.own.finding import (
     Audit,
 )
 from contamination.own.options import GIVEN, WRITTEN, source_of
-from contamination.own.quizzing import (
-    N_QUIZZES,
-    OwnQuiz,
-    option_requests,
-    quiz_requests,
-    ranking_texts,
-)
+from contamination.own.quizzing import OwnQuiz
 from contamination.own.settings import LAB
 from contamination.replication.completions import MAX_TOKENS, chat_requests
 from contamination.replication.instructions import GUIDED, LABELLED_TASKS
@@ -63,14 +53,14 @@ def quiz_plan(own: OwnQuiz, asked: Asked) -> list[str]:
 
     Perturbations that have to be asked for again come on top.
     """
-    lines, n_quizzes = [], N_QUIZZES + 1  # with the second perturbation
+    lines, n_quizzes = [], quizzing.N_QUIZZES + 1  # with the second perturbation
     if PERTURBER in asked.helpers and own.given is None:
         who = asked.helpers[PERTURBER]
-        requests = option_requests([own.rows], 2)
+        requests = quizzing.option_requests([own.rows], 2)
         lines.append(_line(asked, f"perturber {who.model}", who, requests, PERTURBER))
     for model in asked.models:
         if isinstance(model, Endpoint):
-            requests = quiz_requests(asked, own.names, [own.rows], n_quizzes)
+            requests = quizzing.quiz_requests(asked, own.names, [own.rows], n_quizzes)
             lines.append(_line(asked, name_of(model), model, requests, MODEL))
             continue
         lengths = [len(text.encode()) for text in own.rows.instances]
@@ -91,7 +81,7 @@ def completion_plan(own: OwnCompletions, asked: Asked) -> list[str]:
         lines = [_line(asked, name_of(model), model, requests, MODEL)]
     if JUDGE in asked.helpers:
         who = asked.helpers[JUDGE]
-        requests = longest_judgements(own.prompts["second_piece"], asked)
+        requests = completing.longest_judgements(own.prompts["second_piece"], asked)
         lines.append(_line(asked, f"judge {who.model}", who, requests, JUDGE))
     return lines
 
@@ -110,7 +100,7 @@ def why_not(audit: Audit) -> dict[str, str]:
     else:
         try:
             for rows in audit.quizzed:
-                cut_pieces(audit, rows)
+                completing.cut_pieces(audit, rows)
         except ValueError as error:
             reasons[REPLICATION] = str(error)
     if audit.unseen is None:
@@ -127,23 +117,23 @@ def why_not(audit: Audit) -> dict[str, str]:
 def batches_of(audit: Audit, endpoint: Endpoint) -> list[Batch]:
     """Everything that is asked at most because of one audited model."""
     asked, helpers = audit.asked, audit.asked.helpers
-    found = [(DCQ, endpoint, quiz_requests(asked, audit.names, audit.quizzed), MODEL)]
+    found = [(DCQ, endpoint, quizzing.quiz_requests(asked, audit.names, audit.quizzed), MODEL)]
     if source_of(audit.rows, asked) == WRITTEN:
-        requests = option_requests(audit.quizzed)
+        requests = quizzing.option_requests(audit.quizzed)
         found.append(("options of the quizzes", helpers[PERTURBER], requests, PERTURBER))
     if not why_not(audit)[REPLICATION]:
         prompts = pd.concat(
-            replication_prompts(audit, rows, (GUIDED,) if place else ())
+            completing.replication_prompts(audit, rows, (GUIDED,) if place else ())
             for place, rows in enumerate(audit.quizzed)
         )
         requests = chat_requests(prompts["prompt"].tolist(), MAX_TOKENS, asked.limit_option)
         found.append((REPLICATION, endpoint, requests, MODEL))
         if JUDGE in helpers:
-            requests = longest_judgements(prompts["second_piece"], asked)
+            requests = completing.longest_judgements(prompts["second_piece"], asked)
             found.append(("ICL judge", helpers[JUDGE], requests, JUDGE))
     if audit.model.gives_log_probs:
         passages = [text for rows in audit.sets for text in rows.passages]
-        for name, texts in ((MIN_K, passages), (RANKING, ranking_texts(audit))):
+        for name, texts in ((MIN_K, passages), (RANKING, quizzing.ranking_texts(audit))):
             found.append((name, endpoint, _echo_requests(texts), MODEL))
     return found
 
