@@ -196,11 +196,9 @@ def _check_listens(who: Endpoint) -> None:
 
 
 def check_models(models: Sequence[str], dtype: str, revision: str = "") -> None:
-    """Whether local models are there, before anything costs time; ``revision`` is the first's.
+    """FileNotFoundError if a named local model is not there, ValueError for an unknown dtype.
 
-    Raises:
-        FileNotFoundError: if one that is named is neither a folder nor on the hub.
-        ValueError: if the dtype is unknown.
+    ``revision`` is the first model's.
     """
     check_dtype(dtype)
     for model in filter(None, models):

@@ -17,7 +17,7 @@ from contamination.own.finding import Audit, Finding, Target
 from contamination.own.lab_models import Lab
 from contamination.own.plan import why_not
 from contamination.own.quizzing import dcq, ranking
-from contamination.own.rows import cleaned, texts_of
+from contamination.own.rows import cleaned
 from contamination.own.scoring import dice, min_k
 from contamination.own.settings import CONTAMINATED, LAB, Data, Model
 
@@ -44,15 +44,13 @@ def prepare(
     rows = cleaned(what, what.dataset, what.split, n, seed, revision=what.revision)
     unseen = None
     if comparison:
-        unlike = texts_of(rows)
-        unseen = cleaned(what, comparison, what.comparison_split, n, seed, unlike)
+        unseen = cleaned(what, comparison, what.comparison_split, n, seed, unlike=rows)
     return Audit(who, what, asked, rows, unseen, n_instances, seed)
 
 
 def rows_table(audit: Audit) -> pd.DataFrame:
     """What was loaded and what was left out: rows, and the counts of ``rows.Rows``."""
-    names = ("dataset", "comparison")
-    sets = zip(names, audit.sets, strict=False)
+    sets = zip(("dataset", "comparison"), audit.sets, strict=False)
     return pd.DataFrame([{"rows": name} | rows.counts for name, rows in sets])
 
 
@@ -82,14 +80,14 @@ def findings_of(
     """Every method for one model, in the order of ``METHODS``; ChatError if an endpoint stops.
 
     A method that the access or the rows do not allow has a row that says why, and so have
-    all of them where the target has no place (a dry run).
-
-    Args:
-        audit, target: what is asked.
-        clean_lm: a small model that has read none of it, as a control, or None.
-        references: folders or hub ids of clean models, for DICE.
-        n_resamples: bootstrap resamples of every interval.
+    all of them where the target has no place (a dry run). ``clean_lm`` is a small model that
+    has read none of it, ``references`` are folders or hub ids of clean models for DICE.
     """
+
+    def unasked(method: str, reason: str) -> Finding:
+        about = target.name, " ".join(audit.names), target.truth
+        return Finding(not_run(*about, method, reason))
+
     runs: dict[str, Callable[[], Finding]] = {
         finding.DCQ: lambda: dcq(audit, target, clean_lm, n_resamples),
         finding.REPLICATION: lambda: replication(audit, target),
@@ -105,14 +103,10 @@ def findings_of(
         elif reason == finding.NO_COMPARISON:  # Min-k% Prob says so itself
             reason = ""
         try:
-            found[name] = runs[name]() if not reason else _not_run(audit, target, name, reason)
+            found[name] = unasked(name, reason) if reason else runs[name]()
         except ValueError as error:  # what a method says it cannot work with
-            found[name] = _not_run(audit, target, name, " ".join(str(error).split()))
+            found[name] = unasked(name, " ".join(str(error).split()))
     return found
-
-
-def _not_run(audit: Audit, target: Target, method: str, reason: str) -> Finding:
-    return Finding(not_run(target.name, " ".join(audit.names), target.truth, method, reason))
 
 
 def audit_table(
@@ -156,9 +150,8 @@ def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) 
     """
     table = pd.DataFrame({"text": audit.rows.passages[:n]})
     if len(answers := findings[finding.DCQ].details):
-        at = answers["position"].map(
-            lambda place: f"original at {place}: " if place else "modified: "
-        )
+        place = answers["position"]
+        at = ("original at " + place + ": ").where(place.ne(""), "modified: ")
         said = at + answers["answer"].where(answers["answer"].ne(""), answers["status"])
         by_row = said.groupby(answers["index"]).agg("; ".join)
         table["quiz"] = by_row.reindex(audit.rows.rows["index"].head(n)).to_numpy()

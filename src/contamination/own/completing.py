@@ -27,7 +27,7 @@ from contamination.replication.prompts import FIRST_INSTANCES_PROMPT, JUDGE_PROM
 FEWEST_WORDS = 4  # of a piece: the rule judge calls no shorter one a match
 N_FIRST = 10  # instances at the head of the split that Did-ChatGPT-Cheat? knows
 CHEAT_FORMAT = "CSV"
-_LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
+LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
 
 
 def written(
@@ -57,16 +57,14 @@ def with_judge(scored: pd.DataFrame, asked: Asked) -> pd.DataFrame:
     settings = asked.paying(JUDGE)
     found = ask_judge(asked.helpers[JUDGE], *pairs, JUDGE_PROMPT, asked.limit_option, **settings)
     icl = pd.Series([one.verdict for one in found], scored.index)
-    return scored.assign(
-        icl=icl.where(scored[decisions.RULE_COLUMN].notna(), None),
-        judge_status=[one.status for one in found],
-        is_bare_yes=[one.is_bare_yes for one in found],
-    )
+    icl = icl.where(scored[decisions.RULE_COLUMN].notna(), None)
+    bare = [one.is_bare_yes for one in found]
+    return scored.assign(icl=icl, judge_status=[one.status for one in found], is_bare_yes=bare)
 
 
 def longest_judgements(references: Sequence[str], asked: Asked) -> list[Request]:
     """What a judge is asked at most: each completion is taken to be as long as it may be."""
-    n_letters = _LETTERS_PER_TOKEN * completions.MAX_TOKENS
+    n_letters = LETTERS_PER_TOKEN * completions.MAX_TOKENS
     longest = ["x" * n_letters + str(n) for n in range(len(references))]
     return judge_requests(list(references), longest, JUDGE_PROMPT, asked.limit_option)
 
@@ -76,17 +74,11 @@ def longest_judgements(references: Sequence[str], asked: Asked) -> list[Request]
 
 def replication(audit: Audit, target: Target) -> Finding:
     """Completions judged, guided on the dataset beside the other instructions and unseen rows."""
-    has_unseen = audit.unseen is not None
-    parts = [
-        replication_prompts(audit, rows, (GUIDED,) if name == UNSEEN else ()).assign(rows=name)
-        for name, rows in zip(("dataset", UNSEEN), audit.quizzed, strict=False)
-    ]
-    prompts = pd.concat(parts, ignore_index=True)
-    scored = decisions.with_scores(
-        completions.with_completions(prompts, _of_target(audit, target, prompts)), NEAR_EXACT_FROM
-    )
-    has_judge = JUDGE in audit.asked.helpers
-    scored = with_judge(scored, audit.asked) if has_judge else scored
+    has_unseen, prompts = audit.unseen is not None, audit_prompts(audit)
+    done = completions.with_completions(prompts, _of_target(audit, target, prompts))
+    scored = decisions.with_scores(done, NEAR_EXACT_FROM)
+    if has_judge := JUDGE in audit.asked.helpers:
+        scored = with_judge(scored, audit.asked)
     scored["verdict"] = scored["icl" if has_judge else decisions.RULE_COLUMN]
     of_data = scored[scored["rows"] == "dataset"]
     hits = scored["verdict"].dropna().ne(INEXACT).astype(float)
@@ -121,25 +113,26 @@ def _of_target(audit: Audit, target: Target, prompts: pd.DataFrame) -> pd.DataFr
     return written(audit.asked, target.place, texts, form, min(completions.MAX_TOKENS, longest + 8))
 
 
-def replication_prompts(audit: Audit, rows: Rows, only: Sequence[str] = ()) -> pd.DataFrame:
-    """Every row under every instruction, or under some (``instructions.prompts_of``).
+def audit_prompts(audit: Audit) -> pd.DataFrame:
+    """The dataset under every instruction and unseen rows under the guided one, see ``rows``.
 
     Column continued holds the prompts for a model that does not follow instructions.
     """
-    task, (dataset, split) = audit.data.task, audit.names
-    pieces = cut_pieces(audit, rows)
-    other_dataset, other_split = audit.data.other_names
+    parts = [
+        _prompts(audit, rows, (GUIDED,) if name == UNSEEN else ()).assign(rows=name)
+        for name, rows in zip(("dataset", UNSEEN), audit.quizzed, strict=False)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _prompts(audit: Audit, rows: Rows, only: Sequence[str]) -> pd.DataFrame:
+    task, pieces = audit.data.task, cut_pieces(audit, rows)
     labels = sorted(audit.rows.rows[rows.label_column].unique()) if rows.labels else []
     if not only and task in instructions.LABELLED_TASKS and len(labels) < 2:
-        only = (
-            GUIDED,
-            GENERAL,
-            WRONG_DATASET,
-            WRONG_SPLIT,
-        )  # no label could be wrong
-    names = {"dataset": dataset, "split": split}
-    same = names | {"other_dataset": other_dataset, "other_split": other_split}
-    same |= {"labels": labels, "instructions": only}
+        only = (GUIDED, GENERAL, WRONG_DATASET, WRONG_SPLIT)  # no label could be wrong
+    names = dict(zip(("dataset", "split"), audit.names, strict=True))
+    same = names | {"labels": labels, "instructions": only}
+    same |= dict(zip(("other_dataset", "other_split"), audit.data.other_names, strict=True))
     found = instructions.prompts_of(pieces, task, **same)
     continued = instructions.prompts_of(pieces, task, form=instructions.CONTINUE, **same)["prompt"]
     return found.assign(continued=continued, task=task, group=found["index"], **names)
@@ -257,15 +250,14 @@ def own_table(parts: Sequence[pd.DataFrame], name: str, seed: int, begins: str) 
     table = decisions.lab_table(parts, name, seed).assign(bos=begins, verdict=None)
     for _, rows in table[table["method"] == decisions.ALGORITHM_2].groupby("metric"):
         by = rows.set_index("instruction")
-        controls = by.loc[[GENERAL, WRONG_DATASET, WRONG_SPLIT]]
-        found = RECOGNISED
-        if by.loc[GUIDED, "n_valid"] == 0:
-            found = CANNOT_TELL
-        elif not by.loc[GUIDED, "contaminated"]:
-            found = NOT_RECOGNISED
-        elif controls["contaminated"].eq(True).any():
-            found = CONTROL_FORBIDS
-        elif controls["n_valid"].eq(0).any():
-            found = CANNOT_TELL
-        table.loc[rows.index[rows["instruction"] == GUIDED], "verdict"] = found
+        guided, controls = by.loc[GUIDED], by.loc[[GENERAL, WRONG_DATASET, WRONG_SPLIT]]
+        cases = [
+            (guided["n_valid"] == 0, CANNOT_TELL),
+            (not guided["contaminated"], NOT_RECOGNISED),
+            (controls["contaminated"].eq(True).any(), CONTROL_FORBIDS),
+            (controls["n_valid"].eq(0).any(), CANNOT_TELL),
+            (True, RECOGNISED),
+        ]
+        said = next(word for holds, word in cases if holds)
+        table.loc[rows.index[rows["instruction"] == GUIDED], "verdict"] = said
     return table

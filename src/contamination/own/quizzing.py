@@ -46,11 +46,8 @@ def respondent_of(
 ) -> Respondent:
     """Who takes the quizzes: an endpoint, a model with a chat template, or a base model.
 
-    Args:
-        names: dataset and split.
-        quizzes: over which a base model's spread is taken.
-        kind: "instruct" or "base"; by default as the tokenizer has a chat template.
-        stated: of a base model.
+    ``kind`` is "instruct" or "base", by default as the tokenizer has a chat template; the
+    spread of a base model, which answers as ``stated``, is taken over ``quizzes``.
     """
     if isinstance(place, Endpoint):
         return ChatRespondent(asked.ask(MODEL, place), *names, options=asked.quiz_options)
@@ -63,12 +60,8 @@ def quiz_requests(
     asked: Asked, names: Sequence[str], sets: Sequence[Rows], n_quizzes: int = N_QUIZZES
 ) -> list[Request]:
     """Everything at most; the originals stand for options that are not there yet."""
-    texts = [
-        (text, text, text, f"{text} {k}")
-        for rows in sets
-        for k in range(n_quizzes)
-        for text in rows.instances
-    ]
+    numbered = [(text, k) for rows in sets for k in range(n_quizzes) for text in rows.instances]
+    texts = [(text, text, text, f"{text} {k}") for text, k in numbered]
     return ChatRespondent(list, *names, options=asked.quiz_options).requests(texts)
 
 
@@ -290,10 +283,8 @@ def plan_tuning(
     """File and plan of a job that contaminates the first model (appendix E); nothing is sent.
 
     Other instances are drawn to stand beside the sample (the paper trains on 1,000 in all);
-    ``contaminating.start_training`` sends the file, under the cap.
-
-    Raises:
-        ValueError: without an endpoint or a cap, or as in ``contaminating.plan_training``.
+    ``contaminating.start_training`` sends the file, under the cap. ValueError without an
+    endpoint or a cap, or as in ``contaminating.plan_training``.
     """
     if not asked.endpoints or asked.cap is None:
         raise ValueError("a fine-tuning job needs a model at base_url and a cost_cap")

@@ -124,11 +124,8 @@ def load_models(
     target = settings.load()
     reference = settings.load(settings.reference_model) if settings.reference_model else None
     masked = load_masked_lm(settings.neighbor_model) if settings.neighbor_model else None
-    labels = {
-        "model": target.identity["model"],
-        "n_parameters": target.n_parameters,
-        "reference_model": reference.identity["model"] if reference else "",
-    }
+    labels = {"model": target.identity["model"], "n_parameters": target.n_parameters}
+    labels["reference_model"] = reference.identity["model"] if reference else ""
     return target, reference, masked, labels
 
 
