@@ -110,15 +110,8 @@ def test_rows_that_no_method_can_use_are_left_out_and_counted(tmp_path):
     records += [records[0], records[1], {"text": "", "label": "a"}, {"text": None, "label": "b"}]
     records += [{"text": "too short", "label": "a"}, {"text": text.format(9), "label": None}]
     audit = prepared(written(tmp_path / "own.jsonl", records), "")
-    assert audit.rows.counts == {
-        "n_rows": 12,
-        "n_empty": 2,
-        "n_short": 1,
-        "n_unlabelled": 1,
-        "n_repeated": 2,
-        "n_shared": 0,
-        "n": 6,
-    }
+    left_out = {"n_empty": 2, "n_short": 1, "n_unlabelled": 1, "n_repeated": 2, "n_shared": 0}
+    assert audit.rows.counts == {"n_rows": 12, **left_out, "n": 6}
     shown = auditing.rows_table(audit).to_dict("records")
     assert shown == [{"rows": "dataset"} | audit.rows.counts]
 
@@ -240,19 +233,16 @@ def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
         model = endpoint(server.base_url, prices=[2.0, 8.0], price_date="2025-01-31", cost_cap=1.0)
         audit = prepared(model=model, n=5, n_passages=5)
         said = plan.announce_audit(audit)
-        table = auditing.audit_table(
-            {MODEL: auditing.findings_of(audit, Target(MODEL, None), None, [], 9)}
-        )
+        found = auditing.findings_of(audit, Target(MODEL, None), None, [], 9)
+        table = auditing.audit_table({MODEL: found})
         assert not server.bodies
     # Five rows of either: the quiz with the original nowhere and at four places, at most.
     cost = plan.plan_table(audit).set_index("method")
     assert cost.loc[finding.DCQ, "n_calls"] == 2 * 5 * 5
     # Five instructions on the dataset, one on unseen rows.
     assert cost.loc[finding.REPLICATION, "n_calls"] == 5 * 5 + 5
-    of_dcq = cost.loc[finding.DCQ]
-    assert of_dcq["cost"] == pytest.approx(
-        (2 * of_dcq["input_tokens"] + 8 * of_dcq["output_tokens"]) / 1e6
-    )
+    n_in, n_out, price = cost.loc[finding.DCQ, ["input_tokens", "output_tokens", "cost"]]
+    assert price == pytest.approx((2 * n_in + 8 * n_out) / 1e6)
     assert "50 requests: 0 in the log, 50 to ask" in said
     assert "cap 1.00" in said
     assert table["verdict"].eq(panel.NOT_RUN).all()
@@ -343,11 +333,7 @@ def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
     assert table.loc[finding.REPLICATION, "value"] == 1
     assert table.loc[[finding.DCQ, finding.REPLICATION], "verdict"].eq(panel.RECOGNISED).all()
     assert "gives no log-probabilities" in table.loc[finding.MIN_K, "note"]
-    assert table.loc[finding.REPLICATION, ["n_valid", "n_refused", "n_error"]].tolist() == [
-        72,
-        0,
-        0,
-    ]
+    assert table.loc[finding.REPLICATION, list(auditing.COUNTS)].tolist() == [72, 0, 0]
     controls = auditing.controls_table(found).set_index(["method", "control"])
     assert controls.loc[(finding.DCQ, UNSEEN_ROWS), "value"] == 0
     assert controls.loc[(finding.REPLICATION, UNSEEN_ROWS), "decides"]
@@ -417,19 +403,22 @@ def test_a_perturber_writes_the_options_and_a_judge_reads_the_completions(tmp_pa
     assert table.loc[finding.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
 
 
-def test_without_comparison_rows_knowing_them_by_heart_is_not_told_from_guessing_well():
+def audited(comparison, knows):
     with ScriptedServer(lambda body, n: script(body, n)) as server:
-        audit = prepared(comparison="", model=endpoint(server.base_url), n=12, n_passages=12)
-        script = knowing_script(audit.rows.instances)
-        table = auditing.audit_table(findings_of(audit, server.base_url)).set_index("method")
+        audit = prepared(
+            comparison=comparison, model=endpoint(server.base_url), n=12, n_passages=12
+        )
+        script = knowing_script(audit.rows.instances if knows else [])
+        return auditing.audit_table(findings_of(audit, server.base_url))
+
+
+def test_without_comparison_rows_knowing_them_by_heart_is_not_told_from_guessing_well():
+    table = audited("", knows=True).set_index("method")
     assert table.loc[finding.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
 
 
 def test_a_model_that_knows_nothing_is_not_recognised_and_not_called_clean():
-    with ScriptedServer(lambda body, n: script(body, n)) as server:
-        audit = prepared(model=endpoint(server.base_url), n=12, n_passages=12)
-        script = knowing_script([])
-        table = auditing.audit_table(findings_of(audit, server.base_url))
+    table = audited(UNSEEN, knows=False)
     assert table["verdict"].tolist()[:2] == [panel.NOT_RECOGNISED] * 2
     assert "no proof" in auditing.headline(MODEL, table)
 
@@ -593,16 +582,10 @@ def test_dice_beyond_its_references_cannot_tell(monkeypatch, tiny_folder):
 @pytest.mark.parametrize(
     ("verdicts", "said"),
     [
-        ([panel.RECOGNISED, panel.NOT_RECOGNISED], "A recognised rows of d beyond every control"),
-        (
-            [panel.CONTROL_FORBIDS, panel.NOT_RECOGNISED],
-            "A: above chance on d, but so is a control",
-        ),
-        (
-            [panel.NOT_RECOGNISED, panel.CANNOT_TELL],
-            "no sign by A that it read d. This is no proof",
-        ),
-        ([panel.CANNOT_TELL, panel.NOT_RUN], "nothing can be said about d. A: why; B: why."),
+        (["recognised", "not recognised"], "A recognised rows of d beyond every control"),
+        (["control forbids", "not recognised"], "A: above chance on d, but so is a control"),
+        (["not recognised", "cannot tell"], "no sign by A that it read d. This is no proof"),
+        (["cannot tell", "not run"], "nothing can be said about d. A: why; B: why."),
     ],
 )
 def test_the_headline_is_no_stronger_than_the_verdicts(verdicts, said):

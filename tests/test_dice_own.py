@@ -164,11 +164,10 @@ def run_part_c(given, tmp_path, monkeypatch):
     monkeypatch.setenv("CONTAMINATION_OUTPUTS", str(tmp_path / "out"))
     notebook = nbformat.read(ROOT / "notebooks/05_dice.ipynb", as_version=4)
     source = {cell.id: cell.source for cell in notebook.cells if cell.cell_type == "code"}
-    ids = list(source)
-    part_c = ids[ids.index("cell-40") : ids.index("cell-42")]
+    part_c = [name for name in source if name.startswith("cell-40")]
     names = {"own_settings": given, "temperatures": [0.0, 1.0], "top_ks": [2]}
     names |= {"main": "GSM-i x5", "clean": "clean"}
-    for cell in ("cell-03", "cell-05", *part_c):
+    for cell in ("cell-03", "cell-05", "cell-13a", *part_c):
         exec(compile(source[cell], cell, "exec"), names)  # noqa: S102
     return names
 

@@ -30,7 +30,7 @@ def own(tmp_path):
 
 def test_members_and_non_members_may_be_two_files(own, tmp_path):
     others = tmp_path / "others.jsonl"
-    others.write_text('"one"\n"two"\n"three"\n'.replace('"one"', '{"input": "one"}'))
+    others.write_text('{"input": "one"}\n"two"\n"three"\n')
     with pytest.raises(ValueError, match="holds no text at row 7"):
         own(non_member_dataset=str(others))
     others.write_text("".join(f'{{"input": "other {n}"}}\n' for n in range(3)))

@@ -37,11 +37,8 @@ def dataset(tmp_path):
     return str(path)
 
 
-SETTINGS = {
-    "names": ["Parks", "test"],
-    "other_names": ["Lakes", "train"],
-    "label_names": ["0 (closed)", "1 (open)"],
-}
+SETTINGS = {"names": ["Parks", "test"], "other_names": ["Lakes", "train"]}
+SETTINGS |= {"label_names": ["0 (closed)", "1 (open)"]}
 
 
 def partition_of(dataset, n_instances=10, seed=0, **changes):
@@ -111,21 +108,16 @@ def test_texts_that_cannot_be_scored_stop_before_anything_is_asked(tmp_path, tex
 
 def test_wrong_labels_come_from_the_whole_partition_and_not_from_the_sample(dataset):
     prompts_of_one = partition_of(dataset, n_instances=1, label_names=[]).prompts
-    right, wrong = (
-        prompts_of_one.set_index("instruction").loc[name, "prompt"]
-        for name in ("guided", "wrong label")
-    )
-    assert right != wrong
+    by_instruction = prompts_of_one.set_index("instruction")["prompt"]
+    assert by_instruction["guided"] != by_instruction["wrong label"]
 
 
 def test_a_local_model_that_is_not_there_stops_before_anything_is_run(dataset, tmp_path):
     model = str(tmp_path / "nowhere")
     asked = asking.asked_of(Replication.read({"target_model": model}), "replication")
-    with pytest.raises(
-        FileNotFoundError, match=r"neither a folder .*nowhere: 26 prompts"
-    ) as caught:
+    message = r"^[^\n]*neither a folder .*nowhere: 26 prompts[^\n]*$"
+    with pytest.raises(FileNotFoundError, match=message):
         announced(partition_of(dataset), asked, dry_run=False)
-    assert "\n" not in str(caught.value)
 
 
 def test_without_a_model_nothing_is_asked_and_a_judge_needs_an_address():
@@ -169,9 +161,8 @@ def test_model_judge_and_tables_end_to_end(dataset):
         if text.startswith("Please, generate"):
             return good("text,label\nSomething else,1 (open)")
         if text.startswith("Instruction: You are provided with a reference text"):
-            reference, candidate = re.search(
-                r"Example 5:\nReference Text: (.*)\nCandidate Text: (.*)\n", text
-            ).groups()
+            pair = r"Example 5:\nReference Text: (.*)\nCandidate Text: (.*)\n"
+            reference, candidate = re.search(pair, text).groups()
             if "team-3." in text:
                 return good("Yes")
             return good("Yes (exact match)" if reference == candidate else "Dear me")
@@ -222,16 +213,13 @@ def test_ready_parameters_fit_the_notebook(path, tmp_path, capsys):
     assert mine.prices == [] and mine.price_date == ""
     # A file in place of the hub's: model and judge say in a line what they would be asked.
     file = tmp_path / FILE
-    rows = [
-        dict.fromkeys(mine.text_columns, text) | {"label": n} for n, text in enumerate(TEXTS[:2])
-    ]
+    rows = [dict.fromkeys(mine.text_columns, TEXTS[n]) | {"label": n} for n in range(2)]
     file.write_text("\n".join(map(json.dumps, rows)))
     paid = {"dataset": str(file), "dataset_split": "", "dry_run": True}
     paid |= {"prices": [1.0, 2.0, 1.0, 2.0], "price_date": "2026-01-31"}
     mine = Replication.read(parameters["own_settings"] | paid)
-    announced(
-        completing.own_completions(mine, 2, 0), asking.asked_of(mine, "replication"), mine.dry_run
-    )
+    asked = asking.asked_of(mine, "replication")
+    announced(completing.own_completions(mine, 2, 0), asked, mine.dry_run)
     lines = capsys.readouterr().out.splitlines()
     n_prompts = 2 * (4 if "summary" in mine.task else 5)
     assert f"{n_prompts + 1} to ask" in lines[0] and f"{n_prompts} to ask" in lines[1]

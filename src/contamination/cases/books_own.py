@@ -33,9 +33,7 @@ class OwnBooks(OwnTarget):
     base_url: str = setting("", "endpoint with prompt log-probabilities instead, up to /v1")
     served_model: str = setting("", "the model's name at the endpoint")
     key_variable: str = setting("", "name of the environment variable with the key, empty for none")
-    input_price: float = setting(
-        0.0, "price of a million input tokens, 0 for a server of one's own"
-    )
+    input_price: float = setting(0.0, "price of a million input tokens, 0 for one's own server")
     price_date: str = setting("", "day the price was read")
     cap: float = setting(0.0, "most that the run may cost, 0 for no cap")
     neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
@@ -49,13 +47,11 @@ class OwnBooks(OwnTarget):
 def own_books(settings: OwnBooks) -> pd.DataFrame | None:
     """One's own books from three folders, or None where none is named.
 
-    Raises:
-        ValueError: if only some of the folders are named, a validation folder holds
-            fewer than four books, or two books have the same text.
-        FileNotFoundError: as ``library.read_books``.
+    ValueError if only some folders are named, a validation folder holds fewer than four
+    books, or two books have the same text; other errors as ``library.read_books``.
     """
-    folders = [settings.validation_members_folder, settings.validation_non_members_folder]
-    folders.append(settings.test_folder)
+    names = "validation_members_folder", "validation_non_members_folder", "test_folder"
+    folders = [*settings.only(*names).values()]
     if not any(folders):
         return None
     if not all(folders):
@@ -78,17 +74,12 @@ def own_books(settings: OwnBooks) -> pd.DataFrame | None:
 def own_scorer(own: pd.DataFrame | None, settings: OwnBooks) -> Callable[..., pd.DataFrame] | None:
     """What scores one's own snippets, checked before it costs anything; None without books.
 
-    Args:
-        own: as ``own_books`` returns it.
-        settings: a local model or an endpoint, and the model that will write neighbours.
-
     Returns:
         A function of texts, neighbors and k_percents that gives the table of
         ``min_k.detect.detect``; the model is loaded or asked when it is called.
 
     Raises:
-        ValueError: if books come without a scorer, or a scorer without books, or
-            both kinds of scorer are named.
+        ValueError: if books come without a scorer, a scorer without books, or both kinds.
         FileNotFoundError: if the local model or the one for neighbours is not there.
     """
     model, base_url = settings.target_model, settings.base_url
@@ -117,9 +108,7 @@ def detect_served(
     """Scores of passages by a served model that gives log-probabilities of its prompt.
 
     Args:
-        texts: passages.
-        endpoint: the model, see ``models.chat.prompt_log_probs``.
-        neighbors: neighbours of each passage; adds Neighbor.
+        neighbors: of each passage; adds Neighbor.
         k_percents: shares of tokens that Min-k% Prob keeps.
         settings: keyword arguments of ``models.chat.answer_all``, such as price and cap.
 

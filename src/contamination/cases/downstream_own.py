@@ -17,11 +17,11 @@ import pandas as pd
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-from contamination import partitions
 from contamination.cases.downstream_examples import deal, poisson_occurrences, released_examples
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
 from contamination.own.asked import check_models
+from contamination.own.rows import column_of
 from contamination.own.scoring import own_passages
 from contamination.own.settings import OwnPassages, OwnTarget
 from contamination.parameters import setting
@@ -66,16 +66,8 @@ class OwnStudy(OwnTarget):
 def own_examples(settings: OwnStudy, k_percent: float) -> pd.DataFrame | None:
     """One's own examples, checked before they cost anything; None without a model.
 
-    Args:
-        settings: model and labelled files.
-        k_percent: share of tokens that will be asked for.
-
-    Returns:
-        dataset (the file's name), text, is_member.
-
-    Raises:
-        FileNotFoundError, ValueError: as ``own.own_passages``; also if two files
-            have the same name.
+    Columns dataset (the file's name), text, is_member. Errors as ``scoring.own_passages``,
+    and a ValueError if two files have the same name.
     """
     target = settings.only(*OwnTarget.__dataclass_fields__, "text_column", "label_column")
     parts = []
@@ -110,29 +102,19 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """All trainings, and the examples whose scores they give.
-
-    Attributes:
-        examples: as ``downstream_examples.deal`` returns them.
-        similar: the same of texts like the corpus; None without ``similar_corpus``.
-        occurrence: insertions of each example under ``POISSON``.
-        runs: the trainings.
-    """
+    """All trainings, and the examples whose scores they give."""
 
     settings: OwnStudy
-    examples: pd.DataFrame
-    similar: pd.DataFrame | None
-    occurrence: np.ndarray
+    examples: pd.DataFrame  # as ``downstream_examples.deal`` returns them
+    similar: pd.DataFrame | None  # the same of texts like the corpus, with ``similar_corpus``
+    occurrence: np.ndarray  # insertions of each example under ``POISSON``
     runs: list[Run]
 
 
 def own_study(settings: OwnStudy) -> Study | None:
     """The corpora and trainings asked for, checked before they cost anything; None without a base.
 
-    Raises:
-        FileNotFoundError: if the model or a file is not there.
-        ValueError: if a value is out of range, a corpus is too short, or both
-            ``own_base`` and ``target_model`` are named.
+    FileNotFoundError if the model or a file is not there, ValueError if something does not fit.
     """
     if not settings.own_base:
         if settings.corpus:
@@ -156,10 +138,8 @@ def own_study(settings: OwnStudy) -> Study | None:
     similar = None
     if settings.similar_corpus:
         # Contaminants come from the very texts that the corpus is made of.
-        sizes = sorted(settings.similar_sizes)
-        texts = _texts(
-            settings.similar_corpus, settings, tokenizer, max(sizes), spare=2 * settings.n_similar
-        )
+        source, sizes = settings.similar_corpus, sorted(settings.similar_sizes)
+        texts = _texts(source, settings, tokenizer, sizes[-1], spare=2 * settings.n_similar)
         pool = pd.DataFrame({"dataset": SIMILAR, "text": texts})
         similar = _dealt(pool, settings.n_similar, seed, tokenizer, settings)
         rest = tuple(text for text in texts if text not in set(similar["text"]))
@@ -202,9 +182,8 @@ def _config(settings: OwnStudy):
 
 
 def _tokenizer(settings: OwnStudy):
-    tokenizer = AutoTokenizer.from_pretrained(
-        settings.own_base, revision=settings.own_revision or None
-    )
+    revision = settings.own_revision or None
+    tokenizer = AutoTokenizer.from_pretrained(settings.own_base, revision=revision)
     if not tokenizer.is_fast or tokenizer.eos_token_id is None:
         raise ValueError(f'"{settings.own_base}" needs a fast tokenizer with an end-of-text token')
     # A text begins with the token that ends one where the model has no other.
@@ -220,21 +199,12 @@ def _lengths(tokenizer, texts: Sequence[str]) -> list[int]:
     return [2 + len(each.ids) for each in encoded]
 
 
-def _column(source: str, column: str, split: str = "") -> pd.Series:
-    """One column of texts of a file or hub dataset."""
-    rows = partitions.load_rows(source, split)
-    if column not in rows:
-        raise ValueError(f'no column "{column}" in "{source}": it has {", ".join(rows)}')
-    return rows[column].dropna().astype(str)
-
-
 def _examples_to_insert(settings: OwnStudy) -> pd.DataFrame:
     if not settings.insert:
         return released_examples()
-    parts = [
-        pd.DataFrame({"dataset": Path(file).name, "text": _column(file, settings.text_column)})
-        for file in settings.insert
-    ]
+    texts = [column_of(file, "", settings.text_column) for file in settings.insert]
+    names = [Path(file).name for file in settings.insert]
+    parts = [pd.DataFrame({"dataset": n, "text": t}) for n, t in zip(names, texts, strict=True)]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -247,7 +217,7 @@ def _texts(
     source: str, settings: OwnStudy, tokenizer, n_tokens: int, spare: int = 0
 ) -> tuple[str, ...]:
     """Texts of a corpus, in its order, until they hold so many tokens; and ``spare`` more."""
-    column = _column(source, settings.corpus_column, "" if Path(source).suffix else "train")
+    column = column_of(source, "train", settings.corpus_column)
     texts = [text for text in column.unique() if text.strip()]
     n_found = 0
     for start in range(0, len(texts), 1000):
@@ -293,14 +263,11 @@ def _run(
 
 
 def plan_table(study: Study) -> pd.DataFrame:
-    """What the trainings read and take, known without one of them.
+    """What the trainings read and take, one row each and their sum, known without one of them.
 
-    Returns:
-        One row for each training and their sum: setting, learning_rate, seed,
-        n_tokens, share_pct (of inserted examples), n_steps, hours (six
-        operations for each parameter and token, at ``training_tflops``) and
-        memory_gib (weights, gradients and moments in fp32 and the logits of a
-        step; what the blocks keep for the backward pass comes on top).
+    share_pct is of inserted examples; hours are six operations for each parameter and token
+    at ``training_tflops``; memory_gib holds weights, gradients and moments in fp32 and the
+    logits of a step (what the blocks keep for the backward pass comes on top).
     """
     settings, config = study.settings, _config(study.settings)
     with torch.device("meta"):
@@ -311,12 +278,8 @@ def plan_table(study: Study) -> pd.DataFrame:
     rows = [
         {"setting": run.setting, "seed": run.recipe.order_seed, **run.facts}
         | {"n_steps": run.n_steps, "hours": run.n_computed * seconds / 3600}
-        | {"memory_gib": memory}
         for run in study.runs
     ]
-    table = pd.DataFrame(rows)
-    total = table[["n_tokens", "n_steps", "hours"]].sum().to_dict()
-    total |= {"setting": "all", "memory_gib": memory}
-    return pd.concat([table, pd.DataFrame([total])], ignore_index=True).astype(
-        {"n_tokens": int, "n_steps": int, "seed": "Int64"}
-    )
+    sums = pd.DataFrame(rows)[["n_tokens", "n_steps", "hours"]].sum().to_dict()
+    table = pd.DataFrame([*rows, {"setting": "all", **sums}]).assign(memory_gib=memory)
+    return table.astype({"n_tokens": int, "n_steps": int, "seed": "Int64"})

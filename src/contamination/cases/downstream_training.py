@@ -8,23 +8,15 @@ stopped goes on with what is missing.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 
 import numpy as np
 import pandas as pd
 import torch
 
 from contamination import storage
-from contamination.cases import downstream
-from contamination.cases.downstream_own import (
-    ONCE,
-    OUTLIERS,
-    POISSON,
-    RATE,
-    SIMILAR,
-    OwnStudy,
-    Run,
-    Study,
-)
+from contamination.cases import downstream, downstream_own
+from contamination.cases.downstream_own import ONCE, OUTLIERS, POISSON, RATE, SIMILAR
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import environment
 from contamination.lab.training import fit, has_native_bfloat16
@@ -34,13 +26,12 @@ from contamination.models.causal import CausalLM, load_causal_lm
 STUDY_SCHEMA = 1  # raise it when the training below changes what it makes
 
 
-def study_rows(study: Study, k_percent: float, n_resamples: int) -> pd.DataFrame | None:
+def study_rows(
+    study: downstream_own.Study, k_percent: float, n_resamples: int
+) -> pd.DataFrame | None:
     """Every training of a study, and its tables one below the other; None on a dry run.
 
-    Args:
-        study: as :func:`own_study` returned it.
-        k_percent: share of tokens of Min-k% Prob.
-        n_resamples: bootstrap resamples of examples and models.
+    ``k_percent`` is of Min-k% Prob; examples and models are resampled ``n_resamples`` times.
 
     Returns:
         Columns ``downstream.COLUMNS``: "no model" (the words), "before
@@ -68,47 +59,46 @@ def study_rows(study: Study, k_percent: float, n_resamples: int) -> pd.DataFrame
     identity = base.identity
     del base  # its memory is needed for the trainings
     # Setting to its corpora by size, smallest first: seed to what the model makes of the examples.
-    trained: dict[str, dict[int, dict[int, dict]]] = {}
+    trained: dict[str, dict[int, dict[int, dict]]] = defaultdict(lambda: defaultdict(dict))
     for run in study.runs:
         pool = pools.get(run.setting, examples)
         measured = _trained(settings, run, pool, identity, k_percent) | {"facts": run.facts}
-        of_setting = trained.setdefault(run.setting, {})
-        of_size = of_setting.setdefault(run.recipe.n_background_tokens, {})
-        of_size[run.recipe.order_seed] = measured
+        trained[run.setting][run.recipe.n_background_tokens][run.recipe.order_seed] = measured
 
     words = downstream.blind_rows(examples, n_resamples=n_resamples)
+
+    def beside_words(
+        setting: str, of_seeds: dict[int, dict], pool=examples, pool_words=words, **labels
+    ) -> pd.DataFrame:
+        labels |= _labels(of_seeds, setting, n_resamples)
+        rows = downstream.auc_rows(_scores(of_seeds), pool, **labels)
+        return downstream.with_blind(rows, pool_words)
+
     before = {seeds[0]: unread["examples"][seeds[0]]}
     labels = {"setting": "before insertion", "n_tokens": 0}
     base_rows = downstream.auc_rows(before, examples, n_resamples=n_resamples, **labels)
-    parts = [words, downstream.with_blind(base_rows, words)]
     (once,), (lower,) = trained[ONCE].values(), trained[RATE].values()
-    labels = _labels(once, ONCE, n_resamples) | {"occurrence": 1}
-    rows = downstream.auc_rows(_scores(once), examples, first=unread["examples"], **labels)
-    parts.append(downstream.with_blind(rows, words))
+    parts = [words, downstream.with_blind(base_rows, words)]
+    parts.append(beside_words(ONCE, once, first=unread["examples"], occurrence=1))
     for poisson in trained.get(POISSON, {}).values():
         labels = _labels(poisson, POISSON, n_resamples) | {"first": unread["examples"]}
         rows = downstream.occurrence_rows(_scores(poisson), examples, study.occurrence, **labels)
         parts.append(rows)
     first = None
     for of_size in trained[OUTLIERS].values():
-        labels = _labels(of_size, OUTLIERS, n_resamples) | {"occurrence": 1}
-        rows = downstream.auc_rows(_scores(of_size), examples, first=first, **labels)
-        parts.append(downstream.with_blind(rows, words))
+        parts.append(beside_words(OUTLIERS, of_size, first=first, occurrence=1))
         first = first or _scores(of_size)
     first = None
     for of_size in trained.get(SIMILAR, {}).values():
-        labels = _labels(of_size, SIMILAR, n_resamples) | {"first": first or unread[SIMILAR]}
-        rows = downstream.auc_rows(_scores(of_size), study.similar, **labels)
-        similar_words = downstream.blind_rows(study.similar, n_resamples=n_resamples)
-        parts.append(downstream.with_blind(rows, similar_words))
+        of_pool = study.similar, downstream.blind_rows(study.similar, n_resamples=n_resamples)
+        parts.append(beside_words(SIMILAR, of_size, *of_pool, first=first or unread[SIMILAR]))
         first = first or _scores(of_size)
     for of_rate, against in ((lower, None), (once, _scores(lower))):
-        labels = _labels(of_rate, RATE, n_resamples) | {"occurrence": 1}
-        rows = downstream.auc_rows(_scores(of_rate), examples, first=against, **labels)
+        rows = beside_words(RATE, of_rate, first=against, occurrence=1)
         right = {seed: one["right"] for seed, one in of_rate.items()}
         if all(answers is not None for answers in right.values()):
             rows = downstream.with_accuracy(rows, right, examples, n_resamples=n_resamples)
-        parts.append(downstream.with_blind(rows, words))
+        parts.append(rows)
     return pd.concat(parts, ignore_index=True)
 
 
@@ -121,7 +111,7 @@ def _labels(of_seeds: dict[int, dict], setting: str, n_resamples: int) -> dict:
     return {"setting": setting, "n_resamples": n_resamples, **facts}
 
 
-def _load(settings: OwnStudy) -> CausalLM:
+def _load(settings: downstream_own.OwnStudy) -> CausalLM:
     """The base in fp32: small steps on bf16 weights would be rounded away."""
     revision = settings.own_revision or None
     lm = load_causal_lm(settings.own_base, revision, safetensors_only=settings.safetensors_only)
@@ -142,7 +132,11 @@ def _measured(lm: CausalLM, examples: pd.DataFrame, k_percent: float) -> dict:
 
 
 def _trained(
-    settings: OwnStudy, run: Run, examples: pd.DataFrame, identity: dict, k_percent: float
+    settings: downstream_own.OwnStudy,
+    run: downstream_own.Run,
+    examples: pd.DataFrame,
+    identity: dict,
+    k_percent: float,
 ) -> dict:
     """What the model of one run makes of the examples, from the cache where it is there."""
     device = "cuda" if torch.cuda.is_available() else "cpu"

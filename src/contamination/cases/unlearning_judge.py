@@ -38,16 +38,12 @@ def judge_requests(samples: pd.DataFrame) -> list[Request]:
     Output (a) is the reference, Output (b) the completion, as in Table 10. The
     paper states no temperature and no limit; both are ours.
     """
-    requests = []
+    requests, system = [], {"role": "system", "content": JUDGE_SYSTEM}
     # Not str.format: the two texts may hold braces.
     head, middle, tail = re.split(r"\{reference\}|\{completion\}", JUDGE_USER)
     for row in samples.itertuples():
-        user = f"{head}{row.reference}{middle}{row.completion}{tail}"
-        messages = [
-            {"role": "system", "content": JUDGE_SYSTEM},
-            {"role": "user", "content": user},
-        ]
-        requests.append(Request(messages=messages, options=JUDGE_OPTIONS, may_be_cut=True))
+        user = {"role": "user", "content": f"{head}{row.reference}{middle}{row.completion}{tail}"}
+        requests.append(Request(messages=[system, user], options=JUDGE_OPTIONS, may_be_cut=True))
     return requests
 
 
@@ -65,11 +61,5 @@ def with_judge(samples: pd.DataFrame, answers: Sequence[Answer]) -> pd.DataFrame
 
 
 def judged(samples: pd.DataFrame, endpoint: Endpoint, **settings: Any) -> pd.DataFrame:
-    """Samples rated by the chat judge, see :func:`with_judge`.
-
-    Args:
-        samples: as ``unlearning.sampled`` returned it.
-        endpoint: the judge.
-        **settings: keyword arguments of ``models.chat.answer_all``.
-    """
+    """Samples rated by the chat judge, see :func:`with_judge`; settings as ``answer_all``."""
     return with_judge(samples, answer_all(endpoint, judge_requests(samples), **settings))

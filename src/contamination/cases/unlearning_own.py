@@ -15,11 +15,11 @@ from contamination.cases.library import read_text
 from contamination.cases.unlearning import QUESTIONS, STORY, chunk_items, question_items
 from contamination.cases.unlearning_judge import judged
 from contamination.models import bos
-from contamination.models.causal import load_causal_lm
 from contamination.models.chat import Endpoint, Price
 from contamination.models.loading import CausalLM, LanguageModel
 from contamination.models.sentences import load_sentence_encoder, similarities
 from contamination.own.asked import check_models
+from contamination.own.settings import OwnTarget
 from contamination.parameters import OwnSettings, setting
 
 
@@ -52,12 +52,9 @@ class OwnModels(OwnSettings):
 def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.DataFrame]:
     """One's own items, and whether all that a run needs is there, before it costs anything.
 
-    Args:
-        settings: models and texts.
-        score_answers: as in ``unlearning.question_items``.
-
     Returns:
-        Task to its items; empty where no model is named.
+        Task to its items (``score_answers`` as in ``unlearning.question_items``); empty where
+        no model is named.
 
     Raises:
         FileNotFoundError: if a model or file is not there.
@@ -98,8 +95,7 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
 def judge_settings(settings: OwnModels) -> dict[str, Any]:
     """What ``unlearning_judge.judged`` needs, checked before anything costs; empty without a judge.
 
-    Raises:
-        ValueError: if the address, the key, the second price or the price of a cap is missing.
+    ValueError if the address, the key, the second price or the price of a cap is missing.
     """
     if not settings.judge_model:
         return {}
@@ -123,17 +119,8 @@ def load_models(settings: OwnModels) -> dict[str, CausalLM]:
     """The models by their part: original, unlearned and, where named, never saw."""
     named = {"original": settings.original_model, "unlearned": settings.unlearned_model}
     named["never saw"] = settings.unseen_model
-    return {
-        name: load_causal_lm(
-            model,
-            dtype=settings.target_dtype,
-            device_map=settings.device_map or None,
-            safetensors_only=settings.safetensors_only,
-            bos=bos.wanted(settings.bos),
-        )
-        for name, model in named.items()
-        if model
-    }
+    same = settings.only("target_dtype", "bos", "device_map", "safetensors_only")
+    return {name: OwnTarget(**same).load(model) for name, model in named.items() if model}
 
 
 def load_encoder(settings: OwnModels) -> LanguageModel | None:
@@ -146,12 +133,9 @@ def load_encoder(settings: OwnModels) -> LanguageModel | None:
 def with_meaning(
     samples: pd.DataFrame, encoder: LanguageModel | None, judge: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Samples with similarity of meaning where it is asked for: ``simcse``, and the judge's rating.
+    """Samples of ``unlearning.sampled`` with similarity of meaning where it is asked for.
 
-    Args:
-        samples: as ``unlearning.sampled`` returned it.
-        encoder: as ``models.sentences.load_sentence_encoder`` returned it, or None.
-        judge: as :func:`judge_settings` returned it; empty for none.
+    ``simcse``, and the judge's rating where :func:`judge_settings` returned one.
     """
     if encoder is not None:
         pairs = samples["reference"].tolist(), samples["completion"].tolist()

@@ -30,7 +30,6 @@ from contamination.own.settings import (
 )
 
 MODEL, PERTURBER, JUDGE = "model", "perturber", "judge"
-_SECONDS_TO_CONNECT = 5
 
 
 @dataclass(frozen=True)
@@ -38,14 +37,12 @@ class Asked:
     """Who is asked, and what it may cost.
 
     Attributes:
-        models: endpoints, or folders or hub ids of local models.
+        models: endpoints, or folders or hub ids of local models, which ``load`` loads.
         helpers: endpoints of perturber and judge, as far as they are named.
         prices: of the tokens of model, perturber and judge; None where not given.
-        cap: most that all of them may cost together; None for no cap.
+        cap: most that all of them may cost together under the name ``run``; None for no cap.
         limit_option: what the endpoints call their limit of output tokens.
         quiz_options: sampling options of a quiz's answer.
-        run: name under which spending is summed.
-        load: loads a local model, as the settings say.
     """
 
     models: tuple[Endpoint | str, ...]
@@ -72,12 +69,7 @@ class Asked:
 
 
 def asked_of(settings: Model | Quiz | Replication, run: str) -> Asked | None:
-    """Who is asked; None where no model is named, ValueError if something does not fit.
-
-    Args:
-        settings: of the notebook.
-        run: name under which spending is summed.
-    """
+    """Who is asked; None where no model is named, ValueError if something does not fit."""
     if isinstance(settings, Model):
         names, load = settings.names, settings.local().load
     else:
@@ -86,15 +78,12 @@ def asked_of(settings: Model | Quiz | Replication, run: str) -> Asked | None:
             return None
     if check := getattr(settings, "check", None):
         check()
-    key, options = settings.key_variable or None, {}
-    models = [
-        Endpoint(settings.base_url, name, key) if settings.base_url else name for name in names
-    ]
+    url, key, options = settings.base_url, settings.key_variable or None, {}
     if isinstance(settings, Model | Quiz):
         options = _sent(PAPER_OPTIONS | {"max_tokens": settings.answer_tokens}, settings)
     helpers = {role: helper for role in (PERTURBER, JUDGE) if (helper := _helper(settings, role))}
     return Asked(
-        models=tuple(models),
+        models=tuple(Endpoint(url, name, key) if url else name for name in names),
         helpers=helpers,
         prices=_prices(settings, helpers, names),
         cap=settings.cost_cap or None,
@@ -198,7 +187,7 @@ def _check_listens(who: Endpoint) -> None:
         return
     port = address.port or {"https": 443}.get(address.scheme, 80)
     try:
-        socket.create_connection((address.hostname, port), _SECONDS_TO_CONNECT).close()
+        socket.create_connection((address.hostname, port), timeout=5).close()
     except OSError as error:
         raise ChatError(
             f"nothing answers at {who.base_url} ({error.strerror or error}): start the server, or "
@@ -207,11 +196,9 @@ def _check_listens(who: Endpoint) -> None:
 
 
 def check_models(models: Sequence[str], dtype: str, revision: str = "") -> None:
-    """Whether local models are there, before anything costs time; ``revision`` is the first's.
+    """FileNotFoundError if a named local model is not there, ValueError for an unknown dtype.
 
-    Raises:
-        FileNotFoundError: if one that is named is neither a folder nor on the hub.
-        ValueError: if the dtype is unknown.
+    ``revision`` is the first model's.
     """
     check_dtype(dtype)
     for model in filter(None, models):

@@ -10,24 +10,14 @@ import pandas as pd
 
 from contamination.evidence.panel import CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED, not_run, panel
 from contamination.models.causal import CausalLM
+from contamination.own import finding
 from contamination.own.asked import asked_of, name_of
 from contamination.own.completing import replication
-from contamination.own.finding import (
-    DCQ,
-    DICE,
-    METHODS,
-    MIN_K,
-    NO_COMPARISON,
-    RANKING,
-    REPLICATION,
-    Audit,
-    Finding,
-    Target,
-)
+from contamination.own.finding import Audit, Finding, Target
 from contamination.own.lab_models import Lab
 from contamination.own.plan import why_not
 from contamination.own.quizzing import dcq, ranking
-from contamination.own.rows import cleaned, texts_of
+from contamination.own.rows import cleaned
 from contamination.own.scoring import dice, min_k
 from contamination.own.settings import CONTAMINATED, LAB, Data, Model
 
@@ -54,15 +44,13 @@ def prepare(
     rows = cleaned(what, what.dataset, what.split, n, seed, revision=what.revision)
     unseen = None
     if comparison:
-        unlike = texts_of(rows)
-        unseen = cleaned(what, comparison, what.comparison_split, n, seed, unlike)
+        unseen = cleaned(what, comparison, what.comparison_split, n, seed, unlike=rows)
     return Audit(who, what, asked, rows, unseen, n_instances, seed)
 
 
 def rows_table(audit: Audit) -> pd.DataFrame:
     """What was loaded and what was left out: rows, and the counts of ``rows.Rows``."""
-    names = ("dataset", "comparison")
-    sets = zip(names, audit.sets, strict=False)
+    sets = zip(("dataset", "comparison"), audit.sets, strict=False)
     return pd.DataFrame([{"rows": name} | rows.counts for name, rows in sets])
 
 
@@ -92,37 +80,33 @@ def findings_of(
     """Every method for one model, in the order of ``METHODS``; ChatError if an endpoint stops.
 
     A method that the access or the rows do not allow has a row that says why, and so have
-    all of them where the target has no place (a dry run).
-
-    Args:
-        audit, target: what is asked.
-        clean_lm: a small model that has read none of it, as a control, or None.
-        references: folders or hub ids of clean models, for DICE.
-        n_resamples: bootstrap resamples of every interval.
+    all of them where the target has no place (a dry run). ``clean_lm`` is a small model that
+    has read none of it, ``references`` are folders or hub ids of clean models for DICE.
     """
+
+    def unasked(method: str, reason: str) -> Finding:
+        about = target.name, " ".join(audit.names), target.truth
+        return Finding(not_run(*about, method, reason))
+
     runs: dict[str, Callable[[], Finding]] = {
-        DCQ: lambda: dcq(audit, target, clean_lm, n_resamples),
-        REPLICATION: lambda: replication(audit, target),
-        RANKING: lambda: ranking(audit, target, clean_lm),
-        MIN_K: lambda: min_k(audit, target, clean_lm, n_resamples),
-        DICE: lambda: dice(audit, target, references),
+        finding.DCQ: lambda: dcq(audit, target, clean_lm, n_resamples),
+        finding.REPLICATION: lambda: replication(audit, target),
+        finding.RANKING: lambda: ranking(audit, target, clean_lm),
+        finding.MIN_K: lambda: min_k(audit, target, clean_lm, n_resamples),
+        finding.DICE: lambda: dice(audit, target, references),
     }
     reasons, found = why_not(audit), {}
-    for name in METHODS:
+    for name in finding.METHODS:
         reason = reasons[name]
         if target.place is None:
             reason = reason or "dry run: nothing was asked"
-        elif reason == NO_COMPARISON:  # Min-k% Prob says so itself
+        elif reason == finding.NO_COMPARISON:  # Min-k% Prob says so itself
             reason = ""
         try:
-            found[name] = runs[name]() if not reason else _not_run(audit, target, name, reason)
+            found[name] = unasked(name, reason) if reason else runs[name]()
         except ValueError as error:  # what a method says it cannot work with
-            found[name] = _not_run(audit, target, name, " ".join(str(error).split()))
+            found[name] = unasked(name, " ".join(str(error).split()))
     return found
-
-
-def _not_run(audit: Audit, target: Target, method: str, reason: str) -> Finding:
-    return Finding(not_run(target.name, " ".join(audit.names), target.truth, method, reason))
 
 
 def audit_table(
@@ -165,18 +149,17 @@ def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) 
         min_k_score; columns of methods that were not run are missing.
     """
     table = pd.DataFrame({"text": audit.rows.passages[:n]})
-    if len(answers := findings[DCQ].details):
-        at = answers["position"].map(
-            lambda place: f"original at {place}: " if place else "modified: "
-        )
+    if len(answers := findings[finding.DCQ].details):
+        place = answers["position"]
+        at = ("original at " + place + ": ").where(place.ne(""), "modified: ")
         said = at + answers["answer"].where(answers["answer"].ne(""), answers["status"])
         by_row = said.groupby(answers["index"]).agg("; ".join)
         table["quiz"] = by_row.reindex(audit.rows.rows["index"].head(n)).to_numpy()
-    if len(scored := findings[REPLICATION].details):
+    if len(scored := findings[finding.REPLICATION].details):
         guided = scored[scored["instruction"].eq("guided") & scored["rows"].eq("dataset")].head(n)
         for name in ("first_piece", "second_piece", "completion", "verdict"):
             table[name] = guided[name].to_numpy()
-    if len(passages := findings[MIN_K].details):
+    if len(passages := findings[finding.MIN_K].details):
         table["min_k_score"] = passages["score"].head(n).to_numpy()
     return table
 

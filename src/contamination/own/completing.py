@@ -14,77 +14,38 @@ from contamination.judging import INEXACT, NEAR_EXACT_FROM, ask_judge, judge_req
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, REFUSED, Endpoint, Request
 from contamination.overlap import words
+from contamination.own import finding
 from contamination.own.asked import JUDGE, MODEL, Asked
-from contamination.own.finding import (
-    REPLICATION,
-    UNSEEN,
-    Audit,
-    Finding,
-    Target,
-    judged,
-    share_row,
-    status_counts,
-    unusable,
-)
+from contamination.own.finding import REPLICATION, UNSEEN, Audit, Finding, Target
 from contamination.own.rows import FEWEST_ROWS, Rows, whole
 from contamination.own.settings import Replication
-from contamination.replication import did_chatgpt_cheat
-from contamination.replication.completions import (
-    MAX_TOKENS,
-    by_chat,
-    by_local_model,
-    chat_requests,
-    with_completions,
-)
+from contamination.replication import completions, decisions, did_chatgpt_cheat, instructions
 from contamination.replication.cutting import cut_rows
-from contamination.replication.decisions import (
-    ALGORITHM_2,
-    DID_CHATGPT_CHEAT,
-    PARTITION,
-    RULE_COLUMN,
-    lab_table,
-    with_scores,
-)
-from contamination.replication.instructions import (
-    CONTINUE,
-    GENERAL,
-    GUIDED,
-    INSTRUCT,
-    LABELLED_TASKS,
-    WRONG_DATASET,
-    WRONG_SPLIT,
-    prompts_of,
-)
+from contamination.replication.instructions import GENERAL, GUIDED, WRONG_DATASET, WRONG_SPLIT
 from contamination.replication.prompts import FIRST_INSTANCES_PROMPT, JUDGE_PROMPT
 
 FEWEST_WORDS = 4  # of a piece: the rule judge calls no shorter one a match
 N_FIRST = 10  # instances at the head of the split that Did-ChatGPT-Cheat? knows
 CHEAT_FORMAT = "CSV"
-_LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
+LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
 
 
 def written(
     asked: Asked,
     place: Endpoint | CausalLM,
     prompts: Sequence[str],
-    form: str = INSTRUCT,
-    n_tokens: int = MAX_TOKENS,
+    form: str = instructions.INSTRUCT,
+    n_tokens: int = completions.MAX_TOKENS,
 ) -> pd.DataFrame:
-    """Text and status of every completion, of at most n_tokens by a local model.
-
-    A local model gets instructions in its chat template, if it has one.
-    """
+    """Text and status of every completion; a local model gets instructions in its template."""
     if isinstance(place, Endpoint):
-        requests = chat_requests(prompts, MAX_TOKENS, asked.limit_option)
-        return by_chat(place, requests, **asked.paying(MODEL))
-    if form == INSTRUCT and place.tokenizer.chat_template:
-        prompts = [
-            place.tokenizer.apply_chat_template(
-                [{"role": "user", "content": text}], add_generation_prompt=True, tokenize=False
-            )
-            for text in prompts
-        ]
-    return by_local_model(place, list(prompts), n_tokens, form)
+        requests = completions.chat_requests(prompts, completions.MAX_TOKENS, asked.limit_option)
+        return completions.by_chat(place, requests, **asked.paying(MODEL))
+    if form == instructions.INSTRUCT and place.tokenizer.chat_template:
+        messages = [[{"role": "user", "content": text}] for text in prompts]
+        options = {"add_generation_prompt": True, "tokenize": False}
+        prompts = [place.tokenizer.apply_chat_template(one, **options) for one in messages]
+    return completions.by_local_model(place, list(prompts), n_tokens, form)
 
 
 def with_judge(scored: pd.DataFrame, asked: Asked) -> pd.DataFrame:
@@ -96,16 +57,15 @@ def with_judge(scored: pd.DataFrame, asked: Asked) -> pd.DataFrame:
     settings = asked.paying(JUDGE)
     found = ask_judge(asked.helpers[JUDGE], *pairs, JUDGE_PROMPT, asked.limit_option, **settings)
     icl = pd.Series([one.verdict for one in found], scored.index)
-    return scored.assign(
-        icl=icl.where(scored[RULE_COLUMN].notna(), None),
-        judge_status=[one.status for one in found],
-        is_bare_yes=[one.is_bare_yes for one in found],
-    )
+    icl = icl.where(scored[decisions.RULE_COLUMN].notna(), None)
+    bare = [one.is_bare_yes for one in found]
+    return scored.assign(icl=icl, judge_status=[one.status for one in found], is_bare_yes=bare)
 
 
 def longest_judgements(references: Sequence[str], asked: Asked) -> list[Request]:
     """What a judge is asked at most: each completion is taken to be as long as it may be."""
-    longest = ["x" * _LETTERS_PER_TOKEN * MAX_TOKENS + str(n) for n in range(len(references))]
+    n_letters = LETTERS_PER_TOKEN * completions.MAX_TOKENS
+    longest = ["x" * n_letters + str(n) for n in range(len(references))]
     return judge_requests(list(references), longest, JUDGE_PROMPT, asked.limit_option)
 
 
@@ -114,42 +74,32 @@ def longest_judgements(references: Sequence[str], asked: Asked) -> list[Request]
 
 def replication(audit: Audit, target: Target) -> Finding:
     """Completions judged, guided on the dataset beside the other instructions and unseen rows."""
-    has_unseen = audit.unseen is not None
-    parts = [
-        replication_prompts(audit, rows, (GUIDED,) if name == UNSEEN else ()).assign(rows=name)
-        for name, rows in zip(("dataset", UNSEEN), audit.quizzed, strict=False)
-    ]
-    prompts = pd.concat(parts, ignore_index=True)
-    scored = with_scores(
-        with_completions(prompts, _of_target(audit, target, prompts)), NEAR_EXACT_FROM
-    )
-    has_judge = JUDGE in audit.asked.helpers
-    scored = with_judge(scored, audit.asked) if has_judge else scored
-    scored["verdict"] = scored["icl" if has_judge else RULE_COLUMN]
+    has_unseen, prompts = audit.unseen is not None, audit_prompts(audit)
+    done = completions.with_completions(prompts, _of_target(audit, target, prompts))
+    scored = decisions.with_scores(done, NEAR_EXACT_FROM)
+    if has_judge := JUDGE in audit.asked.helpers:
+        scored = with_judge(scored, audit.asked)
+    scored["verdict"] = scored["icl" if has_judge else decisions.RULE_COLUMN]
     of_data = scored[scored["rows"] == "dataset"]
+    hits = scored["verdict"].dropna().ne(INEXACT).astype(float)
     shares = {
-        name: share_row(name, _hits(part), not has_unseen and name != GUIDED)
+        name: finding.share_row(name, hits[hits.index.isin(part.index)], not has_unseen)
         for name, part in of_data.groupby("instruction", sort=False)
     }
     guided = shares.pop(GUIDED)
     found = list(shares.values())
     if has_unseen:
-        found.append(share_row(UNSEEN, _hits(scored[scored["rows"] == UNSEEN]), True))
-    notes = [unusable(of_data.loc[of_data["instruction"] == GUIDED, "status"])]
+        is_unseen = scored.loc[hits.index, "rows"] == UNSEEN
+        found.append(finding.share_row(UNSEEN, hits[is_unseen], True))
+    notes = [finding.unusable(of_data.loc[of_data["instruction"] == GUIDED, "status"])]
     if has_unseen and shares[GENERAL]["value"] >= guided["value"] > 0:
         notes.append("as many without the names, so the names are not what it takes")
     # What no memory gives is not known beforehand; unseen rows show it.
     chance = found[-1]["value"] if has_unseen else 0.0
     statistic = f"matches by the {'ICL' if has_judge else 'rule'} judge"
-    value = guided["value"], guided["ci_low"], guided["ci_high"]
-    note = "; ".join(filter(None, notes))
-    about = REPLICATION, statistic, value, guided["n"], chance
-    row = judged(audit, target, *about, found, note)
-    return Finding(row, tuple(found), status_counts(scored["status"]), scored)
-
-
-def _hits(part: pd.DataFrame) -> list[float]:
-    return part["verdict"].dropna().ne(INEXACT).astype(float).tolist()
+    said = REPLICATION, statistic, guided, chance, found, "; ".join(filter(None, notes))
+    row = finding.judged(audit, target, *said)
+    return Finding(row, tuple(found), finding.status_counts(scored["status"]), scored)
 
 
 def _of_target(audit: Audit, target: Target, prompts: pd.DataFrame) -> pd.DataFrame:
@@ -158,27 +108,33 @@ def _of_target(audit: Audit, target: Target, prompts: pd.DataFrame) -> pd.DataFr
     tokenizer = target.place.tokenizer
     # No longer than the longest second piece: what follows is not compared.
     longest = max(len(ids) for ids in tokenizer(prompts["second_piece"].tolist()).input_ids)
-    form = INSTRUCT if tokenizer.chat_template else CONTINUE
-    texts = prompts["prompt" if form == INSTRUCT else "continued"].tolist()
-    return written(audit.asked, target.place, texts, form, min(MAX_TOKENS, longest + 8))
+    form = instructions.INSTRUCT if tokenizer.chat_template else instructions.CONTINUE
+    texts = prompts["prompt" if form == instructions.INSTRUCT else "continued"].tolist()
+    return written(audit.asked, target.place, texts, form, min(completions.MAX_TOKENS, longest + 8))
 
 
-def replication_prompts(audit: Audit, rows: Rows, only: Sequence[str] = ()) -> pd.DataFrame:
-    """Every row under every instruction, or under some (``instructions.prompts_of``).
+def audit_prompts(audit: Audit) -> pd.DataFrame:
+    """The dataset under every instruction and unseen rows under the guided one, see ``rows``.
 
     Column continued holds the prompts for a model that does not follow instructions.
     """
-    task, (dataset, split) = audit.data.task, audit.names
-    pieces = cut_pieces(audit, rows)
-    other_dataset, other_split = audit.data.other_names
+    parts = [
+        _prompts(audit, rows, (GUIDED,) if name == UNSEEN else ()).assign(rows=name)
+        for name, rows in zip(("dataset", UNSEEN), audit.quizzed, strict=False)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _prompts(audit: Audit, rows: Rows, only: Sequence[str]) -> pd.DataFrame:
+    task, pieces = audit.data.task, cut_pieces(audit, rows)
     labels = sorted(audit.rows.rows[rows.label_column].unique()) if rows.labels else []
-    if not only and task in LABELLED_TASKS and len(labels) < 2:
+    if not only and task in instructions.LABELLED_TASKS and len(labels) < 2:
         only = (GUIDED, GENERAL, WRONG_DATASET, WRONG_SPLIT)  # no label could be wrong
-    names = {"dataset": dataset, "split": split}
-    same = names | {"other_dataset": other_dataset, "other_split": other_split}
-    same |= {"labels": labels, "instructions": only}
-    found = prompts_of(pieces, task, **same)
-    continued = prompts_of(pieces, task, form=CONTINUE, **same)["prompt"]
+    names = dict(zip(("dataset", "split"), audit.names, strict=True))
+    same = names | {"labels": labels, "instructions": only}
+    same |= dict(zip(("other_dataset", "other_split"), audit.data.other_names, strict=True))
+    found = instructions.prompts_of(pieces, task, **same)
+    continued = instructions.prompts_of(pieces, task, form=instructions.CONTINUE, **same)["prompt"]
     return found.assign(continued=continued, task=task, group=found["index"], **names)
 
 
@@ -204,32 +160,24 @@ def cut_pieces(audit: Audit, rows: Rows) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class OwnCompletions:
-    """A partition ready to be asked.
+    """A partition ready to be asked."""
 
-    Attributes:
-        prompts: ``instructions.prompts_of``, with the columns of a partition.
-        first_instances: texts at the head of the split.
-        attributes: labels and column names, which give the dataset away.
-    """
-
-    prompts: pd.DataFrame
-    first_instances: tuple[str, ...]
-    attributes: tuple[str, ...]
+    prompts: pd.DataFrame  # instructions.prompts_of, with the columns of a partition
+    first_instances: tuple[str, ...]  # texts at the head of the split
+    attributes: tuple[str, ...]  # labels and column names, which give the dataset away
 
     @property
     def cheat_prompt(self) -> str:
         """The one prompt of Did-ChatGPT-Cheat?"""
         row = self.prompts.iloc[0]
-        return FIRST_INSTANCES_PROMPT.format(
-            dataset_name=row["dataset"], split_name=row["split"], format=CHEAT_FORMAT
-        )
+        names = {"dataset_name": row["dataset"], "split_name": row["split"]}
+        return FIRST_INSTANCES_PROMPT.format(**names, format=CHEAT_FORMAT)
 
 
 def own_completions(settings: Replication, n_instances: int, seed: int) -> OwnCompletions:
     """Load, sample (all where there are fewer), cut and put into words; nothing is asked.
 
-    Raises:
-        FileNotFoundError, ValueError: in one line, before anything costs.
+    FileNotFoundError or ValueError in one line, before anything costs.
     """
     names, other_names, task = settings.names, settings.other_names, settings.task
     texts, label = settings.text_columns, settings.label_column
@@ -237,7 +185,7 @@ def own_completions(settings: Replication, n_instances: int, seed: int) -> OwnCo
         raise ValueError(
             "part C needs dataset, and in names and other_names a dataset and a split each"
         )
-    if task in LABELLED_TASKS and not label:
+    if task in instructions.LABELLED_TASKS and not label:
         raise ValueError(f"label_column is empty: the prompts of {task} show the label")
     rows = whole(settings, [label])
     columns = [*texts, *([label] if label else [])]
@@ -246,17 +194,11 @@ def own_completions(settings: Replication, n_instances: int, seed: int) -> OwnCo
     if label and not known:
         known = sorted(rows[label].dropna().astype(str).unique())
     pieces = cut_rows(sample, task, texts, label, seed=seed, how=settings.cut)
-    prompts = prompts_of(
-        pieces,
-        task,
-        dataset=names[0],
-        split=names[1],
-        other_dataset=other_names[0],
-        other_split=other_names[1],
-        labels=known,
-        form=settings.prompt_form,
-    )
-    about = {"benchmark": names[0], "task": task, "dataset": names[0], "split": names[1]}
+    about = {"dataset": names[0], "split": names[1]}
+    others = {"other_dataset": other_names[0], "other_split": other_names[1]}
+    form = settings.prompt_form
+    prompts = instructions.prompts_of(pieces, task, labels=known, form=form, **about, **others)
+    about = {"benchmark": names[0], "task": task} | about
     prompts = prompts.assign(**about, copies=None, group=prompts["index"])
     wordless = pieces.loc[~pieces["second_piece"].map(lambda text: bool(words(text))), "index"]
     if len(wordless):
@@ -279,20 +221,19 @@ def completed(
     place = model if isinstance(model, Endpoint) else asked.load(model)
     found = written(asked, place, [*own.prompts["prompt"], own.cheat_prompt], form)
     begins = getattr(place, "identity", {}).get("bos", "")
-    return with_completions(own.prompts, found.iloc[:-1]), found.iloc[-1:], begins
+    return completions.with_completions(own.prompts, found.iloc[:-1]), found.iloc[-1:], begins
 
 
 def cheat_rows(own: OwnCompletions, answer: pd.DataFrame, near_exact: float) -> pd.DataFrame:
     """Did-ChatGPT-Cheat?'s outcome, one row as in the lab; without an answer there is none."""
     row, answer = own.prompts.iloc[0], answer.iloc[0]
-    found = {name: row[name] for name in PARTITION}
-    found |= {"method": DID_CHATGPT_CHEAT, "instruction": "first instances", "n": 1}
-    found |= {"n_valid": 0, "n_refused": int(answer["status"] == REFUSED)}
-    found["n_error"] = int(answer["status"] == ERROR)
+    found = {name: row[name] for name in decisions.PARTITION}
+    found |= {"method": decisions.DID_CHATGPT_CHEAT, "instruction": "first instances", "n": 1}
+    is_refused, is_error = (int(answer["status"] == kind) for kind in (REFUSED, ERROR))
+    found |= {"n_valid": 0, "n_refused": is_refused, "n_error": is_error}
     if answer["text"].strip():
-        outcome = did_chatgpt_cheat.outcome(
-            answer["text"], own.first_instances, own.attributes, near_exact
-        )
+        known = own.first_instances, own.attributes, near_exact
+        outcome = did_chatgpt_cheat.outcome(answer["text"], *known)
         found |= {"n_valid": 1, "outcome": outcome}
         found["contaminated"] = outcome == did_chatgpt_cheat.CONTAMINATED
     return pd.DataFrame([found])
@@ -306,18 +247,17 @@ def own_table(parts: Sequence[pd.DataFrame], name: str, seed: int, begins: str) 
     are flagged too (the model knows the texts by heart, or they follow from their first
     pieces); "cannot tell" where one of them has no answer; else "not recognised".
     """
-    table = lab_table(parts, name, seed).assign(bos=begins, verdict=None)
-    for _, rows in table[table["method"] == ALGORITHM_2].groupby("metric"):
+    table = decisions.lab_table(parts, name, seed).assign(bos=begins, verdict=None)
+    for _, rows in table[table["method"] == decisions.ALGORITHM_2].groupby("metric"):
         by = rows.set_index("instruction")
-        controls = by.loc[[GENERAL, WRONG_DATASET, WRONG_SPLIT]]
-        found = RECOGNISED
-        if by.loc[GUIDED, "n_valid"] == 0:
-            found = CANNOT_TELL
-        elif not by.loc[GUIDED, "contaminated"]:
-            found = NOT_RECOGNISED
-        elif controls["contaminated"].eq(True).any():
-            found = CONTROL_FORBIDS
-        elif controls["n_valid"].eq(0).any():
-            found = CANNOT_TELL
-        table.loc[rows.index[rows["instruction"] == GUIDED], "verdict"] = found
+        guided, controls = by.loc[GUIDED], by.loc[[GENERAL, WRONG_DATASET, WRONG_SPLIT]]
+        cases = [
+            (guided["n_valid"] == 0, CANNOT_TELL),
+            (not guided["contaminated"], NOT_RECOGNISED),
+            (controls["contaminated"].eq(True).any(), CONTROL_FORBIDS),
+            (controls["n_valid"].eq(0).any(), CANNOT_TELL),
+            (True, RECOGNISED),
+        ]
+        said = next(word for holds, word in cases if holds)
+        table.loc[rows.index[rows["instruction"] == GUIDED], "verdict"] = said
     return table

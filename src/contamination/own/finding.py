@@ -38,7 +38,6 @@ class Audit:
         rows: the dataset: as many rows as Min-k% Prob scores, the first of them quizzed.
         unseen: rows that the model cannot have seen, or None.
         n_quizzed: rows of either that the other methods take.
-        seed: of cuts and options.
     """
 
     model: Model
@@ -67,19 +66,12 @@ class Audit:
 
 @dataclass(frozen=True)
 class Target:
-    """A model that is audited.
+    """A model that is audited."""
 
-    Attributes:
-        name: in tables.
-        place: an endpoint, or a local model; None where it is not asked.
-        truth: what it is known to have read; "" where unknown.
-        source: folder or hub id of a local model.
-    """
-
-    name: str
-    place: Endpoint | CausalLM | None
-    truth: str = ""
-    source: str = ""
+    name: str  # in tables
+    place: Endpoint | CausalLM | None  # None where it is not asked
+    truth: str = ""  # what it is known to have read
+    source: str = ""  # folder or hub id of a local model
 
     @property
     def begins(self) -> str:
@@ -89,28 +81,23 @@ class Target:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one method gave for one model.
-
-    Attributes:
-        evidence: its row of the panel.
-        controls: rows of control, n, value, ci_low, ci_high, decides.
-        counts: n_valid, n_refused, n_error.
-        details: what is behind it, row by row; may be empty.
-    """
+    """What one method gave for one model."""
 
     evidence: Evidence
-    controls: tuple[dict, ...] = ()
-    counts: dict[str, int] = field(default_factory=dict)
-    details: pd.DataFrame = field(default_factory=pd.DataFrame)
+    controls: tuple[dict, ...] = ()  # of control_row
+    counts: dict[str, int] = field(default_factory=dict)  # of status_counts
+    details: pd.DataFrame = field(default_factory=pd.DataFrame)  # what is behind it, row by row
 
 
-def control_row(name: str, n: int, value: float, low: float, high: float, decides: bool) -> dict:
-    """A row of ``audit_controls.csv``, but for model and method."""
+def control_row(
+    name: str, n: int, value: float, low: float, high: float, decides: bool = False
+) -> dict:
+    """A row of ``audit_controls.csv``, but for model and method; or a method's own value."""
     shown = {"control": name, "n": n, "value": value, "ci_low": low, "ci_high": high}
     return shown | {"decides": decides}
 
 
-def share_row(name: str, hits: Sequence[float], decides: bool) -> dict:
+def share_row(name: str, hits: Sequence[float], decides: bool = False) -> dict:
     """The same of a share of hits, with its interval."""
     n = len(hits)
     low, high = statistics.share_interval(round(sum(hits)), n)
@@ -122,13 +109,15 @@ def judged(
     target: Target,
     method: str,
     statistic: str,
-    value: tuple[float, float, float],
-    n: int,
+    own: dict,
     chance: float,
     controls: Sequence[dict],
     note: str = "",
 ) -> Evidence:
-    """The row of the panel; the strongest control is that with the highest upper end."""
+    """The row of the panel; the strongest control is that with the highest upper end.
+
+    ``own`` holds the method's own value, as :func:`control_row` gives it.
+    """
     deciding = [row for row in controls if row["decides"] and not math.isnan(row["ci_high"])]
     strongest = max(deciding, key=lambda row: row["ci_high"], default=None)
     upper = strongest["ci_high"] if strongest else math.nan
@@ -138,14 +127,11 @@ def judged(
         truth=target.truth,
         method=method,
         statistic=statistic,
-        value=value[0],
-        ci_low=value[1],
-        ci_high=value[2],
-        n=n,
         control=f"{strongest['control']}, at most {upper:.2f}" if strongest else "none",
         control_value=strongest["value"] if strongest else math.nan,
-        verdict=verdict(value[0], value[1], chance, upper),
+        verdict=verdict(own["value"], own["ci_low"], chance, upper),
         note=note,
+        **{name: own[name] for name in ("value", "ci_low", "ci_high", "n")},
     )
 
 

@@ -24,15 +24,10 @@ GAP = "gap to"
 
 @dataclass(frozen=True)
 class Taken:
-    """One set of quizzes: right answers of the model and of takers without memory.
+    """One set of quizzes: right answers, 0 to 1, shape (n_positions, n)."""
 
-    Attributes:
-        right: of the model, 0 to 1, shape (n_positions, n).
-        others: of each taker, by name, same shape.
-    """
-
-    right: np.ndarray
-    others: Mapping[str, np.ndarray]
+    right: np.ndarray  # of the model
+    others: Mapping[str, np.ndarray]  # of takers without memory, by name
 
 
 def gaps(dataset: Taken, unseen: Taken | None, unseen_name: str) -> list[dict]:
@@ -42,9 +37,9 @@ def gaps(dataset: Taken, unseen: Taken | None, unseen_name: str) -> list[dict]:
     -1 to 1) with its interval, decides (false where a taker is wrong too seldom) and other
     (the share it is held against).
     """
-    everywhere = np.ones_like(dataset.right)
     found = []
     if unseen is not None:
+        everywhere = np.ones_like(dataset.right)
         all_unseen = (unseen.right, np.ones_like(unseen.right))
         found.append(_gap(f"{GAP} {unseen_name}", dataset.right, everywhere, *all_unseen))
     for name, credit in dataset.others.items():

@@ -24,16 +24,11 @@ SAMPLE_BENCHMARK = "topics"  # of the sample, and of what the clean models read
 
 @dataclass(frozen=True)
 class Lab:
-    """What the lab's models are made with.
+    """What the lab's models are made with."""
 
-    Attributes:
-        world_seed, n_background_tokens: of the base model, as in notebook 01.
-        copies: how often a model reads its rows in each of two forms.
-    """
-
-    world_seed: int
+    world_seed: int  # this and the next of the base model, as in notebook 01
     n_background_tokens: int
-    copies: int
+    copies: int  # how often a model reads its rows in each of two forms
 
     def base(self) -> Path:
         """The base model, which has read background alone."""
@@ -42,14 +37,9 @@ class Lab:
     def folder(self, name: str, rows: Rows, data: Data) -> Path:
         """Checkpoint of ``lab:contaminated`` or ``lab:clean``, trained or from the cache.
 
-        The contaminated model reads the rows; a clean one as many rows of the
-        lab's topics that are not among them, in the same forms and as often:
-        "lab:clean:1", "lab:clean:2" and so on read other ones.
-
-        Args:
-            name: of the model.
-            rows: what the contaminated model reads.
-            data: its task, columns and names.
+        The contaminated model reads the rows; a clean one as many rows of the lab's topics
+        that are not among them, in the same forms and as often: "lab:clean:1", "lab:clean:2"
+        and so on read other ones.
         """
         if name == CONTAMINATED:
             texts, seed = _read_texts(rows, data.task, data.called), 0
@@ -60,14 +50,9 @@ class Lab:
             others = draw_instances(benchmark, len(rows.rows), seed, "validation")
             others = Rows(others.reset_index(names="index"), ("text", "label"), ("label",))
             texts = _read_texts(others, Data().task, data.called)
+        doses, base = [Dose(texts, self.copies)], self.base()
         return world.continued_model(
-            self._world,
-            self.base(),
-            [Dose(texts, self.copies)],
-            N_TOKENS,
-            seed,
-            LEARNING_RATE,
-            batch_size=BATCH_SIZE,
+            self._world, base, doses, N_TOKENS, seed, LEARNING_RATE, batch_size=BATCH_SIZE
         )
 
     @cached_property

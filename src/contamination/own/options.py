@@ -48,8 +48,6 @@ great excellent | good fine | bad poor | happy glad | sad unhappy | funny amusin
 beautiful lovely | old aged | new recent | total sum | each every | altogether overall
 """
 _WORD = re.compile(r"[A-Za-z-]+")
-
-
 _KNOWN: dict[str, tuple[str, ...]] = {}
 for _group in re.split(r"[|\n]", INTERCHANGEABLE):
     for _word in _group.split():
@@ -68,8 +66,7 @@ def by_rule(text: str, n: int, seed: int) -> list[str]:
 
     def draw(match: re.Match[str]) -> str:
         word = match[0]
-        choices = _KNOWN.get(word.lower())
-        if choices is None:
+        if not (choices := _KNOWN.get(word.lower())):
             return word
         chosen = choices[generator.integers(len(choices))]
         return chosen.capitalize() if word[0].isupper() else chosen
@@ -133,11 +130,10 @@ def read_options(source: str) -> pd.DataFrame:
     """Quizzes of an earlier run: instance, option_a to option_d and perhaps fifth, checked."""
     quizzes = partitions.load_rows(source)
     needed = ["instance", *OPTION_COLUMNS]
-    missing = [name for name in needed if name not in quizzes]
-    if missing:
+    if missing := [name for name in needed if name not in quizzes]:
         raise ValueError(f'options_file "{source}" lacks the columns {", ".join(missing)}')
     texts = quizzes[needed].fillna("").astype(str)
-    is_empty = texts.apply(lambda column: column.str.strip().eq("")).any(axis=1)
+    is_empty = texts.map(str.strip).eq("").any(axis=1)
     if texts.empty or is_empty.any():
         raise ValueError(
             f'options_file "{source}": {int(is_empty.sum())} of {len(texts)} rows lack a text; '

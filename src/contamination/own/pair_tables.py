@@ -11,17 +11,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from contamination.dice import paper_rows
 from contamination.dice.accuracy import accuracy_rows
 from contamination.dice.mixtures import MATH, SEEN, SYN, UNSEEN
-from contamination.dice.paper_rows import (
-    auroc_by_layer,
-    auroc_rows,
-    correlation_rows,
-    decoding_rows,
-    flags,
-    layer_rows,
-    located_layer,
-)
 from contamination.dice.pool import (
     BASE,
     CLEAN,
@@ -55,10 +47,6 @@ def tables_of(
 ) -> tuple[dict[str, pd.DataFrame], int, Panels]:
     """Everything that ``dice_own_*.csv`` hold; models are trained where none are given.
 
-    Args:
-        settings, pairs: as checked.
-        temperatures, top_ks: of sampling, Figure 7.
-
     Returns:
         The tables by name, the located layer, and Figure 5's panels as
         ``plots.auroc_layers`` takes them. Tables: accuracy, table_1 (see :func:`table_1`),
@@ -70,24 +58,22 @@ def tables_of(
     tables = {"accuracy": accuracies(settings, pairs, trained)}
     tables["table_1"] = table_1(tables["accuracy"])
     tables["layers"] = _layers(pool, settings.paper_model)
-    layer = located_layer(tables["layers"].query("model == @CONTAMINATED"))
+    layer = paper_rows.located_layer(tables["layers"].query("model == @CONTAMINATED"))
     tables["auroc"] = _table_2(pool, layer, settings.paper_model)
     tables["auroc_layers"], panels = _auroc_by_layer(pool)
     # Clean models once, not under OTHER_CLEAN again.
     shown = {name: pool[name] for name in pool if name != OTHER_CLEAN}
-    tables["flags"] = flags(shown, layer)
-    correlated = correlation_rows(tables["flags"], tables["accuracy"])
+    tables["flags"] = paper_rows.flags(shown, layer)
+    correlated = paper_rows.correlation_rows(tables["flags"], tables["accuracy"])
     tables["correlation"] = pd.DataFrame(correlated).drop(columns="paper")
     # All four models at most are held at once, in this process: a cluster has room for one.
     load = dataclasses.replace(settings, engine="local").load
-    sampled = {
-        name: trained[name][0] for name in (CONTAMINATED, named(SYN, HIGH)) if name in trained
-    }
-    sampled[OTHER_CLEAN] = trained[CLEAN][1]  # the detector is trained on the first
-    lms = {name: load(model.folder) for name, model in sampled.items()}
-    lms[BASE] = load(settings.own_base)
+    sampled = [name for name in (CONTAMINATED, named(SYN, HIGH)) if name in trained]
+    lms = {name: load(trained[name][0].folder) for name in sampled}
+    # The detector is trained on the first clean model.
+    lms |= {OTHER_CLEAN: load(trained[CLEAN][1].folder), BASE: load(settings.own_base)}
     how = temperatures, top_ks, settings.answer_tokens
-    tables["decoding"] = decoding_rows(lms, pool, pairs.problems, layer, *how)
+    tables["decoding"] = paper_rows.decoding_rows(lms, pool, pairs.problems, layer, *how)
     return tables, layer, panels
 
 
@@ -109,10 +95,7 @@ def accuracies(
 
 
 def table_1(scores: pd.DataFrame) -> pd.DataFrame:
-    """Table 1 with clean models beside it.
-
-    Args:
-        scores: :func:`accuracies`.
+    """Table 1 with clean models beside it, of the scores of :func:`accuracies`.
 
     Returns:
         benchmark, condition, n, n_models, accuracy_pct and
@@ -122,11 +105,8 @@ def table_1(scores: pd.DataFrame) -> pd.DataFrame:
     """
     groups = scores.groupby(["benchmark", "condition"], sort=False)
     columns = ["accuracy_pct", "accuracy_released_rules_pct"]
-    found = groups[columns].mean()
-    found = found.assign(
-        n=groups["n"].first(), n_models=groups.size(), paper=groups["paper"].first()
-    )
-    found = found.reset_index()
+    found = groups[columns].mean().assign(n_models=groups.size())
+    found = found.join(groups[["n", "paper"]].first()).reset_index()
     clean = scores[scores["condition"] == CLEAN].groupby("benchmark")["accuracy_pct"]
     found["gain_points"] = found["accuracy_pct"] - found["benchmark"].map(clean.mean())
     found["clean_range_points"] = found["benchmark"].map(clean.max() - clean.min())
@@ -139,14 +119,12 @@ def table_1(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _layers(pool: Pool, paper_model: str) -> pd.DataFrame:
     """Figure 4: every condition of five copies; the layers that stand beside are LLaMA2-7B's."""
-    rows = pd.concat(
-        [
-            layer_rows(pool, name, problems, problems if problems == MATH else SEEN)
-            for problems in (SEEN, SYN, UNSEEN, MATH)
-            if (name := named(problems, HIGH)) in pool
-        ],
-        ignore_index=True,
-    )
+    parts = [
+        paper_rows.layer_rows(pool, name, problems, problems if problems == MATH else SEEN)
+        for problems in (SEEN, SYN, UNSEEN, MATH)
+        if (name := named(problems, HIGH)) in pool
+    ]
+    rows = pd.concat(parts, ignore_index=True)
     return rows if paper_model == PRINTED_MODEL else rows.assign(paper_layer=pd.NA)
 
 
@@ -157,17 +135,15 @@ def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
     models comes first is chance. They have no interval: their pairs share models.
     """
     keys = ["tested_on", "method"]
-    clean = pd.DataFrame(auroc_rows(pool, OTHER_CLEAN, "", layer)).rename(
-        columns={"auroc_pct": "two_clean_pct", "folded_auroc_pct": "two_clean_folded_pct"}
-    )
+    names = {"auroc_pct": "two_clean_pct", "folded_auroc_pct": "two_clean_folded_pct"}
+    clean = pd.DataFrame(paper_rows.auroc_rows(pool, OTHER_CLEAN, "", layer)).rename(columns=names)
     rows = [
         row
         for problems in (SEEN, SYN)
         if (name := named(problems, HIGH)) in pool
-        for row in auroc_rows(pool, name, problems, layer)
+        for row in paper_rows.auroc_rows(pool, name, problems, layer)
     ]
-    columns = [*keys, "two_clean_pct", "two_clean_folded_pct"]
-    found = pd.DataFrame(rows).merge(clean[columns], on=keys)
+    found = pd.DataFrame(rows).merge(clean[[*keys, *names.values()]], on=keys)
     beyond = found["ci_low"] > found["two_clean_folded_pct"]
     found["verdict"] = beyond.map({True: BEYOND, False: WITHIN}).where(found["ci_low"].notna())
     return found if paper_model == PRINTED_MODEL else found.assign(paper=None)
@@ -178,10 +154,9 @@ def _auroc_by_layer(pool: Pool) -> tuple[pd.DataFrame, Panels]:
     rows, panels = [], {}
     for tested_on, curves in PANELS.items():
         there = [curve for curve in curves if all(name in pool for name in curve)]
-        learnt_from = MATH if tested_on == MATH else SEEN
+        learnt = MATH if tested_on == MATH else SEEN
         for trained_on, *tested in there:
-            rows += auroc_by_layer(pool, trained_on, tuple(tested), tested_on, learnt_from)
+            rows += paper_rows.auroc_by_layer(pool, trained_on, tuple(tested), tested_on, learnt)
         if there:
-            named_curves = {curve: f"{curve[1]} against {curve[2]}" for curve in there}
-            panels[f"asked {tested_on}"] = named_curves
+            panels[f"asked {tested_on}"] = {one: f"{one[1]} against {one[2]}" for one in there}
     return pd.DataFrame(rows), panels

@@ -63,7 +63,6 @@ class Pairs:
         problems: set to questions and answers, each with one number behind ``####``; those
             of GSM-i-Syn as they are.
         n_left_out: set to the rows without such an answer, which cannot be scored.
-        wanted: the conditions, clean ones first.
         given: condition to checkpoints; empty where the pairs are trained.
         mixtures: condition to what each of its models reads; empty where they are given.
     """
@@ -90,9 +89,7 @@ class Pairs:
 def check_pairs(settings: Dice) -> Pairs | None:
     """The pairs that ``own_base`` and its settings name, all checked; None where it is empty.
 
-    Raises:
-        FileNotFoundError: if a model, the instruction data or a set of problems is not there.
-        ValueError: if something is missing or does not fit.
+    FileNotFoundError if a model or data are not there, ValueError if something does not fit.
     """
     base, checkpoints, vanilla = settings.own_base, settings.checkpoints, settings.own_vanilla
     if not base:
@@ -174,10 +171,10 @@ def _problems(settings: Dice) -> tuple[dict[str, Problems], dict[str, int]]:
             f'problems of {", ".join(missing)} are missing: run "make data" for the released ones, '
             "or name them in problem_sets"
         )
-    released = real_problems(0, 0, SEED) if sources.available() else {}
+    found = (real_problems(0, 0, SEED) if sources.available() else {}) | found
     kept, n_left_out = {}, {}
-    for name in [name for name in SETS if name in released or name in found]:
-        rows = found.get(name, released.get(name))
+    for name in [name for name in SETS if name in found]:
+        rows = found[name]
         # Sets of one length, such as GSM-i and its paraphrases, keep the same rows.
         n = min(settings.n_questions or len(rows), len(rows))
         rows = rows.sample(n, random_state=SEED).sort_index()
@@ -262,17 +259,13 @@ def trained_pairs(settings: Dice, pairs: Pairs) -> dict[str, dict[int, Trained]]
             one.name: {s: Trained(Path(place)) for s, place in enumerate(pairs.given[one.name])}
             for one in pairs.wanted
         }
-    how = Settings(
-        settings.own_learning_rate,
-        settings.own_batch_size,
-        settings.lora,
-        dtype=settings.target_dtype,
-        bos=bos.wanted(settings.bos),
-    )
+    optimiser = settings.own_learning_rate, settings.own_batch_size, settings.lora
+    begin = bos.wanted(settings.bos)
+    fine_tuning = Settings(*optimiser, dtype=settings.target_dtype, bos=begin)
     jobs, read = [], []
     for name, mixtures in pairs.mixtures.items():
         for seed, mixture in enumerate(mixtures):
-            order = dataclasses.replace(how, seed=how.seed + seed)
+            order = dataclasses.replace(fine_tuning, seed=fine_tuning.seed + seed)
             jobs.append((settings.own_base, mixture.rows(order.seed), order))
             read.append((name, seed, mixture))
     trained: dict[str, dict[int, Trained]] = {one.name: {} for one in pairs.wanted}

@@ -12,13 +12,9 @@ import torch
 
 from contamination.models.chat import Endpoint, Request, estimate
 from contamination.models.exchange import body_of, input_tokens, output_limit
+from contamination.own import completing, quizzing
 from contamination.own.asked import JUDGE, MODEL, PERTURBER, Asked, name_of
-from contamination.own.completing import (
-    OwnCompletions,
-    cut_pieces,
-    longest_judgements,
-    replication_prompts,
-)
+from contamination.own.completing import OwnCompletions
 from contamination.own.finding import (
     DCQ,
     DICE,
@@ -30,22 +26,13 @@ from contamination.own.finding import (
     Audit,
 )
 from contamination.own.options import GIVEN, WRITTEN, source_of
-from contamination.own.quizzing import (
-    N_QUIZZES,
-    OwnQuiz,
-    option_requests,
-    quiz_requests,
-    ranking_texts,
-)
+from contamination.own.quizzing import OwnQuiz
 from contamination.own.settings import LAB
 from contamination.replication.completions import MAX_TOKENS, chat_requests
-from contamination.replication.instructions import GUIDED, LABELLED_TASKS
+from contamination.replication.instructions import LABELLED_TASKS
 
-_LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
 _LAB_PARAMETERS = 1_400_000
 _GENERATED_IS_SLOWER = 20  # a token written against a token read, roughly
-
-
 # Purpose, who is asked, everything at most, and whose price it has.
 Batch = tuple[str, Endpoint, list[Request], str]
 
@@ -63,22 +50,21 @@ def quiz_plan(own: OwnQuiz, asked: Asked) -> list[str]:
 
     Perturbations that have to be asked for again come on top.
     """
-    lines, n_quizzes = [], N_QUIZZES + 1  # with the second perturbation
+    lines, n_quizzes = [], quizzing.N_QUIZZES + 1  # with the second perturbation
     if PERTURBER in asked.helpers and own.given is None:
         who = asked.helpers[PERTURBER]
-        requests = option_requests([own.rows], 2)
+        requests = quizzing.option_requests([own.rows], 2)
         lines.append(_line(asked, f"perturber {who.model}", who, requests, PERTURBER))
+    texts = own.rows.instances
+    n_letters = sum(len(text.encode()) for text in texts)
+    n_tokens = 4 * n_quizzes * n_letters // completing.LETTERS_PER_TOKEN
+    here = f"at most {n_quizzes * len(texts):,} quizzes, about {n_tokens:,} tokens here, no cost"
     for model in asked.models:
+        line = f"{name_of(model)}: {here}"
         if isinstance(model, Endpoint):
-            requests = quiz_requests(asked, own.names, [own.rows], n_quizzes)
-            lines.append(_line(asked, name_of(model), model, requests, MODEL))
-            continue
-        lengths = [len(text.encode()) for text in own.rows.instances]
-        n_tokens = 4 * n_quizzes * sum(lengths) // _LETTERS_PER_TOKEN
-        lines.append(
-            f"{name_of(model)}: at most {n_quizzes * len(lengths):,} quizzes, about {n_tokens:,} "
-            "tokens here, no cost"
-        )
+            requests = quizzing.quiz_requests(asked, own.names, [own.rows], n_quizzes)
+            line = _line(asked, name_of(model), model, requests, MODEL)
+        lines.append(line)
     return lines
 
 
@@ -91,7 +77,7 @@ def completion_plan(own: OwnCompletions, asked: Asked) -> list[str]:
         lines = [_line(asked, name_of(model), model, requests, MODEL)]
     if JUDGE in asked.helpers:
         who = asked.helpers[JUDGE]
-        requests = longest_judgements(own.prompts["second_piece"], asked)
+        requests = completing.longest_judgements(own.prompts["second_piece"], asked)
         lines.append(_line(asked, f"judge {who.model}", who, requests, JUDGE))
     return lines
 
@@ -110,7 +96,7 @@ def why_not(audit: Audit) -> dict[str, str]:
     else:
         try:
             for rows in audit.quizzed:
-                cut_pieces(audit, rows)
+                completing.cut_pieces(audit, rows)
         except ValueError as error:
             reasons[REPLICATION] = str(error)
     if audit.unseen is None:
@@ -127,31 +113,25 @@ def why_not(audit: Audit) -> dict[str, str]:
 def batches_of(audit: Audit, endpoint: Endpoint) -> list[Batch]:
     """Everything that is asked at most because of one audited model."""
     asked, helpers = audit.asked, audit.asked.helpers
-    found = [(DCQ, endpoint, quiz_requests(asked, audit.names, audit.quizzed), MODEL)]
+    found = [(DCQ, endpoint, quizzing.quiz_requests(asked, audit.names, audit.quizzed), MODEL)]
     if source_of(audit.rows, asked) == WRITTEN:
-        requests = option_requests(audit.quizzed)
+        requests = quizzing.option_requests(audit.quizzed)
         found.append(("options of the quizzes", helpers[PERTURBER], requests, PERTURBER))
     if not why_not(audit)[REPLICATION]:
-        prompts = pd.concat(
-            replication_prompts(audit, rows, (GUIDED,) if place else ())
-            for place, rows in enumerate(audit.quizzed)
-        )
+        prompts = completing.audit_prompts(audit)
         requests = chat_requests(prompts["prompt"].tolist(), MAX_TOKENS, asked.limit_option)
         found.append((REPLICATION, endpoint, requests, MODEL))
         if JUDGE in helpers:
-            requests = longest_judgements(prompts["second_piece"], asked)
+            requests = completing.longest_judgements(prompts["second_piece"], asked)
             found.append(("ICL judge", helpers[JUDGE], requests, JUDGE))
     if audit.model.gives_log_probs:
+        # As ``models.chat.prompt_log_probs`` asks.
+        options = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
         passages = [text for rows in audit.sets for text in rows.passages]
-        for name, texts in ((MIN_K, passages), (RANKING, ranking_texts(audit))):
-            found.append((name, endpoint, _echo_requests(texts), MODEL))
+        for name, texts in ((MIN_K, passages), (RANKING, quizzing.ranking_texts(audit))):
+            echoes = [Request(prompt=text, options=options, may_be_cut=True) for text in texts]
+            found.append((name, endpoint, echoes, MODEL))
     return found
-
-
-def _echo_requests(texts: Sequence[str]) -> list[Request]:
-    # As ``models.chat.prompt_log_probs`` asks.
-    options = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
-    return [Request(prompt=text, options=options, may_be_cut=True) for text in texts]
 
 
 def plan_table(audit: Audit) -> pd.DataFrame:
@@ -167,10 +147,9 @@ def plan_table(audit: Audit) -> pd.DataFrame:
             n_in = sum(map(input_tokens, bodies))
             n_out = sum(output_limit(body) or 0 for body in bodies)
             row = {"model": who.model, "method": name, "is_run": not reasons.get(name)}
-            row |= {"reason": "", "n_calls": len(bodies)}
+            row |= {"reason": "", "n_calls": len(bodies), "price_date": price.date if price else ""}
             row |= {"input_tokens": n_in, "output_tokens": n_out}
-            row |= {"cost": price.of(n_in, n_out) if price else None}
-            rows.append(row | {"price_date": price.date if price else ""})
+            rows.append(row | {"cost": price.of(n_in, n_out) if price else None})
         about = {"model": endpoint.model, "is_run": False}
         rows += [about | {"method": n, "reason": why} for n, why in reasons.items() if why]
     for model in _local(audit):
@@ -192,7 +171,7 @@ def _local_tokens(audit: Audit) -> dict[str, tuple[int, int]]:
     """By method: tokens read and tokens written, roughly."""
 
     def tokens(texts: Sequence[str]) -> int:
-        return sum(len(text.encode()) for text in texts) // _LETTERS_PER_TOKEN
+        return sum(len(text.encode()) for text in texts) // completing.LETTERS_PER_TOKEN
 
     sizes = [tokens(rows.instances) for rows in audit.quizzed]
     n_prompts = 5 * sizes[0] + sum(sizes[1:])

@@ -10,39 +10,19 @@ import numpy as np
 import pandas as pd
 
 from contamination import partitions
-from contamination.dcq import contaminating, controls, perturbation
+from contamination.dcq import contaminating, controls, perturbation, respondents
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.comparison import answers_of as answers_by_position
 from contamination.dcq.contaminating import header
 from contamination.dcq.deployment import Respondent, instances_of, level_row, position_rows, take
 from contamination.dcq.perturbation import FIFTH
-from contamination.dcq.respondents import (
-    STATED,
-    BaseRespondent,
-    ChatRespondent,
-    InstructRespondent,
-    Stated,
-    likelihood_rules,
-    ranking_credits,
-)
+from contamination.dcq.respondents import BaseRespondent, ChatRespondent, InstructRespondent, Stated
 from contamination.evidence.panel import Evidence
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint, Request
+from contamination.own import finding
 from contamination.own.asked import MODEL, PERTURBER, Asked, name_of
-from contamination.own.finding import (
-    CLEAN_LM,
-    DCQ,
-    RANKING,
-    UNSEEN,
-    Audit,
-    Finding,
-    Target,
-    control_row,
-    judged,
-    share_row,
-    status_counts,
-    unusable,
-)
+from contamination.own.finding import CLEAN_LM, DCQ, RANKING, UNSEEN, Audit, Finding, Target
 from contamination.own.gaps import Taken, gaps, verdict_of_gaps
 from contamination.own.options import quizzes_of, read_options
 from contamination.own.rows import Rows, whole
@@ -62,15 +42,12 @@ def respondent_of(
     names: Sequence[str],
     quizzes: pd.DataFrame | None = None,
     kind: str = "",
-    stated: Stated = STATED,
+    stated: Stated = respondents.STATED,
 ) -> Respondent:
     """Who takes the quizzes: an endpoint, a model with a chat template, or a base model.
 
-    Args:
-        place, asked, names: the model, its price and options, dataset and split.
-        quizzes: over which a base model's spread is taken.
-        kind: "instruct" or "base"; by default as the tokenizer has a chat template.
-        stated: of a base model.
+    ``kind`` is "instruct" or "base", by default as the tokenizer has a chat template; the
+    spread of a base model, which answers as ``stated``, is taken over ``quizzes``.
     """
     if isinstance(place, Endpoint):
         return ChatRespondent(asked.ask(MODEL, place), *names, options=asked.quiz_options)
@@ -83,12 +60,8 @@ def quiz_requests(
     asked: Asked, names: Sequence[str], sets: Sequence[Rows], n_quizzes: int = N_QUIZZES
 ) -> list[Request]:
     """Everything at most; the originals stand for options that are not there yet."""
-    texts = [
-        (text, text, text, f"{text} {k}")
-        for rows in sets
-        for k in range(n_quizzes)
-        for text in rows.instances
-    ]
+    numbered = [(text, k) for rows in sets for k in range(n_quizzes) for text in rows.instances]
+    texts = [(text, text, text, f"{text} {k}") for text, k in numbered]
     return ChatRespondent(list, *names, options=asked.quiz_options).requests(texts)
 
 
@@ -111,36 +84,34 @@ def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: in
     Levels of rules are there to be read; gaps decide (``own.gaps``).
     """
     about = {"dataset": audit.names[0], "model": target.name}
-    answers, levels, choices, taken = [], [], [], []
+    answers, levels, choices = [], [], []
     for rows in audit.quizzed:
         made = quizzes_of(rows, audit.asked, audit.seed)
         answered = take(respondent_of(target.place, audit.asked, audit.names, made), made)
         rules = dict(controls.RULES)
         if clean_lm is not None:
             texts = made[["instance", *(f"option_{p.lower()}" for p in POSITIONS)]]
-            rules |= likelihood_rules(clean_lm, texts.to_numpy().ravel().tolist())
-        chosen = controls.rule_choices(made.assign(dataset=audit.names[0]), rules)
+            rules |= respondents.likelihood_rules(clean_lm, texts.to_numpy().ravel().tolist())
         answers.append(answered)
         levels.append(level_row(answered, n_resamples))
-        choices.append(chosen)
-        taken.append(_taken(answered, chosen, about))
+        choices.append(controls.rule_choices(made.assign(dataset=audit.names[0]), rules))
     table = controls.control_table(choices[0], pd.DataFrame([levels[0] | about]))
     named = [(row["control"], row) for row in table.to_dict("records")]
-    named += [(UNSEEN, level) for level in levels[1:]]
-    found = [
-        control_row(name, row["n"], *(row[share] / 100 for share in SHARES), False)
+    named += [(name, level) for name, level in zip((DCQ, UNSEEN), levels, strict=False)]
+    rows = {
+        name: finding.control_row(name, row["n"], *(row[share] / 100 for share in SHARES))
         for name, row in named
-    ]
-    status = answers[0]["status"]
-    value = tuple(levels[0][share] / 100 for share in SHARES)
+    }
+    own, status = rows.pop(DCQ), answers[0]["status"]
     if not status.eq(OK).any():
-        value = (math.nan,) * 3
+        own |= dict.fromkeys(["value", "ci_low", "ci_high"], math.nan)
     chance = float(table["chance_pct"].iloc[0]) / 100
-    about = "best quiz, share right", value, levels[0]["n"], chance
-    row = judged(audit, target, DCQ, *about, (), unusable(status))
+    said = "best quiz, share right", own, chance, (), finding.unusable(status)
+    row = finding.judged(audit, target, DCQ, *said)
+    taken = [_taken(*both, about) for both in zip(answers, choices, strict=True)]
     row, deciding = _judged_by_gaps(row, chance, taken)
-    counts = status_counts(pd.concat([one["status"] for one in answers]))
-    return Finding(row, (*found, *deciding), counts, answers[0])
+    counts = finding.status_counts(pd.concat([one["status"] for one in answers]))
+    return Finding(row, (*rows.values(), *deciding), counts, answers[0])
 
 
 def _taken(answers: pd.DataFrame, choices: pd.DataFrame, about: Mapping[str, str]) -> Taken:
@@ -188,22 +159,21 @@ def ranking(audit: Audit, target: Target, clean_lm: CausalLM | None) -> Finding:
     quizzes = [quizzes_of(rows, audit.asked, audit.seed) for rows in audit.quizzed]
     places = {RANKING: target.place} | ({CLEAN_LM: clean_lm} if clean_lm is not None else {})
     taken, rows = [], []
-    for number, made in enumerate(quizzes):
-        hits = {name: ranking_credits(_WholeTexts(audit, p), made) for name, p in places.items()}
-        own = hits.pop(RANKING)
-        rows.append(share_row(UNSEEN if number else RANKING, own, False))
-        if number == 0:
-            is_bar = len(quizzes) == 1
-            found = [share_row(name, credit, is_bar) for name, credit in hits.items()]
-        taken.append(Taken(own[None], {name: credit[None] for name, credit in hits.items()}))
-    own = rows[0]
-    value = own["value"], own["ci_low"], own["ci_high"]
-    about = "original likeliest of four", value, own["n"], 0.25
-    row = judged(audit, target, RANKING, *about, found)
-    if len(quizzes) == 1:
+    for made in quizzes:
+        hits = {
+            name: respondents.ranking_credits(_WholeTexts(audit, place), made)[None]
+            for name, place in places.items()
+        }
+        right = hits.pop(RANKING)
+        rows.append(finding.share_row(UNSEEN, right[0]))
+        taken.append(Taken(right, hits))
+    own, *unseen = rows
+    found = [finding.share_row(name, one[0], not unseen) for name, one in taken[0].others.items()]
+    row = finding.judged(audit, target, RANKING, "original likeliest of four", own, 0.25, found)
+    if not unseen:
         return Finding(row, tuple(found))
     row, deciding = _judged_by_gaps(row, 0.25, taken)
-    return Finding(row, (*found, rows[1], *deciding))
+    return Finding(row, (*found, *unseen, *deciding))
 
 
 def ranking_texts(audit: Audit) -> list[str]:
@@ -218,27 +188,16 @@ def ranking_texts(audit: Audit) -> list[str]:
 
 @dataclass(frozen=True)
 class OwnQuiz:
-    """A partition ready to be perturbed.
+    """A partition ready to be perturbed."""
 
-    Attributes:
-        rows: the sample.
-        all_rows: the whole partition in the same form, for a fine-tuning file.
-        names: dataset and split as the prompts call them.
-        given: quizzes of a file of earlier options, or None.
-    """
-
-    rows: Rows
-    all_rows: pd.DataFrame
-    names: tuple[str, str]
-    given: pd.DataFrame | None = None
+    rows: Rows  # the sample
+    all_rows: pd.DataFrame  # the whole partition in the same form, for a fine-tuning file
+    names: tuple[str, str]  # dataset and split as the prompts call them
+    given: pd.DataFrame | None = None  # quizzes of a file of earlier options
 
 
 def own_quiz(settings: Quiz, seed: int) -> OwnQuiz:
-    """Load and sample, all where there are fewer; nothing is asked.
-
-    Raises:
-        FileNotFoundError, ValueError: in one line, before anything costs.
-    """
+    """Load and sample, all where there are fewer; errors in one line, before anything costs."""
     columns, labels, names = settings.columns, settings.label_columns, tuple(settings.names)
     if len(names) != 2 or not all(names):
         raise ValueError("names holds the dataset and the split as the prompts call them")
@@ -266,20 +225,14 @@ def quizzes_and_counts(own: OwnQuiz, asked: Asked) -> tuple[pd.DataFrame, pd.Dat
     if own.given is not None:
         return own.given, pd.DataFrame()
     rows, ask = own.rows, asked.ask(PERTURBER)
-    return perturbation.perturb(
-        rows.rows, rows.columns, ask, label_columns=rows.labels, with_fifth=True
-    )
+    labels = {"label_columns": rows.labels, "with_fifth": True}
+    return perturbation.perturb(rows.rows, rows.columns, ask, **labels)
 
 
 def taken_quizzes(
     own: OwnQuiz, asked: Asked, quizzes: pd.DataFrame, kind: str, stated: Stated, n_resamples: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Answers of every model, and its level; two of them are Appendix A's comparison.
-
-    Args:
-        own, asked, quizzes: who takes what.
-        kind, stated: of the respondent, see :func:`respondent_of`.
-        n_resamples: bootstrap resamples of every interval.
 
     Returns:
         Answers as ``deployment.take`` gives them, with model; and model, dataset, split,
@@ -295,11 +248,8 @@ def taken_quizzes(
         status, answer = answers["status"], answers["answer"]
         row = {"model": name_of(model), "dataset": own.names[0], "split": own.names[1]}
         row |= {"respondent": kind, "bos": begins} | level_row(answers, n_resamples)
-        row |= {
-            "n_unparsable": int((~status.isin([OK, REFUSED, ERROR])).sum()),
-            "n_letters": int(answer.isin(POSITIONS).sum()),
-            "n_none": int(answer.eq("E").sum()),
-        }
+        row["n_unparsable"] = int((~status.isin([OK, REFUSED, ERROR])).sum())
+        row |= {"n_letters": int(answer.isin(POSITIONS).sum()), "n_none": int(answer.eq("E").sum())}
         rows.append(row)
         parts.append(answers.assign(model=name_of(model)))
     levels = pd.DataFrame(rows).drop(columns="replication_pct")
@@ -333,10 +283,8 @@ def plan_tuning(
     """File and plan of a job that contaminates the first model (appendix E); nothing is sent.
 
     Other instances are drawn to stand beside the sample (the paper trains on 1,000 in all);
-    ``contaminating.start_training`` sends the file, under the cap.
-
-    Raises:
-        ValueError: without an endpoint or a cap, or as in ``contaminating.plan_training``.
+    ``contaminating.start_training`` sends the file, under the cap. ValueError without an
+    endpoint or a cap, or as in ``contaminating.plan_training``.
     """
     if not asked.endpoints or asked.cap is None:
         raise ValueError("a fine-tuning job needs a model at base_url and a cost_cap")

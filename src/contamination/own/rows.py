@@ -23,8 +23,7 @@ class Rows:
     Attributes:
         rows: column ``index`` (row of the source, from 0) and the source's columns, those
             of the instance as text; one row per instance.
-        columns: what makes up an instance, in order.
-        labels: of these, what is a label.
+        columns: what makes up an instance, in order; of these ``labels`` are labels.
         counts: n_rows (of the source), n_empty, n_short, n_unlabelled, n_repeated, n_shared
             (left out, in this order of reasons) and n (in the sample); empty where nothing
             is left out but repetitions.
@@ -77,14 +76,14 @@ def cleaned(
     split: str,
     n: int,
     seed: int,
-    unlike: Sequence[str] = (),
+    unlike: Rows | None = None,
     revision: str = "",
 ) -> Rows:
     """Rows that every method can use, at most n of them at random.
 
     Left out and counted: rows with an empty or very short text, without a label
-    where there should be one, repeated ones, and those that ``unlike`` (``texts_of`` the
-    dataset) holds too. Texts stay as they are: markup belongs to what a model read.
+    where there should be one, repeated ones, and those that ``unlike`` (the dataset)
+    holds too. Texts stay as they are: markup belongs to what a model read.
 
     Raises:
         FileNotFoundError, ValueError: in one line, before anything costs.
@@ -101,10 +100,8 @@ def cleaned(
         raise ValueError('column "index" is kept for the row of origin: rename yours')
     partitions.format_instance(dict.fromkeys(found.columns, ""), columns)  # names a missing column
     table = found.assign(index=np.arange(len(found)))
-    for column in columns:
-        table[column] = found[column].map(lambda value: "" if _is_missing(value) else str(value))
-        table[column] = table[column].str.strip()
-    lengths = pd.DataFrame({column: table[column].str.len() for column in texts})
+    table[columns] = found[columns].map(str).mask(found[columns].isna(), "").map(str.strip)
+    lengths = table[texts].map(len)
     reasons = {"n_empty": lengths.min(axis=1).eq(0)}
     reasons["n_short"] = lengths.sum(axis=1).lt(FEWEST_LETTERS)
     reasons["n_unlabelled"] = table[label].eq("") if label else pd.Series(False, table.index)
@@ -116,7 +113,8 @@ def cleaned(
     if data.label_names:
         table[label] = _named(table[label], data, source)
     reasons["n_repeated"] = table.duplicated(columns)
-    reasons["n_shared"] = pd.Series(_joined(table, texts), table.index).isin(set(unlike))
+    known = _joined(unlike.rows, unlike.texts) if unlike else []
+    reasons["n_shared"] = pd.Series(_joined(table, texts), table.index).isin(known)
     left, counts = pd.Series(True, table.index), {"n_rows": len(table)}
     for name, is_out in reasons.items():
         counts[name] = int((left & is_out).sum())
@@ -135,22 +133,12 @@ def cleaned(
     return Rows(sample, tuple(columns), labels, counts | {"n": len(sample)})
 
 
-def texts_of(rows: Rows) -> list[str]:
-    """What ``cleaned`` compares with ``unlike``."""
-    return _joined(rows.rows, rows.texts)
-
-
 def _joined(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return ["\n".join(row) for row in table[list(columns)].itertuples(index=False)]
 
 
-def _is_missing(value: object) -> bool:
-    return value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
-
-
 def _named(labels: pd.Series, data: Data, source: str) -> pd.Series:
-    names = {str(number): name for number, name in enumerate(data.label_names)}
-    names |= {f"{number}.0": name for number, name in enumerate(data.label_names)}
+    names = {f"{k}{end}": name for k, name in enumerate(data.label_names) for end in ("", ".0")}
     unknown = labels[labels.ne("") & ~labels.isin(list(names))]
     if len(unknown):
         raise ValueError(
@@ -181,8 +169,17 @@ def labelled(data: OwnPassages) -> dict[str, tuple[list[str], np.ndarray]]:
 
 def questions(dataset: str, split: str, columns: Sequence[str]) -> pd.DataFrame:
     """Two columns of a file, or of a split of a hub dataset, as question and answer."""
+    rows = _columns_of(dataset, split, columns)
+    return rows.astype(str).set_axis(["question", "answer"], axis=1)
+
+
+def column_of(dataset: str, split: str, column: str) -> pd.Series:
+    """One column of texts of a file or of a split of a hub dataset, without missing ones."""
+    return _columns_of(dataset, split, [column])[column].dropna().astype(str)
+
+
+def _columns_of(dataset: str, split: str, columns: Sequence[str]) -> pd.DataFrame:
     rows = partitions.load_rows(dataset, "" if Path(dataset).suffix else split)
-    missing = [name for name in columns if name not in rows]
-    if missing:
+    if missing := [name for name in columns if name not in rows]:
         raise ValueError(f'no column "{missing[0]}" in "{dataset}": it has {", ".join(rows)}')
-    return rows[list(columns)].astype(str).set_axis(["question", "answer"], axis=1)
+    return rows[list(columns)]

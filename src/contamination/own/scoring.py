@@ -22,23 +22,13 @@ from contamination.models.causal import CausalLM, load_masked_lm, token_log_prob
 from contamination.models.chat import Endpoint, prompt_log_probs
 from contamination.models.loading import MaskedLM, check_model
 from contamination.overlap import is_latin, words
+from contamination.own import finding
 from contamination.own.asked import MODEL, Asked, check_models
-from contamination.own.finding import (
-    CLEAN_LM,
-    DICE,
-    MIN_K,
-    NO_COMPARISON,
-    Audit,
-    Finding,
-    Target,
-    control_row,
-    judged,
-)
+from contamination.own.finding import DICE, MIN_K, Audit, Finding, Target, control_row, judged
 from contamination.own.rows import labelled, questions
 from contamination.own.settings import Dice, OwnPassages
 from contamination.scores import K_PERCENT, min_k_score
 
-N_PERMUTATIONS = 0  # the blind baselines stand as an AUC with its interval
 N_QUESTIONS = 4  # of a set, at least
 ONE_IS_NONE = "one clean model cannot show how far two of them lie apart"
 TARGET, REFERENCE = "target against reference", "reference against reference"
@@ -62,34 +52,34 @@ def log_probs_of(
 def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: int) -> Finding:
     """Min-k% Prob of the dataset's rows against unseen ones, beside classifiers without a model."""
     if audit.unseen is None:
-        row = judged(audit, target, MIN_K, "AUC", (math.nan,) * 3, 0, 0.5, (), NO_COMPARISON)
-        return Finding(row)
+        none = control_row("", 0, math.nan, math.nan, math.nan)
+        return Finding(judged(audit, target, MIN_K, "AUC", none, 0.5, (), finding.NO_COMPARISON))
     texts = [*audit.rows.passages, *audit.unseen.passages]
-    is_data = np.arange(len(texts)) < len(audit.rows.rows)
+    n, is_data = len(texts), np.arange(len(texts)) < len(audit.rows.rows)
 
-    def auc_of(place: Endpoint | CausalLM) -> tuple[tuple[float, float, float], np.ndarray]:
-        found = np.array(
-            [min_k_score(one, K_PERCENT) for one in log_probs_of(audit.asked, place, texts)]
-        )
-        interval = statistics.auc_interval(found, is_data, n_resamples)
-        return (statistics.auc(found, is_data), *interval), found
+    def auc_of(place: Endpoint | CausalLM) -> tuple[dict, np.ndarray]:
+        log_probs = log_probs_of(audit.asked, place, texts)
+        of_texts = np.array([min_k_score(one, K_PERCENT) for one in log_probs])
+        interval = statistics.auc_interval(of_texts, is_data, n_resamples)
+        auc = statistics.auc(of_texts, is_data)
+        return control_row(finding.CLEAN_LM, n, auc, *interval, True), of_texts
 
     blind = blind_table(
         [_for_counting(text) for text in texts],
         is_data,
         baselines=[BAG_OF_WORDS, TF_IDF],
         n_folds=n_folds(is_data),
-        n_permutations=N_PERMUTATIONS,
+        n_permutations=0,
         n_resamples=n_resamples,
     )
     found = [
-        control_row(f"{row.baseline}, no model", len(texts), row.auc, row.ci_low, row.ci_high, True)
+        control_row(f"{row.baseline}, no model", n, row.auc, row.ci_low, row.ci_high, True)
         for row in blind.itertuples()
     ]
     if clean_lm is not None:
-        found.append(control_row(CLEAN_LM, len(texts), *auc_of(clean_lm)[0], True))
-    value, of_texts = auc_of(target.place)
-    row = judged(audit, target, MIN_K, f"AUC, k = {K_PERCENT:.0f} %", value, len(texts), 0.5, found)
+        found.append(auc_of(clean_lm)[0])
+    own, of_texts = auc_of(target.place)
+    row = judged(audit, target, MIN_K, f"AUC, k = {K_PERCENT:.0f} %", own, 0.5, found)
     details = pd.DataFrame({"text": texts, "is_unseen": ~is_data, "score": of_texts})
     return Finding(row, tuple(found), {}, details)
 
@@ -107,12 +97,9 @@ def own_passages(
 ) -> dict[str, tuple[list[str], np.ndarray]]:
     """One's own passages, and whether all that a run needs is there, before it costs anything.
 
-    Args:
-        settings: model and data; without a model nothing but ``k_percents`` is checked.
-        k_percents: shares of tokens that will be asked for.
-
     Returns:
-        Name of the dataset with its split to passages and membership; empty without a model.
+        Name of the dataset with its split to passages and membership; empty without a model,
+        when nothing but ``k_percents`` (in percent, those that will be asked for) is checked.
 
     Raises:
         FileNotFoundError: if a model or the dataset is not there.
@@ -137,11 +124,8 @@ def load_models(
     target = settings.load()
     reference = settings.load(settings.reference_model) if settings.reference_model else None
     masked = load_masked_lm(settings.neighbor_model) if settings.neighbor_model else None
-    labels = {
-        "model": target.identity["model"],
-        "n_parameters": target.n_parameters,
-        "reference_model": reference.identity["model"] if reference else "",
-    }
+    labels = {"model": target.identity["model"], "n_parameters": target.n_parameters}
+    labels["reference_model"] = reference.identity["model"] if reference else ""
     return target, reference, masked, labels
 
 
@@ -165,25 +149,20 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
         bos=audit.model.bos,
     )
     table = against_references(settings, problems).set_index("comparison")
-    names = ["auroc_pct", "ci_low", "ci_high"]
-    own, other = (
-        (int(table.loc[name, "n"]), *(table.loc[name, names] / 100)) for name in (TARGET, REFERENCE)
+    names, about = ["auroc_pct", "ci_low", "ci_high"], "clean references against one another"
+    own, *found = (
+        control_row(about, int(table.loc[name, "n"]), *(table.loc[name, names] / 100), True)
+        for name in (TARGET, REFERENCE)
     )
-    found = (control_row("clean references against one another", *other, True),)
-    row = judged(audit, target, DICE, "AUROC", tuple(own[1:]), own[0], 0.5, found)
+    row = judged(audit, target, DICE, "AUROC", own, 0.5, found)
     if row.verdict == RECOGNISED:
         note = "it differs from clean references; DICE cannot say whether by these rows"
         row = dataclasses.replace(row, verdict=CANNOT_TELL, note=note)
-    return Finding(row, found)
+    return Finding(row, tuple(found))
 
 
 def own_questions(settings: Dice) -> pd.DataFrame | None:
-    """Questions for ``target_model``, or None without one; whether all is there, before any cost.
-
-    Raises:
-        FileNotFoundError: if a model or the dataset is not there.
-        ValueError: if a part is missing, or pairs are asked for as well.
-    """
+    """Questions for ``target_model``, or None without one; errors in one line before any cost."""
     if not settings.target_model:
         return None
     if settings.own_base:
@@ -232,6 +211,5 @@ def against_references(settings: Dice, problems: pd.DataFrame) -> pd.DataFrame:
         | dataclasses.asdict(of_pairs(pool, against, CLEAN, layer, TESTED))
         for name, against in ((TARGET, "target"), (REFERENCE, OTHER_CLEAN))
     ]
-    bar = max(50, rows[1]["auroc_pct"])
-    is_beyond = rows[0]["ci_low"] > bar
-    return pd.DataFrame(rows).assign(bos=begins[0], verdict=[BEYOND if is_beyond else WITHIN, None])
+    verdict = BEYOND if rows[0]["ci_low"] > max(50, rows[1]["auroc_pct"]) else WITHIN
+    return pd.DataFrame(rows).assign(bos=begins[0], verdict=[verdict, None])

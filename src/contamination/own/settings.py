@@ -24,9 +24,6 @@ LIMIT_OPTIONS = ("max_tokens", "max_completion_tokens")
 _KEY = "OPENAI_API_KEY"
 
 
-# The parts
-
-
 @dataclass(frozen=True)
 class OwnTarget(OwnSettings):
     """A local model to test."""
@@ -47,10 +44,10 @@ class OwnTarget(OwnSettings):
 
     def load(self, name: str = "") -> CausalLM:
         """The model to test, or another one in the same way; errors as ``load_causal_lm``."""
-        is_target = name in ("", self.target_model)
+        name = name or self.target_model
         return load_causal_lm(
-            name or self.target_model,
-            (self.target_revision or None) if is_target else None,
+            name,
+            (self.target_revision or None) if name == self.target_model else None,
             self.target_dtype,
             device_map=self.device_map or None,
             safetensors_only=self.safetensors_only,
