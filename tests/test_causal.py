@@ -673,25 +673,18 @@ def test_a_completion_that_leaves_the_context_is_refused(llama):
 def test_hidden_states_match_output_hidden_states_of_each_text_alone(lm):
     texts, layers = texts_of(9, 3, 6), [3, 0, 2]
     last = hidden_states(lm, texts, layers)
-    mean = hidden_states(lm, texts, layers, pooling="mean")
-    assert last.shape == mean.shape == (3, 3, 32)
+    assert last.shape == (3, 3, 32)
     assert last.dtype == np.float32
-    n_begin = int(causal.scores_first_token(lm))
     for item, text in enumerate(texts):
         token_ids = torch.tensor([lm.tokenizer(text).input_ids])
         with torch.inference_mode():
             found = lm.model(input_ids=token_ids, output_hidden_states=True).hidden_states
         for place, layer in enumerate(layers):
             np.testing.assert_allclose(last[item, place], found[layer][0, -1], atol=1e-4)
-            np.testing.assert_allclose(
-                mean[item, place], found[layer][0, n_begin:].mean(0), atol=1e-4
-            )
 
 
-def test_bad_layers_texts_and_pooling_are_refused(llama):
+def test_bad_layers_and_texts_are_refused(llama):
     with pytest.raises(ValueError, match="layers must be in 0 to 3"):
         hidden_states(llama, ["the"], [4])
     with pytest.raises(ValueError, match="text 0 has"):
         hidden_states(llama, [long_text(llama)], [1])
-    with pytest.raises(ValueError, match="pooling must be"):
-        hidden_states(llama, ["the"], [1], pooling="max")

@@ -44,11 +44,8 @@ JUDGE_TOKENS = 10  # longest answer of the paper's judge
 class Judgement:
     """What the ICL judge made of one completion.
 
-    Attributes:
-        verdict: exact, near-exact or inexact; None where the answer is none.
-        status: "ok", or why there is no verdict: as in ``models.chat``.
-        is_bare_yes: the judge said "Yes" and not which match.
-        text: its answer, "" where it was not asked.
+    ``verdict`` is None where the answer (``text``) is none; ``status`` then says why, as in
+    ``models.chat``. ``is_bare_yes``: the judge said "Yes" and not which match.
     """
 
     verdict: str | None
@@ -79,10 +76,8 @@ def judge_requests(
 ) -> list[Request]:
     """One request per pair, at temperature 0.
 
-    Args:
-        references, candidates: what should have been written, and what was.
-        prompt: with ``{reference}`` and ``{candidate}``.
-        limit_option: what the endpoint calls its limit of output tokens.
+    ``prompt`` holds ``{reference}`` and ``{candidate}``; ``limit_option`` is what the endpoint
+    calls its limit of output tokens.
     """
     options = {"temperature": 0, limit_option: JUDGE_TOKENS}
     return [
@@ -126,17 +121,14 @@ def rule_verdicts(
     equal: np.ndarray | None = None,
     contained: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Rule judge from figures: equality first, then overlap or containment.
+    """Rule judge from figures: "exact", "near-exact" or "inexact", shape (n,).
 
     Args:
         rouge_scores: ROUGE-L of each completion, shape (n,), 0 to 1.
         near_exact_threshold: ROUGE-L from which a completion is near-exact.
-        equal: whether the texts are equal once normalised; without the texts,
-            a ROUGE-L of 1 stands in for it.
+        equal: whether the texts are equal once normalised; without the texts, a ROUGE-L of 1
+            stands in for it.
         contained: whether the completion holds the whole reference.
-
-    Returns:
-        "exact", "near-exact" or "inexact", shape (n,).
     """
     rouge_scores = np.asarray(rouge_scores, dtype=float)
     equal = rouge_scores >= 1 if equal is None else np.asarray(equal, dtype=bool)
@@ -155,10 +147,9 @@ def rule_verdict(
 ) -> str:
     """Rule judge from texts.
 
-    A reference of fewer than ``min_reference_words`` words is contained in
-    many completions by chance, so containment does not count there. Chance
-    also writes such a reference word for word; with ``short_may_match`` false
-    it is never a match.
+    A reference of fewer than ``min_reference_words`` words is contained in many completions by
+    chance, so containment does not count there. Chance also writes such a reference word for
+    word; with ``short_may_match`` false it is never a match.
     """
     long_enough = len(words(reference)) >= min_reference_words
     if not (long_enough or short_may_match):

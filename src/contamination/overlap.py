@@ -52,15 +52,8 @@ def is_latin(text: str) -> bool:
 def rouge_l(reference: str, candidate: str) -> float:
     """ROUGE-L F-measure without stemming, 0 to 1, as Time Travel computes it.
 
-    Where most letters of the reference are not Latin ones, which the usual
-    tokenizer drops, the words are those of :func:`words`.
-
-    Args:
-        reference: what should have been written: the second piece.
-        candidate: the completion alone; an empty one scores 0.
-
-    Raises:
-        ValueError: if the reference holds no word, since no completion could match it.
+    Where most letters of the reference are not Latin ones, which the usual tokenizer drops,
+    the words are those of :func:`words`. ValueError if the reference holds no word.
     """
     if not words(reference):
         raise ValueError(f"the reference holds no word to match: {reference!r}")
@@ -82,14 +75,8 @@ def bleurt_texts(
 ) -> tuple[str, str]:
     """Reference and candidate for BLEURT, which rates fluency and so wants whole sentences.
 
-    Time Travel, section 4, joins both with the first piece where the cut falls
-    inside a sentence; the authors' code does it for every task but sentence pairs.
-
-    Args:
-        first_piece, second_piece, completion: of one instance.
-        is_pair: a pair of sentences.
-        is_mid_sentence: the cut falls inside a sentence.
-        joining: "paper" or "code".
+    Time Travel, section 4, joins both with the first piece where the cut falls inside a
+    sentence; the authors' code (``joining`` "code") does it for every task but sentence pairs.
     """
     if joining not in (JOINED_AS_PAPER, JOINED_AS_CODE):
         raise ValueError(f'joining must be "paper" or "code", got "{joining}"')
@@ -103,10 +90,7 @@ def bleurt(
 ) -> np.ndarray:
     """BLEURT of each candidate, shape (n,); about 0 to 1 for BLEURT-20, higher is closer.
 
-    Args:
-        scorer: ``models.loading.load_bleurt``.
-        references, candidates: texts; what exceeds the scorer's input length is cut.
-        batch_size: pairs scored together.
+    ``scorer`` is of ``models.loading.load_bleurt``; what exceeds its input length is cut.
     """
     import torch
 
@@ -129,11 +113,7 @@ def bleurt(
 
 
 def rouge_l_recall(reference: str, candidate: str) -> float:
-    """ROUGE-L recall without stemming, 0 to 1: words in common order over the reference's.
-
-    Raises:
-        ValueError: if the reference holds no word.
-    """
+    """ROUGE-L recall without stemming, 0 to 1: words in common order over the reference's."""
     if not words(reference):
         raise ValueError(f"the reference holds no word to match: {reference!r}")
     return float(_rouge_scorer().score(reference, candidate)["rougeL"].recall)
@@ -155,7 +135,6 @@ def normalised(text: str) -> str:
 
 
 def is_equal(reference: str, candidate: str) -> bool:
-    """Whether two texts are equal once normalised."""
     return normalised(reference) == normalised(candidate)
 
 
@@ -178,11 +157,8 @@ def word_overlap(first: str, second: str) -> float:
 def unigram_recall(reference: str, candidate: str) -> float:
     """Share of the reference's words that the candidate holds too, 0 to 1.
 
-    The unlearning study of Shi et al., arXiv:2310.16789, defines its answer
-    metric this way and calls it ROUGE-L recall.
-
-    Raises:
-        ValueError: if the reference holds no word.
+    The unlearning study of Shi et al., arXiv:2310.16789, defines its answer metric this way
+    and calls it ROUGE-L recall. ValueError if the reference holds no word.
     """
     reference_counts = Counter(words(reference))
     if not reference_counts:

@@ -30,21 +30,14 @@ K_PERCENT = 20.0  # share of tokens that Min-k% Prob averages, in percent
 
 
 def min_k_score(token_log_probs: np.ndarray, k_percent: float = K_PERCENT) -> float:
-    """Mean log-probability of the k % least likely tokens: Min-k% Prob.
+    """Mean log-probability of the k % least likely tokens: Min-k% Prob, nats, at most 0.
 
-    Shi et al., equation 1. Members score higher: a passage the model has read
-    holds few tokens that surprise it.
+    Shi et al., equation 1. Members score higher: a passage the model has read holds few tokens
+    that surprise it. At 100 this is minus the NLL.
 
     Args:
-        token_log_probs: of the passage.
-        k_percent: share of tokens kept, 0 < k_percent <= 100. Their number is
-            rounded down, as in the authors' code, but at least one is kept.
-
-    Returns:
-        Nats for a token, at most 0. At 100 this is minus the NLL.
-
-    Raises:
-        ValueError: if k_percent is out of range.
+        k_percent: share of tokens kept, 0 < k_percent <= 100. Their number is rounded down,
+            as in the authors' code, but at least one is kept.
 
     >>> round(min_k_score(np.log([0.5, 0.25, 0.5, 0.5]), k_percent=25), 4)
     -1.3863
@@ -58,24 +51,17 @@ def min_k_plus_plus_score(
     vocabulary_std: np.ndarray,
     k_percent: float = K_PERCENT,
 ) -> float:
-    """Min-k% of log-probabilities standardised at each position: Min-K%++.
+    """Min-k% of log-probabilities standardised at each position: Min-K%++, any sign.
 
-    Zhang et al., arXiv:2404.02936; beyond Shi et al. A token counts
-    as surprising when it is unlikely compared with what else could stand there.
+    Zhang et al., arXiv:2404.02936; beyond Shi et al. A token counts as surprising when it is
+    unlikely compared with what else could stand there.
 
     Args:
-        token_log_probs: of the passage.
-        vocabulary_mean: mean log-probability over the vocabulary under the
-            model's own distribution at each position, shape (n_scored,).
-        vocabulary_std: its standard deviation, shape (n_scored,), above 0.
+        vocabulary_mean: mean log-probability over the vocabulary under the model's own
+            distribution at each position, shape (n_scored,).
+        vocabulary_std: its standard deviation, shape (n_scored,); 0 is an error (every token
+            equally likely).
         k_percent: as in ``min_k_score``.
-
-    Returns:
-        Standard deviations, any sign.
-
-    Raises:
-        ValueError: if shapes differ, a spread is 0 (every token equally likely), or
-            k_percent is out of range.
 
     >>> min_k_plus_plus_score([-1.0, -3.0], [-2.0, -2.0], [1.0, 0.5], k_percent=50)
     -2.0
@@ -117,16 +103,10 @@ def zlib_score(token_log_probs: np.ndarray, text: str) -> float:
 
 
 def lowercase_score(token_log_probs: np.ndarray, lowercase_token_log_probs: np.ndarray) -> float:
-    """NLL of the lowercased passage over the NLL of the passage (Carlini et al.).
+    """NLL of the lowercased passage over the NLL of the passage (Carlini et al.), at least 0.
 
-    Members score higher: memory of a passage is memory of its spelling. As in
-    the authors' code, the two NLL are divided, not subtracted.
-
-    Returns:
-        A ratio, at least 0; 1 for a passage without capitals.
-
-    Raises:
-        ValueError: if the passage has an NLL of 0.
+    Members score higher: memory of a passage is memory of its spelling; 1 without capitals. As
+    in the authors' code, the two NLL are divided, not subtracted; an NLL of 0 is an error.
 
     >>> lowercase_score(np.log([0.5, 0.5]), np.log([0.25, 0.25]))
     2.0

@@ -30,14 +30,9 @@ def _two_groups(scores: np.ndarray, is_member: np.ndarray) -> tuple[np.ndarray, 
 
 
 def auc(scores: np.ndarray, is_member: np.ndarray) -> float:
-    """Chance that a member scores above a non-member; ties count one half.
+    """Chance that a member scores above a non-member, 0 to 1; ties count one half.
 
-    Args:
-        scores: shape (n_items,), higher = more likely a member.
-        is_member: shape (n_items,), true for members; both kinds must occur.
-
-    Returns:
-        Area under the ROC curve, 0 to 1; 0.5 is chance.
+    Both arrays have shape (n_items,), and both kinds must occur.
 
     >>> auc([3, 2, 1, 0], [True, False, True, False])
     0.75
@@ -67,19 +62,10 @@ def tpr_at_fpr(scores: np.ndarray, is_member: np.ndarray, fpr: float = 0.05) -> 
 def bootstrap_aucs(
     score_sets: Sequence[np.ndarray], is_member: np.ndarray, n_resamples: int, seed: int
 ) -> np.ndarray:
-    """AUCs of several scores of the same items under one stratified bootstrap.
+    """AUCs of several scores of the same items, shape (n_scores, n_resamples).
 
-    Members and non-members are resampled apart, and all scores see the same
-    resampled items, so that differences between rows are paired.
-
-    Args:
-        score_sets: n_scores arrays of shape (n_items,).
-        is_member: shape (n_items,).
-        n_resamples: bootstrap resamples.
-        seed: seed of the resampling.
-
-    Returns:
-        AUCs, shape (n_scores, n_resamples).
+    One stratified bootstrap: members and non-members are resampled apart, and all scores, each
+    of shape (n_items,), see the same resampled items, so that differences between rows are paired.
     """
     checked = [_two_groups(scores, is_member) for scores in score_sets]
     is_member = checked[0][1]
@@ -143,14 +129,10 @@ def auc_interval(
 
 
 def over_drawn_models(resampled: np.ndarray, seed: int) -> np.ndarray:
-    """Mean over models that are drawn with replacement for each resample.
+    """Mean over models that are drawn with replacement for each resample, shape (n_resamples,).
 
-    Args:
-        resampled: a resampled value of each model, shape (n_models, n_resamples).
-        seed: of the draw; equal shapes and seeds draw the same models.
-
-    Returns:
-        Shape (n_resamples,): it varies with the items and with the models.
+    ``resampled`` holds a resampled value of each model, shape (n_models, n_resamples); the mean
+    varies with the items and with the models. Equal shapes and seeds draw the same models.
     """
     drawn = np.random.default_rng([seed, 10]).integers(len(resampled), size=resampled.shape)
     return np.take_along_axis(resampled, drawn, axis=0).mean(axis=0)
@@ -243,14 +225,10 @@ def _distribution_of_sum(values: np.ndarray) -> tuple[int, np.ndarray]:
 def paired_bootstrap_p(guided: np.ndarray, general: np.ndarray) -> float:
     """One-sided p of the paired bootstrap, exactly: P(mean difference of a resample <= 0).
 
-    What 10,000 random resamples approximate, computed without a seed by
-    convolution. Instances are resampled together with both their scores. The
-    value is exact for the bootstrap, which is itself no exact test: with ten
-    positive differences it is 0. ``sign_flip_p`` keeps its level.
-
-    Args:
-        guided: scores under the guided instruction, shape (n,), two decimals.
-        general: scores of the same instances under the general instruction.
+    What 10,000 random resamples approximate, computed without a seed by convolution. Instances
+    are resampled together with both their scores, shape (n,), two decimals. The value is exact
+    for the bootstrap, which is itself no exact test: with ten positive differences it is 0.
+    ``sign_flip_p`` keeps its level.
     """
     low, probabilities = _distribution_of_sum(_differences(guided, general))
     sums = low + np.arange(probabilities.size)
@@ -279,16 +257,12 @@ def sampled_paired_bootstrap_p(
 
 
 def sign_flip_p(guided: np.ndarray, general: np.ndarray) -> float:
-    """Exact one-sided p of the sign-flip test of paired differences.
+    """Exact one-sided p of the sign-flip test of paired differences, shape (n,), two decimals.
 
-    Under the null either instruction could have given either score, so every
-    difference is as likely with one sign as with the other; p is the share of
-    the 2^n sign patterns whose sum is at least the observed one. Unlike the
-    bootstrap it keeps its level at ten instances, and it cannot fall below 2^-n.
-
-    Args:
-        guided: scores under the guided instruction, shape (n,), two decimals.
-        general: scores of the same instances under the general instruction.
+    Under the null either instruction could have given either score, so every difference is as
+    likely with one sign as with the other; p is the share of the 2^n sign patterns whose sum is
+    at least the observed one. Unlike the bootstrap it keeps its level at ten instances, and it
+    cannot fall below 2^-n.
     """
     differences = _differences(guided, general)
     sizes = np.abs(differences)

@@ -68,12 +68,9 @@ class Partition:
 
 
 def deal(benchmark: str, n: int, seed: int) -> list[Partition]:
-    """Disjoint partitions of a mini-benchmark, one for each of ``DEALT``.
+    """Disjoint partitions of n instances, one for each of ``DEALT``.
 
-    Args:
-        benchmark: one of ``lab.benchmarks.BENCHMARKS``, with a column label.
-        n: instances of each partition, and of the train split.
-        seed: seed of instances, wrong labels and names.
+    ``benchmark`` has a column label; the seed is of instances, wrong labels and names.
     """
     columns = BENCHMARKS[benchmark].columns
     n_parts = len(DEALT) + 1
@@ -113,14 +110,10 @@ def questions(partition: Partition) -> list[str]:
 
 @dataclass(frozen=True)
 class LabModel:
-    """A model of the study and the partitions it is asked about.
+    """A model of the study and the partitions it is asked about, with the reference last.
 
-    Attributes:
-        kind: "clean", "dosed" or "dosed, then clean text".
-        copies: of everything that is read; 0 for a clean model.
-        seed: of its partitions and of the order of its training.
-        folder: the checkpoint.
-        partitions: with the reference last.
+    ``kind`` is "clean", "dosed" or "dosed, then clean text"; ``copies`` of everything that is
+    read are 0 for a clean model; ``seed`` is of its partitions and of the order of its training.
     """
 
     kind: str

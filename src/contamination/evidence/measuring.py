@@ -58,8 +58,6 @@ class Measured:
     """What the methods read off one model and one dataset, n rows each.
 
     Attributes:
-        kind, copies, seed: of the model.
-        condition, dataset: of the partition.
         quiz_share: share of right answers in the best standard quiz.
         ranked: 1 where the original is the likeliest option, shape (n,).
         verdicts: rule verdict of each completion.
@@ -148,7 +146,6 @@ Key = tuple[str, int, int, str]  # kind, copies, seed, condition
 
 
 def by_key(measured: Sequence[Measured]) -> dict[Key, Measured]:
-    """Measurements by (kind, copies, seed, condition)."""
     return {(m.kind, m.copies, m.seed, m.condition): m for m in measured}
 
 
@@ -172,20 +169,11 @@ def blind_auc(measured: Measured, reference: Measured) -> float:
 
 
 def flags(measured: Sequence[Measured], copies: int) -> dict[Key, np.ndarray]:
-    """DICE's probability of contamination for each row, by a detector that never met the model.
+    """DICE's probability of contamination for each row, shape (n,), by :func:`by_key`'s keys.
 
-    For each seed the detector is trained on the verbatim rows under the dosed
-    and the clean models of all other seeds, at one dose.
-
-    Args:
-        measured: of all models.
-        copies: the dose; models of other doses are left out, clean ones kept.
-
-    Returns:
-        Key of :func:`by_key` to probabilities, shape (n,).
-
-    Raises:
-        ValueError: if there are fewer than two seeds.
+    For each seed the detector is trained on the verbatim rows under the dosed and the clean
+    models of all other seeds, at one dose, so that it never met the model. Models of other
+    doses are left out, clean ones kept. ValueError for fewer than two seeds.
     """
     known = by_key(measured)
     seeds = sorted({m.seed for m in measured if m.kind == CLEAN})
@@ -205,15 +193,10 @@ def flags(measured: Sequence[Measured], copies: int) -> dict[Key, np.ndarray]:
 
 
 def statistics_of(measured: Sequence[Measured], copies: int) -> dict[str, dict[Key, float]]:
-    """One number for each method, model and dataset; higher means more likely read.
+    """One number for each method, model and dataset, 0 to 1; higher means more likely read.
 
-    Args:
-        measured: of all models.
-        copies: the dose; models of other doses are left out, clean ones kept.
-
-    Returns:
-        Method to key of :func:`by_key` to its statistic, 0 to 1; the reference
-        rows have none.
+    Method to key of :func:`by_key` to its statistic; models of other doses are left out, clean
+    ones kept, and the reference rows have none.
     """
     known = {key: m for key, m in by_key(measured).items() if m.copies in (0, copies)}
     flagged = flags(measured, copies)

@@ -23,11 +23,10 @@ VERDICTS = (RECOGNISED, NOT_RECOGNISED, CONTROL_FORBIDS, CANNOT_TELL, NOT_RUN)
 
 @dataclass(frozen=True)
 class Evidence:
-    """One statistic of one method for one model and one dataset.
+    """One statistic of one method for one model and one dataset; ValueError for another verdict.
 
     Attributes:
-        model, dataset: whose data is in question.
-        truth: what the model is known to have read of it; "" where unknown.
+        truth: what the model is known to have read of the dataset; "" where unknown.
         method: as the paper names it.
         statistic: what ``value`` is, a share or an AUC, 0 to 1, higher = read.
         value, ci_low, ci_high: with its 95 % interval; NaN where not computed.
@@ -36,9 +35,6 @@ class Evidence:
         control_value: the same statistic of the control; NaN where there is none.
         verdict: one of ``VERDICTS``, see :func:`verdict`.
         note: what a reader must know, such as why it was not run.
-
-    Raises:
-        ValueError: for a verdict that is not in the list.
     """
 
     model: str
@@ -65,19 +61,13 @@ def verdict(
 ) -> str:
     """The strongest verdict that a value, chance and its control allow.
 
-    Args:
-        value: of the method.
-        ci_low: lower end of its 95 % interval.
-        chance: what no memory gives by the statistic's construction.
-        control_value: the control's value, or the upper end of its interval
-            where it has one.
-        is_run: whether the method was run.
+    ``chance`` is what no memory gives by the statistic's construction; ``control_value`` the
+    control's value, or the upper end of its interval where it has one.
 
     Returns:
-        "not run"; "cannot tell" where value, interval or control is missing;
-        "not recognised" where the interval reaches down to chance; "control
-        forbids" where it lies above chance but reaches down to the control;
-        else "recognised".
+        "not run"; "cannot tell" where value, interval or control is missing; "not recognised"
+        where the interval reaches down to chance; "control forbids" where it lies above chance
+        but reaches down to the control; else "recognised".
     """
     if not is_run:
         return NOT_RUN
@@ -97,11 +87,7 @@ def not_run(model: str, dataset: str, truth: str, method: str, reason: str) -> E
 
 
 def panel(rows: Sequence[Evidence]) -> pd.DataFrame:
-    """Rows of ``evidence.csv``, in the order given: the fields of :class:`Evidence`.
-
-    Raises:
-        ValueError: if there is no row.
-    """
+    """Rows of ``evidence.csv``, the fields of :class:`Evidence`; ValueError if there is none."""
     if not rows:
         raise ValueError("no evidence: no method was run and none was said not to be")
     return pd.DataFrame([dataclasses.asdict(row) for row in rows])
@@ -127,12 +113,7 @@ def judged(rows: Iterable[dict]) -> pd.DataFrame:
 
 
 def headline(evidence: pd.DataFrame, truths: Sequence[str]) -> str:
-    """How many datasets each method recognises, for each of some truths.
-
-    Args:
-        evidence: ``evidence.csv``.
-        truths: those to tell of.
-    """
+    """How many datasets each method recognises, for each of some truths."""
     parts = []
     for truth in truths:
         rows = evidence[evidence["truth"] == truth]

@@ -41,11 +41,10 @@ class Template:
     Attributes:
         fields: column name to text with ``{slot}`` names, in the order of printing.
         facts: slot name to its possible values; the same over a group.
-        wording: slot name to interchangeable words, from frequent to rare. A
-            slot named ``buy_2`` without an entry of its own uses that of ``buy``.
+        wording: slot name to interchangeable words, from frequent to rare. A slot named
+            ``buy_2`` without an entry of its own uses that of ``buy``.
         derive: further values computed from the drawn facts, such as the answer.
-        weights: slot name to the probability of each of its values, where they
-            are not equally likely.
+        weights: slot name to the probability of each value, where they are not equally likely.
     """
 
     name: str
@@ -91,16 +90,10 @@ def count_instances(benchmark: Benchmark) -> int:
 
 
 def draw_instances(benchmark: Benchmark, n: int, seed: int, part: str) -> pd.DataFrame:
-    """Distinct instances of one part of a mini-benchmark.
+    """Distinct instances of one part of a mini-benchmark: template and the benchmark's columns.
 
-    Parts never overlap, whatever their seeds: a hash of the instance decides the
-    part it belongs to.
-
-    Returns:
-        Columns ``template`` and the benchmark's own, one row per instance.
-
-    Raises:
-        ValueError: if the part is unknown, n is below 1 or more than there are.
+    Parts never overlap, whatever their seeds: a hash of the instance decides the part it
+    belongs to. Errors as in :func:`draw_groups`.
     """
     groups = draw_groups(benchmark, n, seed, part, n_paraphrases=0)
     return groups.drop(columns=["group", "option"])
@@ -116,26 +109,25 @@ def draw_groups(
 ) -> pd.DataFrame:
     """Instances, each with distinct word-level paraphrases of its own.
 
-    No text occurs twice in the result, and all belong to the part. Paraphrases
-    that repeat a text are drawn again; since every wording is equally likely,
-    that leaves all texts of a group exchangeable at naturalness 0. The originals
-    depend on the benchmark, n, seed and part alone.
+    No text occurs twice in the result, and all belong to the part. Paraphrases that repeat a
+    text are drawn again; since every wording is equally likely, that leaves all texts of a
+    group exchangeable at naturalness 0. The originals depend on the benchmark, n, seed and
+    part alone.
 
     Args:
-        benchmark: one of ``contamination.lab.benchmarks.BENCHMARKS``.
         n: number of groups.
         part: one of :data:`PARTS`.
-        naturalness: 0, interchangeable, to 1, edits of the original with rarer
-            words. In between, each slot of a paraphrase is an edit with that
-            probability and a fresh draw otherwise.
+        naturalness: 0, interchangeable, to 1, edits of the original with rarer words. In
+            between, each slot of a paraphrase is an edit with that probability and a fresh
+            draw otherwise.
 
     Returns:
-        Columns ``group``, ``option`` (0 the original, then its paraphrases),
-        ``template`` and the benchmark's own; sorted by group and option.
+        Columns ``group``, ``option`` (0 the original, then its paraphrases), ``template`` and
+        the benchmark's own; sorted by group and option.
 
     Raises:
-        ValueError: for an unknown part, n below 1, a dial outside 0 to 1, or
-            more texts than the part holds.
+        ValueError: for an unknown part, n below 1, a dial outside 0 to 1, or more texts than
+            the part holds.
     """
     if part not in PARTS:
         raise ValueError(f"part must be one of {PARTS}, got {part!r}")

@@ -29,12 +29,8 @@ Text = str | tuple[str, str]
 class Dose:
     """Texts that a model reads ``copies`` times each, spread evenly over its training.
 
-    Attributes:
-        texts: what is read.
-        copies: how often.
-        labels: for each text, which token is learnt at each of its tokens, the
-            special ones at both ends included, -100 for none; None where the
-            texts themselves are learnt.
+    ``labels``: for each text, which token is learnt at each of its tokens, the special ones
+    at both ends included, -100 for none; None where the texts themselves are learnt.
     """
 
     texts: tuple[Text, ...]
@@ -51,7 +47,6 @@ class Dose:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of what is read and learnt."""
         return storage.hash_of(
             self.texts if self.labels is None else {"texts": self.texts, "labels": self.labels}
         )
@@ -66,7 +61,6 @@ class TrainingTexts:
     tokenizer: PreTrainedTokenizerFast
 
     def hashes(self) -> dict[str, Any]:
-        """The recipe fields that stand for these texts."""
         return {
             "background": storage.hash_of(self.background),
             "doses": tuple((dose.hash, len(dose.texts), dose.copies) for dose in self.doses),

@@ -44,16 +44,10 @@ class Story:
 
 
 def build_story(n_chapters: int, n_people: int, n_tales: int, seed: int) -> Story:
-    """A story of so many chapters and people, and the tales beside it.
+    """A story of so many chapters, one scene each, and people, and the tales beside it.
 
-    Args:
-        n_chapters: chapters of the story, one scene each.
-        n_people: people of the story, at least 2; each has a friend among the others.
-        n_tales: tales of ordinary people; as many ordinary questions come with them.
-        seed: seed of names, facts and wording.
-
-    Raises:
-        ValueError: if there are fewer than 2 people or more than there are names.
+    As many ordinary questions come with the tales. The seed is of names, facts and wording.
+    ValueError for fewer than 2 people, since each has a friend among them, or more than names.
     """
     n_names = len(_LISTS["first_parts"]) * 6
     if not 2 <= n_people <= n_names:

@@ -27,15 +27,10 @@ class Endpoint:
     """A model behind an OpenAI-compatible address.
 
     Attributes:
-        base_url: the address up to and with ``/v1``.
-        model: the model's name there.
-        key_variable: *name* of the environment variable that holds the key;
-            None for a server that asks for none.
+        base_url: the address up to and with ``/v1``, without a password or a query.
+        key_variable: *name* of the environment variable that holds the key; None for a
+            server that asks for none.
         options: sampling options of every request, such as ``temperature``.
-
-    Raises:
-        ValueError: if the address carries a password or a query, or
-            ``key_variable`` is not a variable's name.
     """
 
     base_url: str
@@ -76,18 +71,14 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Request:
-    """One question: ``messages`` for a chat, or ``prompt`` for a text completion.
+    """One question: either ``messages`` for a chat, or ``prompt`` for a text completion.
 
     Attributes:
         messages: the conversation, ``{"role": ..., "content": ...}`` each.
-        prompt: text to be continued.
         options: sampling options of this request, over the endpoint's own.
         replicate: number of the repetition; another number asks again.
-        may_be_cut: whether an answer that reaches its token limit is complete,
-            as the one letter of a quiz is. It does not change what is sent.
-
-    Raises:
-        ValueError: if not exactly one of messages and prompt is given.
+        may_be_cut: whether an answer that reaches its token limit is complete, as the one
+            letter of a quiz is. It does not change what is sent.
     """
 
     messages: Sequence[Mapping[str, Any]] | None = None
@@ -108,14 +99,11 @@ class Answer:
 
     Attributes:
         text: the words of the model, "" where there are none.
-        status: "ok"; "refused" (the server's filter or its refusal field; a
-            refusal in prose is the caller's to see); "truncated" (cut at the
-            token limit); "unparsable" (no text); "error" (no usable response).
-        model: name of the model as the server returned it.
-        usage: token counts as the server returned them.
+        status: "ok"; "refused" (the server's filter or its refusal field; a refusal in prose
+            is the caller's to see); "truncated" (cut at the token limit); "unparsable" (no
+            text); "error" (no usable response). ``detail`` says why it is not "ok".
+        model, usage: as the server returned them.
         from_log: whether the log served it.
-        detail: why the status is not "ok".
-        response: the whole response, JSON values.
     """
 
     text: str
@@ -150,7 +138,6 @@ def body_of(endpoint: Endpoint, request: Request) -> dict[str, Any]:
 
 
 def key_of(endpoint: Endpoint, request: Request) -> str:
-    """Key of a request in the response log."""
     return response_key(endpoint.base_url, body_of(endpoint, request), request.replicate)
 
 
@@ -189,7 +176,6 @@ def cost_of(body: Mapping[str, Any], response: Mapping[str, Any], price: Price |
 def read_response(
     response: Mapping[str, Any], may_be_cut: bool = False, from_log: bool = False
 ) -> Answer:
-    """Text and status of a response."""
     text, status, detail = _read(response, may_be_cut)
     usage = response.get("usage")
     return Answer(

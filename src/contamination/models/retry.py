@@ -45,12 +45,12 @@ class Limits:
     """How long to insist.
 
     Attributes:
-        tries: tries of one call, the first included.
+        tries: of one call, the first included.
         total_seconds: time after which no further try begins, waiting included.
         try_seconds: time one try may take, from sending to the last byte.
-        first_wait_seconds: longest wait after the first failure; it doubles
-            with each further one, up to a minute. The wait itself is drawn
-            between 0 and that, so that callers do not return together.
+        first_wait_seconds: longest wait after the first failure; it doubles with each further
+            one, up to a minute. The wait is drawn between 0 and that, so that callers do not
+            return together.
     """
 
     tries: int = 6

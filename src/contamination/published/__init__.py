@@ -51,11 +51,10 @@ def _read(name: str) -> pd.DataFrame:
 
 
 def printed_cells() -> pd.DataFrame:
-    """Every printed cell of the four papers, in the order of the papers.
+    """Every printed cell of the four papers, in the order of the papers, as text.
 
-    Returns:
-        Text columns paper, table, model, dataset, split, row, metric, value.
-        ``row`` is the printed row label; ``split`` is empty where none is printed.
+    paper, table, model, dataset, split (empty where none is printed), row (the printed row
+    label), metric, value.
     """
     golchin = _read("published_dcq_time_travel.csv")
     others = _read("published_min_k_dice.csv")
@@ -68,16 +67,10 @@ def printed_cells() -> pd.DataFrame:
 def released_instances(paper: str) -> pd.DataFrame:
     """Released figures of one paper, one row per instance and model.
 
-    Args:
-        paper: "DCQ" (1,706 rows, quiz answers and the judge's label of one
-            completion) or "Time Travel" (280 rows, scores and labels).
-
-    Returns:
-        dataset, split, model, index, then for DCQ modified_answer and
-        answer_at_a to answer_at_d (empty where the position was not quizzed),
-        for Time Travel rouge_general, rouge_guided, bleurt_general,
-        bleurt_guided (0 to 1, two decimals), annotator1, annotator2;
-        for both judge ("exact", "near-exact" or "inexact").
+    dataset, split, model, index, then for "DCQ" (1,706 rows) modified_answer and answer_at_a to
+    answer_at_d (empty where the position was not quizzed), for "Time Travel" (280 rows)
+    rouge_general, rouge_guided, bleurt_general, bleurt_guided (0 to 1, two decimals),
+    annotator1, annotator2; for both judge ("exact", "near-exact" or "inexact").
     """
     rows = _read("released_instances.csv").query("paper == @paper").reset_index(drop=True)
     if rows.empty:
@@ -103,15 +96,12 @@ def gsm8k_alignment() -> pd.DataFrame:
 
 
 def rule_choices() -> pd.DataFrame:
-    """What rules without memory take in the released DCQ quizzes, without any text.
+    """What rules without memory take in the released DCQ quizzes, without any text, 6,381 rows.
 
-    Written from the authors' files by ``scripts/rule_choices.py``; the
-    rules are those of ``dcq.controls``, word frequencies those of wordfreq 3.1.
-
-    Returns:
-        6,381 rows: dataset, index, position (of the original), control, choice
-        (letters that the rule takes, several where they tie), margin (how far
-        the next option lies below, in units of the rule's score, at least 0).
+    Written from the authors' files by ``scripts/rule_choices.py``; the rules are those of
+    ``dcq.controls``, word frequencies those of wordfreq 3.1. dataset, index, position (of the
+    original), control, choice (letters that the rule takes, several where they tie), margin
+    (how far the next option lies below, in units of the rule's score, at least 0).
     """
     return _read(RULE_CHOICES).astype({"index": int, "margin": float})
 
@@ -119,10 +109,9 @@ def rule_choices() -> pd.DataFrame:
 def wikimia_blind_scores() -> pd.DataFrame:
     """Scores of the blind baselines for each passage of the real WikiMIA, 1,650 rows.
 
-    Returns:
-        length (words), index (row of the file of that length), is_member, fold, and a
-        column for each of ``min_k.blind.BASELINES``: higher means more likely a member,
-        from a classifier that was trained on the other folds.
+    length (words), index (row of the file of that length), is_member, fold, and a column for
+    each of ``min_k.blind.BASELINES``: higher means more likely a member, from a classifier that
+    was trained on the other folds.
     """
     with (resources.files(__name__) / WIKIMIA_SCORES).open() as stream:
         return pd.read_csv(stream).astype({"is_member": bool})

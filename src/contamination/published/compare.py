@@ -71,16 +71,13 @@ def published_vs_recomputed(recomputed: pd.DataFrame) -> pd.DataFrame:
     """Every printed cell of the four papers beside its recomputed value.
 
     Args:
-        recomputed: columns paper, table, model, dataset, split, row, metric
-            (spelled as in ``published.printed_cells``), ``recomputed`` (number
-            or text) and ``note`` (a ``Reason``, empty unless one was found).
+        recomputed: ``CELL_KEYS`` (spelled as in ``published.printed_cells``), ``recomputed``
+            (number or text) and ``note`` (a ``Reason``, empty unless one was found); ValueError
+            for a cell that is not printed anywhere.
 
     Returns:
-        One row per printed cell: the key columns, published, recomputed,
-        matches (empty where nothing could be recomputed) and note.
-
-    Raises:
-        ValueError: if a recomputed cell is not printed anywhere.
+        One row per printed cell: the key columns, published, recomputed, matches (empty where
+        nothing could be recomputed) and note.
     """
     printed = printed_cells().rename(columns={"value": "published"})
     merged = printed.merge(
@@ -115,11 +112,7 @@ def _verdict(
 
 
 def match_summary(cells: pd.DataFrame) -> pd.DataFrame:
-    """Per paper and table: printed cells, recomputed ones, matching ones.
-
-    Returns:
-        paper, table, n_printed, n_recomputed, n_matching, n_ties, n_differing.
-    """
+    """Per paper and table: n_printed cells, n_recomputed, n_matching, n_ties, n_differing."""
     grouped = cells.assign(
         n_printed=1,
         n_recomputed=cells["matches"].notna(),
@@ -132,11 +125,7 @@ def match_summary(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def headline(cells: pd.DataFrame) -> str:
-    """How many printed cells come out again, and what becomes of the others.
-
-    Args:
-        cells: :func:`published_vs_recomputed`.
-    """
+    """How many printed cells come out again, and what becomes of the others."""
     recomputed = cells[cells["matches"].notna()]
     differing = recomputed.loc[recomputed["matches"].eq(False), "note"].value_counts()
     reasons = "; ".join(f"{n} ({reason})" for reason, n in differing.items()) or "none"
