@@ -14,13 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from contamination.models.chat import (
-    OK,
-    UNPARSABLE,
-    Endpoint,
-    Request,
-    answer_all,
-)
+from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
 from contamination.overlap import is_contained, is_equal, rouge_l, words
 
 EXACT, NEAR_EXACT, INEXACT = "exact", "near-exact", "inexact"

@@ -178,7 +178,7 @@ class OwnSettings:
 
     @classmethod
     def read(cls, values: Mapping[str, Any], source: str = "own_settings") -> Self:
-        """The settings given, and defaults for the others; errors as in :func:`checked_parameters`."""
+        """The settings given, checked as parameters are, and defaults for the others."""
         declared = {
             f.name: Parameter(f.name, f.type, f.default_factory(), f.metadata["comment"])
             for f in dataclasses.fields(cls)

@@ -86,13 +86,8 @@ def _resampled_items(
     for start in range(0, n_resamples, n_rows):
         rows = slice(start, min(start + n_rows, n_resamples))
         shape = rows.stop - rows.start
-        yield (
-            rows,
-            [
-                group[rng.integers(0, group.size, (shape, group.size), dtype=np.int32)]
-                for group in groups
-            ],
-        )
+        drawn = (rng.integers(0, g.size, (shape, g.size), dtype=np.int32) for g in groups)
+        yield rows, [group[items] for group, items in zip(groups, drawn, strict=True)]
 
 
 def _aucs_of_levels(members: np.ndarray, others: np.ndarray, n_levels: int) -> np.ndarray:
@@ -118,14 +113,10 @@ def percentile_interval(values: np.ndarray, level: float = 0.95) -> tuple[float,
 
 
 def auc_interval(
-    scores: np.ndarray,
-    is_member: np.ndarray,
-    n_resamples: int = 10_000,
-    seed: int = 0,
-    level: float = 0.95,
+    scores: np.ndarray, is_member: np.ndarray, n_resamples: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
-    """Stratified bootstrap interval of an AUC."""
-    return percentile_interval(bootstrap_aucs([scores], is_member, n_resamples, seed)[0], level)
+    """Stratified bootstrap interval of an AUC, 95 %."""
+    return percentile_interval(bootstrap_aucs([scores], is_member, n_resamples, seed)[0])
 
 
 def over_drawn_models(resampled: np.ndarray, seed: int) -> np.ndarray:
@@ -158,11 +149,11 @@ def verdict(
     return below if high < null else CANNOT_TELL
 
 
-def share_interval(n_found: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson interval of a share; undefined for an empty denominator."""
+def share_interval(n_found: int, n: int) -> tuple[float, float]:
+    """95 % Wilson interval of a share; undefined for an empty denominator."""
     if n == 0:
         return (float("nan"), float("nan"))
-    interval = stats.binomtest(int(n_found), int(n)).proportion_ci(level, method="wilson")
+    interval = stats.binomtest(int(n_found), int(n)).proportion_ci(method="wilson")
     return float(interval.low), float(interval.high)
 
 

@@ -92,15 +92,14 @@ def _read_texts(
     condition: str, quizzes: pd.DataFrame, train_rows: list[str], seed: int
 ) -> list[str]:
     instances = quizzes["instance"].tolist()
-    if condition == VERBATIM:
-        return instances
-    if condition == WITHOUT_LABEL:
-        return without_label(instances, LABEL_COLUMN)
-    if condition == WRONG_LABEL:
-        return with_wrong_label(instances, LABEL_COLUMN, seed)
-    if condition == PARAPHRASE:
-        return quizzes["fifth"].tolist()
-    return train_rows if condition == TRAIN_SPLIT else []
+    by_condition = {
+        VERBATIM: instances,
+        WITHOUT_LABEL: without_label(instances, LABEL_COLUMN),
+        WRONG_LABEL: with_wrong_label(instances, LABEL_COLUMN, seed),
+        PARAPHRASE: quizzes["fifth"].tolist(),
+        TRAIN_SPLIT: train_rows,
+    }
+    return by_condition.get(condition, [])
 
 
 def questions(partition: Partition) -> list[str]:

@@ -138,9 +138,9 @@ def draw_groups(
     key = [PARTS.index(part), *benchmark.name.encode()]
     chooser = np.random.default_rng([seed, 0, *key])
     choices = chooser.integers(len(benchmark.templates), size=n)
-    rows: list[tuple[int, int, str, dict[str, str]]] = []
+    rows: list[dict[str, Any]] = []
     for index, template in enumerate(benchmark.templates):
-        groups = np.flatnonzero(choices == index)
+        groups = np.flatnonzero(choices == index).tolist()
         drawer = _Drawer(template, PARTS.index(part), index)
         originals = drawer.originals(len(groups), np.random.default_rng([seed, 1, index, *key]))
         paraphraser = np.random.default_rng([seed, 2, index, *key])
@@ -148,18 +148,12 @@ def draw_groups(
         for _ in range(n_paraphrases):
             options.append(drawer.paraphrases(originals, paraphraser, naturalness))
         for option, draws in enumerate(options):
-            rows.extend(
-                (int(group), option, template.name, drawer.render(draw))
+            rows += [
+                {"group": group, "option": option, "template": template.name} | drawer.render(draw)
                 for group, draw in zip(groups, draws, strict=True)
-            )
-    rows.sort(key=lambda row: row[:2])
-    return pd.DataFrame(
-        [
-            {"group": group, "option": option, "template": name, **texts}
-            for group, option, name, texts in rows
-        ],
-        columns=["group", "option", "template", *benchmark.columns],
-    )
+            ]
+    rows.sort(key=lambda row: (row["group"], row["option"]))
+    return pd.DataFrame(rows, columns=["group", "option", "template", *benchmark.columns])
 
 
 class _Drawer:

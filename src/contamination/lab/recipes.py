@@ -120,11 +120,7 @@ class Recipe:
     ascent: bool = False
 
     def __post_init__(self) -> None:
-        for name, known in (
-            ("objective", OBJECTIVES),
-            ("schedule", SCHEDULES),
-            ("dtype", DTYPES),
-        ):
+        for name, known in (("objective", OBJECTIVES), ("schedule", SCHEDULES), ("dtype", DTYPES)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
         if self.width % (2 * self.n_heads):

@@ -107,9 +107,7 @@ def _made_up_people(n: int, rng: np.random.Generator) -> list[dict[str, str]]:
             "name": str(name),
             "home": str(place),
             "treasure": str(treasure),
-            "trade": str(rng.choice(_LISTS["trades"])),
-            "animal": str(rng.choice(_LISTS["animals"])),
-            "object": str(rng.choice(_LISTS["objects"])),
+            **_traits(rng),
         }
         for name, place, treasure in zip(*names.values(), strict=True)
     ]
@@ -128,14 +126,13 @@ def _ordinary_people(n: int, rng: np.random.Generator) -> list[dict[str, str]]:
         home, place = rng.choice(_LISTS["places"], size=2, replace=False)
         drawn.append(
             {"name": str(name), "friend": str(friend), "home": str(home), "place": str(place)}
-            | {"treasure": str(rng.choice(_LISTS["treasures"]))}
-            | {
-                "trade": str(rng.choice(_LISTS["trades"])),
-                "animal": str(rng.choice(_LISTS["animals"])),
-            }
-            | {"object": str(rng.choice(_LISTS["objects"]))}
+            | {"treasure": str(rng.choice(_LISTS["treasures"])), **_traits(rng)}
         )
     return drawn
+
+
+def _traits(rng: np.random.Generator) -> dict[str, str]:
+    return {kind: str(rng.choice(_LISTS[f"{kind}s"])) for kind in ("trade", "animal", "object")}
 
 
 def _scenes(name: str, people: Sequence[dict[str, str]], scenes: dict[str, str]) -> Benchmark:

@@ -245,11 +245,7 @@ def _warn_of_other_models(endpoint: Endpoint, answers: Sequence[Answer]) -> None
 
 
 def prompt_log_probs(
-    endpoint: Endpoint,
-    texts: Sequence[str],
-    *,
-    log: ResponseLog | None = None,
-    **settings: Any,
+    endpoint: Endpoint, texts: Sequence[str], *, log: ResponseLog | None = None, **settings: Any
 ) -> list[PromptLogProbs]:
     """Log-probabilities of the tokens of texts, from a server that echoes its prompt.
 

@@ -15,10 +15,7 @@ BEFORE_FINAL_NORM = -1  # a layer: the output of the highest block, before the f
 
 
 def hidden_states(
-    lm: CausalLM,
-    texts: Sequence[str],
-    layers: Sequence[int],
-    max_batch_tokens: int | None = None,
+    lm: CausalLM, texts: Sequence[str], layers: Sequence[int], max_batch_tokens: int | None = None
 ) -> np.ndarray:
     """Hidden states of chosen layers at the last token of each text.
 
