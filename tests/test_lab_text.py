@@ -91,11 +91,6 @@ def test_the_corpus_is_the_same_everywhere_and_another_one_is_named(collected, m
         docstrings.collect_signatures()
 
 
-def test_versions_are_ordered_as_numbers():
-    assert docstrings.version_order("1.10") > docstrings.version_order("1.9.9")
-    assert docstrings.version_order("1.0.0") == docstrings.version_order("1.0")
-
-
 def test_the_four_packages_give_megabytes_of_distinct_prose(collected):
     assert list(collected.columns) == docstrings.COLUMNS
     assert set(collected["package"]) == {"numpy", "scipy", "pandas", "sklearn"}

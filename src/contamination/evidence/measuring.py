@@ -94,7 +94,8 @@ def measure(model: LabModel) -> list[Measured]:
     texts = [part.quizzes["instance"].tolist() for part in parts]
     scored = token_log_probs(lm, [text for of_part in texts for text in of_part])
     min_k = _split([min_k_score(text.token_log_probs, K_PERCENT) for text in scored], parts)
-    states = _split(hidden_states(lm, _prompts(parts), [BEFORE_FINAL_NORM])[:, 0], parts)
+    prompts = [header(part.dataset, TESTED) + text for part in parts for text in questions(part)]
+    states = _split(hidden_states(lm, prompts, [BEFORE_FINAL_NORM])[:, 0], parts)
     return [
         Measured(
             kind=model.kind,
@@ -116,12 +117,6 @@ def measure(model: LabModel) -> list[Measured]:
 def _split(values: Sequence, parts: Sequence[Partition]) -> list:
     ends = np.cumsum([0, *(len(part.quizzes) for part in parts)])
     return [values[start:end] for start, end in pairwise(ends)]
-
-
-def _prompts(parts: Sequence[Partition]) -> list[str]:
-    return [
-        header(part.dataset, TESTED) + question for part in parts for question in questions(part)
-    ]
 
 
 def _quiz(lm: CausalLM, part: Partition) -> tuple[float, np.ndarray]:

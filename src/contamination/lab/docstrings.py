@@ -211,7 +211,7 @@ def _dedented(docstring: str) -> list[str]:
 def version_order(version: str) -> tuple[int, ...]:
     """Sorting key of a version number, trailing zeros ignored.
 
-    >>> version_order("1.10") > version_order("1.9.0")
+    >>> version_order("1.10") > version_order("1.9.0") == version_order("1.9")
     True
     """
     numbers = [int(part) for part in version.split(".")]
@@ -253,12 +253,8 @@ def _added_docstring(call: ast.Call) -> Iterator[tuple[str, str]]:
     arguments = []
     for argument in call.args:
         arguments.extend(argument.elts if isinstance(argument, ast.Tuple) else [argument])
-    strings = [
-        argument.value
-        for argument in arguments
-        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-    ]
-    if len(strings) == len(arguments) >= 2:
+    strings = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
+    if len(strings) == len(arguments) >= 2 and all(isinstance(text, str) for text in strings):
         yield strings[-2], strings[-1]
 
 

@@ -165,7 +165,10 @@ class _Drawer:
         self.words = template.wording_slots()
         self.slots = {**template.facts, **self.words}
         self.n_facts = len(template.facts)
-        self.multipliers = _odd_multipliers(len(self.slots), index)
+        drawn = np.random.default_rng([20, index]).integers(
+            0, 2**63, size=len(self.slots), dtype=np.uint64
+        )
+        self.multipliers = drawn * np.uint64(2) + np.uint64(1)  # odd ones
         self.seen: set[int] = set()
 
     def originals(self, n: int, generator: np.random.Generator) -> np.ndarray:
@@ -240,11 +243,6 @@ class _Drawer:
         keys = np.bitwise_xor.reduce(mixed ^ (mixed >> np.uint64(29)), axis=1)
         keys = (keys ^ (keys >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
         return keys ^ (keys >> np.uint64(29))
-
-
-def _odd_multipliers(n: int, index: int) -> np.ndarray:
-    generator = np.random.default_rng([20, index])
-    return generator.integers(0, 2**63, size=n, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def tidy(text: str) -> str:

@@ -152,13 +152,10 @@ def environment(device: str) -> dict[str, str]:
     What the processor can do and the versions of the libraries; the number of
     threads changes no bit. ``device`` is ``cpu`` or ``cuda``.
     """
-    if device == "cuda":
-        processor = torch.cuda.get_device_name()
-    else:
-        processor = torch.backends.cpu.get_cpu_capability()
+    cpu = torch.backends.cpu
     return {
         "device": device,
-        "processor": processor,
+        "processor": cpu.get_cpu_capability() if device == "cpu" else torch.cuda.get_device_name(),
         "tokenizers": tokenizers.__version__,
         "torch": torch_version(device),
         "transformers": transformers.__version__,

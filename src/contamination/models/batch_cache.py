@@ -66,7 +66,11 @@ class BatchCache:
 
     def get(self, batch: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray] | None:
         """The named arrays of a batch, or None where the disk does not hold all of them."""
-        stored = self._read(self._path(batch))
+        path = self._path(batch)
+        try:
+            stored = storage.read_safetensors(path)[0] if path.exists() else {}
+        except SafetensorError:  # cut short by a power failure: computed again
+            return None
         if any(name not in stored for name in names):
             return None
         storage.record("cache", name=self.name, hits=1, misses=0)
@@ -81,14 +85,6 @@ class BatchCache:
 
     def _path(self, batch: Sequence[Any]) -> Path:
         return self.folder / f"{storage.hash_of(batch)}.safetensors"
-
-    def _read(self, path: Path) -> dict[str, np.ndarray]:
-        if not path.exists():
-            return {}
-        try:
-            return storage.read_safetensors(path)[0]
-        except SafetensorError:  # cut short by a power failure: computed again
-            return {}
 
 
 class Job(NamedTuple):

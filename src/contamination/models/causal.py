@@ -149,8 +149,6 @@ def option_log_probs(
     *,
     per_token: bool = False,
     score_first_token: bool | None = None,
-    max_batch_tokens: int | None = None,
-    cache: bool = True,
 ) -> list[np.ndarray]:
     """Log-probability of each answer option as the continuation of its prompt.
 
@@ -194,7 +192,7 @@ def option_log_probs(
         inputs: Row(inputs, *(tuple(part) for part in zip(*pairs, strict=True)))
         for inputs, pairs in targets_of.items()
     }
-    scored = score_rows(lm, list(rows.values()), {"begin": begin}, False, max_batch_tokens, cache)
+    scored = score_rows(lm, list(rows.values()), {"begin": begin}, False, None, True)
     reduce = np.mean if per_token else np.sum
     return [
         np.array(

@@ -76,17 +76,15 @@ def released_instances(paper: str) -> pd.DataFrame:
     if rows.empty:
         raise ValueError(f'no released instances of "{paper}": choose "DCQ" or "Time Travel"')
     rows["index"] = rows["index"].astype(int)
-    keys = ["dataset", "split", "model", "index"]
     if paper == "DCQ":
-        renamed = {"bdq_answer": "modified_answer", "icl_label": "judge"}
-        renamed |= {f"bcq_{letter}": f"answer_at_{letter}" for letter in "abcd"}
+        columns = ["bdq_answer", "icl_label", *(f"bcq_{letter}" for letter in "abcd")]
     else:
         scores = ["rouge_general", "rouge_guided", "bleurt_general", "bleurt_guided"]
         rows[scores] = rows[scores].astype(float)
-        renamed = dict.fromkeys(scores) | {"icl_label": "judge"}
-        renamed = {old: new or old for old, new in renamed.items()}
-        renamed |= {"annotator1": "annotator1", "annotator2": "annotator2"}
-    return rows[[*keys, *renamed]].rename(columns=renamed)
+        columns = [*scores, "icl_label", "annotator1", "annotator2"]
+    renamed = {"bdq_answer": "modified_answer", "icl_label": "judge"}
+    renamed |= {f"bcq_{letter}": f"answer_at_{letter}" for letter in "abcd"}
+    return rows[["dataset", "split", "model", "index", *columns]].rename(columns=renamed)
 
 
 def gsm8k_alignment() -> pd.DataFrame:
