@@ -36,16 +36,12 @@ JUDGE_TOKENS = 10  # longest answer of the paper's judge
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the ICL judge made of one completion.
+    """What the ICL judge made of one completion."""
 
-    ``verdict`` is None where the answer (``text``) is none; ``status`` then says why, as in
-    ``models.chat``. ``is_bare_yes``: the judge said "Yes" and not which match.
-    """
-
-    verdict: str | None
-    status: str
-    is_bare_yes: bool = False
-    text: str = ""
+    verdict: str | None  # None where the answer is none
+    status: str  # "ok", or why there is no verdict: as in ``models.chat``
+    is_bare_yes: bool = False  # the judge said "Yes" and not which match
+    text: str = ""  # its answer, "" where it was not asked
 
 
 def parse_verdict(text: str) -> tuple[str | None, bool]:

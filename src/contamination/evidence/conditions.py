@@ -52,19 +52,12 @@ TRUTHS = {
 
 @dataclass(frozen=True)
 class Partition:
-    """A test partition and what is read of its dataset.
+    """A test partition and what is read of its dataset."""
 
-    Attributes:
-        condition: one of ``DEALT``.
-        dataset: the name that stands above its instances.
-        quizzes: as ``dcq.perturbation`` describes; column instance is the row itself.
-        read: texts that a dosed model reads; empty where it reads nothing.
-    """
-
-    condition: str
-    dataset: str
-    quizzes: pd.DataFrame
-    read: tuple[str, ...]
+    condition: str  # one of ``DEALT``
+    dataset: str  # the name that stands above its instances
+    quizzes: pd.DataFrame  # as in ``dcq.perturbation``; column instance is the row itself
+    read: tuple[str, ...]  # texts that a dosed model reads; empty where it reads nothing
 
 
 def deal(benchmark: str, n: int, seed: int) -> list[Partition]:
@@ -109,14 +102,10 @@ def questions(partition: Partition) -> list[str]:
 
 @dataclass(frozen=True)
 class LabModel:
-    """A model of the study and the partitions it is asked about, with the reference last.
+    """A model of the study and the partitions it is asked about."""
 
-    ``kind`` is "clean", "dosed" or "dosed, then clean text"; ``copies`` of everything that is
-    read are 0 for a clean model; ``seed`` is of its partitions and of the order of its training.
-    """
-
-    kind: str
-    copies: int
-    seed: int
+    kind: str  # "clean", "dosed" or "dosed, then clean text"
+    copies: int  # of everything that is read; 0 for a clean model
+    seed: int  # of its partitions and of the order of its training
     folder: Path
-    partitions: tuple[Partition, ...]
+    partitions: tuple[Partition, ...]  # with the reference last

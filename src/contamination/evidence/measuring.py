@@ -55,28 +55,19 @@ N_FOLDS = 4
 
 @dataclass(frozen=True)
 class Measured:
-    """What the methods read off one model and one dataset, n rows each.
-
-    Attributes:
-        quiz_share: share of right answers in the best standard quiz.
-        ranked: 1 where the original is the likeliest option, shape (n,).
-        verdicts: rule verdict of each completion.
-        min_k: Min-k% Prob of each row, shape (n,).
-        states: of the last token before the label, last block, shape (n, d_model).
-        texts: the rows.
-    """
+    """What the methods read off one model and one dataset, n rows each."""
 
     kind: str
     copies: int
     seed: int
     condition: str
     dataset: str
-    quiz_share: float
-    ranked: np.ndarray
-    verdicts: tuple[str, ...]
-    min_k: np.ndarray
-    states: np.ndarray
-    texts: tuple[str, ...]
+    quiz_share: float  # share of right answers in the best standard quiz
+    ranked: np.ndarray  # 1 where the original is the likeliest option, shape (n,)
+    verdicts: tuple[str, ...]  # rule verdict of each completion
+    min_k: np.ndarray  # Min-k% Prob of each row, shape (n,)
+    states: np.ndarray  # of the last token before the label, last block, shape (n, d_model)
+    texts: tuple[str, ...]  # the rows
 
     @property
     def replicated(self) -> np.ndarray:

@@ -23,33 +23,21 @@ VERDICTS = (RECOGNISED, NOT_RECOGNISED, CONTROL_FORBIDS, CANNOT_TELL, NOT_RUN)
 
 @dataclass(frozen=True)
 class Evidence:
-    """One statistic of one method for one model and one dataset; ValueError for another verdict.
-
-    Attributes:
-        truth: what the model is known to have read of the dataset; "" where unknown.
-        method: as the paper names it.
-        statistic: what ``value`` is, a share or an AUC, 0 to 1, higher = read.
-        value, ci_low, ci_high: with its 95 % interval; NaN where not computed.
-        n: what the interval resamples, such as instances.
-        control: what could overturn the value.
-        control_value: the same statistic of the control; NaN where there is none.
-        verdict: one of ``VERDICTS``, see :func:`verdict`.
-        note: what a reader must know, such as why it was not run.
-    """
+    """One statistic of one method for one model and one dataset; ValueError for another verdict."""
 
     model: str
     dataset: str
-    truth: str
-    method: str
-    statistic: str
-    value: float
-    ci_low: float
+    truth: str  # what the model is known to have read of the dataset; "" where unknown
+    method: str  # as the paper names it
+    statistic: str  # what ``value`` is, a share or an AUC, 0 to 1, higher = read
+    value: float  # NaN where not computed
+    ci_low: float  # of its 95 % interval
     ci_high: float
-    n: int
-    control: str
-    control_value: float
-    verdict: str
-    note: str = ""
+    n: int  # what the interval resamples, such as instances
+    control: str  # what could overturn the value
+    control_value: float  # the same statistic of the control; NaN where there is none
+    verdict: str  # one of ``VERDICTS``, see :func:`verdict`
+    note: str = ""  # what a reader must know, such as why it was not run
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:

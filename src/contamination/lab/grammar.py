@@ -38,19 +38,15 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:] |\n)[a-z]")
 class Template:
     """One pattern of an instance.
 
-    Attributes:
-        fields: column name to text with ``{slot}`` names, in the order of printing.
-        facts: slot name to its possible values; the same over a group.
-        wording: slot name to interchangeable words, from frequent to rare. A slot named
-            ``buy_2`` without an entry of its own uses that of ``buy``.
-        derive: further values computed from the drawn facts, such as the answer.
-        weights: slot name to the probability of each value, where they are not equally likely.
+    A wording slot named ``buy_2`` without an entry of its own uses that of ``buy``. ``derive``
+    computes further values from the drawn facts, such as the answer; ``weights`` are the
+    probabilities of a slot's values where they are not equally likely.
     """
 
     name: str
-    fields: Mapping[str, str]
-    facts: Mapping[str, Sequence[Any]]
-    wording: Mapping[str, Sequence[str]]
+    fields: Mapping[str, str]  # column name to text with ``{slot}`` names, in the order of printing
+    facts: Mapping[str, Sequence[Any]]  # slot name to its possible values; the same over a group
+    wording: Mapping[str, Sequence[str]]  # slot name to words, from frequent to rare
     derive: Callable[[dict[str, Any]], dict[str, Any]] = lambda facts: {}
     weights: Mapping[str, Sequence[float]] = field(default_factory=dict)
 

@@ -80,21 +80,16 @@ def response_key(base_url: str, body: Mapping[str, Any], replicate: int) -> str:
 
 @dataclass(frozen=True)
 class LogEntry:
-    """One call and what came back.
-
-    ``is_replayed``: whether the response may serve the same request again; ``run`` paid for
-    it; ``endpoint`` is base address and model; ``seconds`` include all tries; ``cost`` is 0
-    where no price is known.
-    """
+    """One call and what came back."""
 
     key: str
-    is_replayed: bool
-    run: str
-    endpoint: str
+    is_replayed: bool  # whether the response may serve the same request again
+    run: str  # that paid for it
+    endpoint: str  # base address and model
     request: Mapping[str, Any]
     response: Mapping[str, Any]
-    seconds: float
-    cost: float
+    seconds: float  # duration, tries included
+    cost: float  # 0 where no price is known
 
 
 class ResponseLog:
