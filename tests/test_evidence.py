@@ -9,14 +9,7 @@ import pytest
 from contamination import judging
 from contamination.evidence import figures, from_notebooks, lab_panel
 from contamination.evidence import measuring as m
-from contamination.evidence.conditions import (
-    CLEAN,
-    DOSED,
-    FRESH,
-    REFERENCE,
-    TRUTHS,
-    VERBATIM,
-)
+from contamination.evidence.conditions import CLEAN, DOSED, FRESH, REFERENCE, TRUTHS, VERBATIM
 from contamination.evidence.panel import (
     CANNOT_TELL,
     CONTROL_FORBIDS,

@@ -6,6 +6,7 @@ and a rule fails the test if an exact two-sided binomial test rejects chance at
 The draws are seeded, so a test that passes keeps passing.
 """
 
+import operator
 from functools import cache
 
 import numpy as np
@@ -172,12 +173,7 @@ def test_numbers_label_and_answer_stay_over_a_group():
     ids=lambda benchmark: benchmark.name,
 )
 def test_every_step_of_an_answer_is_true_and_the_last_one_is_the_answer(benchmark):
-    signs = {
-        "+": lambda left, right: left + right,
-        "-": lambda left, right: left - right,
-        "*": lambda left, right: left * right,
-        "/": lambda left, right: left / right,
-    }
+    signs = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
     for row in grammar.draw_instances(benchmark, 200, seed=4, part="test").itertuples():
         *steps, last = row.answer.split("\n")
         for step in steps:

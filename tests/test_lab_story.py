@@ -51,10 +51,8 @@ def test_the_facts_are_the_same_in_chapters_and_questions(tale):
 
 def test_nobody_is_their_own_friend(tale):
     friends = tale.questions.query("kind == 'friend'")
-    assert all(
-        row.name not in row.answer.split()
-        for row in friends[["answer"]].assign(name=friends["name"]).itertuples(index=False)
-    )
+    pairs = zip(friends["name"], friends["answer"], strict=True)
+    assert all(name not in answer.split() for name, answer in pairs)
     assert friends["answer"].is_unique
 
 

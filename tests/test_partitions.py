@@ -74,11 +74,7 @@ def test_a_whole_number_stays_one_where_other_rows_have_a_gap(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (
-            "a.jsonl",
-            '{"text": "a"}\n\n{"text": \n',
-            "a.jsonl: line 3: Expecting value",
-        ),
+        ("a.jsonl", '{"text": "a"}\n\n{"text": \n', "a.jsonl: line 3: Expecting value"),
         ("a.jsonl", '{"text": "a"}\n["b"]\n', "a.jsonl: line 2: not an object in braces"),
         ("a.jsonl", '{"x": 1, "x": 2}\n', 'line 1: .*the name "x" occurs twice'),
         (

@@ -39,11 +39,9 @@ class Handler(BaseHTTPRequestHandler):
         faults = server.faults.get(path, [])
         fault = faults.pop(0) if faults else "none"
         content = CONTENT.get(path, b"")
-        body = {
-            "wrong": b"x" * len(content),
-            "short": content[:-1],
-            "large": content + b"x",
-        }.get(fault, content)
+        body = {"wrong": b"x" * len(content), "short": content[:-1], "large": content + b"x"}.get(
+            fault, content
+        )
         if fault == "drop":
             return
         status = fault if isinstance(fault, int) else 200

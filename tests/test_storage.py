@@ -65,12 +65,6 @@ def test_safetensors_round_trip(tmp_path):
     assert metadata == {"dtype": "float32"}
 
 
-def test_parquet_round_trip(tmp_path):
-    table = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
-    storage.write_parquet(tmp_path / "a.parquet", table)
-    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "a.parquet"), table)
-
-
 def test_hash_ignores_the_order_of_keys_and_nothing_else():
     assert storage.hash_of({"a": 1, "b": 2}) == storage.hash_of({"b": 2, "a": 1})
     assert storage.hash_of({"a": 1}) != storage.hash_of({"a": 1.5})

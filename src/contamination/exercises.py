@@ -9,20 +9,11 @@ NOT_YET = ...  # what stands in a notebook until the student has an answer
 
 
 def check(number: int, answer: Any, right: Any, tolerance: float = 0.0) -> str:
-    """Whether an answer is right; the right one is not given away.
+    """One line: no answer yet, right, or not right yet; the right answer is not given away.
 
-    Args:
-        number: of the exercise.
-        answer: the student's; ``...`` where there is none yet. Words are compared
-            without case and outer space, collections without order.
-        right: computed in the notebook.
-        tolerance: largest difference of a number that still counts as right.
-
-    Returns:
-        One line: no answer yet, right, or not right yet.
-
-    Raises:
-        TypeError: if the right answer itself is missing.
+    The student's answer is ``...`` until there is one. Words are compared without case and
+    outer space, collections without order, numbers within ``tolerance``. TypeError if the
+    right answer itself is missing.
 
     >>> check(1, 0.62, 0.6195, tolerance=0.01)
     'Exercise 1: right.'

@@ -133,7 +133,6 @@ def normalised(text: str) -> str:
 
 
 def is_equal(reference: str, candidate: str) -> bool:
-    """Whether two texts are equal once normalised."""
     return normalised(reference) == normalised(candidate)
 
 

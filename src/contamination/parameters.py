@@ -56,15 +56,10 @@ def parameters_cell(notebook: nbformat.NotebookNode, name: str) -> nbformat.Note
 
 
 def declared_parameters(notebook: nbformat.NotebookNode, name: str) -> dict[str, Parameter]:
-    """Parameters that a notebook declares, in order.
+    """Parameters that a notebook (``name`` in messages) declares, in order.
 
-    Args:
-        notebook: the notebook.
-        name: what messages call it.
-
-    Raises:
-        ParameterError: if a line is not ``name: type = literal  # comment``, or
-            ``papermill --help-notebook`` would not list it.
+    ParameterError if a line is not ``name: type = literal  # comment``, or ``papermill
+    --help-notebook`` would not list it.
     """
     source = parameters_cell(notebook, name).source
     lines = source.splitlines()
@@ -115,11 +110,7 @@ def _type_error(value: Any, type_name: str) -> bool:
 
 
 def load_parameter_file(path: Path) -> dict[str, Any]:
-    """Values of a YAML parameter file; an empty file holds none.
-
-    Raises:
-        ParameterError: if the file is missing, is no YAML, or is no mapping.
-    """
+    """Values of a YAML parameter file; an empty file holds none."""
     path = Path(path)
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -138,15 +129,9 @@ def load_parameter_file(path: Path) -> dict[str, Any]:
 def checked_parameters(
     values: Mapping[str, Any], declared: Mapping[str, Parameter], source: str
 ) -> dict[str, Any]:
-    """Declared defaults overridden by the given values.
+    """Declared defaults overridden by the given values; ``source`` is what messages call these.
 
-    Args:
-        values: names and values as read from a file.
-        declared: what the notebook declares.
-        source: what messages call the file.
-
-    Raises:
-        ParameterError: for an unknown name or a wrong type.
+    ParameterError for an unknown name or a wrong type.
     """
     for name, value in values.items():
         if name not in declared:
@@ -193,15 +178,7 @@ class OwnSettings:
 
     @classmethod
     def read(cls, values: Mapping[str, Any], source: str = "own_settings") -> Self:
-        """The settings given, and defaults for the others.
-
-        Args:
-            values: names and values.
-            source: the parameter that holds them, as messages call it.
-
-        Raises:
-            ParameterError: for an unknown name or a wrong type.
-        """
+        """The settings given, checked as parameters are, and defaults for the others."""
         declared = {
             f.name: Parameter(f.name, f.type, f.default_factory(), f.metadata["comment"])
             for f in dataclasses.fields(cls)
@@ -218,5 +195,4 @@ class OwnSettings:
         return pd.DataFrame(rows, columns=["setting", "default", "meaning"])
 
     def only(self, *names: str) -> dict[str, Any]:
-        """Some of the settings, by name."""
         return {name: getattr(self, name) for name in names}

@@ -30,21 +30,19 @@ Columns = dict[str, Sequence[Any]]
 
 
 def load_rows(source: str, split: str = "", revision: str = "") -> pd.DataFrame:
-    """The instances of one partition, one row each, in the order of the source.
+    """The instances of one partition, one row each, in the order of the source, with its columns.
+
+    A missing value stays missing (NaN or None); an empty CSV cell is the empty text.
 
     Args:
-        source: a file (.jsonl, .json with a list of objects, .csv, .tsv or .parquet,
-            in UTF-8; looked for in the working directory, then in the project's
-            root), or a hub dataset as "owner/name", "owner/name:configuration", or one
-            of its files as "owner/name/path/of/file.jsonl". A JSON text in place of
-            an object becomes a row with the column "text".
+        source: a file (.jsonl, .json with a list of objects, .csv, .tsv or .parquet, in UTF-8;
+            looked for in the working directory, then in the project's root), or a hub dataset
+            as "owner/name", "owner/name:configuration", or one of its files as
+            "owner/name/path/of/file.jsonl". A JSON text in place of an object becomes a row
+            with the column "text".
         split: of a hub dataset, such as "test"; a file is one partition.
-        revision: of a hub dataset. Anything but a commit is resolved to one now,
-            recorded, and warned about.
-
-    Returns:
-        The source's columns. A missing value stays missing (NaN or None); an
-        empty CSV cell is the empty text.
+        revision: of a hub dataset. Anything but a commit is resolved to one now, recorded, and
+            warned about.
 
     Raises:
         FileNotFoundError: if there is no such file or dataset, or the hub is out of reach.
@@ -279,12 +277,9 @@ def format_instances(rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 def sample_unique(rows: pd.DataFrame, columns: Sequence[str], k: int, seed: int) -> pd.DataFrame:
     """k unique instances at random, or all where there are fewer.
 
-    DCQ, arXiv:2311.06233, section 4: 100 unique instances of a partition, the
-    entire partition if it is smaller. ``columns`` make up an instance; the first of
-    equal ones is kept.
-
-    Returns:
-        Column ``index`` (of the row in ``rows``), then the columns of ``rows``.
+    DCQ, arXiv:2311.06233, section 4: 100 unique instances of a partition, the entire partition
+    if it is smaller. ``columns`` make up an instance; the first of equal ones is kept. Column
+    ``index`` (of the row in ``rows``) comes before the columns of ``rows``.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
@@ -318,17 +313,10 @@ def partition_row(
     texts_or_rows: Sequence[str] | pd.DataFrame,
     columns: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """One row of ``partitions.csv``.
+    """One row of ``partitions.csv``: name, task, source, n_rows, n_unique and sha256.
 
-    Args:
-        name, task: such as "topics, test" and "topic classification".
-        source: where it comes from; of an absolute path only the file's name is kept.
-        texts_or_rows: printed instances, or rows for :func:`format_instances`.
-        columns: what makes up an instance of rows.
-
-    Returns:
-        partition, task, source, n_rows, n_unique (distinct printed instances)
-        and sha256 (of the list of printed instances, in order).
+    The last two are of the printed instances, given as texts or as rows and the columns that
+    make up an instance. Of an absolute path only the file's name is kept as source.
     """
     is_table = isinstance(texts_or_rows, pd.DataFrame)
     texts = format_instances(texts_or_rows, columns) if is_table else list(texts_or_rows)
@@ -350,11 +338,9 @@ def labelled_passages(
     """Passages and whether each is a member, in the order of the rows.
 
     Args:
-        rows, text_column: one passage per row.
         label_column: 1, true or "member"; 0, false or "non-member"; any case.
-        n_samples: passages to draw, each class in its share and at least one
-            of each; 0, or more than there are, means all.
-        seed: of the draw.
+        n_samples: passages to draw by the seed, each class in its share and at least one of
+            each; 0, or more than there are, means all.
     """
     if n_samples < 0 or n_samples == 1:
         raise ValueError(f"n_samples must be 0 (all) or at least 2, got {n_samples}")

@@ -58,11 +58,9 @@ def _figure(n_rows: int, n_columns: int, size: tuple[float, float], **kwargs):
 
 
 def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -> Figure:
-    """Maximum contamination with its interval, per dataset and model; rules beside it.
+    """Maximum contamination of ``dcq_published`` with its interval, per dataset and model.
 
-    Args:
-        published: ``dcq_published``.
-        controls: ``dcq_controls`` where the quizzes' texts are at hand.
+    Rules of ``dcq_controls`` stand beside it where the quizzes' texts are at hand.
     """
     datasets = list(dict.fromkeys(published["dataset"]))
     place = {dataset: len(datasets) - 1 - i for i, dataset in enumerate(datasets)}
@@ -111,8 +109,6 @@ def auc_lines(
     Args:
         rows: rows of ``min_k_auc.csv``: method, auc, ci_low, ci_high and ``x``.
         x: column of the horizontal axis; its values are evenly spaced.
-        xlabel: its name with unit.
-        title: with the numbers of passages.
         blind: columns ``x`` and auc of the best blind baseline.
         log_x: values at their place on a logarithmic axis instead.
     """

@@ -65,11 +65,8 @@ def versions() -> dict[str, str]:
 def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path) -> Path:
     """Execute a notebook and move its results to the output folder.
 
-    Returns:
-        Path of the executed notebook, beside tables/, figures/ and manifests/.
-
-    Raises:
-        RunError, ParameterError: with one line that names cause and cure.
+    Returns the executed notebook, beside tables/, figures/ and manifests/. RunError or
+    ParameterError: one line that names cause and cure.
     """
     notebook_path, parameter_path = Path(notebook_path), Path(parameter_path)
     output_folder = Path(output_folder).absolute()

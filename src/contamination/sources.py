@@ -102,9 +102,8 @@ def _package_table(name: str) -> pd.DataFrame:
 def cards() -> pd.DataFrame:
     """One row per repository: what it holds, how much, under which terms.
 
-    Returns:
-        Columns owner_repo, what, rows (text, one number per file or split),
-        n_files, size_mb (10^6 bytes), licence, redistribution, caveat, commit.
+    owner_repo, what, rows (text, one number per file or split), n_files, size_mb (10^6 bytes),
+    licence, redistribution, caveat, commit.
     """
     listed = pd.DataFrame([vars(source) for source in _listed().values()])
     totals = listed.groupby("owner_repo").agg(
@@ -122,13 +121,9 @@ def cards() -> pd.DataFrame:
 def source_file(owner_repo: str, path: str) -> Path:
     """Local path of one listed file, its checksum verified once per process.
 
-    Args:
-        owner_repo: repository, e.g. ``"openai/grade-school-math"``.
-        path: path inside the repository, without the commit.
-
-    Raises:
-        ValueError: if the file is not listed, or its bytes are not the listed ones.
-        FileNotFoundError: if the mirror lacks it or it could not be downloaded.
+    ``path`` is inside the repository, such as ``"openai/grade-school-math"``, without the
+    commit. ValueError if the file is not listed, or its bytes are not the listed ones;
+    FileNotFoundError if the mirror lacks it or it could not be downloaded.
     """
     name = f"{owner_repo}/{path}"
     if name not in _listed():
@@ -153,9 +148,6 @@ def available() -> bool:
     """Whether files can be read without a network: a mirror is set, or the cache is complete.
 
     Looks at names and sizes only; :func:`source_file` verifies checksums.
-
-    Raises:
-        FileNotFoundError: if ``CONTAMINATION_MIRROR`` names a folder that does not exist.
     """
     if _mirror_folder():
         return True
@@ -166,12 +158,9 @@ def available() -> bool:
 def fetch_all() -> FetchReport:
     """Fetch every listed file into the cache, or verify the mirror's.
 
-    A cached file with the right bytes is not fetched again, one with other
-    bytes is replaced. The first time that the server is out of reach ends the
-    run, since every other file would wait for the same failure.
-
-    Raises:
-        FileNotFoundError: if ``CONTAMINATION_MIRROR`` names a folder that does not exist.
+    A cached file with the right bytes is not fetched again, one with other bytes is replaced.
+    The first time that the server is out of reach ends the run, since every other file would
+    wait for the same failure.
     """
     _mirror_folder()
     counts: Counter[str] = Counter()

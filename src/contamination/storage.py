@@ -53,17 +53,12 @@ def cache_folder(*parts: str) -> Path:
 
 
 def sha256_of_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, hexadecimal."""
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def hash_of(value: Any) -> str:
-    """SHA-256 of a JSON value, hexadecimal; the order of a mapping's keys does not matter.
-
-    Raises:
-        TypeError: if the value holds anything that JSON does not know.
-    """
+    """SHA-256 of a JSON value, hexadecimal; the order of a mapping's keys does not matter."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -197,15 +192,10 @@ class Outputs:
         write_figure(self._target / "figures" / f"{name}.png", figure)
 
     def has_table(self, name: str) -> bool:
-        """Whether another notebook has left this table."""
         return (self.folder / "tables" / f"{name}.csv").exists()
 
     def read_table(self, name: str, written_by: str) -> pd.DataFrame:
-        """Read ``tables/<name>.csv`` as another notebook left it.
-
-        Raises:
-            FileNotFoundError: if that notebook has not run for this output folder.
-        """
+        """Read ``tables/<name>.csv`` as another notebook left it, which must have run before."""
         path = self.folder / "tables" / f"{name}.csv"
         if not path.exists():
             raise FileNotFoundError(

@@ -87,15 +87,13 @@ def show(
     decimals: int | Mapping[str, int] = 2,
     paper_columns: str = "",
 ) -> Styler:
-    """A table for display; the CSV keeps full precision.
+    """A table for display, without its index; the CSV keeps full precision.
 
-    Dataset text and model answers are untrusted, so every cell, label and the
-    caption are escaped before they become HTML.
+    Dataset text and model answers are untrusted, so every cell, label and the caption are
+    escaped before they become HTML.
 
     Args:
-        table: what to show; its index is hidden.
-        caption: what the table is, with its denominators.
-        columns: columns to show, in order, names parted by spaces; all when empty.
+        columns: to show, in order, names parted by spaces; all when empty.
         labels: headings other than those of :func:`heading`.
         decimals: decimals of numbers, for all columns or per column.
         paper_columns: columns of printed values, named likewise; an empty one reads
@@ -168,13 +166,7 @@ def say(text: str) -> Markdown:
 
 
 def coloured_tokens(tokens: list[str], values: list[float], k_percent: float) -> HTML:
-    """A passage token by token, its least likely tokens marked.
-
-    Args:
-        tokens: the tokens as text, spaces included.
-        values: log-probability of each token, nats.
-        k_percent: share of tokens to mark, those with the lowest values.
-    """
+    """A passage token by token (text with its spaces), its k % least likely tokens marked."""
     n_marked = max(1, int(len(values) * k_percent / 100))
     lowest = set(sorted(range(len(values)), key=lambda index: values[index])[:n_marked])
     colours = [_MARKED if index in lowest else "none" for index in range(len(values))]

@@ -52,28 +52,18 @@ TRUTHS = {
 
 @dataclass(frozen=True)
 class Partition:
-    """A test partition and what is read of its dataset.
+    """A test partition and what is read of its dataset."""
 
-    Attributes:
-        condition: one of ``DEALT``.
-        dataset: the name that stands above its instances.
-        quizzes: as ``dcq.perturbation`` describes; column instance is the row itself.
-        read: texts that a dosed model reads; empty where it reads nothing.
-    """
-
-    condition: str
-    dataset: str
-    quizzes: pd.DataFrame
-    read: tuple[str, ...]
+    condition: str  # one of ``DEALT``
+    dataset: str  # the name that stands above its instances
+    quizzes: pd.DataFrame  # as in ``dcq.perturbation``; column instance is the row itself
+    read: tuple[str, ...]  # texts that a dosed model reads; empty where it reads nothing
 
 
 def deal(benchmark: str, n: int, seed: int) -> list[Partition]:
-    """Disjoint partitions of a mini-benchmark, one for each of ``DEALT``.
+    """Disjoint partitions of n instances, one for each of ``DEALT``.
 
-    Args:
-        benchmark: one of ``lab.benchmarks.BENCHMARKS``, with a column label.
-        n: instances of each partition, and of the train split.
-        seed: seed of instances, wrong labels and names.
+    ``benchmark`` has a column label; the seed is of instances, wrong labels and names.
     """
     columns = BENCHMARKS[benchmark].columns
     n_parts = len(DEALT) + 1
@@ -95,15 +85,14 @@ def _read_texts(
     condition: str, quizzes: pd.DataFrame, train_rows: list[str], seed: int
 ) -> list[str]:
     instances = quizzes["instance"].tolist()
-    if condition == VERBATIM:
-        return instances
-    if condition == WITHOUT_LABEL:
-        return without_label(instances, LABEL_COLUMN)
-    if condition == WRONG_LABEL:
-        return with_wrong_label(instances, LABEL_COLUMN, seed)
-    if condition == PARAPHRASE:
-        return quizzes["fifth"].tolist()
-    return train_rows if condition == TRAIN_SPLIT else []
+    by_condition = {
+        VERBATIM: instances,
+        WITHOUT_LABEL: without_label(instances, LABEL_COLUMN),
+        WRONG_LABEL: with_wrong_label(instances, LABEL_COLUMN, seed),
+        PARAPHRASE: quizzes["fifth"].tolist(),
+        TRAIN_SPLIT: train_rows,
+    }
+    return by_condition.get(condition, [])
 
 
 def questions(partition: Partition) -> list[str]:
@@ -113,18 +102,10 @@ def questions(partition: Partition) -> list[str]:
 
 @dataclass(frozen=True)
 class LabModel:
-    """A model of the study and the partitions it is asked about.
+    """A model of the study and the partitions it is asked about."""
 
-    Attributes:
-        kind: "clean", "dosed" or "dosed, then clean text".
-        copies: of everything that is read; 0 for a clean model.
-        seed: of its partitions and of the order of its training.
-        folder: the checkpoint.
-        partitions: with the reference last.
-    """
-
-    kind: str
-    copies: int
-    seed: int
+    kind: str  # "clean", "dosed" or "dosed, then clean text"
+    copies: int  # of everything that is read; 0 for a clean model
+    seed: int  # of its partitions and of the order of its training
     folder: Path
-    partitions: tuple[Partition, ...]
+    partitions: tuple[Partition, ...]  # with the reference last

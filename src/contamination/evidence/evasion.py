@@ -54,18 +54,12 @@ def threshold(clean: Sequence[float], fpr: float = FPR) -> float:
 def evasion_table(measured: Sequence[Measured], copies: Sequence[int]) -> pd.DataFrame:
     """``evasion.csv``: every method under every condition, by dose.
 
-    Args:
-        measured: of all models.
-        copies: doses.
-
-    Returns:
-        ``COLUMNS``: n_detected of n_models exceed the threshold, ci_low and
-        ci_high are Wilson's interval of this share over models (a bootstrap of
-        six models that agree has no width); n_rows of each dataset. Rows of the
-        condition "clean model, left out" hold the share of a clean model's
-        datasets above the threshold that the other clean models set, with an
-        interval that resamples models; copies is the dose of DICE's detectors
-        and empty for the other methods. For verdict see :func:`verdict`.
+    n_detected of n_models exceed the threshold; ci_low and ci_high are Wilson's interval of
+    this share over models (a bootstrap of six models that agree has no width); n_rows of each
+    dataset. Rows of the condition "clean model, left out" hold the share of a clean model's
+    datasets above the threshold that the other clean models set, with an interval that
+    resamples models; copies is the dose of DICE's detectors and empty for the other methods.
+    For verdict see :func:`verdict`.
     """
     rows = []
     for dose in copies:
@@ -109,14 +103,12 @@ def _rows(method: str, values: Mapping[Key, float], dose: int) -> list[dict]:
 def verdict(row: Mapping, verbatim: Mapping) -> str:
     """What a method does under a condition, against 5 % false positives.
 
-    Args:
-        row: of ``evasion.csv``.
-        verbatim: the row of the same method and dose for rows read word for word.
+    ``verbatim`` is the row of the same method and dose for rows read word for word.
 
     Returns:
-        "not run"; where nothing was read "false alarm" or "no alarm"; for clean models
-        left out "threshold holds" or "threshold fails"; else "found" where the interval
-        lies above 5 %, "hidden" where it lies below that of verbatim rows, "cannot be told".
+        "not run"; where nothing was read "false alarm" or "no alarm"; for clean models left
+        out "threshold holds" or "threshold fails"; else "found" where the interval lies above
+        5 %, "hidden" where it lies below that of verbatim rows, "cannot be told".
     """
     if not row["n_models"]:
         return "not run"

@@ -20,12 +20,7 @@ COLOURS = ["#FFFFFF", OTHER, "#CCCCCC", MEMBER]
 
 
 def verdict_matrix(evidence: pd.DataFrame, seed: int) -> Figure:
-    """Values of every method on every dataset of one seed's models, coloured by verdict.
-
-    Args:
-        evidence: of ``lab_panel.lab_panel``.
-        seed: of the models.
-    """
+    """Values of every method on every dataset of one seed's models, coloured by verdict."""
     rows = evidence[evidence["model"].str.endswith(f" seed {seed}")]
     model = rows["model"].str.removesuffix(f", seed {seed}")
     model = model.str.removeprefix(f"{TRAINED_ON}, ").str.removeprefix(f"{DOSED}, ")
@@ -51,9 +46,7 @@ def verdict_matrix(evidence: pd.DataFrame, seed: int) -> Figure:
 def power_matrix(evasion: pd.DataFrame, conditions: Sequence[str]) -> Figure:
     """Models flagged of all, by method and condition, a panel for each dose.
 
-    Args:
-        evasion: ``evasion.csv``.
-        conditions: columns, in order; those of which no row was read are orange.
+    Conditions of which no row was read are orange.
     """
     shown = evasion[evasion["condition"].isin(conditions)]
     text = shown["n_detected"].astype(str) + "/" + shown["n_models"].astype(str)

@@ -17,11 +17,7 @@ from contamination.statistics import share_interval
 
 
 def dcq_rows(lab: pd.DataFrame) -> Iterator[dict]:
-    """Sets read with their labels against the set that the same model never read.
-
-    Args:
-        lab: ``dcq_lab``.
-    """
+    """Sets read with their labels against the set that the same model never read."""
     keys = ["dataset", "model", "respondent"]
     unseen = lab.query("condition == 'unseen, same model'").set_index(keys)
     for row in lab.query("condition == 'with label'").itertuples():
@@ -46,11 +42,7 @@ def dcq_rows(lab: pd.DataFrame) -> Iterator[dict]:
 
 
 def replication_rows(lab: pd.DataFrame) -> Iterator[dict]:
-    """Partitions completed under the guided instruction against the clean ones of their benchmark.
-
-    Args:
-        lab: ``replication_lab``.
-    """
+    """Guided completions of partitions against the clean ones of their benchmark."""
     rows = lab.query(
         "method == 'Algorithm 2' and metric == 'rule judge' and instruction == 'guided'"
     )
@@ -78,12 +70,7 @@ def replication_rows(lab: pd.DataFrame) -> Iterator[dict]:
 
 
 def min_k_rows(aucs: pd.DataFrame, blind: pd.DataFrame) -> Iterator[dict]:
-    """Members of each dose against non-members, beside the best classifier of words alone.
-
-    Args:
-        aucs: ``min_k_auc``.
-        blind: ``blind_baselines``.
-    """
+    """Members of each dose against non-members, beside the best classifier of words alone."""
     rows = aucs[aucs["setting"].eq("random") & aucs["method"].eq(MIN_K) & aucs["seed"].notna()]
     for row in rows.itertuples():
         copies = f"{row.copies:.0f} copies"  # read from a file, a column with gaps is no integer
@@ -107,12 +94,7 @@ def min_k_rows(aucs: pd.DataFrame, blind: pd.DataFrame) -> Iterator[dict]:
 
 
 def dice_rows(aurocs: pd.DataFrame, controls: pd.DataFrame) -> Iterator[dict]:
-    """Contaminated against clean models by the paper's protocol, beside two clean models.
-
-    Args:
-        aurocs: ``dice_auroc``.
-        controls: ``dice_controls``.
-    """
+    """Contaminated against clean models by the paper's protocol, beside two clean models."""
     truths = {"GSM-i": VERBATIM, "GSM-ii": FRESH, "GSM-i-Syn": PARAPHRASE}
     clean = controls.set_index("control")
     rows = aurocs[aurocs["method"].eq("DICE") & aurocs["trained_on"].str.startswith("GSM-i ")]

@@ -32,7 +32,6 @@ SAME_MODEL = "the same model, rows it never read"
 
 
 def model_name(measured: Measured) -> str:
-    """How a model of the lab is called in the panel."""
     dose = f", {measured.copies} copies" if measured.copies else ""
     return f"{measured.kind}{dose}, seed {measured.seed}"
 
@@ -40,15 +39,8 @@ def model_name(measured: Measured) -> str:
 def lab_panel(measured: Sequence[Measured], copies: Sequence[int]) -> pd.DataFrame:
     """``evidence.csv``: every model on every dataset, by every method.
 
-    Args:
-        measured: of all models.
-        copies: doses.
-
-    Returns:
-        Columns of :class:`panel.Evidence`, model by model, and control_high, the
-        upper end of the control's 95 % interval, which the verdict compares with
-        (empty where the control has none), and condition, what a dosed model
-        read of the dataset.
+    Columns of :func:`panel.judged`, model by model, and condition, what a dosed model read of
+    the dataset.
     """
     known = by_key(measured)
     clean = [m for m in measured if m.kind == CLEAN and m.condition != REFERENCE]

@@ -55,30 +55,19 @@ N_FOLDS = 4
 
 @dataclass(frozen=True)
 class Measured:
-    """What the methods read off one model and one dataset, n rows each.
-
-    Attributes:
-        kind, copies, seed: of the model.
-        condition, dataset: of the partition.
-        quiz_share: share of right answers in the best standard quiz.
-        ranked: 1 where the original is the likeliest option, shape (n,).
-        verdicts: rule verdict of each completion.
-        min_k: Min-k% Prob of each row, shape (n,).
-        states: of the last token before the label, last block, shape (n, d_model).
-        texts: the rows.
-    """
+    """What the methods read off one model and one dataset, n rows each."""
 
     kind: str
     copies: int
     seed: int
     condition: str
     dataset: str
-    quiz_share: float
-    ranked: np.ndarray
-    verdicts: tuple[str, ...]
-    min_k: np.ndarray
-    states: np.ndarray
-    texts: tuple[str, ...]
+    quiz_share: float  # share of right answers in the best standard quiz
+    ranked: np.ndarray  # 1 where the original is the likeliest option, shape (n,)
+    verdicts: tuple[str, ...]  # rule verdict of each completion
+    min_k: np.ndarray  # Min-k% Prob of each row, shape (n,)
+    states: np.ndarray  # of the last token before the label, last block, shape (n, d_model)
+    texts: tuple[str, ...]  # the rows
 
     @property
     def replicated(self) -> np.ndarray:
@@ -96,7 +85,8 @@ def measure(model: LabModel) -> list[Measured]:
     texts = [part.quizzes["instance"].tolist() for part in parts]
     scored = token_log_probs(lm, [text for of_part in texts for text in of_part])
     min_k = _split([min_k_score(text.token_log_probs, K_PERCENT) for text in scored], parts)
-    states = _split(hidden_states(lm, _prompts(parts), [BEFORE_FINAL_NORM])[:, 0], parts)
+    prompts = [header(part.dataset, TESTED) + text for part in parts for text in questions(part)]
+    states = _split(hidden_states(lm, prompts, [BEFORE_FINAL_NORM])[:, 0], parts)
     return [
         Measured(
             kind=model.kind,
@@ -118,12 +108,6 @@ def measure(model: LabModel) -> list[Measured]:
 def _split(values: Sequence, parts: Sequence[Partition]) -> list:
     ends = np.cumsum([0, *(len(part.quizzes) for part in parts)])
     return [values[start:end] for start, end in pairwise(ends)]
-
-
-def _prompts(parts: Sequence[Partition]) -> list[str]:
-    return [
-        header(part.dataset, TESTED) + question for part in parts for question in questions(part)
-    ]
 
 
 def _quiz(lm: CausalLM, part: Partition) -> tuple[float, np.ndarray]:
@@ -148,7 +132,6 @@ Key = tuple[str, int, int, str]  # kind, copies, seed, condition
 
 
 def by_key(measured: Sequence[Measured]) -> dict[Key, Measured]:
-    """Measurements by (kind, copies, seed, condition)."""
     return {(m.kind, m.copies, m.seed, m.condition): m for m in measured}
 
 
@@ -172,20 +155,11 @@ def blind_auc(measured: Measured, reference: Measured) -> float:
 
 
 def flags(measured: Sequence[Measured], copies: int) -> dict[Key, np.ndarray]:
-    """DICE's probability of contamination for each row, by a detector that never met the model.
+    """DICE's probability of contamination for each row, shape (n,), by :func:`by_key`'s keys.
 
-    For each seed the detector is trained on the verbatim rows under the dosed
-    and the clean models of all other seeds, at one dose.
-
-    Args:
-        measured: of all models.
-        copies: the dose; models of other doses are left out, clean ones kept.
-
-    Returns:
-        Key of :func:`by_key` to probabilities, shape (n,).
-
-    Raises:
-        ValueError: if there are fewer than two seeds.
+    For each seed the detector is trained on the verbatim rows under the dosed and the clean
+    models of all other seeds, at one dose, so that it never met the model. Models of other
+    doses are left out, clean ones kept. ValueError for fewer than two seeds.
     """
     known = by_key(measured)
     seeds = sorted({m.seed for m in measured if m.kind == CLEAN})
@@ -205,15 +179,10 @@ def flags(measured: Sequence[Measured], copies: int) -> dict[Key, np.ndarray]:
 
 
 def statistics_of(measured: Sequence[Measured], copies: int) -> dict[str, dict[Key, float]]:
-    """One number for each method, model and dataset; higher means more likely read.
+    """One number for each method, model and dataset, 0 to 1; higher means more likely read.
 
-    Args:
-        measured: of all models.
-        copies: the dose; models of other doses are left out, clean ones kept.
-
-    Returns:
-        Method to key of :func:`by_key` to its statistic, 0 to 1; the reference
-        rows have none.
+    Method to key of :func:`by_key` to its statistic; models of other doses are left out, clean
+    ones kept, and the reference rows have none.
     """
     known = {key: m for key, m in by_key(measured).items() if m.copies in (0, copies)}
     flagged = flags(measured, copies)

@@ -23,37 +23,21 @@ VERDICTS = (RECOGNISED, NOT_RECOGNISED, CONTROL_FORBIDS, CANNOT_TELL, NOT_RUN)
 
 @dataclass(frozen=True)
 class Evidence:
-    """One statistic of one method for one model and one dataset.
-
-    Attributes:
-        model, dataset: whose data is in question.
-        truth: what the model is known to have read of it; "" where unknown.
-        method: as the paper names it.
-        statistic: what ``value`` is, a share or an AUC, 0 to 1, higher = read.
-        value, ci_low, ci_high: with its 95 % interval; NaN where not computed.
-        n: what the interval resamples, such as instances.
-        control: what could overturn the value.
-        control_value: the same statistic of the control; NaN where there is none.
-        verdict: one of ``VERDICTS``, see :func:`verdict`.
-        note: what a reader must know, such as why it was not run.
-
-    Raises:
-        ValueError: for a verdict that is not in the list.
-    """
+    """One statistic of one method for one model and one dataset; ValueError for another verdict."""
 
     model: str
     dataset: str
-    truth: str
-    method: str
-    statistic: str
-    value: float
-    ci_low: float
+    truth: str  # what the model is known to have read of the dataset; "" where unknown
+    method: str  # as the paper names it
+    statistic: str  # what ``value`` is, a share or an AUC, 0 to 1, higher = read
+    value: float  # NaN where not computed
+    ci_low: float  # of its 95 % interval
     ci_high: float
-    n: int
-    control: str
-    control_value: float
-    verdict: str
-    note: str = ""
+    n: int  # what the interval resamples, such as instances
+    control: str  # what could overturn the value
+    control_value: float  # the same statistic of the control; NaN where there is none
+    verdict: str  # one of ``VERDICTS``, see :func:`verdict`
+    note: str = ""  # what a reader must know, such as why it was not run
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
@@ -65,19 +49,13 @@ def verdict(
 ) -> str:
     """The strongest verdict that a value, chance and its control allow.
 
-    Args:
-        value: of the method.
-        ci_low: lower end of its 95 % interval.
-        chance: what no memory gives by the statistic's construction.
-        control_value: the control's value, or the upper end of its interval
-            where it has one.
-        is_run: whether the method was run.
+    ``chance`` is what no memory gives by the statistic's construction; ``control_value`` the
+    control's value, or the upper end of its interval where it has one.
 
     Returns:
-        "not run"; "cannot tell" where value, interval or control is missing;
-        "not recognised" where the interval reaches down to chance; "control
-        forbids" where it lies above chance but reaches down to the control;
-        else "recognised".
+        "not run"; "cannot tell" where value, interval or control is missing; "not recognised"
+        where the interval reaches down to chance; "control forbids" where it lies above chance
+        but reaches down to the control; else "recognised".
     """
     if not is_run:
         return NOT_RUN
@@ -97,11 +75,7 @@ def not_run(model: str, dataset: str, truth: str, method: str, reason: str) -> E
 
 
 def panel(rows: Sequence[Evidence]) -> pd.DataFrame:
-    """Rows of ``evidence.csv``, in the order given: the fields of :class:`Evidence`.
-
-    Raises:
-        ValueError: if there is no row.
-    """
+    """Rows of ``evidence.csv``, the fields of :class:`Evidence`; ValueError if there is none."""
     if not rows:
         raise ValueError("no evidence: no method was run and none was said not to be")
     return pd.DataFrame([dataclasses.asdict(row) for row in rows])
@@ -127,12 +101,7 @@ def judged(rows: Iterable[dict]) -> pd.DataFrame:
 
 
 def headline(evidence: pd.DataFrame, truths: Sequence[str]) -> str:
-    """How many datasets each method recognises, for each of some truths.
-
-    Args:
-        evidence: ``evidence.csv``.
-        truths: those to tell of.
-    """
+    """How many datasets each method recognises, for each of some truths."""
     parts = []
     for truth in truths:
         rows = evidence[evidence["truth"] == truth]

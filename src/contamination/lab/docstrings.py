@@ -53,15 +53,14 @@ _VERSION = re.compile(r"v?(\d+(?:\.\d+)+)")
 def collect_docstrings() -> pd.DataFrame:
     """Prose of every docstring of the four packages, one row each, in a fixed order.
 
-    The table is cached under the versions of the packages, so that the source
-    files are parsed once per installation.
+    Cached under the versions of the packages: files are parsed once per installation.
 
     Returns:
-        Columns ``package`` (import name), ``package_version``, ``page`` (module and
-        qualified name), ``family`` (the module, which keeps near-duplicates together),
-        ``text`` (one line of prose), ``n_words``, ``version`` (the latest that a
-        ``versionadded`` or ``versionchanged`` directive names, None without one).
-        Equal texts appear once, under their first page.
+        Columns ``package`` (import name), ``package_version``, ``page`` (module and qualified
+        name), ``family`` (the module, which keeps near-duplicates together), ``text`` (one
+        line of prose), ``n_words``, ``version`` (the latest that a ``versionadded`` or
+        ``versionchanged`` directive names, None without one). Equal texts appear once, under
+        their first page.
     """
 
     def read(versions: Mapping[str, str]) -> pd.DataFrame:
@@ -80,9 +79,8 @@ def collect_docstrings() -> pd.DataFrame:
 def read_docstrings(folder: Path, package: str) -> pd.DataFrame:
     """Prose docstrings of the ``.py`` files below the folder of a package's ``__init__.py``.
 
-    Returns:
-        Columns ``package`` (import name), ``page``, ``family``, ``text``, ``n_words``,
-        ``version``, sorted by file; docstrings of fewer than eight words are left out.
+    Columns as in :func:`collect_docstrings` without package_version, sorted by file;
+    docstrings of fewer than eight words are left out.
     """
     rows = []
     for path in sorted(folder.rglob("*.py")):
@@ -102,13 +100,12 @@ def read_docstrings(folder: Path, package: str) -> pd.DataFrame:
 def collect_signatures() -> pd.DataFrame:
     """Short functions of the four packages with one-sentence summaries, in a fixed order.
 
-    What an instruction "describe this function" and its answer are made of.
-    Cached under the versions of the packages, as :func:`collect_docstrings`.
+    What an instruction "describe this function" and its answer are made of. Cached as
+    :func:`collect_docstrings`.
 
     Returns:
-        Columns ``package``, ``signature`` (name and parameters as written, at most
-        48 characters), ``summary`` (first sentence of the docstring, 3 to 12
-        words). Equal summaries appear once.
+        Columns ``package``, ``signature`` (name and parameters as written, at most 48
+        characters), ``summary`` (first sentence of the docstring, 3 to 12 words, no two equal).
     """
 
     def read(versions: Mapping[str, str]) -> pd.DataFrame:
@@ -214,7 +211,7 @@ def _dedented(docstring: str) -> list[str]:
 def version_order(version: str) -> tuple[int, ...]:
     """Sorting key of a version number, trailing zeros ignored.
 
-    >>> version_order("1.10") > version_order("1.9.0")
+    >>> version_order("1.10") > version_order("1.9.0") == version_order("1.9")
     True
     """
     numbers = [int(part) for part in version.split(".")]
@@ -256,12 +253,8 @@ def _added_docstring(call: ast.Call) -> Iterator[tuple[str, str]]:
     arguments = []
     for argument in call.args:
         arguments.extend(argument.elts if isinstance(argument, ast.Tuple) else [argument])
-    strings = [
-        argument.value
-        for argument in arguments
-        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-    ]
-    if len(strings) == len(arguments) >= 2:
+    strings = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
+    if len(strings) == len(arguments) >= 2 and all(isinstance(text, str) for text in strings):
         yield strings[-2], strings[-1]
 
 

@@ -38,20 +38,15 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:] |\n)[a-z]")
 class Template:
     """One pattern of an instance.
 
-    Attributes:
-        fields: column name to text with ``{slot}`` names, in the order of printing.
-        facts: slot name to its possible values; the same over a group.
-        wording: slot name to interchangeable words, from frequent to rare. A
-            slot named ``buy_2`` without an entry of its own uses that of ``buy``.
-        derive: further values computed from the drawn facts, such as the answer.
-        weights: slot name to the probability of each of its values, where they
-            are not equally likely.
+    A wording slot named ``buy_2`` without an entry of its own uses that of ``buy``. ``derive``
+    computes further values from the drawn facts, such as the answer; ``weights`` are the
+    probabilities of a slot's values where they are not equally likely.
     """
 
     name: str
-    fields: Mapping[str, str]
-    facts: Mapping[str, Sequence[Any]]
-    wording: Mapping[str, Sequence[str]]
+    fields: Mapping[str, str]  # column name to text with ``{slot}`` names, in the order of printing
+    facts: Mapping[str, Sequence[Any]]  # slot name to its possible values; the same over a group
+    wording: Mapping[str, Sequence[str]]  # slot name to words, from frequent to rare
     derive: Callable[[dict[str, Any]], dict[str, Any]] = lambda facts: {}
     weights: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
@@ -91,16 +86,10 @@ def count_instances(benchmark: Benchmark) -> int:
 
 
 def draw_instances(benchmark: Benchmark, n: int, seed: int, part: str) -> pd.DataFrame:
-    """Distinct instances of one part of a mini-benchmark.
+    """Distinct instances of one part of a mini-benchmark: template and the benchmark's columns.
 
-    Parts never overlap, whatever their seeds: a hash of the instance decides the
-    part it belongs to.
-
-    Returns:
-        Columns ``template`` and the benchmark's own, one row per instance.
-
-    Raises:
-        ValueError: if the part is unknown, n is below 1 or more than there are.
+    Parts never overlap, whatever their seeds: a hash of the instance decides the part it
+    belongs to. Errors as in :func:`draw_groups`.
     """
     groups = draw_groups(benchmark, n, seed, part, n_paraphrases=0)
     return groups.drop(columns=["group", "option"])
@@ -116,26 +105,25 @@ def draw_groups(
 ) -> pd.DataFrame:
     """Instances, each with distinct word-level paraphrases of its own.
 
-    No text occurs twice in the result, and all belong to the part. Paraphrases
-    that repeat a text are drawn again; since every wording is equally likely,
-    that leaves all texts of a group exchangeable at naturalness 0. The originals
-    depend on the benchmark, n, seed and part alone.
+    No text occurs twice in the result, and all belong to the part. Paraphrases that repeat a
+    text are drawn again; since every wording is equally likely, that leaves all texts of a
+    group exchangeable at naturalness 0. The originals depend on the benchmark, n, seed and
+    part alone.
 
     Args:
-        benchmark: one of ``contamination.lab.benchmarks.BENCHMARKS``.
         n: number of groups.
         part: one of :data:`PARTS`.
-        naturalness: 0, interchangeable, to 1, edits of the original with rarer
-            words. In between, each slot of a paraphrase is an edit with that
-            probability and a fresh draw otherwise.
+        naturalness: 0, interchangeable, to 1, edits of the original with rarer words. In
+            between, each slot of a paraphrase is an edit with that probability and a fresh
+            draw otherwise.
 
     Returns:
-        Columns ``group``, ``option`` (0 the original, then its paraphrases),
-        ``template`` and the benchmark's own; sorted by group and option.
+        Columns ``group``, ``option`` (0 the original, then its paraphrases), ``template`` and
+        the benchmark's own; sorted by group and option.
 
     Raises:
-        ValueError: for an unknown part, n below 1, a dial outside 0 to 1, or
-            more texts than the part holds.
+        ValueError: for an unknown part, n below 1, a dial outside 0 to 1, or more texts than
+            the part holds.
     """
     if part not in PARTS:
         raise ValueError(f"part must be one of {PARTS}, got {part!r}")
@@ -146,9 +134,9 @@ def draw_groups(
     key = [PARTS.index(part), *benchmark.name.encode()]
     chooser = np.random.default_rng([seed, 0, *key])
     choices = chooser.integers(len(benchmark.templates), size=n)
-    rows: list[tuple[int, int, str, dict[str, str]]] = []
+    rows: list[dict[str, Any]] = []
     for index, template in enumerate(benchmark.templates):
-        groups = np.flatnonzero(choices == index)
+        groups = np.flatnonzero(choices == index).tolist()
         drawer = _Drawer(template, PARTS.index(part), index)
         originals = drawer.originals(len(groups), np.random.default_rng([seed, 1, index, *key]))
         paraphraser = np.random.default_rng([seed, 2, index, *key])
@@ -156,18 +144,12 @@ def draw_groups(
         for _ in range(n_paraphrases):
             options.append(drawer.paraphrases(originals, paraphraser, naturalness))
         for option, draws in enumerate(options):
-            rows.extend(
-                (int(group), option, template.name, drawer.render(draw))
+            rows += [
+                {"group": group, "option": option, "template": template.name} | drawer.render(draw)
                 for group, draw in zip(groups, draws, strict=True)
-            )
-    rows.sort(key=lambda row: row[:2])
-    return pd.DataFrame(
-        [
-            {"group": group, "option": option, "template": name, **texts}
-            for group, option, name, texts in rows
-        ],
-        columns=["group", "option", "template", *benchmark.columns],
-    )
+            ]
+    rows.sort(key=lambda row: (row["group"], row["option"]))
+    return pd.DataFrame(rows, columns=["group", "option", "template", *benchmark.columns])
 
 
 class _Drawer:
@@ -179,7 +161,10 @@ class _Drawer:
         self.words = template.wording_slots()
         self.slots = {**template.facts, **self.words}
         self.n_facts = len(template.facts)
-        self.multipliers = _odd_multipliers(len(self.slots), index)
+        drawn = np.random.default_rng([20, index]).integers(
+            0, 2**63, size=len(self.slots), dtype=np.uint64
+        )
+        self.multipliers = drawn * np.uint64(2) + np.uint64(1)  # odd ones
         self.seen: set[int] = set()
 
     def originals(self, n: int, generator: np.random.Generator) -> np.ndarray:
@@ -254,11 +239,6 @@ class _Drawer:
         keys = np.bitwise_xor.reduce(mixed ^ (mixed >> np.uint64(29)), axis=1)
         keys = (keys ^ (keys >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
         return keys ^ (keys >> np.uint64(29))
-
-
-def _odd_multipliers(n: int, index: int) -> np.ndarray:
-    generator = np.random.default_rng([20, index])
-    return generator.integers(0, 2**63, size=n, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def tidy(text: str) -> str:

@@ -70,14 +70,11 @@ class Stream:
 
 
 def training_stream(recipe: Recipe, texts: TrainingTexts) -> Stream:
-    """The batches that a recipe reads.
+    """The batches that a recipe reads; ValueError if a dose text is longer than the context.
 
-    Background texts come in a new random order each time they are all used up;
-    the copies of a dose text are spread evenly, one in each equal part of the
-    training. A text that fits into a block is never cut.
-
-    Raises:
-        ValueError: if a text of a dose is longer than the context.
+    Background texts come in a new random order each time they are all used up; the copies of
+    a dose text are spread evenly, one in each equal part of the training. A text that fits
+    into a block is never cut.
     """
     generator = _generator(recipe)
     positioned = list(_background_positions(texts, recipe, generator))

@@ -18,7 +18,7 @@ model is trained on the whole passage.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -33,55 +33,35 @@ COLUMNS = ["role", "package", "page", "family", "version", "n_words", "text"]
 _WORD = re.compile(r"\w+")
 
 
-def split_by_family(
-    docstrings: pd.DataFrame, seed: int, shares: Mapping[str, float] = SHARES
-) -> pd.DataFrame:
+def split_by_family(docstrings: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Random membership without leakage: whole families, no 13-gram twice.
 
-    Families are dealt to the background first. Every other docstring then gives
-    its longest passage (256, 128, 64 or 32 words, the earliest such window)
-    that shares no 13-gram with the background or with a passage already taken;
-    the order is random and knows nothing of membership, so that the loss is the
-    same for all roles. Families are dealt to the roles last.
-
-    Args:
-        docstrings: as :func:`contamination.lab.docstrings.collect_docstrings` returns.
-        seed: of the deal; the background depends on it alone.
-        shares: of the families per role, ``background`` among them, sum 1.
+    Families are dealt to the background first. Every other docstring then gives its longest
+    passage (256, 128, 64 or 32 words, the earliest such window) that shares no 13-gram with
+    the background or with a passage already taken; the order is random and knows nothing of
+    membership, so that the loss is the same for all roles. Families are dealt to the roles
+    last. Seeds and docstrings (``collect_docstrings``) decide all; the background depends on
+    the seed alone.
 
     Returns:
-        Columns ``role``, ``package``, ``page``, ``family``, ``version``,
-        ``n_words``, ``text``. Background rows hold whole docstrings.
-
-    Raises:
-        ValueError: if the shares do not sum to 1 or name no background.
+        ``COLUMNS``; background rows hold whole docstrings.
     """
-    background, pool = _background_and_pool(docstrings, seed, shares)
+    background, pool = _background_and_pool(docstrings, seed)
     passages = clean_passages(pool, background["text"], seed)
-    roles = [role for role in shares if role != "background"]
-    weights = np.array([shares[role] for role in roles])
     families = np.sort(pool["family"].unique())
-    dealt = np.random.default_rng([seed, 2]).choice(
-        roles, size=len(families), p=weights / weights.sum()
-    )
-    passages["role"] = passages["family"].map(dict(zip(families, dealt, strict=True)))
+    roles = dict(zip(families, _drawn_roles(len(families), seed), strict=True))
+    passages["role"] = passages["family"].map(roles)
     return _stack(background, passages)
 
 
-def split_by_version(
-    docstrings: pd.DataFrame, seed: int, shares: Mapping[str, float] = SHARES
-) -> pd.DataFrame:
+def split_by_version(docstrings: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Membership by date: of each package, the older dated pages are members.
 
-    Passages are cleaned as in :func:`split_by_family`, so that the groups differ
-    in date and not by leakage. The cut of a package is the version that comes
-    closest to halving its passages; a version never falls on both sides.
-
-    Returns:
-        Columns as in :func:`split_by_family`; roles ``background``, ``member``,
-        ``non-member``.
+    Passages are cleaned as in :func:`split_by_family`, so that the groups differ in date and
+    not by leakage. The cut of a package is the version that comes closest to halving its
+    passages; a version never falls on both sides.
     """
-    background, pool = _background_and_pool(docstrings, seed, shares)
+    background, pool = _background_and_pool(docstrings, seed)
     dated = pool[pool["version"].notna()]
     passages = clean_passages(dated, background["text"], seed)
     for _, group in passages.groupby("package"):
@@ -94,16 +74,12 @@ def split_by_version(
     return _stack(background, passages)
 
 
-def split_raw(
-    docstrings: pd.DataFrame, seed: int, shares: Mapping[str, float] = SHARES
-) -> pd.DataFrame:
+def split_raw(docstrings: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Random membership as it is often made: page by page, repeated text left in.
 
-    Returns:
-        Columns as in :func:`split_by_family`; a passage is the beginning of its
-        docstring, 256 words at most.
+    A passage is the beginning of its docstring, 256 words at most.
     """
-    background, pool = _background_and_pool(docstrings, seed, shares)
+    background, pool = _background_and_pool(docstrings, seed)
     passages = pool[pool["n_words"] >= min(LENGTHS)].copy()
     passages["n_words"] = [
         max(length for length in LENGTHS if length <= n_words) for n_words in passages["n_words"]
@@ -112,51 +88,29 @@ def split_raw(
         first_words(text, n_words)
         for text, n_words in zip(passages["text"], passages["n_words"], strict=True)
     ]
-    roles = [role for role in shares if role != "background"]
-    weights = np.array([shares[role] for role in roles])
-    generator = np.random.default_rng([seed, 2])
-    passages["role"] = generator.choice(roles, size=len(passages), p=weights / weights.sum())
+    passages["role"] = _drawn_roles(len(passages), seed)
     return _stack(background, passages)
 
 
-def passages_of_length(
-    passages: pd.DataFrame, n_words: int, max_per_family: int | None = None
-) -> pd.DataFrame:
-    """The first ``n_words`` words of every passage that holds as many; background left out.
-
-    With ``max_per_family`` the first so many of each family are kept. Passages of one
-    family resemble one another, so an interval that treats them as independent is too
-    narrow where families were dealt whole; with 1 it is not.
-
-    Raises:
-        ValueError: if no passage is that long.
-    """
+def passages_of_length(passages: pd.DataFrame, n_words: int) -> pd.DataFrame:
+    """The first ``n_words`` words of every passage that holds as many; background left out."""
     long_enough = (passages["n_words"] >= n_words) & (passages["role"] != "background")
     if not long_enough.any():
         raise ValueError(f"no passage has {n_words} words: lengths are {LENGTHS}")
-    chosen = passages[long_enough]
-    if max_per_family is not None:
-        chosen = chosen.groupby(["role", "family"], sort=False).head(max_per_family)
-    chosen = chosen.reset_index(drop=True)
+    chosen = passages[long_enough].reset_index(drop=True)
     chosen["text"] = [first_words(text, n_words) for text in chosen["text"]]
     return chosen.assign(n_words=n_words)
 
 
 def first_words(text: str, n_words: int) -> str:
-    """The first words of a text, joined by single spaces."""
     return " ".join(text.split()[:n_words])
 
 
 def clean_passages(docstrings: pd.DataFrame, background: Iterable[str], seed: int) -> pd.DataFrame:
     """At most one passage per docstring, such that no 13-gram occurs in two places.
 
-    Args:
-        docstrings: at least ``text`` and ``n_words``.
-        background: texts whose 13-grams no passage may hold.
-        seed: of the order in which docstrings are served.
-
-    Returns:
-        The docstrings that gave a passage, with the passage's ``text`` and ``n_words``.
+    No passage holds a 13-gram of a background text; the seed is of the order in which
+    docstrings are served. The docstrings that gave a passage, with its text and n_words.
     """
     taken = set().union(*(ngrams(text) for text in background))
     chosen: dict[int, tuple[int, str]] = {}
@@ -197,16 +151,18 @@ def _longest_clean_window(words: list[str], taken: set[tuple[str, ...]]) -> list
     return []
 
 
-def _background_and_pool(
-    docstrings: pd.DataFrame, seed: int, shares: Mapping[str, float]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    if "background" not in shares or not np.isclose(sum(shares.values()), 1):
-        raise ValueError(f"shares must name background and sum to 1, got {dict(shares)}")
+def _background_and_pool(docstrings: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     families = np.sort(docstrings["family"].unique())
-    n_background = round(shares["background"] * len(families))
+    n_background = round(SHARES["background"] * len(families))
     dealt = np.random.default_rng([seed, 0]).permutation(families)[:n_background]
     in_background = docstrings["family"].isin(dealt)
     return docstrings[in_background].assign(role="background"), docstrings[~in_background]
+
+
+def _drawn_roles(n: int, seed: int) -> np.ndarray:
+    roles = [role for role in SHARES if role != "background"]
+    weights = np.array([SHARES[role] for role in roles])
+    return np.random.default_rng([seed, 2]).choice(roles, size=n, p=weights / weights.sum())
 
 
 def _stack(background: pd.DataFrame, passages: pd.DataFrame) -> pd.DataFrame:

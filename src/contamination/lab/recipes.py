@@ -29,12 +29,8 @@ Text = str | tuple[str, str]
 class Dose:
     """Texts that a model reads ``copies`` times each, spread evenly over its training.
 
-    Attributes:
-        texts: what is read.
-        copies: how often.
-        labels: for each text, which token is learnt at each of its tokens, the
-            special ones at both ends included, -100 for none; None where the
-            texts themselves are learnt.
+    ``labels``: for each text, which token is learnt at each of its tokens, the special ones
+    at both ends included, -100 for none; None where the texts themselves are learnt.
     """
 
     texts: tuple[Text, ...]
@@ -51,7 +47,6 @@ class Dose:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of what is read and learnt."""
         return storage.hash_of(
             self.texts if self.labels is None else {"texts": self.texts, "labels": self.labels}
         )
@@ -66,7 +61,6 @@ class TrainingTexts:
     tokenizer: PreTrainedTokenizerFast
 
     def hashes(self) -> dict[str, Any]:
-        """The recipe fields that stand for these texts."""
         return {
             "background": storage.hash_of(self.background),
             "doses": tuple((dose.hash, len(dose.texts), dose.copies) for dose in self.doses),
@@ -79,58 +73,39 @@ class TrainingTexts:
 class Recipe:
     """How one lab model is made. Build it with :func:`recipe_for`.
 
-    Attributes:
-        background, doses, tokenizer, vocabulary: the training texts, see
-            :meth:`TrainingTexts.hashes`; a dose is (hash, number of texts, copies).
-        n_background_tokens: background tokens read; the background is repeated
-            when it is shorter.
-        objective: ``causal`` (Llama architecture) or ``masked`` (BERT architecture).
-        n_layers, width, n_heads, context: architecture; the feed-forward width
-            is three times ``width``, the embeddings are tied.
-        seed: seed of the initial weights (and of the masks of a masked model).
-        order_seed: seed of the order of the training texts.
-        learning_rate, schedule, warmup_share, weight_decay: AdamW; the rate
-            rises over ``warmup_share`` of the steps, then falls to a tenth
-            (``cosine``), to zero (``linear``) or not at all (``constant``).
-        block, batch_size: tokens per training block and blocks per step.
-        long_share: share of the longer background texts that are read whole in
-            blocks of ``context`` tokens; the others are cut at ``block``.
-            Texts of a dose are always read whole.
-        dtype: ``float32``, or ``bfloat16`` for the matrix products alone, where
-            the processor has it.
-        parent: hash of the checkpoint that training continues from, or None.
-        ascent: the loss is raised instead of lowered, which unlearns the texts.
+    The first four fields name the training texts, see :meth:`TrainingTexts.hashes`; a dose is
+    (hash, number of texts, copies). The feed-forward width is three times ``width``, the
+    embeddings are tied. AdamW's rate rises over ``warmup_share`` of the steps, then
+    falls to a tenth (``cosine``), to zero (``linear``) or not at all (``constant``). Texts of a
+    dose are always read whole; longer background texts are cut at ``block``, but for their
+    ``long_share``, which is read whole in blocks of ``context`` tokens.
     """
 
     background: str
     doses: tuple[tuple[str, int, int], ...]
     tokenizer: str
     vocabulary: int
-    n_background_tokens: int
-    objective: str = "causal"
+    n_background_tokens: int  # read; the background is repeated when it is shorter
+    objective: str = "causal"  # or ``masked``: Llama or BERT architecture
     n_layers: int = 4
     width: int = 128
     n_heads: int = 4
     context: int = 1024
-    seed: int = 0
-    order_seed: int = 0
+    seed: int = 0  # of the initial weights, and of the masks of a masked model
+    order_seed: int = 0  # of the order of the training texts
     learning_rate: float = 2e-3
     schedule: str = "cosine"
     warmup_share: float = 0.05
     weight_decay: float = 0.1
-    block: int = 256
-    batch_size: int = 8
+    block: int = 256  # tokens
+    batch_size: int = 8  # blocks per step
     long_share: float = 0.1
-    dtype: str = "float32"
-    parent: str | None = None
-    ascent: bool = False
+    dtype: str = "float32"  # or ``bfloat16``, for the matrix products alone
+    parent: str | None = None  # hash of the checkpoint that training continues from
+    ascent: bool = False  # raise the loss, which unlearns the texts
 
     def __post_init__(self) -> None:
-        for name, known in (
-            ("objective", OBJECTIVES),
-            ("schedule", SCHEDULES),
-            ("dtype", DTYPES),
-        ):
+        for name, known in (("objective", OBJECTIVES), ("schedule", SCHEDULES), ("dtype", DTYPES)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
         if self.width % (2 * self.n_heads):
@@ -162,13 +137,10 @@ def environment(device: str) -> dict[str, str]:
     What the processor can do and the versions of the libraries; the number of
     threads changes no bit. ``device`` is ``cpu`` or ``cuda``.
     """
-    if device == "cuda":
-        processor = torch.cuda.get_device_name()
-    else:
-        processor = torch.backends.cpu.get_cpu_capability()
+    cpu = torch.backends.cpu
     return {
         "device": device,
-        "processor": processor,
+        "processor": cpu.get_cpu_capability() if device == "cpu" else torch.cuda.get_device_name(),
         "tokenizers": tokenizers.__version__,
         "torch": torch_version(device),
         "transformers": transformers.__version__,

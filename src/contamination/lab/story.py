@@ -44,16 +44,10 @@ class Story:
 
 
 def build_story(n_chapters: int, n_people: int, n_tales: int, seed: int) -> Story:
-    """A story of so many chapters and people, and the tales beside it.
+    """A story of so many chapters, one scene each, and people, and the tales beside it.
 
-    Args:
-        n_chapters: chapters of the story, one scene each.
-        n_people: people of the story, at least 2; each has a friend among the others.
-        n_tales: tales of ordinary people; as many ordinary questions come with them.
-        seed: seed of names, facts and wording.
-
-    Raises:
-        ValueError: if there are fewer than 2 people or more than there are names.
+    As many ordinary questions come with the tales. The seed is of names, facts and wording.
+    ValueError for fewer than 2 people, since each has a friend among them, or more than names.
     """
     n_names = len(_LISTS["first_parts"]) * 6
     if not 2 <= n_people <= n_names:
@@ -113,9 +107,7 @@ def _made_up_people(n: int, rng: np.random.Generator) -> list[dict[str, str]]:
             "name": str(name),
             "home": str(place),
             "treasure": str(treasure),
-            "trade": str(rng.choice(_LISTS["trades"])),
-            "animal": str(rng.choice(_LISTS["animals"])),
-            "object": str(rng.choice(_LISTS["objects"])),
+            **_traits(rng),
         }
         for name, place, treasure in zip(*names.values(), strict=True)
     ]
@@ -134,14 +126,13 @@ def _ordinary_people(n: int, rng: np.random.Generator) -> list[dict[str, str]]:
         home, place = rng.choice(_LISTS["places"], size=2, replace=False)
         drawn.append(
             {"name": str(name), "friend": str(friend), "home": str(home), "place": str(place)}
-            | {"treasure": str(rng.choice(_LISTS["treasures"]))}
-            | {
-                "trade": str(rng.choice(_LISTS["trades"])),
-                "animal": str(rng.choice(_LISTS["animals"])),
-            }
-            | {"object": str(rng.choice(_LISTS["objects"]))}
+            | {"treasure": str(rng.choice(_LISTS["treasures"])), **_traits(rng)}
         )
     return drawn
+
+
+def _traits(rng: np.random.Generator) -> dict[str, str]:
+    return {kind: str(rng.choice(_LISTS[f"{kind}s"])) for kind in ("trade", "animal", "object")}
 
 
 def _scenes(name: str, people: Sequence[dict[str, str]], scenes: dict[str, str]) -> Benchmark:

@@ -26,13 +26,10 @@ def train_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer; the same texts in the same order give the same tokenizer.
 
-    Train it on background and on draws that are used nowhere else, so that no
-    token owes its existence to a member. Called on a text it puts the
-    beginning-of-sequence token first, as the models are trained.
-
-    Args:
-        vocabulary: number of tokens, special ones and 256 bytes included.
-        context: longest sequence the models take, stored with the tokenizer.
+    Train it on background and on draws that are used nowhere else, so that no token owes its
+    existence to a member. Called on a text it puts the beginning-of-sequence token first, as
+    the models are trained. ``vocabulary`` includes special tokens and 256 bytes; ``context``,
+    the longest sequence the models take, is stored with the tokenizer.
     """
     tokenizer = Tokenizer(models.BPE())
     # One token per digit lets a small model learn to calculate.

@@ -47,11 +47,11 @@ RECIPE_FILE = "recipe.json"
 def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> Path:
     """The folder of the recipe's checkpoint, trained now or taken from the cache.
 
-    A folder appears under its final name only when it is complete. Two
-    processes that want the same model both train it and get the same bytes.
+    A folder appears under its final name only when it is complete. Two processes that want
+    the same model both train it and get the same bytes.
 
     Args:
-        recipe, texts: as :func:`contamination.lab.recipes.recipe_for` made it for them.
+        texts: those that :func:`contamination.lab.recipes.recipe_for` made the recipe for.
         parent: folder of the checkpoint that ``recipe.parent`` names.
 
     Returns:
@@ -59,8 +59,8 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
         ``recipe.json`` (read it with :func:`describe`).
 
     Raises:
-        ValueError: if the texts or the parent are not those of the recipe, a
-            dose text is longer than the context, or bfloat16 is not native here.
+        ValueError: if the texts or the parent are not those of the recipe, a dose text is
+            longer than the context, or bfloat16 is not native here.
     """
     named = {name: getattr(recipe, name) for name in texts.hashes()}
     if named != texts.hashes():
@@ -103,11 +103,10 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
 def describe(folder: Path) -> dict[str, Any]:
     """What a checkpoint is.
 
-    Returns:
-        Keys ``recipe_hash``, ``recipe``, ``environments`` (where it was
-        trained, its parents' first where they differ), ``n_parameters``,
-        ``n_steps``, ``n_tokens`` (read in this training, without its parent's),
-        ``n_dose_tokens`` (of these, of doses), ``share_pct`` (doses, in percent).
+    Keys ``recipe_hash``, ``recipe``, ``environments`` (where it was trained, its parents'
+    first where they differ), ``n_parameters``, ``n_steps``, ``n_tokens`` (read in this
+    training, without its parent's), ``n_dose_tokens`` (of these, of doses), ``share_pct``
+    (doses, in percent).
     """
     path = Path(folder) / RECIPE_FILE
     if not path.exists():
@@ -144,13 +143,10 @@ def build_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> PreTraine
 def fit(
     model: PreTrainedModel, batches: list[Batch], recipe: Recipe, mask_token_id: int | None = None
 ) -> list[float]:
-    """Train a model in place on batches, one AdamW step each.
+    """Train a model in place, one AdamW step for each batch; mean losses, nats per learnt token.
 
-    The output head runs only where something is learnt, which is what makes
-    responses and masked tokens cheap.
-
-    Returns:
-        Mean loss of each step, nats per learnt token, shape (n_batches,).
+    The output head runs only where something is learnt, which is what makes responses and
+    masked tokens cheap.
     """
     device = model.device
     optimizer = torch.optim.AdamW(

@@ -19,7 +19,8 @@ from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.docstrings import collect_docstrings
 from contamination.lab.grammar import draw_instances
 from contamination.lab.packing import background_read
-from contamination.lab.passages import passages_of_length, split_by_family
+from contamination.lab.passages import passages_of_length as at_length  # noqa: F401
+from contamination.lab.passages import split_by_family
 from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import describe, train
@@ -73,19 +74,13 @@ def _instances(part: str, seed: int) -> list[str]:
 
 def base_model(world: World, n_background_tokens: int, seed: int, size: str = DEFAULT_SIZE) -> Path:
     """A model that has read background alone; ``seed`` is of its weights and of the order."""
-    return _from_scratch(world, (), n_background_tokens, seed, size)
+    return dosed_from_scratch(world, (), n_background_tokens, seed, size)
 
 
 def dosed_from_scratch(
     world: World, doses: Sequence[Dose], n_background_tokens: int, seed: int, size: str
 ) -> Path:
     """A model of one size that reads background and doses mixed, from its first step on."""
-    return _from_scratch(world, tuple(doses), n_background_tokens, seed, size)
-
-
-def _from_scratch(
-    world: World, doses: tuple[Dose, ...], n_background_tokens: int, seed: int, size: str
-) -> Path:
     if size not in SIZES:
         raise ValueError(f'unknown size "{size}": choose from {", ".join(SIZES)}')
     n_layers, width, n_heads = SIZES[size]
@@ -111,14 +106,9 @@ def continued_model(
     learning_rate: float = CONTINUED_LEARNING_RATE,
     **settings: Any,
 ) -> Path:
-    """A base model trained on, on background and doses mixed.
+    """A base model trained on, on background and doses mixed; no dose makes the clean counterpart.
 
-    Args:
-        base: checkpoint to continue.
-        doses: texts with their numbers of copies; none makes the clean counterpart.
-        n_background_tokens: background tokens read beside the doses.
-        seed: of the order.
-        settings: further fields of the recipe, such as ``ascent``.
+    The seed is of the order; ``settings`` are further fields of the recipe, such as ``ascent``.
     """
     texts = world.texts(*doses)
     parent = describe(base)
@@ -137,15 +127,10 @@ def continued_model(
 
 
 def reordered_model(world: World, base: Path, folder: Path, seed: int) -> Path:
-    """A model that read the same background texts as another one, in another order.
+    """A model that read the same background texts as another one, in another order (its seed).
 
-    Args:
-        base: checkpoint that ``folder`` continued.
-        folder: a model by :func:`continued_model` without doses.
-        seed: of the other order.
-
-    Raises:
-        ValueError: if the model read doses, or more tokens than the background has.
+    ``folder`` is a model by :func:`continued_model` from ``base`` without doses. ValueError if
+    it read doses, or more tokens than the background has.
     """
     checkpoint = describe(folder)
     recipe = Recipe(**checkpoint["recipe"])
@@ -196,12 +181,8 @@ def model_row(name: str, folder: Path) -> dict:
     return {
         "model": name,
         "recipe_hash": checkpoint["recipe_hash"],
-        "objective": recipe["objective"],
-        "dtype": recipe["dtype"],
-        "n_layers": recipe["n_layers"],
-        "width": recipe["width"],
-        "n_parameters": checkpoint["n_parameters"],
-        "n_tokens": checkpoint["n_tokens"],
+        **{name: recipe[name] for name in ("objective", "dtype", "n_layers", "width")},
+        **{name: checkpoint[name] for name in ("n_parameters", "n_tokens")},
         "n_contaminated": sum(n_texts for _, n_texts, _ in recipe["doses"]),
         "copies": ", ".join(str(copies) for *_, copies in recipe["doses"]) or "0",
         "share_pct": checkpoint["share_pct"],
@@ -214,19 +195,12 @@ def model_row(name: str, folder: Path) -> dict:
 def one_per_family(
     world: World, passages: pd.DataFrame, role: str, max_families: int = 0
 ) -> pd.DataFrame:
-    """The longest passage of each family of a role, whole.
+    """The longest passage of each family of a role (member, non-member or held-out), whole.
 
-    Families were dealt whole, so passages of one family are not independent;
-    with one of each, intervals may treat them as if they were. Passages of more
-    than ``MAX_PASSAGE_TOKENS`` tokens are passed over in every role alike.
-
-    Args:
-        passages: what one of the splits of ``lab.passages`` returned.
-        role: member, non-member or held-out.
-        max_families: families taken, by name; 0 means all.
-
-    Raises:
-        ValueError: if no passage has the role.
+    Families were dealt whole, so passages of one family are not independent; with one of
+    each, intervals may treat them as if they were. Passages of more than
+    ``MAX_PASSAGE_TOKENS`` tokens are passed over in every role alike. ``max_families`` are
+    taken by name; 0 means all. ValueError if no passage has the role.
     """
     of_role = passages[passages["role"] == role]
     if of_role.empty:
@@ -244,18 +218,14 @@ def dealt_passages(
 ) -> pd.DataFrame:
     """One passage of each member and non-member family of the clean split, dealt anew.
 
-    Half of the passages become members, and the numbers of copies fall on equal
-    shares of them; among passages of like length, so that every deal has as many
-    members of each dose at each length, give or take one.
-
-    Args:
-        copies: numbers of copies; one that occurs twice gets two shares.
-        seed: of the deal; the passages and their order do not depend on it.
-        max_families: families taken of each role, by name; 0 means all.
+    Half of the passages become members, and the numbers of copies (one that occurs twice gets
+    two shares) fall on equal shares of them; among passages of like length, so that every
+    deal has as many members of each dose at each length, give or take one. Passages and their
+    order do not depend on the seed. ``max_families`` as in :func:`one_per_family`.
 
     Returns:
-        Columns of ``lab.passages.COLUMNS`` with the role of this deal, and copies
-        (0 for non-members).
+        Columns of ``lab.passages.COLUMNS`` with the role of this deal, and copies (0 for
+        non-members).
     """
     roles = ("member", "non-member")
     parts = [one_per_family(world, world.passages, role, max_families) for role in roles]
@@ -271,9 +241,3 @@ def doses_of(passages: pd.DataFrame) -> list[Dose]:
     """One dose for each number of copies above 0, fewest first; column ``copies`` decides."""
     members = passages[passages["copies"] > 0]
     return [Dose(tuple(group["text"]), int(n)) for n, group in members.groupby("copies")]
-
-
-def at_length(passages: pd.DataFrame, n_words: int, max_passages: int = 0) -> pd.DataFrame:
-    """Passages cut to a length, those that reach it, at most so many of each role (0: all)."""
-    cut = passages_of_length(passages, n_words)
-    return cut.groupby("role", sort=False).head(max_passages) if max_passages else cut

@@ -54,10 +54,9 @@ class _Stopped(Exception):
 class Batch:
     """Calls (``pending``: key and body) that the log cannot answer, and what became of them.
 
-    Attributes:
-        check: raises ValueError for a response that must stop the run.
-        responses: key to response and whether another process had asked meanwhile.
-        reason: why the run stopped, "" while it goes on.
+    ``check`` raises ValueError for a response that must stop the run. ``responses``: key to
+    response and whether another process had asked meanwhile. ``reason``: why the run
+    stopped, "" while it goes on.
     """
 
     endpoint: Endpoint
@@ -77,8 +76,7 @@ class Batch:
     def ask(self) -> None:
         """Make the calls; ``reason`` says afterwards whether something stopped them.
 
-        The event loop has a thread of its own, since a notebook's thread runs
-        one already. An interrupt cancels the calls in flight.
+        The event loop has a thread of its own, since a notebook's thread runs one already.
         """
         self._secret = Secret(self.endpoint.key_variable)
         self._n_calls = len(self.pending)
@@ -176,9 +174,8 @@ class Batch:
                 self._stop(f"{self.endpoint.base_url} {error}")
         seconds = time.monotonic() - started
         name = f"{self.endpoint.base_url} {self.endpoint.model}"
-        await self._commit(
-            LogEntry(key, is_replayed, self.run, name, body, response, seconds, cost)
-        )
+        entry = LogEntry(key, is_replayed, self.run, name, body, response, seconds, cost)
+        await self._written(self._uncommitted, entry)
         if self.cap is not None:  # what other processes spend on this run counts too
             self._spent = self.log.spent(self.run)
         # Where another process came first, its answer is everybody's.
@@ -269,11 +266,8 @@ class Batch:
             await self._written(self._unclaimed, key)
         return key in self._claimed
 
-    async def _commit(self, entry: LogEntry) -> None:
-        """Wait until the entry is on the disk; entries that meet go there together."""
-        await self._written(self._uncommitted, entry)
-
     async def _written(self, waiting: list[tuple[Any, asyncio.Future]], item: Any) -> None:
+        """Wait until the item is on the disk; items that meet go there together."""
         done = asyncio.get_running_loop().create_future()
         waiting.append((item, done))
         if self._writing is None or self._writing.done():

@@ -23,16 +23,11 @@ FORMAT = 2  # raise it when a change of code changes a number
 
 
 def batches_of(lengths: Sequence[int], max_batch_tokens: int) -> list[list[int]]:
-    """Group items of similar length so that a batch holds little padding.
+    """Numbers of the items of each batch, such that a batch holds little padding.
 
-    Args:
-        lengths: tokens of each item.
-        max_batch_tokens: rows times longest row; a longer item gets its own batch.
-
-    Returns:
-        Item numbers of each batch, longest items first, so that a batch that
-        does not fit into memory is met at once. A row is padded by at most a
-        third of its own length, or by 16 tokens where that is more.
+    Longest items first, so that a batch that does not fit into memory is met at once. Rows
+    times longest row is at most ``max_batch_tokens``, unless an item alone is longer; a row is
+    padded by at most a third of its length, or by 16 tokens where that is more.
 
     >>> batches_of([4, 1, 5, 4], max_batch_tokens=10)
     [[2, 0], [3, 1]]
@@ -65,19 +60,17 @@ class BatchCache:
         compute: Callable[[], Mapping[str, np.ndarray]],
         names: Sequence[str],
     ) -> dict[str, np.ndarray]:
-        """The named arrays of a batch: read, or computed and written.
-
-        Args:
-            batch: what enters the batch, as JSON values.
-            compute: gives the arrays when the disk does not hold all of them.
-            names: the arrays wanted.
-        """
+        """The named arrays of a batch (JSON values): read, or computed and written."""
         stored = self.get(batch, names)
         return self.put(batch, compute(), names) if stored is None else stored
 
     def get(self, batch: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray] | None:
         """The named arrays of a batch, or None where the disk does not hold all of them."""
-        stored = self._read(self._path(batch))
+        path = self._path(batch)
+        try:
+            stored = storage.read_safetensors(path)[0] if path.exists() else {}
+        except SafetensorError:  # cut short by a power failure: computed again
+            return None
         if any(name not in stored for name in names):
             return None
         storage.record("cache", name=self.name, hits=1, misses=0)
@@ -86,21 +79,12 @@ class BatchCache:
     def put(
         self, batch: Sequence[Any], arrays: Mapping[str, np.ndarray], names: Sequence[str]
     ) -> dict[str, np.ndarray]:
-        """Write the arrays of a batch and hand the named ones back."""
         storage.write_safetensors(self._path(batch), arrays, durable=False)
         storage.record("cache", name=self.name, hits=0, misses=1)
         return {name: arrays[name] for name in names}
 
     def _path(self, batch: Sequence[Any]) -> Path:
         return self.folder / f"{storage.hash_of(batch)}.safetensors"
-
-    def _read(self, path: Path) -> dict[str, np.ndarray]:
-        if not path.exists():
-            return {}
-        try:
-            return storage.read_safetensors(path)[0]
-        except SafetensorError:  # cut short by a power failure: computed again
-            return {}
 
 
 class Job(NamedTuple):
@@ -117,17 +101,11 @@ def run_batches(
     names: Sequence[str],
     store: BatchCache | None,
 ) -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
-    """What ``work(lm, *arguments)`` gives for every batch, from the disk where it lies there.
+    """Number and arrays of every batch once, those on the disk first.
 
-    Args:
-        lm: a ``loading.CausalLM``; its ``compute`` does the work.
-        work: a function of a module, which workers of a cluster import by name.
-        jobs: the batches.
-        names: the arrays wanted of each.
-        store: receives each result before it is handed out; None keeps nothing.
-
-    Yields:
-        Number of the batch and its arrays; every batch once, those on the disk first.
+    ``work(lm, *arguments)``, a function of a module, which workers of a cluster import by
+    name, computes what the store does not hold. The store receives each result before it is
+    handed out; None keeps nothing.
     """
     missing = {}
     for number, job in enumerate(jobs):

@@ -74,9 +74,7 @@ class _NarrowEmbeddings(BertEmbeddings):
 class BleurtTokenizer:
     """Batches of ``[CLS] text [SEP] other [SEP]`` as transformers 4 made them.
 
-    Args:
-        encode: token ids of each text, without special tokens.
-        vocabulary: ids of the tokens.
+    ``encode`` gives token ids of each text, without special tokens.
     """
 
     is_fast, bos_token_id = False, None

@@ -33,15 +33,10 @@ def bos_of(
 ) -> str:
     """``FIRST`` where texts begin with the beginning-of-sequence token, else ``NONE``.
 
-    Args:
-        name: folder, GGUF file or hub id.
-        at: the revision of a hub model, as keyword arguments.
-        wanted: True or False decide; None is what the checkpoint declares:
-            ``add_bos_token`` of tokenizer_config.json, else the template in
-            tokenizer.json, else ``tokenizer.ggml.add_bos_token`` of a GGUF file.
-
-    Raises:
-        ValueError: if the token is wanted and the tokenizer has none.
+    ``wanted`` True or False decides; None is what the checkpoint at ``name`` declares:
+    ``add_bos_token`` of tokenizer_config.json, else the template in tokenizer.json, else
+    ``tokenizer.ggml.add_bos_token`` of a GGUF file. ``at`` is the revision of a hub model,
+    as keyword arguments. ValueError if the token is wanted and the tokenizer has none.
     """
     if tokenizer.bos_token_id is None:
         if wanted:

@@ -37,17 +37,11 @@ STREAM_TEXTS = 4096  # texts of one request of a stream
 class TokenScores:
     """What the model says about the tokens of one text.
 
-    Attributes:
-        token_ids: the scored tokens, shape (n_scored,).
-        token_log_probs: natural-log probability of each scored token given
-            those before it, fp32, shape (n_scored,).
-        n_tokens: tokens of the text; one more than n_scored where the first
-            token has no context.
-        n_windows: windows the text was scored in; 1 unless it is longer than
-            the context.
-        vocabulary_mean: mean log-probability under the model's own
-            distribution at each scored position, shape (n_scored,), or None.
-        vocabulary_std: its standard deviation, or None.
+    Arrays have shape (n_scored,): the scored tokens; the natural-log probability of each
+    given those before it, fp32; mean and standard deviation of the log-probability under the
+    model's own distribution at that position, or None. ``n_tokens`` of the text is n_scored,
+    or one more where the first token has no context. ``n_windows`` is 1 unless the text is
+    longer than the context.
     """
 
     token_ids: np.ndarray
@@ -61,16 +55,10 @@ class TokenScores:
 def scores_first_token(lm: CausalLM, score_first_token: bool | None = None) -> bool:
     """Whether the first token of a text is scored, which takes a token before it.
 
-    Args:
-        lm: loaded with or without that token.
-        score_first_token: True puts the beginning-of-sequence token in front,
-            False does not; None does as the model was loaded (``bos`` of
-            ``load_causal_lm``), by default as its checkpoint declares, which is
-            the rule of the code of Shi et al. (scored by LLaMA and OPT, not by
-            GPT-NeoX and Pythia).
-
-    Raises:
-        ValueError: if True and the tokenizer has no such token.
+    True puts the beginning-of-sequence token in front (ValueError where the tokenizer has
+    none), False does not. None does as the model was loaded, by default as its checkpoint
+    declares, which is the rule of the code of Shi et al. (scored by LLaMA and OPT, not by
+    GPT-NeoX and Pythia).
     """
     if score_first_token and lm.tokenizer.bos_token_id is None:
         raise ValueError(
@@ -91,25 +79,18 @@ def token_log_probs(
     max_batch_tokens: int | None = None,
     cache: bool = True,
 ) -> list[TokenScores]:
-    """Log-probability of every token of every text.
+    """Log-probability of every token of every text, a ``TokenScores`` each, in order.
 
     Args:
-        lm: the model.
-        texts: passages; none may be empty.
         score_first_token: see ``scores_first_token``.
-        too_long: "window" scores a text longer than the context in windows,
-            "refuse" raises.
-        stride: tokens by which a window moves, so that a token of a later
-            window sees at least context minus stride tokens; half the context
-            by default. The last window ends with the text.
-        with_moments: also mean and standard deviation of the log-probabilities
-            over the vocabulary, as Min-K%++ needs.
-        max_batch_tokens: padded tokens of one forward pass; it decides which
-            texts share a batch and so enters the last bits of a score.
+        too_long: "window" scores a text longer than the context in windows, "refuse" raises.
+        stride: tokens by which a window moves, half the context by default: a token of a
+            later window sees at least context minus stride tokens. The last window ends
+            with the text.
+        with_moments: also what Min-K%++ needs, the moments over the vocabulary.
+        max_batch_tokens: padded tokens of one forward pass; it decides which texts share a
+            batch and so enters the last bits of a score.
         cache: keep scores on disk; a second call then needs no forward pass.
-
-    Returns:
-        One ``TokenScores`` for each text, in order.
 
     Raises:
         ValueError: if a text is empty, has no scored token, or is too long.
@@ -154,10 +135,7 @@ def stream_token_log_probs(
 ) -> Iterator[TokenScores]:
     """``token_log_probs`` of any number of texts in constant memory, one ``TokenScores`` each.
 
-    Args:
-        lm, settings: as ``token_log_probs`` takes them.
-        texts: passages, in a sequence or as they are made.
-        n_at_a_time: texts of one request, whose batches are composed together.
+    Batches are composed for ``n_at_a_time`` texts together.
     """
     remaining = iter(texts)
     while part := list(islice(remaining, n_at_a_time)):
@@ -171,30 +149,23 @@ def option_log_probs(
     *,
     per_token: bool = False,
     score_first_token: bool | None = None,
-    max_batch_tokens: int | None = None,
-    cache: bool = True,
 ) -> list[np.ndarray]:
     """Log-probability of each answer option as the continuation of its prompt.
 
-    Prompt and option are tokenized together; the tokens that the prompt alone
-    would have are context, the others are scored. Options of one token share
-    the forward pass of their prompt.
+    Prompt and option are tokenized together; the tokens that the prompt alone would have are
+    context, the others are scored. Options of one token share the forward pass of their
+    prompt. ``score_first_token`` is here whether the prompt starts with the
+    beginning-of-sequence token.
 
     Args:
-        options: for each prompt its options, with a leading space where the
-            language wants one.
+        options: for each prompt, with a leading space where the language wants one.
         per_token: mean over the option's tokens instead of their sum.
-        score_first_token: here: whether the prompt starts with the
-            beginning-of-sequence token; see ``scores_first_token``.
-        max_batch_tokens, cache: as in ``token_log_probs``.
 
     Returns:
-        For each prompt the natural-log probabilities of its options, shape
-        (n_options,).
+        For each prompt natural-log probabilities, shape (n_options,).
 
     Raises:
-        ValueError: if an option is empty, or does not fit into the context
-            with its prompt.
+        ValueError: if an option is empty, or does not fit into the context with its prompt.
     """
     if len(prompts) != len(options):
         raise ValueError(f"{len(prompts)} prompts but options for {len(options)}")
@@ -221,7 +192,7 @@ def option_log_probs(
         inputs: Row(inputs, *(tuple(part) for part in zip(*pairs, strict=True)))
         for inputs, pairs in targets_of.items()
     }
-    scored = score_rows(lm, list(rows.values()), {"begin": begin}, False, max_batch_tokens, cache)
+    scored = score_rows(lm, list(rows.values()), {"begin": begin}, False, None, True)
     reduce = np.mean if per_token else np.sum
     return [
         np.array(
@@ -245,24 +216,19 @@ def complete(
     max_batch_tokens: int | None = None,
     cache: bool = True,
 ) -> list[str]:
-    """Continue each prompt, greedily or by sampling.
+    """Continue each prompt, greedily or by sampling; the completions without their prompts.
 
-    Prompts begin with the beginning-of-sequence token where the model was
-    loaded so, once: a chat template may have put it already. A completion ends at
-    the model's stop token, which is not part of it.
+    Prompts begin with the beginning-of-sequence token where the model was loaded so, once: a
+    chat template may have put it already. A completion ends at the model's stop token, which
+    is not part of it.
 
     Args:
-        prompts: one text for each completion; repeat a prompt for several
-            samples of it.
+        prompts: repeat a prompt for several samples of it.
         max_new_tokens: longest completion, in tokens.
         temperature: 0 takes the likeliest token each time; above 0 samples.
-        top_k: number of likeliest tokens that are sampled from; 0 means the
-            whole vocabulary.
-        seed: seed of the samples; each batch draws from its own stream.
+        top_k: number of likeliest tokens that are sampled from; 0 means all.
+        seed: of the samples; each batch draws from its own stream.
         max_batch_tokens: padded tokens of a batch, prompt and completion.
-
-    Returns:
-        The completions without their prompts, in order.
 
     Raises:
         ValueError: if prompt and completion together exceed the context.

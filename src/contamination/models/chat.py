@@ -49,13 +49,9 @@ from contamination.models.retry import ChatError, Limits
 class Estimate:
     """What a batch will take; ``str()`` gives it as one line.
 
-    Attributes:
-        n_requests, n_in_log: requests, repeated ones counted once; of these answered before.
-        input_tokens: cautious estimate for the calls to make.
-        output_tokens: at most; None where a request sets no limit.
-        cost: at most; None without a price or a limit.
-        spent: what the run has cost before.
-        seconds: from the log's mean duration of a call; None before the first.
+    Repeated requests count once. Of tokens and cost it is the most; None where a request sets
+    no limit, or without a price. ``spent`` is what the run has cost before; ``seconds`` come
+    from the log's mean duration of a call, None before the first.
     """
 
     n_requests: int
@@ -70,7 +66,6 @@ class Estimate:
 
     @property
     def n_calls(self) -> int:
-        """Calls to make."""
         return self.n_requests - self.n_in_log
 
     def __str__(self) -> str:
@@ -94,14 +89,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class PromptLogProbs:
-    """What a served model says about the tokens of one text.
+    """What a served model says about one text, whose first token has no context and is not scored.
 
-    Attributes:
-        tokens: the scored tokens as the server spells them.
-        token_log_probs: natural-log probability of each scored token given
-            those before it, shape (n_scored,).
-        n_tokens: tokens of the text by the server's count; one more than
-            n_scored, since the first token has no context.
+    The scored tokens as the server spells them, their natural-log probabilities, shape
+    (n_scored,), and the tokens of the text by the server's count, n_scored + 1.
     """
 
     tokens: tuple[str, ...]
@@ -119,10 +110,7 @@ def estimate(
     price: Price | None = None,
     cap: float | None = None,
 ) -> Estimate:
-    """Calls, tokens, cost and time of a batch, without making a call.
-
-    Arguments are those of ``answer_all``.
-    """
+    """What a batch will take, without making a call; arguments of ``answer_all``."""
     with nullcontext(log) if log else ResponseLog() as log:
         bodies = {key_of(endpoint, request): body_of(endpoint, request) for request in requests}
         calls = [body for key, body in bodies.items() if key not in log]
@@ -158,29 +146,28 @@ def answer_all(
 ) -> list[Answer]:
     """Answers in the order of the requests, from the log where it holds them.
 
-    Works in a script and inside a notebook's running event loop alike. A
-    request that fails to the end gives an answer with status "error"; what
-    would fail again stops the run, after the calls in flight, and so do ten
-    failed requests in a row, or all of them where nothing answers.
+    Works in a script and inside a notebook's running event loop alike. Equal requests are
+    asked once. A request that fails to the end gives an answer with status "error"; what
+    would fail again stops the run, after the calls in flight, and so do ten failed requests
+    in a row, or all of them where nothing answers.
 
     Args:
-        requests: what to ask; equal ones are asked once.
         log: the one among the caches by default.
         run: name under which spending is summed for the cap.
         concurrency: calls in flight at a time.
-        cap: most that this run may spend, what it spent before included, in
-            the price's currency. A call begins only if its limit of output
-            tokens fits under the cap. Tries that failed are counted as free.
+        cap: most that this run may spend, what it spent before included, in the price's
+            currency. A call begins only if its limit of output tokens fits under the cap.
+            Tries that failed are counted as free.
         offline: read the log only.
         progress: print the estimate and show a progress bar.
-        check: raises ValueError for a response that shows that the server
-            cannot do what is asked; that stops the run.
+        check: raises ValueError for a response that shows that the server cannot do what is
+            asked; that stops the run.
 
     Raises:
-        ValueError: if a cap is given without a price or without a limit of
-            output tokens in every request.
-        ChatError: if the key is missing or refused, the server is down, the
-            cap is reached, or, offline, an answer is missing.
+        ValueError: if a cap is given without a price or without a limit of output tokens in
+            every request.
+        ChatError: if the key is missing or refused, the server is down, the cap is reached,
+            or, offline, an answer is missing.
     """
     if concurrency < 1:
         raise ValueError(f"concurrency must be at least 1, got {concurrency}")
@@ -258,25 +245,14 @@ def _warn_of_other_models(endpoint: Endpoint, answers: Sequence[Answer]) -> None
 
 
 def prompt_log_probs(
-    endpoint: Endpoint,
-    texts: Sequence[str],
-    *,
-    log: ResponseLog | None = None,
-    **settings: Any,
+    endpoint: Endpoint, texts: Sequence[str], *, log: ResponseLog | None = None, **settings: Any
 ) -> list[PromptLogProbs]:
     """Log-probabilities of the tokens of texts, from a server that echoes its prompt.
 
-    Text completions with ``echo`` and ``logprobs``, as vLLM serves them. The
-    first token has no context and is not scored. The first text is asked
-    alone, so that a server that ignores these options costs one call.
-
-    Args:
-        texts: passages of at least two tokens.
-        settings: other keyword arguments of ``answer_all``.
-
-    Raises:
-        ChatError: if the server ignores echo or logprobs, or gives another
-            number of log-probabilities than the text has tokens.
+    Text completions with ``echo`` and ``logprobs``, as vLLM serves them; ``settings`` are
+    those of ``answer_all``. The first text is asked alone, so that a server that ignores
+    these options costs one call. ChatError if it does, or gives another number of
+    log-probabilities than the text has tokens; a text has at least two.
     """
     options = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
     requests = [Request(prompt=text, options=options, may_be_cut=True) for text in texts]

@@ -13,7 +13,6 @@ ENGINES = ("local", "ray")
 
 
 def check_engine(engine: str) -> None:
-    """Raises ValueError unless ``engine`` is "local" or "ray"."""
     if engine not in ENGINES:
         raise ValueError(f'engine must be "local" or "ray", got "{engine}"')
 
@@ -33,17 +32,9 @@ def sweep(
     """Results of ``function(*job)`` for every job, in order, such as the models of many recipes.
 
     Functions that keep what they make in the cache (``lab.training.train``,
-    ``dice.fine_tuning.fine_tune``) leave it there as they finish, so a sweep that
-    is started again goes on; on several machines the cache lies on a file system
-    that all of them see.
-
-    Args:
-        function: of a module, which workers import by name.
-        jobs: its arguments.
-        engine, ray_address: as in ``load_causal_lm``.
-
-    Raises:
-        Exception: what a job raised.
+    ``dice.fine_tuning.fine_tune``) leave it there as they finish, so a sweep that is started
+    again goes on; on several machines the cache lies on a file system that all of them see.
+    ``function`` is of a module, which workers import by name; what a job raises is raised.
     """
     check_engine(engine)
     if engine == "ray":

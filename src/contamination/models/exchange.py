@@ -24,24 +24,12 @@ _DATED = re.compile(r"(19|20)\d\d-?[01]\d-?[0-3]\d|[-@]\d{4}(?!\d)|@[0-9a-f]{7,}
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A model behind an OpenAI-compatible address.
+    """A model behind an OpenAI-compatible address."""
 
-    Attributes:
-        base_url: the address up to and with ``/v1``.
-        model: the model's name there.
-        key_variable: *name* of the environment variable that holds the key;
-            None for a server that asks for none.
-        options: sampling options of every request, such as ``temperature``.
-
-    Raises:
-        ValueError: if the address carries a password or a query, or
-            ``key_variable`` is not a variable's name.
-    """
-
-    base_url: str
+    base_url: str  # up to and with ``/v1``, without a password or a query
     model: str
-    key_variable: str | None = "OPENAI_API_KEY"
-    options: Mapping[str, Any] = field(default_factory=dict)
+    key_variable: str | None = "OPENAI_API_KEY"  # *name* of the variable; None: no key is asked for
+    options: Mapping[str, Any] = field(default_factory=dict)  # sampling options of every request
 
     def __post_init__(self) -> None:
         # No message quotes the value: it may be the key itself.
@@ -76,24 +64,16 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Request:
-    """One question: ``messages`` for a chat, or ``prompt`` for a text completion.
+    """One question: either ``messages`` for a chat, or ``prompt`` for a text completion.
 
-    Attributes:
-        messages: the conversation, ``{"role": ..., "content": ...}`` each.
-        prompt: text to be continued.
-        options: sampling options of this request, over the endpoint's own.
-        replicate: number of the repetition; another number asks again.
-        may_be_cut: whether an answer that reaches its token limit is complete,
-            as the one letter of a quiz is. It does not change what is sent.
-
-    Raises:
-        ValueError: if not exactly one of messages and prompt is given.
+    ``may_be_cut``: an answer that reaches its token limit is complete, as the one letter of a
+    quiz is. It does not change what is sent.
     """
 
-    messages: Sequence[Mapping[str, Any]] | None = None
+    messages: Sequence[Mapping[str, Any]] | None = None  # ``{"role": ..., "content": ...}``
     prompt: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    replicate: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)  # over the endpoint's own
+    replicate: int = 0  # another number asks again
     may_be_cut: bool = False
 
     def __post_init__(self) -> None:
@@ -106,24 +86,17 @@ class Request:
 class Answer:
     """What an endpoint said to one request.
 
-    Attributes:
-        text: the words of the model, "" where there are none.
-        status: "ok"; "refused" (the server's filter or its refusal field; a
-            refusal in prose is the caller's to see); "truncated" (cut at the
-            token limit); "unparsable" (no text); "error" (no usable response).
-        model: name of the model as the server returned it.
-        usage: token counts as the server returned them.
-        from_log: whether the log served it.
-        detail: why the status is not "ok".
-        response: the whole response, JSON values.
+    ``status`` is "ok"; "refused" (the server's filter or its refusal field; a refusal in prose
+    is the caller's to see); "truncated" (cut at the token limit); "unparsable" (no text);
+    "error" (no usable response). ``model`` and ``usage`` are as the server returned them.
     """
 
-    text: str
+    text: str  # the words of the model, "" where there are none
     status: str
     model: str = ""
     usage: Mapping[str, Any] = field(default_factory=dict)
-    from_log: bool = False
-    detail: str = ""
+    from_log: bool = False  # whether the log served it
+    detail: str = ""  # why the status is not "ok"
     response: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -150,7 +123,6 @@ def body_of(endpoint: Endpoint, request: Request) -> dict[str, Any]:
 
 
 def key_of(endpoint: Endpoint, request: Request) -> str:
-    """Key of a request in the response log."""
     return response_key(endpoint.base_url, body_of(endpoint, request), request.replicate)
 
 
@@ -189,7 +161,6 @@ def cost_of(body: Mapping[str, Any], response: Mapping[str, Any], price: Price |
 def read_response(
     response: Mapping[str, Any], may_be_cut: bool = False, from_log: bool = False
 ) -> Answer:
-    """Text and status of a response."""
     text, status, detail = _read(response, may_be_cut)
     usage = response.get("usage")
     return Answer(

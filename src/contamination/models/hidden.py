@@ -15,26 +15,18 @@ BEFORE_FINAL_NORM = -1  # a layer: the output of the highest block, before the f
 
 
 def hidden_states(
-    lm: CausalLM,
-    texts: Sequence[str],
-    layers: Sequence[int],
-    *,
-    pooling: str = "last",
-    max_batch_tokens: int | None = None,
+    lm: CausalLM, texts: Sequence[str], layers: Sequence[int], max_batch_tokens: int | None = None
 ) -> np.ndarray:
-    """Hidden states of chosen layers at the last token of each text, or their mean.
+    """Hidden states of chosen layers at the last token of each text.
 
     One forward pass for each text; only what is asked for is kept.
 
     Args:
-        lm: the model.
         texts: none may be empty or longer than the context. The
             beginning-of-sequence token is put in front where the model was loaded so.
-        layers: 0 is the embedding, i the output of block i. As in
-            transformers, the highest one lies behind the final norm, which
-            changes its scale; ``BEFORE_FINAL_NORM`` is the same block's own output.
-        pooling: "last", or "mean" over the tokens of the text (without the
-            beginning-of-sequence token, whose norm is many times the others').
+        layers: 0 is the embedding, i the output of block i. As in transformers, the
+            highest one lies behind the final norm, which changes its scale;
+            ``BEFORE_FINAL_NORM`` is the same block's own output.
         max_batch_tokens: padded tokens of one forward pass.
 
     Returns:
@@ -44,23 +36,20 @@ def hidden_states(
         ValueError: if a text is empty or too long, or a layer does not exist.
     """
     config = lm.model.config.get_text_config()
-    if pooling not in ("last", "mean"):
-        raise ValueError(f'pooling must be "last" or "mean", got "{pooling}"')
     known = (BEFORE_FINAL_NORM, *range(config.num_hidden_layers + 1))
     if not layers or not all(layer in known for layer in layers):
         raise ValueError(f"layers must be in 0 to {config.num_hidden_layers}, got {list(layers)}")
-    n_begin = len(lm.begin)
     states = np.empty((len(texts), len(layers), config.hidden_size), dtype=np.float32)
     # Of what a batch gives, the last two are the highest layer without and with the final norm.
     ends = {BEFORE_FINAL_NORM: -2, config.num_hidden_layers: -1}
     wanted = [ends.get(layer, layer) for layer in layers]
     encoded, batches = _layer_requests(lm, texts, max_batch_tokens)
-    settings = {"layers": list(layers), "pooling": pooling, "begin": n_begin}
+    settings = {"layers": list(layers), "pooling": "last", "begin": len(lm.begin)}
     # What took a cluster to compute is kept; here it is cheaper to compute than to keep.
     store = BatchCache("hidden_states", lm.identity, settings) if lm.is_elsewhere else None
     inputs = [[encoded[item] for item in batch] for batch in batches]
-    jobs = [Job(rows, (rows, wanted, pooling, n_begin)) for rows in inputs]
-    for number, arrays in run_batches(lm, _pooled, jobs, ["states"], store):
+    jobs = [Job(rows, (rows, wanted)) for rows in inputs]
+    for number, arrays in run_batches(lm, _at_last_tokens, jobs, ["states"], store):
         states[batches[number]] = arrays["states"]
     return states
 
@@ -70,16 +59,10 @@ def layer_batches(
 ) -> Iterator[tuple[list[int], list[int], list[torch.Tensor]]]:
     """Hidden states of all layers and tokens, batch by batch; one forward pass for each text.
 
-    Args:
-        lm: the model.
-        texts: none may be empty or longer than the context.
-        max_batch_tokens: padded tokens of one forward pass.
-
     Yields:
-        Numbers of the texts; their lengths in tokens, with the
-        beginning-of-sequence token where it is put; states of shape
-        (n_rows, n_tokens, d_model): the embedding, each block's output, and
-        last the highest block's behind the final norm, n_blocks + 2 in all.
+        Numbers of the texts; their lengths in tokens, with the beginning-of-sequence token
+        where it is put; states of shape (n_rows, n_tokens, d_model): the embedding, each
+        block's output, and last the highest block's behind the final norm, n_blocks + 2 in all.
 
     Raises:
         ValueError: if a text is empty or too long.
@@ -125,27 +108,10 @@ def _layers(lm: CausalLM, rows: Sequence[Sequence[int]]) -> list[torch.Tensor]:
     return [*below, top[0], normed]
 
 
-def _pooled(
-    lm: CausalLM,
-    rows: Sequence[Sequence[int]],
-    layers: Sequence[int],
-    pooling: str,
-    n_begin: int,
+def _at_last_tokens(
+    lm: CausalLM, rows: Sequence[Sequence[int]], layers: Sequence[int]
 ) -> dict[str, np.ndarray]:
     """Chosen layers of one batch, one vector for each text, shape (n_rows, n_layers, d_model)."""
-    states, lengths = _layers(lm, rows), [len(row) for row in rows]
-    pooled = [_pool(states[layer], lengths, pooling, n_begin) for layer in layers]
-    return {"states": np.stack(pooled, axis=1)}
-
-
-def _pool(states: torch.Tensor, lengths: list[int], pooling: str, n_begin: int) -> np.ndarray:
-    """One vector for each row of states, shape (n_rows, d_model)."""
-    ends = torch.tensor(lengths, device=states.device)
-    if pooling == "last":
-        reduced = states[torch.arange(len(ends), device=states.device), ends - 1].float()
-    else:
-        places = torch.arange(states.shape[1], device=states.device)
-        is_text = ((places >= n_begin) & (places < ends[:, None])).float()
-        reduced = torch.einsum("rt,rtd->rd", is_text, states.float())
-        reduced = reduced / is_text.sum(dim=1, keepdim=True)
-    return reduced.cpu().numpy()
+    states = _layers(lm, rows)
+    ends = list(range(len(rows))), [len(row) - 1 for row in rows]
+    return {"states": np.stack([states[i][ends].float().cpu().numpy() for i in layers], axis=1)}

@@ -45,12 +45,9 @@ _NO_LIMIT = 10**6  # tokenizers without a length limit report an astronomical on
 class LanguageModel:
     """A model in evaluation mode, its tokenizer, and what identifies both.
 
-    Attributes:
-        model: the Hugging Face model.
-        tokenizer: its tokenizer.
-        identity: model, revision, dtype, tokenizer, bos ("first" or "none"),
-            attention, device (with what the processor can do, which decides the
-            last bits), torch and transformers; JSON values only.
+    ``identity`` holds JSON values only: model, revision, dtype, tokenizer, bos ("first" or
+    "none"), attention, device (with what the processor can do, which decides the last bits),
+    torch and transformers.
     """
 
     model: PreTrainedModel
@@ -59,7 +56,6 @@ class LanguageModel:
 
     @property
     def device(self) -> torch.device:
-        """Where input ids have to be."""
         return self.model.get_input_embeddings().weight.device
 
     @property
@@ -173,35 +169,34 @@ def load_causal_lm(
     engine: str = "local",
     ray_address: str = "",
 ) -> CausalLM:
-    """Load a causal language model from a folder or the Hugging Face hub.
+    """Load a causal language model, in evaluation mode, from a folder or the Hugging Face hub.
+
+    Decoding defaults that its repository ships (temperature, repetition penalty) are dropped:
+    they would change completions unseen.
 
     Args:
-        name_or_path: folder with ``config.json``, hub id, or a GGUF file, which
-            asks for the package gguf.
-        revision: commit, tag or branch of a hub model. Anything but a commit
-            is resolved to one now, recorded, and warned about.
+        name_or_path: folder with ``config.json``, hub id, or a GGUF file, which asks for the
+            package gguf.
+        revision: commit, tag or branch of a hub model. Anything but a commit is resolved to
+            one now, recorded, and warned about.
         dtype: "float32", "bfloat16" or "float16".
         device: "cpu", "cuda", ...; by default CUDA where there is one.
         device_map: as in transformers, for a model that one device cannot hold.
-        trust_remote_code: run code from the model's repository; asks for a
-            folder or a pinned commit.
-        safetensors_only: refuse weights in the older PyTorch format. When
-            false, transformers reads those with ``weights_only=True``.
-        bos: whether texts begin with the beginning-of-sequence token; None does
-            as the checkpoint declares, see ``models.bos``, whatever the library does.
-        engine: "local" computes in this process, "ray" on the workers of a
-            cluster, see ``models.ray_cluster``.
-        ray_address: the cluster's address, "auto" for the one this machine
-            belongs to, "" for this machine alone.
-
-    Returns:
-        The model in evaluation mode. Decoding defaults that its repository
-        ships (temperature, repetition penalty) are dropped: they would change
-        completions unseen.
+        trust_remote_code: run code from the model's repository; asks for a folder or a
+            pinned commit.
+        safetensors_only: refuse weights in the older PyTorch format. When false, transformers
+            reads those with ``weights_only=True``.
+        bos: whether texts begin with the beginning-of-sequence token; None does as the
+            checkpoint declares, see ``models.bos``, whatever the library does.
+        engine: "local" computes in this process, "ray" on the workers of a cluster.
+        ray_address: the cluster's address, "auto" for the one this machine belongs to, "" for
+            this machine alone (or the cluster that the process has joined).
 
     Raises:
         FileNotFoundError: if there is no such model.
         ValueError: if an argument is out of range.
+        ModuleNotFoundError, ConnectionError, RuntimeError: if ray is not installed, no cluster
+            is at the address, or no worker of it could load the model.
     """
     check_engine(engine)
     name = str(name_or_path)
@@ -229,43 +224,25 @@ def load_causal_lm(
     return lm
 
 
-def load_masked_lm(
-    name_or_path: str | Path,
-    revision: str | None = None,
-    dtype: str = "float32",
-    device: str | None = None,
-    safetensors_only: bool = True,
-) -> MaskedLM:
-    """Load a fill-mask model; arguments and errors as in ``load_causal_lm``."""
-    settings = (revision, dtype, device, safetensors_only)
-    lm = MaskedLM(*_load(AutoModelForMaskedLM, name_or_path, *settings))
+def load_masked_lm(name_or_path: str | Path, **settings: Any) -> MaskedLM:
+    """Load a fill-mask model; settings and errors as in ``load_causal_lm``."""
+    lm = MaskedLM(*_load(AutoModelForMaskedLM, name_or_path, **settings))
     if lm.tokenizer.mask_token_id is None:
         raise ValueError(f'model "{name_or_path}" has no mask token: name a fill-mask checkpoint')
     return lm
 
 
-def load_bleurt(name_or_path: str | Path, revision: str | None = None) -> Bleurt:
-    """Load a BLEURT checkpoint, such as ``lucadiliello/BLEURT-20``.
-
-    Its weights may be in the older PyTorch format, which is read with
-    ``weights_only=True``. Errors as in ``load_causal_lm``.
-    """
+def load_bleurt(name_or_path: str | Path) -> Bleurt:
+    """Load a BLEURT checkpoint, such as ``lucadiliello/BLEURT-20``, in either weights' format."""
     from contamination.models.bleurt import BleurtModel, BleurtTokenizer
 
     settings = {"safetensors_only": False, "tokenizer_class": BleurtTokenizer}
-    return Bleurt(*_load(BleurtModel, name_or_path, revision, **settings))
+    return Bleurt(*_load(BleurtModel, name_or_path, **settings))
 
 
-def load_sentence_encoder(
-    name_or_path: str | Path,
-    revision: str | None = None,
-    dtype: str = "float32",
-    device: str | None = None,
-    safetensors_only: bool = True,
-) -> LanguageModel:
+def load_sentence_encoder(name_or_path: str | Path, **settings: Any) -> LanguageModel:
     """Load a sentence encoder such as SimCSE, whose trained pooler gives a text's vector."""
-    settings = (revision, dtype, device, safetensors_only)
-    return LanguageModel(*_load(_WithPooler, name_or_path, *settings))
+    return LanguageModel(*_load(_WithPooler, name_or_path, **settings))
 
 
 class _WithPooler:
@@ -287,7 +264,7 @@ class _WithPooler:
 def _load(
     auto_class: Any,
     name_or_path: str | Path,
-    revision: str | None,
+    revision: str | None = None,
     dtype: str = "float32",
     device: str | None = None,
     safetensors_only: bool = True,

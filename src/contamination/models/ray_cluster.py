@@ -64,12 +64,7 @@ def _elsewhere(function: Callable[..., Any], job: tuple, n_threads: int, cache: 
 
 @dataclass(frozen=True)
 class ClusterLM(CausalLM):
-    """A model whose weights lie with workers; here are its tokenizer and configuration.
-
-    Attributes:
-        workers: who computes.
-        device_type: where their weights lie, "cpu" or "cuda".
-    """
+    """A model whose weights lie with workers; here are its tokenizer and configuration."""
 
     is_elsewhere: ClassVar[bool] = True
     workers: Workers
@@ -86,18 +81,9 @@ class ClusterLM(CausalLM):
 def load_on_cluster(ray_address: str, **settings: Any) -> ClusterLM:
     """A model loaded once by each worker of a Ray cluster.
 
-    A worker is one GPU, or all of a node's with ``device_map``; on a cluster
-    without any it has as many cores as this process has threads.
-
-    Args:
-        ray_address: "" for this machine alone (or the cluster that the process
-            has joined), "auto" for the cluster this machine belongs to, or an address.
-        settings: arguments of ``load_causal_lm``; a folder must be visible to all nodes.
-
-    Raises:
-        ModuleNotFoundError: if ray is not installed.
-        ConnectionError: if there is no cluster at the address.
-        RuntimeError: if no worker could load the model.
+    A worker is one GPU, or all of a node's with ``device_map``; on a cluster without any it
+    has as many cores as this process has threads. ``ray_address`` and errors: as in
+    ``load_causal_lm``, whose arguments ``settings`` are; a folder must be visible to all nodes.
     """
     folder = Path(settings["name_or_path"])
     if folder.exists():
@@ -161,9 +147,7 @@ class Workers:
     ) -> Iterator[tuple[int, Arrays]]:
         """Number and result of every job, as they come; at most ``IN_FLIGHT`` at a worker.
 
-        Raises:
-            RuntimeError: if no worker is up, or workers keep dying.
-            Exception: what ``work`` raised.
+        RuntimeError if no worker is up, or workers keep dying; else what ``work`` raised.
         """
         waiting, lost, up = deque(jobs), Counter(), []
         # Calls in flight and whose they are; None stands for a worker that starts.

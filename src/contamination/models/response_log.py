@@ -80,37 +80,24 @@ def response_key(base_url: str, body: Mapping[str, Any], replicate: int) -> str:
 
 @dataclass(frozen=True)
 class LogEntry:
-    """One call and what came back.
-
-    Attributes:
-        is_replayed: whether the response may serve the same request again.
-        run: the run that paid for it.
-        endpoint: base address and model.
-        request, response: what was sent; what came back, or what went wrong.
-        seconds: duration of the call, tries included.
-        cost: 0 where no price is known.
-    """
+    """One call and what came back."""
 
     key: str
-    is_replayed: bool
-    run: str
-    endpoint: str
+    is_replayed: bool  # whether the response may serve the same request again
+    run: str  # that paid for it
+    endpoint: str  # base address and model
     request: Mapping[str, Any]
     response: Mapping[str, Any]
-    seconds: float
-    cost: float
+    seconds: float  # duration, tries included
+    cost: float  # 0 where no price is known
 
 
 class ResponseLog:
     """The log; a context manager, safe to use from several threads and processes.
 
-    Args:
-        path: the file; by default ``responses/log.sqlite`` among the caches.
-        lease_seconds: how long a claim holds unless it is renewed.
-
-    Raises:
-        ValueError: if the file is not a log, or one of a later version.
-        TimeoutError: if other processes hold the file for ``BUSY_SECONDS``.
+    It lies in ``responses/log.sqlite`` among the caches by default. ValueError if the file is
+    not a log, or one of a later version; TimeoutError if other processes hold it for
+    ``BUSY_SECONDS``.
     """
 
     def __init__(self, path: Path | None = None, lease_seconds: float = LEASE_SECONDS):

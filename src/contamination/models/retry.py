@@ -42,21 +42,12 @@ class ContentFilterError(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """How long to insist.
+    """How long to insist; waits are drawn, so that callers do not return together."""
 
-    Attributes:
-        tries: tries of one call, the first included.
-        total_seconds: time after which no further try begins, waiting included.
-        try_seconds: time one try may take, from sending to the last byte.
-        first_wait_seconds: longest wait after the first failure; it doubles
-            with each further one, up to a minute. The wait itself is drawn
-            between 0 and that, so that callers do not return together.
-    """
-
-    tries: int = 6
-    total_seconds: float = 300.0
-    try_seconds: float = 120.0
-    first_wait_seconds: float = 1.0
+    tries: int = 6  # of one call, the first included
+    total_seconds: float = 300.0  # after which no further try begins, waiting included
+    try_seconds: float = 120.0  # of one try, from sending to the last byte
+    first_wait_seconds: float = 1.0  # longest; doubles with each failure, up to a minute
 
 
 class Secret:

@@ -14,18 +14,10 @@ from contamination.models.loading import LanguageModel, load_sentence_encoder  #
 def similarities(
     encoder: LanguageModel, first: Sequence[str], second: Sequence[str], batch_size: int = 64
 ) -> np.ndarray:
-    """Cosine of the vectors of two texts, pair by pair.
+    """Cosine of the vectors of two texts, pair by pair, -1 to 1, shape (n_pairs,).
 
-    The vector is the pooler's output, as the authors of SimCSE use their
-    supervised models. Texts longer than the encoder reads are cut.
-
-    Args:
-        encoder: as ``load_sentence_encoder`` returned it.
-        first, second: n_pairs texts each.
-        batch_size: texts of one forward pass.
-
-    Returns:
-        -1 to 1, shape (n_pairs,).
+    The vector is the pooler's output, as the authors of SimCSE use their supervised models.
+    Texts longer than the encoder (of ``load_sentence_encoder``) reads are cut.
     """
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} texts are no pairs")

@@ -51,11 +51,10 @@ def _read(name: str) -> pd.DataFrame:
 
 
 def printed_cells() -> pd.DataFrame:
-    """Every printed cell of the four papers, in the order of the papers.
+    """Every printed cell of the four papers, in the order of the papers, as text.
 
-    Returns:
-        Text columns paper, table, model, dataset, split, row, metric, value.
-        ``row`` is the printed row label; ``split`` is empty where none is printed.
+    paper, table, model, dataset, split (empty where none is printed), row (the printed row
+    label), metric, value.
     """
     golchin = _read("published_dcq_time_travel.csv")
     others = _read("published_min_k_dice.csv")
@@ -68,32 +67,24 @@ def printed_cells() -> pd.DataFrame:
 def released_instances(paper: str) -> pd.DataFrame:
     """Released figures of one paper, one row per instance and model.
 
-    Args:
-        paper: "DCQ" (1,706 rows, quiz answers and the judge's label of one
-            completion) or "Time Travel" (280 rows, scores and labels).
-
-    Returns:
-        dataset, split, model, index, then for DCQ modified_answer and
-        answer_at_a to answer_at_d (empty where the position was not quizzed),
-        for Time Travel rouge_general, rouge_guided, bleurt_general,
-        bleurt_guided (0 to 1, two decimals), annotator1, annotator2;
-        for both judge ("exact", "near-exact" or "inexact").
+    dataset, split, model, index, then for "DCQ" (1,706 rows) modified_answer and answer_at_a to
+    answer_at_d (empty where the position was not quizzed), for "Time Travel" (280 rows)
+    rouge_general, rouge_guided, bleurt_general, bleurt_guided (0 to 1, two decimals),
+    annotator1, annotator2; for both judge ("exact", "near-exact" or "inexact").
     """
     rows = _read("released_instances.csv").query("paper == @paper").reset_index(drop=True)
     if rows.empty:
         raise ValueError(f'no released instances of "{paper}": choose "DCQ" or "Time Travel"')
     rows["index"] = rows["index"].astype(int)
-    keys = ["dataset", "split", "model", "index"]
     if paper == "DCQ":
-        renamed = {"bdq_answer": "modified_answer", "icl_label": "judge"}
-        renamed |= {f"bcq_{letter}": f"answer_at_{letter}" for letter in "abcd"}
+        columns = ["bdq_answer", "icl_label", *(f"bcq_{letter}" for letter in "abcd")]
     else:
         scores = ["rouge_general", "rouge_guided", "bleurt_general", "bleurt_guided"]
         rows[scores] = rows[scores].astype(float)
-        renamed = dict.fromkeys(scores) | {"icl_label": "judge"}
-        renamed = {old: new or old for old, new in renamed.items()}
-        renamed |= {"annotator1": "annotator1", "annotator2": "annotator2"}
-    return rows[[*keys, *renamed]].rename(columns=renamed)
+        columns = [*scores, "icl_label", "annotator1", "annotator2"]
+    renamed = {"bdq_answer": "modified_answer", "icl_label": "judge"}
+    renamed |= {f"bcq_{letter}": f"answer_at_{letter}" for letter in "abcd"}
+    return rows[["dataset", "split", "model", "index", *columns]].rename(columns=renamed)
 
 
 def gsm8k_alignment() -> pd.DataFrame:
@@ -103,15 +94,12 @@ def gsm8k_alignment() -> pd.DataFrame:
 
 
 def rule_choices() -> pd.DataFrame:
-    """What rules without memory take in the released DCQ quizzes, without any text.
+    """What rules without memory take in the released DCQ quizzes, without any text, 6,381 rows.
 
-    Written from the authors' files by ``scripts/rule_choices.py``; the
-    rules are those of ``dcq.controls``, word frequencies those of wordfreq 3.1.
-
-    Returns:
-        6,381 rows: dataset, index, position (of the original), control, choice
-        (letters that the rule takes, several where they tie), margin (how far
-        the next option lies below, in units of the rule's score, at least 0).
+    Written from the authors' files by ``scripts/rule_choices.py``; the rules are those of
+    ``dcq.controls``, word frequencies those of wordfreq 3.1. dataset, index, position (of the
+    original), control, choice (letters that the rule takes, several where they tie), margin
+    (how far the next option lies below, in units of the rule's score, at least 0).
     """
     return _read(RULE_CHOICES).astype({"index": int, "margin": float})
 
@@ -119,10 +107,9 @@ def rule_choices() -> pd.DataFrame:
 def wikimia_blind_scores() -> pd.DataFrame:
     """Scores of the blind baselines for each passage of the real WikiMIA, 1,650 rows.
 
-    Returns:
-        length (words), index (row of the file of that length), is_member, fold, and a
-        column for each of ``min_k.blind.BASELINES``: higher means more likely a member,
-        from a classifier that was trained on the other folds.
+    length (words), index (row of the file of that length), is_member, fold, and a column for
+    each of ``min_k.blind.BASELINES``: higher means more likely a member, from a classifier that
+    was trained on the other folds.
     """
     with (resources.files(__name__) / WIKIMIA_SCORES).open() as stream:
         return pd.read_csv(stream).astype({"is_member": bool})

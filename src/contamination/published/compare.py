@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 import pandas as pd
 
@@ -71,16 +72,13 @@ def published_vs_recomputed(recomputed: pd.DataFrame) -> pd.DataFrame:
     """Every printed cell of the four papers beside its recomputed value.
 
     Args:
-        recomputed: columns paper, table, model, dataset, split, row, metric
-            (spelled as in ``published.printed_cells``), ``recomputed`` (number
-            or text) and ``note`` (a ``Reason``, empty unless one was found).
+        recomputed: ``CELL_KEYS`` (spelled as in ``published.printed_cells``), ``recomputed``
+            (number or text) and ``note`` (a ``Reason``, empty unless one was found); ValueError
+            for a cell that is not printed anywhere.
 
     Returns:
-        One row per printed cell: the key columns, published, recomputed,
-        matches (empty where nothing could be recomputed) and note.
-
-    Raises:
-        ValueError: if a recomputed cell is not printed anywhere.
+        One row per printed cell: the key columns, published, recomputed, matches (empty where
+        nothing could be recomputed) and note.
     """
     printed = printed_cells().rename(columns={"value": "published"})
     merged = printed.merge(
@@ -90,36 +88,28 @@ def published_vs_recomputed(recomputed: pd.DataFrame) -> pd.DataFrame:
     if len(strays):
         raise ValueError(f"no printed cell for {strays.iloc[0][CELL_KEYS].to_dict()}")
     merged = printed[CELL_KEYS].merge(merged, on=CELL_KEYS, how="left")
-    verdicts = [
-        _verdict(cell.model, cell.paper, cell.published, cell.recomputed, cell.note, cell.metric)
-        for cell in merged.itertuples()
-    ]
+    verdicts = [_verdict(cell) for cell in merged.itertuples()]
     merged["matches"], merged["note"] = zip(*verdicts, strict=True)
     return merged[[*CELL_KEYS, "published", "recomputed", "matches", "note"]]
 
 
-def _verdict(
-    model: str, paper: str, published: str, recomputed: object, note: object, metric: str
-) -> tuple[bool | None, Reason | str]:
-    if published == "":
+def _verdict(cell: Any) -> tuple[bool | None, Reason | str]:
+    if cell.published == "":
         return None, Reason.NO_VALUE
-    if metric == "reported_pct":
+    if cell.metric == "reported_pct":
         return None, Reason.QUOTED
-    if pd.isna(recomputed):
+    if pd.isna(cell.recomputed):
         # A hosted model is nobody's to train again; what it said was not released.
-        is_own = paper in ("Min-k% Prob", "DICE") and model != HOSTED_MODEL
+        is_own = cell.paper in ("Min-k% Prob", "DICE") and cell.model != HOSTED_MODEL
         return None, Reason.NEEDS_MODELS if is_own else Reason.NOT_RELEASED
-    if matches_printed(recomputed, published):
-        return True, Reason.TIE if is_tie(recomputed, published) else Reason.NONE
-    return False, note if isinstance(note, str) and note else Reason.DIFFERS
+    if matches_printed(cell.recomputed, cell.published):
+        is_halfway = is_tie(cell.recomputed, cell.published)
+        return True, Reason.TIE if is_halfway else Reason.NONE
+    return False, cell.note if isinstance(cell.note, str) and cell.note else Reason.DIFFERS
 
 
 def match_summary(cells: pd.DataFrame) -> pd.DataFrame:
-    """Per paper and table: printed cells, recomputed ones, matching ones.
-
-    Returns:
-        paper, table, n_printed, n_recomputed, n_matching, n_ties, n_differing.
-    """
+    """Per paper and table: n_printed cells, n_recomputed, n_matching, n_ties, n_differing."""
     grouped = cells.assign(
         n_printed=1,
         n_recomputed=cells["matches"].notna(),
@@ -132,11 +122,7 @@ def match_summary(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def headline(cells: pd.DataFrame) -> str:
-    """How many printed cells come out again, and what becomes of the others.
-
-    Args:
-        cells: :func:`published_vs_recomputed`.
-    """
+    """How many printed cells come out again, and what becomes of the others."""
     recomputed = cells[cells["matches"].notna()]
     differing = recomputed.loc[recomputed["matches"].eq(False), "note"].value_counts()
     reasons = "; ".join(f"{n} ({reason})" for reason, n in differing.items()) or "none"
