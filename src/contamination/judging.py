@@ -36,7 +36,7 @@ JUDGE_TOKENS = 10  # longest answer of the paper's judge
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the ICL judge made of one completion."""
+    """What the ICL judge made of one completion.
 
     ``verdict`` is None where the answer is none; ``status`` is "ok", or why there is no
     verdict, as in ``models.chat``; ``is_bare_yes``: the judge said "Yes" and not which match;
@@ -125,9 +125,10 @@ def rule_verdict(
 ) -> str:
     """Rule judge from texts: equality first, then overlap or containment.
 
-    A reference of fewer than ``min_reference_words`` words is contained in many completions by
-    chance, so containment does not count there. Chance also writes such a reference word for
-    word; with ``short_may_match`` false it is never a match.
+    A reference of fewer than ``min_reference_words`` words is contained in
+    many completions by chance, so containment does not count there. Chance
+    also writes such a reference word for word; with ``short_may_match`` false
+    it is never a match.
     """
     long_enough = len(words(reference)) >= min_reference_words
     if not (long_enough or short_may_match):

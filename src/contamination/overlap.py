@@ -133,6 +133,7 @@ def normalised(text: str) -> str:
 
 
 def is_equal(reference: str, candidate: str) -> bool:
+    """Whether two texts are equal once normalised."""
     return normalised(reference) == normalised(candidate)
 
 

@@ -30,7 +30,7 @@ K_PERCENT = 20.0  # share of tokens that Min-k% Prob averages, in percent
 
 
 def min_k_score(token_log_probs: np.ndarray, k_percent: float = K_PERCENT) -> float:
-    """Mean log-probability of the k % least likely tokens: Min-k% Prob, nats, at most 0.
+    """Mean log-probability of the k % least likely tokens: Min-k% Prob.
 
     Shi et al., equation 1. Members score higher: a passage the model has read
     holds few tokens that surprise it. Nats for a token, at most 0; at 100 % minus the NLL.
@@ -49,7 +49,7 @@ def min_k_plus_plus_score(
     vocabulary_std: np.ndarray,
     k_percent: float = K_PERCENT,
 ) -> float:
-    """Min-k% of log-probabilities standardised at each position: Min-K%++, any sign.
+    """Min-k% of log-probabilities standardised at each position: Min-K%++.
 
     Zhang et al., arXiv:2404.02936; beyond Shi et al. A token counts
     as surprising when it is unlikely compared with what else could stand there.

@@ -88,8 +88,13 @@ def _resampled_items(
     for start in range(0, n_resamples, n_rows):
         rows = slice(start, min(start + n_rows, n_resamples))
         shape = rows.stop - rows.start
-        drawn = (rng.integers(0, g.size, (shape, g.size), dtype=np.int32) for g in groups)
-        yield rows, [group[items] for group, items in zip(groups, drawn, strict=True)]
+        yield (
+            rows,
+            [
+                group[rng.integers(0, group.size, (shape, group.size), dtype=np.int32)]
+                for group in groups
+            ],
+        )
 
 
 def _aucs_of_levels(members: np.ndarray, others: np.ndarray, n_levels: int) -> np.ndarray:
