@@ -122,7 +122,7 @@ def audit_table(
     table = panel([one.evidence for one in found])
     for name in COUNTS:
         table[name] = pd.array([one.counts.get(name) for one in found], dtype="Int64")
-    return table.assign(bos=table["model"].map(begins or {}).fillna(""))
+    return table.assign(bos=[(begins or {}).get(name, "") for name in table["model"]])
 
 
 def controls_table(findings: Mapping[str, Mapping[str, Finding]]) -> pd.DataFrame:
