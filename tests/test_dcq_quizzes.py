@@ -581,3 +581,10 @@ def test_a_refused_key_gives_one_line_without_the_key():
     ):
         contaminating.start_training(endpoint_of(server), file, plan_of(file), cap=5.0)
     assert KEY not in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_the_format_names_every_column_of_the_task():
+    row = {"sentence1": "a", "sentence2": "b", "label": "1 (entailment)"}
+    assert "A) sentence1:\nsentence2:\nlabel:\nB) sentence1:" in prompts.perturbation_prompt(
+        row, list(row)
+    )

@@ -173,3 +173,16 @@ def test_headline_of_the_doses(verdicts, expected):
 def test_headline_of_wikimia(low, expected):
     rows = pd.DataFrame({"baseline": blind.BAG_OF_WORDS, "auc": [0.97, 0.99], "ci_low": low})
     assert expected in wikimia_tables.headline(rows, 0.72)
+
+
+def test_a_k_that_is_better_by_luck_does_not_carry_over():
+    """Nothing but noise at any k: whichever is best on one half, the other cannot tell."""
+    rng = np.random.default_rng(2)
+    both = pd.concat([detected(rng.normal(size=60), [], k) for k in (5.0, 50.0)])
+    sweep = checks.swept_k({0: both}, {0: np.arange(60) % 2 == 0}, 50.0, n_resamples=200)
+    assert (sweep["verdict"] == statistics.CANNOT_TELL).all()
+
+
+def test_folds_follow_the_smaller_kind():
+    assert blind.n_folds([True] * 30 + [False] * 20) == 10
+    assert blind.n_folds([True] * 30 + [False] * 3) == 3
