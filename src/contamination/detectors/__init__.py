@@ -1,0 +1,1 @@
+"""Detectors of rows that were read, and the protocol that is the same for all of them."""

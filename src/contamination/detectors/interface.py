@@ -1,0 +1,64 @@
+"""What a detector is: one function from a model and rows to scores, higher = read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from contamination.models.loading import CausalLM
+
+# What a detector must be able to see of a model.
+ANSWERS, LOG_PROBABILITIES, WEIGHTS = "answers", "log-probabilities", "weights"
+# One score for each row, or one for the whole set with a p value of its own.
+ROW, SET = "row", "set"
+# The question that a score answers.
+READ = "were these rows read"
+INFLATED = "is the score higher than a rephrased benchmark allows"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one dataset as a detector meets them: nothing in it says which of them were read.
+
+    All sequences but ``context`` have one entry for each row.
+    """
+
+    dataset: str  # the name that stands above each row
+    split: str
+    texts: tuple[str, ...]  # whole rows; the label is the last line
+    questions: tuple[str, ...]  # the same without the label
+    quizzes: pd.DataFrame  # each row and its paraphrases, as in ``dcq.perturbation``
+    context: tuple[str, ...]  # whole rows of the same kind; none of them is tested, none was read
+    seed: int = 0  # of whatever the detector draws
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+class SetScore(NamedTuple):
+    """What a detector of sets says of one set: a score, and its own p value (NaN for none)."""
+
+    score: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Detector:
+    """A method, what it needs, and its one function.
+
+    ``score`` takes a model and rows and gives one score for each row, shape (n_rows,), or a
+    ``SetScore``. With ``learn`` the scores are features instead, shape (n_rows, n_features), and
+    ``learn(features, is_read)`` makes of other units' features a function from features to scores.
+    """
+
+    name: str
+    access: str
+    score: Callable[[CausalLM, Rows], np.ndarray | SetScore]
+    unit: str = ROW
+    question: str = READ
+    learn: Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]] | None = None
+    source: str = ""  # authors and number of the paper
