@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from contamination import partitions
-from contamination.evidence.panel import CANNOT_TELL, CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED
+from contamination.detectors.panel import CANNOT_TELL, CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED
 from contamination.judging import INEXACT, NEAR_EXACT_FROM, ask_judge, judge_requests
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, REFUSED, Endpoint, Request
