@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from contamination.models.loading import CausalLM
+if TYPE_CHECKING:  # the protocol reads frames alone and shall not load a model library
+    from contamination.models.loading import CausalLM
 
 # What a detector must be able to see of a model.
 ANSWERS, LOG_PROBABILITIES, WEIGHTS = "answers", "log-probabilities", "weights"
