@@ -35,6 +35,9 @@ from contamination import storage
 from contamination.models.bos import FIRST, bos_of
 from contamination.models.engine import check_engine, ray_cluster
 
+# A bar over weights that load in a moment (transformers 5) is noise in a notebook.
+transformers.utils.logging.disable_progress_bar()
+
 Arrays = Mapping[str, np.ndarray]
 DTYPES = ("float32", "bfloat16", "float16")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
