@@ -223,20 +223,25 @@ def whole_set_models(
     n_tokens: int,
     n_rows: int = N_LARGE,
     **training: Any,
-) -> Iterator[tuple[str, int, Path, dict[str, Rows]]]:
-    """Condition, copies, model and rows of the arm of whole sets, one by one.
+) -> Iterator[LabModel]:
+    """Models that read a dataset as documents of consecutive rows, in published order or shuffled.
 
-    A model reads the suspect rows as documents of consecutive rows, in published order or
-    shuffled; the base model has read none of them.
+    Asked are the rows that were read and, in the ordered arm, others of the same draw and name as
+    fresh rows; the validation rows are the context of both. ``n_tokens`` of background are read
+    beside the documents.
     """
     parts = deal_large(benchmark, unit, n_rows)
-    suspect = parts[LARGE_PARTS[0]]
-    order = np.random.default_rng([unit, 12]).permutation(len(suspect))
-    texts = {ORDERED: suspect.texts, SHUFFLED: tuple(suspect.texts[i] for i in order)}
-    yield FRESH, 0, base, parts
-    for condition, of_arm in texts.items():
-        documents = tuple(ordered_documents(of_arm, suspect.dataset, suspect.split))
+    suspect, validation, second = (parts[name] for name in LARGE_PARTS)
+    suspect, second = (replace(rows, context=validation.texts) for rows in (suspect, second))
+    order = np.random.default_rng([unit, 12]).permutation(n_rows)
+    read = {ORDERED: suspect.texts, SHUFFLED: tuple(suspect.texts[place] for place in order)}
+    every = np.ones(n_rows, dtype=bool)
+    asked = {condition: (Dataset(condition, suspect, every),) for condition in read}
+    yield LabModel(BASE, unit, benchmark, 0, base, asked[ORDERED] + asked[SHUFFLED])
+    asked[ORDERED] += (Dataset(FRESH, second, every),)
+    for condition, texts in read.items():
+        documents = ordered_documents(texts, suspect.dataset, suspect.split)
         for dose in copies:
-            read = [Dose(documents, dose)]
-            model = world.continued_model(lab, base, read, n_tokens, unit, **training)
-            yield condition, dose, model, parts
+            doses = [Dose(documents, dose)]
+            model = world.continued_model(lab, base, doses, n_tokens, unit, **training)
+            yield LabModel(DOSED, unit, benchmark, dose, model, asked[condition])

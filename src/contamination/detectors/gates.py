@@ -31,7 +31,8 @@ APPLICABLE = {
 }
 # Exceptions, by name. Exchangeability sees nothing but the order, in which a bag has no part.
 NOT_APPLICABLE = {"exchangeability": {BLIND}, "ConStat": {BLIND}}
-GATE_CONDITION = {"exchangeability": protocol.ORDERED}  # of all others: verbatim
+# Of all others: verbatim.
+GATE_CONDITION = {"exchangeability": protocol.ORDERED, "dataset inference": protocol.ORDERED}
 GATE_COPIES = 12  # the largest dose
 # G3 of a score of a set: conditions of the same model that it must exceed, each of them.
 UNREAD_SETS = {"exchangeability": (protocol.SHUFFLED, protocol.FRESH)}
@@ -147,3 +148,14 @@ def detector_table(sets: pd.DataFrame, gates: pd.DataFrame, room: str = "lab") -
     seen = seen.mask(seen.eq(protocol.SEEN) & table["question"].ne(interface.READ), INFLATED)
     table["verdict"] = table["word"].where(table["word"].ne(protocol.SEEN), seen)
     return table.assign(room=room, n_models=table["n_units"])[COLUMNS]
+
+
+def headline(gate_table: pd.DataFrame) -> str:
+    """Which detectors pass all their gates, in one sentence."""
+    passed = gate_table.loc[gate_table["verdict"].isin([ROWS_WERE_READ, STANDS_OUT]), "detector"]
+    names = ", ".join(dict.fromkeys(passed)) or "none"
+    n_failed = int(gate_table["verdict"].eq(FAILED).sum())
+    return (
+        f"Of {len(gate_table)} detectors these pass every gate that applies: {names}; "
+        f"{n_failed} fail one, and for the others too few units ran."
+    )

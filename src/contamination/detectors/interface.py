@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -38,6 +38,15 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def where(self, is_kept: np.ndarray) -> Rows:
+        """The rows that are marked, shape (n_rows,); context stays."""
+        return replace(
+            self,
+            texts=tuple(np.array(self.texts, dtype=object)[is_kept]),
+            questions=tuple(np.array(self.questions, dtype=object)[is_kept]),
+            quizzes=self.quizzes[is_kept].reset_index(drop=True),
+        )
 
 
 class SetScore(NamedTuple):

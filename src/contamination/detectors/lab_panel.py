@@ -26,7 +26,7 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
         ci_high, n_rows, verdict: where nothing was read "false alarm" if more than 5 % are
         flagged (exact binomial) else "no alarm"; elsewhere the word of ``protocol.power_table``.
     """
-    sets = sets.assign(flagged=protocol.flagged(sets))
+    sets = protocol.flag(sets)
     dosed = sets[sets["model"].isin(protocol.READERS)]
     words = protocol.power_table(sets).set_index(["detector", *protocol.CELL])["word"]
     rows = []

@@ -22,19 +22,24 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.detectors.conditions import (  # noqa: F401
+    BASE,
+    CLEAN,
+    CONDITIONS,
+    DOSED,
+    FRESH,
+    LATER,
+    LONG,
+    MODELS,
+    NOTHING_READ,
+    ORDERED,
+    PLACEBO,
+    READERS,
+    SHUFFLED,
+    VERBATIM,
+)
 from contamination.statistics import auc, holm
 from contamination.storage import hash_of
-
-BASE, CLEAN, DOSED = "base", "clean", "dosed"
-LATER, LONG = "dosed, then clean text", "dosed, then long clean text"
-PLACEBO = "dosed, placebo name"  # the dosed model, asked under a name that it never met
-READERS = (DOSED, LATER, LONG)
-VERBATIM, ORDERED, SHUFFLED = "verbatim", "published order", "same rows, shuffled"
-FRESH = "fresh rows"
-NOTHING_READ = ("train split", FRESH)  # no tested row is read: a flag is a false alarm
-CONDITIONS = (VERBATIM, "without label", "wrong label", "paraphrase", "several paraphrases")
-CONDITIONS += (ORDERED, SHUFFLED, *NOTHING_READ)
-KNOWN = {*READERS, BASE, CLEAN, PLACEBO, *CONDITIONS}
 
 CELL = ["benchmark", "model", "condition", "copies"]
 KEY = ["detector", "unit", *CELL]
@@ -129,7 +134,7 @@ def flag(sets: pd.DataFrame) -> pd.DataFrame:
     1, 0 or NaN by a detector's own p value if it has one, else by ``p``, else by the cross-fitted
     threshold within the benchmark. ValueError for an unknown word and for a set twice.
     """
-    if unknown := {*sets["model"], *sets["condition"]} - KNOWN:
+    if unknown := {*sets["model"], *sets["condition"]} - {*MODELS, *CONDITIONS}:
         raise ValueError(f"no model or condition is called {min(unknown)!r}")
     if sets.duplicated(KEY).any():
         raise ValueError("a set stands twice: one unit has one set in a cell")

@@ -15,6 +15,7 @@ from contamination import storage
 from contamination.detectors.arms import Dataset, LabModel
 from contamination.detectors.conditions import CLEAN, DEALT, DOSED, VERBATIM
 from contamination.detectors.interface import LOG_PROBABILITIES, WEIGHTS, Detector, Rows
+from contamination.detectors.protocol import SET_COLUMNS
 from contamination.models.causal import CausalLM, load_causal_lm
 
 KEY = ["unit", "benchmark", "model", "condition", "copies"]
@@ -109,6 +110,21 @@ def _learnt(
             raise ValueError(f"{detector.name} learns from other units: at least two are needed")
         by_unit[key] = detector.learn(np.concatenate(features), np.concatenate(labels))
     return [(m, d, by_unit[m.unit, m.benchmark](values)) for m, d, values in scored]
+
+
+def score_sets(models: Iterable[LabModel], detectors: Sequence[Detector]) -> pd.DataFrame:
+    """``sets`` of detectors of whole sets: score and own p of the rows dealt to be read."""
+    rows = []
+    for model in models:
+        lm = load_causal_lm(model.folder)
+        for dataset in model.datasets:
+            read = dataset.rows.where(dataset.is_read)
+            key = (model.unit, model.benchmark, model.kind, dataset.condition, model.copies)
+            for detector in detectors:
+                score = detector.score(lm, read)
+                values = (detector.name, *key, len(read), 0, score.score, np.nan, score.p)
+                rows.append(values)
+    return pd.DataFrame(rows, columns=SET_COLUMNS)
 
 
 def text_alone(models: Iterable[LabModel]) -> pd.DataFrame:

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from contamination import scores, statistics
+from contamination.detectors.panel import CANNOT_TELL, RECOGNISED
 from contamination.dice.experiments import of_pairs
 from contamination.dice.locate import distances
 from contamination.dice.mixtures import SEEN
 from contamination.dice.mixtures import UNSEEN as TESTED
 from contamination.dice.pool import CLEAN, OTHER_CLEAN, Measured, measure
-from contamination.detectors.panel import CANNOT_TELL, RECOGNISED
 from contamination.min_k.blind import BAG_OF_WORDS, TF_IDF, blind_table, n_folds
 from contamination.models.causal import CausalLM, load_masked_lm, token_log_probs
 from contamination.models.chat import Endpoint, prompt_log_probs
