@@ -21,7 +21,8 @@ from contamination.models.loading import CausalLM
 SEPARATOR = "\n\n"
 N_EXAMPLES = 1  # rows in front of a row for CoDeC, as in the authors' demonstration
 N_SKIPPED = 10  # first tokens of a row that CoDeC does not score, likewise
-N_SHOTS = 7  # rows of ReCaLL's prefix: the authors' example; their default of 12 does not fit
+# Rows of ReCaLL's prefix: the authors' example. Their default of 12 exceeds a context of 1,024.
+N_SHOTS = 7
 
 
 def codec_score(alone: np.ndarray, in_context: np.ndarray, n_skipped: int = N_SKIPPED) -> float:
