@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from test_evidence import N, measured
-
-from contamination.dcq.contaminating import header
 from contamination.evidence import conditions as c
 from contamination.evidence import evasion, figures
 from contamination.evidence import measuring as m
+from test_evidence import N, measured
+
+from contamination.dcq.contaminating import header
 from contamination.statistics import share_interval
 
 # Conditions

@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-
-from contamination import judging
 from contamination.evidence import figures, from_notebooks, lab_panel
 from contamination.evidence import measuring as m
 from contamination.evidence.conditions import CLEAN, DOSED, FRESH, REFERENCE, TRUTHS, VERBATIM
@@ -23,6 +21,8 @@ from contamination.evidence.panel import (
     panel,
     verdict,
 )
+
+from contamination import judging
 
 N = 8
 

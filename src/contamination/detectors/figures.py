@@ -6,18 +6,26 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from contamination.detectors.conditions import DEALT, LATER, LONG, NOTHING_READ
+from contamination.detectors.conditions import (
+    DEALT,
+    LATER,
+    LONG,
+    NOTHING_READ,
+    ORDERED,
+    SHUFFLED,
+)
 from contamination.plots import panels
 
-COLUMNS = [*DEALT[: -len(NOTHING_READ)], LATER, LONG, *NOTHING_READ]
+COLUMNS = [*DEALT[: -len(NOTHING_READ)], LATER, LONG, ORDERED, SHUFFLED, *NOTHING_READ]
 
 
-def power_matrix(evasion: pd.DataFrame, benchmark: str) -> Figure:
+def power_matrix(evasion: pd.DataFrame) -> Figure:
     """Units flagged of all, by detector and condition, a panel for each dose.
 
-    ``evasion`` as in ``lab_panel.evasion_table``. Conditions of which no row was read are orange.
+    ``evasion`` as in ``lab_panel.evasion_table``, of one benchmark. Conditions of which no row was read are
+    orange.
     """
-    shown = evasion[evasion["benchmark"].eq(benchmark) & evasion["condition"].isin(COLUMNS)]
+    shown = evasion[evasion["condition"].isin(COLUMNS)]
     shown = shown.assign(text=shown["n_detected"].astype(str) + "/" + shown["n_models"].astype(str))
     doses, methods = list(shown["copies"].unique()), list(shown["method"].unique())
     size = (6.4, (0.28 * len(methods) + 0.5) * len(doses) + 1.8)
