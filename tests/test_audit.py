@@ -403,6 +403,18 @@ def test_a_perturber_writes_the_options_and_a_judge_reads_the_completions(tmp_pa
     assert table.loc[finding.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
 
 
+def test_a_model_that_refuses_a_temperature_is_sent_none():
+    address = "http://127.0.0.1:9/v1"
+    by = {"judge_model": MODEL, "judge_base_url": address}
+    by |= {"has_temperature": False, "limit_option": "max_completion_tokens"}
+    audit = prepared(model=endpoint(address, **by))
+    batches = plan.batches_of(audit, audit.asked.endpoints[0])
+    sent = [set(who.options | one.options) for _, who, requests, _ in batches for one in requests]
+    assert [name for name, *_ in batches] == ["DCQ", "replication", "ICL judge"]
+    assert all("temperature" not in names and "max_tokens" not in names for names in sent)
+    assert all("max_completion_tokens" in names for names in sent)
+
+
 def audited(comparison, knows):
     with ScriptedServer(lambda body, n: script(body, n)) as server:
         audit = prepared(

@@ -81,7 +81,7 @@ def test_a_model_of_ones_own_against_clean_references(checkpoints):
     assert found.loc[scoring.TARGET, "verdict"] == scoring.BEYOND
     twin = dataclasses.replace(settings, target_model=reference)
     same = scoring.against_references(twin, questions).set_index("comparison")
-    assert same.loc[scoring.TARGET, "verdict"] == scoring.WITHIN
+    assert same.loc[scoring.TARGET, "verdict"] == scoring.NOT_BEYOND
     assert pd.isna(found.loc[scoring.REFERENCE, "verdict"])
 
 
@@ -195,7 +195,7 @@ def check_outputs(names, folder, conditions):
     dice = second[(second["method"] == "DICE") & (second["tested_on"] == "GSM-ii")]
     dice = dice[dice["trained_on"] == "GSM-i x5"]
     assert dice["auroc_pct"].min() > 90 and dice["two_clean_pct"].min() > 90
-    assert set(dice["verdict"]) == {scoring.WITHIN}
+    assert set(dice["verdict"]) == {scoring.NOT_BEYOND}
     decoded = tables["decoding"]
     assert set(decoded["setting"]) == {"temperature", "top-k"}
     dice = decoded[decoded["method"] == "DICE"].groupby("model")["auroc_pct"]
@@ -240,7 +240,7 @@ def test_a_gain_counts_beyond_what_clean_models_differ_by():
     assert found["gain_points"].to_dict() == {"clean": 0.0, "near": 7.0, "far": 20.0}
     assert set(found["clean_range_points"]) == {10.0} and set(found["n_models"]) == {2}
     assert found["verdict"].dropna().to_dict() == {
-        "near": scoring.WITHIN,
+        "near": scoring.NOT_BEYOND,
         "far": scoring.BEYOND,
     }
 
