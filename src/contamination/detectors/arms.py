@@ -202,8 +202,10 @@ def models_of(
     def train(parent: Path, kind: str, read: Sequence[Dose] = ()) -> Path:
         return world.continued_model(lab, parent, read, n_tokens[kind], unit, **training)
 
-    yield LabModel(BASE, unit, benchmark, 0, base, datasets)
-    yield LabModel(CLEAN, unit, benchmark, 0, train(base, CLEAN), datasets)
+    # Gates ask about verbatim rows; what else these two read does not differ between datasets.
+    few = (verbatim, datasets[-1])
+    yield LabModel(BASE, unit, benchmark, 0, base, few)
+    yield LabModel(CLEAN, unit, benchmark, 0, train(base, CLEAN), few)
     for dose in copies:
         dosed = train(base, DOSED, doses(datasets, dose))
         yield LabModel(DOSED, unit, benchmark, dose, dosed, datasets)

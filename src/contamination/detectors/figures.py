@@ -22,8 +22,8 @@ COLUMNS = [*DEALT[: -len(NOTHING_READ)], LATER, LONG, ORDERED, SHUFFLED, *NOTHIN
 def power_matrix(evasion: pd.DataFrame) -> Figure:
     """Units flagged of all, by detector and condition, a panel for each dose.
 
-    ``evasion`` as in ``lab_panel.evasion_table``, of one benchmark. Conditions of which no row was read are
-    orange.
+    ``evasion`` as in ``lab_panel.evasion_table``, of one benchmark. Conditions of which no row was
+    read are orange.
     """
     shown = evasion[evasion["condition"].isin(COLUMNS)]
     shown = shown.assign(text=shown["n_detected"].astype(str) + "/" + shown["n_models"].astype(str))

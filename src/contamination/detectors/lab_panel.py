@@ -7,11 +7,11 @@ from scipy import stats
 
 from contamination.detectors import protocol
 from contamination.detectors.conditions import FRESH, NOTHING_READ, TRUTHS
-from contamination.detectors.panel import CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED
+from contamination.detectors.panel import NOT_RECOGNISED, RECOGNISED
 from contamination.statistics import auc_interval
 
 N_RESAMPLES = 2_000
-BEFORE = "the same rows before the model read on"
+SIBLINGS = "unread rows of the same name and draw"
 FALSE_ALARM, NO_ALARM = "false alarm", "no alarm"
 
 
@@ -58,27 +58,22 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
 
 
 def lab_rows(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``evidence.csv``: every dataset of every model that read on, by every detector.
+    """Rows of ``evidence.csv``: every dataset of every model that read on, by detectors of rows.
 
-    The value is the AUC of rows dealt to be read against their siblings; the control is the same
-    AUC under the base model. "recognised" if re-dealing gives p <= 0.05; "control forbids" if it
-    does so for the base model too; else "not recognised".
+    The value is the AUC of rows dealt to be read against their unread siblings, which are the
+    control. "recognised" if re-dealing gives p <= 0.05, else "not recognised".
 
     Returns:
         the fields of ``panel.Evidence``, and condition.
     """
-    before = sets[sets["model"].eq(protocol.BASE)]
-    before = before.set_index(["detector", "unit", "benchmark", "condition"])[["value", "p"]]
     groups = scores.groupby(protocol.KEY)
+    is_asked = sets["p"].notna() & ~sets["model"].isin([protocol.BASE, protocol.PLACEBO])
     rows = []
-    for row in sets[~sets["model"].isin([protocol.BASE, protocol.PLACEBO])].itertuples():
+    for row in sets[is_asked].itertuples():
         of_set = groups.get_group(tuple(getattr(row, name) for name in protocol.KEY))
         low, high = auc_interval(of_set["score"], of_set["is_read"], N_RESAMPLES)
-        base = before.loc[(row.detector, row.unit, row.benchmark, row.condition)]
-        is_flagged, was_flagged = row.p <= protocol.LEVEL, base["p"] <= protocol.LEVEL
-        verdict = CONTROL_FORBIDS if was_flagged else RECOGNISED
-        condition = row.condition if row.model == protocol.DOSED else row.model
         is_clean = row.model == protocol.CLEAN
+        condition = row.condition if row.model == protocol.DOSED else row.model
         dose = f", {row.copies} copies" if row.copies else ""
         rows.append(
             {
@@ -86,14 +81,14 @@ def lab_rows(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
                 "dataset": f"{row.benchmark}, {row.condition}",
                 "truth": TRUTHS[FRESH if is_clean else row.condition],
                 "method": row.detector,
-                "statistic": "AUC against unread siblings",
+                "statistic": "AUC",
                 "value": row.value,
                 "ci_low": low,
                 "ci_high": high,
                 "n": row.n_read + row.n_unread,
-                "control": BEFORE,
-                "control_value": base["value"],
-                "verdict": verdict if is_flagged else NOT_RECOGNISED,
+                "control": SIBLINGS,
+                "control_value": 0.5,
+                "verdict": RECOGNISED if row.p <= protocol.LEVEL else NOT_RECOGNISED,
                 "note": "",
                 "condition": FRESH if is_clean else condition,
             }

@@ -65,9 +65,7 @@ def score_models(
             start = time.perf_counter()
             for dataset in model.datasets:
                 scored[detector.name].append((model, dataset, detector.score(lm, dataset.rows)))
-            row = {"detector": detector.name, "unit": model.unit, "model": model.kind}
-            row["n_rows"] = sum(len(dataset.rows) for dataset in model.datasets)
-            seconds.append(row | {"seconds": time.perf_counter() - start})
+            seconds.append(_seconds(model, detector, start))
     for detector in detectors:
         if detector.learn:
             scored[detector.name] = _learnt(scored[detector.name], detector)
@@ -112,19 +110,32 @@ def _learnt(
     return [(m, d, by_unit[m.unit, m.benchmark](values)) for m, d, values in scored]
 
 
-def score_sets(models: Iterable[LabModel], detectors: Sequence[Detector]) -> pd.DataFrame:
-    """``sets`` of detectors of whole sets: score and own p of the rows dealt to be read."""
-    rows = []
+def score_sets(
+    models: Iterable[LabModel], detectors: Sequence[Detector]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """``sets`` of detectors of whole sets: score and own p of the rows dealt to be read.
+
+    Returns:
+        the columns of ``protocol.SET_COLUMNS``; and seconds as in :func:`score_models`.
+    """
+    rows, seconds = [], []
     for model in models:
         lm = load_causal_lm(model.folder)
-        for dataset in model.datasets:
-            read = dataset.rows.where(dataset.is_read)
-            key = (model.unit, model.benchmark, model.kind, dataset.condition, model.copies)
-            for detector in detectors:
+        for detector in detectors:
+            start = time.perf_counter()
+            for dataset in model.datasets:
+                read = dataset.rows.where(dataset.is_read)
                 score = detector.score(lm, read)
-                values = (detector.name, *key, len(read), 0, score.score, np.nan, score.p)
-                rows.append(values)
-    return pd.DataFrame(rows, columns=SET_COLUMNS)
+                key = (model.unit, model.benchmark, model.kind, dataset.condition, model.copies)
+                rows.append((detector.name, *key, len(read), 0, score.score, np.nan, score.p))
+            seconds.append(_seconds(model, detector, start))
+    return pd.DataFrame(rows, columns=SET_COLUMNS), pd.DataFrame(seconds)
+
+
+def _seconds(model: LabModel, detector: Detector, start: float) -> dict:
+    n_rows = sum(len(dataset.rows) for dataset in model.datasets)
+    row = {"detector": detector.name, "unit": model.unit, "model": model.kind, "n_rows": n_rows}
+    return row | {"seconds": time.perf_counter() - start}
 
 
 def text_alone(models: Iterable[LabModel]) -> pd.DataFrame:
