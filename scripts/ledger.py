@@ -60,7 +60,7 @@ def score(asked: argparse.Namespace) -> store.Ledger:
         for benchmark in asked.benchmarks:
             place = (lab, base, unit, benchmark, asked.copies)
             models += arms.models_of(*place, N_TOKENS, **TRAINING)
-            whole += arms.whole_set_models(*place, N_TOKENS[arms.DOSED], **TRAINING)
+            whole += arms.whole_set_models(*place, N_TOKENS, **TRAINING)
             print(f"unit {unit}, {benchmark}: {len(models) + len(whole)} models", flush=True)
     names = asked.detectors
     rows, sets = (

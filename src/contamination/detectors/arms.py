@@ -222,15 +222,14 @@ def whole_set_models(
     unit: int,
     benchmark: str,
     copies: Sequence[int],
-    n_tokens: int,
+    n_tokens: Mapping[str, int],
     n_rows: int = N_LARGE,
     **training: Any,
 ) -> Iterator[LabModel]:
     """Models that read a dataset as documents of consecutive rows, in published order or shuffled.
 
     Asked are the rows that were read and, in the ordered arm, others of the same draw and name as
-    fresh rows; the validation rows are the context of both. ``n_tokens`` of background are read
-    beside the documents.
+    fresh rows; the validation rows are the context of both. ``n_tokens`` as in ``models_of``.
     """
     parts = deal_large(benchmark, unit, n_rows)
     suspect, validation, second = (parts[name] for name in LARGE_PARTS)
@@ -239,11 +238,13 @@ def whole_set_models(
     read = {ORDERED: suspect.texts, SHUFFLED: tuple(suspect.texts[place] for place in order)}
     every = np.ones(n_rows, dtype=bool)
     asked = {condition: (Dataset(condition, suspect, every),) for condition in read}
-    yield LabModel(BASE, unit, benchmark, 0, base, asked[ORDERED] + asked[SHUFFLED])
+    clean = world.continued_model(lab, base, (), n_tokens[CLEAN], unit, **training)
+    for kind, model in ((BASE, base), (CLEAN, clean)):
+        yield LabModel(kind, unit, benchmark, 0, model, asked[ORDERED] + asked[SHUFFLED])
     asked[ORDERED] += (Dataset(FRESH, second, every),)
     for condition, texts in read.items():
         documents = ordered_documents(texts, suspect.dataset, suspect.split)
         for dose in copies:
             doses = [Dose(documents, dose)]
-            model = world.continued_model(lab, base, doses, n_tokens, unit, **training)
+            model = world.continued_model(lab, base, doses, n_tokens[DOSED], unit, **training)
             yield LabModel(DOSED, unit, benchmark, dose, model, asked[condition])

@@ -22,3 +22,5 @@ OF_ROWS = (
     *scoring.CONTROLS,
 )
 OF_SETS = (whole_sets.EXCHANGEABILITY, whole_sets.DATASET_INFERENCE)
+ALL = (*OF_ROWS, *OF_SETS)
+BY_NAME = {detector.name: detector for detector in ALL}
