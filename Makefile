@@ -67,7 +67,8 @@ ROOM_05_dice := $(LAB) $(call room,dice)
 ROOM_06_case_books := $(LAB) $(call room,min_k cases)
 ROOM_07_case_downstream := $(ROOM_06_case_books)
 ROOM_08_case_unlearning := $(LAB) $(call room,cases)
-ROOM_09_results := $(LAB) $(call room,dcq replication min_k dice detectors)
+ROOM_09_results := $(LAB) $(call room,dcq replication min_k dice detectors ledger) \
+	$(wildcard $(PACKAGE)/ledger/*.json $(PACKAGE)/ledger/*.parquet)
 ROOM_10_audit := $(LAB) $(call room,dcq replication min_k dice own) $(PACKAGE)/detectors/__init__.py \
 	$(PACKAGE)/detectors/panel.py $(wildcard params/audit/*.jsonl)
 # Those with a lab part use the base model that 01 leaves in the cache; in order, it is trained once.

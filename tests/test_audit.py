@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from contamination.evidence import panel
 from notebook_files import ROOT
 from scripted_server import MODEL, Reply, ScriptedServer, good, question
 from tiny_models import tiny_llama
@@ -16,6 +15,7 @@ from transformers import PreTrainedTokenizerFast
 from contamination import overlap, statistics
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.dcq.quizzes import OPTION_COLUMNS
+from contamination.detectors import panel
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.models import causal

@@ -41,7 +41,7 @@ def power_matrix(evasion: pd.DataFrame) -> Figure:
         is_unread = power.columns.isin(NOTHING_READ)
         for colours, is_left_out in (("Blues", is_unread), ("Oranges", ~is_unread)):
             mask = power.isna() | is_left_out
-            sns.heatmap(power.astype(float), annot=texts.fillna(""), fmt="", mask=mask,
+            sns.heatmap(power.astype(float), annot=texts.astype(object).fillna(""), fmt="", mask=mask,
                         cmap=colours, vmin=0, vmax=1, cbar=False, linewidths=1,
                         linecolor="#EEEEEE", ax=axis)  # fmt: skip
         axis.set(xlabel="", ylabel="")

@@ -19,15 +19,15 @@ BLIND = "blind"  # G1: a classifier of the text alone
 BEFORE_READING = "before_reading"  # G2: the base model, on the same rows
 UNREAD_ROWS = "unread_rows"  # G3: unread rows of the same draw
 CLEAN_MODELS = "clean_models"  # G4: the clean model of the same draw
-# The same model, asked under another name: reported, and no gate to pass. Superiority would fail
-# a detector whose evidence does not hang on the name, which is no fault of it.
+# The same model, asked under another name: reported, but no verdict hangs on it. Superiority would
+# fail a detector whose evidence does not need the name, which is no fault of it.
 PLACEBO_NAME = "placebo_name"
 FALSE_ALARMS = "false_alarms"  # G5: calibrated
 GATES = (BLIND, BEFORE_READING, UNREAD_ROWS, CLEAN_MODELS, PLACEBO_NAME, FALSE_ALARMS)
 
 # Which gates a detector must pass, by what it sees of a model; fixed before any result.
 APPLICABLE = {
-    interface.ANSWERS: {BLIND, UNREAD_ROWS, CLEAN_MODELS, FALSE_ALARMS},
+    interface.ANSWERS: {BLIND, UNREAD_ROWS, CLEAN_MODELS, PLACEBO_NAME, FALSE_ALARMS},
     interface.LOG_PROBABILITIES: {BLIND, UNREAD_ROWS, CLEAN_MODELS, FALSE_ALARMS},
     interface.WEIGHTS: {BLIND, BEFORE_READING, UNREAD_ROWS, CLEAN_MODELS, FALSE_ALARMS},
 }
