@@ -66,7 +66,7 @@ ROOM_04_min_k_wikimia := $(LAB) $(call room,min_k)
 ROOM_05_dice := $(LAB) $(call room,dice)
 ROOM_06_case_books := $(LAB) $(call room,min_k cases)
 ROOM_07_case_downstream := $(ROOM_06_case_books)
-ROOM_08_case_unlearning := $(LAB) $(call room,cases)
+ROOM_08_case_unlearning := $(LAB) $(call room,min_k cases)
 ROOM_09_results := $(LAB) $(call room,dcq replication min_k dice detectors ledger) \
 	$(wildcard $(PACKAGE)/ledger/*.json $(PACKAGE)/ledger/*.parquet)
 ROOM_10_audit := $(LAB) $(call room,dcq replication min_k dice own) $(PACKAGE)/detectors/__init__.py \
@@ -86,7 +86,7 @@ UPSTREAM_10_audit := 01_data_prep
 SERVERS_VENV := .venv-servers
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
-.PHONY: help setup reproduce audit test test-servers server-packages lint data bench bench-grid lab site clean \
+.PHONY: ledger help setup reproduce audit test test-servers server-packages lint data bench bench-grid lab site clean \
 	readme lock licences $(NOTEBOOKS)
 
 help:
@@ -111,7 +111,7 @@ site: $(OUTPUTS)/site/index.html ## the executed notebooks and all tables as a s
 06_case_books: ## Min-k% Prob on chapters of books (demo: at most 3 min, CPU)
 07_case_downstream: ## Min-k% Prob on inserted benchmark rows (demo: at most 3 min, CPU)
 08_case_unlearning: ## Min-k% Prob on a model that unlearned a story (demo: at most 3 min, CPU)
-09_results: ## printed cells, four methods on the same models, what escapes them (demo: 3 to 5 min, CPU)
+09_results: ## printed cells, every detector on the same models, what escapes them (demo: 1 min, CPU)
 10_audit: ## audit of one contaminated and one clean model of the lab (demo: 2 min, CPU)
 
 ##@ Your own model and dataset

@@ -18,6 +18,8 @@ from contamination.plots import panels
 
 COLUMNS = [*DEALT[: -len(NOTHING_READ)], LATER, LONG, ORDERED, SHUFFLED, *NOTHING_READ]
 
+STYLE = {"fmt": "", "vmin": 0, "vmax": 1, "cbar": False, "linewidths": 1, "linecolor": "#EEEEEE"}
+
 
 def power_matrix(evasion: pd.DataFrame) -> Figure:
     """Units flagged of all, by detector and condition, a panel for each dose.
@@ -41,9 +43,10 @@ def power_matrix(evasion: pd.DataFrame) -> Figure:
         is_unread = power.columns.isin(NOTHING_READ)
         for colours, is_left_out in (("Blues", is_unread), ("Oranges", ~is_unread)):
             mask = power.isna() | is_left_out
-            sns.heatmap(power.astype(float), annot=texts.astype(object).fillna(""), fmt="", mask=mask,
-                        cmap=colours, vmin=0, vmax=1, cbar=False, linewidths=1,
-                        linecolor="#EEEEEE", ax=axis)  # fmt: skip
+            counts = texts.astype(object).fillna("")
+            sns.heatmap(
+                power.astype(float), annot=counts, mask=mask, cmap=colours, ax=axis, **STYLE
+            )
         axis.set(xlabel="", ylabel="")
         axis.set_title(f"units flagged of all, copies read: {dose}", loc="left")
         axis.tick_params(axis="x", rotation=40)
