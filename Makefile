@@ -130,6 +130,9 @@ bench: $(VENV)/.extra ## speed against a limit measured in the same run
 	@for script in benchmarks/bench_*.py; do $(RUN) $$script; done
 bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (long; a GPU helps)
 	@for script in $(wildcard benchmarks/grid_*.py); do $(RUN) $$script; done
+LEDGER ?= pilot --units 1 2 3 --copies 3 12 --benchmarks topics
+ledger: $(VENV)/.installed ## the stored scores of models that 09 reads, trained and scored anew (pilot: about an hour of one core)
+	$(RUN) scripts/ledger.py $(LEDGER)
 readme: $(addprefix $(OUTPUTS)/notebooks/,02_dcq.ipynb 03_replication_icl_judge.ipynb 09_results.ipynb) ## the README's results and figure from the tables (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
 lock: ## rewrite requirements*.txt from pyproject.toml, keeping pins that fit (network; LOCK_FLAGS=--upgrade moves them)
