@@ -96,14 +96,6 @@ def test_a_wrong_value_is_a_difference_without_excuse(recomputed):
     assert "2 (released figures give another value)" in compare.headline(cells)
 
 
-def test_the_headline_counts_cells(recomputed):
-    cells = compare.published_vs_recomputed(recomputed)
-    said = compare.headline(cells)
-    assert said.startswith("286 of 289 recomputed cells equal the printed ones. Differing: 2 (")
-    assert said.endswith(f"{len(cells) - 289} cannot be recomputed here.")
-    assert "Differing: none." in compare.headline(cells[cells["matches"].ne(False)])
-
-
 def test_a_cell_that_is_not_printed_is_refused(recomputed):
     stray = recomputed.assign(table="Table 9").head(1)
     with pytest.raises(ValueError, match="no printed cell"):
