@@ -1,7 +1,5 @@
 """Blind baselines: what the text alone gives away, and that they find nothing in nothing."""
 
-import doctest
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,10 +14,6 @@ WORDS = [f"{a}{b}" for a in ("ka", "lo", "mi", "nu", "pe") for b in ("ra", "so",
 def random_passages(n_passages, seed, n_words=12):
     rng = np.random.default_rng(seed)
     return [" ".join(rng.choice(WORDS, n_words)) for _ in range(n_passages)]
-
-
-def test_docstring_examples():
-    assert doctest.testmod(blind).failed == 0
 
 
 def test_the_latest_year_decides_and_other_numbers_do_not_count():

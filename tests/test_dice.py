@@ -327,10 +327,6 @@ def test_detector_is_trained_for_exactly_the_stated_epochs(networks):
     assert networks[0].n_iter_ == len(networks[0].loss_curve_) == detector.N_EPOCHS
 
 
-def test_widths_are_those_of_the_paper_for_llama():
-    assert detector.hidden_widths(4096) == (2048, 1024, 512)
-
-
 def test_auroc_is_averaged_and_folded_over_pairs_of_models():
     """One pair is split perfectly, one perfectly the wrong way round."""
     up, down = np.array([2.0, 3.0]), np.array([0.0, 1.0])

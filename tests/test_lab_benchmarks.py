@@ -225,13 +225,6 @@ def test_words_are_listed_from_frequent_to_rare():
                 assert frequencies == sorted(frequencies, reverse=True), (benchmark.name, name)
 
 
-def test_articles_and_sentence_starts_are_tidied():
-    assert grammar.tidy("a aunt saw a useful tool. they left") == (
-        "An aunt saw a useful tool. They left"
-    )
-    assert grammar.tidy("older") == "older"
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -1,5 +1,6 @@
 """The README's numbers are those of the tables, and its links lead somewhere."""
 
+import functools
 import importlib.util
 import json
 import re
@@ -9,12 +10,12 @@ import pandas as pd
 import pytest
 from notebook_files import NOTEBOOKS, ROOT
 from PIL import Image
+from released_tables import dcq_levels, recomputed_cells, time_travel
 
 from contamination import published
 from contamination.dcq import comparison, controls
 from contamination.dcq import published_tables as dcq_tables
 from contamination.published import compare
-from contamination.replication import published_tables as replication_tables
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 README = (ROOT / "README.md").read_text()
@@ -26,33 +27,27 @@ def script():
     spec = importlib.util.spec_from_file_location("readme", ROOT / "scripts/readme.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    tables = module.wikimia_tables
+    with pytest.MonkeyPatch.context() as patch:  # alike in every call, and slow
+        once = functools.cache(tables.wikimia_blind_table)
+        patch.setattr(tables, "wikimia_blind_table", once)
+        yield module
 
 
 @pytest.fixture(scope="module")
 def tables():
     """What notebooks 02 and 03 write, recomputed with fewer resamples."""
-    instances = published.released_instances("Time Travel")
-    tests = replication_tables.replication_published(instances, 50)
-    judged = replication_tables.judged_instances(instances)
     choices, answers = published.rule_choices(), published.released_instances("DCQ")
-    marks = replication_tables.replication_marks(judged)
-    success = replication_tables.replication_success(tests, judged)
-    levels = dcq_tables.dcq_published(20)
-    # As notebook 09 does.
-    cells = [
-        dcq_tables.recomputed_cells(levels),
-        replication_tables.recomputed_cells(tests, marks, success),
-    ]
+    levels = dcq_levels()
     return {
         "dcq_published": levels,
         "dcq_reciprocal": dcq_tables.dcq_reciprocal(),
         "dcq_controls": controls.control_table(choices, levels),
         "dcq_rules": comparison.compared(choices, answers),
         "dcq_beyond_rules": comparison.beyond_rules(choices, answers),
-        "replication_published": tests,
-        "replication_success": success,
-        "published_vs_recomputed": compare.published_vs_recomputed(pd.concat(cells)),
+        "replication_published": time_travel().tests,
+        "replication_success": time_travel().success,
+        "published_vs_recomputed": compare.published_vs_recomputed(recomputed_cells()),
     }
 
 
