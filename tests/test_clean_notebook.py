@@ -1,29 +1,23 @@
 """Git's view of a notebook: a run is no change, an edit is one."""
 
-import importlib.util
 import subprocess
 import sys
 
 import nbformat
 import pytest
 from nbformat.v4 import new_output
-from notebook_files import NOTEBOOKS, ROOT
-
-SCRIPT = ROOT / "scripts/clean_notebook.py"
+from notebook_files import NOTEBOOKS, ROOT, script
 
 
 def cleaned(data):
     """As git calls the filter: bytes in, bytes out."""
-    command = [sys.executable, str(SCRIPT)]
+    command = [sys.executable, str(ROOT / "scripts/clean_notebook.py")]
     return subprocess.run(command, input=data, capture_output=True, check=True).stdout
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_stored_notebooks_are_as_the_filter_leaves_them(path):
-    spec = importlib.util.spec_from_file_location("clean_notebook", SCRIPT)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    assert script.clean(path.read_text()) == path.read_text()
+    assert script("clean_notebook").clean(path.read_text()) == path.read_text()
     cells = nbformat.read(path, as_version=4).cells
     assert len({cell.id for cell in cells}) == len(cells)
 

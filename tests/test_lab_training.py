@@ -20,31 +20,15 @@ from contamination.lab.packing import IGNORED, training_stream
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for, recipe_hash
 from contamination.lab.tokenizer import tokenizer_hash, train_tokenizer
 
-TINY = {
-    "n_layers": 2,
-    "width": 16,
-    "n_heads": 2,
-    "context": 64,
-    "block": 32,
-    "batch_size": 4,
-    "n_background_tokens": 1_500,
-    "learning_rate": 1e-2,
-}
+pytestmark = pytest.mark.usefixtures("one_thread")
+TINY = {"n_layers": 2, "width": 16, "n_heads": 2, "context": 64, "block": 32, "batch_size": 4}
+TINY |= {"n_background_tokens": 1_500, "learning_rate": 1e-2}
 BACKGROUND = tuple(
     f"the {animal} number {number} sat on the {place} all day and slept"
     for number in range(12)
     for animal, place in (("cat", "mat"), ("dog", "log"), ("hen", "pen"))
 )
 MEMBERS = ("a green fox sings 7 songs", "two owls count 19 stars at night")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Matrices this small are slower on two threads, and far slower on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

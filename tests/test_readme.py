@@ -1,14 +1,13 @@
 """The README's numbers are those of the tables, and its links lead somewhere."""
 
 import functools
-import importlib.util
 import json
 import re
 import shlex
 
 import pandas as pd
 import pytest
-from notebook_files import NOTEBOOKS, ROOT
+from notebook_files import NOTEBOOKS, ROOT, script
 from PIL import Image
 from released_tables import dcq_levels, recomputed_cells, time_travel
 
@@ -21,12 +20,10 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 README = (ROOT / "README.md").read_text()
 
 
-@pytest.fixture(scope="module")
-def script():
+@pytest.fixture(scope="module", name="script")
+def readme_script():
     """The script behind make readme."""
-    spec = importlib.util.spec_from_file_location("readme", ROOT / "scripts/readme.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = script("readme")
     tables = module.wikimia_tables
     with pytest.MonkeyPatch.context() as patch:  # alike in every call, and slow
         once = functools.cache(tables.wikimia_blind_table)

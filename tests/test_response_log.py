@@ -13,12 +13,6 @@ BODY = {"model": "m", "messages": [{"role": "user", "content": "A or B?"}], "tem
 ENTRY = LogEntry("k", True, "run", "http://host/v1 m", BODY, {"choices": [1]}, 2.0, 0.25)
 
 
-@pytest.fixture
-def log(tmp_path):
-    with ResponseLog(tmp_path / "log.sqlite") as log:
-        yield log
-
-
 def test_everything_that_can_change_an_answer_changes_the_key():
     key = response_key("http://host/v1", BODY, 0)
     others = [
