@@ -281,16 +281,6 @@ def test_the_estimate_tells_calls_tokens_and_price_before_anything_is_asked(log)
         assert sum(server.counts.values()) == 1
 
 
-def test_progress_shows_done_cached_and_failed(log, capfd):
-    replies = lambda body, n: failure(500) if question(body) == "2" else good("B")  # noqa: E731
-    with ScriptedServer(replies) as server:
-        ask(server, log, "0")
-        ask(server, log, *"0123", progress=True, concurrency=1)
-    shown = capfd.readouterr().err
-    assert "4 requests: 1 in the log, 3 to ask" in shown
-    assert "4/4" in shown and "1 cached, 1 failed" in shown
-
-
 def test_a_running_event_loop_is_no_obstacle(log):
     async def notebook(server):
         return ask(server, log, "0")
