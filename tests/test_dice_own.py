@@ -9,16 +9,15 @@ import pytest
 import torch
 from notebook_files import ROOT
 from safetensors.torch import load_file
-from tiny_models import tiny_llama
+from tiny_models import saved, tiny_llama
 
 from contamination import run, sources
 from contamination.dice import answers, fine_tuning, mixtures
-from contamination.lab.tokenizer import tokenizer_files, train_tokenizer
+from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.causal import load_causal_lm
 from contamination.own import pair_tables, pairs, scoring
 from contamination.own import settings as own_settings
 from contamination.own.settings import Dice
-from contamination.storage import write_json
 
 VANILLA = [(mixtures.PROMPT.format(f"mean(x{n})"), f"Return mean {n}.") for n in range(200)]
 
@@ -31,10 +30,7 @@ def tokenizer():
 
 def random_model(folder, tokenizer, seed):
     """A model of two blocks, its weights about 0.02 as those of real ones, kept in bfloat16."""
-    tiny_llama(tokenizer, seed).bfloat16().float().save_pretrained(folder)
-    for name, value in tokenizer_files(tokenizer).items():
-        write_json(folder / name, value)
-    return folder
+    return saved(folder, tiny_llama(tokenizer, seed).bfloat16().float(), tokenizer)
 
 
 @pytest.fixture(scope="module")
