@@ -73,6 +73,7 @@ def token_log_probs(
     texts: Sequence[str],
     *,
     score_first_token: bool | None = None,
+    too_long: str = "window",
     stride: int | None = None,
     with_moments: bool = False,
     max_batch_tokens: int | None = None,
@@ -82,17 +83,20 @@ def token_log_probs(
 
     Args:
         score_first_token: see ``scores_first_token``.
-        stride: tokens by which the windows of a text longer than the context move, half the
-            context by default: a token of a later window sees at least context minus stride
-            tokens. The last window ends with the text.
+        too_long: "window" scores a text longer than the context in windows, "refuse" raises.
+        stride: tokens by which a window moves, half the context by default: a token of a
+            later window sees at least context minus stride tokens. The last window ends
+            with the text.
         with_moments: also what Min-K%++ needs, the moments over the vocabulary.
         max_batch_tokens: padded tokens of one forward pass; it decides which texts share a
             batch and so enters the last bits of a score.
         cache: keep scores on disk; a second call then needs no forward pass.
 
     Raises:
-        ValueError: if a text is empty or has no scored token.
+        ValueError: if a text is empty, has no scored token, or is too long.
     """
+    if too_long not in ("window", "refuse"):
+        raise ValueError(f'too_long must be "window" or "refuse", got "{too_long}"')
     begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm, score_first_token) else []
     capacity = lm.context_length - len(begin) if lm.context_length else None
     stride = stride or (capacity // 2 if capacity else None)
@@ -104,6 +108,11 @@ def token_log_probs(
     for number, token_ids in enumerate(encoded):
         if len(begin) + len(token_ids) < 2:
             raise ValueError(f"text {number} has no scored token: it is its first token alone")
+        if capacity and len(token_ids) > capacity and too_long == "refuse":
+            raise ValueError(
+                f"text {number} has {len(token_ids)} tokens, the model reads {capacity}: "
+                'shorten it or pass too_long="window"'
+            )
         rows_of_text.append(list(windows(begin, token_ids, capacity, stride)))
 
     rows = [row for rows in rows_of_text for row in rows]
