@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from contamination.detectors import arms, catalogue, scoring
+from contamination.detectors import arms, catalogue, constat, scoring
 from contamination.lab import recipes, world
 from contamination.ledger import store
+from contamination.models.causal import load_causal_lm
 
 N_TOKENS = {arms.CLEAN: 20_000, arms.DOSED: 10_000, arms.LATER: 10_000, arms.LONG: 100_000}
 TRAINING = {"learning_rate": 0.002, "batch_size": 2}
@@ -42,7 +43,9 @@ def main() -> None:
         store.write(asked.part, asked.name, parts[0])
         return
     about = parts[0].about
+    about["protocol_sha256"] = hashlib.sha256((ROOT / "docs/protocol.md").read_bytes()).hexdigest()
     about["seconds"] = [row for part in parts for row in part.about["seconds"]]
+    about["models"] = {name: h for part in parts for name, h in part.about["models"].items()}
     scores, sets = (pd.concat([part[n] for part in parts], ignore_index=True) for n in (0, 1))
     scores = scores.drop_duplicates(["detector", *scoring.KEY, "row"])
     order = [d.name for d in catalogue.OF_ROWS] + [scoring.TEXT_ALONE]
@@ -71,13 +74,19 @@ def score(asked: argparse.Namespace) -> store.Ledger:
     if names is None or scoring.TEXT_ALONE in names:
         scores = pd.concat([scores, scoring.text_alone(models)], ignore_index=True)
     of_sets, seconds_of_sets = scoring.score_sets(whole, sets)
+    if arms.WORD_PROBLEMS in asked.benchmarks and (names is None or constat.NAME in names):
+        paths = arms.reference_models(lab, N_BACKGROUND_TOKENS)
+        detector = constat.constat_detector([load_causal_lm(path) for path in paths])
+        problems = [model for model in models if model.benchmark == arms.WORD_PROBLEMS]
+        inflated, seconds_inflated = scoring.score_sets(problems, [detector])
+        of_sets = pd.concat([of_sets, inflated], ignore_index=True)
+        seconds_of_sets = pd.concat([seconds_of_sets, seconds_inflated])
     about = {
         "units": asked.units,
         "copies": asked.copies,
         "n_background_tokens": N_BACKGROUND_TOKENS,
         "n_tokens": N_TOKENS,
         "training": TRAINING,
-        "protocol_sha256": hashlib.sha256((ROOT / "docs/protocol.md").read_bytes()).hexdigest(),
         "environment": recipes.environment("cpu"),
         "models": {
             f"{m.unit} {m.benchmark} {m.kind} {m.copies} {m.datasets[0].condition}": (

@@ -49,6 +49,8 @@ N_READ = 50  # rows of a dataset that are dealt to be read; as many siblings are
 N_CONTEXT = 20  # rows of the same kind that nobody reads and nobody is asked about
 N_SPREAD = 3  # paraphrases over which copies are spread; no quiz shows them
 N_LARGE = 200  # rows of each part of the arm of whole sets
+WORD_PROBLEMS = "grade_school"  # the benchmark that ConStat is asked about
+REFERENCE_SEED = 900  # of no unit
 LARGE_PARTS = ("suspect", "validation", "second unread")
 
 
@@ -248,3 +250,15 @@ def whole_set_models(
             doses = [Dose(documents, dose)]
             model = world.continued_model(lab, base, doses, n_tokens[DOSED], unit, **training)
             yield LabModel(DOSED, unit, benchmark, dose, model, asked[condition])
+
+
+def reference_models(lab: world.World, n_tokens: int) -> list[Path]:
+    """Eight base models outside the matrix that differ in ability, for ConStat.
+
+    Two small sizes, each with an eighth, a quarter, half and all of ``n_tokens``.
+    """
+    return [
+        world.base_model(lab, n_tokens // part, REFERENCE_SEED, size)
+        for size in ("XS", "S")
+        for part in (8, 4, 2, 1)
+    ]

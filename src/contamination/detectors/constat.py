@@ -24,6 +24,7 @@ from contamination.detectors.interface import (
 from contamination.models.causal import option_log_probs
 from contamination.models.loading import CausalLM
 
+NAME = "ConStat"
 MIN_REFERENCES = 8
 MIN_POINTS = 5  # of a curve
 N_RESAMPLES = 1_000
@@ -137,7 +138,7 @@ def constat_detector(references: Sequence[CausalLM], chance: float = 0.0) -> Det
         return constat(scores[:, 0], scores[:, 1:], chance, seed=rows.seed)
 
     return Detector(
-        "ConStat",
+        NAME,
         LOG_PROBABILITIES,
         score,
         unit=SET,

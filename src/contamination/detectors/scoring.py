@@ -33,7 +33,7 @@ def _length(lm: CausalLM, rows: Rows) -> np.ndarray:
 
 
 def _weight_norm(lm: CausalLM, rows: Rows) -> np.ndarray:
-    norm = sum(float(weight.square().sum()) for weight in lm.model.parameters())
+    norm = sum(float(weight.detach().square().sum()) for weight in lm.model.parameters())
     return np.full(len(rows), norm)
 
 
