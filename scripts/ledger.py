@@ -70,7 +70,7 @@ def score(asked: argparse.Namespace) -> store.Ledger:
         [d for d in detectors if names is None or d.name in names]
         for detectors in (catalogue.OF_ROWS, catalogue.OF_SETS)
     )
-    scores, seconds = scoring.score_models(models, rows)
+    scores, seconds = scoring.score_models(models, rows) if rows else (scoring.NO_SCORES, None)
     if names is None or scoring.TEXT_ALONE in names:
         scores = pd.concat([scores, scoring.text_alone(models)], ignore_index=True)
     of_sets, seconds_of_sets = scoring.score_sets(whole, sets)

@@ -1,6 +1,14 @@
 """Every detector of the study, in the order of its tables."""
 
-from contamination.detectors import baselines, context, four_methods, sampling, scoring, whole_sets
+from contamination.detectors import (
+    baselines,
+    constat,
+    context,
+    four_methods,
+    sampling,
+    scoring,
+    whole_sets,
+)
 
 OF_THE_PAPERS = (
     four_methods.DCQ,
@@ -22,5 +30,6 @@ OF_ROWS = (
     *scoring.CONTROLS,
 )
 OF_SETS = (whole_sets.EXCHANGEABILITY, whole_sets.DATASET_INFERENCE)
-ALL = (*OF_ROWS, *OF_SETS)
+# ConStat is asked with reference models; what stands here describes it.
+ALL = (*OF_ROWS, *OF_SETS, constat.constat_detector(()))
 BY_NAME = {detector.name: detector for detector in ALL}

@@ -21,6 +21,7 @@ from contamination.models.causal import CausalLM, load_causal_lm
 KEY = ["unit", "benchmark", "model", "condition", "copies"]
 COLUMNS = ["detector", *KEY, "row", "is_read", "score"]
 TEXT_ALONE = "text alone"
+NO_SCORES = pd.DataFrame(columns=COLUMNS)
 
 
 def _noise(lm: CausalLM, rows: Rows) -> np.ndarray:
