@@ -223,3 +223,11 @@ def test_noise_length_and_was_fine_tuned_fail_on_unread_rows():
     table = gates.gate_table(protocol.sets_of(scores), [detector(name) for name in functions])
     assert table["unread_rows"].tolist() == ["failed"] * 3 + ["passed"]
     assert table.set_index("detector").loc["was fine-tuned", "unread_rows_margin"] == 0
+
+
+def test_the_headline_names_who_passes_and_counts_who_fails():
+    table = pd.DataFrame({"detector": ["A", "B", "C"]})
+    some = table.assign(verdict=[gates.ROWS_WERE_READ, gates.FAILED, gates.NOT_RUN])
+    assert "pass every gate that applies: A; 1 fail one" in gates.headline(some)
+    none = table.assign(verdict=gates.FAILED)
+    assert "pass every gate that applies: none; 3 fail one" in gates.headline(none)
