@@ -19,7 +19,7 @@ from contamination.models.forward import encode
 from contamination.models.loading import CausalLM
 
 SEPARATOR = "\n\n"
-N_EXAMPLES = 1  # rows in front of a row for CoDeC, as in the authors' demonstration
+N_EXAMPLES = 1  # rows in front of a row for CoDeC, as in a port of the authors' demonstration
 N_SKIPPED = 10  # first tokens of a row that CoDeC does not score, likewise
 # Rows of ReCaLL's prefix: the authors' example. Their default of 12 exceeds a context of 1,024.
 N_SHOTS = 7
