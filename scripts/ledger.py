@@ -20,9 +20,10 @@ from contamination.detectors import arms, catalogue, constat, scoring
 from contamination.lab import recipes, world
 from contamination.ledger import store
 from contamination.models.causal import load_causal_lm
+from contamination.own import lab_models
 
 N_TOKENS = {arms.CLEAN: 20_000, arms.DOSED: 10_000, arms.LATER: 10_000, arms.LONG: 100_000}
-TRAINING = {"learning_rate": 0.002, "batch_size": 2}
+TRAINING = {"learning_rate": lab_models.LEARNING_RATE, "batch_size": lab_models.BATCH_SIZE}
 N_BACKGROUND_TOKENS = 1_000_000
 ROOT = Path(__file__).parents[1]
 
