@@ -66,10 +66,11 @@ ROOM_04_min_k_wikimia := $(LAB) $(call room,min_k)
 ROOM_05_dice := $(LAB) $(call room,dice)
 ROOM_06_case_books := $(LAB) $(call room,min_k cases)
 ROOM_07_case_downstream := $(ROOM_06_case_books)
-ROOM_08_case_unlearning := $(LAB) $(call room,cases)
-ROOM_09_results := $(LAB) $(call room,dcq replication dice evidence) $(BLIND)
-ROOM_10_audit := $(LAB) $(call room,dcq replication min_k dice own) $(PACKAGE)/evidence/__init__.py \
-	$(PACKAGE)/evidence/panel.py $(wildcard params/audit/*.jsonl)
+ROOM_08_case_unlearning := $(LAB) $(call room,min_k cases)
+ROOM_09_results := $(LAB) $(call room,dcq replication min_k dice detectors ledger) \
+	$(wildcard $(PACKAGE)/ledger/*.json $(PACKAGE)/ledger/*.parquet)
+ROOM_10_audit := $(LAB) $(call room,dcq replication min_k dice own) $(PACKAGE)/detectors/__init__.py \
+	$(PACKAGE)/detectors/panel.py $(wildcard params/audit/*.jsonl)
 # Those with a lab part use the base model that 01 leaves in the cache; in order, it is trained once.
 UPSTREAM_02_dcq := 01_data_prep
 UPSTREAM_03_replication_icl_judge := 01_data_prep
@@ -85,7 +86,7 @@ UPSTREAM_10_audit := 01_data_prep
 SERVERS_VENV := .venv-servers
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
-.PHONY: help setup reproduce audit test test-servers server-packages lint data bench bench-grid lab site clean \
+.PHONY: ledger help setup reproduce audit test test-servers server-packages lint data bench bench-grid lab site clean \
 	readme lock licences $(NOTEBOOKS)
 
 help:
@@ -110,7 +111,7 @@ site: $(OUTPUTS)/site/index.html ## the executed notebooks and all tables as a s
 06_case_books: ## Min-k% Prob on chapters of books (demo: at most 3 min, CPU)
 07_case_downstream: ## Min-k% Prob on inserted benchmark rows (demo: at most 3 min, CPU)
 08_case_unlearning: ## Min-k% Prob on a model that unlearned a story (demo: at most 3 min, CPU)
-09_results: ## printed cells, four methods on the same models, what escapes them (demo: 3 to 5 min, CPU)
+09_results: ## printed cells, every detector on the same models, what escapes them (demo: 1 min, CPU)
 10_audit: ## audit of one contaminated and one clean model of the lab (demo: 2 min, CPU)
 
 ##@ Your own model and dataset
@@ -129,6 +130,9 @@ bench: $(VENV)/.extra ## speed against a limit measured in the same run
 	@for script in benchmarks/bench_*.py; do $(RUN) $$script; done
 bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (long; a GPU helps)
 	@for script in $(wildcard benchmarks/grid_*.py); do $(RUN) $$script; done
+LEDGER ?= pilot --units 1 2 3 --copies 3 12 --benchmarks topics
+ledger: $(VENV)/.installed ## the stored scores of models that 09 reads, trained and scored anew (pilot: about an hour of one core)
+	$(RUN) scripts/ledger.py $(LEDGER)
 readme: $(addprefix $(OUTPUTS)/notebooks/,02_dcq.ipynb 03_replication_icl_judge.ipynb 09_results.ipynb) ## the README's results and figure from the tables (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
 lock: ## rewrite requirements*.txt from pyproject.toml, keeping pins that fit (network; LOCK_FLAGS=--upgrade moves them)

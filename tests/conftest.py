@@ -108,6 +108,17 @@ def no_proxy(monkeypatch):
         monkeypatch.delenv(name.lower(), raising=False)
 
 
+@pytest.fixture(scope="module")
+def one_thread():
+    """Matrices this small are slower on two threads, and far slower on a busy machine."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture
 def log(tmp_path):
     with ResponseLog(tmp_path / "log.sqlite") as log:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from copy import deepcopy
 from pathlib import Path
+from types import ModuleType
 
 import nbformat
 from IPython.core.interactiveshell import InteractiveShell
@@ -21,6 +23,14 @@ NOTEBOOKS = sorted(ROOT.glob("notebooks/[0-9][0-9]_*.ipynb"))
 # Of the others 09 reads the tables.
 ALONE = [path for path in NOTEBOOKS if path.stem[:2] in ("06", "07", "08", "10")]
 IN_ORDER = [path for path in NOTEBOOKS if path not in ALONE]
+
+
+def script(name: str) -> ModuleType:
+    """A file of scripts/, imported."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"scripts/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def build(path: Path, parameters: str, *cells: str) -> Path:

@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerFast
 from contamination import overlap, statistics
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.dcq.quizzes import OPTION_COLUMNS
-from contamination.evidence import panel
+from contamination.detectors import panel
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.models import causal
@@ -126,9 +126,9 @@ def test_comparison_rows_that_the_dataset_holds_too_are_left_out(tmp_path):
 
 
 def test_a_large_file_is_sampled(tmp_path):
-    records = ({"text": f"Ship number {n} came in.", "label": n % 2} for n in range(100_000))
+    records = ({"text": f"Ship number {n} came in.", "label": n % 2} for n in range(20_000))
     audit = prepared(written(tmp_path / "large.jsonl", records), "", n=8, n_passages=40)
-    assert audit.rows.counts["n_rows"] == 100_000
+    assert audit.rows.counts["n_rows"] == 20_000
     assert len(audit.rows.rows) == 40
     assert len(audit.quizzed[0].rows) == 8
     # A random sample, also in its first rows.
@@ -401,6 +401,18 @@ def test_a_perturber_writes_the_options_and_a_judge_reads_the_completions(tmp_pa
     assert table.loc[finding.REPLICATION, "statistic"] == "matches by the ICL judge"
     # This judge says yes to whatever it is shown, so its yes is worth nothing.
     assert table.loc[finding.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
+
+
+def test_a_model_that_refuses_a_temperature_is_sent_none():
+    address = "http://127.0.0.1:9/v1"
+    by = {"judge_model": MODEL, "judge_base_url": address}
+    by |= {"has_temperature": False, "limit_option": "max_completion_tokens"}
+    audit = prepared(model=endpoint(address, **by))
+    batches = plan.batches_of(audit, audit.asked.endpoints[0])
+    sent = [set(who.options | one.options) for _, who, requests, _ in batches for one in requests]
+    assert [name for name, *_ in batches] == ["DCQ", "replication", "ICL judge"]
+    assert all("temperature" not in names and "max_tokens" not in names for names in sent)
+    assert all("max_completion_tokens" in names for names in sent)
 
 
 def audited(comparison, knows):

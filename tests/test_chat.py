@@ -1,20 +1,16 @@
 import asyncio
 import json
 import logging
-import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 import traceback
 import warnings
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
-from notebook_files import ROOT
+from chat_client import CONTEXT, Client
 from scripted_server import MODEL, Reply, ScriptedServer, failure, good, question
 
 from contamination.models.chat import (
@@ -281,16 +277,6 @@ def test_the_estimate_tells_calls_tokens_and_price_before_anything_is_asked(log)
         assert sum(server.counts.values()) == 1
 
 
-def test_progress_shows_done_cached_and_failed(log, capfd):
-    replies = lambda body, n: failure(500) if question(body) == "2" else good("B")  # noqa: E731
-    with ScriptedServer(replies) as server:
-        ask(server, log, "0")
-        ask(server, log, *"0123", progress=True, concurrency=1)
-    shown = capfd.readouterr().err
-    assert "4 requests: 1 in the log, 3 to ask" in shown
-    assert "4/4" in shown and "1 cached, 1 failed" in shown
-
-
 def test_a_running_event_loop_is_no_obstacle(log):
     async def notebook(server):
         return ask(server, log, "0")
@@ -383,8 +369,7 @@ def test_prompt_log_probabilities_leave_out_the_first_and_the_generated_token(lo
         scored = prompt_log_probs(endpoint_of(server), ["one two three"], log=log, progress=False)
         (body,) = server.bodies
     assert (body["echo"], body["logprobs"]) == (True, 1)
-    assert scored[0].tokens == (" two", " three") and scored[0].n_tokens == 3
-    assert np.array_equal(scored[0].token_log_probs, [-1.5, -2.5])
+    assert np.array_equal(scored[0], [-1.5, -2.5])
 
 
 @pytest.mark.parametrize(
@@ -410,77 +395,40 @@ def test_a_server_that_does_not_score_its_prompt_is_refused_after_one_call(log, 
 
 # Killed runs, and two at once
 
-CLIENT = """
-import sys
-from contamination.models.chat import Endpoint, Request, answer_all
-from contamination.models.response_log import ResponseLog
-n, concurrency = map(int, sys.argv[2:4])
-endpoint = Endpoint(sys.argv[1], "scripted-2024-01-31", key_variable="SCRIPTED_KEY")
-requests = [Request(messages=[{"role": "user", "content": str(i)}]) for i in range(n)]
-if sys.argv[4:]:  # start with the others
-    print("ready", flush=True)
-    input()
-with ResponseLog(lease_seconds=2) as log:
-    answers = answer_all(endpoint, requests, log=log, concurrency=concurrency, progress=False)
-assert [answer.text for answer in answers] == [str(i) for i in range(n)]
-print(sum(answer.from_log for answer in answers))
-"""
 
-
-@pytest.fixture
-def variables(tmp_path):
-    """Environment of a client that keeps its log in a folder of its own."""
-    cache = {"CONTAMINATION_CACHE": str(tmp_path / "cache")}
-    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), **cache}
-
-
-def command_of(server, n=300, concurrency=20, *more):
-    return [sys.executable, "-c", CLIENT, server.base_url, str(n), str(concurrency), *more]
-
-
-def two_at_once(server, variables, n):
+def two_at_once(server, log, n):
     """Two clients that begin together; 16 calls at a time each."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    command = command_of(server, n, 16, "together")
-    clients = [subprocess.Popen(command, env=variables, **pipes) for _ in range(2)]
-    for client in clients:
-        assert client.stdout.readline() == "ready\n"
-    for client in clients:
-        client.stdin.write("\n")
-        client.stdin.flush()
-    return clients
+    together = CONTEXT.Barrier(2)
+    return [Client(log.path, server.base_url, n, 16, together) for _ in range(2)]
 
 
-def test_two_processes_on_one_log_pay_once(variables):
-    slow = lambda body, n: replace(good(question(body)), delay=0.02)  # noqa: E731
-    with ScriptedServer(slow) as server:
-        clients = two_at_once(server, variables, 800)
-        n_from_log = [int(client.communicate(timeout=120)[0]) for client in clients]
-        assert [client.returncode for client in clients] == [0, 0]
-        assert sum(server.counts.values()) == len(server.counts) == 800
-        assert sum(n_from_log) == 800  # what one asked the other had from the log
+def slow(seconds):
+    return lambda body, n: replace(good(question(body)), delay=seconds)
 
 
-def test_when_one_of_two_processes_is_killed_the_other_finishes(variables):
-    slow = lambda body, n: replace(good(question(body)), delay=0.02)  # noqa: E731
-    with ScriptedServer(slow) as server:
-        killed, other = two_at_once(server, variables, 800)
-        while len(server.answered) < 400:
-            assert killed.poll() is None
+def test_two_processes_on_one_log_pay_once(log):
+    with ScriptedServer(slow(0.02)) as server:
+        clients = two_at_once(server, log, 400)
+        assert [client.end() for client in clients] == [0, 0]
+        assert sum(server.counts.values()) == len(server.counts) == 400
+        # What one asked the other had from the log.
+        assert sum(client.n_from_log for client in clients) == 400
+
+
+def test_when_one_of_two_processes_is_killed_the_other_finishes(log):
+    with ScriptedServer(slow(0.02)) as server:
+        killed, other = two_at_once(server, log, 400)
+        while len(server.answered) < 200:
+            assert killed.process.is_alive()
             time.sleep(0.005)
-        killed.send_signal(signal.SIGKILL)
-        other.communicate(timeout=120)
-        assert killed.wait() == -signal.SIGKILL and other.returncode == 0
-        assert len(server.counts) == 800
-        assert sum(server.counts.values()) <= 800 + 16
+        assert killed.end(signal.SIGKILL) == -signal.SIGKILL and other.end() == 0
+        assert len(server.counts) == 400
+        assert sum(server.counts.values()) <= 400 + 16
 
 
-def test_a_claim_is_held_while_its_call_takes_longer_than_the_lease(variables):
-    slow = lambda body, n: replace(good(question(body)), delay=3)  # noqa: E731
-    with ScriptedServer(slow) as server:
-        for client in two_at_once(server, variables, 4):
-            client.communicate(timeout=120)
-            assert client.returncode == 0
+def test_a_claim_is_held_while_its_call_takes_longer_than_the_lease(log):
+    with ScriptedServer(slow(3)) as server:
+        assert [client.end() for client in two_at_once(server, log, 4)] == [0, 0]
         assert server.counts == {str(number): 1 for number in range(4)}
 
 
@@ -501,44 +449,33 @@ def test_an_answer_that_another_run_paid_for_meanwhile_needs_no_room_under_the_c
         assert [(answer.text, answer.from_log) for answer in answers] == [("B", False), ("C", True)]
 
 
-def test_after_kill_9_only_the_calls_in_flight_are_made_again(tmp_path, variables):
-    slow = lambda body, n: replace(good(question(body)), delay=0.05)  # noqa: E731
-    with ScriptedServer(slow) as server:
-        command = command_of(server)
-        first = subprocess.Popen(command, env=variables)
+def test_after_kill_9_only_the_calls_in_flight_are_made_again(log):
+    with ScriptedServer(slow(0.05)) as server:
+        first = Client(log.path, server.base_url, 300, 20)
         while len(server.answered) < 120:
-            assert first.poll() is None
+            assert first.process.is_alive()
             time.sleep(0.01)
-        first.send_signal(signal.SIGKILL)
-        assert first.wait() == -signal.SIGKILL
-        with sqlite3.connect(tmp_path / "cache" / "responses" / "log.sqlite") as connection:
+        assert first.end(signal.SIGKILL) == -signal.SIGKILL
+        with sqlite3.connect(log.path) as connection:
             rows = connection.execute("SELECT request FROM answers").fetchall()
         kept = {question(json.loads(row)) for (row,) in rows}
         asked = set(server.counts)
         # At most as many were under way as may be at a time.
         assert kept <= asked and 100 <= len(kept) < 300 and len(asked - kept) <= 20
-        again = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-        assert int(again.stdout) == len(kept)
+        again = Client(log.path, server.base_url, 300, 20)
+        assert again.end() == 0 and again.n_from_log == len(kept)
         repeated = {text for text, n_calls in server.counts.items() if n_calls > 1}
         assert set(server.counts) == {str(number) for number in range(300)}
         assert repeated == asked - kept and max(server.counts.values()) <= 2
 
 
-def test_an_interrupt_ends_the_run_and_keeps_what_was_answered(variables):
-    slow = lambda body, n: replace(good(question(body)), delay=0.05)  # noqa: E731
-    with ScriptedServer(slow) as server:
-        command = command_of(server)
-        # A job in the background of a shell has interrupts ignored, and so would the client.
-        listen = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
-        first = subprocess.Popen(
-            command, env=variables, stderr=subprocess.DEVNULL, preexec_fn=listen
-        )
+def test_an_interrupt_ends_the_run_and_keeps_what_was_answered(log):
+    with ScriptedServer(slow(0.05)) as server:
+        first = Client(log.path, server.base_url, 300, 20)
         while len(server.answered) < 100:
-            assert first.poll() is None
+            assert first.process.is_alive()
             time.sleep(0.01)
-        first.send_signal(signal.SIGINT)
-        assert first.wait(timeout=10) != 0
-        n_asked = len(server.counts)
-        assert n_asked < 300
-        subprocess.run(command, env=variables, check=True, stdout=subprocess.DEVNULL)
+        assert first.end(signal.SIGINT) == 1
+        assert len(server.counts) < 300
+        assert Client(log.path, server.base_url, 300, 20).end() == 0
         assert sum(server.counts.values()) <= 300 + 20

@@ -7,6 +7,7 @@ from notebook_files import NOTEBOOKS, ROOT
 
 from contamination import judging, scores
 from contamination.dcq.respondents import STATED
+from contamination.detectors import arms, constat, context, protocol, sampling, whole_sets
 from contamination.own import lab_models
 
 # Name of a parameter: its constant, and the notebooks whose values are held to it.
@@ -47,3 +48,26 @@ def test_no_notebook_spells_the_near_exact_threshold_out(path):
         if cell.cell_type == "code" and "parameters" not in cell.metadata.get("tags", [])
     ]
     assert not any(f"{judging.NEAR_EXACT_FROM})" in source for source in code)
+
+
+def test_the_protocols_page_says_what_the_code_does():
+    page = (ROOT / "docs/protocol.md").read_text()
+    rate, blocks = lab_models.LEARNING_RATE, lab_models.BATCH_SIZE
+    for fact in (
+        f"{arms.N_READ} dealt at random to be read, {arms.N_READ} unread siblings",
+        f"{arms.N_CONTEXT} more, which nobody reads",
+        f"peak rate {rate}, {['no', 'one', 'two'][blocks]} blocks",
+        f"a dataset of {arms.N_LARGE} rows as documents",
+        f"(1 + the number of {protocol.N_REDEALS:,} re-deals",
+        f"at least {protocol.N_SIBLINGS} sibling sets",
+        f"upper limit is at most {protocol.LARGEST_RATE:.2f}",
+        f"{sampling.N_SAMPLES} samples at temperature {sampling.TEMPERATURE}",
+        f"at most {sampling.MAX_TOKENS} tokens",
+        f"the first {context.N_SKIPPED} tokens left out",
+        f"documents of {whole_sets.ROWS_PER_DOCUMENT} rows, {whole_sets.N_SHUFFLES} shuffles",
+        f"{constat.MIN_REFERENCES} reference models, {constat.N_RESAMPLES:,} resamples",
+    ):
+        assert fact in page
+    # The cell on which detectors are compared.
+    benchmark, _, condition, copies = protocol.RANKED_CELL
+    assert f"`{benchmark}`, {condition}, {copies} copies" in page

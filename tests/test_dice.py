@@ -8,7 +8,7 @@ import pytest
 import torch
 import yaml
 from notebook_files import ROOT
-from tiny_models import tiny_llama
+from tiny_models import saved, tiny_llama
 
 from contamination.dice import (
     accuracy,
@@ -23,7 +23,7 @@ from contamination.dice import (
     paper_rows,
     pool,
 )
-from contamination.lab.tokenizer import tokenizer_files, train_tokenizer
+from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import describe
 from contamination.lab.world import World
 from contamination.models.causal import (
@@ -32,7 +32,6 @@ from contamination.models.causal import (
     layer_batches,
     load_causal_lm,
 )
-from contamination.storage import write_json
 
 PROBLEMS = pd.DataFrame(
     {
@@ -162,11 +161,7 @@ def checkpoints(tokenizer, tmp_path_factory):
         model = tiny_llama(tokenizer, seed)
         torch.manual_seed(7)
         torch.nn.init.normal_(model.model.embed_tokens.weight)
-        folder = tmp_path_factory.mktemp("model") / f"model{seed}"
-        model.save_pretrained(folder)
-        for name, value in tokenizer_files(tokenizer).items():
-            write_json(folder / name, value)
-        folders.append(folder)
+        folders.append(saved(tmp_path_factory.mktemp("model") / f"model{seed}", model, tokenizer))
     return folders
 
 
@@ -325,10 +320,6 @@ def test_detector_is_trained_for_exactly_the_stated_epochs(networks):
     """The loss on groups far apart is soon level; training goes on all the same, unwarned."""
     detector.train_mlp(*groups(8.0, n=80, d=64))
     assert networks[0].n_iter_ == len(networks[0].loss_curve_) == detector.N_EPOCHS
-
-
-def test_widths_are_those_of_the_paper_for_llama():
-    assert detector.hidden_widths(4096) == (2048, 1024, 512)
 
 
 def test_auroc_is_averaged_and_folded_over_pairs_of_models():
@@ -635,15 +626,6 @@ def test_figures_show_the_control_beside_the_result():
     axis = dice_figures.layer_distances(layers, "two clean models").axes[0]
     assert "two clean models" in axis.get_legend_handles_labels()[1]
     assert axis.get_title(loc="left") == "Two clean models lie 50 % as far apart"
-    columns = ["trained_on", "positive_model", "negative_model", "layer", "auroc_pct"]
-    rows = [("x", "y", "clean", 0, 50.0), ("x", "z", "clean", 0, 80.0)]
-    rows = pd.DataFrame(rows, columns=columns).assign(ci_low=np.nan, ci_high=np.nan)
-    panels = {"left": {("x", "y", "clean"): "a", ("x", "z", "clean"): "b"}, "right": {}}
-    left, right = dice_figures.auroc_layers(rows, panels).axes
-    assert set(left.get_legend_handles_labels()[1]) == {"a", "b", "chance"}
-    heights = [list(line.get_ydata()) for line in left.get_lines()]
-    assert [50.0] in heights and [80.0] in heights
-    assert right.get_legend_handles_labels()[1] == ["chance"]
 
 
 def test_the_title_counts_flags_without_inflation():

@@ -9,16 +9,15 @@ import pytest
 import torch
 from notebook_files import ROOT
 from safetensors.torch import load_file
-from tiny_models import tiny_llama
+from tiny_models import saved, tiny_llama
 
 from contamination import run, sources
 from contamination.dice import answers, fine_tuning, mixtures
-from contamination.lab.tokenizer import tokenizer_files, train_tokenizer
+from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.causal import load_causal_lm
 from contamination.own import pair_tables, pairs, scoring
 from contamination.own import settings as own_settings
 from contamination.own.settings import Dice
-from contamination.storage import write_json
 
 VANILLA = [(mixtures.PROMPT.format(f"mean(x{n})"), f"Return mean {n}.") for n in range(200)]
 
@@ -31,10 +30,7 @@ def tokenizer():
 
 def random_model(folder, tokenizer, seed):
     """A model of two blocks, its weights about 0.02 as those of real ones, kept in bfloat16."""
-    tiny_llama(tokenizer, seed).bfloat16().float().save_pretrained(folder)
-    for name, value in tokenizer_files(tokenizer).items():
-        write_json(folder / name, value)
-    return folder
+    return saved(folder, tiny_llama(tokenizer, seed).bfloat16().float(), tokenizer)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +77,7 @@ def test_a_model_of_ones_own_against_clean_references(checkpoints):
     assert found.loc[scoring.TARGET, "verdict"] == scoring.BEYOND
     twin = dataclasses.replace(settings, target_model=reference)
     same = scoring.against_references(twin, questions).set_index("comparison")
-    assert same.loc[scoring.TARGET, "verdict"] == scoring.WITHIN
+    assert same.loc[scoring.TARGET, "verdict"] == scoring.NOT_BEYOND
     assert pd.isna(found.loc[scoring.REFERENCE, "verdict"])
 
 
@@ -195,7 +191,7 @@ def check_outputs(names, folder, conditions):
     dice = second[(second["method"] == "DICE") & (second["tested_on"] == "GSM-ii")]
     dice = dice[dice["trained_on"] == "GSM-i x5"]
     assert dice["auroc_pct"].min() > 90 and dice["two_clean_pct"].min() > 90
-    assert set(dice["verdict"]) == {scoring.WITHIN}
+    assert set(dice["verdict"]) == {scoring.NOT_BEYOND}
     decoded = tables["decoding"]
     assert set(decoded["setting"]) == {"temperature", "top-k"}
     dice = decoded[decoded["method"] == "DICE"].groupby("model")["auroc_pct"]
@@ -240,7 +236,7 @@ def test_a_gain_counts_beyond_what_clean_models_differ_by():
     assert found["gain_points"].to_dict() == {"clean": 0.0, "near": 7.0, "far": 20.0}
     assert set(found["clean_range_points"]) == {10.0} and set(found["n_models"]) == {2}
     assert found["verdict"].dropna().to_dict() == {
-        "near": scoring.WITHIN,
+        "near": scoring.NOT_BEYOND,
         "far": scoring.BEYOND,
     }
 

@@ -110,6 +110,8 @@ def test_rows_of_datasets_and_their_average():
     assert rows["n_members"].tolist() == [3, 3, 6] and rows["seed"].tolist() == [5, 5, 5]
     assert rows["tpr_at_5_fpr"].tolist() == [1.0, 0.0, 0.5]
     assert rows["difference"].isna().all() and set(rows["setting"]) == {"s"}
+    alone = downstream.auc_rows({0: scored(PERFECT)}, EXAMPLES.head(6), n_resamples=5)
+    assert alone["dataset"].tolist() == ["a"]
 
 
 def test_models_are_resampled_too():
@@ -135,11 +137,6 @@ def test_difference_to_the_first_condition_is_paired():
     other = {0: scored(REVERSED, NOTHING, method=PPL)}
     rows = downstream.auc_rows({0: scored(PERFECT, PERFECT)}, EXAMPLES, first=other, n_resamples=9)
     assert rows["difference"].isna().all()
-
-
-def test_one_dataset_has_no_average():
-    rows = downstream.auc_rows({0: scored(PERFECT)}, EXAMPLES.head(6), n_resamples=5)
-    assert rows["dataset"].tolist() == ["a"]
 
 
 def test_difference_of_methods_has_the_sign_of_min_k():

@@ -22,7 +22,6 @@ from contamination.models.causal import CausalLM, stream_token_log_probs, token_
 from contamination.models.engine import sweep
 from contamination.models.loading import load_causal_lm
 from contamination.models.ray_cluster import Workers
-from contamination.own.settings import OwnPassages
 
 TEXTS = ("the old river ran past a house", "nobody lived there", "a small stone by the river")
 
@@ -81,11 +80,6 @@ def test_a_missing_ray_is_one_line_with_its_cure(monkeypatch):
     with pytest.raises(ModuleNotFoundError, match=r"requirements-extra\.txt") as caught:
         sweep(pow, [(2, 3)], engine="ray")
     assert "\n" not in str(caught.value)
-
-
-def test_ones_own_settings_refuse_an_unknown_engine_before_any_cost():
-    with pytest.raises(ValueError, match="engine must be"):
-        OwnPassages.read({"engine": "dask"})
 
 
 def test_a_stream_is_read_a_part_at_a_time_and_gives_what_each_part_gives(lm):

@@ -1,7 +1,6 @@
 """Set-up: the locks, which environment satisfies them, and what every package's licence is."""
 
 import hashlib
-import importlib.util
 import json
 import re
 import tomllib
@@ -10,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from notebook_files import ROOT
+from notebook_files import ROOT, script
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -19,13 +18,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCKS = ("requirements.txt", "requirements-torch-cpu.txt", "requirements-torch-cuda.txt")
 SERVED = "torch==2.13.0 \\\n    --hash=sha256:11\n"
 CPU_BUILD = "torch==2.13.0+cpu ; sys_platform == 'linux' \\\n    --hash=sha256:22\n"
-
-
-def script(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"scripts/{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 lock, environment, licences = map(script, ("lock", "environment", "licences"))

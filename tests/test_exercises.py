@@ -14,34 +14,21 @@ def is_right(*arguments, **settings):
     return check(1, *arguments, **settings) == "Exercise 1: right."
 
 
-def test_numbers_have_a_tolerance():
-    assert is_right(14, 100 * 0.14)
-    assert not is_right(14, 14.1)
+def test_numbers_have_a_tolerance_and_words_a_case():
+    assert is_right(14, 100 * 0.14) and not is_right(14, 14.1)
     assert is_right(0.62, np.float64(0.6195), tolerance=0.01)
     assert not is_right(0.64, 0.6195, tolerance=0.01)
     assert not is_right(float("nan"), 0.5, tolerance=1)
-
-
-def test_words_and_collections():
-    assert is_right(" Perplexity", "perplexity")
-    assert not is_right("Zlib", "perplexity")
+    assert is_right(" Perplexity", "perplexity") and not is_right("Zlib", "perplexity")
     assert is_right(["B", "A"], {"A", "B"})
-    assert not is_right(["A"], {"A", "B"})
-    assert not is_right("AB", {"A", "B"})
-
-
-def test_yes_and_one_are_not_the_same_answer():
-    assert is_right(True, True)
-    assert not is_right(False, True)
-    assert not is_right(True, 1)
+    assert not is_right(["A"], {"A", "B"}) and not is_right("AB", {"A", "B"})
+    # Yes and one are not the same answer.
+    assert is_right(True, True) and not is_right(False, True) and not is_right(True, 1)
 
 
 def test_without_an_answer_nothing_is_wrong():
     assert check(3, ..., 5) == "Exercise 3: no answer yet."
     assert check(3, 4, 5) == "Exercise 3: not yet."
-
-
-def test_a_missing_right_answer_is_an_error():
     with pytest.raises(TypeError, match="exercise 2"):
         check(2, 1, None)
 

@@ -35,13 +35,3 @@ def test_change_is_from_the_middle_size_to_the_largest():
     cost, peak, each = growth.change("texts scored", rows)
     assert (cost, peak) == pytest.approx((1.5, 1.9))
     assert each == pytest.approx(1024 * 90 / 90_000)
-
-
-def test_the_sentence_follows_the_rows():
-    flat = growth.flat_sentence(runs())
-    assert "grows" not in flat
-    assert "Peak memory is flat for texts scored" in flat
-    grown = growth.flat_sentence(runs(peaks=(100, 100, 111), changed=["texts scored"]))
-    assert "and grows for texts scored." in grown
-    assert grown.startswith("The cost of one item is flat for texts scored")
-    assert "× 1.11" in growth.page(runs(peaks=(100, 100, 111), changed=["texts scored"]))

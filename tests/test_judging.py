@@ -79,17 +79,6 @@ def test_a_scripted_judge_of_every_kind(tmp_path):
     ]
 
 
-def test_the_judge_reads_the_paper_s_prompt_with_the_pair_as_fifth_example():
-    (request,) = judge_requests(["A {b}."], ["<c> {candidate}"], JUDGE_PROMPT)
-    text = request.messages[0]["content"]
-    assert text.startswith("Instruction: You are provided with a reference text and a candidate")
-    assert text.endswith(
-        "Example 5:\nReference Text: A {b}.\nCandidate Text: <c> {candidate}\nAnswer:"
-    )
-    assert text.count("Answer: Yes (near-exact match)") == 3  # Appendix C says four
-    assert text.count("Answer: Yes (exact match)") == 1
-
-
 def test_the_judge_s_prompt_is_figure_2_character_by_character():
     (request,) = judge_requests(
         ["Mount Olympus is in the center of the earth."],
@@ -100,6 +89,9 @@ def test_the_judge_s_prompt_is_figure_2_character_by_character():
     shown = request.messages[0]["content"] + " Yes (near-exact match)"
     printed = hashlib.sha256(" ".join(shown.split()).encode()).hexdigest()
     assert printed == "5a4071e44ffaaa2a0ce897f9675136fd58b48e516172669405fff879856cd9c7"
+    (request,) = judge_requests(["A {b}."], ["<c> {candidate}"], JUDGE_PROMPT)
+    last = "Reference Text: A {b}.\nCandidate Text: <c> {candidate}\nAnswer:"
+    assert request.messages[0]["content"].endswith(last)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ The draws are seeded, so a test that passes keeps passing.
 """
 
 import operator
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -28,12 +27,11 @@ NAMES = sorted(BENCHMARKS)
 ALPHA = 0.001 / (3 * len(NAMES))
 
 
-@cache
-def words_of_groups(name: str, naturalness: float) -> tuple[csr_matrix, list[str]]:
+def words_of_groups(name: str, naturalness: float, n_groups: int) -> tuple[csr_matrix, list[str]]:
     """Word counts, five rows a group with the original first, and the vocabulary."""
     benchmark = BENCHMARKS[name]
-    groups = grammar.draw_groups(benchmark, N_GROUPS, seed=11, part="test", naturalness=naturalness)
-    assert groups["option"].tolist() == [0, 1, 2, 3, 4] * N_GROUPS
+    groups = grammar.draw_groups(benchmark, n_groups, seed=11, part="test", naturalness=naturalness)
+    assert groups["option"].tolist() == [0, 1, 2, 3, 4] * n_groups
     texts = groups[benchmark.columns[0]].str.cat(
         [groups[column] for column in benchmark.columns[1:]], sep=" "
     )
@@ -85,7 +83,7 @@ def by_centrality(counts: csr_matrix, vocabulary: list[str]) -> np.ndarray:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_interchangeable_groups_do_not_give_their_original_away(name):
-    counts, vocabulary = words_of_groups(name, 0.0)
+    counts, vocabulary = words_of_groups(name, 0.0, N_GROUPS)
     for rule in (by_classifier, by_frequency, by_centrality):
         n_found = share_found(rule(counts, vocabulary))
         p_value = binomtest(n_found, N_GROUPS, 0.2).pvalue
@@ -94,10 +92,11 @@ def test_interchangeable_groups_do_not_give_their_original_away(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_natural_groups_have_their_original_as_centre(name):
-    counts, vocabulary = words_of_groups(name, 1.0)
-    assert share_found(by_centrality(counts, vocabulary)) > 0.5 * N_GROUPS
+    n = 400
+    counts, vocabulary = words_of_groups(name, 1.0, n)
+    assert share_found(by_centrality(counts, vocabulary)) > 0.5 * n
     # Rarer words in the paraphrases show too.
-    assert share_found(by_frequency(counts, vocabulary)) > 0.3 * N_GROUPS
+    assert share_found(by_frequency(counts, vocabulary)) > 0.3 * n
 
 
 def test_the_originals_do_not_depend_on_the_dial_or_the_number_of_paraphrases():
@@ -224,13 +223,6 @@ def test_words_are_listed_from_frequent_to_rare():
                 frequencies = [zipf_frequency(word, "en") for word in words]
                 assert len(set(words)) == len(words)
                 assert frequencies == sorted(frequencies, reverse=True), (benchmark.name, name)
-
-
-def test_articles_and_sentence_starts_are_tidied():
-    assert grammar.tidy("a aunt saw a useful tool. they left") == (
-        "An aunt saw a useful tool. They left"
-    )
-    assert grammar.tidy("older") == "older"
 
 
 @pytest.mark.parametrize(

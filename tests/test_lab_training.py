@@ -3,11 +3,6 @@
 import dataclasses
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,31 +15,15 @@ from contamination.lab.packing import IGNORED, training_stream
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for, recipe_hash
 from contamination.lab.tokenizer import tokenizer_hash, train_tokenizer
 
-TINY = {
-    "n_layers": 2,
-    "width": 16,
-    "n_heads": 2,
-    "context": 64,
-    "block": 32,
-    "batch_size": 4,
-    "n_background_tokens": 1_500,
-    "learning_rate": 1e-2,
-}
+pytestmark = pytest.mark.usefixtures("one_thread")
+TINY = {"n_layers": 2, "width": 16, "n_heads": 2, "context": 64, "block": 32, "batch_size": 4}
+TINY |= {"n_background_tokens": 1_500, "learning_rate": 1e-2}
 BACKGROUND = tuple(
     f"the {animal} number {number} sat on the {place} all day and slept"
     for number in range(12)
     for animal, place in (("cat", "mat"), ("dog", "log"), ("hen", "pen"))
 )
 MEMBERS = ("a green fox sings 7 songs", "two owls count 19 stars at night")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Matrices this small are slower on two threads, and far slower on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -309,38 +288,16 @@ def test_bfloat16_is_refused_where_it_is_not_native(texts, monkeypatch):
         training.train(recipe_for(texts, **TINY, dtype="bfloat16"), texts)
 
 
-KILLED = """
-import os, signal, sys
-from contamination import storage
-from contamination.lab import training
-from contamination.lab.recipes import TrainingTexts, recipe_for
-from contamination.lab.tokenizer import train_tokenizer
+def test_a_training_that_is_killed_while_it_writes_leaves_no_model(texts, tmp_path, monkeypatch):
+    """What lies there at that moment is what SIGKILL would leave: nothing under a final name."""
+    monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path))
+    there, write = [], storage.write_text
 
-def kill(*args):
-    os.kill(os.getpid(), signal.SIGKILL)
+    def watched(*arguments, **named):
+        there.extend(path.name for path in (tmp_path / "lab/models").iterdir())
+        return write(*arguments, **named)
 
-# Half of the checkpoint is written when the process dies.
-storage.write_text = kill
-background = ("one two three four",) * 3
-texts = TrainingTexts(background, (), train_tokenizer(background, 270, 32))
-recipe = recipe_for(
-    texts, n_layers=1, width=8, n_heads=2, context=32, block=32, n_background_tokens=50
-)
-training.train(recipe, texts)
-"""
-
-
-def test_a_killed_training_leaves_no_model_behind(tmp_path):
-    cache = tmp_path / "cache"
-    source = Path(training.__file__).parents[2]
-    environment = {
-        **os.environ,
-        storage.CACHE_VARIABLE: str(cache),
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(source),
-    }
-    done = subprocess.run([sys.executable, "-c", KILLED], env=environment, check=False)
-    assert done.returncode == -signal.SIGKILL
-    left = list((cache / "lab" / "models").iterdir())
-    assert left
-    assert all(path.name.startswith(".") for path in left)
+    monkeypatch.setattr(storage, "write_text", watched)
+    folder = training.train(recipe_for(texts, **TINY), texts)
+    assert there and all(name.startswith(".") for name in there)
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]

@@ -48,12 +48,9 @@ def test_containment_is_of_the_whole_reference():
     assert not is_contained("the cat sat", "the cat")
 
 
-def test_word_overlap_counts_repeated_words():
+def test_shares_of_common_words_by_hand():
     assert word_overlap("a a b", "a b b") == pytest.approx(2 * 2 / 6)
     assert word_overlap("", "") == 0.0
-
-
-def test_unigram_recall_is_relative_to_the_reference():
     assert unigram_recall("a b c d", "d c x y z a") == 0.75
 
 
@@ -88,11 +85,8 @@ def test_bleurt_joins_as_the_paper_or_as_the_code(is_pair, is_mid_sentence, join
     how = {"is_pair": is_pair, "is_mid_sentence": is_mid_sentence, "joining": joining}
     found = bleurt_texts("one", "two", "three", **how)
     assert found == (("one two", "one three") if is_joined else ("two", "three"))
-
-
-def test_another_joining_is_refused():
     with pytest.raises(ValueError, match='joining must be "paper" or "code"'):
-        bleurt_texts("a", "b", "c", is_pair=False, is_mid_sentence=True, joining="mine")
+        bleurt_texts("one", "two", "three", **how | {"joining": "mine"})
 
 
 RIVER = [21, 28, 9, 11, 25, 22, 15]  # "the old river" in the pieces of SENTENCES
@@ -218,6 +212,8 @@ def test_another_checkpoint_is_no_bleurt(bleurt_folder, tmp_path):
     torch.save({k: v for k, v in weights.items() if "pooler" not in k}, path)
     with pytest.raises(ValueError, match="no BLEURT checkpoint: bert"):
         load_bleurt(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no-such-bleurt"):
+        load_bleurt(tmp_path / "no-such-bleurt")
 
 
 def test_bleurt_scores_pairs_alike_in_any_batch(bleurt_folder):
@@ -233,8 +229,3 @@ def test_bleurt_scores_pairs_alike_in_any_batch(bleurt_folder):
     assert bleurt(scorer, [], []).shape == (0,)
     with pytest.raises(ValueError, match="2 references but 1 candidates"):
         bleurt(scorer, ["a", "b"], ["a"])
-
-
-def test_a_missing_bleurt_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no-such-bleurt"):
-        load_bleurt(tmp_path / "no-such-bleurt")

@@ -7,8 +7,10 @@ import datasets
 import huggingface_hub
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 from huggingface_hub.errors import RepositoryNotFoundError
+from pyarrow import parquet
 
 from contamination import partitions, storage
 
@@ -101,17 +103,11 @@ def test_a_malformed_file_is_named_with_its_line(tmp_path, name, content, messag
     assert one_line(caught).startswith(name)
 
 
-def test_a_repeated_parquet_column_is_refused(tmp_path):
-    import pyarrow
-    from pyarrow import parquet
-
+def test_a_repeated_parquet_column_and_text_that_is_not_utf8_are_refused(tmp_path):
     table = pyarrow.table([pyarrow.array([1]), pyarrow.array([2])], names=["x", "x"])
     parquet.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(ValueError, match='the name "x" occurs twice'):
         partitions.load_rows(str(tmp_path / "a.parquet"))
-
-
-def test_text_that_is_not_utf8_is_refused(tmp_path):
     (tmp_path / "a.csv").write_bytes("text\nmüde\n".encode("latin-1"))
     with pytest.raises(ValueError, match=r"a\.csv: not UTF-8") as caught:
         partitions.load_rows(str(tmp_path / "a.csv"))
@@ -135,11 +131,13 @@ def test_what_is_neither_a_file_nor_a_hub_id_is_looked_for_nowhere_else(source, 
     one_line(caught)
 
 
-def test_a_revision_belongs_to_the_hub(tmp_path):
+def test_a_revision_belongs_to_the_hub_and_a_hub_id_needs_a_split(hub, tmp_path):
     with pytest.raises(ValueError, match="is a file and has no revision"):
         partitions.load_rows(write(tmp_path / "a.csv", "x\n1\n"), revision="main")
     with pytest.raises(ValueError, match='"" is a folder: name the file'):
         partitions.load_rows("")
+    with pytest.raises(ValueError, match="name a split"):
+        partitions.load_rows("owner/name")
 
 
 # The hub
@@ -220,11 +218,6 @@ def test_a_hub_file_that_is_not_there_is_one_line(hub, monkeypatch):
     one_line(caught)
 
 
-def test_a_hub_dataset_needs_a_split(hub):
-    with pytest.raises(ValueError, match="name a split"):
-        partitions.load_rows("owner/name")
-
-
 def test_without_network_the_message_says_so_in_one_line():
     with pytest.raises(
         FileNotFoundError, match=r"cannot be reached.*check the connection"
@@ -274,14 +267,9 @@ def test_a_printed_instance_has_one_line_per_column():
         ValueError, match=r'no column "lable" \(did you mean "label"\?\); the columns'
     ):
         partitions.format_instance(row, ["text", "lable"])
-
-
-def test_rows_of_integers_and_shares_are_printed_as_they_are():
     rows = pd.DataFrame({"label": [1, 0], "share": [0.5, 1.5]})
-    assert partitions.format_instances(rows, ["label", "share"]) == [
-        "label: 1\nshare: 0.5",
-        "label: 0\nshare: 1.5",
-    ]
+    printed = ["label: 1\nshare: 0.5", "label: 0\nshare: 1.5"]
+    assert partitions.format_instances(rows, ["label", "share"]) == printed
 
 
 def test_a_sample_holds_unique_instances_in_their_order():
@@ -413,8 +401,8 @@ def test_the_rarer_class_is_in_every_sample():
             partitions.labelled_passages(rows, "text", "label", n_samples=n_samples)
 
 
-def test_a_file_of_100_000_rows_is_read_sampled_and_hashed_whole(tmp_path):
-    n = 100_000
+def test_a_file_of_20_000_rows_is_read_sampled_and_hashed_whole(tmp_path):
+    n = 20_000
     table = pd.DataFrame(
         {"text": [f"passage {i // 2}" for i in range(n)], "label": np.arange(n) % 2}
     )

@@ -66,14 +66,6 @@ def test_calls_tokens_hours_and_bytes_by_hand():
     assert steps.loc["hidden states", "storage_gb"] == pytest.approx(63 * 2 * 8 * 4 / 1e9)
 
 
-def test_sentences_follow_the_table():
-    steps = planning.costs(TWO, UNITS, forward=2.0, training=6.0, scored=12.0)
-    said = planning.sentences(TWO, steps)
-    assert "Of the calls, 75 % go to DCQ, modified and standard quizzes." in said
-    steps.loc[steps["step"] == "completions", "calls"] = 3000
-    assert "% go to replication, completions." in planning.sentences(TWO, steps)
-
-
 def test_a_plan_of_ones_own_is_read_strictly(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("n_benchmark: 3\n")

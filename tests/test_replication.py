@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from notebook_files import ROOT
+from released_tables import time_travel
 
 from contamination import judging, published, run
 from contamination.replication import agreement, decisions, published_tables, released_texts
@@ -11,29 +12,24 @@ from contamination.replication.algorithm1 import compare_instructions
 from contamination.replication.algorithm2 import is_contaminated, partition_mark
 
 
-@pytest.fixture(scope="module")
-def instances():
-    return published.released_instances("Time Travel")
+@pytest.fixture
+def tests():
+    return time_travel().tests
 
 
-@pytest.fixture(scope="module")
-def tests(instances):
-    return published_tables.replication_published(instances, n_resamples=200)
+@pytest.fixture
+def judged():
+    return time_travel().judged
 
 
-@pytest.fixture(scope="module")
-def judged(instances):
-    return published_tables.judged_instances(instances)
+@pytest.fixture
+def marks():
+    return time_travel().marks
 
 
-@pytest.fixture(scope="module")
-def marks(judged):
-    return published_tables.replication_marks(judged)
-
-
-@pytest.fixture(scope="module")
-def success(tests, judged):
-    return published_tables.replication_success(tests, judged)
+@pytest.fixture
+def success():
+    return time_travel().success
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from scripted_server import MODEL, ScriptedServer, failure, good, question
 
 from contamination import overlap
 from contamination.models.chat import Endpoint, Limits
-from contamination.models.response_log import ResponseLog
 from contamination.replication import (
     completions,
     cutting,
@@ -147,12 +146,6 @@ def test_a_document_begins_with_its_own_continue_prompt():
 
 
 # Completions
-
-
-@pytest.fixture
-def log(tmp_path):
-    with ResponseLog(tmp_path / "log.sqlite") as log:
-        yield log
 
 
 def endpoint_of(server):

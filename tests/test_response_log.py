@@ -1,22 +1,16 @@
-import multiprocessing
 import sqlite3
 import threading
 import time
 from dataclasses import replace
 
 import pytest
+from chat_client import CONTEXT
 
 from contamination.models import response_log
 from contamination.models.response_log import LogEntry, ResponseLog, response_key
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "A or B?"}], "temperature": 0}
 ENTRY = LogEntry("k", True, "run", "http://host/v1 m", BODY, {"choices": [1]}, 2.0, 0.25)
-
-
-@pytest.fixture
-def log(tmp_path):
-    with ResponseLog(tmp_path / "log.sqlite") as log:
-        yield log
 
 
 def test_everything_that_can_change_an_answer_changes_the_key():
@@ -171,8 +165,7 @@ def _write(path, name, n):
 
 
 def test_processes_share_the_log_and_lose_nothing(log):
-    context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_write, args=(log.path, name, 50)) for name in "ab"]
+    writers = [CONTEXT.Process(target=_write, args=(log.path, name, 50)) for name in "ab"]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -196,12 +189,9 @@ def _open_together(folder, together, n_rounds, failures):
 
 def open_together(folder, n_rounds, n_processes=8):
     """What went wrong when processes open one log after the other, each at the same moment."""
-    # A server that has imported this module forks the processes: they start together.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    together, failures = context.Barrier(n_processes), context.SimpleQueue()
+    together, failures = CONTEXT.Barrier(n_processes), CONTEXT.SimpleQueue()
     arguments = folder, together, n_rounds, failures
-    processes = [context.Process(target=_open_together, args=arguments) for _ in range(n_processes)]
+    processes = [CONTEXT.Process(target=_open_together, args=arguments) for _ in range(n_processes)]
     for process in processes:
         process.start()
     for process in processes:

@@ -45,22 +45,28 @@ def failure_of(tmp_path, parameter_file, *cells):
     return message
 
 
-def test_a_run_leaves_table_manifest_and_notebook(tmp_path, parameter_file):
-    target = run_cells(tmp_path, parameter_file, TABLE)
+def test_a_run_leaves_table_manifest_and_notebook(tmp_path, parameter_file, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    cells = [
+        "import os\nassert os.listdir().count('01_x.ipynb') == 1",  # in the notebook's folder
+        "from contamination.storage import record",
+        "record('input', name='a.csv', sha256='0' * 64)",
+        "for _ in range(2):\n    record('model', name='lab', dtype='float32')",
+        "for hits in (1, 3):\n    record('cache', name='scores', hits=hits, misses=1)",
+    ]
+    target = run_cells(tmp_path, parameter_file, TABLE, *cells)
     assert (tmp_path / "out/tables/t.csv").read_text() == "n\n4\n"
     manifest = json.loads((tmp_path / "out/manifests/01_x.json").read_text())
+    assert manifest["inputs"] == {"a.csv": "0" * 64}
+    assert manifest["models"] == [{"name": "lab", "dtype": "float32"}]
+    assert manifest["cache"] == {"scores": {"hits": 4, "misses": 2}}
     assert manifest["parameters"] == {"n": 4}
     assert list(manifest["outputs"]) == ["tables/t.csv"]
     assert len(manifest["notebook_sha256"]) == 64
     assert manifest["peak_memory_mb"] > 10
     # The notebook named another kernel; it ran in this environment's.
     assert nbformat.read(target, 4).metadata.kernelspec.name == "python3"
-
-
-def test_table_dropped_from_a_notebook_is_dropped_from_the_outputs(tmp_path, parameter_file):
-    run_cells(tmp_path, parameter_file, TABLE)
-    run_cells(tmp_path, parameter_file, "x = 1")
-    assert not (tmp_path / "out/tables/t.csv").exists()
 
 
 def test_failure_names_cell_heading_and_parameter_file(tmp_path, parameter_file):
@@ -82,22 +88,15 @@ def test_a_kernel_that_ends_is_no_success(tmp_path, parameter_file, cell, cause)
     assert cause in failure_of(tmp_path, parameter_file, cell, TABLE).lower()
 
 
-def test_failed_run_keeps_the_earlier_result(tmp_path, parameter_file):
+def test_a_failed_run_keeps_the_earlier_result_and_a_dropped_table_goes(tmp_path, parameter_file):
     target = run_cells(tmp_path, parameter_file, TABLE)
     before = target.read_bytes()
     with pytest.raises(run.RunError):
         run_cells(tmp_path, parameter_file, TABLE.replace("[n]", "[n + 1]"), "1 / 0")
     assert target.read_bytes() == before
     assert (tmp_path / "out/tables/t.csv").read_text() == "n\n4\n"
-
-
-def test_working_directory_is_the_notebook_folder_from_anywhere(
-    tmp_path, parameter_file, monkeypatch
-):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    run_cells(tmp_path, parameter_file, "import os", "assert os.listdir().count('01_x.ipynb') == 1")
+    run_cells(tmp_path, parameter_file, "x = 1")
+    assert not (tmp_path / "out/tables/t.csv").exists()
 
 
 def test_keys_and_paths_stay_out_of_every_file(tmp_path, parameter_file, monkeypatch):
@@ -152,11 +151,14 @@ def test_two_runs_of_one_notebook_do_not_mix(tmp_path, parameter_file):
     assert "another run" in message
 
 
-def test_unwritable_output_folder_is_one_line(tmp_path, parameter_file):
+def test_unwritable_output_folder_and_unreadable_notebook_are_one_line(tmp_path, parameter_file):
     (tmp_path / "out").write_text("a file stands where the folder should be")
     notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, TABLE)
     with pytest.raises(run.RunError, match="01_x: cannot write to the output folder"):
         run.run_notebook(notebook, parameter_file, tmp_path / "out")
+    notebook.write_text("{]")
+    with pytest.raises(run.RunError, match="not a notebook"):
+        run.check(notebook, parameter_file)
 
 
 def test_full_disk_is_one_line_and_leaves_nothing(tmp_path, parameter_file, monkeypatch):
@@ -174,20 +176,6 @@ def test_full_disk_is_one_line_and_leaves_nothing(tmp_path, parameter_file, monk
     assert not list((tmp_path / "out").rglob("*.ipynb"))
 
 
-def test_manifest_holds_inputs_models_and_cache_use(tmp_path, parameter_file):
-    cells = [
-        "from contamination.storage import record",
-        "record('input', name='a.csv', sha256='0' * 64)",
-        "for _ in range(2):\n    record('model', name='lab', dtype='float32')",
-        "for hits in (1, 3):\n    record('cache', name='scores', hits=hits, misses=1)",
-    ]
-    run_cells(tmp_path, parameter_file, *cells)
-    manifest = json.loads((tmp_path / "out/manifests/01_x.json").read_text())
-    assert manifest["inputs"] == {"a.csv": "0" * 64}
-    assert manifest["models"] == [{"name": "lab", "dtype": "float32"}]
-    assert manifest["cache"] == {"scores": {"hits": 4, "misses": 2}}
-
-
 def test_command_line_prints_one_line_and_fails(tmp_path, parameter_file, capsys):
     notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, "x = 1")
     parameter_file.write_text("m: 4\n")
@@ -199,13 +187,6 @@ def test_command_line_prints_one_line_and_fails(tmp_path, parameter_file, capsys
     missing = run.main([str(tmp_path / "no.ipynb"), str(parameter_file), str(tmp_path / "out")])
     assert missing == 1
     assert "no such notebook" in capsys.readouterr().err
-
-
-def test_a_file_that_is_no_notebook(tmp_path, parameter_file):
-    path = tmp_path / "01_x.ipynb"
-    path.write_text("{]")
-    with pytest.raises(run.RunError, match="not a notebook"):
-        run.check(path, parameter_file)
 
 
 def test_parameters_are_checked_before_anything_is_written(tmp_path, parameter_file):

@@ -1,6 +1,5 @@
 """Scores of a passage: values worked out by hand, direction, and what is refused."""
 
-import doctest
 import zlib
 
 import numpy as np
@@ -15,14 +14,6 @@ HALF, QUARTER = np.log(0.5), np.log(0.25)
 # A passage the model knows and one it does not: same tokens, the second with two surprises.
 MEMBER = np.log([0.5, 0.4, 0.5, 0.4])
 NON_MEMBER = np.log([0.5, 0.01, 0.5, 0.02])
-
-
-def test_docstring_examples():
-    assert doctest.testmod(scores).failed == 0
-
-
-def test_min_k_keeps_the_least_likely_quarter():
-    assert scores.min_k_score(np.log([0.5, 0.25, 0.5, 0.5]), 25) == pytest.approx(QUARTER)
 
 
 @pytest.mark.parametrize(("k_percent", "n_kept"), [(10, 1), (20, 1), (50, 2), (59, 2), (100, 5)])

@@ -1,13 +1,12 @@
 """What the site and the contents panes rest on: headings in order, links that lead somewhere."""
 
-import importlib.util
 import re
 from itertools import pairwise
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from notebook_files import NOTEBOOKS, ROOT
+from notebook_files import NOTEBOOKS, ROOT, script
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 # Where scripts/build_site.py takes pages and downloads from.
@@ -40,15 +39,12 @@ def test_links_lead_to_files_that_the_site_has_too(path):
 
 
 def test_a_page_folds_what_serves_the_run_and_says_what_a_figure_shows(tmp_path):
-    spec = importlib.util.spec_from_file_location("build_site", ROOT / "scripts/build_site.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
     tags = ["parameters", "imports", "drawing", "method", "injected-parameters"]
     cells = [new_code_cell("1", metadata={"tags": [tag]}) for tag in tags]
     alt = {"image/png": {"alt": "Figure. Members score higher"}}
     cells[2].outputs = [new_output("display_data", data={"image/png": ""}, metadata=alt)]
     nbformat.write(new_notebook(cells=cells), tmp_path / "n.ipynb")
-    page = script.as_page(tmp_path / "n.ipynb").cells
+    page = script("build_site").as_page(tmp_path / "n.ipynb").cells
     assert ["hide-input" in cell.metadata.tags for cell in page] == [True, True, True, False, True]
     assert page[0].metadata.mystnb == {
         "code_prompt_show": "Parameters",

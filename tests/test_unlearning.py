@@ -25,20 +25,13 @@ from contamination.models.chat import Answer, Endpoint
 from contamination.models.response_log import ResponseLog
 from contamination.models.sentences import load_sentence_encoder, similarities
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 STORY_TEXTS = tuple(f"Wenekko number {n} of Galmere met the green fox at dawn" for n in range(8))
 BACKGROUND = tuple(f"the cat number {n} sat on the mat all day" for n in range(24))
 # Of the recipe below without the field "ascent".
 RECIPE_HASH = "0a1dac5e4e30a7ae3b23e4051539a7fb216386973dbdbea745d86c4efd78db62"
 TINY = {"n_layers": 2, "width": 16, "n_heads": 2, "context": 64, "block": 32}
 TINY |= {"batch_size": 4, "learning_rate": 1e-2}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,9 @@
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from contamination.lab.tokenizer import tokenizer_files
+from contamination.storage import write_json
+
 
 def tiny_llama(tokenizer, seed=0, context=256):
     """The model; its embeddings are shared, its weights drawn from the seed."""
@@ -20,3 +23,11 @@ def tiny_llama(tokenizer, seed=0, context=256):
         pad_token_id=tokenizer.pad_token_id,
     )
     return LlamaForCausalLM(config)
+
+
+def saved(folder, model, tokenizer):
+    """The folder, which holds the model and a tokenizer of the lab."""
+    model.save_pretrained(folder)
+    for name, value in tokenizer_files(tokenizer).items():
+        write_json(folder / name, value)
+    return folder

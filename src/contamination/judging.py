@@ -8,7 +8,7 @@ examples in its prompt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ VERDICT_OF_ANSWER = {
     "no": INEXACT,
     "no (inexact match)": INEXACT,
 }
-JUDGE_TOKENS = 10  # longest answer of the paper's judge
+JUDGE_OPTIONS = {"temperature": 0, "max_tokens": 10}  # of the paper's judge
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,12 @@ def judge_requests(
     references: Sequence[str],
     candidates: Sequence[str],
     prompt: str,
-    limit_option: str = "max_tokens",
+    options: Mapping[str, Any] = JUDGE_OPTIONS,
 ) -> list[Request]:
-    """One request per pair, at temperature 0.
+    """One request per pair, with ``options`` as the endpoint takes them.
 
-    ``prompt`` holds ``{reference}`` and ``{candidate}``; ``limit_option`` is what the
-    endpoint calls its limit of output tokens.
+    ``prompt`` holds ``{reference}`` and ``{candidate}``.
     """
-    options = {"temperature": 0, limit_option: JUDGE_TOKENS}
     return [
         Request(
             messages=[{"role": "user", "content": prompt.format(reference=r, candidate=c)}],
@@ -90,7 +88,7 @@ def ask_judge(
     references: Sequence[str],
     candidates: Sequence[str],
     prompt: str,
-    limit_option: str = "max_tokens",
+    options: Mapping[str, Any] = JUDGE_OPTIONS,
     **settings: Any,
 ) -> list[Judgement]:
     """Verdicts of a chat model on the pairs of :func:`judge_requests`, in order.
@@ -100,7 +98,7 @@ def ask_judge(
     """
     places = [place for place, text in enumerate(candidates) if text.strip()]
     chosen = ([texts[place] for place in places] for texts in (references, candidates))
-    requests = judge_requests(*chosen, prompt, limit_option)
+    requests = judge_requests(*chosen, prompt, options)
     answers = answer_all(endpoint, requests, **settings) if requests else []
     judgements = [Judgement(INEXACT, OK)] * len(candidates)
     for place, answer in zip(places, answers, strict=True):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from contamination.models.loading import Bleurt
+    from contamination.models.loading import LanguageModel
 
 _STRAIGHT_QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'"})
 # Chinese and Japanese are written without spaces: each character counts as a word.
@@ -82,7 +82,10 @@ def bleurt_texts(
 
 
 def bleurt(
-    scorer: Bleurt, references: Sequence[str], candidates: Sequence[str], batch_size: int = 16
+    scorer: LanguageModel,
+    references: Sequence[str],
+    candidates: Sequence[str],
+    batch_size: int = 16,
 ) -> np.ndarray:
     """BLEURT of each candidate, shape (n,); about 0 to 1 for BLEURT-20, higher is closer.
 

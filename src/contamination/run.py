@@ -360,14 +360,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {options.notebook.stem}: interrupted; nothing was written", file=sys.stderr)
         return 130
     seconds = time.perf_counter() - started
-    print(f"{target.stem}: done in {seconds:.0f} s, {_relative(target)}")
+    here = target.relative_to(Path.cwd()) if target.is_relative_to(Path.cwd()) else target
+    print(f"{target.stem}: done in {seconds:.0f} s, {here}")
     return 0
-
-
-def _relative(path: Path) -> str:
-    with contextlib.suppress(ValueError):
-        return str(path.relative_to(Path.cwd()))
-    return str(path)
 
 
 if __name__ == "__main__":

@@ -22,20 +22,12 @@ from contamination.models.causal import (
 )
 from contamination.models.engine import sweep
 
-pytestmark = pytest.mark.servers
+# One thread, as a worker on a node of one core computes.
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("one_thread")]
 
 N_TEXTS = 2000
 SMALL_BATCHES = {"max_batch_tokens": 256}  # so that there are many to lose
 WORDS = ["the", "old", "river", "ran", "past", "a", "stone", "house", "for", "many", "years"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """As a worker on a node of one core computes."""
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(n_threads)
 
 
 @pytest.fixture(scope="module")

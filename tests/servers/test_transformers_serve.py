@@ -24,7 +24,6 @@ from contamination.models.chat import (
     answer_all,
     prompt_log_probs,
 )
-from contamination.models.response_log import ResponseLog
 
 pytestmark = [
     pytest.mark.servers,
@@ -81,12 +80,6 @@ def server(checkpoint, tmp_path_factory):
         env=environment,
     ) as server:
         yield server
-
-
-@pytest.fixture
-def log(tmp_path):
-    with ResponseLog(tmp_path / "log.sqlite") as log:
-        yield log
 
 
 def endpoint_of(server, model=MODEL):

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination import scores
 from contamination.cases.library import TEST, VALIDATION, read_books
-from contamination.min_k.detect import detect
+from contamination.min_k.detect import detect, score_table
 from contamination.models.chat import Endpoint, Price, prompt_log_probs
 from contamination.own.asked import check_models
 from contamination.own.settings import OwnTarget
@@ -118,21 +117,10 @@ def detect_served(
     """
     around = [[]] * len(texts) if neighbors is None else neighbors
     every = [*texts, *(text.lower() for text in texts), *(text for each in around for text in each)]
-    log_probs = [each.token_log_probs for each in prompt_log_probs(endpoint, every, **settings)]
-    ends = np.cumsum([2 * len(texts), *map(len, around)])
-    rows = []
-    for number, (start, end) in enumerate(pairwise(ends)):
-        own, lowercase = log_probs[number], log_probs[len(texts) + number]
-        values = {
-            scores.PPL: scores.perplexity_score(own),
-            scores.ZLIB: scores.zlib_score(own, texts[number]),
-            scores.LOWERCASE: scores.lowercase_score(own, lowercase),
-        }
-        if neighbors is not None:
-            values[scores.NEIGHBOR] = scores.neighbor_score(own, log_probs[start:end])
-        of_passage = [(method, None, score) for method, score in values.items()]
-        of_passage += [(scores.MIN_K, k, scores.min_k_score(own, k)) for k in k_percents]
-        rows += [(number, *row, own.size + 1, own.size, 1, False) for row in of_passage]
-    columns = ["passage", "method", "k_percent", "score", "n_tokens", "n_scored", "n_windows"]
-    table = pd.DataFrame(rows, columns=[*columns, "first_token_scored"])
-    return table.astype({"k_percent": float})
+    log_probs = prompt_log_probs(endpoint, every, **settings)
+    n, ends = len(texts), np.cumsum([2 * len(texts), *map(len, around)])
+    near = None if neighbors is None else [log_probs[a:b] for a, b in pairwise(ends)]
+    counts = [(values.size + 1, 1) for values in log_probs[:n]]
+    own, lowered = log_probs[:n], log_probs[n : 2 * n]
+    table = score_table(texts, own, counts, k_percents, lowered=lowered, near=near)
+    return table.assign(first_token_scored=False)

@@ -21,8 +21,8 @@ import pandas as pd
 
 from contamination import scores, statistics
 from contamination.lab.training import describe
-from contamination.min_k import blind
-from contamination.models.causal import CausalLM, option_log_probs, token_log_probs
+from contamination.min_k import blind, detect
+from contamination.models.causal import CausalLM, option_log_probs
 from contamination.statistics import verdict
 
 AVERAGE = "average"
@@ -48,10 +48,7 @@ def training_facts(folder: Path) -> dict[str, float]:
 
 def quick_scores(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFrame:
     """As ``min_k.detect.detect`` (passage, method, score), Min-k% Prob and PPL alone, one pass."""
-    log_probs = [scored.token_log_probs for scored in token_log_probs(lm, texts)]
-    table = pd.DataFrame({"passage": range(len(log_probs))})
-    table[scores.PPL] = [scores.perplexity_score(values) for values in log_probs]
-    table[scores.MIN_K] = [scores.min_k_score(values, k_percent) for values in log_probs]
+    table = detect.quick_scores(lm, texts, k_percent).rename_axis("passage").reset_index()
     return table.melt("passage", var_name="method", value_name="score")
 
 

@@ -17,7 +17,8 @@ from scipy import stats
 
 from contamination import overlap, scores, statistics
 from contamination.lab.story import QUESTION_PROMPT
-from contamination.models.causal import CausalLM, complete, token_log_probs
+from contamination.min_k.detect import quick_scores
+from contamination.models.causal import CausalLM, complete
 from contamination.models.chat import OK, REFUSED
 from contamination.statistics import CANNOT_TELL, NOT_RUN, verdict
 
@@ -106,15 +107,9 @@ def compared(
     unlearned model more), ``EASIEST`` the Min-k% score under a model that never read the story
     (empty without one).
     """
-    before, after = (_scores(lm, texts, k_percent) for lm in (original, unlearned))
-    easy = _scores(unseen, texts, k_percent)[MIN_K] if unseen else np.nan
+    before, after = (quick_scores(lm, texts, k_percent) for lm in (original, unlearned))
+    easy = quick_scores(unseen, texts, k_percent)[MIN_K] if unseen else np.nan
     return (after / before).assign(**{EASIEST: easy})
-
-
-def _scores(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFrame:
-    log_probs = [scored.token_log_probs for scored in token_log_probs(lm, texts)]
-    table = pd.DataFrame({MIN_K: [scores.min_k_score(values, k_percent) for values in log_probs]})
-    return table.assign(**{PPL: [scores.perplexity_score(values) for values in log_probs]})
 
 
 def selections(

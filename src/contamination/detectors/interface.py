@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from contamination.models.loading import CausalLM
+if TYPE_CHECKING:  # the protocol reads frames alone and shall not load a model library
+    from contamination.models.loading import CausalLM
 
 # What a detector must be able to see of a model.
 ANSWERS, LOG_PROBABILITIES, WEIGHTS = "answers", "log-probabilities", "weights"
@@ -37,6 +38,15 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def where(self, is_kept: np.ndarray) -> Rows:
+        """The rows that are marked, shape (n_rows,); context stays."""
+        return replace(
+            self,
+            texts=tuple(np.array(self.texts, dtype=object)[is_kept]),
+            questions=tuple(np.array(self.questions, dtype=object)[is_kept]),
+            quizzes=self.quizzes[is_kept].reset_index(drop=True),
+        )
 
 
 class SetScore(NamedTuple):

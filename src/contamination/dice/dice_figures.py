@@ -11,6 +11,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from contamination import plots
 from contamination.dice.accuracy import SMALL_GAP
 from contamination.dice.paper_rows import FLAG_THRESHOLD
 from contamination.plots import CHANCE, MEMBER, OTHER, PAPER
@@ -18,11 +19,7 @@ from contamination.plots import CHANCE, MEMBER, OTHER, PAPER
 
 def _panels(n: int, height: float, **shared: bool) -> tuple[Figure, Sequence[Axes]]:
     """Panels one above the other, so that they can be read on a telephone."""
-    size = (6, height * n)
-    figure, axes = plt.subplots(n, 1, figsize=size, layout="constrained", squeeze=False, **shared)
-    # Returned to the notebook, which shows it once; pyplot must not show it again.
-    plt.close(figure)
-    sns.despine(figure)
+    figure, axes = plots.panels(n, 1, (6, height * n), **shared)
     return figure, axes[:, 0]
 
 

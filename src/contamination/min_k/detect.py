@@ -28,8 +28,6 @@ def detect(
     lowercase: bool = True,
     k_percents: Sequence[float] = (20.0,),
     score_first_token: bool | None = None,
-    too_long: str = "window",
-    stride: int | None = None,
     cache: bool = True,
 ) -> pd.DataFrame:
     """Score passages with Min-k% Prob, its baselines and Min-K%++.
@@ -46,7 +44,6 @@ def detect(
         lowercase: also score the lowercased passages; adds Lowercase.
         k_percents: shares of tokens kept by Min-k% Prob and Min-K%++.
         score_first_token: see ``models.causal.scores_first_token``.
-        too_long, stride: see ``models.causal.token_log_probs``.
         cache: keep token log-probabilities on disk.
 
     Returns:
@@ -60,13 +57,7 @@ def detect(
         raise ValueError("no passage to score")
     if neighbors is not None and len(neighbors) != len(texts):
         raise ValueError(f"{len(texts)} passages but neighbours of {len(neighbors)}")
-    token_scores = partial(
-        token_log_probs,
-        score_first_token=score_first_token,
-        too_long=too_long,
-        stride=stride,
-        cache=cache,
-    )
+    token_scores = partial(token_log_probs, score_first_token=score_first_token, cache=cache)
     parts = []
     for start in range(0, len(texts), STREAM_TEXTS):  # log-probabilities of a part are let go of
         part = slice(start, start + STREAM_TEXTS)
@@ -86,36 +77,69 @@ def _detect(
     k_percents: Sequence[float],
     token_scores: Callable[..., list[TokenScores]],
 ) -> pd.DataFrame:
-    target = token_scores(lm, texts, with_moments=True)
-    lowered = token_scores(lm, [text.lower() for text in texts]) if lowercase else None
-    smaller = token_scores(reference, texts) if reference is not None else None
-    if neighbors is not None:
-        flat = token_scores(lm, [text for group in neighbors for text in group])
-        flat = [neighbor.token_log_probs for neighbor in flat]
-        ends = np.cumsum([0, *map(len, neighbors)])
-        near = [flat[start:end] for start, end in pairwise(ends)]
+    def log_probs(model: CausalLM, some: Sequence[str]) -> list[np.ndarray]:
+        return [scored.token_log_probs for scored in token_scores(model, some)]
 
+    target = token_scores(lm, texts, with_moments=True)
+    near = None
+    if neighbors is not None:
+        flat = log_probs(lm, [text for group in neighbors for text in group])
+        near = [flat[a:b] for a, b in pairwise(np.cumsum([0, *map(len, neighbors)]))]
+    return score_table(
+        texts,
+        [one.token_log_probs for one in target],
+        [(one.n_tokens, one.n_windows) for one in target],
+        k_percents,
+        lowered=log_probs(lm, [text.lower() for text in texts]) if lowercase else None,
+        smaller=log_probs(reference, texts) if reference is not None else None,
+        near=near,
+        moments=[(one.vocabulary_mean, one.vocabulary_std) for one in target],
+    )
+
+
+def score_table(
+    texts: Sequence[str],
+    log_probs: Sequence[np.ndarray],
+    counts: Sequence[tuple[int, int]],
+    k_percents: Sequence[float],
+    *,
+    lowered: Sequence[np.ndarray] | None = None,
+    smaller: Sequence[np.ndarray] | None = None,
+    near: Sequence[Sequence[np.ndarray]] | None = None,
+    moments: Sequence[tuple[np.ndarray, np.ndarray]] | None = None,
+) -> pd.DataFrame:
+    """The table of :func:`detect`, of log-probabilities that are there; local or served models.
+
+    For each passage those of its tokens, tokens and windows, and where a method needs them the
+    log-probabilities of the lowercased text, under the reference, of the neighbours, and the
+    moments over the vocabulary (Min-K%++).
+    """
     rows = []
-    for number, (text, own) in enumerate(zip(texts, target, strict=True)):
-        values = own.token_log_probs
-        moments = own.vocabulary_mean, own.vocabulary_std
-        of_methods = [
-            (scores.PPL, None, scores.perplexity_score(values)),
-            (scores.ZLIB, None, scores.zlib_score(values, text)),
-        ]
-        if lowercase:
-            score = scores.lowercase_score(values, lowered[number].token_log_probs)
-            of_methods.append((scores.LOWERCASE, None, score))
-        if reference is not None:
-            score = scores.smaller_reference_score(values, smaller[number].token_log_probs)
-            of_methods.append((scores.SMALLER_REF, None, score))
-        if neighbors is not None:
-            of_methods.append((scores.NEIGHBOR, None, scores.neighbor_score(values, near[number])))
+    for number, (text, values) in enumerate(zip(texts, log_probs, strict=True)):
+        found = [(scores.PPL, None, scores.perplexity_score(values))]
+        found.append((scores.ZLIB, None, scores.zlib_score(values, text)))
+        if lowered is not None:
+            found.append((scores.LOWERCASE, None, scores.lowercase_score(values, lowered[number])))
+        if smaller is not None:
+            score = scores.smaller_reference_score(values, smaller[number])
+            found.append((scores.SMALLER_REF, None, score))
+        if near is not None:
+            found.append((scores.NEIGHBOR, None, scores.neighbor_score(values, near[number])))
         for k in k_percents:
-            plus_plus = scores.min_k_plus_plus_score(values, *moments, k)
-            of_methods.append((scores.MIN_K, k, scores.min_k_score(values, k)))
-            of_methods.append((scores.MIN_K_PLUS_PLUS, k, plus_plus))
-        counts = own.n_tokens, values.size, own.n_windows
-        rows += [(number, *of_method, *counts) for of_method in of_methods]
+            found.append((scores.MIN_K, k, scores.min_k_score(values, k)))
+            if moments is not None:
+                score = scores.min_k_plus_plus_score(values, *moments[number], k)
+                found.append((scores.MIN_K_PLUS_PLUS, k, score))
+        n_tokens, n_windows = counts[number]
+        rows += [(number, *row, n_tokens, values.size, n_windows) for row in found]
     columns = ["passage", "method", "k_percent", "score", "n_tokens", "n_scored", "n_windows"]
     return pd.DataFrame(rows, columns=columns).astype({"k_percent": float})
+
+
+def quick_scores(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFrame:
+    """Columns ``PPL`` and ``MIN_K``, a row for each passage, from one forward pass."""
+    log_probs = [scored.token_log_probs for scored in token_log_probs(lm, texts)]
+    table = pd.DataFrame({scores.PPL: [scores.perplexity_score(values) for values in log_probs]})
+    return table.assign(
+        **{scores.MIN_K: [scores.min_k_score(values, k_percent) for values in log_probs]}
+    )

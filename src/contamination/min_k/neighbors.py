@@ -20,7 +20,7 @@ import torch
 from contamination import storage
 from contamination.models.batch_cache import BatchCache, batches_of
 from contamination.models.forward import budget, pad
-from contamination.models.loading import MaskedLM
+from contamination.models.loading import LanguageModel
 
 _WORD = re.compile(r"\w+")
 
@@ -37,7 +37,7 @@ class _Blank:
 
 def neighbors(
     passages: Sequence[str],
-    masked_lm: MaskedLM,
+    masked_lm: LanguageModel,
     *,
     n_neighbors: int = 100,
     n_words: int | None = None,
@@ -88,7 +88,7 @@ def neighbors(
 
 
 def _blanks(
-    masked_lm: MaskedLM, passage: str, n_words: int | None, context_words: int, seed: int
+    masked_lm: LanguageModel, passage: str, n_words: int | None, context_words: int, seed: int
 ) -> list[_Blank]:
     words = list(_WORD.finditer(passage))
     places = range(len(words))
@@ -105,7 +105,7 @@ def _blanks(
     return blanks
 
 
-def _whole_words(masked_lm: MaskedLM) -> dict[int, str]:
+def _whole_words(masked_lm: LanguageModel) -> dict[int, str]:
     """Vocabulary entries that stand for a whole word, by token id."""
     tokenizer = masked_lm.tokenizer
     entries = tokenizer.get_vocab()
@@ -127,7 +127,7 @@ def _whole_words(masked_lm: MaskedLM) -> dict[int, str]:
 
 @torch.inference_mode()
 def _replacements(
-    masked_lm: MaskedLM,
+    masked_lm: LanguageModel,
     blanks: Sequence[_Blank],
     vocabulary: dict[int, str],
     n_neighbors: int,

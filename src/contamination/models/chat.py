@@ -87,19 +87,6 @@ class Estimate:
         return ", ".join(parts)
 
 
-@dataclass(frozen=True)
-class PromptLogProbs:
-    """What a served model says about one text, whose first token has no context and is not scored.
-
-    The scored tokens as the server spells them, their natural-log probabilities, shape
-    (n_scored,), and the tokens of the text by the server's count, n_scored + 1.
-    """
-
-    tokens: tuple[str, ...]
-    token_log_probs: np.ndarray
-    n_tokens: int
-
-
 def estimate(
     endpoint: Endpoint,
     requests: Sequence[Request],
@@ -172,7 +159,10 @@ def answer_all(
     if concurrency < 1:
         raise ValueError(f"concurrency must be at least 1, got {concurrency}")
     bodies = {key_of(endpoint, request): body_of(endpoint, request) for request in requests}
-    _check_cap(bodies.values(), price, cap)
+    if cap is not None and price is None:
+        raise ValueError("a cap needs a price: give the price of tokens with its date")
+    if cap is not None and any(output_limit(body) is None for body in bodies.values()):
+        raise ValueError("a cap needs max_tokens in every request, which limits what a call costs")
     if not endpoint.is_dated:
         warnings.warn(
             f"{endpoint.model!r} names no dated snapshot: its answers may change without notice",
@@ -221,41 +211,33 @@ def answer_all(
     for request in requests:
         response, from_log = responses[key_of(endpoint, request)]
         answers.append(read_response(response, request.may_be_cut, from_log))
-    _warn_of_other_models(endpoint, answers)
+    names = sorted({answer.model for answer in answers if answer.model})
+    if others := [name for name in names if not name.startswith(endpoint.model)]:
+        warnings.warn(
+            f"asked for {endpoint.model!r}, answered by {', '.join(map(repr, others))}",
+            stacklevel=2,
+        )
     return answers
 
 
-def _check_cap(bodies: Any, price: Price | None, cap: float | None) -> None:
-    if cap is None:
-        return
-    if price is None:
-        raise ValueError("a cap needs a price: give the price of tokens with its date")
-    if any(output_limit(body) is None for body in bodies):
-        raise ValueError("a cap needs max_tokens in every request, which limits what a call costs")
-
-
-def _warn_of_other_models(endpoint: Endpoint, answers: Sequence[Answer]) -> None:
-    names = sorted({answer.model for answer in answers if answer.model})
-    others = [name for name in names if not name.startswith(endpoint.model)]
-    if others:
-        warnings.warn(
-            f"asked for {endpoint.model!r}, answered by {', '.join(map(repr, others))}",
-            stacklevel=3,
-        )
+def echo_requests(texts: Sequence[str]) -> list[Request]:
+    """What :func:`prompt_log_probs` asks."""
+    options = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
+    return [Request(prompt=text, options=options, may_be_cut=True) for text in texts]
 
 
 def prompt_log_probs(
     endpoint: Endpoint, texts: Sequence[str], *, log: ResponseLog | None = None, **settings: Any
-) -> list[PromptLogProbs]:
+) -> list[np.ndarray]:
     """Log-probabilities of the tokens of texts, from a server that echoes its prompt.
 
     Text completions with ``echo`` and ``logprobs``, as vLLM serves them; ``settings`` are
     those of ``answer_all``. The first text is asked alone, so that a server that ignores
-    these options costs one call. ChatError if it does, or gives another number of
-    log-probabilities than the text has tokens; a text has at least two.
+    these options costs one call. Nats, shape (n_tokens - 1,) each: the first token has no
+    context. ChatError if the server ignores them, or gives another number of log-probabilities
+    than the text has tokens; a text has at least two.
     """
-    options = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
-    requests = [Request(prompt=text, options=options, may_be_cut=True) for text in texts]
+    requests = echo_requests(texts)
     answers: list[Answer] = []
     with nullcontext(log) if log else ResponseLog() as log:
         for part in (requests[:1], requests[1:]):
@@ -266,7 +248,7 @@ def prompt_log_probs(
     return [_read_log_probs(answer.response) for answer in answers]
 
 
-def _read_log_probs(response: Mapping[str, Any]) -> PromptLogProbs:
+def _read_log_probs(response: Mapping[str, Any]) -> np.ndarray:
     """Log-probabilities of the prompt; ValueError says what the server did instead."""
     cure = "prompt log-probabilities need a server that honours echo and logprobs, such as vLLM"
     choice, usage = response["choices"][0], response.get("usage") or {}
@@ -287,4 +269,4 @@ def _read_log_probs(response: Mapping[str, Any]) -> PromptLogProbs:
     scored = values[1:n_prompt]
     if not all(isinstance(value, (int, float)) and value <= 0 for value in scored):
         raise ValueError(f"left tokens of the prompt without a log-probability: {cure}")
-    return PromptLogProbs(tuple(tokens[1:n_prompt]), np.array(scored, dtype=float), n_prompt)
+    return np.array(scored, dtype=float)

@@ -135,14 +135,6 @@ class CausalLM(LanguageModel):
             )
 
 
-class MaskedLM(LanguageModel):
-    """A model that fills in masked tokens from both sides."""
-
-
-class Bleurt(LanguageModel):
-    """A BLEURT scorer, see ``overlap.bleurt``."""
-
-
 def check_model(name_or_path: str | Path, revision: str | None = None) -> None:
     """FileNotFoundError, in one line, if a model is not there; no weights are read."""
     at = {"revision": revision} if revision else {}
@@ -227,20 +219,20 @@ def load_causal_lm(
     return lm
 
 
-def load_masked_lm(name_or_path: str | Path, **settings: Any) -> MaskedLM:
+def load_masked_lm(name_or_path: str | Path, **settings: Any) -> LanguageModel:
     """Load a fill-mask model; settings and errors as in ``load_causal_lm``."""
-    lm = MaskedLM(*_load(AutoModelForMaskedLM, name_or_path, **settings))
+    lm = LanguageModel(*_load(AutoModelForMaskedLM, name_or_path, **settings))
     if lm.tokenizer.mask_token_id is None:
         raise ValueError(f'model "{name_or_path}" has no mask token: name a fill-mask checkpoint')
     return lm
 
 
-def load_bleurt(name_or_path: str | Path) -> Bleurt:
+def load_bleurt(name_or_path: str | Path) -> LanguageModel:
     """Load a BLEURT checkpoint, such as ``lucadiliello/BLEURT-20``, in either weights' format."""
     from contamination.models.bleurt import BleurtModel, BleurtTokenizer
 
     settings = {"safetensors_only": False, "tokenizer_class": BleurtTokenizer}
-    return Bleurt(*_load(BleurtModel, name_or_path, **settings))
+    return LanguageModel(*_load(BleurtModel, name_or_path, **settings))
 
 
 def load_sentence_encoder(name_or_path: str | Path, **settings: Any) -> LanguageModel:

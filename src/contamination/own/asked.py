@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ class Asked:
         helpers: endpoints of perturber and judge, as far as they are named.
         prices: of the tokens of model, perturber and judge; None where not given.
         cap: most that all of them may cost together under the name ``run``; None for no cap.
-        limit_option: what the endpoints call their limit of output tokens.
+        sent: options of a paper as the endpoints take them, ``settings.Paid.sent``.
         quiz_options: sampling options of a quiz's answer.
     """
 
@@ -49,7 +49,7 @@ class Asked:
     helpers: dict[str, Endpoint]
     prices: dict[str, Price | None]
     cap: float | None
-    limit_option: str
+    sent: Callable[[Mapping[str, Any]], dict[str, Any]]
     quiz_options: dict[str, Any]
     run: str
     load: Callable[[str], CausalLM]
@@ -80,14 +80,14 @@ def asked_of(settings: Model | Quiz | Replication, run: str) -> Asked | None:
         check()
     url, key, options = settings.base_url, settings.key_variable or None, {}
     if isinstance(settings, Model | Quiz):
-        options = _sent(PAPER_OPTIONS | {"max_tokens": settings.answer_tokens}, settings)
+        options = settings.sent(PAPER_OPTIONS | {"max_tokens": settings.answer_tokens})
     helpers = {role: helper for role in (PERTURBER, JUDGE) if (helper := _helper(settings, role))}
     return Asked(
         models=tuple(Endpoint(url, name, key) if url else name for name in names),
         helpers=helpers,
         prices=_prices(settings, helpers, names),
         cap=settings.cost_cap or None,
-        limit_option=settings.limit_option,
+        sent=settings.sent,
         quiz_options=options,
         run=run,
         load=load,
@@ -101,17 +101,8 @@ def _helper(settings: Paid, role: str) -> Endpoint | None:
     base_url, key = (getattr(settings, f"{role}_{part}") for part in ("base_url", "key_variable"))
     if not base_url:
         raise ValueError(f"{role}_base_url is empty: {role}_model is a chat model at an address")
-    options = _sent(perturbation.PAPER_OPTIONS, settings) if role == PERTURBER else {}
+    options = settings.sent(perturbation.PAPER_OPTIONS) if role == PERTURBER else {}
     return Endpoint(base_url, name, key or None, options)
-
-
-def _sent(options: dict[str, Any], settings: Paid) -> dict[str, Any]:
-    """Sampling options as the endpoint takes them."""
-    options = dict(options)
-    if not settings.has_temperature:
-        options.pop("temperature")
-    options[settings.limit_option] = options.pop("max_tokens")
-    return options
 
 
 def _prices(

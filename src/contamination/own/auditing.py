@@ -8,7 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.evidence.panel import CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED, not_run, panel
+from contamination.detectors.panel import (
+    CONTROL_FORBIDS,
+    NOT_RECOGNISED,
+    RECOGNISED,
+    not_run,
+    panel,
+)
 from contamination.models.causal import CausalLM
 from contamination.own import finding
 from contamination.own.asked import asked_of, name_of
@@ -114,7 +120,7 @@ def audit_table(
 ) -> pd.DataFrame:
     """``audit.csv``: the panel, with what its answers rest on.
 
-    Columns of ``evidence.panel.panel``, then n_valid, n_refused and n_error over all answers
+    Columns of ``detectors.panel.panel``, then n_valid, n_refused and n_error over all answers
     of an endpoint or a quiz, those of controls included (empty where nothing was answered),
     and bos, what texts of a local model begin with (``Target.begins`` by model).
     """

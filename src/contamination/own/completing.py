@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from contamination import partitions
-from contamination.evidence.panel import CANNOT_TELL, CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED
-from contamination.judging import INEXACT, NEAR_EXACT_FROM, ask_judge, judge_requests
+from contamination.detectors.panel import CANNOT_TELL, CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED
+from contamination.judging import INEXACT, JUDGE_OPTIONS, NEAR_EXACT_FROM, ask_judge, judge_requests
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, REFUSED, Endpoint, Request
 from contamination.overlap import words
@@ -30,6 +30,11 @@ CHEAT_FORMAT = "CSV"
 LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
 
 
+def completion_requests(prompts: Sequence[str], asked: Asked) -> list[Request]:
+    """The paper's requests, as the endpoint takes them."""
+    return completions.chat_requests(prompts, asked.sent(completions.PAPER_OPTIONS))
+
+
 def written(
     asked: Asked,
     place: Endpoint | CausalLM,
@@ -39,7 +44,7 @@ def written(
 ) -> pd.DataFrame:
     """Text and status of every completion; a local model gets instructions in its template."""
     if isinstance(place, Endpoint):
-        requests = completions.chat_requests(prompts, completions.MAX_TOKENS, asked.limit_option)
+        requests = completion_requests(prompts, asked)
         return completions.by_chat(place, requests, **asked.paying(MODEL))
     if form == instructions.INSTRUCT and place.tokenizer.chat_template:
         messages = [[{"role": "user", "content": text}] for text in prompts]
@@ -54,8 +59,8 @@ def with_judge(scored: pd.DataFrame, asked: Asked) -> pd.DataFrame:
     A completion that did not come has no verdict; an empty one is inexact.
     """
     pairs = scored["second_piece"].tolist(), scored["completion"].tolist()
-    settings = asked.paying(JUDGE)
-    found = ask_judge(asked.helpers[JUDGE], *pairs, JUDGE_PROMPT, asked.limit_option, **settings)
+    options = asked.sent(JUDGE_OPTIONS)
+    found = ask_judge(asked.helpers[JUDGE], *pairs, JUDGE_PROMPT, options, **asked.paying(JUDGE))
     icl = pd.Series([one.verdict for one in found], scored.index)
     icl = icl.where(scored[decisions.RULE_COLUMN].notna(), None)
     bare = [one.is_bare_yes for one in found]
@@ -66,7 +71,7 @@ def longest_judgements(references: Sequence[str], asked: Asked) -> list[Request]
     """What a judge is asked at most: each completion is taken to be as long as it may be."""
     n_letters = LETTERS_PER_TOKEN * completions.MAX_TOKENS
     longest = ["x" * n_letters + str(n) for n in range(len(references))]
-    return judge_requests(list(references), longest, JUDGE_PROMPT, asked.limit_option)
+    return judge_requests(list(references), longest, JUDGE_PROMPT, asked.sent(JUDGE_OPTIONS))
 
 
 # An audit

@@ -1,7 +1,7 @@
 """What an audit asks about, and what a method found: its row of the panel beside its controls.
 
 A verdict compares the lower end of the method's 95 % interval with chance and with
-the upper end of its strongest control (``evidence.panel.verdict``); that of a quiz asks
+the upper end of its strongest control (``detectors.panel.verdict``); that of a quiz asks
 for gaps above 0 (``own.gaps``).
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from contamination import statistics
-from contamination.evidence.panel import Evidence, verdict
+from contamination.detectors.panel import Evidence, verdict
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
 from contamination.own.asked import Asked

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from contamination.dcq.comparison import FEWEST_QUIZZES
-from contamination.evidence.panel import CANNOT_TELL, CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED
+from contamination.detectors.panel import CANNOT_TELL, CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED
 from contamination.statistics import share_difference_interval
 
 GAP = "gap to"

@@ -8,7 +8,9 @@ wrote, which is what the same quiz on rows that nobody can have read is for.
 
 from __future__ import annotations
 
+import json
 import re
+from importlib import resources
 
 import numpy as np
 import pandas as pd
@@ -24,34 +26,12 @@ from contamination.partitions import format_instance
 GIVEN, WRITTEN, RULE = "given with the rows", "written by the perturber", "made by a rule"
 _N_TRIES = 60
 # Words that stand for one another in most places, with the forms that occur.
-INTERCHANGEABLE = """
-also too | often frequently | maybe perhaps | quickly rapidly | slowly gradually | nearly almost
-mostly mainly | recently lately | usually normally | finally eventually | suddenly abruptly
-big large | small little | quick rapid | whole entire | correct right | wrong incorrect
-difficult hard | easy simple | famous well-known | strange odd | huge enormous | tiny minute
-important significant | sufficient enough | many numerous | several various | whole complete
-begin start | begins starts | began started | end finish | ends finishes | ended finished
-buy purchase | buys purchases | bought purchased | get obtain | gets obtains | got obtained
-help assist | helps assists | helped assisted | show display | shows displays | showed displayed
-use employ | uses employs | used employed | try attempt | tries attempts | tried attempted
-need require | needs requires | needed required | keep retain | keeps retains | kept retained
-choose select | chooses selects | chose selected | build construct | built constructed
-said stated | says states | asked inquired | told informed | happened occurred | allowed permitted
-improved enhanced | reduced lowered | increased raised | received accepted | made produced
-house home | car automobile | job task | jobs tasks | error mistake | errors mistakes
-child kid | children kids | people persons | area region | areas regions | answer reply
-method approach | methods approaches | result outcome | results outcomes | goal aim | goals aims
-movie film | movies films | story tale | stories tales | picture image | pictures images
-company firm | companies firms | city town | cities towns | doctor physician | money cash
-about around | before until | while whereas | because since | therefore thus | however though
-great excellent | good fine | bad poor | happy glad | sad unhappy | funny amusing | boring dull
-beautiful lovely | old aged | new recent | total sum | each every | altogether overall
-"""
+_GROUPS = json.loads((resources.files(__package__) / "interchangeable_words.json").read_text())
 _WORD = re.compile(r"[A-Za-z-]+")
 _KNOWN: dict[str, tuple[str, ...]] = {}
-for _group in re.split(r"[|\n]", INTERCHANGEABLE):
-    for _word in _group.split():
-        _KNOWN[_word] = tuple(dict.fromkeys([*_KNOWN.get(_word, ()), *_group.split()]))
+for _group in _GROUPS:
+    for _word in _group:
+        _KNOWN[_word] = tuple(dict.fromkeys([*_KNOWN.get(_word, ()), *_group]))
 
 
 def by_rule(text: str, n: int, seed: int) -> list[str]:

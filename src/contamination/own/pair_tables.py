@@ -13,6 +13,7 @@ import pandas as pd
 
 from contamination.dice import paper_rows
 from contamination.dice.accuracy import accuracy_rows
+from contamination.dice.controls import BEYOND, NOT_BEYOND
 from contamination.dice.mixtures import MATH, SEEN, SYN, UNSEEN
 from contamination.dice.pool import (
     BASE,
@@ -25,7 +26,6 @@ from contamination.dice.pool import (
     named,
 )
 from contamination.own.pairs import Pairs, measured_pairs, trained_pairs
-from contamination.own.scoring import BEYOND, WITHIN
 from contamination.own.settings import Dice
 
 PRINTED_MODEL = "LLaMA2-7B"  # of Table 2 and Figure 4(a) and (b)
@@ -111,7 +111,7 @@ def table_1(scores: pd.DataFrame) -> pd.DataFrame:
     found["gain_points"] = found["accuracy_pct"] - found["benchmark"].map(clean.mean())
     found["clean_range_points"] = found["benchmark"].map(clean.max() - clean.min())
     beyond = found["gain_points"].abs() > found["clean_range_points"]
-    verdict = beyond.map({True: BEYOND, False: WITHIN})
+    verdict = beyond.map({True: BEYOND, False: NOT_BEYOND})
     found["verdict"] = verdict.where(found["condition"] != CLEAN, None)
     order = ["benchmark", "condition", "n", "n_models", *columns, "gain_points"]
     return found[[*order, "clean_range_points", "verdict", "paper"]]
@@ -145,7 +145,7 @@ def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
     ]
     found = pd.DataFrame(rows).merge(clean[[*keys, *names.values()]], on=keys)
     beyond = found["ci_low"] > found["two_clean_folded_pct"]
-    found["verdict"] = beyond.map({True: BEYOND, False: WITHIN}).where(found["ci_low"].notna())
+    found["verdict"] = beyond.map({True: BEYOND, False: NOT_BEYOND}).where(found["ci_low"].notna())
     return found if paper_model == PRINTED_MODEL else found.assign(paper=None)
 
 

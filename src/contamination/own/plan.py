@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from contamination.models.chat import Endpoint, Request, estimate
+from contamination.models.chat import Endpoint, Request, echo_requests, estimate
 from contamination.models.exchange import body_of, input_tokens, output_limit
 from contamination.own import completing, quizzing
 from contamination.own.asked import JUDGE, MODEL, PERTURBER, Asked, name_of
@@ -28,7 +28,6 @@ from contamination.own.finding import (
 from contamination.own.options import GIVEN, WRITTEN, source_of
 from contamination.own.quizzing import OwnQuiz
 from contamination.own.settings import LAB
-from contamination.replication.completions import MAX_TOKENS, chat_requests
 from contamination.replication.instructions import LABELLED_TASKS
 
 _LAB_PARAMETERS = 1_400_000
@@ -73,7 +72,7 @@ def completion_plan(own: OwnCompletions, asked: Asked) -> list[str]:
     prompts, model = [*own.prompts["prompt"], own.cheat_prompt], asked.models[0]
     lines = [f"{name_of(model)}: {len(prompts):,} prompts here, no cost"]
     if isinstance(model, Endpoint):
-        requests = chat_requests(prompts, MAX_TOKENS, asked.limit_option)
+        requests = completing.completion_requests(prompts, asked)
         lines = [_line(asked, name_of(model), model, requests, MODEL)]
     if JUDGE in asked.helpers:
         who = asked.helpers[JUDGE]
@@ -119,18 +118,15 @@ def batches_of(audit: Audit, endpoint: Endpoint) -> list[Batch]:
         found.append(("options of the quizzes", helpers[PERTURBER], requests, PERTURBER))
     if not why_not(audit)[REPLICATION]:
         prompts = completing.audit_prompts(audit)
-        requests = chat_requests(prompts["prompt"].tolist(), MAX_TOKENS, asked.limit_option)
+        requests = completing.completion_requests(prompts["prompt"], asked)
         found.append((REPLICATION, endpoint, requests, MODEL))
         if JUDGE in helpers:
             requests = completing.longest_judgements(prompts["second_piece"], asked)
             found.append(("ICL judge", helpers[JUDGE], requests, JUDGE))
     if audit.model.gives_log_probs:
-        # As ``models.chat.prompt_log_probs`` asks.
-        options = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
         passages = [text for rows in audit.sets for text in rows.passages]
         for name, texts in ((MIN_K, passages), (RANKING, quizzing.ranking_texts(audit))):
-            echoes = [Request(prompt=text, options=options, may_be_cut=True) for text in texts]
-            found.append((name, endpoint, echoes, MODEL))
+            found.append((name, endpoint, echo_requests(texts), MODEL))
     return found
 
 

@@ -17,7 +17,7 @@ from contamination.dcq.contaminating import header
 from contamination.dcq.deployment import Respondent, instances_of, level_row, position_rows, take
 from contamination.dcq.perturbation import FIFTH
 from contamination.dcq.respondents import BaseRespondent, ChatRespondent, InstructRespondent, Stated
-from contamination.evidence.panel import Evidence
+from contamination.detectors.panel import Evidence
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint, Request
 from contamination.own import finding

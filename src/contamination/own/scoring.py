@@ -11,16 +11,17 @@ import numpy as np
 import pandas as pd
 
 from contamination import scores, statistics
+from contamination.detectors.panel import CANNOT_TELL, RECOGNISED
+from contamination.dice.controls import BEYOND, NOT_BEYOND
 from contamination.dice.experiments import of_pairs
-from contamination.dice.locate import distances
+from contamination.dice.locate import EUCLIDEAN, commonest_layer, distances
 from contamination.dice.mixtures import SEEN
 from contamination.dice.mixtures import UNSEEN as TESTED
 from contamination.dice.pool import CLEAN, OTHER_CLEAN, Measured, measure
-from contamination.evidence.panel import CANNOT_TELL, RECOGNISED
 from contamination.min_k.blind import BAG_OF_WORDS, TF_IDF, blind_table, n_folds
 from contamination.models.causal import CausalLM, load_masked_lm, token_log_probs
 from contamination.models.chat import Endpoint, prompt_log_probs
-from contamination.models.loading import MaskedLM, check_model
+from contamination.models.loading import LanguageModel, check_model
 from contamination.overlap import is_latin, words
 from contamination.own import finding
 from contamination.own.asked import MODEL, Asked, check_models
@@ -32,7 +33,6 @@ from contamination.scores import K_PERCENT, min_k_score
 N_QUESTIONS = 4  # of a set, at least
 ONE_IS_NONE = "one clean model cannot show how far two of them lie apart"
 TARGET, REFERENCE = "target against reference", "reference against reference"
-BEYOND, WITHIN = "beyond two clean models", "no more than two clean models"
 
 
 def log_probs_of(
@@ -40,10 +40,8 @@ def log_probs_of(
 ) -> list[np.ndarray]:
     """Log-probabilities of the tokens of every text, of an endpoint or a local model."""
     if isinstance(place, Endpoint):
-        found = prompt_log_probs(place, texts, **asked.paying(MODEL))
-    else:
-        found = token_log_probs(place, texts)
-    return [one.token_log_probs for one in found]
+        return prompt_log_probs(place, texts, **asked.paying(MODEL))
+    return [scored.token_log_probs for scored in token_log_probs(place, texts)]
 
 
 # Min-k% Prob
@@ -119,7 +117,7 @@ def own_passages(
 
 def load_models(
     settings: OwnPassages,
-) -> tuple[CausalLM, CausalLM | None, MaskedLM | None, dict[str, object]]:
+) -> tuple[CausalLM, CausalLM | None, LanguageModel | None, dict[str, object]]:
     """The model to test, its reference, the one that writes neighbours, and their columns."""
     target = settings.load()
     reference = settings.load(settings.reference_model) if settings.reference_model else None
@@ -204,12 +202,12 @@ def against_references(settings: Dice, problems: pd.DataFrame) -> pd.DataFrame:
     pool: dict[str, dict[int, Measured]] = {CLEAN: clean, "target": dict.fromkeys(clean, models[0])}
     # Each reference takes the target's part once, against the next one.
     pool[OTHER_CLEAN] = {seed: clean[(seed + 1) % len(clean)] for seed in clean}
-    found = distances(models[0].states[SEEN], models[1].states[SEEN])["euclidean"][:, 1:-1]
-    layer = 1 + int(np.bincount(found.argmax(axis=1)).argmax())
+    apart = distances(models[0].states[SEEN], models[1].states[SEEN])[EUCLIDEAN]
+    layer = commonest_layer(apart)
     rows = [
         {"comparison": name, "layer": layer}
         | dataclasses.asdict(of_pairs(pool, against, CLEAN, layer, TESTED))
         for name, against in ((TARGET, "target"), (REFERENCE, OTHER_CLEAN))
     ]
-    verdict = BEYOND if rows[0]["ci_low"] > max(50, rows[1]["auroc_pct"]) else WITHIN
+    verdict = BEYOND if rows[0]["ci_low"] > max(50, rows[1]["auroc_pct"]) else NOT_BEYOND
     return pd.DataFrame(rows).assign(bos=begins[0], verdict=[verdict, None])

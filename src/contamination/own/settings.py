@@ -7,8 +7,10 @@ Every class is read as strictly as a notebook's parameters (``parameters.OwnSett
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from contamination.models import bos
 from contamination.models.causal import load_causal_lm
@@ -73,6 +75,7 @@ class Paid(OwnSettings):
     price_date: str = setting("", "day on which you read the prices, YYYY-MM-DD")
     cost_cap: float = setting(0.0, "most that it may cost, earlier runs included, 0 for none")
     limit_option: str = setting("max_tokens", "or max_completion_tokens, as the endpoint has it")
+    has_temperature: bool = setting(True, "false for models that refuse a temperature")
 
     def __post_init__(self) -> None:
         if parent := getattr(super(), "__post_init__", None):
@@ -86,15 +89,21 @@ class Paid(OwnSettings):
         if getattr(self, "answer_tokens", 1) < 1:
             raise ValueError(f"answer_tokens must be at least 1, got {self.answer_tokens}")
 
+    def sent(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options of a paper (temperature, max_tokens) as the endpoint takes them."""
+        options = {self.limit_option if k == "max_tokens" else k: v for k, v in options.items()}
+        if not self.has_temperature:
+            del options["temperature"]
+        return options
+
 
 @dataclass(frozen=True)
 class Perturber(OwnSettings):
-    """Who writes the options of a quiz, and how a quiz is answered."""
+    """Who writes the options of a quiz, and how long its answer may be."""
 
     perturber_model: str = setting("", "chat model that writes the quiz's options, empty for none")
     perturber_base_url: str = setting("", "its address")
     perturber_key_variable: str = setting(_KEY, "NAME of the variable with its key")
-    has_temperature: bool = setting(True, "false for models that refuse a temperature")
     answer_tokens: int = setting(1, "most tokens of a quiz's answer, 1 in the paper")
 
 

@@ -8,7 +8,7 @@ sentence 1 of a pair may hold all of sentence 2. ``is_repeated`` counts these.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -20,17 +20,14 @@ from contamination.overlap import normalised
 from contamination.replication.instructions import CONTINUE
 
 MAX_TOKENS = 500
+PAPER_OPTIONS = {"temperature": 0, "max_tokens": MAX_TOKENS}
 _LAST_FIELD = re.compile(r"(?:Second Piece|Sentence 2):")  # where Table 3's prompts end
 
 
 def chat_requests(
-    prompts: Sequence[str], max_tokens: int = MAX_TOKENS, limit_option: str = "max_tokens"
+    prompts: Sequence[str], options: Mapping[str, Any] = PAPER_OPTIONS
 ) -> list[Request]:
-    """One request per prompt, at temperature 0; a completion that is cut off counts.
-
-    ``limit_option`` is what the endpoint calls its limit of output tokens.
-    """
-    options = {"temperature": 0, limit_option: max_tokens}
+    """One request per prompt, ``options`` as the endpoint takes them; a cut completion counts."""
     return [
         Request(messages=[{"role": "user", "content": text}], options=options, may_be_cut=True)
         for text in prompts

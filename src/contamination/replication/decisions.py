@@ -15,7 +15,7 @@ from scipy import stats
 from contamination import overlap
 from contamination.judging import EXACT, INEXACT, NEAR_EXACT, rule_verdict
 from contamination.models.chat import ERROR, REFUSED, UNPARSABLE
-from contamination.models.loading import Bleurt, load_bleurt
+from contamination.models.loading import LanguageModel, load_bleurt
 from contamination.replication.algorithm1 import ALPHA
 from contamination.replication.algorithm2 import is_contaminated
 from contamination.replication.instructions import (
@@ -48,7 +48,7 @@ LAB_COLUMNS = [
 SEEN_SHARE = 0.5  # share of partitions of a dose whose flags count as seeing the dose
 
 
-def bleurt_or_reason(checkpoint: str) -> tuple[Bleurt | None, str]:
+def bleurt_or_reason(checkpoint: str) -> tuple[LanguageModel | None, str]:
     """A BLEURT scorer, or None and why there is none, as a sentence."""
     if not checkpoint:
         return None, "BLEURT is not computed: no bleurt_checkpoint is set, so its column is empty."
@@ -58,7 +58,9 @@ def bleurt_or_reason(checkpoint: str) -> tuple[Bleurt | None, str]:
         return None, f"BLEURT is not computed and its column is empty: {error}"
 
 
-def bleurt_scores(completed: pd.DataFrame, scorer: Bleurt | None, joining: str) -> np.ndarray:
+def bleurt_scores(
+    completed: pd.DataFrame, scorer: LanguageModel | None, joining: str
+) -> np.ndarray:
     """BLEURT of each completion, shape (n,); undefined without a scorer."""
     if scorer is None or completed.empty:
         return np.full(len(completed), np.nan)
@@ -79,7 +81,7 @@ def bleurt_scores(completed: pd.DataFrame, scorer: Bleurt | None, joining: str) 
 def with_scores(
     completed: pd.DataFrame,
     near_exact_threshold: float,
-    scorer: Bleurt | None = None,
+    scorer: LanguageModel | None = None,
     joining: str = overlap.JOINED_AS_PAPER,
     min_reference_words: int = 4,
 ) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.judging import parse_verdict
-from contamination.models.loading import Bleurt
+from contamination.models.loading import LanguageModel
 from contamination.overlap import JOINED_AS_PAPER, rouge_l
 from contamination.published import DCQ_DATASETS, MODELS, WILD_DATASETS
 from contamination.replication.agreement import agreement_row
@@ -101,7 +101,7 @@ def dcq_completions() -> pd.DataFrame:
 
 
 def rescored(
-    completions: pd.DataFrame, scorer: Bleurt | None = None, joining: str = JOINED_AS_PAPER
+    completions: pd.DataFrame, scorer: LanguageModel | None = None, joining: str = JOINED_AS_PAPER
 ) -> pd.DataFrame:
     """ROUGE-L and BLEURT recomputed from the texts of ``time_travel_completions``.
 

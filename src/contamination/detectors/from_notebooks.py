@@ -10,10 +10,12 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from contamination.evidence.conditions import FRESH, PARAPHRASE, TRUTHS, VERBATIM
-from contamination.evidence.lab_panel import SAME_MODEL
-from contamination.evidence.measuring import DCQ, DICE, MIN_K, RANKING, REPLICATION
+from contamination.detectors.conditions import FRESH, PARAPHRASE, TRUTHS, VERBATIM
+from contamination.detectors.four_methods import DCQ, DICE, RANKING, REPLICATION
+from contamination.scores import MIN_K
 from contamination.statistics import share_interval
+
+SAME_MODEL = "the same model, rows it never read"
 
 
 def dcq_rows(lab: pd.DataFrame) -> Iterator[dict]:
@@ -27,7 +29,7 @@ def dcq_rows(lab: pd.DataFrame) -> Iterator[dict]:
             "model": f"notebook 02, {row.model}",
             "dataset": f"{row.dataset}, {row.copies} copies",
             "truth": TRUTHS[VERBATIM],
-            "method": DCQ if is_quiz else RANKING,
+            "method": (DCQ if is_quiz else RANKING).name,
             "statistic": "right in the best quiz" if is_quiz else "share right",
             "value": row.max_pct / 100,
             "ci_low": row.ci_low_pct / 100,
@@ -56,7 +58,7 @@ def replication_rows(lab: pd.DataFrame) -> Iterator[dict]:
             "model": f"notebook 03, {row.model}, seed {row.seed}",
             "dataset": f"{row.dataset}, {row.split}, {row.copies} copies",
             "truth": TRUTHS[VERBATIM if row.copies else FRESH],
-            "method": REPLICATION,
+            "method": REPLICATION.name,
             "statistic": "share of matches",
             "value": row.n_matches / row.n_valid,
             "ci_low": low,
@@ -110,7 +112,7 @@ def dice_rows(aurocs: pd.DataFrame, controls: pd.DataFrame) -> Iterator[dict]:
             "model": f"notebook 05, {row.trained_on}, models",
             "dataset": row.tested_on,
             "truth": TRUTHS[truths[row.tested_on]],
-            "method": DICE,
+            "method": DICE.name,
             "statistic": "AUROC",
             "value": row.auroc_pct / 100,
             "ci_low": row.ci_low / 100,

@@ -1,30 +1,26 @@
-"""The evidence panel: verdicts, conclusions, and the lab's rows."""
+"""The evidence panel: verdicts, the lab's rows, and those of notebooks 02 to 05."""
 
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
+from detector_frames import scores_of
 
-from contamination import judging
-from contamination.evidence import figures, from_notebooks, lab_panel
-from contamination.evidence import measuring as m
-from contamination.evidence.conditions import CLEAN, DOSED, FRESH, REFERENCE, TRUTHS, VERBATIM
-from contamination.evidence.panel import (
+from contamination.detectors import figures, from_notebooks, lab_panel, protocol
+from contamination.detectors.conditions import FRESH, TRUTHS, VERBATIM
+from contamination.detectors.panel import (
     CANNOT_TELL,
     CONTROL_FORBIDS,
     NOT_RECOGNISED,
     NOT_RUN,
     RECOGNISED,
     Evidence,
-    headline,
     judged,
     not_run,
     panel,
     verdict,
 )
-
-N = 8
 
 
 def evidence(method, what, model="M", dataset="D", statistic="share", truth=""):
@@ -76,105 +72,57 @@ def test_an_empty_panel_is_refused():
 # The lab's rows
 
 
-def measured(kind, copies, seed, condition, *, right=0.25, matches=0, shift=0.0):
-    """n rows with a share of right answers, matches, Min-k% scores and states as asked for."""
-    generator = np.random.default_rng([seed, copies, len(condition), kind == CLEAN])
-    n_right = round(right * N)
-    states = generator.normal(size=(N, 4)).astype(np.float32)
-    states[:, 0] += 8.0 * (kind != CLEAN)
-    return m.Measured(
-        kind=kind,
-        copies=copies,
-        seed=seed,
-        condition=condition,
-        dataset=f"Topics {condition[0].upper()}",
-        quiz_share=right,
-        ranked=np.arange(N) < n_right,
-        verdicts=tuple(judging.EXACT if place < matches else judging.INEXACT for place in range(N)),
-        min_k=np.linspace(-4, -3, N) + shift,
-        states=states,
-        texts=tuple(f"word{place % 3} of {seed}" for place in range(N)),
-    )
+def known_truth():
+    """Three units, one condition read and seen by a good detector, and one that sees nothing."""
+
+    def good_score(deal, model, condition, is_read):
+        is_seen = is_read & (model == "dosed") & (condition == VERBATIM)
+        return deal.normal(size=len(is_read)) + 3 * is_seen
+
+    def blind_score(deal, model, condition, is_read):
+        return deal.random(len(is_read))
+
+    good = scores_of("good", good_score, units=3)
+    blind = scores_of("blind", blind_score, units=3)
+    scores = pd.concat([good, blind], ignore_index=True)
+    return scores, protocol.sets_of(scores)
 
 
-def study(reads):
-    """Clean and dosed models of three seeds; verbatim rows are known to the dosed if ``reads``."""
-    found = []
-    for seed in range(3):
-        for condition in (VERBATIM, FRESH, REFERENCE):
-            found.append(measured(CLEAN, 0, seed, condition))
-            known = reads and condition == VERBATIM
-            how = {"right": 1.0, "matches": N, "shift": 5.0} if known else {}
-            found.append(measured(DOSED, 4, seed, condition, **how))
-    return found
+def test_rows_of_the_lab_carry_the_flag_of_their_set():
+    scores, sets = known_truth()
+    table = lab_panel.lab_rows(scores, sets)
+    assert not table.duplicated(["model", "dataset", "method"]).any()
+    dosed = table["model"].str.startswith("dosed, 12 copies, unit")
+    read = table[dosed & table["truth"].eq(TRUTHS[VERBATIM]) & table["method"].eq("good")]
+    assert read["verdict"].tolist() == [RECOGNISED] * 3
+    assert (read["ci_low"] > 0.5).all()
+    # A clean model read nothing, whatever the dosed one reads of the dataset.
+    assert set(table.loc[table["model"].str.startswith("clean"), "truth"]) == {TRUTHS[FRESH]}
+    assert not table["model"].str.startswith("base").any()
+    agreed = table.merge(sets, left_on=["method", "value"], right_on=["detector", "value"])
+    assert (agreed["verdict"].eq(RECOGNISED) == agreed["p"].le(0.05)).all()
 
 
-@pytest.fixture(scope="module")
-def read():
-    return lab_panel.lab_panel(study(reads=True), [4])
+def test_the_table_of_evasion_counts_units_and_calls_false_alarms_so():
+    _, sets = known_truth()
+    table = lab_panel.evasion_table(sets).set_index(["method", "condition"])
+    good = table.loc[("good", VERBATIM)]
+    assert (good["n_detected"], good["n_models"], good["n_rows"]) == (3, 3, 60)
+    assert good["ci_low"] == pytest.approx(0.025 ** (1 / 3))  # Clopper-Pearson of 3 of 3
+    assert table.loc[("good", FRESH), "verdict"] == "no alarm"
+    alarmed = sets.assign(p=0.01)
+    of_alarmed = lab_panel.evasion_table(alarmed).set_index(["method", "condition"])
+    assert of_alarmed.loc[("blind", FRESH), "verdict"] == "false alarm"
 
 
-@pytest.fixture(scope="module")
-def unread():
-    return lab_panel.lab_panel(study(reads=False), [4])
-
-
-def verdicts(table, truth, method):
-    return set(table.query("truth == @truth and method == @method")["verdict"])
-
-
-def test_rows_that_were_read_are_recognised_by_every_method_but_dice(read):
-    for method in (m.DCQ, m.RANKING, m.REPLICATION, m.MIN_K):
-        assert verdicts(read, TRUTHS[VERBATIM], method) == {RECOGNISED}
-    # The made detector reads the model, not the rows: its own control says so.
-    assert verdicts(read, TRUTHS[VERBATIM], m.DICE) == {CONTROL_FORBIDS}
-
-
-def test_rows_that_were_not_read_are_recognised_by_none(unread):
-    for method in m.METHODS:
-        assert RECOGNISED not in verdicts(unread, TRUTHS[FRESH], method)
-
-
-def test_every_model_and_dataset_has_one_row_for_each_method(read):
-    assert not read.duplicated(["model", "dataset", "method"]).any()
-    assert read.groupby(["model", "dataset"]).size().eq(len(m.METHODS)).all()
-    assert REFERENCE not in set(read["condition"])
-    assert set(read.loc[read["model"].str.startswith(CLEAN), "truth"]) == {TRUTHS[FRESH]}
-
-
-def test_the_control_of_a_clean_model_leaves_its_own_rows_out():
-    parts = study(reads=False)
-    first = next(part for part in parts if part.kind == CLEAN and part.condition == VERBATIM)
-    others = [measured(CLEAN, 0, seed, c, right=0.5) for seed in (1, 2) for c in (VERBATIM, FRESH)]
-    rows = [part for part in parts if part.seed == 0 or part.kind != CLEAN]
-    rows += [measured(CLEAN, 0, seed, REFERENCE) for seed in (1, 2)] + others
-    table = lab_panel.lab_panel(rows, [4]).query("method == @m.RANKING")
-    own = table[table["model"] == lab_panel.model_name(first)]
-    assert own["control_value"].tolist() == [0.5, 0.5]
-    dosed = table[table["model"] == "dosed, 4 copies, seed 0"]
-    assert dosed["control_value"].iloc[0] == pytest.approx((4 * 0.5 + 2 * 0.25) / 6)
-
-
-def test_one_near_exact_match_is_none_by_the_papers_rule():
-    one = measured(DOSED, 4, 0, VERBATIM)
-    near = (judging.NEAR_EXACT, *one.verdicts[1:])
-    one = m.Measured(**{**vars(one), "verdicts": near})
-    clean = [measured(CLEAN, 0, seed, VERBATIM) for seed in (1, 2)]
-    about = {"model": "M", "dataset": "D", "truth": ""}
-    row = judged([about | lab_panel._against_clean(one, clean)[2]]).iloc[0]
-    assert row["value"] == 1 / N
-    assert row["verdict"] == NOT_RECOGNISED
-    assert "fewer than two near-exact" in row["note"]
-
-
-def test_the_figure_colours_what_is_forbidden_and_what_was_recognised(read):
-    axis = figures.verdict_matrix(read, 1).axes[0]
-    rows = [label.get_text() for label in axis.get_yticklabels()]
-    codes = dict(zip(rows, axis.collections[0].get_array().tolist(), strict=True))
-    # Everything but DICE recognises the verbatim rows; fresh rows nobody does.
-    assert codes["4 copies: verbatim"] == [figures.READ] * 4 + [figures.FORBIDDEN]
-    assert figures.READ not in codes["4 copies: fresh rows"]
-    assert "4 recognised that were read, 0 that were not" in axis.get_title()
+def test_the_figure_shows_counts_and_false_alarms_in_another_colour():
+    _, sets = known_truth()
+    figure = figures.power_matrix(lab_panel.evasion_table(sets))
+    (axis,) = figure.axes
+    texts = {text.get_text() for text in axis.texts}
+    assert "3/3" in texts and "0/3" in texts
+    read, unread = (mesh.get_cmap().name for mesh in axis.collections[:2])
+    assert (read, unread) == ("Blues", "Oranges")
 
 
 # Rows of notebooks 02 to 05
@@ -243,14 +191,3 @@ def test_dice_is_held_against_two_clean_models(high, first):
     assert table["dataset"].tolist() == ["GSM-i", "GSM-ii"]
     assert table["control"].tolist() == names[::-1]
     assert table["verdict"].tolist() == [first, CONTROL_FORBIDS]
-
-
-# The headline
-
-
-def test_the_headline_counts_what_is_recognised_where_it_was_read_and_where_not(read, unread):
-    truths = [TRUTHS[VERBATIM], TRUTHS[FRESH]]
-    said = headline(read, truths)
-    assert f"{TRUTHS[VERBATIM]}: DCQ 3 of 3" in said and "DICE 0 of 3" in said
-    assert f"{TRUTHS[FRESH]}: DCQ 0 of 9" in said
-    assert f"{TRUTHS[VERBATIM]}: DCQ 0 of 3" in headline(unread, truths)

@@ -98,14 +98,3 @@ def judged(rows: Iterable[dict]) -> pd.DataFrame:
     table["verdict"] = [verdict(*of_row) for of_row in values]
     first = [*(field.name for field in dataclasses.fields(Evidence)), "control_high"]
     return table[[*first, *table.columns.difference(first, sort=False)]]
-
-
-def headline(evidence: pd.DataFrame, truths: Sequence[str]) -> str:
-    """How many datasets each method recognises, for each of some truths."""
-    parts = []
-    for truth in truths:
-        rows = evidence[evidence["truth"] == truth]
-        is_recognised = rows["verdict"].eq(RECOGNISED).groupby(rows["method"], sort=False)
-        counts = zip(is_recognised.sum().items(), is_recognised.size(), strict=True)
-        parts.append(f"{truth}: " + ", ".join(f"{name} {k} of {n}" for (name, k), n in counts))
-    return "Recognised where " + "; where ".join(parts) + "."

@@ -1,0 +1,264 @@
+"""Datasets of the lab and what a model reads of them; which rows are read is dealt at random.
+
+A **dataset** is a name and rows that no other dataset has; a **condition** says what a dosed
+model reads of the half of them that is dealt to be read. The other half are its **unread
+siblings**: same draw, same name. A **unit** is one base model with weights, order and background
+sample of its own, and one deal of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+import numpy as np
+
+from contamination.dcq.contaminating import training_texts
+from contamination.dcq.perturbation import quizzes_of_groups
+from contamination.detectors.conditions import (
+    BASE,
+    CLEAN,
+    DEALT,
+    DOSED,
+    FRESH,
+    LATER,
+    LONG,
+    ORDERED,
+    PARAPHRASE,
+    PLACEBO,
+    SEVERAL,
+    SHUFFLED,
+    TRAIN_SPLIT,
+    VERBATIM,
+    WITHOUT_LABEL,
+    WRONG_LABEL,
+)
+from contamination.detectors.interface import Rows
+from contamination.detectors.whole_sets import ordered_documents
+from contamination.lab import world
+from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.grammar import draw_groups, draw_instances
+from contamination.lab.recipes import Dose
+from contamination.partitions import format_instance
+
+TESTED, TRAIN = "test", "train"
+N_READ = 50  # rows of a dataset that are dealt to be read; as many siblings are not
+N_CONTEXT = 20  # rows of the same kind that nobody reads and nobody is asked about
+N_SPREAD = 3  # paraphrases over which copies are spread; no quiz shows them
+N_LARGE = 200  # rows of each part of the arm of whole sets
+WORD_PROBLEMS = "grade_school"  # the benchmark that ConStat is asked about
+REFERENCE_SEED = 900  # of no unit
+LARGE_PARTS = ("suspect", "validation", "second unread")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows, their deal, and what a dosed model reads.
+
+    ``is_read``, shape (n_rows,), is the deal; it stands also where no model reads the rows.
+    ``read`` holds one tuple of texts for each version; copies are spread over the versions.
+    """
+
+    condition: str
+    rows: Rows
+    is_read: np.ndarray
+    read: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class LabModel:
+    """A model of a unit and the datasets that it is asked about."""
+
+    kind: str  # ``BASE``, ``CLEAN``, ``DOSED``, ``LATER``, ``LONG`` or ``PLACEBO``
+    unit: int
+    benchmark: str
+    copies: int  # of all that is read; 0 for a base or clean model
+    folder: Path
+    datasets: tuple[Dataset, ...]
+
+
+def deal(benchmark: str, seed: int, n_read: int = N_READ) -> list[Dataset]:
+    """One dataset of 2 n_read rows for each of ``DEALT``, rows and names drawn by the seed."""
+    columns = BENCHMARKS[benchmark].columns
+    n_rows = 2 * n_read
+    n_drawn = n_rows * len(DEALT) + N_CONTEXT
+    groups = draw_groups(BENCHMARKS[benchmark], n_drawn, seed, TESTED, 5 + N_SPREAD)
+    quizzes = quizzes_of_groups(groups[groups["option"] <= 5], columns)
+    spread = [_printed(groups[groups["option"] == 6 + k], columns) for k in range(N_SPREAD)]
+    train_rows = _printed(draw_instances(BENCHMARKS[benchmark], n_read, seed, TRAIN), columns)
+    context = tuple(quizzes["instance"].iloc[-N_CONTEXT:])
+    generator = np.random.default_rng([seed, 11])
+    letters = generator.permutation(list(ascii_uppercase))
+    datasets = []
+    for place, condition in enumerate(DEALT):
+        part = slice(place * n_rows, (place + 1) * n_rows)
+        own = quizzes.iloc[part].reset_index(drop=True)
+        is_read = generator.permutation(n_rows) < n_read
+        texts, label = own["instance"].tolist(), columns[-1]
+        versions = {
+            VERBATIM: [texts],
+            WITHOUT_LABEL: [[question_of(text, label) for text in texts]],
+            WRONG_LABEL: [_with_labels_of_others(texts, label, generator)],
+            PARAPHRASE: [own["fifth"].tolist()],
+            SEVERAL: [version[part] for version in spread],
+        }.get(condition, [])
+        name = f"{_title(benchmark)} {letters[place]}"
+        read = [[text for text, dealt in zip(v, is_read, strict=True) if dealt] for v in versions]
+        split = TRAIN if condition == TRAIN_SPLIT else TESTED
+        if condition == TRAIN_SPLIT:
+            read = [train_rows]
+        rows = rows_of(own, name, label, context, seed)
+        read = tuple(training_texts(version, name, split) for version in read)
+        datasets.append(Dataset(condition, rows, is_read, read))
+    return datasets
+
+
+def deal_large(benchmark: str, seed: int, n_rows: int = N_LARGE) -> dict[str, Rows]:
+    """``LARGE_PARTS`` of one draw under one name, for detectors of whole sets."""
+    columns = BENCHMARKS[benchmark].columns
+    n_drawn = n_rows * len(LARGE_PARTS)
+    groups = draw_groups(BENCHMARKS[benchmark], n_drawn, seed, "validation", 4)
+    quizzes = quizzes_of_groups(groups, columns)
+    parts = {}
+    for place, part in enumerate(LARGE_PARTS):
+        own = quizzes.iloc[place * n_rows : (place + 1) * n_rows].reset_index(drop=True)
+        parts[part] = rows_of(own, f"{_title(benchmark)} whole", columns[-1], (), seed)
+    return parts
+
+
+def rows_of(quizzes, dataset: str, label: str, context: Sequence[str], seed: int) -> Rows:
+    """Rows as a detector meets them; ``quizzes`` as in ``dcq.perturbation``."""
+    texts = tuple(quizzes["instance"])
+    questions = tuple(question_of(text, label) for text in texts)
+    return Rows(dataset, TESTED, texts, questions, quizzes, tuple(context), seed)
+
+
+def question_of(text: str, label: str) -> str:
+    """A row without its last field; ValueError where the field is not there.
+
+    >>> question_of("question: Who?\\nanswer: I think\\n#### me", "answer")
+    'question: Who?'
+    """
+    question, mark, _ = text.rpartition(f"\n{label}: ")
+    if not mark:
+        raise ValueError(f'a row has no field "{label}": {text!r}')
+    return question
+
+
+def _with_labels_of_others(texts: list[str], label: str, generator: np.random.Generator) -> list:
+    questions = [question_of(text, label) for text in texts]
+    answers = [text.removeprefix(q) for text, q in zip(texts, questions, strict=True)]
+    known = sorted(set(answers))
+    wrong = []
+    for question, answer in zip(questions, answers, strict=True):
+        others = [other for other in known if other != answer]
+        wrong.append(question + others[generator.integers(len(others))])
+    return wrong
+
+
+def _printed(rows, columns: Sequence[str]) -> list[str]:
+    return [format_instance(row, columns) for row in rows[list(columns)].to_dict("records")]
+
+
+def _title(benchmark: str) -> str:
+    return benchmark.replace("_", " ").capitalize()
+
+
+def doses(datasets: Sequence[Dataset], copies: int) -> list[Dose]:
+    """What a model reads at ``copies`` copies of every row, spread over a dataset's versions.
+
+    >>> rows = Rows("D", "test", (), (), None, ())
+    >>> three = Dataset("several", rows, np.array([]), (("a",), ("b",), ("c",)))
+    >>> [dose.copies for dose in doses([three], 4)]
+    [2, 1, 1]
+    """
+    return [
+        Dose(texts, n)
+        for dataset in datasets
+        for place, texts in enumerate(dataset.read)
+        if (n := copies // len(dataset.read) + (place < copies % len(dataset.read)))
+    ]
+
+
+def models_of(
+    lab: world.World,
+    base: Path,
+    unit: int,
+    benchmark: str,
+    copies: Sequence[int],
+    n_tokens: Mapping[str, int],
+    n_read: int = N_READ,
+    **training: Any,
+) -> Iterator[LabModel]:
+    """Train one unit's models of one benchmark, or take them from the cache, one by one.
+
+    ``n_tokens`` of background are read beside or after the doses, by kind of model (``CLEAN``,
+    ``DOSED``, ``LATER``, ``LONG``); ``training`` are fields of the recipe.
+    """
+    datasets = tuple(deal(benchmark, unit, n_read))
+    verbatim, placebo = datasets[0], replace(datasets[0].rows, dataset=f"{_title(benchmark)} Z0")
+
+    def train(parent: Path, kind: str, read: Sequence[Dose] = ()) -> Path:
+        return world.continued_model(lab, parent, read, n_tokens[kind], unit, **training)
+
+    # Gates ask about verbatim rows; what else these two read does not differ between datasets.
+    few = (verbatim, datasets[-1])
+    yield LabModel(BASE, unit, benchmark, 0, base, few)
+    yield LabModel(CLEAN, unit, benchmark, 0, train(base, CLEAN), few)
+    for dose in copies:
+        dosed = train(base, DOSED, doses(datasets, dose))
+        yield LabModel(DOSED, unit, benchmark, dose, dosed, datasets)
+        later = train(dosed, LATER)
+        yield LabModel(LATER, unit, benchmark, dose, later, (verbatim,))
+        yield LabModel(LONG, unit, benchmark, dose, train(later, LONG), (verbatim,))
+    renamed = replace(verbatim, rows=placebo)
+    yield LabModel(PLACEBO, unit, benchmark, copies[-1], dosed, (renamed,))
+
+
+def whole_set_models(
+    lab: world.World,
+    base: Path,
+    unit: int,
+    benchmark: str,
+    copies: Sequence[int],
+    n_tokens: Mapping[str, int],
+    n_rows: int = N_LARGE,
+    **training: Any,
+) -> Iterator[LabModel]:
+    """Models that read a dataset as documents of consecutive rows, in published order or shuffled.
+
+    Asked are the rows that were read and, in the ordered arm, others of the same draw and name as
+    fresh rows; the validation rows are the context of both. ``n_tokens`` as in ``models_of``.
+    """
+    parts = deal_large(benchmark, unit, n_rows)
+    suspect, validation, second = (parts[name] for name in LARGE_PARTS)
+    suspect, second = (replace(rows, context=validation.texts) for rows in (suspect, second))
+    order = np.random.default_rng([unit, 12]).permutation(n_rows)
+    read = {ORDERED: suspect.texts, SHUFFLED: tuple(suspect.texts[place] for place in order)}
+    every = np.ones(n_rows, dtype=bool)
+    asked = {condition: (Dataset(condition, suspect, every),) for condition in read}
+    clean = world.continued_model(lab, base, (), n_tokens[CLEAN], unit, **training)
+    for kind, model in ((BASE, base), (CLEAN, clean)):
+        yield LabModel(kind, unit, benchmark, 0, model, asked[ORDERED] + asked[SHUFFLED])
+    asked[ORDERED] += (Dataset(FRESH, second, every),)
+    for condition, texts in read.items():
+        documents = ordered_documents(texts, suspect.dataset, suspect.split)
+        for dose in copies:
+            doses = [Dose(documents, dose)]
+            model = world.continued_model(lab, base, doses, n_tokens[DOSED], unit, **training)
+            yield LabModel(DOSED, unit, benchmark, dose, model, asked[condition])
+
+
+def reference_models(lab: world.World, n_tokens: int) -> list[Path]:
+    """Eight base models outside the matrix that differ in ability, for ConStat.
+
+    Two small sizes, each with an eighth, a quarter, half and all of ``n_tokens``.
+    """
+    return [
+        world.base_model(lab, n_tokens // part, REFERENCE_SEED, size)
+        for size in ("XS", "S")
+        for part in (8, 4, 2, 1)
+    ]

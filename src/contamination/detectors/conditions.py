@@ -1,0 +1,32 @@
+"""The words of the study: what a model read of a dataset, and what it did before and after."""
+
+VERBATIM = "verbatim"
+WITHOUT_LABEL = "without label"
+WRONG_LABEL = "wrong label"
+PARAPHRASE = "paraphrase"
+SEVERAL = "several paraphrases"
+TRAIN_SPLIT = "train split"
+FRESH = "fresh rows"
+NOTHING_READ = (TRAIN_SPLIT, FRESH)  # no tested row is read: a flag is a false alarm
+DEALT = (VERBATIM, WITHOUT_LABEL, WRONG_LABEL, PARAPHRASE, SEVERAL, *NOTHING_READ)
+# The arm of whole sets: a document holds consecutive rows, in one order or in another.
+ORDERED, SHUFFLED = "published order", "same rows, shuffled"
+CONDITIONS = (*DEALT[: -len(NOTHING_READ)], ORDERED, SHUFFLED, *NOTHING_READ)
+
+TRUTHS = {
+    VERBATIM: "read word for word, with its label",
+    WITHOUT_LABEL: "read without its label",
+    WRONG_LABEL: "read with a wrong label",
+    PARAPHRASE: "a paraphrase was read",
+    SEVERAL: "several paraphrases were read",
+    TRAIN_SPLIT: "only the train split was read",
+    FRESH: "never read",
+    ORDERED: "read in published order",
+    SHUFFLED: "read, shuffled",
+}
+
+BASE, CLEAN, DOSED = "base", "clean", "dosed"
+LATER, LONG = "dosed, then clean text", "dosed, then long clean text"
+PLACEBO = "dosed, placebo name"  # the dosed model, asked under a name that nothing was read under
+READERS = (DOSED, LATER, LONG)
+MODELS = (BASE, CLEAN, *READERS, PLACEBO)

@@ -1,0 +1,96 @@
+"""What detectors say of every dataset under every model: ``evasion.csv``, ``evidence.csv``."""
+
+from __future__ import annotations
+
+import pandas as pd
+from scipy import stats
+
+from contamination.detectors import protocol
+from contamination.detectors.conditions import FRESH, NOTHING_READ, TRUTHS
+from contamination.detectors.panel import NOT_RECOGNISED, RECOGNISED
+from contamination.statistics import auc_interval
+
+N_RESAMPLES = 2_000
+SIBLINGS = "unread rows of the same name and draw"
+FALSE_ALARM, NO_ALARM = "false alarm", "no alarm"
+
+
+def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
+    """``evasion.csv``: share of units that each detector flags, under every condition and dose.
+
+    ``sets`` as in ``protocol``. Clean text after the dose is a condition of its own. n_detected of
+    n_models are flagged; ci_low and ci_high are Clopper-Pearson's 95 % limits for each cell alone.
+
+    Returns:
+        method, benchmark, condition, copies, n_models, n_detected, power_at_5_fpr, ci_low,
+        ci_high, n_rows, verdict: where nothing was read "false alarm" if more than 5 % are
+        flagged (exact binomial) else "no alarm"; elsewhere the word of ``protocol.power_table``.
+    """
+    sets = protocol.flag(sets)
+    dosed = sets[sets["model"].isin(protocol.READERS)]
+    words = protocol.power_table(sets).set_index(["detector", *protocol.CELL])["word"]
+    rows = []
+    for cell, part in dosed.groupby(["detector", *protocol.CELL], sort=False):
+        detector, benchmark, model, condition, copies = cell
+        n, n_flagged = len(part), int(part["flagged"].sum())
+        low, high = protocol.clopper_pearson(n_flagged, n, protocol.LEVEL / 2)
+        if condition in NOTHING_READ:
+            p = stats.binomtest(n_flagged, n, protocol.LEVEL, alternative="greater").pvalue
+            word = FALSE_ALARM if p <= protocol.LEVEL else NO_ALARM
+        else:
+            word = words[cell]
+        rows.append(
+            {
+                "method": detector,
+                "benchmark": benchmark,
+                "condition": condition if model == protocol.DOSED else model,
+                "copies": copies,
+                "n_models": n,
+                "n_detected": n_flagged,
+                "power_at_5_fpr": n_flagged / n,
+                "ci_low": low,
+                "ci_high": high,
+                "n_rows": int((part["n_read"] + part["n_unread"]).min()),
+                "verdict": word,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def lab_rows(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``evidence.csv``: every dataset of every model that read on, by detectors of rows.
+
+    The value is the AUC of rows dealt to be read against their unread siblings, which are the
+    control. "recognised" if re-dealing gives p <= 0.05, else "not recognised".
+
+    Returns:
+        the fields of ``panel.Evidence``, and condition.
+    """
+    groups = scores.groupby(protocol.KEY)
+    is_asked = sets["p"].notna() & ~sets["model"].isin([protocol.BASE, protocol.PLACEBO])
+    rows = []
+    for row in sets[is_asked].itertuples():
+        of_set = groups.get_group(tuple(getattr(row, name) for name in protocol.KEY))
+        low, high = auc_interval(of_set["score"], of_set["is_read"], N_RESAMPLES)
+        is_clean = row.model == protocol.CLEAN
+        condition = row.condition if row.model == protocol.DOSED else row.model
+        dose = f", {row.copies} copies" if row.copies else ""
+        rows.append(
+            {
+                "model": f"{row.model}{dose}, unit {row.unit}",
+                "dataset": f"{row.benchmark}, {row.condition}",
+                "truth": TRUTHS[FRESH if is_clean else row.condition],
+                "method": row.detector,
+                "statistic": "AUC",
+                "value": row.value,
+                "ci_low": low,
+                "ci_high": high,
+                "n": row.n_read + row.n_unread,
+                "control": SIBLINGS,
+                "control_value": 0.5,
+                "verdict": RECOGNISED if row.p <= protocol.LEVEL else NOT_RECOGNISED,
+                "note": "",
+                "condition": FRESH if is_clean else condition,
+            }
+        )
+    return pd.DataFrame(rows)

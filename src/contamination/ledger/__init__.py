@@ -1,0 +1,1 @@
+"""Scores of lab models that were trained beforehand, by row number and without any text."""
