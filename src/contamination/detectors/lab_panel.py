@@ -10,7 +10,7 @@ from contamination.detectors.conditions import FRESH, NOTHING_READ, TRUTHS
 from contamination.detectors.panel import NOT_RECOGNISED, RECOGNISED
 from contamination.statistics import auc_interval
 
-N_RESAMPLES = 2_000
+N_RESAMPLES = 1_000
 SIBLINGS = "unread rows of the same name and draw"
 FALSE_ALARM, NO_ALARM = "false alarm", "no alarm"
 
