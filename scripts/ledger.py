@@ -49,7 +49,7 @@ def main() -> None:
     about["models"] = {name: h for part in parts for name, h in part.about["models"].items()}
     scores, sets = (pd.concat([part[n] for part in parts], ignore_index=True) for n in (0, 1))
     scores = scores.drop_duplicates(["detector", *scoring.KEY, "row"])
-    order = [d.name for d in catalogue.OF_ROWS] + [scoring.TEXT_ALONE]
+    order = [*catalogue.BY_NAME, scoring.TEXT_ALONE]
     scores = scores.sort_values("detector", key=lambda c: c.map(order.index), kind="stable")
     about["rows"] = len(scores)
     folder = ROOT / "src/contamination/ledger"
@@ -69,7 +69,7 @@ def score(asked: argparse.Namespace) -> store.Ledger:
     names = asked.detectors
     rows, sets = (
         [d for d in detectors if names is None or d.name in names]
-        for detectors in (catalogue.OF_ROWS, catalogue.OF_SETS)
+        for detectors in ((*catalogue.OF_ROWS, *scoring.CONTROLS), catalogue.OF_SETS)
     )
     scores, seconds = scoring.score_models(models, rows) if rows else (scoring.NO_SCORES, None)
     if names is None or scoring.TEXT_ALONE in names:

@@ -40,7 +40,8 @@ def words(**given):
         ({"unread_rows": "failed"}, "failed"),
         ({"blind": "failed", "clean_models": "not run"}, "failed"),
         ({"clean_models": "not run"}, "not run"),
-        ({"placebo_name": "not applicable"}, "rows were read"),
+        ({"placebo_name": "failed"}, "rows were read"),
+        ({"false_alarms": "undetermined"}, "not run"),
     ],
 )
 def test_what_gates_allow(given, verdict):
@@ -99,8 +100,9 @@ def test_which_gates_apply_is_fixed_by_access_and_name():
     ]
     before, placebo = "before_reading", "placebo_name"
     assert left_out == [{before}, {before, placebo}, {placebo}, {before, placebo, "blind"}]
-    # The placebo name scores higher than the right one.
-    assert table["verdict"].tolist() == ["failed", *["rows were read"] * 3]
+    # The placebo name scores higher than the right one, which is said and decides nothing.
+    assert table["placebo_name"].tolist()[0] == "failed"
+    assert table["verdict"].tolist() == ["rows were read"] * 4
 
 
 @pytest.mark.parametrize(
@@ -130,11 +132,16 @@ def test_pairs_are_of_one_unit():
     assert row["clean_models_low"] == pytest.approx(0.1 - 0.00178, abs=1e-4)
 
 
-def test_false_alarms_above_10_percent_fail():
+@pytest.mark.parametrize(
+    ("n_units", "calibration", "word"),
+    [(3, "undetermined", "undetermined"), (20, "miscalibrated", "failed")],
+)
+def test_false_alarms_above_10_percent_pass_no_gate(n_units, calibration, word):
     sets = with_text(matrix())
-    is_some = sets["condition"].eq("fresh rows") & sets["unit"].lt(3)
+    is_some = sets["condition"].eq("fresh rows") & sets["unit"].lt(n_units)
     row = gates.gate_table(sets.assign(p=sets["p"].mask(is_some, 0.01)), [detector()]).iloc[0]
-    assert (row["calibration"], row["false_alarms"]) == ("undetermined", "failed")
+    assert (row["calibration"], row["false_alarms"]) == (calibration, word)
+    assert row["verdict"] != gates.ROWS_WERE_READ
 
 
 def test_a_score_of_a_set_must_exceed_that_of_an_unread_set():

@@ -27,9 +27,8 @@ OF_ROWS = (
     context.RECALL,
     sampling.CDD,
     sampling.COVERAGE,
-    *scoring.CONTROLS,
 )
 OF_SETS = (whole_sets.EXCHANGEABILITY, whole_sets.DATASET_INFERENCE)
-# ConStat is asked with reference models; what stands here describes it.
-ALL = (*OF_ROWS, *OF_SETS, constat.constat_detector(()))
+CONSTAT = constat.constat_detector(())  # asked with reference models; this describes it
+ALL = (*OF_ROWS, *OF_SETS, CONSTAT, *scoring.CONTROLS)
 BY_NAME = {detector.name: detector for detector in ALL}

@@ -49,5 +49,6 @@ def power_matrix(evasion: pd.DataFrame) -> Figure:
             )
         axis.set(xlabel="", ylabel="")
         axis.set_title(f"units flagged of all, copies read: {dose}", loc="left")
-        axis.tick_params(axis="x", rotation=40)
+    names = [name.removeprefix("dosed, ") for name in COLUMNS]
+    axis.set_xticks(axis.get_xticks(), names, rotation=50, ha="right", rotation_mode="anchor")
     return figure

@@ -68,10 +68,11 @@ def gate_verdict(words: Mapping[str, str]) -> str:
     them; "stands out from clean models" if all but these two were; else "not run".
     """
     of_rows = {words[BEFORE_READING], words[UNREAD_ROWS]} - {NOT_APPLIED}
-    others = {words[gate] for gate in GATES if gate not in (BEFORE_READING, UNREAD_ROWS)}
+    apart = (BEFORE_READING, UNREAD_ROWS, PLACEBO_NAME)
+    others = {words[gate] for gate in GATES if gate not in apart}
     if FAILED in of_rows | others:
         return FAILED
-    if NOT_RUN in others:
+    if others & {NOT_RUN, protocol.UNDETERMINED}:
         return NOT_RUN
     return ROWS_WERE_READ if of_rows == {PASSED} else STANDS_OUT
 
@@ -84,9 +85,9 @@ def gate_table(sets: pd.DataFrame, detectors: Sequence[interface.Detector]) -> p
 
     Returns:
         detector, access, question, benchmark; for each gate its word (passed, failed, not run,
-        not applicable) and, but for false_alarms, ``<gate>_margin`` and ``<gate>_low``: the mean
-        of score minus control over units and its lower limit; the columns of
-        ``protocol.false_alarms``; verdict (``gate_verdict``).
+        not applicable; of false_alarms also undetermined) and, but for false_alarms,
+        ``<gate>_margin`` and ``<gate>_low``: the mean of score minus control over units and its
+        lower limit; the columns of ``protocol.false_alarms``; verdict (``gate_verdict``).
     """
     sets = protocol.flag(sets)
     alarms = protocol.false_alarms(sets)
@@ -100,7 +101,8 @@ def gate_table(sets: pd.DataFrame, detectors: Sequence[interface.Detector]) -> p
         for benchmark in sorted(own["benchmark"].unique()):
             row = {"detector": name, "benchmark": benchmark}
             row |= {"access": detector.access, "question": detector.question}
-            words = {FALSE_ALARMS: {CALIBRATED: PASSED, NOT_RUN: NOT_RUN}.get(calibration, FAILED)}
+            by_calibration = {CALIBRATED: PASSED, protocol.MISCALIBRATED: FAILED}
+            words = {FALSE_ALARMS: by_calibration.get(calibration, calibration)}
             margins = _margins(sets[sets["benchmark"].eq(benchmark)], detector)
             for gate, (margin, low) in margins.items():
                 row |= {f"{gate}_margin": margin, f"{gate}_low": low}
