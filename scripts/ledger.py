@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from contamination.detectors import arms, catalogue, constat, scoring
+from contamination.detectors import arms, catalogue, constat, protocol, scoring
 from contamination.lab import recipes, world
 from contamination.ledger import store
 from contamination.models.causal import load_causal_lm
@@ -48,7 +48,7 @@ def main() -> None:
     about["seconds"] = [row for part in parts for row in part.about["seconds"]]
     about["models"] = {name: h for part in parts for name, h in part.about["models"].items()}
     scores, sets = (pd.concat([part[n] for part in parts], ignore_index=True) for n in (0, 1))
-    scores = scores.drop_duplicates(["detector", *scoring.KEY, "row"])
+    scores = scores.drop_duplicates([*protocol.KEY, "row"])
     order = [*catalogue.BY_NAME, scoring.TEXT_ALONE]
     scores = scores.sort_values("detector", key=lambda c: c.map(order.index), kind="stable")
     about["rows"] = len(scores)

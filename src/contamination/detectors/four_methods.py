@@ -18,7 +18,7 @@ from contamination.dice.detector import train_mlp
 from contamination.models.causal import BEFORE_FINAL_NORM, CausalLM, hidden_states
 from contamination.replication import completions, cutting
 
-MAX_TOKENS = 40  # more than the longest rest has
+MAX_TOKENS = 40  # of a completion; longer than nearly all rests of the lab's questions
 
 
 def _quiz_credits(lm: CausalLM, rows: Rows) -> np.ndarray:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contamination.dcq.contaminating import header
+from contamination.detectors.four_methods import MAX_TOKENS
 from contamination.detectors.interface import ANSWERS, Detector, Rows
 from contamination.models.causal import complete
 from contamination.models.forward import encode
@@ -24,7 +25,6 @@ from contamination.replication import cutting
 # Of each row. Both papers draw 50: 130 seconds of one core for 100 rows of the lab, not 26.
 N_SAMPLES = 10
 TEMPERATURE = 0.8  # CDD's; Hallinan et al. sample at 1 from the likeliest 95 %
-MAX_TOKENS = 40  # longer than nearly all rests of the lab's questions
 ALPHA = 0.05  # CDD: share of the longest output by which a sample may differ
 MIN_NGRAM = 3  # n-gram coverage: words of the shortest run that counts
 _WORD = re.compile(r"\w+|[^\w\s]")

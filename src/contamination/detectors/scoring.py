@@ -14,13 +14,12 @@ from sklearn.pipeline import make_pipeline
 from contamination import storage
 from contamination.detectors.arms import Dataset, LabModel
 from contamination.detectors.conditions import CLEAN, DEALT, DOSED, VERBATIM
+from contamination.detectors.gates import TEXT_ALONE
 from contamination.detectors.interface import LOG_PROBABILITIES, WEIGHTS, Detector, Rows
-from contamination.detectors.protocol import SET_COLUMNS
+from contamination.detectors.protocol import KEY, SET_COLUMNS
 from contamination.models.causal import CausalLM, load_causal_lm
 
-KEY = ["unit", "benchmark", "model", "condition", "copies"]
-COLUMNS = ["detector", *KEY, "row", "is_read", "score"]
-TEXT_ALONE = "text alone"
+COLUMNS = [*KEY, "row", "is_read", "score"]
 NO_SCORES = pd.DataFrame(columns=COLUMNS)
 
 
@@ -87,7 +86,7 @@ def _rows(name: str, model: LabModel, dataset: Dataset, values: np.ndarray) -> p
     key = (name, model.unit, model.benchmark, model.kind, dataset.condition, model.copies)
     table = pd.DataFrame({"row": np.arange(len(values)), "is_read": dataset.is_read})
     table["score"] = np.asarray(values, dtype=float)
-    return table.assign(**dict(zip(["detector", *KEY], key, strict=True)))[COLUMNS]
+    return table.assign(**dict(zip(KEY, key, strict=True)))[COLUMNS]
 
 
 def _learnt(
