@@ -9,7 +9,8 @@ sample of its own, and one deal of rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -19,10 +20,12 @@ import numpy as np
 from contamination.dcq.contaminating import training_texts
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.detectors.conditions import (
+    ALONE,
     BASE,
     CLEAN,
     DEALT,
     DOSED,
+    FEW,
     FRESH,
     LATER,
     LONG,
@@ -37,6 +40,7 @@ from contamination.detectors.conditions import (
     WRONG_LABEL,
 )
 from contamination.detectors.interface import Rows
+from contamination.detectors.protocol import RANKED_CELL
 from contamination.detectors.whole_sets import ordered_documents
 from contamination.lab import world
 from contamination.lab.benchmarks import BENCHMARKS
@@ -49,7 +53,6 @@ N_READ = 50  # rows of a dataset that are dealt to be read; as many siblings are
 N_CONTEXT = 20  # rows of the same kind that nobody reads and nobody is asked about
 N_SPREAD = 3  # paraphrases over which copies are spread; no quiz shows them
 N_LARGE = 200  # rows of each part of the arm of whole sets
-WORD_PROBLEMS = "grade_school"  # the benchmark that ConStat is asked about
 REFERENCE_SEED = 900  # of no unit
 LARGE_PARTS = ("suspect", "validation", "second unread")
 
@@ -72,7 +75,7 @@ class Dataset:
 class LabModel:
     """A model of a unit and the datasets that it is asked about."""
 
-    kind: str  # ``BASE``, ``CLEAN``, ``DOSED``, ``LATER``, ``LONG`` or ``PLACEBO``
+    kind: str  # one of ``conditions.MODELS``
     unit: int
     benchmark: str
     copies: int  # of all that is read; 0 for a base or clean model
@@ -183,73 +186,89 @@ def doses(datasets: Sequence[Dataset], copies: int) -> list[Dose]:
     ]
 
 
-def models_of(
-    lab: world.World,
-    base: Path,
-    unit: int,
-    benchmark: str,
-    copies: Sequence[int],
-    n_tokens: Mapping[str, int],
-    n_read: int = N_READ,
-    **training: Any,
-) -> Iterator[LabModel]:
-    """Train one unit's models of one benchmark, or take them from the cache, one by one.
+@dataclass(frozen=True)
+class Unit:
+    """One base model and one mini-benchmark whose rows are dealt; its models are trained on demand.
 
     ``n_tokens`` of background are read beside or after the doses, by kind of model (``CLEAN``,
-    ``DOSED``, ``LATER``, ``LONG``); ``training`` are fields of the recipe.
+    ``DOSED``, ``LATER``, ``LONG``); ``training`` are fields of the recipe. ``number`` seeds the
+    deal of rows and the order of training.
     """
-    datasets = tuple(deal(benchmark, unit, n_read))
-    verbatim, placebo = datasets[0], replace(datasets[0].rows, dataset=f"{_title(benchmark)} Z0")
 
-    def train(parent: Path, kind: str, read: Sequence[Dose] = ()) -> Path:
-        return world.continued_model(lab, parent, read, n_tokens[kind], unit, **training)
+    lab: world.World
+    base: Path
+    number: int
+    benchmark: str
+    n_tokens: Mapping[str, int]
+    training: Mapping[str, Any] = field(default_factory=dict)
+    n_read: int = N_READ
 
-    # Gates ask about verbatim rows; what else these two read does not differ between datasets.
-    few = (verbatim, datasets[-1])
-    yield LabModel(BASE, unit, benchmark, 0, base, few)
-    yield LabModel(CLEAN, unit, benchmark, 0, train(base, CLEAN), few)
+    @cached_property
+    def datasets(self) -> tuple[Dataset, ...]:
+        return tuple(deal(self.benchmark, self.number, self.n_read))
+
+    @property
+    def few(self) -> tuple[Dataset, ...]:
+        return tuple(dataset for dataset in self.datasets if dataset.condition in FEW)
+
+    def continued(self, parent: Path, kind: str, read: Sequence[Dose] = ()) -> Path:
+        """Folder of ``parent`` trained on, from the cache where it is there."""
+        n_tokens = self.n_tokens[kind]
+        return world.continued_model(self.lab, parent, read, n_tokens, self.number, **self.training)
+
+    def model(self, kind: str, copies: int, folder: Path, datasets: Sequence[Dataset]) -> LabModel:
+        return LabModel(kind, self.number, self.benchmark, copies, folder, tuple(datasets))
+
+    def clean(self) -> LabModel:
+        """Read background alone; asked of few datasets, since all are alike to it."""
+        return self.model(CLEAN, 0, self.continued(self.base, CLEAN), self.few)
+
+    def dosed(self, copies: int) -> LabModel:
+        """Read every condition; at one copy, the least that can be read, few are asked."""
+        folder = self.continued(self.base, DOSED, doses(self.datasets, copies))
+        return self.model(DOSED, copies, folder, self.datasets if copies > 1 else self.few)
+
+
+def models_of(unit: Unit, copies: Sequence[int]) -> Iterator[LabModel]:
+    """A unit's models, doses rising; what follows on a dose follows on the largest."""
+    verbatim = unit.datasets[:1]
+    yield unit.model(BASE, 0, unit.base, verbatim)
+    yield unit.clean()
     for dose in copies:
-        dosed = train(base, DOSED, doses(datasets, dose))
-        yield LabModel(DOSED, unit, benchmark, dose, dosed, datasets)
-        later = train(dosed, LATER)
-        yield LabModel(LATER, unit, benchmark, dose, later, (verbatim,))
-        yield LabModel(LONG, unit, benchmark, dose, train(later, LONG), (verbatim,))
-    renamed = replace(verbatim, rows=placebo)
-    yield LabModel(PLACEBO, unit, benchmark, copies[-1], dosed, (renamed,))
+        yield (dosed := unit.dosed(dose))
+    later = unit.continued(dosed.folder, LATER)
+    yield unit.model(LATER, dose, later, verbatim)
+    yield unit.model(LONG, dose, unit.continued(later, LONG), verbatim)
+    rows = replace(verbatim[0].rows, dataset=f"{_title(unit.benchmark)} Z0")
+    yield unit.model(PLACEBO, dose, dosed.folder, [replace(verbatim[0], rows=rows)])
+    benchmark, _, _, dose = RANKED_CELL
+    if unit.benchmark == benchmark and dose in copies:
+        alone = unit.continued(unit.base, DOSED, doses(verbatim, dose))
+        yield unit.model(ALONE, dose, alone, verbatim)
 
 
 def whole_set_models(
-    lab: world.World,
-    base: Path,
-    unit: int,
-    benchmark: str,
-    copies: Sequence[int],
-    n_tokens: Mapping[str, int],
-    n_rows: int = N_LARGE,
-    **training: Any,
+    unit: Unit, copies: Sequence[int], n_rows: int = N_LARGE
 ) -> Iterator[LabModel]:
     """Models that read a dataset as documents of consecutive rows, in published order or shuffled.
 
-    Asked are the rows that were read and, in the ordered arm, others of the same draw and name as
-    fresh rows; the validation rows are the context of both. ``n_tokens`` as in ``models_of``.
+    Asked are the rows that were read and others of the same draw and name, which nobody read; the
+    validation rows are the context of both.
     """
-    parts = deal_large(benchmark, unit, n_rows)
+    parts = deal_large(unit.benchmark, unit.number, n_rows)
     suspect, validation, second = (parts[name] for name in LARGE_PARTS)
     suspect, second = (replace(rows, context=validation.texts) for rows in (suspect, second))
-    order = np.random.default_rng([unit, 12]).permutation(n_rows)
+    order = np.random.default_rng([unit.number, 12]).permutation(n_rows)
     read = {ORDERED: suspect.texts, SHUFFLED: tuple(suspect.texts[place] for place in order)}
     every = np.ones(n_rows, dtype=bool)
-    asked = {condition: (Dataset(condition, suspect, every),) for condition in read}
-    clean = world.continued_model(lab, base, (), n_tokens[CLEAN], unit, **training)
-    for kind, model in ((BASE, base), (CLEAN, clean)):
-        yield LabModel(kind, unit, benchmark, 0, model, asked[ORDERED] + asked[SHUFFLED])
-    asked[ORDERED] += (Dataset(FRESH, second, every),)
+    fresh = Dataset(FRESH, second, every)
+    clean = unit.continued(unit.base, CLEAN)
+    yield unit.model(CLEAN, 0, clean, [Dataset(ORDERED, suspect, every), fresh])
     for condition, texts in read.items():
         documents = ordered_documents(texts, suspect.dataset, suspect.split)
         for dose in copies:
-            doses = [Dose(documents, dose)]
-            model = world.continued_model(lab, base, doses, n_tokens[DOSED], unit, **training)
-            yield LabModel(DOSED, unit, benchmark, dose, model, asked[condition])
+            dosed = unit.continued(unit.base, DOSED, [Dose(documents, dose)])
+            yield unit.model(DOSED, dose, dosed, [Dataset(condition, suspect, every), fresh])
 
 
 def reference_models(lab: world.World, n_tokens: int) -> list[Path]:

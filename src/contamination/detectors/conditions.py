@@ -8,6 +8,7 @@ SEVERAL = "several paraphrases"
 TRAIN_SPLIT = "train split"
 FRESH = "fresh rows"
 NOTHING_READ = (TRAIN_SPLIT, FRESH)  # no tested row is read: a flag is a false alarm
+FEW = (VERBATIM, *NOTHING_READ)  # what gates and false alarms need
 DEALT = (VERBATIM, WITHOUT_LABEL, WRONG_LABEL, PARAPHRASE, SEVERAL, *NOTHING_READ)
 # The arm of whole sets: a document holds consecutive rows, in one order or in another.
 ORDERED, SHUFFLED = "published order", "same rows, shuffled"
@@ -27,6 +28,7 @@ TRUTHS = {
 
 BASE, CLEAN, DOSED = "base", "clean", "dosed"
 LATER, LONG = "dosed, then clean text", "dosed, then long clean text"
+ALONE = "dosed, verbatim alone"  # read no other dataset beside this one
 PLACEBO = "dosed, placebo name"  # the dosed model, asked under a name that nothing was read under
-READERS = (DOSED, LATER, LONG)
+READERS = (DOSED, LATER, LONG, ALONE)
 MODELS = (BASE, CLEAN, *READERS, PLACEBO)

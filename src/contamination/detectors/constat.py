@@ -17,6 +17,7 @@ from contamination.detectors.interface import (
     INFLATED,
     LOG_PROBABILITIES,
     SET,
+    WORD_PROBLEMS,
     Detector,
     Rows,
     SetScore,
@@ -144,4 +145,5 @@ def constat_detector(references: Sequence[CausalLM], chance: float = 0.0) -> Det
         unit=SET,
         question=INFLATED,
         source="Dekoninck et al., arXiv:2405.16281",
+        only_on=WORD_PROBLEMS,
     )

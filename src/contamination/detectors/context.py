@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from contamination.dcq.contaminating import training_texts
-from contamination.detectors.interface import LOG_PROBABILITIES, Detector, Rows
+from contamination.detectors.interface import COSTLY_ON, LOG_PROBABILITIES, Detector, Rows
 from contamination.models.causal import token_log_probs
 from contamination.models.forward import encode
 from contamination.models.loading import CausalLM
@@ -123,4 +123,10 @@ def _log_probs(
 
 
 CODEC = Detector("CoDeC", LOG_PROBABILITIES, codec_scores, source="Zawalski et al., 2510.27055")
-RECALL = Detector("ReCaLL", LOG_PROBABILITIES, recall_scores, source="Xie et al., 2406.15968")
+RECALL = Detector(
+    "ReCaLL",
+    LOG_PROBABILITIES,
+    recall_scores,
+    source="Xie et al., 2406.15968",
+    only_on=COSTLY_ON,
+)

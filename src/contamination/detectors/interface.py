@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # the protocol reads frames alone and shall not load a model 
 
 # What a detector must be able to see of a model.
 ANSWERS, LOG_PROBABILITIES, WEIGHTS = "answers", "log-probabilities", "weights"
+COSTLY_ON = "topics"  # where detectors that cost much are asked
+WORD_PROBLEMS = "grade_school"  # and the one that asks about answers
 # One score for each row, or one for the whole set with a p value of its own.
 ROW, SET = "row", "set"
 # The question that a score answers.
@@ -62,7 +64,8 @@ class Detector:
 
     ``score`` takes a model and rows and gives one score for each row, shape (n_rows,), or a
     ``SetScore``. With ``learn`` the scores are features instead, shape (n_rows, n_features), and
-    ``learn(features, is_read)`` makes of other units' features a function from features to scores.
+    ``learn(features, is_read)`` makes of other units' features a function from features to scores
+    (``scoring.fitted``).
     """
 
     name: str
@@ -72,3 +75,5 @@ class Detector:
     question: str = READ
     learn: Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]] | None = None
     source: str = ""  # authors and number of the paper
+    # A detector that costs much is asked of this mini-benchmark alone, where the gates need it.
+    only_on: str = ""

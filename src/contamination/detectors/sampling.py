@@ -16,7 +16,7 @@ import numpy as np
 
 from contamination.dcq.contaminating import header
 from contamination.detectors.four_methods import MAX_TOKENS
-from contamination.detectors.interface import ANSWERS, Detector, Rows
+from contamination.detectors.interface import ANSWERS, COSTLY_ON, Detector, Rows
 from contamination.models.causal import complete
 from contamination.models.forward import encode
 from contamination.models.loading import CausalLM
@@ -151,7 +151,11 @@ def coverage_scores(lm: CausalLM, rows: Rows) -> np.ndarray:
     )
 
 
-CDD = Detector("CDD", ANSWERS, cdd_scores, source="Dong et al., 2402.15938")
+CDD = Detector("CDD", ANSWERS, cdd_scores, source="Dong et al., 2402.15938", only_on=COSTLY_ON)
 COVERAGE = Detector(
-    "n-gram coverage", ANSWERS, coverage_scores, source="Hallinan et al., 2508.09603"
+    "n-gram coverage",
+    ANSWERS,
+    coverage_scores,
+    source="Hallinan et al., 2508.09603",
+    only_on=COSTLY_ON,
 )

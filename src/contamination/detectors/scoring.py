@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,14 +14,19 @@ from sklearn.pipeline import make_pipeline
 
 from contamination import storage
 from contamination.detectors.arms import Dataset, LabModel
-from contamination.detectors.conditions import CLEAN, DEALT, DOSED, VERBATIM
+from contamination.detectors.conditions import CLEAN, DEALT, DOSED, FEW, PLACEBO, VERBATIM
 from contamination.detectors.gates import TEXT_ALONE
-from contamination.detectors.interface import LOG_PROBABILITIES, WEIGHTS, Detector, Rows
+from contamination.detectors.interface import (
+    ANSWERS,
+    LOG_PROBABILITIES,
+    WEIGHTS,
+    Detector,
+    Rows,
+)
 from contamination.detectors.protocol import KEY, SET_COLUMNS
 from contamination.models.causal import CausalLM, load_causal_lm
 
 COLUMNS = [*KEY, "row", "is_read", "score"]
-NO_SCORES = pd.DataFrame(columns=COLUMNS)
 
 
 def _noise(lm: CausalLM, rows: Rows) -> np.ndarray:
@@ -45,35 +51,56 @@ CONTROLS = (
 )
 
 
+def is_asked(detector: Detector, model: LabModel, dataset: Dataset) -> bool:
+    """Whether the study asks a detector of a dataset under a model.
+
+    A name that nothing was read under is for detectors that see answers alone. A detector that
+    costs much (``only_on``) is asked what gates and false alarms need, above one copy.
+    """
+    if model.kind == PLACEBO and detector.access != ANSWERS:
+        return False
+    if not detector.only_on:
+        return True
+    is_needed = model.kind in (CLEAN, DOSED, PLACEBO) and dataset.condition in FEW
+    return model.benchmark == detector.only_on and is_needed and model.copies != 1
+
+
+def fitted(detector: Detector, models: Iterable[LabModel]) -> Detector:
+    """A detector that learns (``Detector.learn``), with what it learns of these models.
+
+    Of the rows that a dosed model read verbatim, under it (positive) and under the clean model.
+    """
+    features, labels = [], []
+    for model in models:
+        verbatim = next(d for d in model.datasets if d.condition == VERBATIM)
+        read = verbatim.rows.where(verbatim.is_read)
+        features.append(detector.score(load_causal_lm(model.folder), read))
+        labels.append(np.full(len(read), model.kind == DOSED))
+    predict = detector.learn(np.concatenate(features), np.concatenate(labels))
+    return replace(detector, score=lambda lm, rows: predict(detector.score(lm, rows)), learn=None)
+
+
 def score_models(
     models: Iterable[LabModel], detectors: Sequence[Detector]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores of every row under every model by detectors of rows, and the seconds they took.
 
-    Detectors that learn (``Detector.learn``) do so on models of other units: rows read word for
-    word, under dosed models against the same rows under clean ones.
-
     Returns:
-        ``COLUMNS``, in the order of detectors, models, datasets and rows; and detector, unit,
-        model, n_rows, seconds.
+        ``COLUMNS``, in the order of models, detectors, datasets and rows; and detector, unit,
+        model, n_rows, seconds. ValueError for a detector that is not :func:`fitted`.
     """
-    scored: dict[str, list[tuple[LabModel, Dataset, np.ndarray]]] = {d.name: [] for d in detectors}
-    seconds = []
+    if unfitted := [detector.name for detector in detectors if detector.learn]:
+        raise ValueError(f"{unfitted[0]} learns from models of other units: pass it to fitted()")
+    tables, seconds = [], []
     for model in models:
         lm = load_causal_lm(model.folder)
         for detector in detectors:
             start = time.perf_counter()
-            for dataset in model.datasets:
-                scored[detector.name].append((model, dataset, detector.score(lm, dataset.rows)))
-            seconds.append(_seconds(model, detector, start))
-    for detector in detectors:
-        if detector.learn:
-            scored[detector.name] = _learnt(scored[detector.name], detector)
-    tables = [
-        _rows(name, model, dataset, values)
-        for name, of_detector in scored.items()
-        for model, dataset, values in of_detector
-    ]
+            of_model = [dataset for dataset in model.datasets if is_asked(detector, model, dataset)]
+            for dataset in of_model:
+                values = detector.score(lm, dataset.rows)
+                tables.append(_rows(detector.name, model, dataset, values))
+            seconds.append(_seconds(model, detector, of_model, start))
     return pd.concat(tables, ignore_index=True), pd.DataFrame(seconds)
 
 
@@ -89,27 +116,6 @@ def _rows(name: str, model: LabModel, dataset: Dataset, values: np.ndarray) -> p
     return table.assign(**dict(zip(KEY, key, strict=True)))[COLUMNS]
 
 
-def _learnt(
-    scored: Sequence[tuple[LabModel, Dataset, np.ndarray]], detector: Detector
-) -> list[tuple[LabModel, Dataset, np.ndarray]]:
-    """Features as scores, by a detector that never met a model of the unit."""
-    by_unit: dict[tuple[int, str], object] = {}
-    for model, _, _ in scored:
-        key = (model.unit, model.benchmark)
-        if key in by_unit:
-            continue
-        features, labels = [], []
-        for other, dataset, values in scored:
-            is_fit = other.kind in (DOSED, CLEAN) and dataset.condition == VERBATIM
-            if is_fit and other.benchmark == model.benchmark and other.unit != model.unit:
-                features.append(values[dataset.is_read])
-                labels.append(np.full(dataset.is_read.sum(), other.kind == DOSED))
-        if not features:
-            raise ValueError(f"{detector.name} learns from other units: at least two are needed")
-        by_unit[key] = detector.learn(np.concatenate(features), np.concatenate(labels))
-    return [(m, d, by_unit[m.unit, m.benchmark](values)) for m, d, values in scored]
-
-
 def score_sets(
     models: Iterable[LabModel], detectors: Sequence[Detector]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -123,49 +129,40 @@ def score_sets(
         lm = load_causal_lm(model.folder)
         for detector in detectors:
             start = time.perf_counter()
-            for dataset in model.datasets:
+            of_model = [dataset for dataset in model.datasets if is_asked(detector, model, dataset)]
+            for dataset in of_model:
                 read = dataset.rows.where(dataset.is_read)
                 score = detector.score(lm, read)
                 key = (model.unit, model.benchmark, model.kind, dataset.condition, model.copies)
                 rows.append((detector.name, *key, len(read), 0, score.score, np.nan, score.p))
-            seconds.append(_seconds(model, detector, start))
+            seconds.append(_seconds(model, detector, of_model, start))
     return pd.DataFrame(rows, columns=SET_COLUMNS), pd.DataFrame(seconds)
 
 
-def _seconds(model: LabModel, detector: Detector, start: float) -> dict:
-    n_rows = sum(len(dataset.rows) for dataset in model.datasets)
+def _seconds(
+    model: LabModel, detector: Detector, datasets: Sequence[Dataset], start: float
+) -> dict[str, object]:
+    n_rows = sum(len(dataset.rows) for dataset in datasets)
     row = {"detector": detector.name, "unit": model.unit, "model": model.kind, "n_rows": n_rows}
     return row | {"seconds": time.perf_counter() - start}
 
 
-def text_alone(models: Iterable[LabModel]) -> pd.DataFrame:
-    """Scores of a bag of words that knows no model, as rows of ``scores``.
+def text_alone(models: Iterable[LabModel], others: Sequence[Sequence[Dataset]]) -> pd.DataFrame:
+    """Scores of a bag of words that knows no model, as rows of ``scores``, for dosed models.
 
-    For each condition a logistic regression learns on other units which rows were dealt to be
-    read. The deal is random, so it should find nothing; gate G1 asks whether it does.
+    For each condition a logistic regression learns on the datasets of ``others``, other units of
+    the same mini-benchmark, which rows were dealt to be read. The deal is random, so it should
+    find nothing; gate G1 asks whether it does.
     """
-    dosed = [model for model in models if model.kind == DOSED]
+    words = {}
+    for condition in DEALT:
+        own = [dataset for unit in others for dataset in unit if dataset.condition == condition]
+        bag = make_pipeline(CountVectorizer(binary=True), LogisticRegression(max_iter=1000))
+        texts = [text for dataset in own for text in dataset.rows.texts]
+        words[condition] = bag.fit(texts, np.concatenate([dataset.is_read for dataset in own]))
     tables = []
-    for benchmark in dict.fromkeys(model.benchmark for model in dosed):
-        for place in range(len(DEALT)):
-            of_unit = {m.unit: m.datasets[place] for m in dosed if m.benchmark == benchmark}
-            values = _cross_fitted_words(of_unit)
-            tables += [
-                _rows(TEXT_ALONE, model, model.datasets[place], values[model.unit])
-                for model in dosed
-                if model.benchmark == benchmark
-            ]
+    for model in models:
+        for dataset in model.datasets if model.kind == DOSED else ():
+            values = words[dataset.condition].decision_function(list(dataset.rows.texts))
+            tables.append(_rows(TEXT_ALONE, model, dataset, values))
     return pd.concat(tables, ignore_index=True)
-
-
-def _cross_fitted_words(of_unit: dict[int, Dataset]) -> dict[int, np.ndarray]:
-    scores = {}
-    for unit, dataset in of_unit.items():
-        others = [other for number, other in of_unit.items() if number != unit]
-        if not others:
-            raise ValueError("a classifier of the text learns on other units: two are needed")
-        words = make_pipeline(CountVectorizer(binary=True), LogisticRegression(max_iter=1000))
-        texts = [text for other in others for text in other.rows.texts]
-        words.fit(texts, np.concatenate([other.is_read for other in others]))
-        scores[unit] = words.decision_function(list(dataset.rows.texts))
-    return scores

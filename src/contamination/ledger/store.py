@@ -1,4 +1,4 @@
-"""The ledger's files: one table of row scores, one of sets, and what made them."""
+"""The ledger's files: for each part a table of row scores, one of sets, and what made them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pandas as pd
 from contamination import storage
 from contamination.detectors.scoring import COLUMNS
 
-PILOT = "pilot"
+PILOT, STUDY = "pilot", "study"
+WORDS = ["detector", "benchmark", "model", "condition"]
 
 
 class Ledger(NamedTuple):
@@ -26,22 +27,39 @@ class Ledger(NamedTuple):
     about: dict[str, Any]
 
 
-def read(name: str = PILOT, folder: Path | None = None) -> Ledger:
-    """A ledger by its name, of the package or of a folder; FileNotFoundError for an unknown one."""
+def parts(name: str = PILOT, folder: Path | None = None) -> list[Ledger]:
+    """The parts of a ledger of the package or of a folder; FileNotFoundError for an unknown one."""
     folder = Path(__file__).parent if folder is None else folder
-    scores = pd.read_parquet(folder / f"{name}_scores.parquet")
-    for column in scores.select_dtypes("category"):
-        scores[column] = scores[column].astype(object)
-    about = json.loads((folder / f"{name}.json").read_text())
-    sets = pd.read_parquet(folder / f"{name}_sets.parquet")
-    return Ledger(scores.astype({"score": float}), sets, about)
+    if not (paths := sorted(folder.glob(f"{name}*.json"))):
+        raise FileNotFoundError(f'no ledger is called "{name}"')
+    ledgers = []
+    for path in paths:
+        scores, sets = (
+            pd.read_parquet(path.with_name(f"{path.stem}_{table}.parquet"))
+            for table in ("scores", "sets")
+        )
+        scores = scores.astype({"score": float} | dict.fromkeys(WORDS, object))
+        ledgers.append(Ledger(scores, sets, json.loads(path.read_text())))
+    return ledgers
+
+
+def read(name: str = PILOT, folder: Path | None = None) -> Ledger:
+    """All parts of a ledger as one; units, models and seconds of ``about`` are those of all."""
+    ledgers = parts(name, folder)
+    about = dict(ledgers[0].about)
+    for other in ledgers[1:]:
+        about["units"] = sorted({*about["units"], *other.about["units"]})
+        about["models"] = about["models"] | other.about["models"]
+        about["seconds"] = about["seconds"] + other.about["seconds"]
+    scores, sets = (pd.concat([part[n] for part in ledgers], ignore_index=True) for n in (0, 1))
+    return Ledger(scores, sets, about)
 
 
 def write(folder: Path, name: str, ledger: Ledger) -> None:
-    """Write a ledger's three files; scores are kept in single precision, words as categories."""
-    words = ["detector", "benchmark", "model", "condition"]
+    """Write a part's three files; scores are kept in single precision, words as categories."""
     small = {"score": "float32", "row": "int16", "copies": "int16", "unit": "int16"}
-    compact = ledger.scores[COLUMNS].astype(small | dict.fromkeys(words, "category"))
+    compact = ledger.scores[COLUMNS].astype(small | dict.fromkeys(WORDS, "category"))
     storage.write_parquet(folder / f"{name}_scores.parquet", compact)
     storage.write_parquet(folder / f"{name}_sets.parquet", ledger.sets)
+    # The last file: a part without it is not there.
     storage.write_json(folder / f"{name}.json", ledger.about)
