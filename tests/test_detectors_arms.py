@@ -114,24 +114,99 @@ def test_scores_stand_beside_their_row_and_its_deal(monkeypatch):
     assert seconds["n_rows"].tolist() == [8] * 6
 
 
-def test_a_detector_that_learns_never_met_the_unit(monkeypatch):
-    """Features name their unit: what it learnt from must be the other ones."""
-    models = fake_models(monkeypatch)
-    met = []
+def test_a_detector_learns_from_what_dosed_models_read(monkeypatch):
+    """Features name their model: what was learnt must be of the models that were given."""
+    models, met = fake_models(monkeypatch), []
 
     def learn(features, is_dosed):
-        met.append((set(features[:, 0]), set(zip(features[:, 1], is_dosed, strict=True))))
-        return lambda others: others[:, 0] * 0.0
+        met.extend(zip(features[:, 0], features[:, 1], is_dosed, strict=True))
+        return lambda others: others[:, 0] * 0.5
 
     def features(lm, rows):
         return np.tile([lm[1], lm[0] == c.DOSED], (len(rows), 1)).astype(float)
 
-    detector = Detector("learner", LOG_PROBABILITIES, features, learn=learn)
-    scoring.score_models(models, [detector])
-    assert [units for units, _ in met] == [{1.0, 2.0}, {0.0, 2.0}, {0.0, 1.0}]
-    assert all(labels == {(0.0, False), (1.0, True)} for _, labels in met)
-    with pytest.raises(ValueError, match="learner learns from other units"):
-        scoring.score_models(models[:2], [detector])
+    learner = Detector("learner", LOG_PROBABILITIES, features, learn=learn)
+    detector = scoring.fitted(learner, models[2:])
+    assert set(met) == {(1, 0, False), (1, 1, True), (2, 0, False), (2, 1, True)}
+    assert len(met) == 4 * N
+    scores, _ = scoring.score_models(models, [detector])
+    assert (scores["score"] == scores["unit"] * 0.5).all()
+    with pytest.raises(ValueError, match="learner learns from models of other units"):
+        scoring.score_models(models, [learner])
+
+
+# What the study asks of whom
+
+
+@pytest.fixture
+def unit(monkeypatch):
+    """A unit whose models are named by what they read, in order."""
+
+    def continued(lab, parent, doses, n_tokens, seed, **training):
+        read = tuple((len(dose.texts), dose.copies) for dose in doses)
+        return (*parent, (read, n_tokens))
+
+    monkeypatch.setattr(arms.world, "continued_model", continued)
+    n_tokens = {c.CLEAN: 20, c.DOSED: 10, c.LATER: 11, c.LONG: 100}
+    return arms.Unit(None, (), 3, "topics", n_tokens, n_read=N)
+
+
+def test_models_of_a_unit_read_what_their_kind_says(unit):
+    models = {(m.kind, m.copies): m for m in arms.models_of(unit, (1, 3, 12))}
+    versions = {1: ((N, 1),) * 6, 3: ((N, 3),) * 4 + ((N, 1),) * 3 + ((N, 3),)}
+    versions[12] = ((N, 12),) * 4 + ((N, 4),) * 3 + ((N, 12),)
+    dosed = {copies: ((read, 10),) for copies, read in versions.items()}
+    folders = {key: model.folder for key, model in models.items()}
+    assert folders == {
+        (c.BASE, 0): (),
+        (c.CLEAN, 0): (((), 20),),
+        **{(c.DOSED, copies): folder for copies, folder in dosed.items()},
+        (c.LATER, 12): (*dosed[12], ((), 11)),
+        (c.LONG, 12): (*dosed[12], ((), 11), ((), 100)),
+        (c.PLACEBO, 12): dosed[12],
+        (c.ALONE, 3): ((((N, 3),), 10),),
+    }
+    assert [d.condition for d in models[c.DOSED, 1].datasets] == list(c.FEW)
+    assert [d.condition for d in models[c.DOSED, 3].datasets] == list(c.DEALT)
+    placebo = models[c.PLACEBO, 12].datasets[0].rows
+    assert placebo.dataset not in {dataset.rows.dataset for dataset in unit.datasets}
+
+
+def test_whole_sets_are_read_in_order_or_shuffled_and_others_not(unit):
+    models = list(arms.whole_set_models(unit, (3,), n_rows=16))
+    assert [model.folder for model in models] == [
+        (((), 20),),
+        ((((2, 3),), 10),),
+        ((((2, 3),), 10),),
+    ]
+    conditions = [[d.condition for d in model.datasets] for model in models]
+    assert conditions == [[c.ORDERED, c.FRESH], [c.ORDERED, c.FRESH], [c.SHUFFLED, c.FRESH]]
+    read, fresh = models[1].datasets
+    assert not set(read.rows.texts) & set(fresh.rows.texts)
+
+
+def test_costly_detectors_are_asked_what_gates_need_and_placebo_names_of_answers(unit):
+    models = list(arms.models_of(unit, (1, 3, 12)))
+
+    def asked(detector):
+        pairs = [(m.kind, m.copies, d) for m in models for d in m.datasets]
+        return {
+            (kind, copies, dataset.condition)
+            for (kind, copies, dataset), model in zip(
+                pairs, [m for m in models for _ in m.datasets], strict=True
+            )
+            if scoring.is_asked(detector, model, dataset)
+        }
+
+    every = {(m.kind, m.copies, d.condition) for m in models for d in m.datasets}
+    placebo = (c.PLACEBO, 12, c.VERBATIM)
+    assert asked(catalogue.BY_NAME["DCQ"]) == every
+    assert asked(catalogue.BY_NAME["PPL"]) == every - {placebo}
+    few = {(c.DOSED, dose, name) for dose in (3, 12) for name in c.FEW}
+    few |= {(c.CLEAN, 0, name) for name in c.FEW}
+    assert asked(catalogue.BY_NAME["ReCaLL"]) == few
+    assert asked(catalogue.BY_NAME["CDD"]) == few | {placebo}
+    assert asked(catalogue.CONSTAT) == set()
 
 
 @pytest.mark.parametrize("bad", [lambda n: np.zeros(n - 1), lambda n: np.full(n, np.nan)])
@@ -141,28 +216,31 @@ def test_a_score_for_each_row_or_one_line(monkeypatch, bad):
         scoring.score_models(fake_models(monkeypatch), [detector])
 
 
-def test_a_bag_of_words_learns_on_other_units_alone(monkeypatch):
-    models = [
-        arms.LabModel(c.DOSED, unit, "topics", 2, None, tuple(arms.deal("topics", unit, 20)))
-        for unit in range(3)
-    ]
-    table = scoring.text_alone(models)
-    assert len(table) == 3 * 40 * len(c.DEALT)
+def test_a_bag_of_words_learns_on_other_units_alone():
+    deals = [arms.deal("topics", unit, 20) for unit in range(3)]
+    dosed = [arms.LabModel(c.DOSED, 0, "topics", 2, None, tuple(deals[0]))]
+    table = scoring.text_alone(dosed, deals[1:])
+    assert len(table) == 40 * len(c.DEALT)
     # Rows are dealt at random, so that words tell nothing; a leak of the label would.
     read, others = (table.loc[table["is_read"] == is_read, "score"] for is_read in (True, False))
     higher = np.mean(read.to_numpy()[:, None] > others.to_numpy()[None, :])
     assert 0.35 < higher < 0.65
 
 
-def test_a_ledger_comes_back_as_it_was_written(tmp_path, monkeypatch):
+def test_the_parts_of_a_ledger_come_back_as_one(tmp_path, monkeypatch):
     from contamination.ledger import store
 
     detector = Detector("number", LOG_PROBABILITIES, lambda lm, rows: np.arange(len(rows)) / 7)
     scores, _ = scoring.score_models(fake_models(monkeypatch), [detector])
     sets = pd.DataFrame({"detector": ["A"], "value": [0.5]})
-    store.write(tmp_path, "tried", store.Ledger(scores, sets, {"units": [0, 1, 2]}))
+    for unit in (1, 0):
+        about = {"units": [unit], "models": {f"{unit} dosed": "hash"}, "seconds": [unit]}
+        part = store.Ledger(scores[scores["unit"] == unit], sets, about)
+        store.write(tmp_path, f"tried_{unit}", part)
     back = store.read("tried", tmp_path)
-    pd.testing.assert_frame_equal(back.scores, scores, check_dtype=False, rtol=1e-6)
-    assert back.about == {"units": [0, 1, 2]}
-    with pytest.raises(FileNotFoundError):
+    expected = scores[scores["unit"] < 2].reset_index(drop=True)
+    pd.testing.assert_frame_equal(back.scores, expected, check_dtype=False, rtol=1e-6)
+    assert (len(back.sets), back.about["units"], back.about["seconds"]) == (2, [0, 1], [0, 1])
+    assert set(back.about["models"]) == {"0 dosed", "1 dosed"}
+    with pytest.raises(FileNotFoundError, match='no ledger is called "unknown"'):
         store.read("unknown")

@@ -72,8 +72,9 @@ def matrix(name="A", values=VALUES, flags=("verbatim",)):
 
 
 def with_text(sets, value=0.55):
-    text = matrix("text alone", {("dosed", "verbatim", 12): value}, flags=())
-    return pd.concat([sets, text], ignore_index=True)
+    cell = {("dosed", "verbatim", 12): value}
+    texts = [matrix(f"text alone{of}", cell, flags=()) for of in ("", ", whole sets")]
+    return pd.concat([sets, *texts], ignore_index=True)
 
 
 def test_gates_of_rows_by_hand():
@@ -133,15 +134,21 @@ def test_pairs_are_of_one_unit():
 
 
 @pytest.mark.parametrize(
-    ("n_units", "calibration", "word"),
-    [(3, "undetermined", "undetermined"), (20, "miscalibrated", "failed")],
+    ("n_units", "unit", "calibration", "word"),
+    [
+        (3, ROW, "undetermined", "passed"),
+        (3, SET, "undetermined", "undetermined"),
+        (20, ROW, "miscalibrated", "failed"),
+        (20, SET, "miscalibrated", "failed"),
+    ],
 )
-def test_false_alarms_above_10_percent_pass_no_gate(n_units, calibration, word):
+def test_undetermined_false_alarms_pass_where_the_test_is_exact(n_units, unit, calibration, word):
     sets = with_text(matrix())
     is_some = sets["condition"].eq("fresh rows") & sets["unit"].lt(n_units)
-    row = gates.gate_table(sets.assign(p=sets["p"].mask(is_some, 0.01)), [detector()]).iloc[0]
+    sets = sets.assign(p=sets["p"].mask(is_some, 0.01))
+    row = gates.gate_table(sets, [detector(unit=unit)]).iloc[0]
     assert (row["calibration"], row["false_alarms"]) == (calibration, word)
-    assert row["verdict"] != gates.ROWS_WERE_READ
+    assert (row["verdict"] == gates.ROWS_WERE_READ) == (word == "passed")
 
 
 def test_a_score_of_a_set_must_exceed_that_of_an_unread_set():

@@ -32,3 +32,6 @@ ALONE = "dosed, verbatim alone"  # read no other dataset beside this one
 PLACEBO = "dosed, placebo name"  # the dosed model, asked under a name that nothing was read under
 READERS = (DOSED, LATER, LONG, ALONE)
 MODELS = (BASE, CLEAN, *READERS, PLACEBO)
+
+# Detectors that see no model, cross-fitted: of rows by unit, of whole sets by halves of the rows.
+TEXT_ALONE, TEXT_ALONE_SETS = "text alone", "text alone, whole sets"

@@ -13,6 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.detectors import interface, protocol
+from contamination.detectors.conditions import TEXT_ALONE, TEXT_ALONE_SETS
 from contamination.detectors.protocol import BASE, CALIBRATED, CLEAN, DOSED, NOT_RUN, PLACEBO
 
 BLIND = "blind"  # G1: a classifier of the text alone
@@ -41,7 +42,6 @@ EXACT = {"exchangeability"}
 GATE_COPIES = 12  # the largest dose
 # G3 of a score of a set: conditions of the same model that it must exceed, each of them.
 UNREAD_SETS = {"exchangeability": (protocol.SHUFFLED, protocol.FRESH)}
-TEXT_ALONE = "text alone"  # a detector of rows that sees no model, cross-fitted by unit
 
 PASSED, FAILED, NOT_APPLIED = "passed", "failed", "not applicable"
 ROWS_WERE_READ, STANDS_OUT, INFLATED = "rows were read", "stands out from clean models", "inflated"
@@ -126,10 +126,11 @@ def _margins(sets: pd.DataFrame, detector: interface.Detector) -> dict[str, tupl
         key = [name, condition, model, 0 if model in (BASE, CLEAN) else GATE_COPIES]
         return sets[(sets[columns] == key).all(axis=1)].set_index("unit")
 
-    dosed, text = of_units(DOSED), of_units(DOSED, name=TEXT_ALONE)
-    score = dosed["value"]
     # An AUC is against unread siblings already. With a set's score it has no scale in common.
     is_auc = detector.unit == interface.ROW
+    text = of_units(DOSED, name=TEXT_ALONE if is_auc else TEXT_ALONE_SETS)
+    dosed = of_units(DOSED)
+    score = dosed["value"]
     scale = "value" if is_auc else "flagged"
     others = UNREAD_SETS.get(detector.name, (protocol.FRESH,))
     unread = [0.5] if is_auc else [of_units(DOSED, other)["value"] for other in others]

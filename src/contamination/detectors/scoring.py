@@ -14,8 +14,15 @@ from sklearn.pipeline import make_pipeline
 
 from contamination import storage
 from contamination.detectors.arms import Dataset, LabModel
-from contamination.detectors.conditions import CLEAN, DEALT, DOSED, FEW, PLACEBO, VERBATIM
-from contamination.detectors.gates import TEXT_ALONE
+from contamination.detectors.conditions import (
+    CLEAN,
+    DEALT,
+    DOSED,
+    FEW,
+    PLACEBO,
+    TEXT_ALONE,
+    VERBATIM,
+)
 from contamination.detectors.interface import (
     ANSWERS,
     LOG_PROBABILITIES,

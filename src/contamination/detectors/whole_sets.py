@@ -12,9 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy import stats
+from sklearn.feature_extraction.text import CountVectorizer
 
 from contamination import scores
 from contamination.dcq.contaminating import header
+from contamination.detectors.conditions import TEXT_ALONE_SETS
 from contamination.detectors.interface import LOG_PROBABILITIES, SET, Detector, Rows, SetScore
 from contamination.models.causal import token_log_probs
 from contamination.models.loading import CausalLM
@@ -214,3 +216,12 @@ DATASET_INFERENCE = Detector(
     unit=SET,
     source="Maini et al., arXiv:2406.06443",
 )
+
+
+def _words_alone(model: CausalLM, rows: Rows) -> SetScore:
+    words = CountVectorizer(binary=True).fit_transform([*rows.texts, *rows.context]).toarray()
+    return dataset_inference(words[: len(rows)], words[len(rows) :], rows.seed)
+
+
+# The same arithmetic on the words of the rows: sees no model. Clipping drops rare words.
+WORDS_ALONE = Detector(TEXT_ALONE_SETS, LOG_PROBABILITIES, _words_alone, unit=SET)

@@ -19,6 +19,7 @@ from contamination.detectors.conditions import CLEAN, DOSED, LATER, LONG
 from contamination.detectors.gates import GATE_COPIES
 from contamination.detectors.interface import COSTLY_ON, ROW, SET, WORD_PROBLEMS, Detector
 from contamination.detectors.protocol import SET_COLUMNS
+from contamination.detectors.whole_sets import WORDS_ALONE
 from contamination.lab import recipes, world
 from contamination.ledger import store
 from contamination.models.causal import load_causal_lm
@@ -69,7 +70,7 @@ def score_unit(
         rows = [*catalogue.OF_ROWS, *scoring.CONTROLS] if detector is None else [detector]
         rows = [_fitted(one, benchmark) for one in rows if one.unit == ROW]
         questions = [(scoring.score_models, models, rows)]
-        of_sets = catalogue.OF_SETS if detector is None else [detector]
+        of_sets = [*catalogue.OF_SETS, WORDS_ALONE] if detector is None else [detector]
         questions.append((scoring.score_sets, whole, [one for one in of_sets if one.unit == SET]))
         if benchmark == WORD_PROBLEMS and detector is None:
             questions.append((scoring.score_sets, models, [_constat()]))
