@@ -130,9 +130,8 @@ bench: $(VENV)/.extra ## speed against a limit measured in the same run
 	@for script in benchmarks/bench_*.py; do $(RUN) $$script; done
 bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (long; a GPU helps)
 	@for script in $(wildcard benchmarks/grid_*.py); do $(RUN) $$script; done
-LEDGER ?= pilot --units 1 2 3 --copies 3 12 --benchmarks topics
-ledger: $(VENV)/.installed ## the stored scores of models that 09 reads, trained and scored anew (pilot: about an hour of one core)
-	$(RUN) scripts/ledger.py $(LEDGER)
+ledger: $(VENV)/.installed ## stored scores of the study, unit by unit, those that are not there yet (3 h on 2 cores; ENGINE=ray; DETECTOR=file.py adds one)
+	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR))
 readme: $(addprefix $(OUTPUTS)/notebooks/,02_dcq.ipynb 03_replication_icl_judge.ipynb 09_results.ipynb) ## the README's results and figure from the tables (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
 lock: ## rewrite requirements*.txt from pyproject.toml, keeping pins that fit (network; LOCK_FLAGS=--upgrade moves them)

@@ -1,6 +1,7 @@
 """Train the detector study's models, score them, and write the ledger of the package.
 
     python scripts/ledger.py                          # what is not there yet, unit by unit
+    python scripts/ledger.py --jobs 2                 # the same, two units at a time
     python scripts/ledger.py --engine ray             # the same, a unit a task of a cluster
     python scripts/ledger.py --detector mine.py       # one detector on the models in the cache
 
@@ -13,6 +14,9 @@ from __future__ import annotations
 import argparse
 import re
 import runpy
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from contamination import storage
@@ -31,6 +35,7 @@ def main() -> None:
     parser.add_argument("--detector", type=Path, help="a module that defines DETECTOR")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where parts are written")
     parser.add_argument("--name", default=store.STUDY)
+    parser.add_argument("--jobs", type=int, default=1, help="processes, each with one unit")
     parser.add_argument("--engine", choices=ENGINES, default="local")
     parser.add_argument("--ray-address", default="")
     options = parser.parse_args()
@@ -39,13 +44,15 @@ def main() -> None:
         detector = runpy.run_path(str(options.detector))["DETECTOR"]
         suffix = "_" + re.sub(r"\W+", "_", detector.name.lower())
     names = {unit: f"{options.name}_{unit}{suffix}" for unit in options.units}
+    missing = [u for u in options.units if not (options.folder / f"{names[u]}.json").exists()]
+    if options.jobs > 1 and len(missing) > 1:
+        again = [sys.executable, *sys.argv, "--jobs", "1", "--units"]
+        with ThreadPoolExecutor(options.jobs) as pool:
+            runs = pool.map(lambda unit: subprocess.run([*again, str(unit)]).returncode, missing)
+        sys.exit(max(runs))
     about = {"protocol_sha256": storage.sha256_of_file(ROOT / "docs/protocol.md")}
     settings = (options.benchmarks, options.copies, detector)
-    jobs = [
-        (options.folder, name, about, unit, *settings)
-        for unit, name in names.items()
-        if not (options.folder / f"{name}.json").exists()
-    ]
+    jobs = [(options.folder, names[unit], about, unit, *settings) for unit in missing]
     sweep(study.write_unit, jobs, engine=options.engine, ray_address=options.ray_address)
 
 

@@ -232,7 +232,7 @@ def test_the_parts_of_a_ledger_come_back_as_one(tmp_path, monkeypatch):
 
     detector = Detector("number", LOG_PROBABILITIES, lambda lm, rows: np.arange(len(rows)) / 7)
     scores, _ = scoring.score_models(fake_models(monkeypatch), [detector])
-    sets = pd.DataFrame({"detector": ["A"], "value": [0.5]})
+    sets = pd.DataFrame({"detector": ["A"], "value": [0.5], "p": None, "own_p": 0.1})
     for unit in (1, 0):
         about = {"units": [unit], "models": {f"{unit} dosed": "hash"}, "seconds": [unit]}
         part = store.Ledger(scores[scores["unit"] == unit], sets, about)

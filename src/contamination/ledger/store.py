@@ -18,6 +18,8 @@ WORDS = ["detector", "benchmark", "model", "condition"]
 class Ledger(NamedTuple):
     """``scores`` and ``sets`` as in ``detectors.protocol``, and what made them.
 
+    ``sets`` holds those of detectors of rows too, whose p values take long to deal again.
+
     about has the settings, the recipe hash of every model, the environment, seconds for each
     detector, and the SHA-256 of ``docs/protocol.md``.
     """
@@ -60,6 +62,7 @@ def write(folder: Path, name: str, ledger: Ledger) -> None:
     small = {"score": "float32", "row": "int16", "copies": "int16", "unit": "int16"}
     compact = ledger.scores[COLUMNS].astype(small | dict.fromkeys(WORDS, "category"))
     storage.write_parquet(folder / f"{name}_scores.parquet", compact)
-    storage.write_parquet(folder / f"{name}_sets.parquet", ledger.sets)
+    sets = ledger.sets.astype(dict.fromkeys(["value", "p", "own_p"], float))
+    storage.write_parquet(folder / f"{name}_sets.parquet", sets)
     # The last file: a part without it is not there.
     storage.write_json(folder / f"{name}.json", ledger.about)

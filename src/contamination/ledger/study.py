@@ -14,11 +14,10 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.detectors import arms, catalogue, constat, scoring
+from contamination.detectors import arms, catalogue, constat, protocol, scoring
 from contamination.detectors.conditions import CLEAN, DOSED, LATER, LONG
 from contamination.detectors.gates import GATE_COPIES
 from contamination.detectors.interface import COSTLY_ON, ROW, SET, WORD_PROBLEMS, Detector
-from contamination.detectors.protocol import SET_COLUMNS
 from contamination.detectors.whole_sets import WORDS_ALONE
 from contamination.lab import recipes, world
 from contamination.ledger import store
@@ -94,12 +93,11 @@ def score_unit(
         "models": hashes,
         "seconds": _by_detector(pd.concat(seconds)),
     }
-    empty = (pd.DataFrame(columns=scoring.COLUMNS), pd.DataFrame(columns=SET_COLUMNS))
-    tables = [
-        pd.concat(part, ignore_index=True) if part else none
-        for part, none in zip((scores, sets), empty, strict=True)
-    ]
-    return store.Ledger(*tables, about)
+    # A detector that joins later is of rows or of sets, so that one of the tables may be empty.
+    rows = pd.concat(scores, ignore_index=True) if scores else pd.DataFrame(columns=scoring.COLUMNS)
+    if scores:
+        sets.insert(0, protocol.sets_of(rows))
+    return store.Ledger(rows, pd.concat(sets, ignore_index=True), about)
 
 
 @cache
