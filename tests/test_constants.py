@@ -5,9 +5,10 @@ import pytest
 import yaml
 from notebook_files import NOTEBOOKS, ROOT
 
-from contamination import judging, scores
+from contamination import judging, scores, storage
 from contamination.dcq.respondents import STATED
 from contamination.detectors import arms, constat, context, protocol, sampling, whole_sets
+from contamination.ledger import store, study
 from contamination.own import lab_models
 
 # Name of a parameter: its constant, and the notebooks whose values are held to it.
@@ -53,7 +54,15 @@ def test_no_notebook_spells_the_near_exact_threshold_out(path):
 def test_the_protocols_page_says_what_the_code_does():
     page = (ROOT / "docs/protocol.md").read_text()
     rate, blocks = lab_models.LEARNING_RATE, lab_models.BATCH_SIZE
+    assert {"learning_rate": rate, "batch_size": blocks} == study.TRAINING
+    clean, dosed, later, long = study.N_TOKENS.values()
     for fact in (
+        f"{len(study.UNITS)}, base seeds {study.UNITS[0]} to {study.UNITS[-1]}",
+        f"base seeds {study.LEARNING_UNITS[0]} to {study.LEARNING_UNITS[-1]}",
+        f"{study.N_BACKGROUND_TOKENS:,} tokens of background",
+        f"clean model {clean:,} tokens; dosed {dosed:,}; clean text after the dose {later:,}, and",
+        f"then {long:,} more",
+        f"{study.COPIES[0]}, {study.COPIES[1]} and {study.COPIES[2]} copies of every text",
         f"{arms.N_READ} dealt at random to be read, {arms.N_READ} unread siblings",
         f"{arms.N_CONTEXT} more, which nobody reads",
         f"peak rate {rate}, {['no', 'one', 'two'][blocks]} blocks",
@@ -71,3 +80,12 @@ def test_the_protocols_page_says_what_the_code_does():
     # The cell on which detectors are compared.
     benchmark, _, condition, copies = protocol.RANKED_CELL
     assert f"`{benchmark}`, {condition}, {copies} copies" in page
+
+
+def test_every_part_of_the_study_was_made_under_the_protocol_that_is_here():
+    """Changed after a part is there, the page would no longer be a promise."""
+    page = storage.sha256_of_file(ROOT / "docs/protocol.md")
+    folder = ROOT / "src/contamination/ledger"
+    parts = store.parts(store.STUDY) if list(folder.glob(f"{store.STUDY}*.json")) else []
+    assert all(part.about["protocol_sha256"] == page for part in parts)
+    assert {unit for part in parts for unit in part.about["units"]} <= set(study.UNITS)

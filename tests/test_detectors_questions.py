@@ -3,7 +3,7 @@
 import pandas as pd
 
 from contamination.detectors import conditions as c
-from contamination.detectors import interface, questions
+from contamination.detectors import interface, lab_panel
 
 COLUMNS = ["detector", "access", "model", "condition", "copies", "n_flagged", "verdict"]
 ROWS = [
@@ -23,8 +23,8 @@ def table(rows=ROWS):
 
 
 def test_more_access_includes_less_and_a_tie_names_both():
-    shown = questions.by_access(table(), "topics").set_index("what was read")
-    assert list(shown) == list(questions.ACCESS) and list(shown.index) == list(questions.QUESTIONS)
+    shown = lab_panel.by_access(table(), "topics").set_index("what was read")
+    assert list(shown) == list(lab_panel.ACCESS) and list(shown.index) == list(lab_panel.QUESTIONS)
     both = "reads 20 of 20, reads too 20 of 20"
     assert shown.loc["three copies"].tolist() == ["asks 12 of 20", both, both]
     assert shown.loc["another wording"].tolist() == ["none; at best 2 of 20"] * 3
@@ -34,8 +34,8 @@ def test_more_access_includes_less_and_a_tie_names_both():
 
 def test_what_failed_a_gate_or_answers_another_question_is_not_named():
     failed = table().assign(verdict="cannot tell")
-    shown = questions.by_access(failed, "topics").set_index("what was read")
+    shown = lab_panel.by_access(failed, "topics").set_index("what was read")
     assert shown.loc["three copies", "answers"] == "none; at best 12 of 20"
     inflated = table().assign(question=interface.INFLATED)
-    assert questions.by_access(inflated, "topics").isin(["not asked"]).sum().sum() == 24
-    assert questions.by_access(table(), "entailment").isin(["not asked"]).sum().sum() == 24
+    assert lab_panel.by_access(inflated, "topics").isin(["not asked"]).sum().sum() == 24
+    assert lab_panel.by_access(table(), "entailment").isin(["not asked"]).sum().sum() == 24

@@ -1,18 +1,43 @@
-"""What detectors say of every dataset under every model: ``evasion.csv``, ``evidence.csv``."""
+"""What detectors say of every dataset under every model, and which to take for which question."""
 
 from __future__ import annotations
 
 import pandas as pd
 from scipy import stats
 
-from contamination.detectors import protocol
-from contamination.detectors.conditions import FRESH, NOTHING_READ, TRUTHS
+from contamination.detectors import interface, protocol
+from contamination.detectors.conditions import (
+    DOSED,
+    FRESH,
+    LONG,
+    NOTHING_READ,
+    ORDERED,
+    PARAPHRASE,
+    SEVERAL,
+    TRUTHS,
+    VERBATIM,
+    WITHOUT_LABEL,
+)
 from contamination.detectors.panel import NOT_RECOGNISED, RECOGNISED
 from contamination.statistics import auc_interval
 
 N_RESAMPLES = 1_000
 SIBLINGS = "unread rows of the same name and draw"
 FALSE_ALARM, NO_ALARM = "false alarm", "no alarm"
+
+# Question: model, condition, copies.
+QUESTIONS = {
+    "one copy": (DOSED, VERBATIM, 1),
+    "three copies": (DOSED, VERBATIM, 3),
+    "twelve copies": (DOSED, VERBATIM, 12),
+    "the text without its label": (DOSED, WITHOUT_LABEL, 12),
+    "another wording": (DOSED, PARAPHRASE, 12),
+    "several other wordings": (DOSED, SEVERAL, 12),
+    "twelve copies, then much other text": (LONG, VERBATIM, 12),
+    "a whole dataset in published order": (DOSED, ORDERED, 12),
+}
+ACCESS = (interface.ANSWERS, interface.LOG_PROBABILITIES, interface.WEIGHTS)
+MOST_NAMES = 2  # of one cell
 
 
 def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
@@ -94,3 +119,37 @@ def lab_rows(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def by_access(detectors: pd.DataFrame, benchmark: str) -> pd.DataFrame:
+    """For each of ``QUESTIONS`` and each access the detectors that flag most units of a benchmark.
+
+    ``detectors`` as in ``gates.detector_table``. More access includes less: with log-probabilities
+    answers can be had too. Named are detectors whose verdict is "seen", those with most power
+    first (ties by the table's order), at most two; without any, how many units the best flags.
+
+    Returns:
+        what was read, and a column for each access.
+    """
+    place = {access: rank for rank, access in enumerate(ACCESS)}
+    of_rows = detectors[detectors["question"].eq(interface.READ) & detectors["access"].isin(place)]
+    rows = []
+    for question, cell in QUESTIONS.items():
+        is_cell = (of_rows[protocol.CELL] == [benchmark, *cell]).all(axis=1)
+        best = of_rows[is_cell].sort_values("power_at_5_fpr", ascending=False, kind="stable")
+        allowed = {a: best[best["access"].map(place) <= place[a]] for a in ACCESS}
+        rows.append({"what was read": question} | {a: _named(allowed[a]) for a in ACCESS})
+    return pd.DataFrame(rows)
+
+
+def _named(best: pd.DataFrame) -> str:
+    if best.empty:
+        return "not asked"
+    seen = best[best["verdict"] == protocol.SEEN]
+    if seen.empty:
+        first = best.iloc[0]
+        return f"none; at best {first['n_flagged']:.0f} of {first['n_units']}"
+    return ", ".join(
+        f"{row.detector} {row.n_flagged:.0f} of {row.n_units}"
+        for row in seen.head(MOST_NAMES).itertuples()
+    )

@@ -22,7 +22,6 @@ from contamination.detectors.whole_sets import WORDS_ALONE
 from contamination.lab import recipes, world
 from contamination.ledger import store
 from contamination.models.causal import load_causal_lm
-from contamination.own import lab_models
 
 UNITS = tuple(range(100, 120))
 LEARNING_UNITS = (1, 2, 3)
@@ -31,7 +30,7 @@ BENCHMARKS = ("topics", "entailment", "grade_school")
 WHOLE_SETS_ON = COSTLY_ON
 N_BACKGROUND_TOKENS = 1_000_000
 N_TOKENS = {CLEAN: 20_000, DOSED: 10_000, LATER: 10_000, LONG: 100_000}
-TRAINING = {"learning_rate": lab_models.LEARNING_RATE, "batch_size": lab_models.BATCH_SIZE}
+TRAINING = {"learning_rate": 0.002, "batch_size": 2}  # as in own.lab_models
 
 
 @lru_cache(maxsize=1)
