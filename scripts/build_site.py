@@ -22,10 +22,12 @@ ROOT = Path(__file__).resolve().parents[1]
 # Cells that are folded away, by their tags, and what is written on the fold.
 FOLDED = {
     "parameters": "Parameters",
+    "injected-parameters": "In this run",
     "imports": "Imports",
-    "injected-parameters": "The parameters of this run",
-    "drawing": "How the figure is drawn",
-    "own": "Your own model, if one is named",
+    "own": "Your own model",
+    "training": "How the models are trained",
+    "numbers": "The figure's numbers",
+    "drawing": "How the figure is made",
 }
 FRONT_PAGE = """
 ```{{toctree}}

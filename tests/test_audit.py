@@ -27,10 +27,10 @@ from contamination.own import (
     completing,
     finding,
     gaps,
+    internals,
     lab_models,
     options,
     plan,
-    scoring,
     settings,
 )
 from contamination.own.finding import UNSEEN as UNSEEN_ROWS
@@ -584,8 +584,8 @@ def test_dice_beyond_its_references_cannot_tell(monkeypatch, tiny_folder):
         own = {"n": 8, "auroc_pct": [99.0, 55.0], "ci_low": [95.0, 40.0], "ci_high": [100.0, 70.0]}
         return pd.DataFrame({"comparison": names, **own})
 
-    monkeypatch.setattr(scoring, "against_references", rows_of)
-    row = scoring.dice(prepared(), Target("m", None, source="m"), ["a", "b"]).evidence
+    monkeypatch.setattr(internals, "against_references", rows_of)
+    row = internals.dice(prepared(), Target("m", None, source="m"), ["a", "b"]).evidence
     assert (row.value, row.control_value) == (0.99, 0.55)
     assert row.verdict == panel.CANNOT_TELL
     assert "cannot say" in row.note

@@ -15,7 +15,7 @@ from contamination import run, sources
 from contamination.dice import answers, fine_tuning, mixtures
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.causal import load_causal_lm
-from contamination.own import pair_tables, pairs, scoring
+from contamination.own import internals, pair_tables, pairs
 from contamination.own import settings as own_settings
 from contamination.own.settings import Dice
 
@@ -70,15 +70,15 @@ def test_a_model_of_ones_own_against_clean_references(checkpoints):
     questions = problems_of("GSM-i", 12).rename(columns={"q": "question", "a": "answer"})
     target, reference = checkpoints["clean"]
     settings = Dice(target_model=target, reference_models=[reference] * 2, bos="first")
-    found = scoring.against_references(settings, questions).set_index("comparison")
+    found = internals.against_references(settings, questions).set_index("comparison")
     assert found["bos"].eq("first").all()
-    assert found.loc[scoring.REFERENCE, "auroc_pct"] == 50.0
-    assert found.loc[scoring.TARGET, "n_models"] == 3
-    assert found.loc[scoring.TARGET, "verdict"] == scoring.BEYOND
+    assert found.loc[internals.REFERENCE, "auroc_pct"] == 50.0
+    assert found.loc[internals.TARGET, "n_models"] == 3
+    assert found.loc[internals.TARGET, "verdict"] == internals.BEYOND
     twin = dataclasses.replace(settings, target_model=reference)
-    same = scoring.against_references(twin, questions).set_index("comparison")
-    assert same.loc[scoring.TARGET, "verdict"] == scoring.NOT_BEYOND
-    assert pd.isna(found.loc[scoring.REFERENCE, "verdict"])
+    same = internals.against_references(twin, questions).set_index("comparison")
+    assert same.loc[internals.TARGET, "verdict"] == internals.NOT_BEYOND
+    assert pd.isna(found.loc[internals.REFERENCE, "verdict"])
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_a_model_to_test_is_checked_first(given, message, monkeypatch, tmp_path)
     (tmp_path / "base").mkdir()
     (tmp_path / "base" / "config.json").write_text('{"model_type": "llama"}')
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        scoring.own_questions(Dice.read(given))
+        internals.own_questions(Dice.read(given))
 
 
 def test_no_model_named_is_nothing_to_check():
-    assert scoring.own_questions(Dice.read({})) is None
+    assert internals.own_questions(Dice.read({})) is None
 
 
 # One's own pairs, as part C of the notebook scores them
@@ -191,7 +191,7 @@ def check_outputs(names, folder, conditions):
     dice = second[(second["method"] == "DICE") & (second["tested_on"] == "GSM-ii")]
     dice = dice[dice["trained_on"] == "GSM-i x5"]
     assert dice["auroc_pct"].min() > 90 and dice["two_clean_pct"].min() > 90
-    assert set(dice["verdict"]) == {scoring.NOT_BEYOND}
+    assert set(dice["verdict"]) == {internals.NOT_BEYOND}
     decoded = tables["decoding"]
     assert set(decoded["setting"]) == {"temperature", "top-k"}
     dice = decoded[decoded["method"] == "DICE"].groupby("model")["auroc_pct"]
@@ -236,8 +236,8 @@ def test_a_gain_counts_beyond_what_clean_models_differ_by():
     assert found["gain_points"].to_dict() == {"clean": 0.0, "near": 7.0, "far": 20.0}
     assert set(found["clean_range_points"]) == {10.0} and set(found["n_models"]) == {2}
     assert found["verdict"].dropna().to_dict() == {
-        "near": scoring.NOT_BEYOND,
-        "far": scoring.BEYOND,
+        "near": internals.NOT_BEYOND,
+        "far": internals.BEYOND,
     }
 
 
@@ -306,7 +306,7 @@ def test_pairs_are_checked_before_any_cost(change, message, base, checkpoints, f
     change = change | ({"checkpoints": given} if given else {})
     with pytest.raises((ValueError, FileNotFoundError), match=message) as raised:
         mine = Dice.read(settings(base, files[0], change))
-        scoring.own_questions(mine)
+        internals.own_questions(mine)
         pairs.check_pairs(mine)
     assert "\n" not in str(raised.value)
 

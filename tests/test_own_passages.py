@@ -6,7 +6,7 @@ import pytest
 from notebook_files import ROOT
 
 from contamination import run
-from contamination.own.scoring import own_passages
+from contamination.own.internals import own_passages
 from contamination.own.settings import OwnPassages
 
 

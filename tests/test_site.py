@@ -39,15 +39,38 @@ def test_links_lead_to_files_that_the_site_has_too(path):
 
 
 def test_a_page_folds_what_serves_the_run_and_says_what_a_figure_shows(tmp_path):
-    tags = ["parameters", "imports", "drawing", "method", "injected-parameters"]
+    tags = ["parameters", "imports", "drawing", "method", "injected-parameters", "training"]
     cells = [new_code_cell("1", metadata={"tags": [tag]}) for tag in tags]
     alt = {"image/png": {"alt": "Figure. Members score higher"}}
     cells[2].outputs = [new_output("display_data", data={"image/png": ""}, metadata=alt)]
     nbformat.write(new_notebook(cells=cells), tmp_path / "n.ipynb")
     page = script("build_site").as_page(tmp_path / "n.ipynb").cells
-    assert ["hide-input" in cell.metadata.tags for cell in page] == [True, True, True, False, True]
+    folded = {cell.metadata.tags[0]: "hide-input" in cell.metadata.tags for cell in page}
+    assert folded == {tag: tag != "method" for tag in tags}
     assert page[0].metadata.mystnb == {
         "code_prompt_show": "Parameters",
         "code_prompt_hide": "Parameters",
     }
     assert page[2].metadata.mystnb.image.alt == "Figure. Members score higher"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_what_is_folded_on_a_page_is_folded_in_jupyterlab_and_is_never_the_method(path):
+    folds = script("build_site").FOLDED
+    for cell in nbformat.read(path, as_version=4).cells:
+        tags = set(cell.metadata.get("tags", []))
+        in_jupyterlab = cell.metadata.get("jupyter", {}).get("source_hidden", False)
+        assert in_jupyterlab == bool(folds.keys() & tags), cell.source
+        assert not (in_jupyterlab and "method" in tags), cell.source
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS[:6], ids=lambda path: path.stem)
+def test_code_of_figures_and_of_training_is_folded_before_the_method(path):
+    folds = script("build_site").FOLDED
+    for cell in nbformat.read(path, as_version=4).cells:
+        tags = set(cell.metadata.get("tags", []))
+        if "method" in tags:
+            return
+        if cell.cell_type == "code" and not folds.keys() & tags:
+            assert len(cell.source.splitlines()) <= 5, cell.source
+    raise AssertionError("no cell is tagged as the method")

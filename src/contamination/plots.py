@@ -64,7 +64,7 @@ def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -
     """
     datasets = list(dict.fromkeys(published["dataset"]))
     place = {dataset: len(datasets) - 1 - i for i, dataset in enumerate(datasets)}
-    figure, axis = _figure(1, 1, (7.5, 0.5 * len(datasets) + 1.6))
+    figure, axis = _figure(1, 1, (7.5, 0.4 * len(datasets) + 1.6))
     for shift, (model, rows) in zip(
         (0.12, -0.12), published.groupby("model", sort=False), strict=False
     ):

@@ -21,8 +21,8 @@ from contamination.cases.downstream_examples import deal, poisson_occurrences, r
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
 from contamination.own.asked import check_models
+from contamination.own.internals import own_passages
 from contamination.own.rows import column_of
-from contamination.own.scoring import own_passages
 from contamination.own.settings import OwnPassages, OwnTarget
 from contamination.parameters import setting
 

@@ -20,11 +20,11 @@ from contamination.own import finding
 from contamination.own.asked import asked_of, name_of
 from contamination.own.completing import replication
 from contamination.own.finding import Audit, Finding, Target
+from contamination.own.internals import dice, min_k
 from contamination.own.lab_models import Lab
 from contamination.own.plan import why_not
 from contamination.own.quizzing import dcq, ranking
 from contamination.own.rows import cleaned
-from contamination.own.scoring import dice, min_k
 from contamination.own.settings import CONTAMINATED, LAB, Data, Model
 
 COUNTS = ("n_valid", "n_refused", "n_error")

@@ -46,8 +46,8 @@ from contamination.dice.pool import (
 from contamination.models import bos
 from contamination.models.engine import sweep
 from contamination.models.loading import check_model
+from contamination.own.internals import N_QUESTIONS, ONE_IS_NONE
 from contamination.own.rows import questions
-from contamination.own.scoring import N_QUESTIONS, ONE_IS_NONE
 from contamination.own.settings import Dice
 
 SETS = (*IN_DISTRIBUTION, *OUT_OF_DISTRIBUTION)

@@ -24,9 +24,9 @@ from contamination.own import finding
 from contamination.own.asked import MODEL, PERTURBER, Asked, name_of
 from contamination.own.finding import CLEAN_LM, DCQ, RANKING, UNSEEN, Audit, Finding, Target
 from contamination.own.gaps import Taken, gaps, verdict_of_gaps
+from contamination.own.internals import log_probs_of
 from contamination.own.options import quizzes_of, read_options
 from contamination.own.rows import Rows, whole
-from contamination.own.scoring import log_probs_of
 from contamination.own.settings import INSTRUCT, Quiz
 
 # At most: the modified quiz and one for each position; the paper's second perturbation on top.
