@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from contamination import storage
 from contamination.detectors.arms import Dataset, LabModel
-from contamination.detectors.conditions import CLEAN, DEALT, DOSED, VERBATIM
+from contamination.detectors.conditions import CLEAN, DOSED, VERBATIM
 from contamination.detectors.gates import TEXT_ALONE
 from contamination.detectors.interface import LOG_PROBABILITIES, WEIGHTS, Detector, Rows
 from contamination.detectors.protocol import KEY, SET_COLUMNS
@@ -147,7 +147,7 @@ def text_alone(models: Iterable[LabModel]) -> pd.DataFrame:
     dosed = [model for model in models if model.kind == DOSED]
     tables = []
     for benchmark in dict.fromkeys(model.benchmark for model in dosed):
-        for place in range(len(DEALT)):
+        for place in range(len(dosed[0].datasets)):
             of_unit = {m.unit: m.datasets[place] for m in dosed if m.benchmark == benchmark}
             values = _cross_fitted_words(of_unit)
             tables += [
