@@ -71,6 +71,7 @@ ROOM_09_results := $(LAB) $(call room,dcq replication min_k dice detectors ledge
 	$(wildcard $(PACKAGE)/ledger/*.json $(PACKAGE)/ledger/*.parquet)
 ROOM_10_audit := $(LAB) $(call room,dcq replication min_k dice own) $(PACKAGE)/detectors/__init__.py \
 	$(PACKAGE)/detectors/panel.py $(wildcard params/audit/*.jsonl)
+ROOM_11_your_detector := $(ROOM_09_results)
 # Those with a lab part use the base model that 01 leaves in the cache; in order, it is trained once.
 UPSTREAM_02_dcq := 01_data_prep
 UPSTREAM_03_replication_icl_judge := 01_data_prep
@@ -81,6 +82,7 @@ UPSTREAM_07_case_downstream := 01_data_prep
 UPSTREAM_08_case_unlearning := 01_data_prep
 UPSTREAM_09_results := 02_dcq 03_replication_icl_judge 04_min_k_wikimia 05_dice
 UPSTREAM_10_audit := 01_data_prep
+UPSTREAM_11_your_detector := 01_data_prep
 
 # What make test-servers starts beside our own code: its own environment, Debian's packages.
 SERVERS_VENV := .venv-servers
@@ -113,6 +115,7 @@ site: $(OUTPUTS)/site/index.html ## the executed notebooks and all tables as a s
 08_case_unlearning: ## Min-k% Prob on a model that unlearned a story (demo: at most 3 min, CPU)
 09_results: ## printed cells, every detector on the same models, what escapes them (demo: 1 min, CPU)
 10_audit: ## audit of one contaminated and one clean model of the lab (demo: 2 min, CPU)
+11_your_detector: ## a function of yours beside every detector (demo: 1 min, CPU)
 
 ##@ Your own model and dataset
 audit: $(VENV)/.installed ## what AUDIT=file.yaml names, by what its access allows; cost first (as given: the sample, CPU)

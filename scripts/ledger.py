@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import argparse
 import re
-import runpy
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from contamination import storage
+from contamination.detectors import yours
 from contamination.ledger import store, study
 from contamination.models.engine import ENGINES, sweep
 
@@ -41,7 +41,7 @@ def main() -> None:
     options = parser.parse_args()
     detector, suffix = None, ""
     if options.detector:
-        detector = runpy.run_path(str(options.detector))["DETECTOR"]
+        detector = yours.load(options.detector)
         suffix = "_" + re.sub(r"\W+", "_", detector.name.lower())
     names = {unit: f"{options.name}_{unit}{suffix}" for unit in options.units}
     missing = [u for u in options.units if not (options.folder / f"{names[u]}.json").exists()]

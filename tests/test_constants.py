@@ -18,8 +18,8 @@ HELD = {
     "none_below": (STATED.none_below, "02"),
     "text_rule_threshold": (judging.NEAR_EXACT_FROM, "03"),
     "k_percent": (scores.K_PERCENT, "00 04 06 07 08"),
-    "learning_rate": (lab_models.LEARNING_RATE, "02 09"),
-    "batch_size": (lab_models.BATCH_SIZE, "02 09"),
+    "learning_rate": (lab_models.LEARNING_RATE, "02 09 11"),
+    "batch_size": (lab_models.BATCH_SIZE, "02 09 11"),
 }
 FILES = [
     (name, path)
