@@ -163,6 +163,6 @@ def test_a_ledger_comes_back_as_it_was_written(tmp_path, monkeypatch):
     store.write(tmp_path, "tried", store.Ledger(scores, sets, {"units": [0, 1, 2]}))
     back = store.read("tried", tmp_path)
     pd.testing.assert_frame_equal(back.scores, scores, check_dtype=False, rtol=1e-6)
-    assert back.about == {"units": [0, 1, 2]}
+    assert back.about["units"] == [0, 1, 2]
     with pytest.raises(FileNotFoundError):
         store.read("unknown")
