@@ -38,9 +38,12 @@ FOLDER = Path(store.__file__).parent
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--spread", action="store_true", help="measure it, in this environment")
+    is_spread = parser.parse_args().spread
+    if spot_check.environment()["device"] != "cpu" and not is_spread:
+        parser.error("made on a GPU these scores could be checked nowhere else: hide it")
     lab = world.build_world(SETTINGS["world_seed"])
     base = world.base_model(lab, SETTINGS["n_background_tokens"], SETTINGS["world_seed"])
-    if parser.parse_args().spread:
+    if is_spread:
         ledger = store.read(spot_check.BASE0)
         scores, _ = spot_check.train_and_score(ledger.about, lab, base, ledger.about["units"])
         far = agreement.distances(scores, ledger.scores)
