@@ -10,7 +10,7 @@ from contamination import storage
 from contamination.detectors.protocol import SET_COLUMNS
 from contamination.ledger import agreement, spot_check, store
 
-SPREAD = {"A": {"relative_rms": 0.1, "auc_change": 0.02}}
+SPREAD = {"A": {"relative_rms": 0.02, "auc_change": 0.004}}
 
 
 def stored(seeds=4, n_rows=40):
@@ -99,8 +99,8 @@ def test_elsewhere_the_auc_of_a_set_may_not_move():
     is_raised = new["condition"].eq("verbatim") & new["is_read"]
     new.loc[is_raised, "score"] += 0.3
     row = agreement.judged(new, scores, SPREAD, False).iloc[0]
-    assert row["relative_rms"] < row["relative_rms_tolerance"] == 0.2
-    assert row["auc_change"] > row["auc_change_tolerance"] == 0.04
+    assert row["relative_rms"] < row["relative_rms_tolerance"] == pytest.approx(0.2)
+    assert row["auc_change"] > row["auc_change_tolerance"] == pytest.approx(0.04)
     assert row["verdict"] == agreement.NUMERICS
 
 
@@ -177,7 +177,7 @@ def test_three_models_that_agree_pass(retrained):
 def test_other_instructions_of_the_processor_are_named(retrained):
     retrained["environment"] = {"processor": "DEFAULT"}
     table = spot_check.check()
-    assert set(table["environment"]) == {"processor DEFAULT"}
+    assert set(table["environment"]) == {"processor DEFAULT"}  # the ledger's is AVX2
     assert set(table["verdict"]) == {agreement.WITHIN}
     spot_check.require(table)
 
@@ -196,6 +196,7 @@ def test_another_world_is_said_and_fails_nothing(retrained):
     table = spot_check.check()
     assert list(table) == spot_check.COLUMNS
     assert set(table["verdict"]) == {agreement.WORLD}
+    assert set(table["environment"]) == {"numpy 2"}
     assert len(table) == 3 and table["holds"].isna().all()
     spot_check.require(table)
     assert spot_check.check(0).empty

@@ -20,7 +20,7 @@ from contamination.detectors.protocol import KEY
 from contamination.statistics import auc
 
 TOLERANCE = 1e-6  # of a score in single precision; relative to it where it is above 1
-MARGIN = 2  # times the largest distance that was measured
+MARGIN = 10  # times the largest distance that was measured, under one other base model
 SAME, WITHIN, NUMERICS = "the same scores", "within the spread", "numerics"
 ALTERED, ANOTHER, RECIPE = "other scores", "another model", "another recipe"
 WORLD = "another world, not comparable"

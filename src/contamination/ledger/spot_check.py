@@ -72,6 +72,10 @@ def is_another_world(here: Mapping, there: Mapping) -> bool:
     return here["hashes"] != there["hashes"] and here["packages"] != there["packages"]
 
 
+def _differing(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
+    return [f"{name} {value}" for name, value in here.items() if there.get(name) != value]
+
+
 def drawn(about: Mapping[str, Any], n_models: int = N_MODELS) -> list[int]:
     """Seeds of the models to train again, by a hash of the ledger's tables and of ``ROOMS``."""
     package = Path(store.__file__).parents[1]
@@ -116,9 +120,10 @@ def check(n_models: int = N_MODELS) -> pd.DataFrame:
     if not n_models:
         return pd.DataFrame(columns=COLUMNS)
     lab = world.build_world(about["world_seed"])
-    seeds, here = drawn(about, n_models), environment()
-    other = [f"{k} {v}" for k, v in here.items() if about["environment"].get(k) != v]
-    if is_another_world(world_of(lab), about["world"]):
+    seeds, here = drawn(about, n_models), world_of(lab)
+    other = _differing(environment(), about["environment"])
+    if is_another_world(here, about["world"]):
+        other = _differing(here["packages"], about["world"]["packages"])
         rows = pd.MultiIndex.from_product([seeds, stored["detector"].unique()])
         table = rows.to_frame(index=False, name=["unit", "detector"])
         table = table.assign(verdict=agreement.WORLD, holds=pd.NA)
