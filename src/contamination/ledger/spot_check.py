@@ -93,12 +93,12 @@ def train_and_score(
     about: Mapping[str, Any], lab: world.World, base: Path, seeds: Sequence[int]
 ) -> tuple[pd.DataFrame, dict[str, dict]]:
     """Scores of the models of some seeds, and for each seed what is equal on every machine."""
-    benchmark, copies = about["benchmark"], about["copies"]
-    common = arms.deal(benchmark, about["common_seed"])[-1]
+    benchmark, copies, n_read = (about[name] for name in ("benchmark", "copies", "n_read"))
+    common = arms.deal(benchmark, about["common_seed"], n_read)[-1]
     common = replace(common, rows=replace(common.rows, dataset="Common"))  # a name nobody read
     models, facts = [], {}
     for seed in seeds:
-        datasets = arms.deal(benchmark, seed)
+        datasets = arms.deal(benchmark, seed, n_read)
         reading = (arms.doses(datasets, copies), about["n_tokens"], seed)
         folder = world.continued_model(lab, base, *reading, **about["training"])
         asked = (*datasets[:-1], common)
@@ -145,8 +145,6 @@ def require(table: pd.DataFrame) -> None:
     failed = table[table["holds"].eq(False).fillna(False)]
     if not failed.empty:
         row = failed.iloc[0]
-        raise ValueError(
-            f"the ledger does not match the code: {len(failed)} of {len(table)} rows of the spot "
-            f"check fail, the first {row['part']}, {row['model']}, {row['detector']}: "
-            f"{row['verdict']}"
-        )
+        first = f"{row['part']}, {row['model']}, {row['detector']}: {row['verdict']}"
+        count = f"{len(failed)} of {len(table)} rows of the spot check fail"
+        raise ValueError(f"the ledger does not match the code: {count}, the first {first}")
