@@ -114,7 +114,8 @@ def show(
                 for value in values
             ]
             for column, values in table.items()
-        }
+        },
+        dtype=object,  # texts, also where there is no row
     )
     style = shown.style.hide(axis="index").format(escape="html")
     style = style.set_properties(**{"text-align": "left", "white-space": "nowrap"})
