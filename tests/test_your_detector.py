@@ -178,8 +178,7 @@ def headline_of(frames, access=LOG_PROBABILITIES):
 
 def test_the_headline_of_a_detector_that_sees_read_rows():
     assert headline_of(first_look(read=0.001, unread=0.5, value=0.9)) == (
-        "A flags 3 of 3 datasets that were read and 0 of 6 that nobody read: "
-        "no gate refuses it."
+        "A flags 3 of 3 datasets that were read and 0 of 6 that nobody read: no gate refuses it."
     )
 
 

@@ -30,18 +30,25 @@ class Ledger(NamedTuple):
 
 
 def parts(name: str = PILOT, folder: Path | None = None) -> list[Ledger]:
-    """The parts of a ledger of the package or of a folder; FileNotFoundError for an unknown one."""
+    """The parts of a ledger of the package or of a folder.
+
+    FileNotFoundError for an unknown one; ValueError where a table is not as it was written.
+    """
     folder = Path(__file__).parent if folder is None else folder
     if not (paths := sorted(folder.glob(f"{name}*.json"))):
         raise FileNotFoundError(f'no ledger is called "{name}"')
     ledgers = []
     for path in paths:
+        about = json.loads(path.read_text())
+        for table, sha256 in about.get("sha256", {}).items():
+            if storage.sha256_of_file(folder / table) != sha256:
+                raise ValueError(f"{table} is not the file that was written: its SHA-256 differs")
         scores, sets = (
             pd.read_parquet(path.with_name(f"{path.stem}_{table}.parquet"))
             for table in ("scores", "sets")
         )
         scores = scores.astype({"score": float} | dict.fromkeys(WORDS, object))
-        ledgers.append(Ledger(scores, sets, json.loads(path.read_text())))
+        ledgers.append(Ledger(scores, sets, about))
     return ledgers
 
 
@@ -53,6 +60,7 @@ def read(name: str = PILOT, folder: Path | None = None) -> Ledger:
         about["units"] = sorted({*about["units"], *other.about["units"]})
         about["models"] = about["models"] | other.about["models"]
         about["seconds"] = about["seconds"] + other.about["seconds"]
+        about["sha256"] = about["sha256"] | other.about["sha256"]
     scores, sets = (pd.concat([part[n] for part in ledgers], ignore_index=True) for n in (0, 1))
     return Ledger(scores, sets, about)
 
@@ -61,8 +69,9 @@ def write(folder: Path, name: str, ledger: Ledger) -> None:
     """Write a part's three files; scores are kept in single precision, words as categories."""
     small = {"score": "float32", "row": "int16", "copies": "int16", "unit": "int16"}
     compact = ledger.scores[COLUMNS].astype(small | dict.fromkeys(WORDS, "category"))
-    storage.write_parquet(folder / f"{name}_scores.parquet", compact)
     sets = ledger.sets.astype(dict.fromkeys(["value", "p", "own_p"], float))
-    storage.write_parquet(folder / f"{name}_sets.parquet", sets)
+    tables = {f"{name}_scores.parquet": compact, f"{name}_sets.parquet": sets}
+    paths = [storage.write_parquet(folder / file, table) for file, table in tables.items()]
+    sha256 = {path.name: storage.sha256_of_file(path) for path in paths}
     # The last file: a part without it is not there.
-    storage.write_json(folder / f"{name}.json", ledger.about)
+    storage.write_json(folder / f"{name}.json", ledger.about | {"sha256": sha256})
