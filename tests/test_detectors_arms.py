@@ -1,5 +1,7 @@
 """What a model of the study reads, which rows are dealt, and what is asked of whom."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -172,8 +174,15 @@ def test_models_of_a_unit_read_what_their_kind_says(unit):
     assert placebo.dataset not in {dataset.rows.dataset for dataset in unit.datasets}
 
 
+def test_mini_benchmarks_beside_the_first_have_fewer_conditions(unit):
+    other = replace(unit, benchmark="entailment")
+    models = {(m.kind, m.copies): m for m in arms.models_of(other, (1, 3, 12))}
+    assert [d.condition for d in models[c.DOSED, 12].datasets] == list(c.ELSEWHERE)
+    assert not {c.LONG, c.ALONE} & {kind for kind, _ in models}
+
+
 def test_whole_sets_are_read_in_order_or_shuffled_and_others_not(unit):
-    models = list(arms.whole_set_models(unit, (3,), n_rows=16))
+    models = list(arms.whole_set_models(unit, 3, n_rows=16))
     assert [model.folder for model in models] == [
         (((), 20),),
         ((((2, 3),), 10),),

@@ -25,6 +25,7 @@ from contamination.detectors.conditions import (
     CLEAN,
     DEALT,
     DOSED,
+    ELSEWHERE,
     FEW,
     FRESH,
     LATER,
@@ -205,7 +206,9 @@ class Unit:
 
     @cached_property
     def datasets(self) -> tuple[Dataset, ...]:
-        return tuple(deal(self.benchmark, self.number, self.n_read))
+        conditions = DEALT if self.benchmark == RANKED_CELL[0] else ELSEWHERE
+        datasets = deal(self.benchmark, self.number, self.n_read)
+        return tuple(dataset for dataset in datasets if dataset.condition in conditions)
 
     @property
     def few(self) -> tuple[Dataset, ...]:
@@ -230,7 +233,10 @@ class Unit:
 
 
 def models_of(unit: Unit, copies: Sequence[int]) -> Iterator[LabModel]:
-    """A unit's models, doses rising; what follows on a dose follows on the largest."""
+    """A unit's models, doses rising; what follows on a dose follows on the largest.
+
+    The longest training and the arm of verbatim rows alone stand in one mini-benchmark.
+    """
     verbatim = unit.datasets[:1]
     yield unit.model(BASE, 0, unit.base, verbatim)
     yield unit.clean()
@@ -238,18 +244,16 @@ def models_of(unit: Unit, copies: Sequence[int]) -> Iterator[LabModel]:
         yield (dosed := unit.dosed(dose))
     later = unit.continued(dosed.folder, LATER)
     yield unit.model(LATER, dose, later, verbatim)
-    yield unit.model(LONG, dose, unit.continued(later, LONG), verbatim)
     rows = replace(verbatim[0].rows, dataset=f"{_title(unit.benchmark)} Z0")
     yield unit.model(PLACEBO, dose, dosed.folder, [replace(verbatim[0], rows=rows)])
-    benchmark, _, _, dose = RANKED_CELL
-    if unit.benchmark == benchmark and dose in copies:
-        alone = unit.continued(unit.base, DOSED, doses(verbatim, dose))
-        yield unit.model(ALONE, dose, alone, verbatim)
+    benchmark, _, _, ranked = RANKED_CELL
+    if unit.benchmark == benchmark:
+        yield unit.model(LONG, dose, unit.continued(later, LONG), verbatim)
+        alone = unit.continued(unit.base, DOSED, doses(verbatim, ranked))
+        yield unit.model(ALONE, ranked, alone, verbatim)
 
 
-def whole_set_models(
-    unit: Unit, copies: Sequence[int], n_rows: int = N_LARGE
-) -> Iterator[LabModel]:
+def whole_set_models(unit: Unit, copies: int, n_rows: int = N_LARGE) -> Iterator[LabModel]:
     """Models that read a dataset as documents of consecutive rows, in published order or shuffled.
 
     Asked are the rows that were read and others of the same draw and name, which nobody read; the
@@ -266,9 +270,8 @@ def whole_set_models(
     yield unit.model(CLEAN, 0, clean, [Dataset(ORDERED, suspect, every), fresh])
     for condition, texts in read.items():
         documents = ordered_documents(texts, suspect.dataset, suspect.split)
-        for dose in copies:
-            dosed = unit.continued(unit.base, DOSED, [Dose(documents, dose)])
-            yield unit.model(DOSED, dose, dosed, [Dataset(condition, suspect, every), fresh])
+        dosed = unit.continued(unit.base, DOSED, [Dose(documents, copies)])
+        yield unit.model(DOSED, copies, dosed, [Dataset(condition, suspect, every), fresh])
 
 
 def reference_models(lab: world.World, n_tokens: int) -> list[Path]:

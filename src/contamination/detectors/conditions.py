@@ -9,6 +9,7 @@ TRAIN_SPLIT = "train split"
 FRESH = "fresh rows"
 NOTHING_READ = (TRAIN_SPLIT, FRESH)  # no tested row is read: a flag is a false alarm
 FEW = (VERBATIM, *NOTHING_READ)  # what gates and false alarms need
+ELSEWHERE = (VERBATIM, SEVERAL, *NOTHING_READ)  # in mini-benchmarks beside the first
 DEALT = (VERBATIM, WITHOUT_LABEL, WRONG_LABEL, PARAPHRASE, SEVERAL, *NOTHING_READ)
 # The arm of whole sets: a document holds consecutive rows, in one order or in another.
 ORDERED, SHUFFLED = "published order", "same rows, shuffled"

@@ -64,7 +64,7 @@ def score_unit(
         models = list(arms.models_of(unit, copies))
         whole = []
         if benchmark == WHOLE_SETS_ON:
-            whole = list(arms.whole_set_models(unit, [dose for dose in copies if dose > 1]))
+            whole = list(arms.whole_set_models(unit, copies[-1]))
         rows = [*catalogue.OF_ROWS, *scoring.CONTROLS] if detector is None else [detector]
         rows = [_fitted(one, benchmark) for one in rows if one.unit == ROW]
         questions = [(scoring.score_models, models, rows)]
