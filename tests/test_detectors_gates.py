@@ -240,8 +240,11 @@ def test_noise_length_and_was_fine_tuned_fail_on_unread_rows():
 
 
 def test_the_headline_names_who_passes_and_counts_who_fails():
-    table = pd.DataFrame({"detector": ["A", "B", "C"]})
-    some = table.assign(verdict=[gates.ROWS_WERE_READ, gates.FAILED, gates.NOT_RUN])
-    assert "pass every gate that applies: A; 1 fail one" in gates.headline(some)
-    none = table.assign(verdict=gates.FAILED)
-    assert "pass every gate that applies: none; 3 fail one" in gates.headline(none)
+    table = pd.DataFrame({"detector": ["A", "B", "C", "A", "C"]})
+    passes, failed, not_run = gates.ROWS_WERE_READ, gates.FAILED, gates.NOT_RUN
+    some = table.assign(verdict=[passes, failed, not_run, gates.STANDS_OUT, passes])
+    said = "Of 3 detectors these pass every gate that applies: A; 1 fail one, 1 are undecided."
+    assert gates.headline(some) == said
+    none = table.assign(verdict=[passes, failed, failed, failed, passes])
+    said = "Of 3 detectors these pass every gate that applies: none; 3 fail one, 0 are undecided."
+    assert gates.headline(none) == said
