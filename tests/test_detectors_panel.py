@@ -117,10 +117,17 @@ def test_the_table_of_evasion_counts_units_and_calls_false_alarms_so():
 
 def test_the_figure_shows_counts_and_false_alarms_in_another_colour():
     _, sets = known_truth()
-    figure = figures.power_matrix(lab_panel.evasion_table(sets))
+    evasion = lab_panel.evasion_table(sets)
+    once = evasion.query("method == 'good'").assign(copies=1, n_detected=2)
+    figure = figures.power_matrix(pd.concat([evasion, once]))
     (axis,) = figure.axes
-    texts = {text.get_text() for text in axis.texts}
-    assert "3/3" in texts and "0/3" in texts
+    names = [label.get_text() for label in axis.get_xticklabels()]
+    assert names[:2] == ["verbatim, copies: 1", "verbatim"]  # a smaller dose: verbatim alone
+    assert {text.get_text() for text in axis.texts} == {"0", "1", "2", "3"}
+    assert "flagged of 3;" in axis.get_title(loc="right")
+    evasion.loc[0, "n_models"] = 2  # not all cells have as many units
+    (axis,) = figures.power_matrix(evasion).axes
+    assert {"3/2", "0/3"} <= {text.get_text() for text in axis.texts}
     read, unread = (mesh.get_cmap().name for mesh in axis.collections[:2])
     assert (read, unread) == ("Blues", "Oranges")
 

@@ -13,8 +13,9 @@ from contamination.detectors.conditions import (
     NOTHING_READ,
     ORDERED,
     SHUFFLED,
+    VERBATIM,
 )
-from contamination.plots import panels
+from contamination.plots import new_figure
 
 COLUMNS = [*DEALT[: -len(NOTHING_READ)], LATER, LONG, ORDERED, SHUFFLED, *NOTHING_READ]
 
@@ -22,33 +23,36 @@ STYLE = {"fmt": "", "vmin": 0, "vmax": 1, "cbar": False, "linewidths": 1, "linec
 
 
 def power_matrix(evasion: pd.DataFrame) -> Figure:
-    """Units flagged of all, by detector and condition, a panel for each dose.
+    """Units flagged, by detector and condition, at the largest dose; verbatim rows at every dose.
 
     ``evasion`` as in ``lab_panel.evasion_table``, of one benchmark. Conditions of which no row was
-    read are orange.
+    read are orange. Beside the count stands the number of units where not all cells have as many.
     """
-    shown = evasion[evasion["condition"].isin(COLUMNS)]
-    shown = shown.assign(text=shown["n_detected"].astype(str) + "/" + shown["n_models"].astype(str))
-    doses, methods = list(shown["copies"].unique()), list(shown["method"].unique())
-    size = (6.4, (0.28 * len(methods) + 0.5) * len(doses) + 1.8)
-    figure, axes = panels(len(doses), 1, size, sharex=True)
-    for axis, dose in zip(axes[:, 0], doses, strict=True):
-        rows = shown[shown["copies"] == dose]
-        texts, power = (
-            rows.pivot(index="method", columns="condition", values=name)
-            .reindex(methods)
-            .reindex(COLUMNS, axis=1)
-            for name in ("text", "power_at_5_fpr")
-        )
-        is_unread = power.columns.isin(NOTHING_READ)
-        for colours, is_left_out in (("Blues", is_unread), ("Oranges", ~is_unread)):
-            mask = power.isna() | is_left_out
-            counts = texts.astype(object).fillna("")
-            sns.heatmap(
-                power.astype(float), annot=counts, mask=mask, cmap=colours, ax=axis, **STYLE
-            )
-        axis.set(xlabel="", ylabel="")
-        axis.set_title(f"units flagged of all, copies read: {dose}", loc="left")
-    names = [name.removeprefix("dosed, ") for name in COLUMNS]
+    largest = evasion["copies"].max()
+    is_smaller = evasion["copies"] < largest
+    smaller = evasion[is_smaller & evasion["condition"].eq(VERBATIM)].sort_values("copies")
+    doses = VERBATIM + ", copies: " + smaller["copies"].astype(str)
+    shown = pd.concat([smaller.assign(condition=doses), evasion[~is_smaller]])
+    columns = [*doses.unique(), *COLUMNS]
+    n_units = shown["n_models"].max()
+    text = shown["n_detected"].astype(str)
+    if (shown["n_models"] != n_units).any():
+        text += "/" + shown["n_models"].astype(str)
+    powers, texts = (
+        table.pivot(index="method", columns="condition", values=name)
+        .reindex(index=evasion["method"].unique(), columns=columns)
+        .dropna(how="all")
+        for table, name in ((shown, "power_at_5_fpr"), (shown.assign(text=text), "text"))
+    )
+    figure, axis = new_figure(6.4, 0.28 * len(powers) + 1.8)
+    is_unread = powers.columns.isin(NOTHING_READ)
+    for colours, is_left_out in (("Blues", is_unread), ("Oranges", ~is_unread)):
+        mask = powers.isna() | is_left_out
+        counts = texts.astype(object).fillna("")
+        sns.heatmap(powers.astype(float), annot=counts, mask=mask, cmap=colours, ax=axis, **STYLE)
+    title = f"units flagged of {n_units}; copies read: {largest}, where not said otherwise"
+    axis.set(xlabel="", ylabel="")
+    axis.set_title(title, loc="right")
+    names = [name.removeprefix("dosed, ") for name in columns]
     axis.set_xticks(axis.get_xticks(), names, rotation=50, ha="right", rotation_mode="anchor")
     return figure

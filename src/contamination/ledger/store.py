@@ -53,11 +53,12 @@ def parts(name: str = PILOT, folder: Path | None = None) -> list[Ledger]:
 
 
 def read(name: str = PILOT, folder: Path | None = None) -> Ledger:
-    """All parts of a ledger as one; units, models and seconds of ``about`` are those of all."""
+    """All parts of a ledger as one; ``about`` has the units, doses, models and seconds of all."""
     ledgers = parts(name, folder)
     about = dict(ledgers[0].about)
     for other in ledgers[1:]:
-        about["units"] = sorted({*about["units"], *other.about["units"]})
+        for each in ("units", "copies"):
+            about[each] = sorted({*about[each], *other.about.get(each, [])})
         about["models"] = about["models"] | other.about["models"]
         about["seconds"] = about["seconds"] + other.about["seconds"]
         about["sha256"] = about["sha256"] | other.about["sha256"]
