@@ -127,7 +127,7 @@ def test_the_figure_shows_counts_and_false_alarms_in_another_colour():
     assert "flagged of 3;" in axis.get_title(loc="right")
     evasion.loc[0, "n_models"] = 2  # not all cells have as many units
     (axis,) = figures.power_matrix(evasion).axes
-    assert {"3/2", "0/3"} <= {text.get_text() for text in axis.texts}
+    assert {"3/3", "0/2"} <= {text.get_text() for text in axis.texts}
     read, unread = (mesh.get_cmap().name for mesh in axis.collections[:2])
     assert (read, unread) == ("Blues", "Oranges")
 
