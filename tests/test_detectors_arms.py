@@ -189,7 +189,9 @@ def test_whole_sets_are_read_in_order_or_shuffled_and_others_not(unit):
         ((((2, 3),), 10),),
     ]
     conditions = [[d.condition for d in model.datasets] for model in models]
-    assert conditions == [[c.ORDERED, c.FRESH], [c.ORDERED, c.FRESH], [c.SHUFFLED, c.FRESH]]
+    assert conditions == [[c.ORDERED, c.FRESH], [c.ORDERED, c.FRESH], [c.SHUFFLED, c.FRESH_BESIDE]]
+    cells = [(model.kind, d.condition) for model in models for d in model.datasets]
+    assert len(set(cells)) == len(cells)  # a set has one place in the ledger
     read, fresh = models[1].datasets
     assert not set(read.rows.texts) & set(fresh.rows.texts)
 

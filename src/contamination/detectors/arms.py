@@ -28,6 +28,7 @@ from contamination.detectors.conditions import (
     ELSEWHERE,
     FEW,
     FRESH,
+    FRESH_BESIDE,
     LATER,
     LONG,
     ORDERED,
@@ -263,15 +264,17 @@ def whole_set_models(unit: Unit, copies: int, n_rows: int = N_LARGE) -> Iterator
     suspect, validation, second = (parts[name] for name in LARGE_PARTS)
     suspect, second = (replace(rows, context=validation.texts) for rows in (suspect, second))
     order = np.random.default_rng([unit.number, 12]).permutation(n_rows)
-    read = {ORDERED: suspect.texts, SHUFFLED: tuple(suspect.texts[place] for place in order)}
+    shuffled = tuple(suspect.texts[place] for place in order)
+    read = ((ORDERED, suspect.texts, FRESH), (SHUFFLED, shuffled, FRESH_BESIDE))
     every = np.ones(n_rows, dtype=bool)
-    fresh = Dataset(FRESH, second, every)
     clean = unit.continued(unit.base, CLEAN)
-    yield unit.model(CLEAN, 0, clean, [Dataset(ORDERED, suspect, every), fresh])
-    for condition, texts in read.items():
+    asked = [Dataset(ORDERED, suspect, every), Dataset(FRESH, second, every)]
+    yield unit.model(CLEAN, 0, clean, asked)
+    for condition, texts, unread in read:
         documents = ordered_documents(texts, suspect.dataset, suspect.split)
         dosed = unit.continued(unit.base, DOSED, [Dose(documents, copies)])
-        yield unit.model(DOSED, copies, dosed, [Dataset(condition, suspect, every), fresh])
+        asked = [Dataset(condition, suspect, every), Dataset(unread, second, every)]
+        yield unit.model(DOSED, copies, dosed, asked)
 
 
 def reference_models(lab: world.World, n_tokens: int) -> list[Path]:

@@ -7,17 +7,17 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from contamination.detectors.conditions import (
-    DEALT,
     LATER,
     LONG,
-    NOTHING_READ,
     ORDERED,
+    READ,
     SHUFFLED,
+    UNREAD,
     VERBATIM,
 )
 from contamination.plots import new_figure
 
-COLUMNS = [*DEALT[: -len(NOTHING_READ)], LATER, LONG, ORDERED, SHUFFLED, *NOTHING_READ]
+COLUMNS = [*READ, LATER, LONG, ORDERED, SHUFFLED, *UNREAD]
 
 STYLE = {"fmt": "", "vmin": 0, "vmax": 1, "cbar": False, "linewidths": 1, "linecolor": "#EEEEEE"}
 
@@ -45,7 +45,7 @@ def power_matrix(evasion: pd.DataFrame) -> Figure:
         for table, name in ((shown, "power_at_5_fpr"), (shown.assign(text=text), "text"))
     )
     figure, axis = new_figure(6.4, 0.28 * len(powers) + 1.8)
-    is_unread = powers.columns.isin(NOTHING_READ)
+    is_unread = powers.columns.isin(UNREAD)
     for colours, is_left_out in (("Blues", is_unread), ("Oranges", ~is_unread)):
         mask = powers.isna() | is_left_out
         counts = texts.astype(object).fillna("")

@@ -58,7 +58,7 @@ def read(name: str = PILOT, folder: Path | None = None) -> Ledger:
     about = dict(ledgers[0].about)
     for other in ledgers[1:]:
         for each in ("units", "copies"):
-            about[each] = sorted({*about[each], *other.about.get(each, [])})
+            about[each] = sorted({*about.get(each, []), *other.about.get(each, [])})
         about["models"] = about["models"] | other.about["models"]
         about["seconds"] = about["seconds"] + other.about["seconds"]
         about["sha256"] = about["sha256"] | other.about["sha256"]
