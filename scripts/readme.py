@@ -1,9 +1,10 @@
-"""Write the README's results and its figure from tables: make readme.
+"""Write the README's results, its figures and docs/which_detector.md: make readme.
 
 Numbers of the papers that come out of package data are read from the demo
 tables; those that need the authors' files stand in docs/released_results.csv,
-which is rewritten when the files are there. Nothing that was trained enters,
-so the README reads the same on every machine.
+which is rewritten when the files are there. What was trained enters
+from the stored scores of the detector study, package data too, so the README reads the same on
+every machine.
 """
 
 from __future__ import annotations
@@ -14,17 +15,23 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from contamination import plots, published, sources, storage
 from contamination.dcq import comparison, controls
+from contamination.detectors import catalogue, figures, gates, lab_panel, protocol
 from contamination.dice import published_tables as dice_tables
+from contamination.ledger import store
 from contamination.min_k import blind, wikimia_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 RELEASED = ROOT / "docs/released_results.csv"
 FIGURE = "docs/figures/dcq_levels.png"
-MARKS = "<!-- results: written by make readme -->", "<!-- end of results -->"
+RESULTS, DETECTORS, WHICH = "results", "detectors", "which detector"
+MATRIX = "docs/figures/power_matrix.png"
+PAGE = ROOT / "docs/which_detector.md"
+BENCHMARK = "topics"  # where every condition stands
 TABLES = "dcq_published dcq_reciprocal dcq_controls dcq_rules dcq_beyond_rules "
 TABLES += "replication_published replication_success published_vs_recomputed"
 
@@ -202,7 +209,11 @@ def figure_png(tables: dict[str, pd.DataFrame]) -> bytes:
     """The figure, with the hash of its numbers in the file."""
     numbers = drawn(tables)
     levels = tables["dcq_published"]
-    figure = plots.quiz_levels(levels, numbers[numbers["control"] != ""])
+    return png(plots.quiz_levels(levels, numbers[numbers["control"] != ""]), numbers)
+
+
+def png(figure: Figure, numbers: pd.DataFrame) -> bytes:
+    """The figure's file, which holds the hash of the numbers that it shows."""
     buffer = io.BytesIO()
     metadata = {"Software": None, "Description": numbers_hash(numbers)}
     figure.savefig(buffer, format="png", dpi=100, bbox_inches="tight", metadata=metadata)
@@ -213,21 +224,66 @@ def numbers_hash(numbers: pd.DataFrame) -> str:
     return storage.hash_of(numbers.to_dict("records"))
 
 
-def renewed(readme: str, part: str) -> str:
-    """The README with another part between the marks.
+def matrix_png(sets: pd.DataFrame) -> bytes:
+    """The power matrix of the study, with the hash of its counts in the file."""
+    evasion = evasion_of(sets)
+    return png(figures.power_matrix(evasion), evasion)
+
+
+def evasion_of(sets: pd.DataFrame) -> pd.DataFrame:
+    """The counts that the matrix shows."""
+    evasion = lab_panel.evasion_table(sets)
+    columns = ["method", "condition", "copies", "n_detected", "n_models", "power_at_5_fpr"]
+    return evasion.loc[evasion["benchmark"].eq(BENCHMARK), columns]
+
+
+def detectors(sets: pd.DataFrame) -> tuple[str, str]:
+    """What the study says: the README's part, and the tables of docs/which_detector.md."""
+    known = [d for d in catalogue.ALL if d.name in set(sets["detector"])]
+    gate_table = gates.gate_table(sets, known)
+    power = gates.detector_table(sets, gate_table)
+    by_access = markdown(lab_panel.by_access(power, BENCHMARK))
+    n_units, dose = sets["unit"].nunique(), sets["copies"].max()
+    alt = f"Units that each detector flags of {n_units}, by what the model read; orange: nothing"
+    part = f"{gates.headline(gate_table)}\n\n![{alt}]({MATRIX})\n\n{by_access}"
+    judged = power["detector"].map(gates.GATE_CONDITION).fillna(protocol.VERBATIM)
+    verbatim = power[power["condition"].eq(judged) & power["model"].eq(protocol.DOSED)]
+    tables = [by_access]
+    for benchmark, rows in verbatim.groupby("benchmark", sort=False):
+        of_dose = rows.pivot(index="detector", columns="copies", values="n_flagged")
+        of_dose = of_dose.reindex(rows["detector"].unique())
+        shown = of_dose.map(lambda n: "" if pd.isna(n) else f"{n:.0f} of {n_units}")
+        shown.columns = [f"copies: {copies}" for copies in of_dose]
+        verdicts = gate_table[gate_table["benchmark"].eq(benchmark)].set_index("detector")
+        shown["false alarms, at most"] = [_at_most(verdicts.loc[name]) for name in shown.index]
+        shown["gates"] = verdicts["verdict"].reindex(shown.index)
+        shown["verdict"] = rows[rows["copies"].eq(dose)].set_index("detector")["verdict"]
+        tables.append(f"`{benchmark}`:\n\n{markdown(shown.reset_index())}")
+    return part, "\n\n".join(tables)
+
+
+def _at_most(row: pd.Series) -> str:
+    """The larger of two upper limits, of sets that nobody read: of dosed and of clean models."""
+    return f"{100 * row[['false_positive_high', 'clean_false_positive_high']].max():.0f} %"
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """A table of words."""
+    lines = [list(table), ["---"] * table.shape[1], *table.fillna("").to_numpy().tolist()]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def renewed(page: str, name: str, part: str) -> str:
+    """The page with another part between the marks of that name.
 
     Raises:
         ValueError: if the marks are not there, once each.
     """
-    start, end = MARKS
-    if readme.count(start) != 1 or readme.count(end) != 1:
-        raise ValueError(f"README.md needs the lines {start} and {end}, once each")
-    return re.sub(
-        f"{re.escape(start)}.*{re.escape(end)}",
-        lambda _: f"{start}\n{part}\n{end}",
-        readme,
-        flags=re.S,
-    )
+    start, end = f"<!-- {name}: written by make readme -->", f"<!-- end of {name} -->"
+    if page.count(start) != 1 or page.count(end) != 1:
+        raise ValueError(f"a page needs the lines {start} and {end}, once each")
+    between = f"{re.escape(start)}.*{re.escape(end)}"
+    return re.sub(between, lambda _: f"{start}\n{part}\n{end}", page, flags=re.S)
 
 
 def main(folder: Path) -> None:
@@ -236,8 +292,14 @@ def main(folder: Path) -> None:
         storage.write_csv(RELEASED, released_results())
     needs_files = pd.read_csv(RELEASED)
     storage.write_bytes(ROOT / FIGURE, figure_png(tables))
-    storage.write_text(README, renewed(README.read_text(), results(tables, needs_files)))
-    print(f"README.md, {FIGURE} and {RELEASED.relative_to(ROOT)} are written")
+    sets = store.read(store.STUDY).sets
+    storage.write_bytes(ROOT / MATRIX, matrix_png(sets))
+    part, page = detectors(sets)
+    storage.write_text(PAGE, renewed(PAGE.read_text(), WHICH, page))
+    readme = renewed(README.read_text(), RESULTS, results(tables, needs_files))
+    storage.write_text(README, renewed(readme, DETECTORS, part))
+    paths = [README, PAGE, RELEASED, ROOT / FIGURE, ROOT / MATRIX]
+    print("written:", *(path.relative_to(ROOT) for path in paths))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from detector_frames import scores_of
+from detector_frames import product, scores_of
 
 from contamination.detectors import figures, from_notebooks, lab_panel, protocol
 from contamination.detectors.conditions import FRESH, TRUTHS, VERBATIM
@@ -113,6 +113,31 @@ def test_the_table_of_evasion_counts_units_and_calls_false_alarms_so():
     alarmed = sets.assign(p=0.01)
     of_alarmed = lab_panel.evasion_table(alarmed).set_index(["method", "condition"])
     assert of_alarmed.loc[("blind", FRESH), "verdict"] == "false alarm"
+
+
+def test_the_mean_over_units_stands_beside_a_clean_model_and_fresh_rows():
+    read = product(unit=[0, 1], copies=[1, 12])
+    read["value"] = [0.6, 0.9, 0.8, 0.9]  # unit 0 at 1 and 12 copies, unit 1
+    read["p"] = [0.2, 0.01, 0.04, 0.01]
+    clean = product(unit=[0, 1], model="clean", copies=0)
+    fresh = product(unit=[0, 1], condition="fresh rows", copies=[1, 12]).assign(value=0.4)
+    others = [product(detector="B"), product(benchmark="reviews")]
+    table = lab_panel.over_units(pd.concat([fresh, read, clean, *others]), "A", "topics")
+    assert table["model"].tolist() == ["clean", "dosed", "dosed", "dosed"]
+    assert table["condition"].tolist() == ["verbatim"] * 3 + ["fresh rows"]
+    assert table["copies"].tolist() == [0, 1, 12, 12]
+    assert table["n_units"].eq(2).all() and table["n_flagged"].tolist() == [0, 1, 2, 0]
+    assert table["auc"].tolist() == pytest.approx([0.5, 0.7, 0.9, 0.4])
+    assert table.loc[1, "ci_high"] == pytest.approx(0.7 + 12.7062 * 0.1, abs=1e-4)  # t, 1 df
+    verdicts = ["cannot be told", "cannot be told", "above chance", "below chance"]
+    assert table["verdict"].tolist() == verdicts
+    with pytest.raises(ValueError, match="no set of reviews scored by C"):
+        lab_panel.over_units(product(unit=0), "C", "reviews")
+
+
+def test_one_unit_has_a_mean_and_no_interval():
+    table = lab_panel.over_units(product(unit=0), "A", "topics")
+    assert table["verdict"].tolist() == ["not run"]
 
 
 def test_the_figure_shows_counts_and_false_alarms_in_another_colour():

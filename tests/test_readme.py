@@ -14,6 +14,7 @@ from released_tables import dcq_levels, recomputed_cells, time_travel
 from contamination import published
 from contamination.dcq import comparison, controls
 from contamination.dcq import published_tables as dcq_tables
+from contamination.ledger import store
 from contamination.published import compare
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -54,9 +55,33 @@ def needs_files(script):
 
 
 def test_readme_is_not_stale(script, tables, needs_files):
-    assert script.renewed(README, script.results(tables, needs_files)) == README, (
+    part = script.results(tables, needs_files)
+    assert script.renewed(README, script.RESULTS, part) == README, (
         'the results in README.md are stale: run "make readme"'
     )
+
+
+@pytest.fixture(scope="module")
+def sets():
+    """The study, as the package carries it."""
+    return store.read(store.STUDY).sets
+
+
+def test_what_detectors_see_is_not_stale(script, sets):
+    part, page = script.detectors(sets)
+    assert script.renewed(README, script.DETECTORS, part) == README, 'run "make readme"'
+    text = script.PAGE.read_text()
+    assert script.renewed(text, script.WHICH, page) == text, 'run "make readme"'
+    drawn = script.numbers_hash(script.evasion_of(sets))
+    with Image.open(ROOT / script.MATRIX) as image:
+        assert image.text["Description"] == drawn, 'run "make readme"'
+
+
+def test_a_study_that_sees_nothing_says_so(script, sets):
+    blind = sets.assign(p=sets["p"].where(sets["p"].isna(), 0.5), own_p=sets["own_p"] * 0 + 0.5)
+    part, page = script.detectors(blind.assign(value=0.5))
+    assert "none; at best 0 of " in part and "pass every gate that applies: none;" in part
+    assert "| 0 of " in page and "| seen |" not in page
 
 
 def test_figure_is_small_and_not_stale(script, tables):
@@ -120,10 +145,11 @@ def test_tables_read_from_files_give_the_same(script, tables, needs_files, tmp_p
 
 
 def test_marks_are_needed_once(script):
-    start, end = script.MARKS
-    assert script.renewed(f"a\n{start}\nold\n{end}\nb", "new") == f"a\n{start}\nnew\n{end}\nb"
+    start, end = "<!-- facts: written by make readme -->", "<!-- end of facts -->"
+    page = f"a\n{start}\nold\n{end}\nb"
+    assert script.renewed(page, "facts", "new") == f"a\n{start}\nnew\n{end}\nb"
     with pytest.raises(ValueError, match="once each"):
-        script.renewed("no marks", "new")
+        script.renewed(page, "others", "new")
 
 
 @pytest.mark.mirror

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from scipy import stats
 
@@ -19,7 +20,7 @@ from contamination.detectors.conditions import (
     WITHOUT_LABEL,
 )
 from contamination.detectors.panel import NOT_RECOGNISED, RECOGNISED
-from contamination.statistics import auc_interval
+from contamination.statistics import auc_interval, verdict
 
 N_RESAMPLES = 1_000
 SIBLINGS = "unread rows of the same name and draw"
@@ -80,6 +81,46 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def over_units(sets: pd.DataFrame, detector: str, benchmark: str) -> pd.DataFrame:
+    """AUC of rows read verbatim against their siblings, a mean over units, beside its controls.
+
+    ``sets`` as in ``protocol``. Controls are the clean model on the same rows, and fresh rows under
+    the dosed model of the largest dose. Limits are of a 95 % t interval over units, each a base
+    model of its own; undefined for fewer than two. ValueError where the detector has no such set.
+
+    Returns:
+        model, condition, copies, n_units, auc, ci_low, ci_high, n_flagged, verdict: where the
+        interval lies ("above chance", "below chance", "cannot be told").
+    """
+    own = sets[sets["detector"].eq(detector) & sets["benchmark"].eq(benchmark)]
+    if own.empty:
+        raise ValueError(f"the ledger has no set of {benchmark} scored by {detector}")
+    own = protocol.flag(own)
+    largest = own["copies"].eq(own["copies"].max())
+    is_read = own["model"].isin([protocol.CLEAN, DOSED]) & own["condition"].eq(VERBATIM)
+    is_fresh = own["model"].eq(DOSED) & own["condition"].eq(FRESH) & largest
+    rows = []
+    for key, part in own[is_read | is_fresh].groupby(["condition", "copies", "model"]):
+        condition, copies, model = key
+        n, mean = len(part), part["value"].mean()
+        half = stats.t.ppf(0.975, n - 1) * stats.sem(part["value"]) if n > 1 else np.nan
+        rows.append(
+            {
+                "model": model,
+                "condition": condition,
+                "copies": copies,
+                "n_units": n,
+                "auc": mean,
+                "ci_low": mean - half,
+                "ci_high": mean + half,
+                "n_flagged": int(part["flagged"].sum()),
+                "verdict": verdict(mean - half, mean + half, 0.5, "above chance", "below chance"),
+            }
+        )
+    order = pd.DataFrame(rows).sort_values(["condition", "copies"], ascending=[False, True])
+    return order.reset_index(drop=True)
 
 
 def lab_rows(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
