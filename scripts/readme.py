@@ -232,7 +232,7 @@ def matrix_png(sets: pd.DataFrame) -> bytes:
 
 def evasion_of(sets: pd.DataFrame) -> pd.DataFrame:
     """The counts that the matrix shows."""
-    evasion = lab_panel.evasion_table(sets)
+    evasion = lab_panel.evasion_table(catalogue.in_order(sets))
     columns = ["method", "condition", "copies", "n_detected", "n_models", "power_at_5_fpr"]
     return evasion.loc[evasion["benchmark"].eq(BENCHMARK), columns]
 

@@ -1,5 +1,7 @@
 """Every detector of the study, in the order of its tables."""
 
+import pandas as pd
+
 from contamination.detectors import (
     baselines,
     constat,
@@ -32,3 +34,13 @@ OF_SETS = (whole_sets.EXCHANGEABILITY, whole_sets.DATASET_INFERENCE)
 CONSTAT = constat.constat_detector(())  # asked with reference models; this describes it
 ALL = (*OF_ROWS, *OF_SETS, CONSTAT, *scoring.CONTROLS)
 BY_NAME = {detector.name: detector for detector in ALL}
+
+
+def in_order(sets: pd.DataFrame) -> pd.DataFrame:
+    """``sets`` by detector as in ``ALL``, those that see no model last; else in their order.
+
+    >>> in_order(pd.DataFrame({"detector": ["noise", "text alone", "DCQ"]}))["detector"].tolist()
+    ['DCQ', 'noise', 'text alone']
+    """
+    place = {detector.name: number for number, detector in enumerate(ALL)}
+    return sets.sort_values("detector", key=lambda names: names.map(place), kind="stable")
