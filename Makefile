@@ -58,17 +58,19 @@ room = $(wildcard $(1:%=$(PACKAGE)/%/*.py))
 LAB := $(call room,lab lab/benchmarks models) $(wildcard $(PACKAGE)/lab/*.json $(PACKAGE)/lab/*/*.json)
 # Of Min-k% Prob the builder of WikiMIA and the panel use the classifiers of words alone.
 BLIND := $(PACKAGE)/min_k/__init__.py $(PACKAGE)/min_k/blind.py
+# Stored scores of the detector study, and what reads them.
+STUDY := $(call room,dcq detectors ledger) \
+	$(wildcard $(PACKAGE)/ledger/*.json $(PACKAGE)/ledger/*.parquet)
 ROOM_00_start_here := $(LAB) $(call room,dcq replication min_k dice)
 ROOM_01_data_prep := $(LAB) $(call room,wikimia) $(BLIND)
 ROOM_02_dcq := $(LAB) $(call room,dcq replication)
 ROOM_03_replication_icl_judge := $(LAB) $(call room,replication)
-ROOM_04_min_k_wikimia := $(LAB) $(call room,min_k)
-ROOM_05_dice := $(LAB) $(call room,dice)
+ROOM_04_min_k_wikimia := $(LAB) $(STUDY) $(call room,min_k)
+ROOM_05_dice := $(LAB) $(STUDY) $(call room,dice)
 ROOM_06_case_books := $(LAB) $(call room,min_k cases)
-ROOM_07_case_downstream := $(ROOM_06_case_books)
+ROOM_07_case_downstream := $(ROOM_06_case_books) $(STUDY)
 ROOM_08_case_unlearning := $(LAB) $(call room,min_k cases)
-ROOM_09_results := $(LAB) $(call room,dcq replication min_k dice detectors ledger) \
-	$(wildcard $(PACKAGE)/ledger/*.json $(PACKAGE)/ledger/*.parquet)
+ROOM_09_results := $(LAB) $(STUDY) $(call room,replication min_k dice)
 ROOM_10_audit := $(LAB) $(call room,dcq replication min_k dice own) $(PACKAGE)/detectors/__init__.py \
 	$(PACKAGE)/detectors/panel.py $(wildcard params/audit/*.jsonl)
 ROOM_11_your_detector := $(ROOM_09_results)
@@ -135,7 +137,7 @@ bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (lon
 	@for script in $(wildcard benchmarks/grid_*.py); do $(RUN) $$script; done
 ledger: $(VENV)/.installed ## stored scores of the study, unit by unit, those that are not there yet (3 h on 2 cores; ENGINE=ray; DETECTOR=file.py adds one)
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR))
-readme: $(addprefix $(OUTPUTS)/notebooks/,02_dcq.ipynb 03_replication_icl_judge.ipynb 09_results.ipynb) ## the README's results and figure from the tables (after make reproduce: seconds)
+readme: $(addprefix $(OUTPUTS)/notebooks/,02_dcq.ipynb 03_replication_icl_judge.ipynb 09_results.ipynb) ## the README's results and figures, and docs/which_detector.md, from tables and stored scores (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
 lock: ## rewrite requirements*.txt from pyproject.toml, keeping pins that fit (network; LOCK_FLAGS=--upgrade moves them)
 	$(PYTHON) scripts/lock.py $(LOCK_FLAGS)

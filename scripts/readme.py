@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from contamination import plots, published, sources, storage
 from contamination.dcq import comparison, controls
-from contamination.detectors import catalogue, figures, gates, lab_panel, protocol
+from contamination.detectors import catalogue, figures, gates, lab_panel, protocol, scoring
 from contamination.dice import published_tables as dice_tables
 from contamination.ledger import store
 from contamination.min_k import blind, wikimia_tables
@@ -31,6 +31,7 @@ FIGURE = "docs/figures/dcq_levels.png"
 RESULTS, DETECTORS, WHICH = "results", "detectors", "which detector"
 MATRIX = "docs/figures/power_matrix.png"
 PAGE = ROOT / "docs/which_detector.md"
+LEDGER = store.PILOT  # until all units of the study are there
 BENCHMARK = "topics"  # where every condition stands
 TABLES = "dcq_published dcq_reciprocal dcq_controls dcq_rules dcq_beyond_rules "
 TABLES += "replication_published replication_success published_vs_recomputed"
@@ -245,7 +246,8 @@ def detectors(sets: pd.DataFrame) -> tuple[str, str]:
     by_access = markdown(lab_panel.by_access(power, BENCHMARK))
     n_units, dose = sets["unit"].nunique(), sets["copies"].max()
     alt = f"Units that each detector flags of {n_units}, by what the model read; orange: nothing"
-    part = f"{gates.headline(gate_table)}\n\n![{alt}]({MATRIX})\n\n{by_access}"
+    is_control = gate_table["detector"].isin([control.name for control in scoring.CONTROLS])
+    part = f"{gates.headline(gate_table[~is_control])}\n\n![{alt}]({MATRIX})\n\n{by_access}"
     judged = power["detector"].map(gates.GATE_CONDITION).fillna(protocol.VERBATIM)
     verbatim = power[power["condition"].eq(judged) & power["model"].eq(protocol.DOSED)]
     tables = [by_access]
@@ -292,7 +294,7 @@ def main(folder: Path) -> None:
         storage.write_csv(RELEASED, released_results())
     needs_files = pd.read_csv(RELEASED)
     storage.write_bytes(ROOT / FIGURE, figure_png(tables))
-    sets = store.read(store.STUDY).sets
+    sets = store.read(LEDGER).sets
     storage.write_bytes(ROOT / MATRIX, matrix_png(sets))
     part, page = detectors(sets)
     storage.write_text(PAGE, renewed(PAGE.read_text(), WHICH, page))

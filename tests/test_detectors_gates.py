@@ -243,8 +243,8 @@ def test_the_headline_names_who_passes_and_counts_who_fails():
     table = pd.DataFrame({"detector": ["A", "B", "C", "A", "C"]})
     passes, failed, not_run = gates.ROWS_WERE_READ, gates.FAILED, gates.NOT_RUN
     some = table.assign(verdict=[passes, failed, not_run, gates.STANDS_OUT, passes])
-    said = "Of 3 detectors these pass every gate that applies: A; 1 fail one, 1 are undecided."
+    said = "Of 3 detectors these pass every gate that applies: A. Fail one: 1; undecided: 1."
     assert gates.headline(some) == said
     none = table.assign(verdict=[passes, failed, failed, failed, passes])
-    said = "Of 3 detectors these pass every gate that applies: none; 3 fail one, 0 are undecided."
+    said = "Of 3 detectors these pass every gate that applies: none. Fail one: 3; undecided: 0."
     assert gates.headline(none) == said

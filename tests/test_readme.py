@@ -62,9 +62,9 @@ def test_readme_is_not_stale(script, tables, needs_files):
 
 
 @pytest.fixture(scope="module")
-def sets():
-    """The study, as the package carries it."""
-    return store.read(store.STUDY).sets
+def sets(script):
+    """The stored scores that the pages are written from."""
+    return store.read(script.LEDGER).sets
 
 
 def test_what_detectors_see_is_not_stale(script, sets):
@@ -80,7 +80,7 @@ def test_what_detectors_see_is_not_stale(script, sets):
 def test_a_study_that_sees_nothing_says_so(script, sets):
     blind = sets.assign(p=sets["p"].where(sets["p"].isna(), 0.5), own_p=sets["own_p"] * 0 + 0.5)
     part, page = script.detectors(blind.assign(value=0.5))
-    assert "none; at best 0 of " in part and "pass every gate that applies: none;" in part
+    assert "none; at best 0 of " in part and "pass every gate that applies: none. " in part
     assert "| 0 of " in page and "| seen |" not in page
 
 

@@ -167,6 +167,6 @@ def headline(gate_table: pd.DataFrame) -> str:
     n_failed = sum(FAILED in words for words in verdicts)
     return (
         f"Of {len(verdicts)} detectors these pass every gate that applies: "
-        f"{', '.join(passed) or 'none'}; {n_failed} fail one, "
-        f"{len(verdicts) - len(passed) - n_failed} are undecided."
+        f"{', '.join(passed) or 'none'}. "
+        f"Fail one: {n_failed}; undecided: {len(verdicts) - len(passed) - n_failed}."
     )
