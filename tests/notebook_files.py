@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import json
 import linecache
 import re
@@ -21,6 +23,10 @@ from contamination import run, storage
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted(ROOT.glob("notebooks/[0-9][0-9]_*.ipynb"))
+LESSONS = NOTEBOOKS[:6]  # each has exercises, and their solutions, in notebooks of their own
+EXERCISES = sorted(ROOT.glob("notebooks/exercises/*.ipynb"))
+SOLUTIONS = sorted(ROOT.glob("notebooks/solutions/*.ipynb"))
+EVERY_NOTEBOOK = [*NOTEBOOKS, *EXERCISES, *SOLUTIONS]
 # Of the others 09 reads the tables.
 ALONE = [path for path in NOTEBOOKS if path.stem[:2] in ("06", "07", "08", "10", "11")]
 IN_ORDER = [path for path in NOTEBOOKS if path not in ALONE]
@@ -92,6 +98,21 @@ def assert_runs(path: Path, outputs: Path, tmp_path: Path) -> None:
     printed = "".join(o.text for c in code for o in c.outputs if o.get("name") == "stdout")
     for number in answers_of(notebook):
         assert f"Exercise {number}: right." in printed
+
+
+def printed_by(path: Path, values: dict | None = None) -> str:
+    """What the code of a notebook of exercises or solutions prints, run in this process.
+
+    ``values`` stand in for those of its parameters cell.
+    """
+    names, printed = {"__name__": "__main__"}, io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        for number, cell in enumerate(nbformat.read(path, as_version=4).cells, start=1):
+            if cell.cell_type == "code":
+                exec(compile(cell.source, f"{path}, cell {number}", "exec"), names)  # noqa: S102
+            if "parameters" in cell.metadata.get("tags", []):
+                names |= {name: value for name, value in (values or {}).items() if name in names}
+    return printed.getvalue()
 
 
 def assert_same_again(path: Path, outputs: Path, tmp_path: Path, monkeypatch: MonkeyPatch) -> None:

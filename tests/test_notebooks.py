@@ -5,7 +5,14 @@ import re
 import nbformat
 import pytest
 import yaml
-from notebook_files import IN_ORDER, NOTEBOOKS, ROOT, assert_runs, assert_same_again
+from notebook_files import (
+    IN_ORDER,
+    NOTEBOOKS,
+    ROOT,
+    assert_runs,
+    assert_same_again,
+    printed_by,
+)
 
 from contamination import run, storage
 from contamination.parameters import declared_parameters
@@ -44,6 +51,16 @@ def test_interactive_runs_have_a_folder_of_their_own(monkeypatch):
 @pytest.mark.parametrize("path", IN_ORDER, ids=ids)
 def test_a_second_run_gives_the_same_bytes(path, smoke_outputs, one_world, tmp_path, monkeypatch):
     assert_same_again(path, smoke_outputs, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("folder", ["exercises", "solutions"])
+def test_the_control_of_dice_is_tried_on_models(folder, one_world):
+    """The other notebooks of exercises train nothing and run beside their cases."""
+    values = yaml.safe_load((ROOT / "params/smoke/05_dice.yaml").read_text())
+    printed = printed_by(ROOT / f"notebooks/{folder}/05_dice.ipynb", values)
+    assert ("clean against other texts: " in printed) == (folder == "solutions")
+    assert printed.count("cases pass.") == (3 if folder == "solutions" else 0)
+    assert "contaminated against clean: " in printed
 
 
 # Parameters
