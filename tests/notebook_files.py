@@ -100,45 +100,49 @@ def assert_runs(path: Path, outputs: Path, tmp_path: Path) -> None:
         assert f"Exercise {number}: right." in printed
 
 
-def printed_by(path: Path, values: dict | None = None) -> str:
-    """What the code of a notebook of exercises or solutions prints, run in this process.
+def run_here(path: Path, values: dict, until: str = "") -> int:
+    """Run a notebook's code in this process, up to a heading if one is named; the cells run.
 
-    ``values`` stand in for those of its parameters cell.
+    ``values`` stand in for those of its parameters cell. A further kernel for each would
+    take longer than the work itself. ValueError if there is no such heading.
     """
-    names, printed = {"__name__": "__main__"}, io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        for number, cell in enumerate(nbformat.read(path, as_version=4).cells, start=1):
-            if cell.cell_type == "code":
-                exec(compile(cell.source, f"{path}, cell {number}", "exec"), names)  # noqa: S102
-            if "parameters" in cell.metadata.get("tags", []):
-                names |= {name: value for name, value in (values or {}).items() if name in names}
-    return printed.getvalue()
-
-
-def assert_same_again(path: Path, outputs: Path, tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
-    """Its code, run again from the caches of the first run, writes the same tables.
-
-    In this process, which has imported what notebooks use: a further kernel for each
-    would take longer than the work itself.
-    """
-    notebook = nbformat.read(path, as_version=4)
-    values = run.check(path, ROOT / "params/smoke" / f"{path.stem}.yaml")
-    monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(outputs))
-    monkeypatch.setenv(storage.STAGING_VARIABLE, str(tmp_path))
-    monkeypatch.chdir(path.parent)
     pyplot.switch_backend("agg")
     # A display that a notebook updates later needs a shell; without it, display prints.
     InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
-    names = {"__name__": "__main__"}
-    for number, cell in enumerate(notebook.cells, start=1):
+    names, n_run = {"__name__": "__main__"}, 0
+    for number, cell in enumerate(nbformat.read(path, as_version=4).cells, start=1):
+        headings = [line.lstrip("#").strip() for line in cell.source.splitlines()]
+        if cell.cell_type == "markdown" and until and until in headings:
+            break
         if cell.cell_type == "code":
             place = f"{path.name}, cell {number}"
             # As a kernel does, so that a function's source can be read.
             linecache.cache[place] = (0, None, cell.source.splitlines(keepends=True), place)
             exec(compile(cell.source, place, "exec"), names)  # noqa: S102
+            n_run += 1
         if "parameters" in cell.metadata.get("tags", []):
-            names |= values
+            names |= {name: value for name, value in values.items() if name in names}
+    else:
+        if until:
+            raise ValueError(f"{path.name} has no heading {until}")
     pyplot.close("all")
+    return n_run
+
+
+def printed_by(path: Path, values: dict | None = None) -> str:
+    """What a notebook of exercises or solutions prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        run_here(path, values or {})
+    return printed.getvalue()
+
+
+def assert_same_again(path: Path, outputs: Path, tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+    """Its code, run again from the caches of the first run, writes the same tables."""
+    values = run.check(path, ROOT / "params/smoke" / f"{path.stem}.yaml")
+    monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(outputs))
+    monkeypatch.setenv(storage.STAGING_VARIABLE, str(tmp_path))
+    monkeypatch.chdir(path.parent)
+    run_here(path, values)
     first = json.loads((outputs / "manifests" / f"{path.stem}.json").read_text())["outputs"]
     tables = [name for name in first if name.startswith("tables/")]
     assert tables == [f"tables/{table.name}" for table in sorted(tmp_path.glob("tables/*.csv"))]

@@ -1,6 +1,7 @@
 """Every notebook is clean, and those that build on each other run on a tiny sample."""
 
 import re
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -12,6 +13,7 @@ from notebook_files import (
     assert_runs,
     assert_same_again,
     printed_by,
+    run_here,
 )
 
 from contamination import run, storage
@@ -61,6 +63,25 @@ def test_the_control_of_dice_is_tried_on_models(folder, one_world):
     assert ("clean against other texts: " in printed) == (folder == "solutions")
     assert printed.count("cases pass.") == (3 if folder == "solutions" else 0)
     assert "contaminated against clean: " in printed
+
+
+PLAN = (ROOT / "docs/teaching.md").read_text().split("## One session of 90 minutes")[1]
+STEPS = re.findall(r"^\| (\d+) \| \[[^]]+\]\(\.\./(\S+)\) \| “(.+?)” \|", PLAN, re.M)
+
+
+@pytest.mark.parametrize(("_minutes", "path", "until"), STEPS, ids=[step[1] for step in STEPS])
+def test_the_90_minute_plan_runs_cell_by_cell(
+    _minutes, path, until, one_world, tmp_path, monkeypatch
+):
+    monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(tmp_path))
+    monkeypatch.chdir((ROOT / path).parent)
+    values = yaml.safe_load((ROOT / "params/smoke" / f"{Path(path).stem}.yaml").read_text())
+    assert run_here(ROOT / path, values, until) >= 3
+
+
+def test_the_plan_takes_90_minutes():
+    rows = re.findall(r"^\| (\d+) \|", PLAN.split("\n## ")[0], re.M)
+    assert sum(map(int, rows)) == 90 and len(STEPS) == 5
 
 
 # Parameters
