@@ -22,6 +22,8 @@ NOT_YET = ...  # what stands in a notebook until the student has an answer
 TOLERANCE = 1e-6  # of a number, relative where it is above 1
 N_SHOWN = 3  # failing cases that a report describes
 LETTERS = "ABCD"  # positions of a quiz
+SHORT = reprlib.Repr()  # how a report shows arguments and answers
+SHORT.maxlist = 12
 # Slips that any number may show, tried after those of an exercise.
 GENERAL_SLIPS: dict[str, tuple[Callable[[float], float], str]] = {
     "direction": (lambda x: -x, "the sign is turned."),
@@ -150,23 +152,24 @@ def _ordered(items: Any) -> list:
 def _failure(name: str, case: Mapping, answer: Any) -> str:
     expected = _in_words(case["expected"])
     if isinstance(answer, Exception):
-        found = f"stopped with {type(answer).__name__}: {answer}"
-    elif "rounds" in case:
+        found = f"stopped with {answer!r}"
+    elif "rounds" in case and answer is not None:
         found = f"{answer} of {len(case['rounds'])} right"
-    elif "is_member" in case:
-        found = f"AUC {answer}"
+    elif "is_member" in case and answer is not None:
+        found = f"AUC {answer:.3g}"
     else:
-        call = ", ".join(map(reprlib.repr, case["arguments"]))
-        found = f"{name}({call}) gave {reprlib.repr(answer)}"
+        call = ", ".join(map(SHORT.repr, case.get("arguments") or case["rounds"][:1]))
+        found = f"{name}({call}) gave {SHORT.repr(answer)}"
     return f"  {case['case']}: {found}, expected {expected}"
 
 
 def _in_words(expected: Any) -> str:
     if isinstance(expected, Mapping) and "between" in expected:
-        return "{} to {}".format(*expected["between"])
+        low, high = expected["between"]
+        return f"{low}" if low == high else f"{low} to {high}"
     if isinstance(expected, Mapping) and "error" in expected:
         return f"a {expected['error']}"
-    return reprlib.repr(expected["any_order"] if isinstance(expected, Mapping) else expected)
+    return SHORT.repr(expected["any_order"] if isinstance(expected, Mapping) else expected)
 
 
 def _slip(exercise: Mapping, answers: list, n_right: int) -> list[str]:
