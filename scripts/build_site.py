@@ -38,6 +38,12 @@ notebooks/*
 ```
 ```{{toctree}}
 :hidden:
+:caption: Exercises
+:glob:
+notebooks/exercises/*
+```
+```{{toctree}}
+:hidden:
 :caption: Results
 tables
 ```
@@ -47,6 +53,12 @@ tables
 :glob:
 docs/*
 {pages}
+```
+```{{toctree}}
+:hidden:
+:caption: Solutions
+:glob:
+notebooks/solutions/*
 ```
 """
 
@@ -74,7 +86,7 @@ def gather(outputs: Path, source: Path) -> None:
         shutil.copytree(ROOT / name, source / name)
     hidden = shutil.ignore_patterns("site", "failed", ".*")
     shutil.copytree(outputs, source, dirs_exist_ok=True, ignore=hidden)
-    for path in source.glob("notebooks/*.ipynb"):
+    for path in source.glob("notebooks/**/*.ipynb"):
         nbformat.write(as_page(path), path)
     for path in [*ROOT.glob("*.md"), ROOT / "CITATION.cff", ROOT / "LICENSE"]:
         shutil.copy(path, source)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import json
 import linecache
 import re
@@ -21,6 +23,10 @@ from contamination import run, storage
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted(ROOT.glob("notebooks/[0-9][0-9]_*.ipynb"))
+LESSONS = NOTEBOOKS[:6]  # each has exercises, and their solutions, in notebooks of their own
+EXERCISES = sorted(ROOT.glob("notebooks/exercises/*.ipynb"))
+SOLUTIONS = sorted(ROOT.glob("notebooks/solutions/*.ipynb"))
+EVERY_NOTEBOOK = [*NOTEBOOKS, *EXERCISES, *SOLUTIONS]
 # Of the others 09 reads the tables.
 ALONE = [path for path in NOTEBOOKS if path.stem[:2] in ("06", "07", "08", "10", "11")]
 IN_ORDER = [path for path in NOTEBOOKS if path not in ALONE]
@@ -94,30 +100,49 @@ def assert_runs(path: Path, outputs: Path, tmp_path: Path) -> None:
         assert f"Exercise {number}: right." in printed
 
 
-def assert_same_again(path: Path, outputs: Path, tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
-    """Its code, run again from the caches of the first run, writes the same tables.
+def run_here(path: Path, values: dict, until: str = "") -> int:
+    """Run a notebook's code in this process, up to a heading if one is named; the cells run.
 
-    In this process, which has imported what notebooks use: a further kernel for each
-    would take longer than the work itself.
+    ``values`` stand in for those of its parameters cell. A further kernel for each would
+    take longer than the work itself. ValueError if there is no such heading.
     """
-    notebook = nbformat.read(path, as_version=4)
-    values = run.check(path, ROOT / "params/smoke" / f"{path.stem}.yaml")
-    monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(outputs))
-    monkeypatch.setenv(storage.STAGING_VARIABLE, str(tmp_path))
-    monkeypatch.chdir(path.parent)
     pyplot.switch_backend("agg")
     # A display that a notebook updates later needs a shell; without it, display prints.
     InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
-    names = {"__name__": "__main__"}
-    for number, cell in enumerate(notebook.cells, start=1):
+    names, n_run = {"__name__": "__main__"}, 0
+    for number, cell in enumerate(nbformat.read(path, as_version=4).cells, start=1):
+        headings = [line.lstrip("#").strip() for line in cell.source.splitlines()]
+        if cell.cell_type == "markdown" and until and until in headings:
+            break
         if cell.cell_type == "code":
             place = f"{path.name}, cell {number}"
             # As a kernel does, so that a function's source can be read.
             linecache.cache[place] = (0, None, cell.source.splitlines(keepends=True), place)
             exec(compile(cell.source, place, "exec"), names)  # noqa: S102
+            n_run += 1
         if "parameters" in cell.metadata.get("tags", []):
-            names |= values
+            names |= {name: value for name, value in values.items() if name in names}
+    else:
+        if until:
+            raise ValueError(f"{path.name} has no heading {until}")
     pyplot.close("all")
+    return n_run
+
+
+def printed_by(path: Path, values: dict | None = None) -> str:
+    """What a notebook of exercises or solutions prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        run_here(path, values or {})
+    return printed.getvalue()
+
+
+def assert_same_again(path: Path, outputs: Path, tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+    """Its code, run again from the caches of the first run, writes the same tables."""
+    values = run.check(path, ROOT / "params/smoke" / f"{path.stem}.yaml")
+    monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(outputs))
+    monkeypatch.setenv(storage.STAGING_VARIABLE, str(tmp_path))
+    monkeypatch.chdir(path.parent)
+    run_here(path, values)
     first = json.loads((outputs / "manifests" / f"{path.stem}.json").read_text())["outputs"]
     tables = [name for name in first if name.startswith("tables/")]
     assert tables == [f"tables/{table.name}" for table in sorted(tmp_path.glob("tables/*.csv"))]

@@ -1,11 +1,20 @@
 """Every notebook is clean, and those that build on each other run on a tiny sample."""
 
 import re
+from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
-from notebook_files import IN_ORDER, NOTEBOOKS, ROOT, assert_runs, assert_same_again
+from notebook_files import (
+    IN_ORDER,
+    NOTEBOOKS,
+    ROOT,
+    assert_runs,
+    assert_same_again,
+    printed_by,
+    run_here,
+)
 
 from contamination import run, storage
 from contamination.parameters import declared_parameters
@@ -44,6 +53,35 @@ def test_interactive_runs_have_a_folder_of_their_own(monkeypatch):
 @pytest.mark.parametrize("path", IN_ORDER, ids=ids)
 def test_a_second_run_gives_the_same_bytes(path, smoke_outputs, one_world, tmp_path, monkeypatch):
     assert_same_again(path, smoke_outputs, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("folder", ["exercises", "solutions"])
+def test_the_control_of_dice_is_tried_on_models(folder, one_world):
+    """The other notebooks of exercises train nothing and run beside their cases."""
+    values = yaml.safe_load((ROOT / "params/smoke/05_dice.yaml").read_text())
+    printed = printed_by(ROOT / f"notebooks/{folder}/05_dice.ipynb", values)
+    assert ("clean against other texts: " in printed) == (folder == "solutions")
+    assert printed.count("cases pass.") == (3 if folder == "solutions" else 0)
+    assert "contaminated against clean: " in printed
+
+
+PLAN = (ROOT / "docs/teaching.md").read_text().split("## One session of 90 minutes")[1]
+STEPS = re.findall(r"^\| (\d+) \| \[[^]]+\]\(\.\./(\S+)\) \| “(.+?)” \|", PLAN, re.M)
+
+
+@pytest.mark.parametrize(("_minutes", "path", "until"), STEPS, ids=[step[1] for step in STEPS])
+def test_the_90_minute_plan_runs_cell_by_cell(
+    _minutes, path, until, one_world, tmp_path, monkeypatch
+):
+    monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(tmp_path))
+    monkeypatch.chdir((ROOT / path).parent)
+    values = yaml.safe_load((ROOT / "params/smoke" / f"{Path(path).stem}.yaml").read_text())
+    assert run_here(ROOT / path, values, until) >= 3
+
+
+def test_the_plan_takes_90_minutes():
+    rows = re.findall(r"^\| (\d+) \|", PLAN.split("\n## ")[0], re.M)
+    assert sum(map(int, rows)) == 90 and len(STEPS) == 5
 
 
 # Parameters

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from notebook_files import NOTEBOOKS
+from notebook_files import EVERY_NOTEBOOK
 
 # Levels of tests and intervals, chance, tolerances of exercises.
 ANYWHERE = {"0.05", "0.01", "0.02"}
@@ -29,7 +29,7 @@ def results_in(text):
     return NUMBER.findall(text)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EVERY_NOTEBOOK, ids=lambda path: path.stem)
 def test_static_prose_holds_no_result(path):
     cells = json.loads(path.read_text())["cells"]
     prose = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]

@@ -6,7 +6,7 @@ from itertools import pairwise
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from notebook_files import NOTEBOOKS, ROOT, script
+from notebook_files import EVERY_NOTEBOOK, NOTEBOOKS, ROOT, script
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 # Where scripts/build_site.py takes pages and downloads from.
@@ -22,14 +22,14 @@ def prose(path):
     return re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
 
 
-@pytest.mark.parametrize("path", [*NOTEBOOKS, *DOCUMENTS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*EVERY_NOTEBOOK, *DOCUMENTS], ids=lambda path: path.stem)
 def test_one_title_and_no_level_left_out(path):
     levels = [len(marks) for marks in re.findall(r"^(#+) ", prose(path), flags=re.M)]
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(level <= before + 1 for before, level in pairwise(levels))
 
 
-@pytest.mark.parametrize("path", [*NOTEBOOKS, *DOCUMENTS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*EVERY_NOTEBOOK, *DOCUMENTS], ids=lambda path: path.stem)
 def test_links_lead_to_files_that_the_site_has_too(path):
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)[^)]*\)", prose(path))
     for target in targets:
@@ -54,7 +54,7 @@ def test_a_page_folds_what_serves_the_run_and_says_what_a_figure_shows(tmp_path)
     assert page[2].metadata.mystnb.image.alt == "Figure. Members score higher"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EVERY_NOTEBOOK, ids=lambda path: path.stem)
 def test_what_is_folded_on_a_page_is_folded_in_jupyterlab_and_is_never_the_method(path):
     folds = script("build_site").FOLDED
     for cell in nbformat.read(path, as_version=4).cells:
