@@ -137,7 +137,7 @@ bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (lon
 	@for script in $(wildcard benchmarks/grid_*.py); do $(RUN) $$script; done
 ledger: $(VENV)/.installed ## stored scores of the study, unit by unit, those that are not there yet (3 h on 2 cores; ENGINE=ray; DETECTOR=file.py adds one)
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR))
-readme: $(addprefix $(OUTPUTS)/notebooks/,02_dcq.ipynb 03_replication_icl_judge.ipynb 09_results.ipynb) ## the README's results and figures, and docs/which_detector.md, from tables and stored scores (after make reproduce: seconds)
+readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 03_replication_icl_judge.ipynb 04_min_k_wikimia.ipynb 09_results.ipynb) ## the README's results and figures, the numbers in docs/which_detector.md and docs/teaching.md, from tables and stored scores (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
 lock: ## rewrite requirements*.txt from pyproject.toml, keeping pins that fit (network; LOCK_FLAGS=--upgrade moves them)
 	$(PYTHON) scripts/lock.py $(LOCK_FLAGS)

@@ -1,10 +1,11 @@
-"""Write the README's results, its figures and docs/which_detector.md: make readme.
+"""Write the README's results, its figures and the numbers of two pages in docs: make readme.
 
 Numbers of the papers that come out of package data are read from the demo
 tables; those that need the authors' files stand in docs/released_results.csv,
 which is rewritten when the files are there. What was trained enters
 from the stored scores of the detector study, package data too, so the README reads the same on
-every machine.
+every machine. docs/teaching.md alone also says what models trained here give, with a tolerance;
+that part is left as it stands while this machine's tables lie within.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from contamination.detectors import catalogue, figures, gates, lab_panel, protoc
 from contamination.dice import published_tables as dice_tables
 from contamination.ledger import store
 from contamination.min_k import blind, wikimia_tables
+from contamination.scores import MIN_K
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -33,8 +35,13 @@ MATRIX = "docs/figures/power_matrix.png"
 PAGE = ROOT / "docs/which_detector.md"
 LEDGER = store.PILOT  # until all units of the study are there
 BENCHMARK = "topics"  # where every condition stands
+TEACHING = ROOT / "docs/teaching.md"
+RELEASED_NUMBERS, TRAINED_NUMBERS = "released numbers", "numbers of trained models"
+# One instance of twenty in notebook 00; ten times what the AUCs of 04 moved by between two sets
+# of processor instructions, rounded up (CHANGELOG, "Threads and instructions").
+WITHIN = {"00": 0.05, "04": 0.01}
 TABLES = "dcq_published dcq_reciprocal dcq_controls dcq_rules dcq_beyond_rules "
-TABLES += "replication_published replication_success published_vs_recomputed"
+TABLES += "replication_published replication_success published_vs_recomputed first_look min_k_auc"
 
 SWAPPED = "scores of the other"
 R_SQUARED, R_SQUARED_SWAPPED = "R² of Figure 6(b)", "R² of Figure 6(b), other table's scores"
@@ -269,6 +276,76 @@ def _at_most(row: pd.Series) -> str:
     return f"{100 * row[['false_positive_high', 'clean_false_positive_high']].max():.0f} %"
 
 
+def released_numbers(tables: dict[str, pd.DataFrame]) -> str:
+    """What the lessons' tables of released data show, the same on every machine.
+
+    Args:
+        tables: of ``TABLES`` those of notebooks 02 and 03, by name.
+    """
+    levels, tests = tables["dcq_published"], tables["replication_published"]
+    gpt4 = levels.loc[levels["model"].eq("GPT-4"), "max_pct"]
+    rules = tables["dcq_rules"].drop_duplicates(["model", "dataset", "control"])
+    rules = rules[rules["model"].eq("GPT-4")].groupby("control", sort=False)
+    right = tables["replication_success"].set_index(["algorithm", "model"])["n_right"]
+    decisions = []
+    for model in published.MODELS:
+        judge, clean = (right.loc[n, model] for n in ("Algorithm 2: GPT-4 ICL", "always clean"))
+        about = f"partitions decided right for {model}, of 14"
+        decisions.append(("03", about, f"judge {judge}, always “clean” {clean}"))
+    words = wikimia_tables.wikimia_blind_table()
+    words = words.loc[words["baseline"].eq(blind.BAG_OF_WORDS), "auc"]
+    ends = f"{words.min():.3f} to {words.max():.3f}"
+    printed = wikimia_tables.printed_average().loc[MIN_K, "paper_auc"]
+    marked = {
+        "paired bootstrap": "significant",
+        "unpaired": "significant_unpaired",
+        "sign flips": "significant_sign_flip",
+        "bootstrap with Holm": "significant_holm",
+        "sign flips with Holm": "significant_sign_flip_holm",
+    }
+    marks = ", ".join(f"{name} {tests[column].sum()}" for name, column in marked.items())
+    rows = [
+        ("02", "pairs as printed", f"{levels['matches'].sum()} of {len(levels)}"),
+        ("02", "GPT-4's maximum, ten datasets", f"{gpt4.min():.0f} to {gpt4.max():.0f} %"),
+        *(("02", f"{name} against GPT-4", comparison.verdict_counts(of)) for name, of in rules),
+        ("03", f"asterisks, of {len(tests)} tests", marks),
+        *decisions,
+        ("04", "words alone on WikiMIA, AUC", f"{ends}; printed for {MIN_K}: {printed}"),
+    ]
+    return markdown(pd.DataFrame(rows, columns=["notebook", "number", "expect"]))
+
+
+def trained_numbers(tables: dict[str, pd.DataFrame]) -> str:
+    """What the models that are trained here show, rounded, each with its tolerance.
+
+    Args:
+        tables: ``first_look`` of notebook 00 and ``min_k_auc`` of 04.
+    """
+    rows = []
+    for method, of_method in tables["first_look"].groupby("method", sort=False):
+        name = f"{method}, {of_method['statistic'].iloc[0]}"
+        rows.append(("00", f"{name}: finding", of_method["value"].iloc[0]))
+        rows.append(("00", f"{name}: highest control", of_method["value"].iloc[1:].max()))
+    aucs = tables["min_k_auc"]
+    is_mean = aucs["setting"].eq("random") & aucs["method"].eq(MIN_K) & aucs["seed"].isna()
+    for row in aucs[is_mean].itertuples():
+        rows.append(("04", f"{MIN_K}, AUC, copies: {row.copies:.0f}", row.auc))
+    lines = [(where, what, f"{value:.2f}", f"± {WITHIN[where]}") for where, what, value in rows]
+    return markdown(pd.DataFrame(lines, columns=["notebook", "number", "expect", "within"]))
+
+
+def lie_within(page: str, part: str) -> bool:
+    """Whether a page has all numbers of a part of ``trained_numbers``, within its tolerances."""
+    row = r"^\| (0\d) \| (.+) \| (-?\d\.\d+) \| ± (\d\.\d+) \|$"
+    stated = {line[:2]: line[2:] for line in re.findall(row, page, re.M)}
+    found = {line[:2]: line[2:] for line in re.findall(row, part, re.M)}
+    return stated.keys() == found.keys() and all(
+        within == found[name][1]
+        and abs(float(value) - float(found[name][0])) <= float(within) + 1e-9
+        for name, (value, within) in stated.items()
+    )
+
+
 def markdown(table: pd.DataFrame) -> str:
     """A table of words."""
     lines = [list(table), ["---"] * table.shape[1], *table.fillna("").to_numpy().tolist()]
@@ -300,7 +377,11 @@ def main(folder: Path) -> None:
     storage.write_text(PAGE, renewed(PAGE.read_text(), WHICH, page))
     readme = renewed(README.read_text(), RESULTS, results(tables, needs_files))
     storage.write_text(README, renewed(readme, DETECTORS, part))
-    paths = [README, PAGE, RELEASED, ROOT / FIGURE, ROOT / MATRIX]
+    page = renewed(TEACHING.read_text(), RELEASED_NUMBERS, released_numbers(tables))
+    trained = trained_numbers(tables)
+    page = page if lie_within(page, trained) else renewed(page, TRAINED_NUMBERS, trained)
+    storage.write_text(TEACHING, page)
+    paths = [README, PAGE, TEACHING, RELEASED, ROOT / FIGURE, ROOT / MATRIX]
     print("written:", *(path.relative_to(ROOT) for path in paths))
 
 

@@ -84,6 +84,71 @@ def test_a_study_that_sees_nothing_says_so(script, sets):
     assert "| 0 of " in page and "| seen |" not in page
 
 
+def test_released_numbers_to_expect_are_not_stale(script, tables):
+    part, page = script.released_numbers(tables), script.TEACHING.read_text()
+    assert script.renewed(page, script.RELEASED_NUMBERS, part) == page, 'run "make readme"'
+    levels = tables["dcq_published"].assign(matches=False, max_pct=12.0)
+    part = script.released_numbers(tables | {"dcq_published": levels})
+    assert "| 0 of 17 |" in part and "| 12 to 12 % |" in part
+
+
+@pytest.fixture(scope="module")
+def trained(script):
+    """What trained models show, as notebooks 00 and 04 write it: in part, and not rounded."""
+    method, setting = script.MIN_K, "random"
+    return {
+        "first_look": pd.DataFrame(
+            [("Quiz", "share", 0.96), ("Quiz", "share", 0.1), ("Quiz", "share", 0.3)],
+            columns=["method", "statistic", "value"],
+        ),
+        "min_k_auc": pd.DataFrame(
+            [
+                (setting, 4.0, None, method, 0.7321),
+                (setting, 4.0, 0, method, 0.1),  # of one model
+                (setting, 4.0, None, "PPL", 0.2),
+                ("random, lengths", None, None, method, 0.3),
+            ],
+            columns=["setting", "copies", "seed", "method", "auc"],
+        ),
+    }
+
+
+def test_numbers_of_trained_models_are_rounded_and_have_a_tolerance(script, trained):
+    lines = script.trained_numbers(trained).splitlines()[2:]
+    assert lines == [
+        "| 00 | Quiz, share: finding | 0.96 | ± 0.05 |",
+        "| 00 | Quiz, share: highest control | 0.30 | ± 0.05 |",
+        f"| 04 | {script.MIN_K}, AUC, copies: 4 | 0.73 | ± 0.01 |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_within"), [(0, True), (0.01, True), (-0.01, True), (0.02, False), (-0.1, False)]
+)
+def test_a_page_is_kept_while_its_tolerances_cover_the_tables(script, trained, change, is_within):
+    page = f"Text.\n{script.trained_numbers(trained)}\nText."
+    aucs = trained["min_k_auc"].assign(auc=trained["min_k_auc"]["auc"] + change)
+    part = script.trained_numbers(trained | {"min_k_auc": aucs})
+    assert script.lie_within(page, part) == is_within
+    assert not script.lie_within("", part) and not script.lie_within(part, part[:-1])
+
+
+def test_numbers_to_expect_of_trained_models(script):
+    """All of them stand on the page; where this checkout has been run, within the tolerances."""
+    page = script.TEACHING.read_text()
+    start, end = (
+        page.index(f"{mark}{script.TRAINED_NUMBERS}") for mark in ("<!-- ", "<!-- end of ")
+    )
+    stated = page[start:end].splitlines()[3:]
+    assert len(stated) == 12
+    for line in stated:
+        assert re.fullmatch(r"\| 0[04] \| [^|]+ \| [01]\.\d\d \| ± 0\.0[15] \|", line), line
+    paths = [ROOT / f"outputs/demo/tables/{name}.csv" for name in ("first_look", "min_k_auc")]
+    if all(path.exists() for path in paths):
+        part = script.trained_numbers({path.stem: pd.read_csv(path) for path in paths})
+        assert script.lie_within(page, part), 'run "make readme"'
+
+
 def test_figure_is_small_and_not_stale(script, tables):
     path = ROOT / script.FIGURE
     assert path.stat().st_size < 100_000

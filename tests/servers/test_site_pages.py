@@ -5,6 +5,7 @@ file writes: what untrusted answers, formulas and wide tables become.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -257,6 +258,14 @@ def test_answers_stay_text_and_formulas_are_set(browser, server):
     assert block > 1.5 * inline > 0
     assert visit.complaints == []
     visit.page.close()
+
+
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+def test_the_hand_out_prints_on_one_page(browser, server, paper):
+    page = browser.new_page()
+    page.goto(f"{server.url}/docs/handout.html")
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format=paper))) == 1
+    page.close()
 
 
 def test_a_broken_link_is_named_and_the_earlier_site_stays(outputs, tmp_path):

@@ -1,0 +1,59 @@
+"""The teaching kit points at what is there, and asks the same everywhere."""
+
+import re
+
+import nbformat
+import pytest
+from notebook_files import NOTEBOOKS, ROOT
+
+TEACHING = (ROOT / "docs/teaching.md").read_text()
+POINTER = re.compile(r"(exercises to )?`(\d\d)[^`]*`|[\"“]([^\"”]+)[\"”]")
+
+
+def text_of(number, exercises):
+    """All cells of a lesson, or of its exercises."""
+    (path,) = [path for path in NOTEBOOKS if path.stem.startswith(number)]
+    path = path.parent / "exercises" / path.name if exercises else path
+    return "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
+
+
+def pointers(cell):
+    """Number of the notebook, whether its exercises are meant, and the words to be found there.
+
+    >>> pointers('`03`, "The controls"; exercises to `02`, "Predict: x"')
+    [('03', False, 'The controls'), ('02', True, 'Predict: x')]
+    """
+    notebook, found = None, []
+    for exercises, number, words in POINTER.findall(cell):
+        notebook = (number, bool(exercises)) if number else notebook
+        if words:
+            found.append((*notebook, words))
+    return found
+
+
+def rows_under(heading):
+    """Lines of the first table under a heading, without its head."""
+    section = TEACHING.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return [line for line in section.splitlines() if line.startswith("|")][2:]
+
+
+def column(heading, *numbers):
+    """Cells of a table's columns, joined."""
+    return [" ".join(line.split("|")[n] for n in numbers) for line in rows_under(heading)]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [*column("Misconceptions, and what to show", 2), *column("Goals, and where to stop", 1, 3)],
+)
+def test_what_is_to_be_shown_stands_in_the_notebook(cell):
+    assert re.search(r"`\d\d", cell)
+    for number, exercises, words in pointers(cell):
+        assert words in text_of(number, exercises), words
+
+
+def test_the_hand_out_asks_the_questions_of_the_plan():
+    asked = re.compile(r"^\d\. .+\?$", re.M)
+    plan = TEACHING.split("The questions, before and after:")[1].split("<details>")[0]
+    hand_out = (ROOT / "docs/handout.md").read_text().split("**Words.**")[0]
+    assert asked.findall(plan) == asked.findall(hand_out) and len(asked.findall(plan)) == 4
