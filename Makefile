@@ -40,7 +40,7 @@ OUTPUTS := outputs/$(PROFILE)
 TARGETS := $(NOTEBOOKS:%=$(OUTPUTS)/notebooks/%.ipynb)
 
 PROFILES := $(patsubst params/%/00_start_here.yaml,%,$(sort $(wildcard params/*/00_start_here.yaml)))
-ifneq ($(filter reproduce readme site $(NOTEBOOKS) outputs/%,$(MAKECMDGOALS)),)
+ifneq ($(filter reproduce readme site slides $(NOTEBOOKS) outputs/%,$(MAKECMDGOALS)),)
 ifeq ($(PROFILE),full)
 $(error a full run is yours to choose, so PROFILE=full makes nothing: copy one of $(sort $(wildcard params/full/*)), \
 	then $(VENV)/bin/python -m contamination.run NOTEBOOK PARAMETERS OUTPUTS)
@@ -91,7 +91,7 @@ SERVERS_VENV := .venv-servers
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
 .PHONY: ledger help setup reproduce audit test test-servers server-packages lint data bench bench-grid lab site clean \
-	readme lock licences $(NOTEBOOKS)
+	readme slides lock licences $(NOTEBOOKS)
 
 help:
 	@awk 'BEGIN {FS=":.*## "} /^##@ /{printf "\n%s\n", substr($$0,5)} /^[a-zA-Z0-9_.\/-]+:.*## /{printf "  %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +104,7 @@ test: $(VENV)/.installed ## all tests, every notebook on a tiny sample (no key, 
 lab: $(VENV)/.installed ## open the notebooks in JupyterLab; outputs of a run are no change for git
 	$(VENV)/bin/jupyter lab --config=scripts/lab_config.py $(LAB_FLAGS)
 site: $(OUTPUTS)/site/index.html ## the executed notebooks and all tables as a static site in outputs/demo/site
+slides: $(OUTPUTS)/slides.html ## the lessons' questions, predictions and figures as slides, one offline page
 
 ##@ Regenerate one notebook's tables (PROFILE=demo, released or smoke)
 00_start_here: ## four methods tried on one small model, and the map (demo: 1 to 2 min, CPU)
@@ -170,6 +171,9 @@ server-packages:
 PAGES := $(wildcard *.md docs/* docs/*/* notebooks/*/*.ipynb) CITATION.cff LICENSE scripts/build_site.py
 $(OUTPUTS)/site/index.html: $(TARGETS) $(PAGES) requirements-extra.txt | $(VENV)/.extra
 	@$(RUN) scripts/build_site.py $(OUTPUTS) $(@D)
+
+$(OUTPUTS)/slides.html: $(filter $(addprefix $(OUTPUTS)/notebooks/,00% 01% 02% 03% 04% 05% 09%),$(TARGETS)) scripts/slides.py
+	@$(RUN) scripts/slides.py $(OUTPUTS) $@
 
 $(NOTEBOOKS): %: $(OUTPUTS)/notebooks/%.ipynb
 
