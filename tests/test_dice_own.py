@@ -14,9 +14,9 @@ from tiny_models import saved, tiny_llama
 from contamination import run, sources
 from contamination.dice import answers, fine_tuning, mixtures
 from contamination.lab.tokenizer import train_tokenizer
+from contamination.models import causal
 from contamination.models.causal import load_causal_lm
 from contamination.own import internals, pair_tables, pairs
-from contamination.own import settings as own_settings
 from contamination.own.settings import Dice
 
 VANILLA = [(mixtures.PROMPT.format(f"mean(x{n})"), f"Return mean {n}.") for n in range(200)]
@@ -295,7 +295,7 @@ def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):
 )
 def test_pairs_are_checked_before_any_cost(change, message, base, checkpoints, files, monkeypatch):
     """No model is loaded, nothing trained; one line says what is wrong."""
-    for module in (own_settings, fine_tuning):
+    for module in (causal, fine_tuning):
         monkeypatch.setattr(module, "load_causal_lm", None)
     if change.get("own_vanilla") == "vanilla":
         change = change | {"own_vanilla": files[1]["own_vanilla"]}

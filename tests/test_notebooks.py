@@ -8,7 +8,7 @@ import yaml
 from notebook_files import IN_ORDER, NOTEBOOKS, ROOT, assert_runs, assert_same_again
 
 from contamination import run, storage
-from contamination.parameters import declared_parameters
+from contamination.parameters import declared_in
 
 pytestmark = pytest.mark.usefixtures("one_lab_for_all")
 
@@ -49,8 +49,8 @@ def test_a_second_run_gives_the_same_bytes(path, smoke_outputs, one_world, tmp_p
 # Parameters
 
 
-def test_demo_values_are_the_defaults(notebook, notebook_path):
-    declared = declared_parameters(notebook, notebook_path.name)
+def test_demo_values_are_the_defaults(notebook_path):
+    declared = declared_in(notebook_path)
     defaults = {name: parameter.default for name, parameter in declared.items()}
     demo = yaml.safe_load((ROOT / "params/demo" / f"{notebook_path.stem}.yaml").read_text())
     assert demo == defaults
@@ -67,8 +67,8 @@ def test_no_parameter_file_without_a_notebook():
         assert {path.stem for path in (ROOT / "params" / profile).glob("*.yaml")} == stems
 
 
-def test_no_parameter_is_a_key(notebook, notebook_path):
-    for name in declared_parameters(notebook, notebook_path.name):
+def test_no_parameter_is_a_key(notebook_path):
+    for name in declared_in(notebook_path):
         assert not re.search(r"(api_?key|token|secret|password)$", name)
 
 
