@@ -43,9 +43,9 @@ def _of_known_form(question: Callable) -> Callable:
     """A question whose answer, where it lacks what was asked for, is a WikiError."""
 
     @functools.wraps(question)
-    def asked(self: Wiki, *given: Any) -> Any:
+    def asked(self: Wiki, *given: Any, **named: Any) -> Any:
         try:
-            return question(self, *given)
+            return question(self, *given, **named)
         except (LookupError, TypeError, AttributeError) as error:
             raise WikiError(
                 f"{self.address} gave an answer of another form than a MediaWiki's: check the "
