@@ -21,6 +21,7 @@ PIP_FLAGS ?=
 LOCK_FLAGS ?=
 LOCKS := requirements.txt requirements-torch-cpu.txt requirements-torch-cuda.txt
 AUDIT ?= params/audit/sample.yaml
+AUDIT_FLAGS ?=
 LAB_FLAGS ?=
 RUN := $(VENV)/bin/python
 # Two notebooks at a time fill the pauses of each other; threads that wait must
@@ -120,8 +121,8 @@ site: $(OUTPUTS)/site/index.html ## the executed notebooks and all tables as a s
 11_your_detector: ## a function of yours beside every detector (demo: 1 min, CPU)
 
 ##@ Your own model and dataset
-audit: $(VENV)/.installed ## what AUDIT=file.yaml names, by what its access allows; cost first (as given: the sample, CPU)
-	@$(RUN) -m contamination.run notebooks/10_audit.ipynb $(AUDIT) outputs/audit
+audit: $(VENV)/.installed ## MODEL=... DATA=... (AUDIT_FLAGS="--served-at URL --prices IN,OUT ..."), or AUDIT=file.yaml; cost first (as given: the sample, CPU)
+	@$(if $(MODEL),$(RUN) -m contamination.audit --model $(MODEL) --data $(DATA) $(AUDIT_FLAGS),$(RUN) -m contamination.run notebooks/10_audit.ipynb $(AUDIT) outputs/audit)
 
 ##@ Data and development
 test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed ## against transformers serve, MediaWiki, a browser and a Ray cluster on 127.0.0.1 (first time: network, 3 min; Debian packages)

@@ -51,7 +51,6 @@ from contamination.own.rows import questions
 from contamination.own.settings import Dice
 
 SETS = (*IN_DISTRIBUTION, *OUT_OF_DISTRIBUTION)
-PAPER_MODELS = ("", "LLaMA2-7B", "Phi2-2.7B")
 SEED = 0  # of the draw of problems and vanilla rows
 
 
@@ -102,8 +101,6 @@ def check_pairs(settings: Dice) -> Pairs | None:
         raise ValueError(
             "own_base needs own_vanilla (instruction data) to train pairs, or checkpoints to score"
         )
-    if settings.paper_model not in PAPER_MODELS:
-        raise ValueError(f'paper_model must be one of {PAPER_MODELS}, got "{settings.paper_model}"')
     wanted = wanted_conditions(settings)
     for model in (base, *(one for models in checkpoints.values() for one in models)):
         check_model(model)
