@@ -62,7 +62,8 @@ ROOM_00_start_here := $(LAB) $(call room,dcq replication min_k dice)
 ROOM_01_data_prep := $(LAB) $(call room,wikimia) $(BLIND)
 ROOM_02_dcq := $(LAB) $(call room,dcq replication)
 ROOM_03_replication_icl_judge := $(LAB) $(call room,replication)
-ROOM_04_min_k_wikimia := $(LAB) $(call room,min_k)
+# Of DICE only the training of hub models is used, for the positive control of a real model.
+ROOM_04_min_k_wikimia := $(LAB) $(call room,min_k dice)
 ROOM_05_dice := $(LAB) $(call room,dice)
 ROOM_06_case_books := $(LAB) $(call room,min_k cases)
 ROOM_07_case_downstream := $(ROOM_06_case_books)
@@ -103,7 +104,7 @@ lab: $(VENV)/.installed ## open the notebooks in JupyterLab; outputs of a run ar
 	$(VENV)/bin/jupyter lab --config=scripts/lab_config.py $(LAB_FLAGS)
 site: $(OUTPUTS)/site/index.html ## the executed notebooks and all tables as a static site in outputs/demo/site
 
-##@ Regenerate one notebook's tables (PROFILE=demo, released or smoke)
+##@ Regenerate one notebook's tables (PROFILE=demo, released, pretrained or smoke)
 00_start_here: ## four methods tried on one small model, and the map (demo: 1 to 2 min, CPU)
 01_data_prep: ## texts, partitions and base models of the lab (demo: 2 to 3 min, CPU)
 02_dcq: ## Data Contamination Quiz (demo: at most 4 min, CPU; released: needs the data)
