@@ -21,7 +21,7 @@ from contamination.parameters import declared_in
 
 pytestmark = pytest.mark.usefixtures("one_lab_for_all")
 
-PROFILES = ("smoke", "demo", "released")
+PROFILES = ("smoke", "demo", "released", "pretrained")
 MAX_CODE_LINES, MAX_METHOD_LINES = 15, 25
 LESSONS, MAX_LESSON_CELLS = ("02", "03", "04", "05"), 20
 

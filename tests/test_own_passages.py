@@ -61,7 +61,7 @@ def test_nothing_named_is_nothing_to_check(own):
             {"rows": [{"input": "a", "label": 1}, {"input": "b", "label": 0}]},
             "at least two members and two non-members",
         ),
-        ({"model": "mistyped"}, "is neither a folder with config.json nor found"),
+        ({"model": "mistyped"}, "is neither a folder with config.json, nor a GGUF file, nor found"),
         ({"model": ""}, "target_model is empty"),
         ({"dataset": ""}, "dataset is empty"),
         ({"dataset": "mistyped.jsonl"}, 'no file "mistyped.jsonl"'),

@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM
 
 from contamination.cases.downstream_examples import deal, poisson_occurrences, released_examples
 from contamination.cases.settings import OwnStudy
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
+from contamination.models.loading import load_config, load_tokenizer
 from contamination.own.asked import check_models
 from contamination.own.internals import own_passages
 from contamination.own.rows import column_of
@@ -136,13 +137,13 @@ def _check(settings: OwnStudy) -> None:
 
 
 def _config(settings: OwnStudy):
-    config = AutoConfig.from_pretrained(settings.own_base, revision=settings.own_revision or None)
+    config = load_config(settings.own_base, settings.own_revision or None)
     return config.get_text_config()
 
 
 def _tokenizer(settings: OwnStudy):
     revision = settings.own_revision or None
-    tokenizer = AutoTokenizer.from_pretrained(settings.own_base, revision=revision)
+    tokenizer = load_tokenizer(settings.own_base, revision=revision)
     if not tokenizer.is_fast or tokenizer.eos_token_id is None:
         raise ValueError(f'"{settings.own_base}" needs a fast tokenizer with an end-of-text token')
     # A text begins with the token that ends one where the model has no other.

@@ -28,7 +28,7 @@ _KEY = "OPENAI_API_KEY"
 class OwnTarget(OwnSettings):
     """A local model to test."""
 
-    target_model: str = setting("", "model to test, a folder or hub id, empty to skip")
+    target_model: str = setting("", "model to test: folder, hub id, GGUF file, empty to skip")
     target_revision: str = setting("", "its commit")
     target_dtype: str = setting("float32", "of its arithmetic [float32 or bfloat16 or float16]")
     bos: str = setting("", bos.MEANING)
@@ -117,7 +117,7 @@ class Audited(OwnSettings):
     """Who is audited, before its address."""
 
     names: list[str] = setting(
-        [], "models at base_url, folders, hub ids [0 to 100 values, distinct]"
+        [], "models at base_url, folders, hub ids, GGUF files [0 to 100 values, distinct]"
     )
     gives_log_probs: bool = setting(False, "the address echoes log-probabilities, as vLLM does")
     dtype: str = setting("float32", "of local models [float32 or bfloat16 or float16]")
