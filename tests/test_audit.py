@@ -144,7 +144,7 @@ def test_a_large_file_is_sampled(tmp_path):
         ({"label_column": "lable"}, 'no column "lable" (did you mean "label"?)'),
         ({"dataset": "nowhere.jsonl"}, 'no file "nowhere.jsonl"'),
         ({"dataset": ""}, "data names no dataset"),
-        ({"task": "parsing"}, "task must be one of"),
+        ({"task": "parsing"}, "want classification or NLI"),
         ({"task": "NLI"}, "NLI needs 2 text_columns"),
         ({"names": ["Harbour Notes", "test"]}, "other_names must both differ"),
         ({"label_names": ["0 (a)"]}, "label_names has 1 names, for 0 to 0"),
@@ -272,7 +272,7 @@ def test_what_is_missing_is_one_line_before_anything_is_asked(tmp_path, monkeypa
     ("model", "message"),
     [
         ({}, "model names nothing to audit"),
-        ({"names": ["a", "a"]}, "the same model twice"),
+        ({"names": ["a", "a"]}, "want distinct"),
         ({"names": ["a"], "judge_model": "j"}, "judge_base_url is empty"),
         ({"names": ["a"], "prices": [1.0]}, "prices holds an input and an output price"),
         ({"names": ["a"], "prices": [1.0, 2.0]}, "with price_date"),

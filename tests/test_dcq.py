@@ -344,6 +344,21 @@ def test_where_a_rule_fails_the_others_are_the_bar():
     assert three_rules("DDDDDDDDA" + "A" * 91)["verdict"] == comparison.CANNOT_TELL
 
 
+def test_a_taker_of_some_instances_stands_beside_the_model_s_answers_to_them():
+    """Of ten rows the ranking took five: two right, where the model was right five times."""
+    instances = answered("M", "X", "D" * 6 + "E" * 4, modified="A" * 4 + "B" * 3 + "C" * 3)
+    choices = pd.concat([taken("X", "r", "DDAAA"), taken("X", "s", "DDDDD")])
+    table = comparison.beside_answers(choices, instances, 500).set_index("control")
+    row = table.loc["r"]
+    assert (row["n"], row["model_pct"], row["control_pct"]) == (5, 100, 40)
+    assert (
+        row["difference_pct"] == -60 and -100 <= row["ci_low_pct"] < -60 < row["ci_high_pct"] <= 0
+    )
+    assert (row["n_control_wrong"], row["model_where_wrong_pct"]) == (3, 100)
+    equal = table.loc["s", ["difference_pct", "ci_low_pct", "ci_high_pct", "n_control_wrong"]]
+    assert equal.tolist() == [0, 0, 0, 0] and np.isnan(table.loc["s", "model_where_wrong_pct"])
+
+
 def test_a_rule_that_is_never_wrong_leaves_nothing_to_say():
     instances = answered("M", "X", "D" * 20, modified="A")
     instances[["answer_at_b", "answer_at_c"]] = "E"

@@ -14,9 +14,9 @@ from tiny_models import saved, tiny_llama
 from contamination import run, sources
 from contamination.dice import answers, fine_tuning, mixtures
 from contamination.lab.tokenizer import train_tokenizer
+from contamination.models import causal
 from contamination.models.causal import load_causal_lm
 from contamination.own import internals, pair_tables, pairs
-from contamination.own import settings as own_settings
 from contamination.own.settings import Dice
 
 VANILLA = [(mixtures.PROMPT.format(f"mean(x{n})"), f"Return mean {n}.") for n in range(200)]
@@ -277,7 +277,7 @@ def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):
         ({"checkpoints": {"clean": 2, "GSM-i x5": 2, "SVAMP x5": 1}}, "needs problems of SVAMP"),
         ({"checkpoints": {"clean": "folder"}}, "must be a list of folders"),
         ({"checkpoints": {"clean": ["a", "a"]}}, "names a model twice"),
-        ({"own_vanilla": "vanilla", "target_dtype": "int8"}, "target_dtype must be one of"),
+        ({"own_vanilla": "vanilla", "target_dtype": "int8"}, "want float32 or bfloat16"),
         ({"checkpoints": {"clean": 2, "GSM-i x5": 2}, "own_base": ""}, "checkpoints need own_base"),
         ({"checkpoints": {"clean": 2, "GSM-i x5": 2}, "own_vanilla": "x"}, "not both"),
         ({}, "own_base needs own_vanilla"),
@@ -286,7 +286,7 @@ def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):
         ({"own_vanilla": "vanilla", "own_rows": 30}, "leave no room"),
         ({"own_vanilla": "vanilla", "own_rows": 900}, "200 vanilla rows"),
         ({"own_vanilla": "vanilla", "n_references": 1}, '"clean" needs two models or more'),
-        ({"own_vanilla": "vanilla", "paper_model": "GPT"}, "paper_model must be"),
+        ({"own_vanilla": "vanilla", "paper_model": "GPT"}, "want empty or LLaMA2-7B"),
         ({"problem_sets": {"GSM-i": "file"}, "own_vanilla": "vanilla"}, "must be .file or hub id"),
         ({"problem_sets": {"GSM-9": []}, "own_vanilla": "vanilla"}, '"GSM-9" is no set'),
         ({"problem_sets": {}, "own_vanilla": "vanilla"}, "GSM-i, GSM-ii, GSM-i-Syn, GSM-hard are"),
@@ -295,7 +295,7 @@ def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):
 )
 def test_pairs_are_checked_before_any_cost(change, message, base, checkpoints, files, monkeypatch):
     """No model is loaded, nothing trained; one line says what is wrong."""
-    for module in (own_settings, fine_tuning):
+    for module in (causal, fine_tuning):
         monkeypatch.setattr(module, "load_causal_lm", None)
     if change.get("own_vanilla") == "vanilla":
         change = change | {"own_vanilla": files[1]["own_vanilla"]}
@@ -327,7 +327,7 @@ def test_settings_of_the_papers_models_fit_the_notebook(name):
     mine = Dice.read(values["own_settings"])
     wanted = {one.name: one.copies for one in pairs.wanted_conditions(mine)}
     assert set(wanted) == {"clean", "GSM-i x1", *CONDITIONS[:3], "GSM-i-Syn x1", "MATH x5"}
-    assert mine.paper_model in pairs.PAPER_MODELS[1:]
+    assert mine.paper_model in ("LLaMA2-7B", "Phi2-2.7B")
 
 
 @pytest.mark.mirror

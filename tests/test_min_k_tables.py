@@ -175,6 +175,40 @@ def test_headline_of_wikimia(low, expected):
     assert expected in wikimia_tables.headline(rows, 0.72)
 
 
+# A time capsule
+
+
+def test_a_random_half_of_each_kind_gets_copies():
+    is_member = np.array([True] * 6 + [False] * 4)
+    is_read = wikimia_tables.read_half(is_member, 0)
+    assert (is_read[is_member].sum(), is_read[~is_member].sum()) == (3, 2)
+    assert (is_read != wikimia_tables.read_half(is_member, 1)).any()
+    numbers = wikimia_tables.drawn(is_member, 2, 0)
+    assert (
+        list(numbers) == sorted(numbers) and is_member[numbers].tolist() == [True] * 2 + [False] * 2
+    )
+    assert list(wikimia_tables.drawn(is_member, 0, 0)) == list(range(10))
+
+
+def test_copies_show_in_every_pairing_and_the_date_across_kinds_alone():
+    """Older pages score 10 higher by themselves, copies add 3; values differ by less than 1."""
+    is_member = np.repeat([True, False], 20)
+    is_read = wikimia_tables.read_half(is_member, 0)
+    noise = np.random.default_rng(0).random(40)
+    before = detected(noise + 10 * is_member, [])
+    after = detected(noise + 10 * is_member + 3 * is_read, [])
+    rows = wikimia_tables.pairings(after, before, is_member, is_read, n_resamples=200)
+    rows = rows.set_index("setting")
+    assert rows["auc"].tolist() == [1, 1, 1, 0]
+    across = ["copies of older pages, none of newer pages"]
+    across += ["copies of newer pages, none of older pages"]
+    assert rows.loc[across, "before_auc"].tolist() == [1, 0]
+    within = rows.drop(index=across)
+    assert within["before_auc"].between(0.2, 0.8).all() and (within["verdict"] == "rises").all()
+    assert (rows.loc[across, "verdict"] == statistics.CANNOT_TELL).all()
+    assert (rows[["n_members", "n_non_members"]] == 10).all(axis=None)
+
+
 def test_a_k_that_is_better_by_luck_does_not_carry_over():
     """Nothing but noise at any k: whichever is best on one half, the other cannot tell."""
     rng = np.random.default_rng(2)

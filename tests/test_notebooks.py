@@ -17,11 +17,11 @@ from notebook_files import (
 )
 
 from contamination import run, storage
-from contamination.parameters import declared_parameters
+from contamination.parameters import declared_in
 
 pytestmark = pytest.mark.usefixtures("one_lab_for_all")
 
-PROFILES = ("smoke", "demo", "released")
+PROFILES = ("smoke", "demo", "released", "pretrained")
 MAX_CODE_LINES, MAX_METHOD_LINES = 15, 25
 LESSONS, MAX_LESSON_CELLS = ("02", "03", "04", "05"), 20
 
@@ -87,8 +87,8 @@ def test_the_plan_takes_90_minutes():
 # Parameters
 
 
-def test_demo_values_are_the_defaults(notebook, notebook_path):
-    declared = declared_parameters(notebook, notebook_path.name)
+def test_demo_values_are_the_defaults(notebook_path):
+    declared = declared_in(notebook_path)
     defaults = {name: parameter.default for name, parameter in declared.items()}
     demo = yaml.safe_load((ROOT / "params/demo" / f"{notebook_path.stem}.yaml").read_text())
     assert demo == defaults
@@ -105,8 +105,8 @@ def test_no_parameter_file_without_a_notebook():
         assert {path.stem for path in (ROOT / "params" / profile).glob("*.yaml")} == stems
 
 
-def test_no_parameter_is_a_key(notebook, notebook_path):
-    for name in declared_parameters(notebook, notebook_path.name):
+def test_no_parameter_is_a_key(notebook_path):
+    for name in declared_in(notebook_path):
         assert not re.search(r"(api_?key|token|secret|password)$", name)
 
 

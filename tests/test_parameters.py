@@ -15,6 +15,7 @@ from contamination.parameters import (
     OwnSettings,
     ParameterError,
     checked_parameters,
+    declared_in,
     declared_parameters,
     load_parameter_file,
     setting,
@@ -29,8 +30,7 @@ lengths: list[int] = [32, 64]  # passage lengths in words"""
 
 
 def declared(source=CELL):
-    cell = new_code_cell(source, metadata={"tags": ["parameters"]})
-    return declared_parameters(new_notebook(cells=[cell]), "x.ipynb")
+    return declared_parameters(source, "x.ipynb")
 
 
 def check(text, source=CELL):
@@ -112,9 +112,11 @@ def test_missing_and_empty_parameter_files(tmp_path):
     assert load_parameter_file(tmp_path / "empty.yaml") == {}
 
 
-def test_exactly_one_parameters_cell():
+def test_exactly_one_parameters_cell(tmp_path):
+    path = tmp_path / "x.ipynb"
+    path.write_text(nbformat.writes(new_notebook(cells=[new_code_cell("x = 1")])))
     with pytest.raises(ParameterError, match="0 cells"):
-        declared_parameters(new_notebook(cells=[new_code_cell("x = 1")]), "x.ipynb")
+        declared_in(path)
 
 
 # What part C is told of one's own model and data

@@ -157,7 +157,7 @@ def test_unwritable_output_folder_and_unreadable_notebook_are_one_line(tmp_path,
     with pytest.raises(run.RunError, match="01_x: cannot write to the output folder"):
         run.run_notebook(notebook, parameter_file, tmp_path / "out")
     notebook.write_text("{]")
-    with pytest.raises(run.RunError, match="not a notebook"):
+    with pytest.raises(run.ParameterError, match="not a notebook"):
         run.check(notebook, parameter_file)
 
 

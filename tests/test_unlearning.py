@@ -410,7 +410,7 @@ def test_own_items_and_what_is_missing(trained, tmp_path):
         own("", models[1], book=str(book))
     with pytest.raises(ValueError, match="book and questions are empty"):
         own(*models)
-    with pytest.raises(ValueError, match="max_items must be at least 0"):
+    with pytest.raises(ValueError, match="want 0 or more"):
         own(*models, book=str(book), max_items=-1)
     with pytest.raises(FileNotFoundError, match=r'book "none\.txt" is no file'):
         own(*models, book="none.txt")

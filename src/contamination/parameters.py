@@ -1,8 +1,9 @@
-"""Parameters of a notebook: read, checked by name and type before anything runs.
+"""Parameters of a notebook: read, checked by name, type and range before anything runs.
 
 papermill only warns about an unknown name, takes ``1e-3`` from YAML as text and
 ``on`` as true, and overlooks a parameter whose comment holds "=" or whose type
-holds "|". Here each of these stops the run with one line.
+holds "|". Here each of these stops the run with one line, and so does what the
+rule at the end of a parameter's comment (``contamination.ranges``) does not allow.
 """
 
 from __future__ import annotations
@@ -11,15 +12,22 @@ import ast
 import copy
 import dataclasses
 import difflib
-from collections.abc import Mapping
+import importlib
+import json
+import reprlib
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import nbformat
 import pandas as pd
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from contamination import ranges
+from contamination.visible import visible
+
+LARGEST_FILE = 100_000  # bytes; deeper nesting than such a file holds is caught as it is read
 
 TYPES: dict[str, Any] = {
     "bool": bool,
@@ -36,6 +44,9 @@ TYPES: dict[str, Any] = {
 class ParameterError(ValueError):
     """A parameter file and its notebook do not fit; the message is one line."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(visible(" ".join(message.split())))
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -47,21 +58,32 @@ class Parameter:
     comment: str
 
 
-def parameters_cell(notebook: nbformat.NotebookNode, name: str) -> nbformat.NotebookNode:
-    """The one code cell tagged ``parameters``."""
-    cells = [c for c in notebook.cells if "parameters" in c.metadata.get("tags", [])]
-    if len(cells) != 1:
-        raise ParameterError(f'{name}: {len(cells)} cells are tagged "parameters", want exactly 1')
-    return cells[0]
+def declared_in(path: Path) -> dict[str, Parameter]:
+    """Parameters of a notebook file; ParameterError as below, or if it is no notebook."""
+    try:
+        notebook = json.loads(Path(path).read_text(encoding="utf-8"))
+        cells = [
+            ("".join(cell["source"]), cell["metadata"].get("tags", []))
+            for cell in notebook["cells"]
+        ]
+    except FileNotFoundError:
+        raise ParameterError(f"{path}: no such notebook") from None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise ParameterError(f"{path}: not a notebook (no valid nbformat 4 JSON)") from None
+    sources = [source for source, tags in cells if "parameters" in tags]
+    if len(sources) != 1:
+        raise ParameterError(
+            f'{path}: {len(sources)} cells are tagged "parameters", want exactly 1'
+        )
+    return declared_parameters(sources[0], str(path))
 
 
-def declared_parameters(notebook: nbformat.NotebookNode, name: str) -> dict[str, Parameter]:
-    """Parameters that a notebook (``name`` in messages) declares, in order.
+def declared_parameters(source: str, name: str) -> dict[str, Parameter]:
+    """Parameters that the source of a parameters cell declares, in order; ``name`` in messages.
 
     ParameterError if a line is not ``name: type = literal  # comment``, or ``papermill
     --help-notebook`` would not list it.
     """
-    source = parameters_cell(notebook, name).source
     lines = source.splitlines()
     declared: dict[str, Parameter] = {}
     for statement in ast.parse(source).body:
@@ -109,16 +131,43 @@ def _type_error(value: Any, type_name: str) -> bool:
     return False
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML without a key that stands twice, which YAML forbids and PyYAML overlooks.
+
+    Nor with references (``*name``): a few lines of them can stand for gigabytes.
+    """
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise ParameterError("a reference (*name) stands in it: write the value out")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for name in names:
+            if names.count(name) > 1:
+                raise ParameterError(f'"{name}" stands in it twice: keep one of them')
+        return super().construct_mapping(node, deep)
+
+
 def load_parameter_file(path: Path) -> dict[str, Any]:
-    """Values of a YAML parameter file; an empty file holds none."""
+    """Values of a YAML parameter file; an empty file holds none. ParameterError in one line."""
     path = Path(path)
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > LARGEST_FILE:
+            raise ParameterError(f"it is larger than {LARGEST_FILE} bytes")
+        values = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 (a SafeLoader)
     except FileNotFoundError:
         raise ParameterError(f"{path}: no such parameter file") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise ParameterError(f"{path}: not readable as YAML: {reason}") from None
+    except ParameterError as error:
+        raise ParameterError(f"{path}: {error}") from None
+    except OSError as error:
+        raise ParameterError(f"{path}: not readable: {error.strerror}") from None
+    except RecursionError:
+        raise ParameterError(f"{path}: not readable as YAML: nested too deep") from None
+    # What PyYAML makes of a date such as 2023-02-30, or of a tag that does not fit its value.
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError) as error:
+        raise ParameterError(f"{path}: not readable as YAML: {error}") from None
     if values is None:
         return {}
     if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
@@ -131,7 +180,7 @@ def checked_parameters(
 ) -> dict[str, Any]:
     """Declared defaults overridden by the given values; ``source`` is what messages call these.
 
-    ParameterError for an unknown name or a wrong type.
+    ParameterError for an unknown name, a wrong type, or a value that its comment's rule forbids.
     """
     for name, value in values.items():
         if name not in declared:
@@ -141,13 +190,30 @@ def checked_parameters(
         type_name = declared[name].type_name
         if _type_error(value, type_name):
             hint = _type_hint(value, type_name)
-            raise ParameterError(f'{source}: "{name}" is {value!r}, want {type_name}{hint}')
+            raise ParameterError(f'{source}: "{name}" is {_shown(value)}, want {type_name}{hint}')
     merged = {name: parameter.default for name, parameter in declared.items()} | dict(values)
-    # YAML writes 1 where a float is meant; the notebook sees the declared type.
     for name, parameter in declared.items():
+        if part := ranges.broken(merged[name], parameter.comment, merged):
+            raise ParameterError(f'{source}: "{name}" is {_shown(merged[name])}, want {part}')
+        # YAML writes 1 where a float is meant; the notebook sees the declared type.
         if parameter.type_name == "float":
             merged[name] = float(merged[name])
+        for part in filter(ranges.CLASS.fullmatch, ranges.parts_of(parameter.comment)):
+            module, _, class_name = part.rpartition(".")
+            settings = getattr(importlib.import_module(module), class_name)
+            own = settings.read(merged[name], f"{source}: {name}")
+            try:
+                own.check()
+            except ValueError as error:
+                raise ParameterError(f"{source}: {name}: {error}") from None
     return merged
+
+
+def _shown(value: Any) -> str:
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # a number of more digits than Python prints
+        return f"a {type(value).__name__} too long to print"
 
 
 def _type_hint(value: Any, type_name: str) -> str:
@@ -193,6 +259,9 @@ class OwnSettings:
             for f in dataclasses.fields(cls)
         ]
         return pd.DataFrame(rows, columns=["setting", "default", "meaning"])
+
+    def check(self) -> None:
+        """ValueError, in one line, if settings do not fit each other; more in some classes."""
 
     def only(self, *names: str) -> dict[str, Any]:
         return {name: getattr(self, name) for name in names}

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from contamination import storage
+from contamination.visible import one_line
 
 _LABELS = {"member": True, "true": True, "1": True, "1.0": True}
 _LABELS |= {"non-member": False, "false": False, "0": False, "0.0": False}
@@ -131,7 +132,12 @@ def _parse_json(text: str, kind: type) -> Any:
         _refuse_duplicates([name for name, _ in pairs])
         return dict(pairs)
 
-    value = json.loads(text, object_pairs_hook=unique)
+    try:
+        value = json.loads(text, object_pairs_hook=unique)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if "\\ud" in text.lower():  # half a surrogate pair, which no file and no tokenizer takes
+        json.dumps(value, ensure_ascii=False).encode()
     if kind is dict and isinstance(value, str):
         return {"text": value}
     if not isinstance(value, kind):
@@ -245,7 +251,7 @@ def _resolve_commit(name: str, revision: str) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    return one_line(str(error), 300) or type(error).__name__
 
 
 def format_instance(row: Mapping[str, Any], columns: Sequence[str]) -> str:

@@ -2,7 +2,8 @@
 
     python -m contamination.run notebooks/02_dcq.ipynb params/demo/02_dcq.yaml outputs/demo
 
-Names and types are checked before anything runs. Results go to a staging
+Names, types and ranges are checked before anything runs; ``--help-notebook`` in place of
+file and folder lists them. Results go to a staging
 folder; only when every code cell has completed do tables, figures, manifest
 and, last, the executed notebook move to the output folder. So a failed or
 killed run leaves no target, and Make runs it again.
@@ -26,17 +27,19 @@ import time
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any
-
-import nbformat
+from typing import TYPE_CHECKING, Any
 
 from contamination import storage
 from contamination.parameters import (
     ParameterError,
     checked_parameters,
-    declared_parameters,
+    declared_in,
     load_parameter_file,
 )
+from contamination.visible import visible
+
+if TYPE_CHECKING:  # slow to import, and what a bad file needs is one line at once
+    import nbformat
 
 KERNEL = "python3"
 PACKAGES = (
@@ -110,13 +113,7 @@ def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path)
 
 def check(notebook_path: Path, parameter_path: Path) -> dict[str, Any]:
     """Full, checked parameters of a run; nothing is executed."""
-    if not notebook_path.exists():
-        raise RunError(f"{notebook_path}: no such notebook")
-    try:
-        notebook = nbformat.read(notebook_path, as_version=4)
-    except (nbformat.reader.NotJSONError, nbformat.ValidationError, UnicodeDecodeError):
-        raise RunError(f"{notebook_path}: not a notebook (no valid nbformat 4 JSON)") from None
-    declared = declared_parameters(notebook, str(notebook_path))
+    declared = declared_in(notebook_path)
     return checked_parameters(load_parameter_file(parameter_path), declared, str(parameter_path))
 
 
@@ -167,6 +164,7 @@ def _environment(output_folder: Path, staging: Path) -> Iterator[None]:
 
 
 def _execute(notebook_path: Path, executed: Path, parameters: dict[str, Any]) -> None:
+    import nbformat
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
@@ -220,7 +218,7 @@ def _cannot_write(error: OSError) -> str:
 
 def _one_line(kind: str, message: str) -> str:
     lines = [line.strip() for line in str(message).splitlines() if line.strip()]
-    return _scrub(f"{kind}: {lines[0]}" if lines else kind)
+    return visible(_scrub(f"{kind}: {lines[0]}" if lines else kind))
 
 
 def _keep_failed(executed: Path, output_folder: Path, name: str) -> str:
@@ -228,7 +226,7 @@ def _keep_failed(executed: Path, output_folder: Path, name: str) -> str:
     try:
         _scrub_notebook(executed)
         _move(executed, output_folder / "failed" / f"{name}.ipynb")
-    except (OSError, nbformat.reader.NotJSONError):
+    except (OSError, ValueError):
         # Nothing readable to keep: the disk is full, or no cell has run yet.
         return ""
     return f"; read {output_folder.name}/failed/{name}.ipynb"
@@ -275,6 +273,8 @@ def _scrub(text: str) -> str:
 
 def _scrub_notebook(path: Path) -> None:
     """Remove paths, keys and clock times from an executed notebook, and name the kernel used."""
+    import nbformat
+
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         for key in ("start_time", "end_time", "duration"):
@@ -347,11 +347,20 @@ def _recorded(staging: Path) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m contamination.run", description=__doc__)
     parser.add_argument("notebook", type=Path, help="notebook to execute")
-    parser.add_argument("parameters", type=Path, help="YAML file with its parameters")
-    parser.add_argument("outputs", type=Path, help="folder for tables, figures and the notebook")
+    parser.add_argument("parameters", type=Path, nargs="?", help="YAML file with its parameters")
+    parser.add_argument("outputs", type=Path, nargs="?", help="folder of what it writes")
+    parser.add_argument(
+        "--help-notebook", action="store_true", help="list the parameters and what each may be"
+    )
     options = parser.parse_args(arguments)
+    if not (options.help_notebook or options.outputs):
+        parser.error("name a parameter file and a folder of outputs, or --help-notebook")
     started = time.perf_counter()
     try:
+        if options.help_notebook:
+            for each in declared_in(options.notebook).values():
+                print(f"{each.name}: {each.type_name} = {each.default!r}\n    {each.comment}")
+            return 0
         target = run_notebook(options.notebook, options.parameters, options.outputs)
     except (RunError, ParameterError) as error:
         print(f"error: {error}", file=sys.stderr)

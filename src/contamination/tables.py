@@ -10,6 +10,8 @@ import pandas as pd
 from IPython.display import HTML, Markdown
 from pandas.io.formats.style import Styler
 
+from contamination.visible import visible
+
 MISSING = "–"
 NOT_REPORTED = "not reported"
 _MARKED = "#F5B7A0"
@@ -90,7 +92,7 @@ def show(
     """A table for display, without its index; the CSV keeps full precision.
 
     Dataset text and model answers are untrusted, so every cell, label and the caption are
-    escaped before they become HTML.
+    escaped before they become HTML, and control characters are written out.
 
     Args:
         columns: to show, in order, names parted by spaces; all when empty.
@@ -105,7 +107,7 @@ def show(
     per_column = decimals if isinstance(decimals, Mapping) else dict.fromkeys(table, decimals)
     shown = pd.DataFrame(
         {
-            html.escape(labels.get(column, heading(str(column)))): [
+            html.escape(visible(labels.get(column, heading(str(column))))): [
                 _text(
                     value,
                     per_column.get(column, 2),
@@ -127,14 +129,14 @@ def show(
             {"selector": "th", "props": "text-align: left"},
         ]
     )
-    return style.set_caption(html.escape(caption)) if caption else style
+    return style.set_caption(html.escape(visible(caption))) if caption else style
 
 
 def _text(value: object, decimals: int, missing: str) -> str:
     if value is None or value is pd.NA or (isinstance(value, float) and pd.isna(value)):
         return missing
     if isinstance(value, str):
-        return value or missing
+        return visible(value) or missing
     if isinstance(value, bool) or type(value).__name__ == "bool":
         return "yes" if value else "no"
     if isinstance(value, float) or type(value).__name__.startswith("float"):
@@ -163,7 +165,7 @@ def with_interval(
 
 def say(text: str) -> Markdown:
     """A sentence for display; characters that Markdown or HTML would act on are escaped."""
-    return Markdown(re.sub(r"([*_`\[\]|])", r"\\\1", html.escape(text, quote=False)))
+    return Markdown(re.sub(r"([*_`\[\]|])", r"\\\1", html.escape(visible(text), quote=False)))
 
 
 def coloured_tokens(tokens: list[str], values: list[float], k_percent: float) -> HTML:
@@ -173,6 +175,6 @@ def coloured_tokens(tokens: list[str], values: list[float], k_percent: float) ->
     colours = [_MARKED if index in lowest else "none" for index in range(len(values))]
     spans = [
         f'<span title="{value:.2f} nats" style="background: {colour}">{html.escape(token)}</span>'
-        for token, value, colour in zip(tokens, values, colours, strict=True)
+        for token, value, colour in zip(map(visible, tokens), values, colours, strict=True)
     ]
     return HTML(f'<p style="white-space: pre-wrap; line-height: 1.8">{"".join(spans)}</p>')

@@ -3,44 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from contamination.cases.library import TEST, VALIDATION, read_books
+from contamination.cases.settings import OwnBooks
 from contamination.min_k.detect import detect, score_table
 from contamination.models.chat import Endpoint, Price, prompt_log_probs
 from contamination.own.asked import check_models
-from contamination.own.settings import OwnTarget
-from contamination.parameters import setting
-
-
-@dataclass(frozen=True)
-class OwnBooks(OwnTarget):
-    """Part C of notebook 06: one's own model and data."""
-
-    validation_members_folder: str = setting("", "folder of .txt books the model has read")
-    validation_non_members_folder: str = setting("", "folder of .txt books it cannot have read")
-    test_folder: str = setting("", "folder of .txt books in question, empty to skip part C")
-    own_snippets: int = setting(100, "snippets of each book")
-    own_snippet_words: int = setting(512, "words of a snippet")
-    base_url: str = setting("", "endpoint with prompt log-probabilities instead, up to /v1")
-    served_model: str = setting("", "the model's name at the endpoint")
-    key_variable: str = setting("", "name of the environment variable with the key, empty for none")
-    input_price: float = setting(0.0, "price of a million input tokens, 0 for one's own server")
-    price_date: str = setting("", "day the price was read")
-    cap: float = setting(0.0, "most that the run may cost, 0 for no cap")
-    neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
-
-    @property
-    def name(self) -> str:
-        """What tables call the model, without the folder it lies in."""
-        return self.served_model or Path(self.target_model).name
 
 
 def own_books(settings: OwnBooks) -> pd.DataFrame | None:
@@ -88,7 +62,7 @@ def own_scorer(own: pd.DataFrame | None, settings: OwnBooks) -> Callable[..., pd
         raise ValueError("a model is named but no folder of books: part C needs both, or neither")
     if bool(model) == bool(base_url):
         raise ValueError("part C needs one scorer: a target_model, or a base_url with served_model")
-    check_models([model, settings.neighbor_model], settings.target_dtype, settings.target_revision)
+    check_models([model, settings.neighbor_model], settings.target_revision)
     if model:
         return lambda texts, **options: detect(texts, settings.load(), **options)
     endpoint = Endpoint(base_url, settings.served_model, settings.key_variable or None)

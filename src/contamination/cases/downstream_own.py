@@ -15,52 +15,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM
 
 from contamination.cases.downstream_examples import deal, poisson_occurrences, released_examples
+from contamination.cases.settings import OwnStudy
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
+from contamination.models.loading import load_config, load_tokenizer
 from contamination.own.asked import check_models
 from contamination.own.internals import own_passages
 from contamination.own.rows import column_of
 from contamination.own.settings import OwnPassages, OwnTarget
-from contamination.parameters import setting
 
 ONCE, RATE, POISSON = "inserted once", "learning rate", "Poisson occurrence"
 OUTLIERS, SIMILAR = "outliers", "like the corpus"
 # fp32 weights, gradients and two moments of AdamW; logits, their softmax and its gradient.
 _BYTES_PER_PARAMETER, _BYTES_PER_LOGIT = 16, 12
 _FLOP_PER_PARAMETER_AND_TOKEN = 6
-
-
-@dataclass(frozen=True)
-class OwnStudy(OwnTarget):
-    """Part C of notebook 07: a model with its labelled examples, or a base to train."""
-
-    datasets: list[str] = setting([], "labelled files (JSONL, CSV, Parquet), one for each dataset")
-    text_column: str = setting("text", "column with the examples as they were inserted")
-    label_column: str = setting("label", "column with 1 for inserted, 0 for held-out examples")
-    own_base: str = setting("", "model to train on corpora with examples, not target_model")
-    own_revision: str = setting("", "its commit")
-    dry_run: bool = setting(True, "plan alone; false trains")
-    corpus: str = setting("", "file or hub dataset of texts that the examples are inserted into")
-    similar_corpus: str = setting("", "texts for contaminants like the corpus, empty for none")
-    corpus_column: str = setting("text", "column of the texts of both")
-    insert: list[str] = setting([], "files of examples, empty for the paper's (make data)")
-    n_inserted: int = setting(200, "examples inserted of each dataset, as many held out")
-    share_pct: float = setting(0.1, "inserted examples in percent of the main corpus")
-    corpus_sizes: list[int] = setting(
-        [170_000, 270_000, 2_600_000, 26_000_000], "tokens of corpus and examples"
-    )
-    similar_sizes: list[int] = setting([770_000, 3_900_000, 7_600_000], "tokens of similar_corpus")
-    n_similar: int = setting(100, "of its texts inserted, as many held out")
-    own_occurrence: float = setting(2.0, "mean of the Poisson distribution, the paper names none")
-    own_learning_rate: float = setting(1.0e-4, "constant")
-    own_lower_rate: float = setting(1.0e-5, "the lower one of Table 4, from memory")
-    own_seeds: list[int] = setting([0], "orders of each corpus, one model each")
-    block_tokens: int = setting(2048, "tokens of a training block, the paper names none")
-    own_batch_size: int = setting(8, "blocks per step, the paper names none")
-    training_tflops: float = setting(150.0, "TFLOP/s that your device sustains in training")
 
 
 def own_examples(settings: OwnStudy, k_percent: float) -> pd.DataFrame | None:
@@ -159,31 +130,20 @@ def _check(settings: OwnStudy) -> None:
         raise ValueError("training runs on one device: leave device_map and engine as they are")
     if settings.target_dtype not in DTYPES:
         raise ValueError(f"target_dtype must be one of {', '.join(DTYPES)} to train")
-    for name in ("own_seeds", "corpus_sizes", "similar_sizes"):
-        if not getattr(settings, name):
-            raise ValueError(f"{name} is empty: name at least one")
-    names = ("n_inserted", "n_similar", "block_tokens", "own_batch_size", "own_occurrence")
-    names += ("own_learning_rate", "own_lower_rate", "training_tflops")
-    amounts = settings.only(*names) | {"corpus_sizes": min(settings.corpus_sizes)}
-    for name, amount in (amounts | {"similar_sizes": min(settings.similar_sizes)}).items():
-        if amount <= 0:
-            raise ValueError(f"{name} must be positive")
-    if not 0 < settings.share_pct < 100:
-        raise ValueError(f"share_pct must lie between 0 and 100, got {settings.share_pct}")
-    check_models([settings.own_base], settings.target_dtype, settings.own_revision)
+    check_models([settings.own_base], settings.own_revision)
     longest = getattr(_config(settings), "max_position_embeddings", None) or settings.block_tokens
     if settings.block_tokens > longest:
         raise ValueError(f"block_tokens is {settings.block_tokens}, but the model reads {longest}")
 
 
 def _config(settings: OwnStudy):
-    config = AutoConfig.from_pretrained(settings.own_base, revision=settings.own_revision or None)
+    config = load_config(settings.own_base, settings.own_revision or None)
     return config.get_text_config()
 
 
 def _tokenizer(settings: OwnStudy):
     revision = settings.own_revision or None
-    tokenizer = AutoTokenizer.from_pretrained(settings.own_base, revision=revision)
+    tokenizer = load_tokenizer(settings.own_base, revision=revision)
     if not tokenizer.is_fast or tokenizer.eos_token_id is None:
         raise ValueError(f'"{settings.own_base}" needs a fast tokenizer with an end-of-text token')
     # A text begins with the token that ends one where the model has no other.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,41 +11,14 @@ import pandas as pd
 
 from contamination import overlap, partitions
 from contamination.cases.library import read_text
+from contamination.cases.settings import OwnModels
 from contamination.cases.unlearning import QUESTIONS, STORY, chunk_items, question_items
 from contamination.cases.unlearning_judge import judged
-from contamination.models import bos
 from contamination.models.chat import Endpoint, Price
 from contamination.models.loading import CausalLM, LanguageModel
 from contamination.models.sentences import load_sentence_encoder, similarities
 from contamination.own.asked import check_models
 from contamination.own.settings import OwnTarget
-from contamination.parameters import OwnSettings, setting
-
-
-@dataclass(frozen=True)
-class OwnModels(OwnSettings):
-    """Part C of notebook 08: one's own model and data."""
-
-    original_model: str = setting("", "model before unlearning, a folder or hub id, empty to skip")
-    unlearned_model: str = setting("", "the same after unlearning")
-    unseen_model: str = setting("", "the control, a model that never saw the text, empty for none")
-    target_dtype: str = setting("float32", "float32, bfloat16 or float16")
-    bos: str = setting("", bos.MEANING)
-    device_map: str = setting("", '"auto" spreads large models over the GPUs')
-    safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
-    book: str = setting("", "text file that should have been unlearned, empty for none")
-    questions: str = setting("", "file with the columns question and answer, empty for none")
-    chunk_words: int = setting(512, "words of a chunk")
-    own_prompt_words: int = setting(200, "words of a chunk that are given as prompt")
-    answer_tokens: int = setting(64, "longest answer in tokens")
-    max_items: int = setting(0, "chunks and questions of each kind, 0 means all")
-    simcse_model: str = setting("", "supervised SimCSE checkpoint, empty for none")
-    judge_model: str = setting("", "chat judge with the prompt of Table 9, empty for none")
-    judge_base_url: str = setting("", "its address")
-    judge_key_variable: str = setting("OPENAI_API_KEY", "NAME of the variable with its key")
-    prices: list[float] = setting([], "USD of a million input and output tokens of the judge")
-    price_date: str = setting("", "day of the price list, YYYY-MM-DD")
-    cost_cap: float = setting(0.0, "most the judge may cost in USD, 0 for no cap")
 
 
 def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.DataFrame]:
@@ -69,8 +41,6 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
         return {}
     if not settings.book and not settings.questions:
         raise ValueError("book and questions are empty: part C needs one of them")
-    if settings.max_items < 0:
-        raise ValueError(f"max_items must be at least 0, which means all, got {settings.max_items}")
     items = {}
     if settings.book:
         book = Path(settings.book)
@@ -88,7 +58,7 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
         texts = rows["question"].astype(str), rows["answer"].astype(str)
         items[QUESTIONS] = question_items(*texts, score_answers)
     names = ("original_model", "unlearned_model", "unseen_model", "simcse_model")
-    check_models([*settings.only(*names).values()], settings.target_dtype)
+    check_models([*settings.only(*names).values()])
     return {task: table.head(settings.max_items or None) for task, table in items.items()}
 
 

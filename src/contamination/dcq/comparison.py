@@ -283,6 +283,40 @@ def beyond_rules(
     return table
 
 
+def beside_answers(
+    choices: pd.DataFrame, instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
+) -> pd.DataFrame:
+    """Every taker of ``choices`` beside a model's released answers, on the instances it took.
+
+    Shares are means over the model's least preferred positions, found on all its instances; E
+    counts as wrong. The interval of difference_pct (taker minus model, points) is a paired
+    bootstrap over instances.
+
+    Returns:
+        model, dataset, control, n, model_pct, control_pct, difference_pct, ci_low_pct,
+        ci_high_pct, n_control_wrong (mean over positions) and model_where_wrong_pct, the model's
+        share on the quizzes that the taker gets wrong: ``beyond_rules`` judges it.
+    """
+    rows, choices = [], choices.assign(credit=credits_of(choices))
+    for _, of_pair in instances.groupby(["model", "dataset"], sort=False):
+        answers = answers_of(of_pair)
+        of_dataset = choices[choices["dataset"] == answers.dataset]
+        for control, of_control in of_dataset.groupby("control", sort=False):
+            credit = by_position(of_control, "credit", answers.positions)
+            taken = np.isin(answers.index, of_control["index"].unique())
+            right = answers.is_right[:, taken]
+            gain = 100 * (credit - right).mean(axis=0)
+            weights = np.vstack(list(resample_counts(len(gain), n_resamples, seed)))
+            low, high = percentile_interval(weights @ gain / len(gain))
+            row = {"model": answers.model, "dataset": answers.dataset, "control": control}
+            row |= {"n": len(gain), "model_pct": 100 * right.mean()}
+            row |= {"control_pct": 100 * credit.mean(), "difference_pct": gain.mean()}
+            row |= {"ci_low_pct": low, "ci_high_pct": high}
+            row["n_control_wrong"] = (1 - credit).sum(axis=1).mean()
+            rows.append(row | {"model_where_wrong_pct": _share_pct(right, 1 - credit)})
+    return pd.DataFrame(rows)
+
+
 def _where_right(answers: Answers, credit: np.ndarray, control: str) -> dict:
     return {
         "model": answers.model,

@@ -71,7 +71,8 @@ def _fields(
     values: dict[str, str] = {}
     for name, value in zip(pieces[1::2], pieces[2::2], strict=True):
         # A line of the text itself may begin with a column's name: the first one counts.
-        values.setdefault(spelled[name.lower()], value.strip())
+        # Some letters match a column's without being it, such as the long s of "ſentence".
+        values.setdefault(spelled.get(name.lower(), ""), value.strip())
     if len(wanted) == 1 and wanted[0] not in values:
         values[wanted[0]] = pieces[0].strip()
     if not all(values.get(column) for column in wanted):

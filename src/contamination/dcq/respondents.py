@@ -29,7 +29,6 @@ from contamination.models.chat import OK, REFUSED, UNPARSABLE, Answer, Request
 PAPER_OPTIONS = {"temperature": 0.0, "max_tokens": 1}
 LOG_PROBS = tuple(f"log_prob_{position.lower()}" for position in POSITIONS)
 AT_A_TIME = 2000  # quizzes asked of an endpoint together
-WHOLE_TEXT = "clean LM, whole text"
 _LETTER = re.compile(
     r"(?i:[\W_]*(?:the|correct|answer|option|is)\b)*[\W_]*([A-Ea-e])(?:[\W_]*|[).:]+\s.*)", re.S
 )
@@ -211,8 +210,9 @@ def ranking_credits(respondent: BaseRespondent, quizzes: pd.DataFrame) -> np.nda
     return best[:, 0] / best.sum(axis=1)
 
 
-def likelihood_rules(lm: CausalLM, texts: Sequence[str]) -> dict[str, Rule]:
-    """Option ranking as rules of ``dcq.controls``, by a model that has not read the datasets.
+def likelihood_rules(lm: CausalLM, texts: Sequence[str], name: str = "clean LM") -> dict[str, Rule]:
+    """Option ranking as rules of ``dcq.controls``: by a model that has not read the datasets,
+    such rules have no memory.
 
     ``texts`` are all options of the quizzes, scored beforehand, beyond the context in
     windows. One rule takes the log-probability of the whole text, one its mean over tokens.
@@ -223,4 +223,4 @@ def likelihood_rules(lm: CausalLM, texts: Sequence[str]) -> dict[str, Rule]:
     def rule(score: Callable[[np.ndarray], float]) -> Rule:
         return lambda options: np.array([score(scored[text].token_log_probs) for text in options])
 
-    return {WHOLE_TEXT: rule(np.sum), "clean LM, per token": rule(np.mean)}
+    return {f"{name}, whole text": rule(np.sum), f"{name}, per token": rule(np.mean)}

@@ -8,9 +8,6 @@ so that an interrupted sweep goes on with the models it has trained.
 from __future__ import annotations
 
 import dataclasses
-import json
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +23,7 @@ from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.training import describe, train
 from contamination.lab.world import World
 from contamination.models.causal import CausalLM, load_causal_lm
-from contamination.models.loading import DTYPES
+from contamination.models.loading import DTYPES, save_causal_lm
 
 WARMUP_SHARE = 0.05
 CODE_SCHEMA = 1  # raise it when the hub training below changes what it makes
@@ -133,19 +130,7 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
     _fit(model, [_tokens(lm, row, settings.max_tokens) for row in rows], settings)
     if settings.lora:
         model = model.merge_and_unload()
-    staged = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
-        model.save_pretrained(staged, safe_serialization=True)
-        lm.tokenizer.save_pretrained(staged)
-        # What the base model's texts begin with, whatever the library has written.
-        config = staged / "tokenizer_config.json"
-        said = json.loads(config.read_text()) | {"add_bos_token": bool(lm.begin)}
-        storage.write_json(config, said)
-        staged.chmod(0o755)
-        staged.rename(folder)
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
-    return folder
+    return save_causal_lm(lm, folder, model)
 
 
 def memory_gb(n_parameters: int, n_trained: int) -> float:

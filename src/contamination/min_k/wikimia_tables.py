@@ -12,12 +12,14 @@ import numpy as np
 import pandas as pd
 
 from contamination import partitions, published, storage
+from contamination.min_k.auc_tables import auc_rows, select
 from contamination.min_k.blind import BAG_OF_WORDS, fold_scores, table_of_scores
 from contamination.scores import MIN_K
 from contamination.sources import source_file
 
 LENGTHS = (32, 64, 128, 256)
 DECIMALS = 5
+AGE = {True: "older pages", False: "newer pages"}  # members and non-members, by their date
 
 
 def wikimia_passages(length: int) -> tuple[list[str], np.ndarray]:
@@ -27,6 +29,47 @@ def wikimia_passages(length: int) -> tuple[list[str], np.ndarray]:
     """
     path = source_file("nlp-titech/samia", f"wikimia/{length}.jsonl")
     return partitions.labelled_passages(partitions.load_rows(str(path)), "input", "label")
+
+
+def drawn(is_member: np.ndarray, n_of_kind: int, seed: int) -> np.ndarray:
+    """Numbers, rising, of so many members and non-members drawn by chance; 0 means all."""
+    rng = np.random.default_rng(seed)
+    kinds = (np.flatnonzero(is_member), np.flatnonzero(~is_member))
+    return np.sort(np.concatenate([rng.permutation(kind)[: n_of_kind or None] for kind in kinds]))
+
+
+def read_half(is_member: np.ndarray, seed: int) -> np.ndarray:
+    """Which passages get copies, shape (n_passages,): a random half of each kind."""
+    rng, is_read = np.random.default_rng(seed), np.zeros(len(is_member), bool)
+    for kind in (np.flatnonzero(is_member), np.flatnonzero(~is_member)):
+        is_read[rng.permutation(kind)[: len(kind) // 2]] = True
+    return is_read
+
+
+def pairings(
+    after: pd.DataFrame,
+    before: pd.DataFrame,
+    is_member: np.ndarray,
+    is_read: np.ndarray,
+    *,
+    n_resamples: int,
+    **labels,
+) -> pd.DataFrame:
+    """``auc_rows`` of read against unread passages, for older and newer ones: four pairings.
+
+    The positive control of a time capsule. ``after`` and ``before`` are what ``detect`` gave for
+    the same passages with and without the copies. Within a kind only the copies can tell read
+    from unread; across kinds the date can, too. ValueError if a pairing lacks a side.
+    """
+    parts = []
+    for read, unread in ((True, True), (False, False), (True, False), (False, True)):
+        keep = np.where(is_read, is_member == read, is_member == unread)
+        of_read = {0: is_read[keep]}
+        tables = [{0: select(table, keep)} for table in (after, before)]
+        setting = f"copies of {AGE[read]}, none of {AGE[unread]}"
+        about = labels | {"setting": setting, "before": tables[1], "n_resamples": n_resamples}
+        parts.append(auc_rows(tables[0], of_read, **about))
+    return pd.concat(parts, ignore_index=True)
 
 
 def wikimia_blind_scores() -> pd.DataFrame:

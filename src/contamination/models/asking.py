@@ -34,14 +34,16 @@ from contamination.models.retry import (
     Limits,
     Secret,
     TransientError,
-    one_line,
     problem_of,
     retrying,
 )
+from contamination.models.size import TooLargeError, is_deeper, limited_client
+from contamination.visible import one_line
 
 # So many failed calls in a row, or all there are where nothing answers, and the
 # endpoint counts as down.
 FAILURES_IN_A_ROW = 10
+DEEPEST = 100  # levels of JSON in a response; an answer has fewer than ten
 NOTHING_ANSWERED = "nothing_answered"
 POLL_SECONDS = 0.2  # between looks at what other processes have claimed
 
@@ -107,6 +109,7 @@ class Batch:
             base_url=self.endpoint.base_url,
             max_retries=0,
             timeout=self.limits.try_seconds,
+            http_client=limited_client(),
         ) as self._client:
             n_workers = min(self.concurrency, self._n_calls)
             workers = [asyncio.create_task(self._work()) for _ in range(n_workers)]
@@ -216,6 +219,8 @@ class Batch:
             # own types would rebuild each message and wrap anything into an answer.
             async with asyncio.timeout(self.limits.try_seconds):
                 raw = await self._client.post(path, cast_to=str, body=body)
+        except TooLargeError as error:
+            return {"error": {"message": str(error)}}
         except (openai.APIError, TimeoutError) as error:
             problem = problem_of(error, self.endpoint.base_url, self._secret)
         if problem:
@@ -225,10 +230,14 @@ class Batch:
             return {"error": {"message": "a stream came where none was asked for"}}
         try:
             response = json.loads(text)
+        except RecursionError:
+            return {"error": {"message": "the response is nested too deep"}}
         except ValueError:
             return {"error": {"message": f"the response is not JSON: {one_line(text, 80)}"}}
         if not isinstance(response, dict):
             return {"error": {"message": "the response is not a JSON object"}}
+        if is_deeper(response, DEEPEST):
+            return {"error": {"message": "the response is nested too deep"}}
         return response
 
     async def _pause(self, seconds: float) -> None:

@@ -11,20 +11,18 @@ import json
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from transformers import PreTrainedTokenizerBase
-from transformers.utils import cached_file
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 # What an identity says of a model, and a setting may ask for.
 FIRST, NONE = "first", "none"
-MEANING = '"first" puts the beginning-of-sequence token before texts, "none" not, empty as declared'
+MEANING = "beginning-of-sequence token before texts, empty as declared [first or none or empty]"
 
 
 def wanted(said: str) -> bool | None:
-    """A setting as ``load_causal_lm`` takes it; ValueError for another word."""
-    if said not in (FIRST, NONE, ""):
-        raise ValueError(f'bos must be "{FIRST}", "{NONE}" or empty, got "{said}"')
+    """A setting (``FIRST``, ``NONE`` or empty) as ``load_causal_lm`` takes it."""
     return said == FIRST if said else None
 
 
@@ -72,6 +70,8 @@ def _declared(token: str, name: str, at: Mapping[str, Any]) -> bool | None:
 
 
 def _json_file(file: str, name: str, at: Mapping[str, Any]) -> dict[str, Any] | None:
+    from transformers.utils import cached_file  # slow to import; settings need the words alone
+
     path = cached_file(
         name,
         file,

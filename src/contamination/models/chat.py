@@ -251,8 +251,8 @@ def prompt_log_probs(
 def _read_log_probs(response: Mapping[str, Any]) -> np.ndarray:
     """Log-probabilities of the prompt; ValueError says what the server did instead."""
     cure = "prompt log-probabilities need a server that honours echo and logprobs, such as vLLM"
-    choice, usage = response["choices"][0], response.get("usage") or {}
-    logprobs = choice.get("logprobs") or {}
+    said = response.get("usage"), response["choices"][0].get("logprobs")
+    usage, logprobs = (part if isinstance(part, Mapping) else {} for part in said)
     values, tokens = logprobs.get("token_logprobs"), logprobs.get("tokens")
     if not isinstance(values, list) or not isinstance(tokens, list):
         raise ValueError(f"gave no log-probabilities: {cure}")
@@ -267,6 +267,7 @@ def _read_log_probs(response: Mapping[str, Any]) -> np.ndarray:
     if n_prompt < 2:
         raise ValueError("was asked for a text of one token: nothing in it has a context")
     scored = values[1:n_prompt]
-    if not all(isinstance(value, (int, float)) and value <= 0 for value in scored):
+    # Comparisons, since an integer may be too large to be a float.
+    if not all(isinstance(value, (int, float)) and -1e30 < value <= 0 for value in scored):
         raise ValueError(f"left tokens of the prompt without a log-probability: {cure}")
     return np.array(scored, dtype=float)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from contamination import storage
 from contamination.models.response_log import response_key
+from contamination.visible import one_line
 
 OK, REFUSED, TRUNCATED = "ok", "refused", "truncated"
 UNPARSABLE, ERROR = "unparsable", "error"
@@ -18,6 +19,8 @@ UNPARSABLE, ERROR = "unparsable", "error"
 REPLAYED = (OK, TRUNCATED, UNPARSABLE)
 STATUSES = (OK, REFUSED, TRUNCATED, UNPARSABLE, ERROR)
 
+LONGEST_TEXT = 1_000_000  # characters of an answer; what follows compares it word by word
+_MOST_TOKENS = 10**9  # of one answer; a larger count, or a negative one, is no count
 _SET_ELSEWHERE = {"model", "messages", "prompt", "n", "stream", "best_of"}
 _DATED = re.compile(r"(19|20)\d\d-?[01]\d-?[0-3]\d|[-@]\d{4}(?!\d)|@[0-9a-f]{7,}$")
 
@@ -153,7 +156,7 @@ def cost_of(body: Mapping[str, Any], response: Mapping[str, Any], price: Price |
     usage = response.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
     counts = [usage.get("prompt_tokens"), usage.get("completion_tokens", 0)]
-    if not price or not all(isinstance(count, int) for count in counts):
+    if not price or not all(isinstance(n, int) and 0 <= n <= _MOST_TOKENS for n in counts):
         return most_it_costs(body, price)
     return price.of(*counts)
 
@@ -166,7 +169,7 @@ def read_response(
     return Answer(
         text=text,
         status=status,
-        model=str(response.get("model") or ""),
+        model=one_line(str(response.get("model") or "")),
         usage=usage if isinstance(usage, Mapping) else {},
         from_log=from_log,
         detail=detail,
@@ -179,7 +182,7 @@ def _read(response: Mapping[str, Any], may_be_cut: bool) -> tuple[str, str, str]
     if problem:
         said = problem if isinstance(problem, Mapping) else {"message": problem}
         status = REFUSED if said.get("code") == "content_filter" else ERROR
-        return "", status, str(said.get("message") or said)
+        return "", status, one_line(str(said.get("message") or said))
     choices = response.get("choices")
     if not isinstance(choices, Sequence) or not choices or not isinstance(choices[0], Mapping):
         return "", ERROR, "the response holds no choices"
@@ -188,12 +191,16 @@ def _read(response: Mapping[str, Any], may_be_cut: bool) -> tuple[str, str, str]
     message = message if isinstance(message, Mapping) else {}
     content = message.get("content", choice.get("text"))
     text = content if isinstance(content, str) else ""
+    # JSON may hold half a surrogate pair, which no file and no tokenizer takes.
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if message.get("refusal"):
-        return text, REFUSED, str(message["refusal"])
+        return text, REFUSED, one_line(str(message["refusal"]))
     if choice.get("finish_reason") == "content_filter":
         return text, REFUSED, "content filter"
     if choice.get("finish_reason") == "length" and not may_be_cut:
         return text, TRUNCATED, "cut at the token limit"
+    if len(text) > LONGEST_TEXT:
+        return "", ERROR, f"the answer has more than {LONGEST_TEXT:,} characters"
     if not text.strip():
         return text, UNPARSABLE, "the answer holds no text"
     return text, OK, ""

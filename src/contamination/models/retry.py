@@ -19,6 +19,8 @@ from email.utils import parsedate_to_datetime
 import openai
 import tenacity
 
+from contamination.visible import one_line
+
 _WORTH_ANOTHER_TRY = (408, 409, 429)
 _SHORTEST_SECRET = 8  # placeholders such as "none" are words, not secrets
 
@@ -110,12 +112,6 @@ def _problem_of_status(error: openai.APIStatusError, base_url: str, secret: Secr
     if status == 404:
         return ChatError(f"{base_url} knows no such model or address (404): {said}")
     return ChatError(f"{base_url} rejected the request ({status}): {said}")
-
-
-def one_line(text: str, n_characters: int = 200) -> str:
-    """The beginning of a server's text, without line breaks and control characters."""
-    text = " ".join(text.split())
-    return "".join(character for character in text if character.isprintable())[:n_characters]
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -26,7 +26,6 @@ from contamination.own.settings import (
     Paid,
     Quiz,
     Replication,
-    check_dtype,
 )
 
 MODEL, PERTURBER, JUDGE = "model", "perturber", "judge"
@@ -186,11 +185,7 @@ def _check_listens(who: Endpoint) -> None:
         ) from error
 
 
-def check_models(models: Sequence[str], dtype: str, revision: str = "") -> None:
-    """FileNotFoundError if a named local model is not there, ValueError for an unknown dtype.
-
-    ``revision`` is the first model's.
-    """
-    check_dtype(dtype)
+def check_models(models: Sequence[str], revision: str = "") -> None:
+    """FileNotFoundError if a named local model is not there; ``revision`` is the first model's."""
     for model in filter(None, models):
         check_model(model, revision if model == models[0] else "")

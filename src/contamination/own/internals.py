@@ -111,7 +111,7 @@ def own_passages(
     if not settings.target_model:
         return {}
     models = [settings.target_model, settings.reference_model, settings.neighbor_model]
-    check_models(models, settings.target_dtype, settings.target_revision)
+    check_models(models, settings.target_revision)
     return labelled(settings)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoModelForCausalLM
 
 from contamination import sources
 from contamination.dice.answers import parse_answer
@@ -45,13 +45,12 @@ from contamination.dice.pool import (
 )
 from contamination.models import bos
 from contamination.models.engine import sweep
-from contamination.models.loading import check_model
+from contamination.models.loading import check_model, load_config
 from contamination.own.internals import N_QUESTIONS, ONE_IS_NONE
 from contamination.own.rows import questions
 from contamination.own.settings import Dice
 
 SETS = (*IN_DISTRIBUTION, *OUT_OF_DISTRIBUTION)
-PAPER_MODELS = ("", "LLaMA2-7B", "Phi2-2.7B")
 SEED = 0  # of the draw of problems and vanilla rows
 
 
@@ -102,8 +101,6 @@ def check_pairs(settings: Dice) -> Pairs | None:
         raise ValueError(
             "own_base needs own_vanilla (instruction data) to train pairs, or checkpoints to score"
         )
-    if settings.paper_model not in PAPER_MODELS:
-        raise ValueError(f'paper_model must be one of {PAPER_MODELS}, got "{settings.paper_model}"')
     wanted = wanted_conditions(settings)
     for model in (base, *(one for models in checkpoints.values() for one in models)):
         check_model(model)
@@ -227,7 +224,7 @@ def pairs_plan(settings: Dice, pairs: Pairs) -> pd.DataFrame:
     (weights, gradients and AdamW's moments in fp32, without activations), disk_gb (fp32
     checkpoints) and states_gb (hidden states held in memory).
     """
-    config = AutoConfig.from_pretrained(settings.own_base)
+    config = load_config(settings.own_base)
     with torch.device("meta"):  # shapes alone
         model = AutoModelForCausalLM.from_config(config)
     n_parameters = n_trained = model.num_parameters()

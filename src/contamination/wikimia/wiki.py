@@ -8,9 +8,10 @@ was killed goes on with what is missing, and a second one asks nothing.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
 from contamination import storage
+from contamination.visible import one_line
 
 MAX_LAG_SECONDS = 5
 TRIES = 6
@@ -32,6 +34,31 @@ _PAGE_TROUBLE = re.compile(r"nosuchrevid|permissiondenied|missingcontent|interna
 
 class WikiError(RuntimeError):
     """A crawl that cannot start or go on; the message is one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message, 500))
+
+
+def _of_known_form(question: Callable) -> Callable:
+    """A question whose answer, where it lacks what was asked for, is a WikiError."""
+
+    @functools.wraps(question)
+    def asked(self: Wiki, *given: Any, **named: Any) -> Any:
+        try:
+            return question(self, *given, **named)
+        except (LookupError, TypeError, AttributeError) as error:
+            raise WikiError(
+                f"{self.address} gave an answer of another form than a MediaWiki's: check the "
+                "address, and name another crawl to ask anew"
+            ) from error
+
+    return asked
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value.encode("utf-8", "replace").decode()  # without halves of surrogate pairs
 
 
 class Revision(NamedTuple):
@@ -107,17 +134,19 @@ class Wiki:
             raise WikiError(f"{self.address} says {error.code}: {error.info}") from error
         except (MaximumRetriesExceeded, requests.ConnectionError, requests.Timeout) as error:
             raise WikiError(f"{self.address} does not answer: try again later") from error
-        except (requests.RequestException, MwClientError, ValueError) as error:
+        except (requests.RequestException, MwClientError, ValueError, RecursionError) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
             raise WikiError(f"{self.address} gave no usable answer: {reason}") from error
         self.n_asked += 1
         storage.write_json(path, {"action": action, "parameters": parameters, "response": response})
         return response
 
+    @_of_known_form
     def about(self) -> dict[str, Any]:
         """What the wiki says of itself: keys ``general`` and ``rightsinfo``."""
         return self.ask("query", meta="siteinfo", siprop="general|rightsinfo")["query"]
 
+    @_of_known_form
     def pages_in(self, categories: Sequence[str], depth: int) -> list[dict[str, Any]]:
         """Pages of categories and of their subcategories, each once, in the order of discovery.
 
@@ -155,6 +184,7 @@ class Wiki:
             more = response.get("continue", {})
         return members
 
+    @_of_known_form
     def history(self, page_id: int) -> History | None:
         """When a page was created and what it is today; None if it is gone.
 
@@ -166,11 +196,12 @@ class Wiki:
         if page is None:
             return None
         return History(
-            created=page["revisions"][0]["timestamp"],
+            created=_text(page["revisions"][0]["timestamp"]),
             is_redirect=bool(page.get("redirect")),
             is_disambiguation="disambiguation" in page.get("pageprops", {}),
         )
 
+    @_of_known_form
     def revision_before(self, page_id: int, moment: str) -> Revision | None:
         """The page as it stood at a moment, ISO 8601; None if it did not exist or is gone."""
         question = {"prop": "revisions", "rvprop": "ids|timestamp|content", "rvslots": "main"}
@@ -179,12 +210,14 @@ class Wiki:
             return None
         revision = page["revisions"][0]
         source = revision["slots"]["main"].get("content")
-        return Revision(revision["revid"], revision["timestamp"], source)
+        source = None if source is None else _text(source)
+        return Revision(int(revision["revid"]), _text(revision["timestamp"]), source)
 
     def _page(self, page_id: int, **question: Any) -> dict[str, Any] | None:
         page = self.ask("query", pageids=page_id, **question)["query"]["pages"][0]
         return page if page.get("revisions") else None
 
+    @_of_known_form
     def html_of(self, revision_id: int) -> tuple[str, list[str]] | None:
         """HTML of any revision; None if it cannot be rendered.
 
@@ -202,4 +235,4 @@ class Wiki:
             raise
         rendered = response["parse"]
         gone = [each["title"] for each in rendered["templates"] if not each["exists"]]
-        return rendered["text"], gone
+        return _text(rendered["text"]), gone

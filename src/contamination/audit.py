@@ -1,0 +1,193 @@
+"""Was this model trained on this data? An audit in one line.
+
+    python -m contamination.audit --model MODEL --data DATA [--unseen FILE] [--served-at URL]
+
+MODEL is a folder, a GGUF file, a hub id, "lab:contaminated", or a name at an address; DATA a file,
+a hub id, or one of the benchmarks below. It says what the access allows, what it takes and what it
+costs at most, asks before it pays, runs notebook 10, and ends in a page of verdicts with their
+controls. All that it was told stands in a parameter file, for the next time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from contamination import storage
+from contamination.models.retry import ChatError
+from contamination.own import asked, auditing, plan
+from contamination.own.settings import LAB
+from contamination.parameters import ParameterError
+from contamination.run import RunError, check, run_notebook
+from contamination.tables import show, with_interval
+from contamination.visible import visible
+
+NOTEBOOK = storage.project_root() / "notebooks/10_audit.ipynb"
+SUMMARY = {"task": "summary", "label_column": ""}  # prompts that show no label
+# Hub id with configuration, split with public rows, column of the text.
+BENCHMARKS = {
+    "GSM8K": ("openai/gsm8k:main", "test", "question"),
+    "MMLU": ("cais/mmlu:all", "test", "question"),
+    "HumanEval": ("openai/openai_humaneval", "test", "prompt"),
+    "ARC": ("allenai/ai2_arc:ARC-Challenge", "test", "question"),
+    "TruthfulQA": ("truthfulqa/truthful_qa:generation", "validation", "question"),
+    "HellaSwag": ("Rowan/hellaswag", "validation", "ctx"),
+}
+
+
+def data_of(name: str, split: str, text: str, label: str) -> dict[str, Any]:
+    """Parameter ``data`` of notebook 10 for a benchmark by its name, a file or a hub dataset.
+
+    >>> data_of("gsm8k", "", "", "")["dataset"]
+    'openai/gsm8k:main'
+    """
+    known = {known.lower(): known for known in BENCHMARKS}.get(name.lower())
+    if known:
+        source, usual, column = BENCHMARKS[known]
+        split = split or usual
+        of_known = {"dataset": source, "split": split, "names": [known, split]}
+        return of_known | {"text_columns": [text or column]} | SUMMARY
+    with_label = {"label_column": label} if label else SUMMARY
+    return {"dataset": name, "split": split, "text_columns": [text or "text"]} | with_label
+
+
+def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
+    """Parameters of notebook 10 from the command line; ValueError if prices are no two numbers."""
+    model: dict[str, Any] = {"names": told.model}
+    if told.served_at:
+        model |= {"base_url": told.served_at, "key_variable": told.key}
+        model |= {"gives_log_probs": told.log_probs, "cost_cap": told.cap}
+    if told.prices:
+        try:
+            prices = [float(part) for part in told.prices.split(",")]
+        except ValueError:
+            raise ValueError(f'--prices is "{told.prices}", want IN,OUT such as 2.5,10') from None
+        model |= {"prices": prices, "price_date": told.price_date}
+    data = data_of(told.data, told.split, told.text, told.label)
+    sizes = {"n_instances": told.rows, "n_passages": told.passages}
+    return {"model": model, "data": data, "comparison": told.unseen, **sizes}
+
+
+def check_memory(names: Sequence[str]) -> None:
+    """ValueError if the weights of a local model in a folder or file are larger than free memory.
+
+    They are loaded as fp32, so weights stored in 16 bits take twice their file.
+    """
+    with open("/proc/meminfo") as file:
+        free = next(int(line.split()[1]) << 10 for line in file if "MemAvailable" in line)
+    for name in names:
+        path = Path(name)
+        files = [path] if path.is_file() else [*path.glob("*.safetensors"), *path.glob("*.bin")]
+        n_bytes = sum(file.stat().st_size for file in files)
+        config = path / "config.json"
+        if config.is_file() and "float16" in config.read_text():
+            n_bytes *= 2
+        if n_bytes > free:
+            raise ValueError(
+                f'the weights of "{name}" take {n_bytes / 1e9:.1f} GB and {free / 1e9:.1f} GB of '
+                "memory are free: serve it elsewhere and name --served-at"
+            )
+
+
+def write_verdict(outputs: Path) -> Path:
+    """``verdict.html`` and ``verdict.json`` from the tables of a run; the page's path."""
+    evidence, controls = (
+        pd.read_csv(outputs / "tables" / f"{name}.csv", keep_default_na=False, na_values=[""])
+        for name in ("audit", "audit_controls")
+    )
+    words = ["truth", "note"]
+    evidence[words] = evidence[words].astype(object).fillna("")
+    lines = {m: auditing.headline(m, rows) for m, rows in evidence.groupby("model", sort=False)}
+    deciding = controls[controls["decides"].eq(True)]
+    tables = {
+        "Verdicts": (evidence, "model method value interval control verdict note"),
+        "The controls that decide": (deciding, "model method control n value interval"),
+    }
+    parts = [f"<p>{html.escape(visible(line))}</p>" for line in lines.values()]
+    parts += [
+        show(with_interval(rows), name, columns, {"control": "control"}).to_html()
+        for name, (rows, columns) in tables.items()
+    ]
+    head = '<!doctype html><meta charset="utf-8"><title>Audit</title>'
+    page = outputs / "verdict.html"
+    storage.write_text(page, f"{head}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n")
+    found: dict[str, Any] = {"says": lines}
+    for name, rows in (("evidence", evidence), ("controls", deciding)):
+        found[name] = json.loads(rows.to_json(orient="records"))
+    storage.write_text(outputs / "verdict.json", json.dumps(found, indent=2) + "\n")
+    return page
+
+
+def audit(told: argparse.Namespace) -> Path | None:
+    """The page of verdicts; None where it was only to be planned, or no was said."""
+    outputs = Path(told.outputs)
+    values = parameters_of(told)
+    file = outputs / "audit.yaml"
+    storage.write_text(file, yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
+    full = check(NOTEBOOK, file)
+    local = [name for name in told.model if not (told.served_at or name.startswith(LAB))]
+    check_memory(local)
+    names = "model", "data", "comparison", "n_instances", "n_passages", "seed"
+    prepared = auditing.prepare(*(full[name] for name in names))
+    for method, reason in plan.why_not(prepared).items():
+        print(f"{method}: {'not run, ' + reason if reason else 'will be run'}")
+    print(plan.announce_audit(prepared))
+    print(f"written for the next time: {file}")
+    if told.plan:
+        return None
+    asked.check_ready(prepared.asked)
+    if prepared.asked.endpoints and not told.yes:
+        if not sys.stdin.isatty():
+            raise ValueError("nothing was asked: add --yes to pay what the plan says")
+        if input("Ask? [y/N] ").strip().lower() not in ("y", "yes"):
+            return None
+    run_notebook(NOTEBOOK, file, outputs)
+    return write_verdict(outputs)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    about, known = __doc__.split("\n")[0], ", ".join(BENCHMARKS)
+    parser = argparse.ArgumentParser(prog="python -m contamination.audit", description=about)
+    add = parser.add_argument
+    add("--model", nargs="+", required=True, help="folder, GGUF file, hub id, or name there")
+    add("--data", required=True, help=f"file, hub id owner/name, or {known}")
+    add("--split", default="", help="of a hub dataset")
+    add("--text", default="", help="column of the text")
+    add("--label", default="", help="column of the label, if prompts are to show it")
+    add("--unseen", default="", help="file of rows with the same columns that it cannot have seen")
+    add("--served-at", default="", help="OpenAI-compatible address up to /v1")
+    add("--key", default="", help="NAME of the variable with its key")
+    add("--log-probs", action="store_true", help="the address echoes log-probabilities")
+    add("--prices", default="", help="IN,OUT per million tokens")
+    add("--price-date", default="", help="day on which you read them, YYYY-MM-DD")
+    add("--cap", type=float, default=0.0, help="most that it may cost")
+    add("--rows", type=int, default=60, help="rows that are quizzed and completed")
+    add("--passages", type=int, default=400, help="rows that Min-k%% Prob scores")
+    add("--outputs", default="outputs/audit", help="folder of what it writes")
+    add("--plan", action="store_true", help="say what it takes, and stop")
+    add("--yes", action="store_true", help="pay without asking")
+    try:
+        page = audit(parser.parse_args(arguments))
+    except (ParameterError, RunError, ChatError, ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("error: interrupted; what was answered is kept", file=sys.stderr)
+        return 130
+    if page:
+        for line in json.loads(page.with_suffix(".json").read_text())["says"].values():
+            print(line)
+        print(f"verdicts and controls: {page}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,96 @@
+"""What part C of the case studies is told of one's own model and data: ``own_settings``.
+
+``OwnBooks`` is of notebook 06, ``OwnStudy`` of 07, ``OwnModels`` of 08.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from contamination.models import bos
+from contamination.own.settings import OwnTarget
+from contamination.parameters import OwnSettings, setting
+
+
+@dataclass(frozen=True)
+class OwnBooks(OwnTarget):
+    """Part C of notebook 06: one's own model and data."""
+
+    validation_members_folder: str = setting("", "folder of .txt books the model has read")
+    validation_non_members_folder: str = setting("", "folder of .txt books it cannot have read")
+    test_folder: str = setting("", "folder of .txt books in question, empty to skip part C")
+    own_snippets: int = setting(100, "snippets of each book [1 to 10000]")
+    own_snippet_words: int = setting(512, "words of a snippet [1 to 100000]")
+    base_url: str = setting("", "endpoint with prompt log-probabilities instead, up to /v1")
+    served_model: str = setting("", "the model's name at the endpoint")
+    key_variable: str = setting("", "name of the environment variable with the key, empty for none")
+    input_price: float = setting(0.0, "per million input tokens, 0 for your own server [0 or more]")
+    price_date: str = setting("", "day the price was read")
+    cap: float = setting(0.0, "most that the run may cost, 0 for no cap [0 or more]")
+    neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
+
+    @property
+    def name(self) -> str:
+        """What tables call the model, without the folder it lies in."""
+        return self.served_model or Path(self.target_model).name
+
+
+@dataclass(frozen=True)
+class OwnStudy(OwnTarget):
+    """Part C of notebook 07: a model with its labelled examples, or a base to train."""
+
+    datasets: list[str] = setting([], "labelled files (JSONL, CSV, Parquet), one for each dataset")
+    text_column: str = setting("text", "column with the examples as they were inserted")
+    label_column: str = setting("label", "column with 1 for inserted, 0 for held-out examples")
+    own_base: str = setting("", "model to train on corpora with examples, not target_model")
+    own_revision: str = setting("", "its commit")
+    dry_run: bool = setting(True, "plan alone; false trains")
+    corpus: str = setting("", "file or hub dataset of texts that the examples are inserted into")
+    similar_corpus: str = setting("", "texts for contaminants like the corpus, empty for none")
+    corpus_column: str = setting("text", "column of the texts of both")
+    insert: list[str] = setting([], "files of examples, empty for the paper's (make data)")
+    n_inserted: int = setting(200, "examples inserted of a dataset, as many held out [1 or more]")
+    share_pct: float = setting(0.1, "inserted examples, percent of the main corpus [above 0 to 99]")
+    corpus_sizes: list[int] = setting(
+        [170_000, 270_000, 2_600_000, 26_000_000], "tokens of corpus and examples [1 or more]"
+    )
+    similar_sizes: list[int] = setting(
+        [770_000, 3_900_000, 7_600_000], "tokens of similar_corpus [1 or more]"
+    )
+    n_similar: int = setting(100, "of its texts inserted, as many held out [1 or more]")
+    own_occurrence: float = setting(2.0, "mean of the Poisson distribution [above 0 to 100]")
+    own_learning_rate: float = setting(1.0e-4, "constant [above 0 to 1]")
+    own_lower_rate: float = setting(1.0e-5, "the lower one of Table 4, from memory [above 0 to 1]")
+    own_seeds: list[int] = setting([0], "orders of each corpus, a model each [0 to 1e9, distinct]")
+    block_tokens: int = setting(2048, "tokens of a training block, the paper names none [2 to 1e6]")
+    own_batch_size: int = setting(8, "blocks per step, the paper names none [1 to 1000]")
+    training_tflops: float = setting(150.0, "TFLOP/s of your device in training [above 0 to 1e6]")
+
+
+@dataclass(frozen=True)
+class OwnModels(OwnSettings):
+    """Part C of notebook 08: one's own model and data."""
+
+    original_model: str = setting("", "model before unlearning, a folder or hub id, empty to skip")
+    unlearned_model: str = setting("", "the same after unlearning")
+    unseen_model: str = setting("", "the control, a model that never saw the text, empty for none")
+    target_dtype: str = setting("float32", "of its arithmetic [float32 or bfloat16 or float16]")
+    bos: str = setting("", bos.MEANING)
+    device_map: str = setting("", '"auto" spreads large models over the GPUs')
+    safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
+    book: str = setting("", "text file that should have been unlearned, empty for none")
+    questions: str = setting("", "file with the columns question and answer, empty for none")
+    chunk_words: int = setting(512, "words of a chunk [2 to 100000]")
+    own_prompt_words: int = setting(200, "words of a chunk given as prompt [1 to chunk_words]")
+    answer_tokens: int = setting(64, "longest answer in tokens [1 to 100000]")
+    max_items: int = setting(0, "chunks and questions of each kind, 0 means all [0 or more]")
+    simcse_model: str = setting("", "supervised SimCSE checkpoint, empty for none")
+    judge_model: str = setting("", "chat judge with the prompt of Table 9, empty for none")
+    judge_base_url: str = setting("", "its address")
+    judge_key_variable: str = setting("OPENAI_API_KEY", "NAME of the variable with its key")
+    prices: list[float] = setting(
+        [], "USD per million tokens of the judge [0 or more, 0 to 6 values]"
+    )
+    price_date: str = setting("", "day of the price list, YYYY-MM-DD")
+    cost_cap: float = setting(0.0, "most the judge may cost in USD, 0 for no cap [0 or more]")

@@ -1,0 +1,26 @@
+"""Untrusted text made safe to look at: what could act on a terminal or a page is written out."""
+
+from __future__ import annotations
+
+import re
+
+# Control characters but tab and line feed, marks without width or that turn the direction of
+# writing, line and paragraph separators, halves of surrogate pairs, tags.
+_ACTS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def visible(text: str) -> str:
+    """Text in which control characters and marks of direction are written as escapes.
+
+    >>> visible("a\\x1b[2J and \\u202eb")
+    'a\\\\x1b[2J and \\\\u202eb'
+    """
+    return _ACTS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def one_line(text: str, n_characters: int = 200) -> str:
+    """The beginning of a text as one visible line."""
+    return visible(" ".join(text[: 2 * n_characters].split()))[:n_characters]

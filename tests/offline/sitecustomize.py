@@ -1,0 +1,29 @@
+"""Found by every Python that a test starts, kernels of notebooks too: no socket off this machine.
+
+An attempt is refused, and noted in the file that ``TESTS_OFFLINE_LOG`` names, since a library may
+swallow the refusal; the session fails if anything stands there (``tests/conftest.py``).
+"""
+
+import os
+import sys
+
+_AT = {"socket.connect": 1, "socket.sendto": 1, "socket.getaddrinfo": 0, "socket.gethostbyname": 0}
+
+
+def _guard(event, given):
+    if event not in _AT:
+        return
+    address = given[_AT[event]]
+    host = address[0] if isinstance(address, tuple) else address
+    # None and "" stand for this machine; a Unix socket's address is a path.
+    if not host or not isinstance(host, str) or host.startswith(("/", "127.", "localhost")):
+        return
+    if host in ("::1", "0.0.0.0", os.uname().nodename):  # noqa: S104
+        return
+    if log := os.environ.get("TESTS_OFFLINE_LOG"):
+        with open(log, "a") as file:
+            file.write(f"{event} {host} by {' '.join(sys.orig_argv[:4])}\n")
+    raise ConnectionRefusedError(f"off this machine: {event} {host}")
+
+
+sys.addaudithook(_guard)

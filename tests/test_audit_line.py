@@ -1,0 +1,92 @@
+"""The audit in one line: what it makes of its words, what it refuses, what it asks first."""
+
+import json
+
+import pandas as pd
+import pytest
+import yaml
+from notebook_files import ROOT
+
+from contamination import audit, run
+from contamination.own.settings import Data
+
+SAMPLE = ["--data", "params/audit/sample.jsonl", "--label", "label"]
+
+
+def line(tmp_path, *words):
+    return audit.main([*words, "--outputs", str(tmp_path / "out")])
+
+
+def values_of(tmp_path):
+    return yaml.safe_load((tmp_path / "out" / "audit.yaml").read_text())
+
+
+def test_a_plan_asks_nothing_and_is_written_down(tmp_path, capsys):
+    assert line(tmp_path, "--model", "lab:clean", *SAMPLE, "--plan", "--rows", "8") == 0
+    said = capsys.readouterr().out
+    assert "Min-k% Prob: not run, " in said and "DCQ: will be run" in said
+    assert "no calls, no cost" in said
+    given = run.check(ROOT / "notebooks/10_audit.ipynb", tmp_path / "out" / "audit.yaml")
+    assert (given["model"], given["n_instances"]) == ({"names": ["lab:clean"]}, 8)
+
+
+def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(audit.asked, "check_ready", lambda *_: None)
+    monkeypatch.setattr(audit, "run_notebook", lambda *_: pytest.fail("was run"))
+    served = ["--model", "gpt-2024-01-31", "--served-at", "http://127.0.0.1:9/v1"]
+    prices = ["--prices", "2.5,10", "--price-date", "2026-01-31", "--cap", "1"]
+    assert line(tmp_path, *served, *SAMPLE, *prices, "--rows", "8") == 1
+    shown = capsys.readouterr()
+    assert "cap 1.00" in shown.out and "DCQ" in shown.out
+    assert shown.err == "error: nothing was asked: add --yes to pay what the plan says\n"
+    assert values_of(tmp_path)["model"]["prices"] == [2.5, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", "m", "--data", "none.jsonl"], 'no file "none.jsonl"'),
+        (["--model", "m", "m", *SAMPLE], "want distinct"),
+        (["--model", "m", *SAMPLE, "--prices", "1;2"], "want IN,OUT"),
+        (["--model", "m", *SAMPLE, "--rows", "2"], '"n_instances" is 2, want 4 to 10000'),
+        (["--model", "lab:clean", *SAMPLE, "--served-at", "http://h/v1"], "leave base_url empty"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(tmp_path, capsys, words, message):
+    assert line(tmp_path, *words) == 1
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_weights_larger_than_free_memory_are_refused(tmp_path):
+    with (tmp_path / "model.safetensors").open("wb") as file:
+        file.truncate(10**13)  # a hole: it takes no room on the disk
+    with pytest.raises(ValueError, match=r"take 10000\.0 GB and .* are free"):
+        audit.check_memory([str(tmp_path)])
+
+
+@pytest.mark.parametrize("name", [*audit.BENCHMARKS, "gsm8k"])
+def test_a_benchmark_by_its_name_fits_the_notebook(name):
+    data = Data.read(audit.data_of(name, "", "", ""))
+    data.check()
+    assert data.called[0].lower() == name.lower()
+
+
+def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
+    evidence = pd.DataFrame(
+        {"model": ["<b>m"], "method": ["DCQ"], "dataset": ["d"], "truth": [None], "n": [8]}
+        | {"value": [0.5], "ci_low": [0.4], "ci_high": [0.6], "control": ["words"]}
+        | {"verdict": ["not recognised"], "note": [None]}
+    )
+    controls = evidence[["model", "method", "control", "n", "value", "ci_low", "ci_high"]]
+    (tmp_path / "tables").mkdir()
+    evidence.to_csv(tmp_path / "tables/audit.csv", index=False)
+    controls.assign(decides=True).to_csv(tmp_path / "tables/audit_controls.csv", index=False)
+    page = audit.write_verdict(tmp_path)
+    text = page.read_text()
+    assert "&lt;b&gt;m" in text and "<b>m" not in text
+    assert "no sign by DCQ" in text and "words" in text
+    found = json.loads(page.with_suffix(".json").read_text())
+    assert found["evidence"][0]["verdict"] == "not recognised"
+    assert len(found["controls"]) == 1
