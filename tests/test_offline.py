@@ -21,8 +21,10 @@ def attempts(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:A test tried")
-def test_a_test_itself_is_refused():
-    with pytest.raises(RuntimeError, match="tried to use"):
+def test_a_test_itself_is_refused(attempts):
+    # By the plugin's guard; in a worker of a parallel run, which is a child, by that of children.
+    refusals = RuntimeError, ConnectionRefusedError
+    with pytest.raises(refusals, match=r"tried to use|off this machine"):
         socket.create_connection(("192.0.2.1", 80), timeout=1)
 
 

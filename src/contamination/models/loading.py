@@ -183,7 +183,8 @@ def load_config(name_or_path: str | Path, revision: str | None = None) -> Pretra
     name = located(name_or_path)
     at = {"revision": revision} if revision else {}
     try:
-        return AutoConfig.from_pretrained(**_place(name), **at)
+        where, source = _place(name)
+        return AutoConfig.from_pretrained(where, **source, **at)
     except (OSError, ValueError) as error:  # also what the hub and its client raise
         raise _not_found(name, revision) from error
 
@@ -193,17 +194,16 @@ def load_tokenizer(name_or_path: str | Path, **source: Any) -> PreTrainedTokeniz
     name = located(name_or_path)
     if not Path(name).is_file():
         return AutoTokenizer.from_pretrained(name, **source)
+    where, in_file = _place(name)
     # Without "legacy" a notice about other tokenizers is printed.
-    tokenizer = AutoTokenizer.from_pretrained(**_place(name), **source, legacy=True)
+    tokenizer = AutoTokenizer.from_pretrained(where, **in_file, **source, legacy=True)
     return _as_declared(tokenizer, Path(name))
 
 
-def _place(name: str) -> dict[str, str]:
+def _place(name: str) -> tuple[str, dict[str, str]]:
     """Where transformers looks for a model: a folder or hub id, and the GGUF file in it."""
     path = Path(name)
-    if path.is_file():
-        return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
-    return {"pretrained_model_name_or_path": name}
+    return (str(path.parent), {"gguf_file": path.name}) if path.is_file() else (name, {})
 
 
 def _not_found(name: str, revision: str | None) -> FileNotFoundError:
@@ -341,8 +341,10 @@ def _load(
     commit = None if is_local else _resolve_commit(name, revision)
     at = {"revision": commit} if commit else {}
     source = at | {"trust_remote_code": trust_remote_code}
+    where, in_file = _place(name)
     model = auto_class.from_pretrained(
-        **_place(name),
+        where,
+        **in_file,
         dtype=getattr(torch, dtype),
         device_map=device_map,
         use_safetensors=True if safetensors_only else None,
