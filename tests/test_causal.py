@@ -23,7 +23,7 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from contamination import storage
-from contamination.models import bos, causal, forward, loading
+from contamination.models import bos, causal, forward, source
 from contamination.models.causal import (
     complete,
     hidden_states,
@@ -499,10 +499,10 @@ def hub(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("revision", [None, "main"])
 def test_a_floating_hub_name_is_resolved_to_a_commit_and_warned_about(hub, revision, recwarn):
-    assert loading._resolve_commit("someone/tiny", COMMIT) == COMMIT
+    assert source.resolve_commit("someone/tiny", COMMIT) == COMMIT
     assert not recwarn.list
     with pytest.warns(UserWarning, match=f'pass revision="{COMMIT}" to pin it'):
-        assert loading._resolve_commit("someone/tiny", revision) == COMMIT
+        assert source.resolve_commit("someone/tiny", revision) == COMMIT
 
 
 def test_code_from_the_hub_runs_only_from_a_pinned_commit():

@@ -244,14 +244,17 @@ def test_the_parts_of_a_ledger_come_back_as_one(tmp_path, monkeypatch):
     detector = Detector("number", LOG_PROBABILITIES, lambda lm, rows: np.arange(len(rows)) / 7)
     scores, _ = scoring.score_models(fake_models(monkeypatch), [detector])
     sets = pd.DataFrame({"detector": ["A"], "value": [0.5], "p": None, "own_p": 0.1})
+    sets = sets.assign(unit=0, copies=24)  # a dose that no row has
     for unit in (1, 0):
-        about = {"units": [unit], "models": {f"{unit} dosed": "hash"}, "seconds": [unit]}
+        about = {"models": {f"{unit} dosed": "hash"}, "seconds": [unit]}
         part = store.Ledger(scores[scores["unit"] == unit], sets, about)
         store.write(tmp_path, f"tried_{unit}", part)
     back = store.read("tried", tmp_path)
     expected = scores[scores["unit"] < 2].reset_index(drop=True)
     pd.testing.assert_frame_equal(back.scores, expected, check_dtype=False, rtol=1e-6)
     assert (len(back.sets), back.about["units"], back.about["seconds"]) == (2, [0, 1], [0, 1])
+    doses = sorted({*expected["copies"], 24} - {0})
+    assert back.about["copies"] == doses
     assert set(back.about["models"]) == {"0 dosed", "1 dosed"}
     with pytest.raises(FileNotFoundError, match='no ledger is called "unknown"'):
         store.read("unknown")

