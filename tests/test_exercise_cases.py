@@ -274,6 +274,15 @@ RIGHT = {
 }
 
 
+def one_each(values, is_member):
+    """Each member beside one non-member alone."""
+    kinds = [
+        [v for v, kind in zip(values, is_member, strict=True) if kind is k] for k in (True, False)
+    ]
+    asked_for(all(kinds))
+    return np.mean([np.heaviside(one - other, 0.5) for one, other in zip(*kinds, strict=False)])
+
+
 def floors(n, k):
     return max(1, int(n * k / 100))
 
@@ -288,6 +297,11 @@ WRONG = {
         "tie, as lost": lambda s, m: auc(s, m, tie=0),
         "tie, as won": lambda s, m: auc(s, m, tie=1),
         "denominator": lambda s, m: auc(s, m, per=lambda n: n * (n - 1) / 2),
+        "denominator, the kinds alike": lambda s, m: auc(s, m, per=lambda n: n * n),
+        "denominator, the kinds alike, ties lost": lambda s, m: auc(
+            s, m, tie=0, per=lambda n: n * n
+        ),
+        "pairs, one each": one_each,
         "unit, count": lambda s, m: auc(s, m, per=lambda n: 1),
         "unit, percent": lambda s, m: 100 * auc(s, m),
     },
@@ -375,6 +389,11 @@ WRONG = {
         "off by one, rounding": lambda v, k: min_k_score(
             v, k, kept=lambda n, k: math.ceil(n * k / 100)
         ),
+        "off by one, rounded to the nearest": lambda v, k: min_k_score(
+            v, k, kept=lambda n, k: max(1, round(n * k / 100))
+        ),
+        "first token, left out after sorting": lambda v, k: min_k_score(sorted(v), k),
+        "first token, counted": lambda v, k: min_k_score(v, k, kept=lambda n, k: floors(n + 1, k)),
         "none kept": lambda v, k: min_k_score(v, k, kept=lambda n, k: int(n * k / 100)),
         "unit, k": lambda v, k: min_k_score(v, k, kept=lambda n, k: n * k),
         "unit, exponential": lambda v, k: math.exp(min_k_score(v, k)),
@@ -458,6 +477,7 @@ def test_a_report_says_what_came_out():
     assert grade("auc", lambda *given: None).startswith("auc: not written yet")
     report = grade("least_preferred", lambda modified: modified[20])
     assert "by hand: stopped with IndexError('list index out of range'), expected ['B'," in report
+    assert "Arguments are lists: np.asarray" in grade("auc", lambda scores, kinds: scores[kinds])
     report = grade("is_contaminated", lambda verdicts: True if "exact" in verdicts else None)
     assert "gave None, expected True" in report
     assert "gave 0.5, expected a ValueError" in grade("auc", lambda s, m: auc(s, m) if s else 0.5)
