@@ -22,6 +22,7 @@ from contamination.models import loading, pretrained, source
 from contamination.models.causal import complete, load_causal_lm, token_log_probs
 from contamination.own import asked
 from contamination.own.settings import OwnTarget
+from contamination.replication import agreement, completions, decisions, released_texts
 from contamination.scores import LOWERCASE, MIN_K, MIN_K_PLUS_PLUS, PPL, ZLIB
 
 CONFIG = LlamaConfig(
@@ -261,3 +262,31 @@ def test_a_real_model_takes_the_released_quizzes(chat_path, monkeypatch, tmp_pat
     assert letters["dataset"].tolist() == list(published.DCQ_DATASETS[:3])
     assert letters["letter_share"].between(0, 1).all()
     assert tables["pretrained_positions"].groupby("dataset")["count"].sum().ge(2).all()
+
+
+@pytest.mark.mirror
+def test_a_real_model_completes_the_released_instances(chat_path, monkeypatch, tmp_path):
+    given = {"pretrained_model": str(chat_path), "completed_rows": [2, 2], "judged_rows": [2, 2]}
+    given |= {"load_causal_lm": load_causal_lm, "pd": pd, "headings": {}}
+
+    def short(lm, prompts, n_tokens, form):  # random weights never stop by themselves
+        assert n_tokens > 100
+        return completions.by_local_model(lm, prompts, 4, form)
+
+    fast = SimpleNamespace(by_local_model=short, with_completions=completions.with_completions)
+    given |= {"released_texts": released_texts, "completions": fast}
+    given |= {"decisions": decisions, "agreement": agreement}
+    tables = run_section("03", "### A real model completes", monkeypatch, tmp_path, **given)
+    judged, decided = tables["pretrained_judge"], tables["pretrained_replication"]
+    of_2 = decided[decided["method"] == decisions.ALGORITHM_2]
+    assert of_2.groupby("instruction")["n"].agg(["size", "sum"])["size"].max() == 14
+    assert (of_2["n"] == 2).all()
+    # A summary has no label that could be wrong.
+    assert of_2.groupby("benchmark")["instruction"].nunique().value_counts().to_dict() == {
+        5: 5,
+        4: 2,
+    }
+    said = of_2.loc[of_2["instruction"] == "guided", "verdict"]
+    assert said.eq("not recognised").all()  # a model that has read nothing
+    assert judged["n"].eq(6).all() and judged["judge"].nunique() == 3
+    assert judged["agreement"].iloc[2] == pytest.approx(1 / 3)  # one kind of three is no match

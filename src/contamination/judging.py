@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
 from contamination.overlap import is_contained, is_equal, rouge_l, words
+
+if TYPE_CHECKING:
+    from contamination.models.loading import CausalLM
 
 EXACT, NEAR_EXACT, INEXACT = "exact", "near-exact", "inexact"
 NEAR_EXACT_FROM = 0.82  # ROUGE-L from which the rule judge calls a completion near-exact
@@ -102,10 +105,32 @@ def ask_judge(
     answers = answer_all(endpoint, requests, **settings) if requests else []
     judgements = [Judgement(INEXACT, OK)] * len(candidates)
     for place, answer in zip(places, answers, strict=True):
-        verdict, is_bare = parse_verdict(answer.text) if answer.status == OK else (None, False)
-        status = UNPARSABLE if answer.status == OK and verdict is None else answer.status
-        judgements[place] = Judgement(verdict, status, is_bare, answer.text)
+        judgements[place] = _judgement(answer.text, answer.status)
     return judgements
+
+
+def ask_local_judge(
+    lm: CausalLM, references: Sequence[str], candidates: Sequence[str], prompt: str
+) -> list[Judgement]:
+    """Verdicts of a local instruct model, greedy, on the same prompts; all pairs are asked.
+
+    ValueError if its tokenizer has no chat template.
+    """
+    from contamination.models.causal import (
+        as_chat,
+        complete,
+    )  # loads torch, which the rest does not
+
+    requests = judge_requests(references, candidates, prompt)
+    prompts = as_chat(lm, [request.messages[0]["content"] for request in requests])
+    return [_judgement(text, OK) for text in complete(lm, prompts, JUDGE_OPTIONS["max_tokens"])]
+
+
+def _judgement(text: str, status: str) -> Judgement:
+    verdict, is_bare = parse_verdict(text) if status == OK else (None, False)
+    return Judgement(
+        verdict, UNPARSABLE if status == OK and verdict is None else status, is_bare, text
+    )
 
 
 def rule_verdicts(rouge_scores: np.ndarray, near_exact_threshold: float | np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from contamination.dcq.controls import Rule
 from contamination.dcq.perturbation import Ask
 from contamination.dcq.prompts import quiz_prompt
 from contamination.dcq.quizzes import MODIFIED, Texts, quiz_options
-from contamination.models.causal import CausalLM, option_log_probs, token_log_probs
+from contamination.models.causal import CausalLM, as_chat, option_log_probs, token_log_probs
 from contamination.models.chat import OK, REFUSED, UNPARSABLE, Answer, Request
 
 # Section 4: temperature zero, one token.
@@ -96,22 +96,12 @@ class InstructRespondent:
     prompt: Callable[[Sequence[str], str, str], str] = quiz_prompt
 
     def __post_init__(self) -> None:
-        if not self.lm.tokenizer.chat_template:
-            raise ValueError(
-                "the tokenizer has no chat template, so this is no instruct model: "
-                'take the quizzes with respondent "base"'
-            )
+        as_chat(self.lm, [])
 
     def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
-        prompts = [
-            self.lm.tokenizer.apply_chat_template(
-                [{"role": "user", "content": self.prompt(texts, self.dataset, self.split)}],
-                add_generation_prompt=True,
-                tokenize=False,
-            )
-            for texts in quizzes
-        ]
-        # The template has put its own beginning-of-sequence token where it wants one.
+        prompts = as_chat(
+            self.lm, [self.prompt(texts, self.dataset, self.split) for texts in quizzes]
+        )
         letters = [list(CHOICES)] * len(prompts)
         log_probs = np.array(option_log_probs(self.lm, prompts, letters, score_first_token=False))
         answers = pd.DataFrame({"answer": [CHOICES[place] for place in log_probs.argmax(axis=1)]})

@@ -205,6 +205,19 @@ def option_log_probs(
     ]
 
 
+def as_chat(lm: CausalLM, texts: Sequence[str]) -> list[str]:
+    """Each text as a user's message in the model's chat template, up to where an answer begins.
+
+    The template puts its own beginning-of-sequence token where it wants one. ValueError if the
+    tokenizer has no template.
+    """
+    if not lm.tokenizer.chat_template:
+        raise ValueError("the tokenizer has no chat template, so this is no instruct model")
+    messages = [[{"role": "user", "content": text}] for text in texts]
+    options = {"add_generation_prompt": True, "tokenize": False}
+    return [lm.tokenizer.apply_chat_template(one, **options) for one in messages]
+
+
 def complete(
     lm: CausalLM,
     prompts: Sequence[str],

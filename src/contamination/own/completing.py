@@ -46,10 +46,6 @@ def written(
     if isinstance(place, Endpoint):
         requests = completion_requests(prompts, asked)
         return completions.by_chat(place, requests, **asked.paying(MODEL))
-    if form == instructions.INSTRUCT and place.tokenizer.chat_template:
-        messages = [[{"role": "user", "content": text}] for text in prompts]
-        options = {"add_generation_prompt": True, "tokenize": False}
-        prompts = [place.tokenizer.apply_chat_template(one, **options) for one in messages]
     return completions.by_local_model(place, list(prompts), n_tokens, form)
 
 
@@ -253,7 +249,8 @@ def own_table(parts: Sequence[pd.DataFrame], name: str, seed: int, begins: str) 
     pieces); "cannot tell" where one of them has no answer; else "not recognised".
     """
     table = decisions.lab_table(parts, name, seed).assign(bos=begins, verdict=None)
-    for _, rows in table[table["method"] == decisions.ALGORITHM_2].groupby("metric"):
+    of_2 = table[table["method"] == decisions.ALGORITHM_2]
+    for _, rows in of_2.groupby([*decisions.PARTITION, "metric"], dropna=False):
         by = rows.set_index("instruction")
         guided, controls = by.loc[GUIDED], by.loc[[GENERAL, WRONG_DATASET, WRONG_SPLIT]]
         cases = [

@@ -13,11 +13,11 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.models.causal import complete
+from contamination.models.causal import as_chat, complete
 from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
 from contamination.models.loading import CausalLM
 from contamination.overlap import normalised
-from contamination.replication.instructions import CONTINUE
+from contamination.replication.instructions import CONTINUE, INSTRUCT
 
 MAX_TOKENS = 500
 PAPER_OPTIONS = {"temperature": 0, "max_tokens": MAX_TOKENS}
@@ -48,10 +48,12 @@ def by_local_model(
 ) -> pd.DataFrame:
     """Completions of a local model, greedy; columns as :func:`by_chat`.
 
-    A model that only continues text (``continue``) does not know where the instance ends: its
-    completion is the rest of the line.
+    Prompts of the form ``instruct`` stand in the model's chat template, if it has one. A model
+    that only continues text (``continue``) does not know where the instance ends: its completion
+    is the rest of the line.
     """
-    texts = complete(lm, list(prompts), max_tokens)
+    is_chat = form == INSTRUCT and lm.tokenizer.chat_template
+    texts = complete(lm, as_chat(lm, prompts) if is_chat else list(prompts), max_tokens)
     if form == CONTINUE:
         texts = [text.lstrip("\n").partition("\n")[0] for text in texts]
     status = [OK if text.strip() else UNPARSABLE for text in texts]

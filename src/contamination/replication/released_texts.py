@@ -17,6 +17,13 @@ from contamination.replication.agreement import agreement_row
 from contamination.replication.algorithm1 import PARTITION
 from contamination.replication.cutting import SENTENCE_END
 from contamination.replication.decisions import bleurt_scores
+from contamination.replication.instructions import prompts_of
+from contamination.replication.prompts import (
+    CLASSIFICATION,
+    NLI,
+    ONE_SENTENCE_SUMMARY,
+    SUMMARY,
+)
 from contamination.sources import source_file
 
 TIME_TRAVEL = "shahriargolchin/time-travel-in-llms"
@@ -25,6 +32,7 @@ _MODEL_FOLDERS = {"GPT-4": "gpt4", "GPT-3.5": "gpt3.5"}
 _SPLIT_FILES = {"train": "train", "test": "test", "validation": "valid"}
 _DCQ_SPLITS = dict.fromkeys(DCQ_DATASETS, "test") | {"GSM8k": "train"}
 _DCQ_SPLITS |= dict.fromkeys(("DROP", "RTE", "WNLI"), "validation")
+_TASKS = {"RTE": NLI, "WNLI": NLI, "SAMSum": SUMMARY, "XSum": ONE_SENTENCE_SUMMARY}
 _PIECES = ["first_piece", "second_piece", "is_pair", "is_mid_sentence"]
 
 
@@ -47,6 +55,37 @@ def _ends(first_piece: str) -> bool:
     return any(m.end() == len(first_piece) for m in SENTENCE_END.finditer(f"{first_piece} x"))
 
 
+def _splits(dataset: str) -> tuple[str, str]:
+    return "train", "validation" if dataset in ("RTE", "WNLI") else "test"
+
+
+def _time_travel(model: str, dataset: str, split: str) -> pd.DataFrame:
+    name, part = _slug(dataset), _SPLIT_FILES[split]
+    folder = f"results/{_MODEL_FOLDERS[model]}/{name}/{part}"
+    return _read(TIME_TRAVEL, f"{folder}/{name}_{part}.csv")
+
+
+def instruction_prompts(n_rows: int = 0) -> pd.DataFrame:
+    """Time Travel's 140 instances under every instruction, for ``completions.with_completions``.
+
+    The placebos name another dataset of the seven, the other split, or another label. The paper
+    gave both models the same instances. ``n_rows`` of each of the 14 partitions, 0 for all 10.
+    """
+    parts = []
+    for place, dataset in enumerate(WILD_DATASETS):
+        rows = {split: _time_travel("GPT-4", dataset, split) for split in _splits(dataset)}
+        labels = pd.concat(rows.values()).get("label", pd.Series(dtype=str)).unique()
+        for split, other in (_splits(dataset), _splits(dataset)[::-1]):
+            pieces = rows[split].reindex(columns=["index", "label", *_PIECES[:2]], fill_value="")
+            names = {"dataset": dataset, "split": split, "other_split": other}
+            names["other_dataset"] = WILD_DATASETS[place - 1]
+            task = _TASKS.get(dataset, CLASSIFICATION)
+            found = prompts_of(pieces.head(n_rows or None), task, labels=labels, **names)
+            about = {"benchmark": dataset, "task": task, "dataset": dataset, "split": split}
+            parts.append(found.assign(**about, copies=None, group=found["index"]))
+    return pd.concat(parts, ignore_index=True)
+
+
 def time_travel_completions() -> pd.DataFrame:
     """Time Travel's 560 released completions, one row per instruction (guided or general).
 
@@ -55,11 +94,8 @@ def time_travel_completions() -> pd.DataFrame:
     parts = []
     for model in MODELS:
         for dataset in WILD_DATASETS:
-            second_split = "validation" if dataset in ("RTE", "WNLI") else "test"
-            for split in ("train", second_split):
-                name, part = _slug(dataset), _SPLIT_FILES[split]
-                folder = f"results/{_MODEL_FOLDERS[model]}/{name}/{part}"
-                rows = _read(TIME_TRAVEL, f"{folder}/{name}_{part}.csv")
+            for split in _splits(dataset):
+                rows = _time_travel(model, dataset, split)
                 key = {"model": model, "dataset": dataset, "split": split}
                 parts += [
                     rows[["index", *_PIECES]].assign(
