@@ -604,4 +604,5 @@ def test_dice_beyond_its_references_cannot_tell(monkeypatch, tiny_folder):
 def test_the_headline_is_no_stronger_than_the_verdicts(verdicts, said):
     rows = [("m", "d", method, word, "why") for method, word in zip("AB", verdicts, strict=True)]
     table = pd.DataFrame(rows, columns=["model", "dataset", "method", "verdict", "note"])
+    table["value"] = 0.5
     assert said in auditing.headline("m", table)

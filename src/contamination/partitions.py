@@ -228,11 +228,12 @@ def _load_from_hub(source: str, split: str, revision: str) -> pd.DataFrame:
 
 
 def commit_of(source: str, revision: str = "") -> str:
-    """The commit that a hub dataset, named as in :func:`load_rows`, stands at; "" for a file."""
-    if _find_file(source) is not None:
+    """The commit that a hub dataset, named as in :func:`load_rows`, stands at; "" for others."""
+    is_readable = Path(source).suffix.lower() in _READERS
+    found = (_HUB_FILE if is_readable else _HUB_ID).fullmatch(source)
+    if found is None or _find_file(source) is not None:
         return ""
-    in_file = _HUB_FILE.fullmatch(source)
-    return _commit(in_file[1] if in_file else source.partition(":")[0], revision)
+    return _commit(found[1] if is_readable else source.partition(":")[0], revision)
 
 
 def _resolve_commit(name: str, revision: str) -> str:
