@@ -33,6 +33,13 @@ from contamination.tables import show, with_interval
 from contamination.visible import visible
 
 NOTEBOOK = storage.project_root() / "notebooks/10_audit.ipynb"
+# A table that is wider than the window scrolls by itself.
+HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width"><title>Audit</title><style>
+body { font: 16px/1.5 sans-serif; max-width: 72rem; margin: 1rem auto; padding: 0 1rem }
+p { overflow-wrap: anywhere } div { overflow-x: auto; margin: 1.5rem 0 }
+td, th { padding: .2rem .6rem .2rem 0; vertical-align: top }
+</style>"""
 SUMMARY = {"task": "summary", "label_column": ""}  # prompts that show no label
 # Hub id with configuration, split with public rows, column of the text.
 BENCHMARKS = {
@@ -113,14 +120,14 @@ def write_verdict(outputs: Path, data: Mapping[str, Any]) -> Path:
     }
     about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
     parts = [f"<p>{html.escape(visible(line))}</p>" for line in [*lines.values(), about]]
+    labels = {"control": "control", "p_value": "p", "note": "note"}
     parts += [
-        show(with_interval(rows), name, columns, {"control": "control", "p_value": "p"}).to_html()
+        f"<div>{show(with_interval(rows), name, columns, labels).to_html()}</div>"
         for name, (rows, columns) in tables.items()
         if len(rows)
     ]
-    head = '<!doctype html><meta charset="utf-8"><title>Audit</title>'
     page = outputs / "verdict.html"
-    storage.write_text(page, f"{head}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n")
+    storage.write_text(page, f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n")
     found: dict[str, Any] = {"says": lines, "data": dict(data)}
     for name, rows in (("evidence", evidence), ("controls", deciding), ("text_alone", by_text)):
         found[name] = json.loads(rows.to_json(orient="records"))
