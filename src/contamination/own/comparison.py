@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -35,6 +35,7 @@ CLASSIFIERS = (DATE_RULE, LENGTH, BAG_OF_WORDS, TF_IDF)
 N_SHUFFLES, N_RESAMPLES = 99, 1000
 MOST_FOLDS = 5
 _ROWS_OF_A_FOLD = 4  # of either kind, at least: an AUC of one row against one has no interval
+_NO_MODEL = ", no model"
 _MARK = re.compile(r"[^\w\s]|\n")
 _CAPITAL = re.compile(r"\b[A-Z]")
 
@@ -65,7 +66,7 @@ def by_text_alone(
         p = math.nan
         if judged["ci_low"] > CHANCE and not any(row["decides"] for row in found):
             p = p_value()
-        shown = {"control": f"{name}, no model", "n": len(texts), "value": judged["auc"]}
+        shown = {"control": name + _NO_MODEL, "n": len(texts), "value": judged["auc"]}
         shown |= {"ci_low": judged["ci_low"], "ci_high": judged["ci_high"], "chance": CHANCE}
         found.append(shown | {"p_value": p, "decides": bool(p <= LEVEL / len(CLASSIFIERS))})
     return tuple(found)
@@ -78,7 +79,7 @@ def refusal(found: Sequence[dict[str, Any]]) -> str:
         return ""
     by = max(apart, key=lambda row: row["ci_low"])
     return (
-        f"dataset and comparison rows are told apart by {by['control']} (AUC {by['value']:.2f} "
+        f"dataset and comparison rows are told apart by {_short(by)} alone (AUC {by['value']:.2f} "
         f"[{by['ci_low']:.2f}, {by['ci_high']:.2f}], p {by['p_value']:.2g}, n = {by['n']}, "
         f"chance {CHANCE:.2f}): take rows of the same dates, length and style, or none"
     )
@@ -89,13 +90,17 @@ def said(found: Sequence[dict[str, Any]]) -> str:
     if text := refusal(found):
         return text
     shown = ", ".join(
-        f"{row['control']} {row['value']:.2f} ± {(row['ci_high'] - row['ci_low']) / 2:.2f}"
+        f"{_short(row)} {row['value']:.2f} ± {(row['ci_high'] - row['ci_low']) / 2:.2f}"
         for row in found
     )
     return (
         f"dataset and comparison rows (n = {found[0]['n']}) are not told apart by their text "
         f"alone; a smaller difference would not show: AUC {shown}, chance {CHANCE:.2f}"
     )
+
+
+def _short(row: Mapping[str, Any]) -> str:
+    return row["control"].removesuffix(_NO_MODEL)
 
 
 def _by_score(name: str, texts: Sequence[str], is_data: np.ndarray, seed: int) -> Judged:
