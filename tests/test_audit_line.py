@@ -24,7 +24,9 @@ def values_of(tmp_path):
 def test_a_plan_asks_nothing_and_is_written_down(tmp_path, capsys):
     assert line(tmp_path, "--model", "lab:clean", *SAMPLE, "--plan", "--rows", "8") == 0
     said = capsys.readouterr().out
-    assert "Min-k% Prob: not run, " in said and "DCQ: will be run" in said
+    assert (
+        "Min-k% Prob: not run, " in said and "DCQ, replication, option ranking: will be run" in said
+    )
     assert "no calls, no cost" in said
     given = run.check(ROOT / "notebooks/10_audit.ipynb", tmp_path / "out" / "audit.yaml")
     assert (given["model"], given["n_instances"]) == ({"names": ["lab:clean"]}, 8)

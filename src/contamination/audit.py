@@ -38,7 +38,7 @@ HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>Audit</title><style>
 body { font: 16px/1.5 sans-serif; max-width: 72rem; margin: 1rem auto; padding: 0 1rem }
 p { overflow-wrap: anywhere } div { overflow-x: auto; margin: 1.5rem 0 }
-td, th { padding: .2rem .6rem .2rem 0; vertical-align: top }
+table { min-width: 56rem } td, th { padding: .2rem .6rem .2rem 0; vertical-align: top }
 </style>"""
 SUMMARY = {"task": "summary", "label_column": ""}  # prompts that show no label
 # Hub id with configuration, split with public rows, column of the text.
@@ -111,7 +111,7 @@ def write_verdict(outputs: Path, data: Mapping[str, Any]) -> Path:
     deciding = controls[controls["decides"].eq(True)]
     by_text = controls[controls["method"].eq(auditing.COMPARISON)].drop_duplicates("control")
     tables = {
-        "Verdicts": (evidence, "model method value interval control verdict note"),
+        "Verdicts": (evidence, "model method verdict value interval control note"),
         "The controls that decide": (deciding, "model method control n value interval"),
         "Dataset against comparison rows, by their text alone; chance and p where it was needed": (
             by_text,
@@ -120,9 +120,9 @@ def write_verdict(outputs: Path, data: Mapping[str, Any]) -> Path:
     }
     about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
     parts = [f"<p>{html.escape(visible(line))}</p>" for line in [*lines.values(), about]]
-    labels = {"control": "control", "p_value": "p", "note": "note"}
+    labels, decimals = {"control": "control", "p_value": "p", "note": "note"}, {"p_value": 3}
     parts += [
-        f"<div>{show(with_interval(rows), name, columns, labels).to_html()}</div>"
+        f"<div>{show(with_interval(rows), name, columns, labels, decimals).to_html()}</div>"
         for name, (rows, columns) in tables.items()
         if len(rows)
     ]
@@ -147,8 +147,10 @@ def audit(told: argparse.Namespace) -> Path | None:
     names = "model", "data", "comparison", "n_instances", "n_passages", "seed"
     prepared = auditing.prepare(*(full[name] for name in names))
     check_memory([name for name in told.model if not (told.served_at or name.startswith(LAB))])
-    for method, reason in plan.why_not(prepared).items():
-        print(f"{method}: {'not run, ' + reason if reason else 'will be run'}")
+    reasons = plan.why_not(prepared)
+    for reason in dict.fromkeys(reasons.values()):
+        methods = ", ".join(method for method, its in reasons.items() if its == reason)
+        print(f"{methods}: {'not run, ' + reason if reason else 'will be run'}")
     print(plan.announce_audit(prepared))
     print(f"written for the next time: {file}")
     if told.plan:

@@ -209,6 +209,8 @@ def _load_from_hub(source: str, split: str, revision: str) -> pd.DataFrame:
     name, _, configuration = source.partition(":")
     where = f'dataset "{source}", split "{split}"'
     commit = _resolve_commit(name, revision)
+    # Its count of downloads tells a third host which dataset is loaded.
+    datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
     try:
         dataset = datasets.load_dataset(name, configuration or None, split=split, revision=commit)
     except Exception as error:  # its own classes, pyarrow's and the hub's: no common base

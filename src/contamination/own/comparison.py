@@ -78,9 +78,10 @@ def refusal(found: Sequence[dict[str, Any]]) -> str:
     if not apart:
         return ""
     by = max(apart, key=lambda row: row["ci_low"])
+    p = f"p {by['p_value']:.3f}" if by["p_value"] >= 0.001 else "p < 0.001"
     return (
         f"dataset and comparison rows are told apart by {_short(by)} alone (AUC {by['value']:.2f} "
-        f"[{by['ci_low']:.2f}, {by['ci_high']:.2f}], p {by['p_value']:.2g}, n = {by['n']}, "
+        f"[{by['ci_low']:.2f}, {by['ci_high']:.2f}], {p}, n = {by['n']}, "
         f"chance {CHANCE:.2f}): take rows of the same dates, length and style, or none"
     )
 
