@@ -104,10 +104,6 @@ def hub(tmp_path_factory):
     runs = [[*run, "--plan", "--outputs", str(folder / str(n))] for n, run in enumerate(runs)]
     with HubServer(datasets, {"owner/huge": HUGE, "owner/binary": BINARY}) as server:
         own = {"HF_ENDPOINT": server.endpoint, "HF_HOME": str(folder / "home")}
-        own |= {
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "PYTHONWARNINGS": "error::UserWarning:contamination",
-        }
         done = subprocess.run(
             [sys.executable, "-c", RUN, json.dumps(runs)],
             env=os.environ | own,
