@@ -8,6 +8,7 @@ import yaml
 from notebook_files import ROOT
 
 from contamination import audit, run
+from contamination.models.source import loaded_bytes
 from contamination.own.settings import Data
 
 SAMPLE = ["--data", "params/audit/sample.jsonl", "--label", "label"]
@@ -66,6 +67,16 @@ def test_weights_larger_than_free_memory_are_refused(tmp_path):
         file.truncate(10**13)  # a hole: it takes no room on the disk
     with pytest.raises(ValueError, match=r"take 10000\.0 GB and .* are free"):
         audit.check_memory([str(tmp_path)])
+
+
+def test_weights_are_counted_once_and_as_they_are_loaded(tmp_path):
+    for name in ("model.safetensors", "pytorch_model.bin"):  # the same weights in both formats
+        (tmp_path / name).write_bytes(b"0" * 100)
+    assert loaded_bytes(tmp_path) == 100
+    (tmp_path / "config.json").write_text('{"torch_dtype": "bfloat16"}')
+    assert loaded_bytes(tmp_path) == 200
+    (tmp_path / "model.safetensors").unlink()
+    assert loaded_bytes(tmp_path) == 200
 
 
 @pytest.mark.parametrize("name", [*audit.BENCHMARKS, "gsm8k"])
