@@ -107,7 +107,7 @@ def blind_table(
         folds = scorer(is_member)
         row = {"baseline": baseline} | shared
         if folds:
-            row |= judged_folds(folds, is_member, n_resamples, seed)
+            row |= _judged(folds, is_member, n_resamples, seed)
             row |= _permuted(scorer, is_member, groups, row["auc"], n_permutations, seed)
         rows.append(row)
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -229,7 +229,7 @@ def table_of_scores(
         values = scored[baseline].to_numpy()
         parts = [np.arange(len(fold))] if baseline == DATE_RULE else of_folds
         folds = [(items, values[items]) for items in parts]
-        judged = judged_folds(folds, is_member, n_resamples, seed)
+        judged = _judged(folds, is_member, n_resamples, seed)
         rows.append({"baseline": baseline} | counts | judged)
     return pd.DataFrame(rows).reindex(columns=COLUMNS)
 
@@ -268,10 +268,7 @@ def _mean_auc(folds: Folds, is_member: np.ndarray) -> float:
     return float(np.mean([statistics.auc(values, is_member[items]) for items, values in folds]))
 
 
-def judged_folds(
-    folds: Folds, is_member: np.ndarray, n_resamples: int, seed: int
-) -> dict[str, float]:
-    """auc, ci_low, ci_high and tpr_at_5_fpr, means over folds, as :func:`blind_table` has them."""
+def _judged(folds: Folds, is_member: np.ndarray, n_resamples: int, seed: int) -> dict[str, float]:
     resampled = [
         statistics.bootstrap_aucs([values], is_member[items], n_resamples, seed + number)[0]
         for number, (items, values) in enumerate(folds)
