@@ -334,7 +334,7 @@ def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
     assert table.loc[[finding.DCQ, finding.REPLICATION], "verdict"].eq(panel.RECOGNISED).all()
     assert "gives no log-probabilities" in table.loc[finding.MIN_K, "note"]
     assert table.loc[finding.REPLICATION, list(auditing.COUNTS)].tolist() == [72, 0, 0]
-    controls = auditing.controls_table(found).set_index(["method", "control"])
+    controls = auditing.controls_table(audit, found).set_index(["method", "control"])
     assert controls.loc[(finding.DCQ, UNSEEN_ROWS), "value"] == 0
     assert controls.loc[(finding.REPLICATION, UNSEEN_ROWS), "decides"]
     # It knows the texts without their names as well, which is said and decides nothing.
@@ -461,7 +461,8 @@ def test_a_local_model_runs_every_method(tiny_folder):
     other = prepared(model=model | {"bos": "first"}, n=6, n_passages=6)
     assert auditing.target_of(other, str(tiny_folder), lab=None).place.begin == [256]
     # The model itself as the clean control gives the same value.
-    controls = auditing.controls_table({target.name: found}).set_index(["method", "control"])
+    controls = auditing.controls_table(audit, {target.name: found})
+    controls = controls.set_index(["method", "control"])
     for method in (finding.RANKING, finding.MIN_K):
         own = controls.loc[(method, "clean model of the lab"), "value"]
         assert own == pytest.approx(table.loc[method, "value"])
@@ -551,7 +552,7 @@ MARKUP = "<script>alert({})</script> <b>The</b> children tried to buy a small ca
 @pytest.mark.parametrize("text", [CHINESE, SPANISH, MARKUP], ids=["Chinese", "Spanish", "markup"])
 def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, text):
     both = []
-    for name, start in (("own", 0), ("other", 100)):
+    for name, start in (("own", 10), ("other", 50)):  # numbers of two digits: one length
         records = [{"text": text.format(start + n), "label": n % 2} for n in range(12)]
         both.append(written(tmp_path / f"{name}.jsonl", records))
     audit = prepared(*both, model={"names": [str(tiny_folder)]})
@@ -603,4 +604,5 @@ def test_dice_beyond_its_references_cannot_tell(monkeypatch, tiny_folder):
 def test_the_headline_is_no_stronger_than_the_verdicts(verdicts, said):
     rows = [("m", "d", method, word, "why") for method, word in zip("AB", verdicts, strict=True)]
     table = pd.DataFrame(rows, columns=["model", "dataset", "method", "verdict", "note"])
+    table["value"] = 0.5
     assert said in auditing.headline("m", table)

@@ -8,6 +8,7 @@ import yaml
 from notebook_files import ROOT
 
 from contamination import audit, run
+from contamination.models.source import loaded_bytes
 from contamination.own.settings import Data
 
 SAMPLE = ["--data", "params/audit/sample.jsonl", "--label", "label"]
@@ -24,7 +25,9 @@ def values_of(tmp_path):
 def test_a_plan_asks_nothing_and_is_written_down(tmp_path, capsys):
     assert line(tmp_path, "--model", "lab:clean", *SAMPLE, "--plan", "--rows", "8") == 0
     said = capsys.readouterr().out
-    assert "Min-k% Prob: not run, " in said and "DCQ: will be run" in said
+    assert (
+        "Min-k% Prob: not run, " in said and "DCQ, replication, option ranking: will be run" in said
+    )
     assert "no calls, no cost" in said
     given = run.check(ROOT / "notebooks/10_audit.ipynb", tmp_path / "out" / "audit.yaml")
     assert (given["model"], given["n_instances"]) == ({"names": ["lab:clean"]}, 8)
@@ -66,6 +69,16 @@ def test_weights_larger_than_free_memory_are_refused(tmp_path):
         audit.check_memory([str(tmp_path)])
 
 
+def test_weights_are_counted_once_and_as_they_are_loaded(tmp_path):
+    for name in ("model.safetensors", "pytorch_model.bin"):  # the same weights in both formats
+        (tmp_path / name).write_bytes(b"0" * 100)
+    assert loaded_bytes(tmp_path) == 100
+    (tmp_path / "config.json").write_text('{"torch_dtype": "bfloat16"}')
+    assert loaded_bytes(tmp_path) == 200
+    (tmp_path / "model.safetensors").unlink()
+    assert loaded_bytes(tmp_path) == 200
+
+
 @pytest.mark.parametrize("name", [*audit.BENCHMARKS, "gsm8k"])
 def test_a_benchmark_by_its_name_fits_the_notebook(name):
     data = Data.read(audit.data_of(name, "", "", ""))
@@ -82,11 +95,16 @@ def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
     controls = evidence[["model", "method", "control", "n", "value", "ci_low", "ci_high"]]
     (tmp_path / "tables").mkdir()
     evidence.to_csv(tmp_path / "tables/audit.csv", index=False)
-    controls.assign(decides=True).to_csv(tmp_path / "tables/audit_controls.csv", index=False)
-    page = audit.write_verdict(tmp_path)
+    by_text = controls.assign(method="comparison rows", control="length, no model", chance=0.5)
+    controls = pd.concat([controls.assign(decides=True), by_text.assign(decides=False, p_value=1)])
+    controls.to_csv(tmp_path / "tables/audit_controls.csv", index=False)
+    data = {"dataset": "owner/name", "split": "test", "revision": "0" * 40}
+    page = audit.write_verdict(tmp_path, data)
     text = page.read_text()
     assert "&lt;b&gt;m" in text and "<b>m" not in text
-    assert "no sign by DCQ" in text and "words" in text
+    assert "no sign by DCQ" in text and "words" in text and "length, no model" in text
+    assert "0" * 40 in text
     found = json.loads(page.with_suffix(".json").read_text())
     assert found["evidence"][0]["verdict"] == "not recognised"
-    assert len(found["controls"]) == 1
+    assert len(found["controls"]) == len(found["text_alone"]) == 1
+    assert found["data"] == data

@@ -14,15 +14,17 @@ import argparse
 import html
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import psutil
 import yaml
 
-from contamination import storage
+from contamination import partitions, storage
 from contamination.models.retry import ChatError
+from contamination.models.source import loaded_bytes
 from contamination.own import asked, auditing, plan
 from contamination.own.settings import LAB
 from contamination.parameters import ParameterError
@@ -31,6 +33,13 @@ from contamination.tables import show, with_interval
 from contamination.visible import visible
 
 NOTEBOOK = storage.project_root() / "notebooks/10_audit.ipynb"
+# A table that is wider than the window scrolls by itself.
+HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width"><title>Audit</title><style>
+body { font: 16px/1.5 sans-serif; max-width: 72rem; margin: 1rem auto; padding: 0 1rem }
+p { overflow-wrap: anywhere } div { overflow-x: auto; margin: 1.5rem 0 }
+table { min-width: 56rem } td, th { padding: .2rem .6rem .2rem 0; vertical-align: top }
+</style>"""
 SUMMARY = {"task": "summary", "label_column": ""}  # prompts that show no label
 # Hub id with configuration, split with public rows, column of the text.
 BENCHMARKS = {
@@ -77,28 +86,21 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
 
 
 def check_memory(names: Sequence[str]) -> None:
-    """ValueError if the weights of a local model in a folder or file are larger than free memory.
-
-    They are loaded as fp32, so weights stored in 16 bits take twice their file.
-    """
-    with open("/proc/meminfo") as file:
-        free = next(int(line.split()[1]) << 10 for line in file if "MemAvailable" in line)
+    """ValueError if a model's weights, loaded as fp32, are larger than free memory."""
+    free = psutil.virtual_memory().available
     for name in names:
-        path = Path(name)
-        files = [path] if path.is_file() else [*path.glob("*.safetensors"), *path.glob("*.bin")]
-        n_bytes = sum(file.stat().st_size for file in files)
-        config = path / "config.json"
-        if config.is_file() and "float16" in config.read_text():
-            n_bytes *= 2
-        if n_bytes > free:
+        n_bytes = loaded_bytes(name)
+        if n_bytes is None:
+            print(f'whether "{name}" fits into memory is not known: the hub gives no size')
+        elif n_bytes > free:
             raise ValueError(
                 f'the weights of "{name}" take {n_bytes / 1e9:.1f} GB and {free / 1e9:.1f} GB of '
                 "memory are free: serve it elsewhere and name --served-at"
             )
 
 
-def write_verdict(outputs: Path) -> Path:
-    """``verdict.html`` and ``verdict.json`` from the tables of a run; the page's path."""
+def write_verdict(outputs: Path, data: Mapping[str, Any]) -> Path:
+    """``verdict.html`` and ``verdict.json`` from a run's tables and its ``data``; the page."""
     evidence, controls = (
         pd.read_csv(outputs / "tables" / f"{name}.csv", keep_default_na=False, na_values=[""])
         for name in ("audit", "audit_controls")
@@ -107,20 +109,27 @@ def write_verdict(outputs: Path) -> Path:
     evidence[words] = evidence[words].astype(object).fillna("")
     lines = {m: auditing.headline(m, rows) for m, rows in evidence.groupby("model", sort=False)}
     deciding = controls[controls["decides"].eq(True)]
+    by_text = controls[controls["method"].eq(auditing.COMPARISON)].drop_duplicates("control")
     tables = {
-        "Verdicts": (evidence, "model method value interval control verdict note"),
+        "Verdicts": (evidence, "model method verdict value interval control note"),
         "The controls that decide": (deciding, "model method control n value interval"),
+        "Dataset against comparison rows, by their text alone; chance and p where it was needed": (
+            by_text,
+            "control n value interval chance p_value",
+        ),
     }
-    parts = [f"<p>{html.escape(visible(line))}</p>" for line in lines.values()]
+    about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
+    parts = [f"<p>{html.escape(visible(line))}</p>" for line in [*lines.values(), about]]
+    labels, decimals = {"control": "control", "p_value": "p", "note": "note"}, {"p_value": 3}
     parts += [
-        show(with_interval(rows), name, columns, {"control": "control"}).to_html()
+        f"<div>{show(with_interval(rows), name, columns, labels, decimals).to_html()}</div>"
         for name, (rows, columns) in tables.items()
+        if len(rows)
     ]
-    head = '<!doctype html><meta charset="utf-8"><title>Audit</title>'
     page = outputs / "verdict.html"
-    storage.write_text(page, f"{head}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n")
-    found: dict[str, Any] = {"says": lines}
-    for name, rows in (("evidence", evidence), ("controls", deciding)):
+    storage.write_text(page, f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n")
+    found: dict[str, Any] = {"says": lines, "data": dict(data)}
+    for name, rows in (("evidence", evidence), ("controls", deciding), ("text_alone", by_text)):
         found[name] = json.loads(rows.to_json(orient="records"))
     storage.write_text(outputs / "verdict.json", json.dumps(found, indent=2) + "\n")
     return page
@@ -130,15 +139,18 @@ def audit(told: argparse.Namespace) -> Path | None:
     """The page of verdicts; None where it was only to be planned, or no was said."""
     outputs = Path(told.outputs)
     values = parameters_of(told)
+    data = values["data"]
+    data["revision"] = partitions.commit_of(data["dataset"])
     file = outputs / "audit.yaml"
     storage.write_text(file, yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
     full = check(NOTEBOOK, file)
-    local = [name for name in told.model if not (told.served_at or name.startswith(LAB))]
-    check_memory(local)
     names = "model", "data", "comparison", "n_instances", "n_passages", "seed"
     prepared = auditing.prepare(*(full[name] for name in names))
-    for method, reason in plan.why_not(prepared).items():
-        print(f"{method}: {'not run, ' + reason if reason else 'will be run'}")
+    check_memory([name for name in told.model if not (told.served_at or name.startswith(LAB))])
+    reasons = plan.why_not(prepared)
+    for reason in dict.fromkeys(reasons.values()):
+        methods = ", ".join(method for method, its in reasons.items() if its == reason)
+        print(f"{methods}: {'not run, ' + reason if reason else 'will be run'}")
     print(plan.announce_audit(prepared))
     print(f"written for the next time: {file}")
     if told.plan:
@@ -150,7 +162,7 @@ def audit(told: argparse.Namespace) -> Path | None:
         if input("Ask? [y/N] ").strip().lower() not in ("y", "yes"):
             return None
     run_notebook(NOTEBOOK, file, outputs)
-    return write_verdict(outputs)
+    return write_verdict(outputs, data)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

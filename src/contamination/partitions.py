@@ -209,6 +209,8 @@ def _load_from_hub(source: str, split: str, revision: str) -> pd.DataFrame:
     name, _, configuration = source.partition(":")
     where = f'dataset "{source}", split "{split}"'
     commit = _resolve_commit(name, revision)
+    # Its count of downloads tells a third host which dataset is loaded.
+    datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
     try:
         dataset = datasets.load_dataset(name, configuration or None, split=split, revision=commit)
     except Exception as error:  # its own classes, pyarrow's and the hub's: no common base
@@ -227,14 +229,34 @@ def _load_from_hub(source: str, split: str, revision: str) -> pd.DataFrame:
     return _as_frame(dataset.to_dict())
 
 
+def commit_of(source: str, revision: str = "") -> str:
+    """The commit that a hub dataset, named as in :func:`load_rows`, stands at; "" for others."""
+    is_readable = Path(source).suffix.lower() in _READERS
+    found = (_HUB_FILE if is_readable else _HUB_ID).fullmatch(source)
+    if found is None or _find_file(source) is not None:
+        return ""
+    return _commit(found[1] if is_readable else source.partition(":")[0], revision)
+
+
 def _resolve_commit(name: str, revision: str) -> str:
+    commit = _commit(name, revision)
+    if commit != revision:
+        warnings.warn(
+            f'dataset "{name}" floats: {revision or "its default branch"} is commit {commit} '
+            f'today; pass revision="{commit}" to pin it',
+            stacklevel=4,
+        )
+    return commit
+
+
+def _commit(name: str, revision: str) -> str:
     if re.fullmatch(r"[0-9a-f]{40}", revision):
         return revision
     from huggingface_hub import HfApi
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     try:
-        commit = HfApi().dataset_info(name, revision=revision or None).sha
+        return HfApi().dataset_info(name, revision=revision or None).sha
     except Exception as error:  # requests' or httpx's classes, as huggingface_hub's version has it
         at = f" at {revision}" if revision else ""
         reason = "cannot be reached: check the connection, or name a file"
@@ -242,12 +264,6 @@ def _resolve_commit(name: str, revision: str) -> str:
             reason = "knows no such dataset: check the spelling (a private one needs HF_TOKEN)"
         message = f'"{name}"{at} is no file here, and the Hugging Face hub {reason}'
         raise FileNotFoundError(message) from error
-    warnings.warn(
-        f'dataset "{name}" floats: {revision or "its default branch"} is commit {commit} today; '
-        f'pass revision="{commit}" to pin it',
-        stacklevel=4,
-    )
-    return commit
 
 
 def _one_line(error: Exception) -> str:

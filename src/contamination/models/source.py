@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import hf_hub_download
+from huggingface_hub import HfApi, hf_hub_download
 from tokenizers import decoders, processors
 from transformers import (
     AutoConfig,
@@ -55,6 +56,40 @@ def check_model(name_or_path: str | Path, revision: str | None = None) -> None:
     """
     if not Path(located(name_or_path)).is_file():  # to read that takes half a minute
         load_config(name_or_path, revision)
+
+
+def loaded_bytes(name_or_path: str | Path) -> int | None:
+    """Bytes that a model's weights take as fp32, before any is read or downloaded.
+
+    Of a folder or file from its files, twice where its configuration says 16 bits (a GGUF file
+    takes more than that: it is unpacked); of a hub id from the hub's metadata, one call. None
+    where the hub does not say or cannot be reached.
+    """
+    name = located(name_or_path)
+    path = Path(name)
+    if path.is_file():
+        return path.stat().st_size
+    if path.is_dir():
+        sizes = {file.name: file.stat().st_size for file in path.iterdir()}
+        config = path / "config.json"
+        is_half = config.is_file() and "float16" in config.read_text()
+        return _of_weights(sizes) * (2 if is_half else 1)
+    try:
+        info = HfApi().model_info(name, files_metadata=True)
+    except Exception:  # requests' or httpx's classes, as huggingface_hub's version has it
+        return None
+    if info.safetensors:  # parameters, whatever they are stored as
+        return 4 * info.safetensors.total
+    return _of_weights({file.rfilename: file.size or 0 for file in info.siblings or ()}) or None
+
+
+def _of_weights(sizes: Mapping[str, int]) -> int:
+    """Of a repository's files those that are loaded: safetensors, else the older format."""
+    for ending in (".safetensors", ".bin"):
+        found = [size for name, size in sizes.items() if "/" not in name and name.endswith(ending)]
+        if found:
+            return sum(found)
+    return 0
 
 
 def load_config(name_or_path: str | Path, revision: str | None = None) -> PretrainedConfig:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from contamination.detectors.panel import (
 from contamination.models.causal import CausalLM
 from contamination.own import finding
 from contamination.own.asked import asked_of, name_of
+from contamination.own.comparison import by_text_alone
 from contamination.own.completing import replication
 from contamination.own.finding import Audit, Finding, Target
 from contamination.own.internals import dice, min_k
@@ -27,6 +29,7 @@ from contamination.own.quizzing import dcq, ranking
 from contamination.own.rows import cleaned
 from contamination.own.settings import CONTAMINATED, LAB, Data, Model
 
+COMPARISON = "comparison rows"
 COUNTS = ("n_valid", "n_refused", "n_error")
 
 
@@ -51,7 +54,9 @@ def prepare(
     unseen = None
     if comparison:
         unseen = cleaned(what, comparison, what.comparison_split, n, seed, unlike=rows)
-    return Audit(who, what, asked, rows, unseen, n_instances, seed)
+    sets = [rows.passages for rows in (rows, unseen) if rows is not None]
+    text_alone = by_text_alone(*sets, seed) if unseen else ()
+    return Audit(who, what, asked, rows, unseen, n_instances, seed, text_alone)
 
 
 def rows_table(audit: Audit) -> pd.DataFrame:
@@ -86,13 +91,16 @@ def findings_of(
     """Every method for one model, in the order of ``METHODS``; ChatError if an endpoint stops.
 
     A method that the access or the rows do not allow has a row that says why, and so have
-    all of them where the target has no place (a dry run). ``clean_lm`` is a small model that
-    has read none of it, ``references`` are folders or hub ids of clean models for DICE.
+    all of them where the target has no place (a dry run). Where the text alone tells the
+    comparison rows apart, a method that uses them asks nothing: "control forbids".
+    ``clean_lm`` is a small model that has read none of it, ``references`` are folders or hub
+    ids of clean models for DICE.
     """
 
     def unasked(method: str, reason: str) -> Finding:
         about = target.name, " ".join(audit.names), target.truth
-        return Finding(not_run(*about, method, reason))
+        row = not_run(*about, method, reason)
+        return Finding(replace(row, verdict=CONTROL_FORBIDS) if reason == audit.refusal else row)
 
     runs: dict[str, Callable[[], Finding]] = {
         finding.DCQ: lambda: dcq(audit, target, clean_lm, n_resamples),
@@ -131,20 +139,24 @@ def audit_table(
     return table.assign(bos=[(begins or {}).get(name, "") for name in table["model"]])
 
 
-def controls_table(findings: Mapping[str, Mapping[str, Finding]]) -> pd.DataFrame:
+def controls_table(audit: Audit, findings: Mapping[str, Mapping[str, Finding]]) -> pd.DataFrame:
     """``audit_controls.csv``: every control of every method.
 
     The verdict takes those into account that decide; the others are there to be read. Rows
-    that begin with "gap to" hold a difference of shares, -1 to 1.
+    that begin with "gap to" hold a difference of shares, -1 to 1. Method "comparison rows" is
+    ``comparison.by_text_alone``, with chance and p_value; if one decides, nothing was compared.
     """
     rows = [
         {"model": model, "method": method} | row
         for model, of_model in findings.items()
-        for method, found in of_model.items()
-        for row in found.controls
+        for method, controls in [
+            (COMPARISON, audit.text_alone),
+            *((method, found.controls) for method, found in of_model.items()),
+        ]
+        for row in controls
     ]
     columns = ["model", "method", "control", "n", "value", "ci_low", "ci_high", "decides"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=[*columns, "chance", "p_value"])
 
 
 def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) -> pd.DataFrame:
@@ -177,6 +189,8 @@ def headline(model: str, rows: pd.DataFrame) -> str:
     if RECOGNISED in of:
         text = f"{of[RECOGNISED]} recognised rows of {dataset} beyond every control. "
         text += "Do not take its score there at face value: score it on rows that it cannot know."
+    elif len(refused := rows[rows["verdict"].eq(CONTROL_FORBIDS) & rows["value"].isna()]):
+        text = f"{', '.join(refused['method'])}: not asked, {refused['note'].iloc[0]}."
     elif CONTROL_FORBIDS in of:
         text = f"{of[CONTROL_FORBIDS]}: above chance on {dataset}, but so is a control. "
         text += "That is no ground to distrust the score, and no proof of a clean model."

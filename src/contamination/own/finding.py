@@ -18,6 +18,7 @@ from contamination import statistics
 from contamination.detectors.panel import Evidence, verdict
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
+from contamination.own import comparison
 from contamination.own.asked import Asked
 from contamination.own.rows import Rows
 from contamination.own.settings import Data, Model
@@ -25,6 +26,7 @@ from contamination.own.settings import Data, Model
 DCQ, REPLICATION, RANKING = "DCQ", "replication", "option ranking"
 MIN_K, DICE = "Min-k% Prob", "DICE"
 METHODS = (DCQ, REPLICATION, RANKING, MIN_K, DICE)
+COMPARING = METHODS[:4]  # hold the dataset against comparison rows where there are some
 UNSEEN, CLEAN_LM = "unseen rows", "clean model of the lab"
 NO_COMPARISON = "no comparison rows: name a file of rows that the model cannot have seen"
 
@@ -38,6 +40,7 @@ class Audit:
         rows: the dataset: as many rows as Min-k% Prob scores, the first of them quizzed.
         unseen: rows that the model cannot have seen, or None.
         n_quizzed: rows of either that the other methods take.
+        text_alone: dataset against unseen rows, ``comparison.by_text_alone``.
     """
 
     model: Model
@@ -47,11 +50,17 @@ class Audit:
     unseen: Rows | None
     n_quizzed: int
     seed: int
+    text_alone: tuple[dict, ...] = ()
 
     @property
     def names(self) -> tuple[str, str]:
         """Dataset and split as the prompts say them."""
         return self.data.called
+
+    @property
+    def refusal(self) -> str:
+        """Why no method may hold the dataset against the unseen rows; "" if each may."""
+        return comparison.refusal(self.text_alone)
 
     @property
     def sets(self) -> list[Rows]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -18,12 +17,10 @@ from contamination.dice.locate import EUCLIDEAN, commonest_layer, distances
 from contamination.dice.mixtures import SEEN
 from contamination.dice.mixtures import UNSEEN as TESTED
 from contamination.dice.pool import CLEAN, OTHER_CLEAN, Measured, measure
-from contamination.min_k.blind import BAG_OF_WORDS, TF_IDF, blind_table, n_folds
 from contamination.models.causal import CausalLM, load_masked_lm, token_log_probs
 from contamination.models.chat import Endpoint, prompt_log_probs
 from contamination.models.loading import LanguageModel
 from contamination.models.source import check_model
-from contamination.overlap import is_latin, words
 from contamination.own import finding
 from contamination.own.asked import MODEL, Asked, check_models
 from contamination.own.finding import DICE, MIN_K, Audit, Finding, Target, control_row, judged
@@ -63,32 +60,13 @@ def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: 
         auc = statistics.auc(of_texts, is_data)
         return control_row(finding.CLEAN_LM, n, auc, *interval, True), of_texts
 
-    blind = blind_table(
-        [_for_counting(text) for text in texts],
-        is_data,
-        baselines=[BAG_OF_WORDS, TF_IDF],
-        n_folds=n_folds(is_data),
-        n_permutations=0,
-        n_resamples=n_resamples,
-    )
-    found = [
-        control_row(f"{row.baseline}, no model", n, row.auc, row.ci_low, row.ci_high, True)
-        for row in blind.itertuples()
-    ]
+    found = [row | {"decides": True} for row in audit.text_alone]
     if clean_lm is not None:
         found.append(auc_of(clean_lm)[0])
     own, of_texts = auc_of(target.place)
     row = judged(audit, target, MIN_K, f"AUC, k = {K_PERCENT:.0f} %", own, 0.5, found)
     details = pd.DataFrame({"text": texts, "is_unseen": ~is_data, "score": of_texts})
     return Finding(row, tuple(found), {}, details)
-
-
-def _for_counting(text: str) -> str:
-    """A text as the word counts of the blind classifiers need it: pairs of unspaced characters."""
-    if is_latin(text):
-        return text
-    units = words(text)
-    return " ".join([*units, *("".join(pair) for pair in pairwise(units))])
 
 
 def own_passages(

@@ -12,10 +12,11 @@ import torch
 
 from contamination.models.chat import Endpoint, Request, echo_requests, estimate
 from contamination.models.exchange import body_of, input_tokens, output_limit
-from contamination.own import completing, quizzing
+from contamination.own import comparison, completing, quizzing
 from contamination.own.asked import JUDGE, MODEL, PERTURBER, Asked, name_of
 from contamination.own.completing import OwnCompletions
 from contamination.own.finding import (
+    COMPARING,
     DCQ,
     DICE,
     METHODS,
@@ -106,12 +107,16 @@ def why_not(audit: Audit) -> dict[str, str]:
         reasons[DICE] = "DICE reads hidden states, which an address does not give"
     elif len(model.reference_models) < 2:
         reasons[DICE] = "reference_models names fewer than two clean models of the same base"
+    if audit.refusal:
+        reasons |= {name: audit.refusal for name in COMPARING if not reasons[name]}
     return reasons
 
 
 def batches_of(audit: Audit, endpoint: Endpoint) -> list[Batch]:
     """Everything that is asked at most because of one audited model."""
     asked, helpers = audit.asked, audit.asked.helpers
+    if audit.refusal:
+        return []
     found = [(DCQ, endpoint, quizzing.quiz_requests(asked, audit.names, audit.quizzed), MODEL)]
     if source_of(audit.rows, asked) == WRITTEN:
         requests = quizzing.option_requests(audit.quizzed)
@@ -191,7 +196,7 @@ def announce_audit(audit: Audit) -> str:
     speed = _flops_per_second() if _local(audit) else 0.0
     for model in _local(audit):
         tokens = [pair for name, pair in _local_tokens(audit).items() if not reasons[name]]
-        n_read, n_written = (sum(part) for part in zip(*tokens, strict=True))
+        n_read, n_written = (sum(part) for part in zip((0, 0), *tokens, strict=True))
         lines.append(
             f"{name_of(model)}: no calls, no cost; about {n_read:,} tokens to read and "
             f"{n_written:,} to write here, {_seconds(model, n_read, n_written, speed)}"
@@ -199,7 +204,9 @@ def announce_audit(audit: Audit) -> str:
     source = source_of(audit.rows, asked)
     if source != GIVEN:
         lines.append(f"options of the quizzes: {source}")
-    if asked.endpoints:
+    if audit.unseen is not None:
+        lines.append(comparison.said(audit.text_alone))
+    if asked.endpoints and not audit.refusal:
         whole = plan_table(audit)["cost"].sum(min_count=1)
         cost = "unknown without prices" if pd.isna(whole) else f"at most {whole:.2f}"
         cap = "no cap is set" if asked.cap is None else f"cap {asked.cap:.2f}"

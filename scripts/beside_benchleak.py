@@ -1,0 +1,168 @@
+"""Our audit beside the one-command tool benchleak, on models whose truth is known.
+
+    pip download benchleak==0.4.0 --no-deps
+    python scripts/beside_benchleak.py benchleak-0.4.0-py3-none-any.whl
+
+Each data set is drawn from a grammar of the lab and dealt into rows and comparison rows. One lab
+model reads the rows, another does not, and neither does a pretrained model (make pretrained).
+benchleak is run as a reader would run it, and again with our comparison rows as its reference; it
+is taken from the wheel for this run and installed nowhere. Writes the table in docs/audit.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import re
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from contamination.dcq.perturbation import quizzes_of_groups
+from contamination.dcq.quizzes import OPTION_COLUMNS
+from contamination.detectors.panel import RECOGNISED
+from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.grammar import draw_groups
+from contamination.models.causal import load_causal_lm
+from contamination.models.source import PACKAGED, located
+from contamination.own import auditing
+from contamination.own.lab_models import Lab
+from contamination.own.settings import CLEAN, CONTAMINATED, LAB
+from contamination.statistics import share_interval
+
+PAGE = Path(__file__).resolve().parents[1] / "docs/audit.md"
+MARKS = "<!-- beside benchleak -->\n", "<!-- end of beside benchleak -->"
+SETS = [("topics", 100), ("reviews", 100), ("topics", 101), ("reviews", 101)]
+N_ROWS, N_QUIZZED, N_RESAMPLES, COPIES = 60, 24, 500, 8
+N_PRETRAINED, N_QUIZZED_PRETRAINED = 1, 4  # data sets, and rows that it is quizzed on
+OURS, OURS_BUNDLED = "our audit", "our audit, benchleak's bundled text as comparison rows"
+DEFAULT, SAME = "benchleak as it comes", "benchleak, our comparison rows as its reference"
+FLAGGED, NOT_FLAGGED, REFUSED = "flagged", "not flagged", "refused"
+_AUC = re.compile(r"Separation \(AUC\):\s+([\d.]+)")
+
+
+def write_set(folder: Path, name: str, seed: int) -> tuple[Path, Path]:
+    """Files of the rows and of the comparison rows, of one draw and dealt in turn."""
+    benchmark = BENCHMARKS[name]
+    groups = draw_groups(benchmark, 2 * N_ROWS, seed, "test")
+    quizzes = quizzes_of_groups(groups, benchmark.columns).set_index("index")
+    rows = groups[groups["option"] == 0].set_index("group").sort_values("template", kind="stable")
+    rows = rows[list(benchmark.columns)].join(quizzes[list(OPTION_COLUMNS)])
+    files = folder / f"{name}_{seed}.jsonl", folder / f"{name}_{seed}_comparison.jsonl"
+    for file, part in zip(files, (rows.iloc[::2], rows.iloc[1::2]), strict=True):
+        part.to_json(file, orient="records", lines=True)
+    return files
+
+
+def ours(model: str, rows: Path, comparison: Path, lab: Lab, n_quizzed: int) -> tuple[str, str]:
+    """Whether any method recognises the rows beyond its controls, and what each says."""
+    data = {"dataset": str(rows), "names": [rows.stem, "test"]}
+    audit = auditing.prepare({"names": [model]}, data, str(comparison), n_quizzed, N_ROWS, 0)
+    target = auditing.target_of(audit, model, lab)
+    clean_lm = None if audit.refusal else load_causal_lm(lab.base())
+    found = auditing.findings_of(audit, target, clean_lm, [], N_RESAMPLES)
+    table = auditing.audit_table({target.name: found})
+    verdicts = dict(zip(table["method"], table["verdict"], strict=True))
+    outcome = FLAGGED if RECOGNISED in verdicts.values() else NOT_FLAGGED
+    return REFUSED if audit.refusal else outcome, json.dumps(verdicts)
+
+
+def benchleak(
+    main: Callable[[list[str]], int], folder: str, rows: Path, reference: Path | None
+) -> tuple[str, str]:
+    """Whether it flags the rows, and the AUC that it prints."""
+    words = ["--model", folder, "--benchmark", str(rows), "--field", "text"]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
+        code = main([*words, *(["--reference", str(reference)] if reference else [])])
+    if code not in (0, 1):
+        raise RuntimeError(f"benchleak ended with {code}: {said.getvalue()}")
+    return FLAGGED if code else NOT_FLAGGED, _AUC.search(said.getvalue())[1]
+
+
+def text_file(source: Path, folder: Path) -> Path:
+    """The texts of a file of rows, one a line, as benchleak reads a reference."""
+    texts = [json.loads(line)["text"] for line in source.read_text().splitlines()]
+    file = folder / f"{source.stem}.txt"
+    file.write_text("".join(" ".join(text.split()) + "\n" for text in texts))
+    return file
+
+
+def compare(wheel: Path, folder: Path, n_pretrained: int) -> pd.DataFrame:
+    """One row for each model, data set and tool: kind, set, is_read, tool, outcome, said."""
+    zipfile.ZipFile(wheel).extractall(folder / "wheel")
+    sys.path.insert(0, str(folder / "wheel"))
+    from benchleak.cli import main
+    from benchleak.data import load_reference
+
+    bundled = folder / "bundled.jsonl"
+    columns = {"label": "0 (none)"} | dict.fromkeys(OPTION_COLUMNS, "")
+    lines = [json.dumps({"text": text} | columns) for text in load_reference()]
+    bundled.write_text("\n".join(lines) + "\n")
+    lab, found = Lab(0, 1_000_000, COPIES), []
+    models = [("contaminated lab model", CONTAMINATED, one) for one in SETS]
+    models += [("clean lab model", f"{CLEAN}:{one[1]}", one) for one in SETS]
+    models += [("pretrained model", PACKAGED, one) for one in SETS[:n_pretrained]]
+    for kind, model, (name, seed) in models:
+        rows, comparison = write_set(folder, name, seed)
+        n_quizzed = N_QUIZZED if model.startswith(LAB) else N_QUIZZED_PRETRAINED
+        data = {"dataset": str(rows), "names": [rows.stem, "test"]}
+        audit = auditing.prepare({"names": [model]}, data, "", N_ROWS, N_ROWS, 0)
+        place = located(auditing.source_of(audit, model, lab))
+        runs = {
+            DEFAULT: partial(benchleak, main, place, rows, None),
+            SAME: partial(benchleak, main, place, rows, text_file(comparison, folder)),
+            OURS: partial(ours, model, rows, comparison, lab, n_quizzed),
+            OURS_BUNDLED: partial(ours, model, rows, bundled, lab, n_quizzed),
+        }
+        for tool, run in runs.items():
+            start = time.process_time()
+            outcome, said = run()
+            row = {"kind": kind, "set": rows.stem, "is_read": model == CONTAMINATED, "tool": tool}
+            row |= {"outcome": outcome, "seconds": time.process_time() - start, "said": said}
+            print(json.dumps(row), file=sys.stderr, flush=True)
+            found.append(row)
+    return pd.DataFrame(found)
+
+
+def page_table(found: pd.DataFrame) -> str:
+    """False alarms and misses, with the 95 % interval of each share (Wilson)."""
+    lines = ["| Model | Tool | Wrong | 95 % interval | Refused | CPU seconds a run |"]
+    lines.append("| --- | --- | --- | --- | --- | ---: |")
+    for (kind, tool), rows in found.groupby(["kind", "tool"], sort=False):
+        is_read = rows["is_read"].iloc[0]
+        answered, cells = rows[rows["outcome"] != REFUSED], [kind, tool, "–", "–"]
+        if n := len(answered):
+            wrong = int((answered["outcome"] == (NOT_FLAGGED if is_read else FLAGGED)).sum())
+            low, high = (100 * end for end in share_interval(wrong, n))
+            what = "misses" if is_read else "false alarms"
+            cells[2:] = [f"{wrong} of {n} {what}", f"{low:.0f} to {high:.0f} %"]
+        cells += [f"{len(rows) - n} of {len(rows)}", f"{rows['seconds'].mean():.0f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("wheel", type=Path)
+    parser.add_argument("--table", type=Path, help="CSV of every run")
+    parser.add_argument("--no-pretrained", action="store_true")
+    told = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = compare(told.wheel, Path(folder), 0 if told.no_pretrained else N_PRETRAINED)
+    if told.table:
+        found.to_csv(told.table, index=False)
+    before, _, rest = PAGE.read_text().partition(MARKS[0])
+    PAGE.write_text(before + MARKS[0] + page_table(found) + MARKS[1] + rest.partition(MARKS[1])[2])
+
+
+if __name__ == "__main__":
+    main()
