@@ -2,8 +2,8 @@
 // One file for both sides: the page, and the worker that runs Python and can be stopped.
 
 const LIMIT_SECONDS = 20;
-const TO_WRITE = `You can write on this page. “Check” runs plain Python in your browser, without NumPy,
-  and fetches it from this site when you first ask (12 MB: Pyodide, MPL-2.0). Nothing is sent away.`;
+const TO_WRITE = `You can write on this page: “Check” runs plain Python in your browser, without NumPy.
+  It is fetched from this site when you first ask (12 MB: Pyodide, MPL-2.0). What you type stays here.`;
 const FROM_DISK = `Opened from a disk, this page cannot run Python: browsers refuse. Write in JupyterLab,
   or serve the site's folder (python -m http.server) and open the page from there.`;
 const NO_PYTHON = `Python did not start: this copy of the site may lack it. Build the site again with a
@@ -62,7 +62,7 @@ function write() {
   const address = document.currentScript.src;
   const cells = [...document.querySelectorAll(".cell.tag_in_browser")];
   const fromDisk = location.protocol === "file:";
-  cells[0]?.before(made("p", { className: "in-browser", textContent: fromDisk ? FROM_DISK : TO_WRITE }));
+  cells[0]?.before(made("p", { textContent: fromDisk ? FROM_DISK : TO_WRITE }));
   const editors = [];
   const buttons = [];
   let worker, stop;
@@ -70,14 +70,13 @@ function write() {
     const source = cell.querySelector("pre").textContent;
     const name = source.match(/^def (\w+)/)?.[1];
     if (name) editors.push(editor(cell, name, source));
-    else buttons.push(runner(cell, source, [...editors]));
+    else buttons.push(runner(cell, source, editors.at(-1), editors.slice(0, -1)));
   }
 
-  function runner(cell, source, [...above]) {
+  function runner(cell, source, own, above) {
     const label = source.includes("grade(") ? "Check" : "Run";
-    const own = above.pop();
-    const button = made("button", { type: "button", textContent: label, className: "btn btn-sm btn-primary" });
-    const output = made("output", {});
+    const button = made("button", { textContent: label, className: "btn btn-sm btn-primary" });
+    const output = made("output");
     cell.append(button, output);
     button.onclick = () => {
       if (stop) return stop("Stopped.");
