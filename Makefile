@@ -105,7 +105,7 @@ test: $(VENV)/.installed ## all tests, every notebook on a tiny sample (no key, 
 	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 lab: $(VENV)/.installed ## open the notebooks in JupyterLab; outputs of a run are no change for git
 	$(VENV)/bin/jupyter lab --config=scripts/lab_config.py $(LAB_FLAGS)
-site: $(OUTPUTS)/site/index.html ## the executed notebooks and all tables as a static site in outputs/demo/site
+site: $(OUTPUTS)/site/index.html $(OUTPUTS)/site/_static/pyodide/pyodide.asm.wasm ## the executed notebooks and all tables as a static site in outputs/demo/site (Python for its exercises: 6 MB by npm, once)
 slides: $(OUTPUTS)/slides.html ## the lessons' questions, predictions and figures as slides, one offline page
 
 ##@ Regenerate one notebook's tables (PROFILE=demo, released, pretrained or smoke)
@@ -172,9 +172,13 @@ server-packages:
 		dpkg-query -W -f '$${Status}' $$package 2> /dev/null | grep -q 'ok installed' || echo $$package; done); \
 	test -z "$$missing" || { echo "error: Debian packages are missing: apt-get install --no-install-recommends" $$missing >&2; exit 1; }
 
-PAGES := $(wildcard *.md docs/* docs/*/* notebooks/*/*.ipynb) CITATION.cff LICENSE scripts/build_site.py
+PAGES := $(wildcard *.md docs/* docs/*/* notebooks/*/*.ipynb $(PACKAGE)/exercises.*) CITATION.cff LICENSE scripts/build_site.py
 $(OUTPUTS)/site/index.html: $(TARGETS) $(PAGES) requirements-extra.txt | $(VENV)/.extra
 	@$(RUN) scripts/build_site.py $(OUTPUTS) $(@D)
+
+# Without npm or a network it is not made, one line says so, and the site is whole without it.
+$(OUTPUTS)/site/_static/pyodide/pyodide.asm.wasm: $(OUTPUTS)/site/index.html scripts/pyodide.py
+	@$(RUN) scripts/pyodide.py $(@D)
 
 $(OUTPUTS)/slides.html: $(filter $(addprefix $(OUTPUTS)/notebooks/,00% 01% 02% 03% 04% 05% 09%),$(TARGETS)) scripts/slides.py
 	@$(RUN) scripts/slides.py $(OUTPUTS) $@

@@ -26,9 +26,12 @@ html_theme_options = {
     "use_fullscreen_button": False,
 }
 html_favicon = "favicon.svg"
-html_context = {"default_mode": "light"}
-html_static_path = ["site.css"]
+html_context = {"default_mode": "auto"}
+# The checks of the exercises, which pages run in the browser.
+exercises = [f"../src/contamination/exercises.{kind}" for kind in ("py", "json")]
+html_static_path = ["site.css", "exercises.js", *exercises]
 html_css_files = ["site.css"]
+html_js_files = [("exercises.js", {"defer": "defer"})]
 # A summary is fetched, which a browser refuses for pages opened from a disk.
 html_show_search_summary = False
 html_math_renderer = "mathml"
@@ -53,6 +56,13 @@ def link_file_names(app: Sphinx, doctree: nodes.document) -> None:
         literal.replace_self(nodes.reference("", "", literal.deepcopy(), refuri=uri))
 
 
+def give_figures_a_paragraph(app: Sphinx, doctree: nodes.document) -> None:
+    """A notebook's figure stands in a paragraph, as a document's does, and can scroll in it."""
+    for image in list(doctree.findall(nodes.image)):
+        if not isinstance(image.parent, nodes.paragraph):
+            image.replace_self(nodes.paragraph("", "", image.deepcopy()))
+
+
 def visit_math(translator: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
     """Formulas as MathML, which browsers set without a script."""
     is_block = isinstance(node, nodes.math_block)
@@ -66,4 +76,5 @@ def visit_math(translator: HTML5Translator, node: nodes.math | nodes.math_block)
 
 def setup(app: Sphinx) -> None:
     app.connect("doctree-read", link_file_names)
+    app.connect("doctree-read", give_figures_a_paragraph)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))

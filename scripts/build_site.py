@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 import nbformat
+from nbformat.v4 import new_markdown_cell
 
 ROOT = Path(__file__).resolve().parents[1]
 # Cells that are folded away, by their tags, and what is written on the fold.
@@ -97,7 +98,7 @@ def gather(outputs: Path, source: Path) -> None:
 
 
 def as_page(path: Path) -> nbformat.NotebookNode:
-    """The notebook with cells that serve only its run folded away, and words for its figures."""
+    """The notebook with what serves only its run folded away; it ends with its exercises."""
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         options = {}
@@ -108,6 +109,13 @@ def as_page(path: Path) -> nbformat.NotebookNode:
             if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                 options["image"] = {"alt": alt}
         cell.metadata["mystnb"] = options
+    last = notebook.cells[-1]
+    if last.source == "versions()":
+        last.metadata["tags"] = ["hide-cell"]
+        last.metadata["mystnb"] = {"code_prompt_show": "Versions", "code_prompt_hide": "Versions"}
+        exercises = f"exercises/{path.name}"
+        target = exercises if (path.parent / exercises).exists() else "#exercises"
+        notebook.cells.append(new_markdown_cell(f"Now you: [the exercises]({target})."))
     return notebook
 
 

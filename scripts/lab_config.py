@@ -1,4 +1,4 @@
-"""What `make lab` tells JupyterLab: where to start, and that a run is no change for git."""
+"""What `make lab` tells JupyterLab: where to start, no news, and that a run is no git change."""
 
 import shlex
 import shutil
@@ -25,7 +25,14 @@ def settle(os_path: str, model: dict, **_: object) -> None:
         git("add", "--update", "--", os_path)
 
 
+def without_news(_: object, page: dict) -> dict:
+    """What JupyterLab's page is told: no plugin that asks for news and looks for updates."""
+    announcements = "@jupyterlab/apputils-extension:announcements"
+    return page | {"disabledExtensions": [*page.get("disabledExtensions", []), announcements]}
+
+
 c = get_config()  # noqa: F821  JupyterLab provides it
+c.ServerApp.tornado_settings = {"page_config_hook": without_news}
 c.LabApp.default_url = "/lab/tree/notebooks/00_start_here.ipynb"
 if shutil.which("git") and (CHECKOUT / ".git").exists():
     cleaner = [sys.executable, str(CHECKOUT / "scripts" / "clean_notebook.py")]

@@ -95,6 +95,10 @@ def assert_runs(path: Path, outputs: Path, tmp_path: Path) -> None:
     assert all(out.output_type != "error" for cell in code for out in cell.get("outputs", []))
     noise = [o.text for c in code for o in c.outputs if o.get("name") == "stderr"]
     assert not noise
+    shown = [output for cell in code for output in cell.outputs if "data" in output]
+    assert not any('class="dataframe"' in out.data.get("text/html", "") for out in shown)
+    figures = [out.metadata.get("image/png", {}) for out in shown if "image/png" in out.data]
+    assert all(figure.get("alt") for figure in figures)
     printed = "".join(o.text for c in code for o in c.outputs if o.get("name") == "stdout")
     for number in answers_of(notebook):
         assert f"Exercise {number}: right." in printed

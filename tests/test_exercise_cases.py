@@ -519,6 +519,31 @@ def test_the_standard_library_alone_checks_an_answer(tmp_path):
     assert "always chosen: kappa" not in done.stdout and "ZeroDivisionError" in done.stdout
 
 
+@pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
+def test_what_a_page_runs_needs_the_standard_library_alone(path, tmp_path):
+    """The solutions' functions, then the cells that a page runs below them."""
+    package = tmp_path / "contamination"
+    package.mkdir()
+    for suffix in ("py", "json"):
+        source = ROOT / f"src/contamination/exercises.{suffix}"
+        (package / source.name).write_bytes(source.read_bytes())
+    exercises, solutions = (
+        [cell for cell in nbformat.read(file, as_version=4).cells if cell.cell_type == "code"]
+        for file in (path, ROOT / f"notebooks/solutions/{path.name}")
+    )
+    run = [c.source for c in exercises if "in_browser" in c.metadata.get("tags", [])]
+    names = [source.split("(")[0].removeprefix("def ") for source in run if source[:4] == "def "]
+    assert names == re.findall(r'grade\("(\w+)"', "".join(cell.source for cell in exercises))
+    is_solution = re.compile(rf"^def ({'|'.join(names)})\(", re.M).search
+    solved = [cell.source for cell in solutions if is_solution(cell.source)]
+    imports = re.search(r'exec\("(import .+?)"', (ROOT / "docs/exercises.js").read_text())[1]
+    code = [imports, *solved]
+    code += [source for source in run if source[:4] != "def "]
+    command = [sys.executable, "-S", "-E", "-c", "\n\n".join(code)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.findall(r"^(\w+): all \d+ cases pass", done.stdout, re.M) == names
+
+
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_each_lesson_has_exercises_and_solutions_beside_it(path):
     """What a student types in holds no solution, nor does the cell that checks."""

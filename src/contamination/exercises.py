@@ -172,13 +172,14 @@ def _slip(exercise: Mapping, answers: list, n_right: int) -> list[str]:
     """A line that names the slip whose answers these are, if one explains more than none does."""
     cases, best, line = exercise["cases"], n_right, []
     expected = [case["expected"] for case in cases]
+    # A list, since an exercise may have a slip of the same name as a general one.
     given = [
-        (slip, text, [case.get("slips", {}).get(slip, case["expected"]) for case in cases])
+        (slip, [case.get("slips", {}).get(slip, case["expected"]) for case in cases], text)
         for slip, text in exercise["slips"].items()
     ]
     for slip, (turned, text) in GENERAL_SLIPS.items():
-        given.append((slip, text, [turned(e) if _is_finite(e) else e for e in expected]))
-    for slip, text, values in given:
+        given.append((slip, [turned(e) if _is_finite(e) else e for e in expected], text))
+    for slip, values, text in given:
         if (n_same := sum(map(_agrees, answers, values))) > best:
             best, line = n_same, [f"Looks like: {slip}: {text}"]
     if not line and any(isinstance(a, TypeError) and "list" in str(a) for a in answers):

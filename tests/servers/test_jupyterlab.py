@@ -141,12 +141,28 @@ def headings(notebook):
     return [line.lstrip("# ") for line in lines if line.startswith("#")]
 
 
+def test_the_first_screen_is_the_question_and_nobody_is_asked_for_news(browser, server):
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    addresses = []
+    page.on("request", lambda request: addresses.append(request.url))
+    page.goto(f"{server.url}/?token={TOKEN}")
+    question = page.locator(".jp-MarkdownOutput p").first
+    question.wait_for(timeout=60_000)
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=60_000)
+    page.wait_for_timeout(3000)  # the question whether to fetch news came as late as the kernel
+    assert "?" in question.inner_text() and question.bounding_box()["y"] < 400
+    assert page.locator(".jp-Dialog, .Toastify__toast").count() == 0
+    own = (server.url, server.url.replace("http", "ws", 1), "data:", "blob:")
+    assert [address for address in addresses if not address.startswith(own)] == []
+    page.close()
+
+
 @pytest.mark.parametrize("name", RUN)
 def test_opens_runs_all_and_saves(browser, server, checkout, name):
     lab = Lab(browser, server, checkout, name)
     assert lab.contents() == headings(lab.saved())
     saved = lab.run_all()
-    assert lab.page.locator(".jp-Dialog").count() == 0
+    assert lab.page.locator(".jp-Dialog, .Toastify__toast").count() == 0
     lab.page.close()
     code = [cell for cell in saved.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))

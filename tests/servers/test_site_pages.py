@@ -28,6 +28,31 @@ OWN = "99_own"
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 ATTACK = "<script>window.attacked = 1</script><img src=x onerror='window.attacked = 1'> 3 $ or 4 $"
 LONG = "word" * 40
+EXERCISES = "notebooks/exercises/02_dcq.html"
+KAPPA = """def kappa(right, chosen, n):
+    if n == chosen:
+        raise ValueError("habit leaves nothing open")
+    return (right - chosen) / """
+# Text whose contrast with what stands behind it is below 4.5, as WCAG counts it.
+FAINT = """() => {
+  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = (colour) => rgb(colour).slice(0, 3).map((c) => c / 255)
+    .map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (each) => {
+    for (let box = each; box; box = box.parentElement) {
+      const colour = getComputedStyle(box).backgroundColor;
+      if ((rgb(colour)[3] ?? 1) > 0) return colour;
+    }
+    return 'rgb(255, 255, 255)';
+  };
+  return [...document.querySelectorAll('article td, article th, article p, article textarea')]
+    .filter((each) => {
+      const [dark, bright] = [getComputedStyle(each).color, behind(each)].map(light)
+        .sort((one, other) => one - other);
+      return each.offsetWidth && (bright + 0.05) / (dark + 0.05) < 4.5;
+    }).map((each) => each.textContent.slice(0, 60));
+}"""
 # Elements that hold text of their own and stick out, unless a box around them scrolls.
 STICKING_OUT = """() => {
   const scrolls = (box) => /auto|scroll/.test(getComputedStyle(box).overflowX)
@@ -127,7 +152,7 @@ class Crawl:
 
     def __init__(self, browser, base):
         visit = Visit(browser, base)
-        self.links, self.names, self.sticking_out = {}, {}, {}
+        self.links, self.names, self.sticking_out, self.unnamed = {}, {}, {}, []
         waiting = [f"{base}/index.html"]
         while waiting:
             address = waiting.pop()
@@ -136,6 +161,8 @@ class Crawl:
             visit.page.set_viewport_size(DESKTOP)
             visit.page.goto(address)
             self.links[address], self.names[address] = visit.links()
+            words = "all => all.map(each => each.alt).filter(alt => !alt || alt.endsWith('.png'))"
+            self.unnamed += visit.page.eval_on_selector_all("article img", words)
             for size in (DESKTOP, PHONE):
                 visit.page.set_viewport_size(size)
                 if found := visit.page.evaluate(STICKING_OUT):
@@ -188,6 +215,124 @@ def test_browser_has_nothing_to_say_and_asks_nobody_else(crawl):
 
 def test_no_text_is_cut_on_a_desktop_or_a_telephone(crawl):
     assert crawl.sticking_out == {}
+
+
+def test_every_figure_has_words(crawl):
+    assert crawl.unnamed == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_follow_the_system_and_can_be_read(browser, server, scheme):
+    page = browser.new_page(color_scheme=scheme)
+    for name in ("index", "notebooks/00_start_here", "notebooks/exercises/02_dcq"):
+        page.goto(f"{server.url}/{name}.html")
+        page.wait_for_function("document.readyState === 'complete'")
+        assert page.locator("html").get_attribute("data-theme") == scheme
+        assert page.evaluate(FAINT) == []
+    page.close()
+
+
+def test_on_a_telephone_figures_keep_their_size_and_tables_their_first_column(browser, server):
+    page = browser.new_page(viewport=PHONE)
+    page.goto(f"{server.url}/notebooks/00_start_here.html")
+    for image in page.locator("article img").all():
+        assert image.bounding_box()["width"] > 500
+    table = page.locator(".output:has(table)[tabindex='0']").first  # it scrolls
+    hint = "box => getComputedStyle(box, '::before').content"
+    assert "sideways" in table.evaluate(hint)
+    table.evaluate("box => (box.scrollLeft = 100)")
+    begins = [table.locator(cell).first.bounding_box()["x"] for cell in ("td", "td + td")]
+    assert begins[0] >= table.bounding_box()["x"] - 1 and begins[1] < begins[0] + 100
+    page.close()
+
+
+class Exercise:
+    """The exercise "kappa" of a page, as a student meets it."""
+
+    def __init__(self, page, base):
+        page.goto(f"{base}/{EXERCISES}")
+        self.editor = page.get_by_label("Your kappa")
+        cell = page.locator(".tag_in_browser", has_text='grade("kappa"')
+        self.button, self.output = cell.get_by_role("button"), cell.locator("output")
+
+    def check(self, lines):
+        """What the page says of these lines."""
+        self.editor.fill(lines)
+        self.button.click()
+        self.until("Check")
+        return self.output.inner_text()
+
+    def until(self, label):
+        self.button.filter(has_text=re.compile(f"^{label}$")).wait_for(timeout=120_000)
+
+
+def test_an_exercise_is_checked_in_the_page(browser, server):
+    visit = Visit(browser, server.url, PHONE)
+    fetched = []
+    visit.page.on("request", lambda request: fetched.append(request.url))
+    kappa = Exercise(visit.page, server.url)
+    assert not any("pyodide" in address for address in fetched)  # before it is asked for
+    assert kappa.check(f"{KAPPA}(n - chosen)") == "kappa: all 7 cases pass.\n"
+    assert any("pyodide.asm.wasm" in address for address in fetched)
+    wrong = kappa.check(f"{KAPPA}n")
+    assert wrong.startswith("kappa: 3 of 7 cases pass.") and "Looks like: denominator" in wrong
+    assert "SyntaxError" in kappa.check(f"{KAPPA}(n")
+    assert kappa.check("print(1 / 0)").endswith("ZeroDivisionError: division by zero\n")
+    kappa.check(KAPPA + "n")
+    assert Exercise(visit.page, server.url).editor.input_value() == KAPPA + "n"  # kept, here alone
+    assert visit.complaints == [] and visit.strangers == []
+    visit.page.close()
+
+
+def test_a_later_exercise_may_use_an_earlier_one_by_the_keyboard_alone(browser, server):
+    page = browser.new_page()
+    kappa = Exercise(page, server.url)
+    page.get_by_label("Your least_preferred").fill(
+        "def fraction(part, whole):\n    return part / whole"
+    )
+    kappa.editor.fill("")
+    kappa.editor.focus()
+    for line in ("def kappa(right, chosen, n):", "if n == chosen:", "raise ValueError", "x"):
+        page.keyboard.type(line)
+        page.keyboard.press("Enter")
+    assert kappa.editor.input_value().splitlines()[2:4] == [
+        " " * 8 + "raise ValueError",
+        " " * 8 + "x",
+    ]
+    kappa.editor.fill(KAPPA.partition("return")[0] + "return fraction(right - chosen, n - chosen)")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    kappa.until("Check")
+    assert kappa.output.inner_text() == "kappa: all 7 cases pass.\n"
+    page.close()
+
+
+def test_an_endless_loop_is_stopped_and_the_page_goes_on(browser, server):
+    page = browser.new_page()
+    page.clock.install()
+    kappa = Exercise(page, server.url)
+    for stop in (lambda: page.clock.fast_forward(21_000), kappa.button.click):
+        kappa.editor.fill("def kappa(right, chosen, n):\n    while True:\n        pass")
+        kappa.button.click()
+        kappa.output.filter(has_text="Running").wait_for(timeout=120_000)
+        stop()
+        kappa.until("Check")
+        assert kappa.output.inner_text().startswith("Stopped")
+    assert kappa.check(f"{KAPPA}(n - chosen)") == "kappa: all 7 cases pass.\n"
+    page.close()
+
+
+def test_without_python_the_page_says_so(browser, server, outputs):
+    page = browser.new_page()
+    page.goto(f"{(outputs / 'site').as_uri()}/{EXERCISES}")
+    assert page.get_by_text("Opened from a disk, this page cannot run Python").is_visible()
+    assert page.locator("article textarea, article button").count() == 0
+    python = outputs / "site/_static/pyodide"
+    python.rename(python.with_name("elsewhere"))
+    kappa = Exercise(page, server.url)
+    assert kappa.check(KAPPA).startswith("Python did not start: this copy of the site may lack it.")
+    python.with_name("elsewhere").rename(python)
+    page.close()
 
 
 def test_every_table_can_be_downloaded_from_its_page_and_from_the_list(crawl, server, outputs):
