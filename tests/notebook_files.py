@@ -104,33 +104,24 @@ def assert_runs(path: Path, outputs: Path, tmp_path: Path) -> None:
         assert f"Exercise {number}: right." in printed
 
 
-def run_here(path: Path, values: dict, until: str = "") -> int:
-    """Run a notebook's code in this process, up to a heading if one is named; the cells run.
+def run_here(path: Path, values: dict) -> None:
+    """Run a notebook's code in this process; ``values`` stand in for those of its parameters cell.
 
-    ``values`` stand in for those of its parameters cell. A further kernel for each would
-    take longer than the work itself. ValueError if there is no such heading.
+    A further kernel for each would take longer than the work itself.
     """
     pyplot.switch_backend("agg")
     # A display that a notebook updates later needs a shell; without it, display prints.
     InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
-    names, n_run = {"__name__": "__main__"}, 0
+    names = {"__name__": "__main__"}
     for number, cell in enumerate(nbformat.read(path, as_version=4).cells, start=1):
-        headings = [line.lstrip("#").strip() for line in cell.source.splitlines()]
-        if cell.cell_type == "markdown" and until and until in headings:
-            break
         if cell.cell_type == "code":
             place = f"{path.name}, cell {number}"
             # As a kernel does, so that a function's source can be read.
             linecache.cache[place] = (0, None, cell.source.splitlines(keepends=True), place)
             exec(compile(cell.source, place, "exec"), names)  # noqa: S102
-            n_run += 1
         if "parameters" in cell.metadata.get("tags", []):
             names |= {name: value for name, value in values.items() if name in names}
-    else:
-        if until:
-            raise ValueError(f"{path.name} has no heading {until}")
     pyplot.close("all")
-    return n_run
 
 
 def printed_by(path: Path, values: dict | None = None) -> str:
