@@ -218,7 +218,8 @@ def test_a_hub_file_that_is_not_there_is_one_line(hub, monkeypatch):
     one_line(caught)
 
 
-def test_without_network_the_message_says_so_in_one_line():
+def test_without_network_the_message_says_so_in_one_line(monkeypatch):
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:1")
     with pytest.raises(
         FileNotFoundError, match=r"cannot be reached.*check the connection"
     ) as caught:

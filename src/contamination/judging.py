@@ -8,7 +8,7 @@ examples in its prompt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -99,38 +99,43 @@ def ask_judge(
     An empty completion matches nothing and is not sent. ``settings`` are keyword
     arguments of ``models.chat.answer_all``.
     """
-    places = [place for place, text in enumerate(candidates) if text.strip()]
-    chosen = ([texts[place] for place in places] for texts in (references, candidates))
-    requests = judge_requests(*chosen, prompt, options)
-    answers = answer_all(endpoint, requests, **settings) if requests else []
-    judgements = [Judgement(INEXACT, OK)] * len(candidates)
-    for place, answer in zip(places, answers, strict=True):
-        judgements[place] = _judgement(answer.text, answer.status)
-    return judgements
+
+    def answers_to(requests: Sequence[Request]) -> list[tuple[str, str]]:
+        return [(a.text, a.status) for a in answer_all(endpoint, requests, **settings)]
+
+    return _judged(references, candidates, prompt, options, answers_to)
 
 
 def ask_local_judge(
     lm: CausalLM, references: Sequence[str], candidates: Sequence[str], prompt: str
 ) -> list[Judgement]:
-    """Verdicts of a local instruct model, greedy, on the same prompts; all pairs are asked.
+    """The same by a local instruct model, greedy; ValueError if it has no chat template."""
+    # These load torch, which reading a verdict does not need.
+    from contamination.models.causal import as_chat, complete
 
-    ValueError if its tokenizer has no chat template.
-    """
-    from contamination.models.causal import (
-        as_chat,
-        complete,
-    )  # loads torch, which the rest does not
+    def answers_to(requests: Sequence[Request]) -> list[tuple[str, str]]:
+        prompts = as_chat(lm, [request.messages[0]["content"] for request in requests])
+        return [(text, OK) for text in complete(lm, prompts, JUDGE_OPTIONS["max_tokens"])]
 
-    requests = judge_requests(references, candidates, prompt)
-    prompts = as_chat(lm, [request.messages[0]["content"] for request in requests])
-    return [_judgement(text, OK) for text in complete(lm, prompts, JUDGE_OPTIONS["max_tokens"])]
+    return _judged(references, candidates, prompt, JUDGE_OPTIONS, answers_to)
 
 
-def _judgement(text: str, status: str) -> Judgement:
-    verdict, is_bare = parse_verdict(text) if status == OK else (None, False)
-    return Judgement(
-        verdict, UNPARSABLE if status == OK and verdict is None else status, is_bare, text
-    )
+def _judged(
+    references: Sequence[str],
+    candidates: Sequence[str],
+    prompt: str,
+    options: Mapping[str, Any],
+    answers_to: Callable[[Sequence[Request]], list[tuple[str, str]]],
+) -> list[Judgement]:
+    places = [place for place, text in enumerate(candidates) if text.strip()]
+    chosen = ([texts[place] for place in places] for texts in (references, candidates))
+    requests = judge_requests(*chosen, prompt, options)
+    judgements = [Judgement(INEXACT, OK)] * len(candidates)
+    for place, (text, status) in zip(places, answers_to(requests) if requests else [], strict=True):
+        verdict, is_bare = parse_verdict(text) if status == OK else (None, False)
+        status = UNPARSABLE if status == OK and verdict is None else status
+        judgements[place] = Judgement(verdict, status, is_bare, text)
+    return judgements
 
 
 def rule_verdicts(rouge_scores: np.ndarray, near_exact_threshold: float | np.ndarray) -> np.ndarray:

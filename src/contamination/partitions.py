@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,8 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination import storage
-from contamination.visible import one_line
+from contamination import hub, storage
 
 _LABELS = {"member": True, "true": True, "1": True, "1.0": True}
 _LABELS |= {"non-member": False, "false": False, "0": False, "0.0": False}
@@ -58,13 +56,13 @@ def load_rows(source: str, split: str = "", revision: str = "") -> pd.DataFrame:
         return rows
     is_readable = Path(source).suffix.lower() in _READERS
     if is_readable and (hub_file := _HUB_FILE.fullmatch(source)):
-        return _load_file_from_hub(*hub_file.groups(), revision)
+        return _read_file(hub.file(*hub_file.groups(), revision))
     if not _HUB_ID.fullmatch(source) or is_readable:
         raise FileNotFoundError(
             f'no file "{source}" (a hub dataset is named as "owner/name"): check the path, which '
             "starts at the working directory or the project's root"
         )
-    return _load_from_hub(source, split, revision)
+    return _as_frame(hub.columns(source, split, revision))
 
 
 def _find_file(source: str) -> Path | None:
@@ -94,7 +92,7 @@ def _read_file(path: Path) -> pd.DataFrame:
         raise ValueError(f"{path.name}: not UTF-8 text: save the file as UTF-8") from error
     except (ValueError, OSError) as error:  # pyarrow's errors derive from these two
         rule = " (.jsonl holds one object per line, .json one list)" * (reader is _read_json)
-        raise ValueError(f"{path.name}: {_one_line(error)}{rule}") from error
+        raise ValueError(f"{path.name}: {hub.reason(error)}{rule}") from error
 
 
 def _as_frame(columns: Columns) -> pd.DataFrame:
@@ -186,88 +184,13 @@ _READERS: dict[str, Callable[[Path], Columns]] = {
 }
 
 
-def _load_file_from_hub(name: str, path: str, revision: str) -> pd.DataFrame:
-    from huggingface_hub import hf_hub_download
-
-    commit = _resolve_commit(name, revision)
-    try:
-        local = Path(hf_hub_download(name, path, repo_type="dataset", revision=commit))
-    except (OSError, ValueError) as error:  # huggingface_hub's errors derive from these two
-        raise FileNotFoundError(
-            f'file "{path}" of dataset "{name}": {_one_line(error)}: check the path and the '
-            "connection (a gated dataset needs HF_TOKEN)"
-        ) from error
-    storage.record("input", name=f"hub:{name}/{path}", sha256=storage.sha256_of_file(local))
-    return _read_file(local)
-
-
-def _load_from_hub(source: str, split: str, revision: str) -> pd.DataFrame:
-    import datasets
-
-    if not split:
-        raise ValueError(f'dataset "{source}": name a split, such as split="test"')
-    name, _, configuration = source.partition(":")
-    where = f'dataset "{source}", split "{split}"'
-    commit = _resolve_commit(name, revision)
-    # Its count of downloads tells a third host which dataset is loaded.
-    datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
-    try:
-        dataset = datasets.load_dataset(name, configuration or None, split=split, revision=commit)
-    except Exception as error:  # its own classes, pyarrow's and the hub's: no common base
-        kind = FileNotFoundError if isinstance(error, OSError) else ValueError
-        raise kind(
-            f"{where}: {_one_line(error)}: check the connection (a gated dataset needs HF_TOKEN, a "
-            'configuration is named as "owner/name:configuration")'
-        ) from error
-    # Without a connection the library falls back on whatever revision it loaded last.
-    loaded = set(re.findall(r"@([0-9a-f]{40})/", " ".join(dataset.info.download_checksums or ())))
-    if loaded and commit not in loaded:
-        raise ValueError(
-            f"{where}: the local cache holds another commit than {commit}: connect to load it"
-        )
-    storage.record("input", name=f"hub:{source}:{split}", sha256=f"commit:{commit}")
-    return _as_frame(dataset.to_dict())
-
-
-def commit_of(source: str, revision: str = "") -> str:
+def commit_of(source: str) -> str:
     """The commit that a hub dataset, named as in :func:`load_rows`, stands at; "" for others."""
     is_readable = Path(source).suffix.lower() in _READERS
     found = (_HUB_FILE if is_readable else _HUB_ID).fullmatch(source)
     if found is None or _find_file(source) is not None:
         return ""
-    return _commit(found[1] if is_readable else source.partition(":")[0], revision)
-
-
-def _resolve_commit(name: str, revision: str) -> str:
-    commit = _commit(name, revision)
-    if commit != revision:
-        warnings.warn(
-            f'dataset "{name}" floats: {revision or "its default branch"} is commit {commit} '
-            f'today; pass revision="{commit}" to pin it',
-            stacklevel=4,
-        )
-    return commit
-
-
-def _commit(name: str, revision: str) -> str:
-    if re.fullmatch(r"[0-9a-f]{40}", revision):
-        return revision
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
-
-    try:
-        return HfApi().dataset_info(name, revision=revision or None).sha
-    except Exception as error:  # requests' or httpx's classes, as huggingface_hub's version has it
-        at = f" at {revision}" if revision else ""
-        reason = "cannot be reached: check the connection, or name a file"
-        if isinstance(error, RepositoryNotFoundError | RevisionNotFoundError):
-            reason = "knows no such dataset: check the spelling (a private one needs HF_TOKEN)"
-        message = f'"{name}"{at} is no file here, and the Hugging Face hub {reason}'
-        raise FileNotFoundError(message) from error
-
-
-def _one_line(error: Exception) -> str:
-    return one_line(str(error), 300) or type(error).__name__
+    return hub.commit(found[1] if is_readable else source.partition(":")[0])
 
 
 def format_instance(row: Mapping[str, Any], columns: Sequence[str]) -> str:

@@ -36,7 +36,8 @@ def _guard(event, given):
         return
     if log := os.environ.get("TESTS_OFFLINE_LOG"):
         with open(log, "a") as file:
-            file.write(f"{event} {host} by {' '.join(sys.orig_argv[:4])}\n")
+            who = os.environ.get("PYTEST_CURRENT_TEST") or " ".join(sys.orig_argv[:4])
+            file.write(f"{event} {host} by {who}\n")
     raise ConnectionRefusedError(f"off this machine: {event} {host}")
 
 

@@ -96,7 +96,7 @@ class InstructRespondent:
     prompt: Callable[[Sequence[str], str, str], str] = quiz_prompt
 
     def __post_init__(self) -> None:
-        as_chat(self.lm, [])
+        as_chat(self.lm, [])  # raises before any quiz is taken
 
     def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
         prompts = as_chat(

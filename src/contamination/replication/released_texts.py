@@ -56,7 +56,7 @@ def _ends(first_piece: str) -> bool:
 
 
 def _splits(dataset: str) -> tuple[str, str]:
-    return "train", "validation" if dataset in ("RTE", "WNLI") else "test"
+    return "train", _DCQ_SPLITS[dataset]
 
 
 def _time_travel(model: str, dataset: str, split: str) -> pd.DataFrame:
