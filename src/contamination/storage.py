@@ -70,6 +70,17 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def hashes_of_code(*rooms: str) -> dict[str, str]:
+    """SHA-256 of every ``.py`` and ``.json`` file of rooms of the package, by its path there."""
+    package = Path(__file__).parent
+    paths = [path for room in rooms for path in (package / room, *(package / room).rglob("*"))]
+    return {
+        path.relative_to(package).as_posix(): sha256_of_file(path)
+        for path in paths
+        if path.suffix in (".py", ".json")
+    }
+
+
 def hash_of(value: Any) -> str:
     """SHA-256 of a JSON value, hexadecimal; the order of a mapping's keys does not matter."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)

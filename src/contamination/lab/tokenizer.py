@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerFast
 from contamination import storage
 
 BOS, EOS, PAD, MASK = "<s>", "</s>", "<pad>", "<mask>"
+CONTEXT = 1024
 _SETTINGS = {
     "bos_token": BOS,
     "eos_token": EOS,
@@ -22,7 +23,7 @@ _SETTINGS = {
 
 
 def train_tokenizer(
-    texts: Iterable[str], vocabulary: int = 4096, context: int = 1024
+    texts: Iterable[str], vocabulary: int = 4096, context: int = CONTEXT
 ) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer; the same texts in the same order give the same tokenizer.
 
@@ -50,9 +51,12 @@ def train_tokenizer(
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{BOS} $A", special_tokens=[(BOS, tokenizer.token_to_id(BOS))]
     )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, model_max_length=context, **_SETTINGS
-    )
+    return tokenizer_of(tokenizer, context)
+
+
+def tokenizer_of(backend: Tokenizer, context: int = CONTEXT) -> PreTrainedTokenizerFast:
+    """Merges, vocabulary and rules as the tokenizer of a model of ``context`` tokens."""
+    return PreTrainedTokenizerFast(tokenizer_object=backend, model_max_length=context, **_SETTINGS)
 
 
 def tokenizer_files(tokenizer: PreTrainedTokenizerFast) -> dict[str, object]:

@@ -78,14 +78,8 @@ def _differing(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
 
 def drawn(about: Mapping[str, Any], n_models: int = N_MODELS) -> list[int]:
     """Seeds of the models to train again, by a hash of the ledger's tables and of ``ROOMS``."""
-    package = Path(store.__file__).parents[1]
-    paths = [path for room in ROOMS for path in (package / room).rglob("*")]
-    code = {
-        path.relative_to(package).as_posix(): storage.sha256_of_file(path)
-        for path in paths
-        if path.suffix in (".py", ".json")
-    }
-    generator = np.random.default_rng(int(storage.hash_of([about["sha256"], code]), 16))
+    drawn_by = [about["sha256"], storage.hashes_of_code(*ROOMS)]
+    generator = np.random.default_rng(int(storage.hash_of(drawn_by), 16))
     return sorted(generator.choice(about["units"], n_models, replace=False).tolist())
 
 

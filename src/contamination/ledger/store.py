@@ -11,7 +11,7 @@ import pandas as pd
 from contamination import storage
 from contamination.detectors.scoring import COLUMNS
 
-PILOT, STUDY = "pilot", "study"
+STUDY = "study"
 WORDS = ["detector", "benchmark", "model", "condition"]
 
 
@@ -29,7 +29,7 @@ class Ledger(NamedTuple):
     about: dict[str, Any]
 
 
-def parts(name: str = PILOT, folder: Path | None = None) -> list[Ledger]:
+def parts(name: str = STUDY, folder: Path | None = None) -> list[Ledger]:
     """The parts of a ledger of the package or of a folder.
 
     FileNotFoundError for an unknown one; ValueError where a table is not as it was written.
@@ -52,7 +52,7 @@ def parts(name: str = PILOT, folder: Path | None = None) -> list[Ledger]:
     return ledgers
 
 
-def read(name: str = PILOT, folder: Path | None = None) -> Ledger:
+def read(name: str = STUDY, folder: Path | None = None) -> Ledger:
     """All parts of a ledger as one; ``about`` has the units, doses, models and seconds of all."""
     ledgers = parts(name, folder)
     about = dict(ledgers[0].about)
