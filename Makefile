@@ -92,7 +92,7 @@ UPSTREAM_11_your_detector := 01_data_prep
 SERVERS_VENV := .venv-servers
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
-.PHONY: ledger help setup reproduce audit test test-servers server-packages lint data pretrained bench bench-grid lab site clean \
+.PHONY: ledger help setup reproduce audit test test-servers server-packages lint data pretrained bench bench-grid fuzz lab site clean \
 	readme slides lock licences $(NOTEBOOKS)
 
 help:
@@ -136,6 +136,9 @@ pretrained: $(VENV)/.installed ## fetch a real model of 135 M parameters (93 MB 
 lint: $(VENV)/.installed ## style of code and notebooks
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+fuzz: $(VENV)/.installed ## every parser of untrusted input under a coverage-guided fuzzer, FUZZ_SECONDS=60 each (network for atheris, Linux; 15 min)
+	@test -d $(VENV)/fuzz || $(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --target $(VENV)/fuzz atheris==3.0.0
+	PYTHONPATH=$(VENV)/fuzz $(RUN) scripts/fuzz.py $(or $(FUZZ_SECONDS),60)
 bench: $(VENV)/.extra ## speed against a limit measured in the same run
 	@for script in benchmarks/bench_*.py; do $(RUN) $$script; done
 bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (long; a GPU helps)

@@ -1,6 +1,6 @@
 """Whatever comes in, a parser gives a value or one line, never a traceback.
 
-``pytest tests/test_untrusted.py --hypothesis-profile=long`` looks further.
+``pytest tests/test_untrusted.py --hypothesis-profile=long`` looks further, ``make fuzz`` by coverage.
 """
 
 from __future__ import annotations
@@ -187,7 +187,11 @@ def test_parquet_that_is_damaged(folder, data):
 @example("a: 1\na: 2")
 @example("a: 2023-02-30")
 def test_yaml(folder, content):
-    path = folder / "p.yaml"
+    read_parameters(folder, "p.yaml", content)
+
+
+def read_parameters(folder, name, content):
+    path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
     try:
         assert isinstance(load_parameter_file(path), dict)
