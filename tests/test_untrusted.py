@@ -1,6 +1,7 @@
 """Whatever comes in, a parser gives a value or one line, never a traceback.
 
-``pytest tests/test_untrusted.py --hypothesis-profile=long`` looks further, ``make fuzz`` by coverage.
+``pytest tests/test_untrusted.py --hypothesis-profile=long`` looks further; ``make fuzz`` goes by
+coverage.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +188,23 @@ def record(kind: str, **what: Any) -> None:
         line = json.dumps({"kind": kind, **what}, sort_keys=True, ensure_ascii=False)
         with (Path(staging) / RECORD_NAME).open("a") as stream:
             stream.write(line + "\n")
+
+
+def cached_table(
+    room: str, name: str, made_by: Any, make: Callable[[], pd.DataFrame]
+) -> pd.DataFrame:
+    """A table from the cache, or made and kept; a text that is missing is None.
+
+    ``made_by``, a JSON value, is all that decides it: arguments, code, versions.
+    """
+    path = cache_folder(room, name) / f"{hash_of(made_by)[:24]}.parquet"
+    hit = path.exists()
+    record("cache", name=f"{room} {name}", hits=int(hit), misses=int(not hit))
+    if not hit:
+        write_parquet(path, make())
+    table = pd.read_parquet(path)
+    texts = table.select_dtypes(exclude=["number", "bool"]).astype(object)
+    return table.assign(**texts.where(texts.notna(), None))
 
 
 class Outputs:

@@ -71,9 +71,7 @@ def collect_docstrings() -> pd.DataFrame:
         table = pd.concat(frames, ignore_index=True).drop_duplicates("text", ignore_index=True)
         return table[COLUMNS]
 
-    table = _collected("docstrings", TEXT_RULES, read, DOCSTRINGS)
-    table["version"] = table["version"].astype(object).where(table["version"].notna(), None)
-    return table
+    return _collected("docstrings", TEXT_RULES, read, DOCSTRINGS)
 
 
 def read_docstrings(folder: Path, package: str) -> pd.DataFrame:
@@ -121,13 +119,8 @@ def _collected(
 ) -> pd.DataFrame:
     """What ``read`` makes of the installed packages, cached; a warning unless it is as locked."""
     versions = {name: importlib.metadata.version(PACKAGES[name]) for name in sorted(PACKAGES)}
-    key = storage.hash_of({"versions": versions, "rules": rules})[:16]
-    path = storage.cache_folder("lab", name) / f"{key}.parquet"
-    hit = path.exists()
-    storage.record("cache", name=f"lab {name}", hits=int(hit), misses=int(not hit))
-    if not hit:
-        storage.write_parquet(path, read(versions))
-    table = pd.read_parquet(path)
+    made_by = {"versions": versions, "rules": rules}
+    table = storage.cached_table("lab", name, made_by, lambda: read(versions))
     if hash_of_table(table) != locked:
         installed = ", ".join(f"{PACKAGES[name]} {version}" for name, version in versions.items())
         warnings.warn(

@@ -23,7 +23,8 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from contamination.lab.docstrings import version_order
+from contamination import storage
+from contamination.lab.docstrings import hash_of_table, version_order
 from contamination.overlap import NGRAM_WORDS, ngrams
 
 LENGTHS = (32, 64, 128, 256)
@@ -110,8 +111,18 @@ def clean_passages(docstrings: pd.DataFrame, background: Iterable[str], seed: in
     """At most one passage per docstring, such that no 13-gram occurs in two places.
 
     No passage holds a 13-gram of a background text; the seed is of the order in which
-    docstrings are served. The docstrings that gave a passage, with its text and n_words.
+    docstrings are served. The docstrings that gave a passage, with its text and n_words; some
+    seconds, then cached.
     """
+    background = list(background)
+    code = storage.hashes_of_code("lab/passages.py", "overlap.py")
+    made_by = [hash_of_table(docstrings), background, seed, code, np.__version__]
+    return storage.cached_table(
+        "lab", "passages", made_by, lambda: _clean_passages(docstrings, background, seed)
+    )
+
+
+def _clean_passages(docstrings: pd.DataFrame, background: list[str], seed: int) -> pd.DataFrame:
     taken = set().union(*(ngrams(text) for text in background))
     chosen: dict[int, tuple[int, str]] = {}
     order = np.random.default_rng([seed, 1]).permutation(len(docstrings))

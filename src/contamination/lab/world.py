@@ -6,7 +6,6 @@ the hash of what decides it, so notebooks that build the same world share it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from transformers import PreTrainedTokenizerFast
 
 from contamination import storage
 from contamination.lab.benchmarks import BENCHMARKS
-from contamination.lab.docstrings import collect_docstrings, hash_of_table
+from contamination.lab.docstrings import collect_docstrings
 from contamination.lab.grammar import draw_instances
 from contamination.lab.packing import background_read
 from contamination.lab.passages import passages_of_length as at_length  # noqa: F401
@@ -42,7 +41,6 @@ CONTINUED_SHARE = 0.03
 N_BACKGROUND_INSTANCES = 100  # of each mini-benchmark, so that models know the formats
 # The longest prose passage of 256 words has fewer tokens; what has more is a table of numbers.
 MAX_PASSAGE_TOKENS = 600
-MADE_BY = ("lab", "overlap.py", "partitions.py")  # code that decides what a world holds
 
 
 @dataclass(frozen=True)
@@ -62,28 +60,23 @@ class World:
 def build_world(seed: int) -> World:
     """The lab's texts and tokenizer under one seed of the deal; some seconds, then cached."""
     docstrings = collect_docstrings()
-    versions = tokenizers.__version__, np.__version__
-    made_by = [hash_of_table(docstrings), seed, storage.hashes_of_code(*MADE_BY), *versions]
-    folder = storage.cache_folder("lab", "worlds")
-    table, rest = (
-        folder / f"{storage.hash_of(made_by)[:24]}.{kind}" for kind in ("parquet", "json")
-    )
-    hit = rest.exists()
-    storage.record("cache", name="lab worlds", hits=int(hit), misses=int(not hit))
-    if not hit:
-        passages = split_by_family(docstrings, seed)
-        prose = passages.loc[passages["role"] == "background", "text"].tolist()
+    passages = split_by_family(docstrings, seed)
+    prose = passages.loc[passages["role"] == "background", "text"].tolist()
+    # The mini-benchmarks' code decides on their rows.
+    code = storage.hashes_of_code("lab", "partitions.py")
+    made_by = [prose, seed, code, np.__version__, tokenizers.__version__]
+
+    def texts() -> pd.DataFrame:
+        return pd.DataFrame({"text": prose + _instances("background", seed)})
+
+    def merges() -> pd.DataFrame:
         tokenizer = train_tokenizer([*prose, *_instances("tokenizer", seed)])
-        storage.write_parquet(table, passages)
-        background = prose + _instances("background", seed)
-        written = {"background": background, "tokenizer": tokenizer.backend_tokenizer.to_str()}
-        storage.write_json(rest, written)  # the last file: a world without it is not there
-    passages, written = pd.read_parquet(table), json.loads(rest.read_text())
-    passages["version"] = (
-        passages["version"].astype(object).where(passages["version"].notna(), None)
-    )
-    tokenizer = tokenizer_of(Tokenizer.from_str(written["tokenizer"]))
-    return World(docstrings, passages, tuple(written["background"]), tokenizer)
+        return pd.DataFrame({"json": [tokenizer.backend_tokenizer.to_str()]})
+
+    background = storage.cached_table("lab", "background", made_by, texts)["text"]
+    merged = storage.cached_table("lab", "tokenizers", made_by, merges)["json"].item()
+    tokenizer = tokenizer_of(Tokenizer.from_str(merged))
+    return World(docstrings, passages, tuple(background), tokenizer)
 
 
 def _instances(part: str, seed: int) -> list[str]:

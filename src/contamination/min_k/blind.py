@@ -20,13 +20,14 @@ from itertools import compress
 
 import numpy as np
 import pandas as pd
+import sklearn
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer
 
-from contamination import statistics
+from contamination import statistics, storage
 from contamination.overlap import ngram_overlap_share
 
 DATE_RULE = "date rule"
@@ -95,6 +96,26 @@ def blind_table(
     groups = None if groups is None else np.asarray(groups)
     if groups is not None and set(groups[is_member]) != set(groups[~is_member]):
         raise ValueError("each group needs both kinds, since labels are shuffled within it")
+    settings = list(baselines), n_folds, n_permutations, n_resamples, seed
+    of_groups = None if groups is None else groups.tolist()
+    code = storage.hashes_of_code("min_k/blind.py", "statistics.py", "overlap.py")
+    made_by = [list(texts), is_member.tolist(), of_groups, settings, code]
+    made_by += [np.__version__, sklearn.__version__]
+    return storage.cached_table(
+        "min_k", "blind", made_by, lambda: _blind_table(texts, is_member, groups, *settings)
+    )
+
+
+def _blind_table(
+    texts: Sequence[str],
+    is_member: np.ndarray,
+    groups: np.ndarray | None,
+    baselines: Sequence[str],
+    n_folds: int,
+    n_permutations: int,
+    n_resamples: int,
+    seed: int,
+) -> pd.DataFrame:
     members, non_members = (list(compress(texts, kind)) for kind in (is_member, ~is_member))
     shared = {
         "n_members": len(members),
@@ -110,7 +131,7 @@ def blind_table(
             row |= _judged(folds, is_member, n_resamples, seed)
             row |= _permuted(scorer, is_member, groups, row["auc"], n_permutations, seed)
         rows.append(row)
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(COLUMNS[3:], float))
 
 
 def blind_rows(
