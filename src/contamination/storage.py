@@ -203,8 +203,8 @@ def cached_table(
     if not hit:
         write_parquet(path, make())
     table = pd.read_parquet(path)
-    texts = table.select_dtypes(exclude=["number", "bool"]).astype(object)
-    return table.assign(**texts.where(texts.notna(), None))
+    gaps = table.loc[:, table.isna().any()].select_dtypes(exclude="number").astype(object)
+    return table.assign(**gaps.where(gaps.notna(), None))
 
 
 class Outputs:
