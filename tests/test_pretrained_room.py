@@ -1,7 +1,7 @@
 """The room of the real model: its deals on made rows, its units with a tiny model, its words."""
 
+import importlib.util
 import json
-import subprocess
 import sys
 from itertools import combinations
 
@@ -16,6 +16,7 @@ from contamination import storage
 from contamination.detectors import conditions as c
 from contamination.detectors import protocol, released_rows, rooms
 from contamination.detectors.released_rows import OPTION_MARGIN, UNITS, deal, reading_order
+from contamination.dice import fine_tuning
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.ledger import pretrained, store
 from contamination.models import forward
@@ -157,6 +158,8 @@ def test_a_unit_is_written_and_again_with_the_same_scores(small):
     kinds = first.sets.groupby("model")["condition"].agg(set)
     everything = {*PAIRED, c.SWAP, c.FRESH}
     assert kinds[c.DOSED] == kinds[c.BASE] == everything
+    at_most = first.sets.query("model == @c.DOSED and copies == 2")["condition"]
+    assert set(at_most) == {c.VERBATIM, c.FRESH}
     assert kinds[c.CLEAN] == {c.VERBATIM, c.SWAP, c.FRESH}
     assert kinds[c.ALONE] == kinds[c.LATER] == kinds[c.FULL] == {c.VERBATIM}
     of_swap = first.sets.query("condition == @c.SWAP")["detector"]
@@ -196,16 +199,72 @@ def test_clean_chat_rows_end_with_the_tokens_that_were_asked_for(small, base):
     assert rows[0][0] == f"say {rows[0][1].split()[1]}\n"
 
 
-def test_parts_that_are_there_are_not_made_again_and_what_is_missing_is_one_line(tmp_path):
-    storage.write_json(tmp_path / "pretrained_0.json", {})
-    command = [sys.executable, "scripts/ledger.py", "--room", "pretrained", "--folder", tmp_path]
-    environment = {"CONTAMINATION_CACHE": str(tmp_path / "cache"), "PYTHONPATH": "src"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert "is not here yet" in done.stderr and "make pretrained" in done.stderr
-    command += ["--units", "0"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "")
+def run_script(folder, *arguments):
+    location = ROOT / "scripts/ledger.py"
+    spec = importlib.util.spec_from_file_location("ledger_script", location)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    command = ["ledger.py", "--room", "pretrained", "--folder", str(folder), *arguments]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", command)
+        script.main()
+
+
+def test_a_run_goes_on_with_the_parts_that_are_missing(small, monkeypatch, capsys):
+    storage.write_json(small / "pretrained_0.json", {})
+    written = []
+    monkeypatch.setattr(pretrained, "write_unit", lambda *job: written.append(job))
+    run_script(small, "--units", "0", "4")
+    page = storage.sha256_of_file(ROOT / "docs/protocol_pretrained.md")
+    assert written == [(small, "pretrained_4", {"protocol_sha256": page}, 4)]
+    assert capsys.readouterr().out.startswith("room pretrained: 1 of 6 units to do, each about")
+    run_script(small, "--units", "0")
+    assert len(written) == 1 and capsys.readouterr().out == ""
+
+
+def test_without_the_model_or_for_one_detector_a_line_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
+    with pytest.raises(SystemExit, match='is not here yet: run "make pretrained"$'):
+        run_script(tmp_path)
+    with pytest.raises(SystemExit):
+        run_script(tmp_path, "--detector", "mine.py")
+    assert "--detector adds to the lab's room" in capsys.readouterr().err
+
+
+# The page
+
+
+def test_the_page_says_what_the_code_does():
+    page = (ROOT / "docs/protocol_pretrained.md").read_text()
+    order = (*PAIRED, c.SWAP, c.FRESH, c.CLEAN)
+    for number in UNITS[::2]:
+        names = released_rows.datasets_of(number)
+        cells = [str(number // 2), *(names[condition] for condition in order)]
+        assert f"| {' | '.join(cells)} |" in page
+    one, all_read, most = pretrained.COPIES
+    reading, weights = pretrained.READING, pretrained.ALL_WEIGHTS
+    assert all_read == pretrained.FEW_COPIES and pretrained.CHAT_TIMES == 4
+    assert (reading.batch_size, fine_tuning.LORA_RANK, fine_tuning.LORA_ALPHA) == (4, 16, 32)
+    tried = ", ".join(map(str, pretrained.ALL_WEIGHTS_COPIES[:-1]))
+    for fact in (
+        f"{one} or {all_read} copies; at {most} copies the verbatim rows alone",
+        f"verbatim rows and no other, {all_read} copies",
+        "four times its dose's tokens",
+        f"verbatim rows, {tried} or {pretrained.ALL_WEIGHTS_COPIES[-1]} copies",
+        f"peak rate {reading.learning_rate:.4f}",
+        f"the same at {weights.learning_rate:.5f}",
+        f"Gates are judged at {all_read} copies",
+        f"both from {rooms.LEAST} to {rooms.MOST} and at most {rooms.MOST_APART} apart",
+        f"{pretrained.TOKENS_READ:,} tokens to read and {pretrained.TOKENS_SCORED:,} to score",
+        f"{pretrained.MINUTES} minutes on two cores",
+    ):
+        assert fact in page
+
+
+def test_every_part_was_made_under_the_page_that_is_here():
+    page = storage.sha256_of_file(ROOT / "docs/protocol_pretrained.md")
+    parts = store.parts(pretrained.NAME) if store.has(pretrained.NAME) else []
+    assert all(part.about["protocol_sha256"] == page for part in parts)
 
 
 # Words
@@ -262,8 +321,9 @@ def test_conditions_that_a_room_did_not_ask_cannot_be_told():
     lab = room([-0.2, -0.22], copies=3)
     table = rooms.agreement(room([-0.18, -0.24]), lab, "topics").set_index("condition")
     assert table.loc[[c.SEVERAL, c.WITHOUT_LABEL], "verdict"].tolist() == ["cannot tell"] * 2
-    noise = lab.assign(detector="noise")
-    assert rooms.agreement(noise, noise, "topics").empty
+    for name in ("noise", c.TEXT_ALONE):  # are held against nothing
+        control = lab.assign(detector=name)
+        assert rooms.agreement(control, control, "topics").empty
 
 
 def test_the_headline_confirms_and_refutes():

@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.detectors import protocol
-from contamination.detectors.conditions import PARAPHRASE, SEVERAL, WITHOUT_LABEL
+from contamination.detectors.conditions import PARAPHRASE, SEVERAL, TEXT_ALONE, WITHOUT_LABEL
 from contamination.detectors.protocol import BASE, CANNOT_TELL, DOSED, VERBATIM
 from contamination.detectors.scoring import CONTROLS
 from contamination.statistics import holm, verdict
@@ -63,7 +63,7 @@ def agreement(real: pd.DataFrame, lab: pd.DataFrame, benchmark: str) -> pd.DataF
     """
     rooms = [real, lab[lab["benchmark"].eq(benchmark)]]
     names = [name for name in real["detector"].unique() if name in set(rooms[1]["detector"])]
-    controls = {control.name for control in CONTROLS}
+    controls = {TEXT_ALONE, *(control.name for control in CONTROLS)}
     rows = []
     for detector in (name for name in names if name not in controls):
         of_rooms = [room[room["detector"].eq(detector)] for room in rooms]

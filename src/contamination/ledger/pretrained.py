@@ -46,15 +46,16 @@ from contamination.models.pretrained import PACKAGED
 from contamination.models.source import located
 
 NAME = "pretrained"
-COPIES = (1, 4, 16)
+COPIES = (1, 4, 16)  # at the last, which costs most, verbatim rows are read alone
 FEW_COPIES = 4  # of the clean model and of verbatim rows alone
 CHAT_TIMES = 4  # tokens of clean chat rows after a dose, in doses
-ALL_WEIGHTS_COPIES = (1, 2, 4, 8)  # one after the other, until the loss is that of the adapters
+ALL_WEIGHTS_COPIES = (1, 2, 4)  # one after the other, until the loss is that of the adapters
 READING = Settings(5e-4, batch_size=4, lora=True, dtype="float32")
 ALL_WEIGHTS = replace(READING, learning_rate=5e-5, lora=False)
 OF_TOKENS = (baselines.PPL, baselines.ZLIB, baselines.MIN_K, baselines.MIN_K_PLUS_PLUS)
 OF_ROWS = (*OF_TOKENS, *scoring.CONTROLS)
-TOKENS_READ, TOKENS_SCORED, MINUTES = 0, 0, 0  # of a unit, the last on two cores
+# Of a unit; at 250 tokens a second to read (150 by all weights) and 500 to score.
+TOKENS_READ, TOKENS_SCORED, MINUTES = 205_000, 120_000, 20
 
 
 def plan(numbers: Sequence[int]) -> str:
@@ -92,8 +93,10 @@ def trained(
     models = [model(BASE, 0, base, every)]
     models.append(model(CLEAN, 0, _reads(base, [read], FEW_COPIES, READING, number), few))
     for copies in COPIES:
-        folder = _reads(base, every, copies, READING, number)
-        models.append(model(DOSED, copies, folder, every))
+        is_last = copies == COPIES[-1]
+        folder = _reads(base, [verbatim] if is_last else every, copies, READING, number)
+        asked = [verbatim, datasets[FRESH]] if is_last else every
+        models.append(model(DOSED, copies, folder, asked))
     alone = _reads(base, [verbatim], FEW_COPIES, READING, number)
     models.append(model(ALONE, FEW_COPIES, alone, [verbatim]))
     lm = load_causal_lm(alone)
