@@ -224,7 +224,7 @@ def test_a_run_goes_on_with_the_parts_that_are_missing(small, monkeypatch, capsy
 
 def test_without_the_model_or_for_one_detector_a_line_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
-    with pytest.raises(SystemExit, match='is not here yet: run "make pretrained"$'):
+    with pytest.raises(SystemExit, match='is not here yet: run "make pretrained"'):
         run_script(tmp_path)
     with pytest.raises(SystemExit):
         run_script(tmp_path, "--detector", "mine.py")
@@ -304,6 +304,7 @@ def test_effects_are_compared_at_like_doses_alone():
     row = word(room([-0.18, -0.24], verbatim=0.95), lab)
     assert row["verdict"] == "cannot tell" and np.isnan(row["copies"])
     assert np.isnan(word(room([-0.1, -0.08], 0.64), lab)["copies"])  # 0.11 apart
+    assert np.isnan(word(room([-0.18, -0.24], units=2), lab)["copies"])  # too few units
     both = pd.concat([room([-0.18, -0.24]), room([-0.3, -0.2], 0.85, 16)])
     row = word(both, lab)
     assert (row["copies"], row["lab_copies"]) == (4, 3) and row["lab_verbatim_auc"] == 0.75

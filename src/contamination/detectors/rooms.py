@@ -54,8 +54,8 @@ def agreement(real: pd.DataFrame, lab: pd.DataFrame, benchmark: str) -> pd.DataF
     """Each effect in both rooms, for every detector that both asked; ``COLUMNS``.
 
     ``lab`` is compared on one mini-benchmark. Doses are those whose mean AUCs of verbatim rows are
-    most alike (``LEAST`` to ``MOST``, at most ``MOST_APART``); without such a pair all figures
-    are NaN. Where the base model was asked, what it says of the same rows is subtracted. Limits
+    most alike (``LEAST`` to ``MOST``, at most ``MOST_APART``); without such a pair, or with fewer
+    than three units, all figures are NaN. Where the base model was asked, what it says of the same rows is subtracted. Limits
     are of 95 % t intervals over units, of the difference Welch's.
 
     verdict: "differs" where the interval of the difference excludes 0; "agrees" where it does not
@@ -74,7 +74,7 @@ def agreement(real: pd.DataFrame, lab: pd.DataFrame, benchmark: str) -> pd.DataF
 
 
 def _by_dose(sets: pd.DataFrame, condition: str) -> dict[int, tuple[float, float, pd.Series]]:
-    """By dose the mean AUC and the power of verbatim rows, and the effect in every unit."""
+    """By dose the mean AUC and power of verbatim rows and each unit's effect, of three and more."""
     sets = protocol.flag(sets)
     key = ["model", "copies", "condition"]
     values = sets.pivot(index="unit", columns=key, values="value")
@@ -87,7 +87,8 @@ def _by_dose(sets: pd.DataFrame, condition: str) -> dict[int, tuple[float, float
         effect = values[other] - values[verbatim]
         if (BASE, 0, condition) in values and (BASE, 0, VERBATIM) in values:
             effect -= values[BASE, 0, condition] - values[BASE, 0, VERBATIM]
-        doses[int(copies)] = (values[verbatim].mean(), flags[verbatim].mean(), effect.dropna())
+        if effect.notna().sum() >= protocol.N_UNITS:
+            doses[int(copies)] = (values[verbatim].mean(), flags[verbatim].mean(), effect.dropna())
     return doses
 
 
