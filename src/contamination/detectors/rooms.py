@@ -55,8 +55,8 @@ def agreement(real: pd.DataFrame, lab: pd.DataFrame, benchmark: str) -> pd.DataF
 
     ``lab`` is compared on one mini-benchmark. Doses are those whose mean AUCs of verbatim rows are
     most alike (``LEAST`` to ``MOST``, at most ``MOST_APART``); without such a pair, or with fewer
-    than three units, all figures are NaN. Where the base model was asked, what it says of the same rows is subtracted. Limits
-    are of 95 % t intervals over units, of the difference Welch's.
+    than three units, all figures are NaN. Where the base model was asked, what it says of the same
+    rows is subtracted. Limits are of 95 % t intervals over units, of the difference Welch's.
 
     verdict: "differs" where the interval of the difference excludes 0; "agrees" where it does not
     and both effects' intervals lie on the same side of 0; else "cannot tell".
