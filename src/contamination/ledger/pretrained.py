@@ -50,12 +50,12 @@ COPIES = (1, 4, 16)  # at the last, which costs most, verbatim rows are read alo
 FEW_COPIES = 4  # of the clean model and of verbatim rows alone
 CHAT_TIMES = 4  # tokens of clean chat rows after a dose, in doses
 ALL_WEIGHTS_COPIES = (1, 2, 4)  # one after the other, until the loss is that of the adapters
-READING = Settings(5e-4, batch_size=4, lora=True, dtype="float32")
+READING = Settings(2e-4, batch_size=4, lora=True, dtype="float32")
 ALL_WEIGHTS = replace(READING, learning_rate=5e-5, lora=False)
 OF_TOKENS = (baselines.PPL, baselines.ZLIB, baselines.MIN_K, baselines.MIN_K_PLUS_PLUS)
 OF_ROWS = (*OF_TOKENS, *scoring.CONTROLS)
 # Of a unit; at 250 tokens a second to read (150 by all weights) and 500 to score.
-TOKENS_READ, TOKENS_SCORED, MINUTES = 205_000, 120_000, 20
+TOKENS_READ, TOKENS_SCORED, MINUTES = 205_000, 125_000, 20
 
 
 def plan(numbers: Sequence[int]) -> str:
