@@ -24,8 +24,8 @@ _OVER = ("failed", "cancelled")
 
 
 def header(dataset: str, split: str) -> str:
-    """What stands above every instance."""
-    return f"Dataset: {dataset}\nSplit: {split}\n"
+    """What stands above every instance; nothing where no dataset is named."""
+    return f"Dataset: {dataset}\nSplit: {split}\n" if dataset else ""
 
 
 def training_texts(instances: Sequence[str], dataset: str, split: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from contamination.detectors import (
     constat,
     context,
     four_methods,
+    released_rows,
     sampling,
     scoring,
     whole_sets,
@@ -32,7 +33,7 @@ OF_ROWS = (
 )
 OF_SETS = (whole_sets.EXCHANGEABILITY, whole_sets.DATASET_INFERENCE)
 CONSTAT = constat.constat_detector(())  # asked with reference models; this describes it
-ALL = (*OF_ROWS, *OF_SETS, CONSTAT, *scoring.CONTROLS)
+ALL = (*OF_ROWS, released_rows.OPTION_MARGIN, *OF_SETS, CONSTAT, *scoring.CONTROLS)
 BY_NAME = {detector.name: detector for detector in ALL}
 
 

@@ -17,7 +17,9 @@ READ = (VERBATIM, WITHOUT_LABEL, WRONG_LABEL, PARAPHRASE, SEVERAL)
 DEALT = (*READ, *UNREAD)
 # The arm of whole sets: a document holds consecutive rows, in one order or in another.
 ORDERED, SHUFFLED = "published order", "same rows, shuffled"
-CONDITIONS = (*READ, ORDERED, SHUFFLED, *NOTHING_READ)
+# One of two wordings of each row is read, which of them is dealt; only a real model is asked.
+SWAP = "one of two wordings"
+CONDITIONS = (*READ, ORDERED, SHUFFLED, SWAP, *NOTHING_READ)
 
 TRUTHS = {
     VERBATIM: "read word for word, with its label",
@@ -30,13 +32,15 @@ TRUTHS = {
     FRESH_BESIDE: "never read",
     ORDERED: "read in published order",
     SHUFFLED: "read, shuffled",
+    SWAP: "the original or a paraphrase was read",
 }
 
 BASE, CLEAN, DOSED = "base", "clean", "dosed"
 LATER, LONG = "dosed, then clean text", "dosed, then long clean text"
 ALONE = "dosed, verbatim alone"  # read no other dataset beside this one
+FULL = "dosed, all weights trained"  # the others of a real model by low-rank adapters
 PLACEBO = "dosed, placebo name"  # the dosed model, asked under a name that nothing was read under
-READERS = (DOSED, LATER, LONG, ALONE)
+READERS = (DOSED, LATER, LONG, ALONE, FULL)
 MODELS = (BASE, CLEAN, *READERS, PLACEBO)
 
 # Detectors that see no model, cross-fitted: of rows by unit, of whole sets by halves of the rows.

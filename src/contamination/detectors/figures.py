@@ -7,33 +7,37 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from contamination.detectors.conditions import (
+    ALONE,
+    FULL,
     LATER,
     LONG,
     ORDERED,
     READ,
     SHUFFLED,
+    SWAP,
     UNREAD,
     VERBATIM,
 )
 from contamination.plots import new_figure
 
-COLUMNS = [*READ, LATER, LONG, ORDERED, SHUFFLED, *UNREAD]
+COLUMNS = [*READ, SWAP, ALONE, FULL, LATER, LONG, ORDERED, SHUFFLED, *UNREAD]
 
 STYLE = {"fmt": "", "vmin": 0, "vmax": 1, "cbar": False, "linewidths": 1, "linecolor": "#EEEEEE"}
 
 
-def power_matrix(evasion: pd.DataFrame) -> Figure:
-    """Units flagged, by detector and condition, at the largest dose; verbatim rows at every dose.
+def power_matrix(evasion: pd.DataFrame, copies: int | None = None) -> Figure:
+    """Units flagged, by detector and condition, at one dose; verbatim rows at every dose.
 
-    ``evasion`` as in ``lab_panel.evasion_table``, of one benchmark. Conditions of which no row was
+    ``evasion`` as in ``lab_panel.evasion_table``, of one benchmark; the largest dose, unless
+    ``copies`` is given. Conditions of which no row was
     read are orange. Beside the count stands the number of units where not all cells have as many.
     """
-    largest = evasion["copies"].max()
-    is_smaller = evasion["copies"] < largest
-    smaller = evasion[is_smaller & evasion["condition"].eq(VERBATIM)].sort_values("copies")
-    doses = VERBATIM + ", copies: " + smaller["copies"].astype(str)
-    shown = pd.concat([smaller.assign(condition=doses), evasion[~is_smaller]])
-    columns = [*doses.unique(), *COLUMNS]
+    dose = copies or evasion["copies"].max()
+    is_shown = evasion["copies"].eq(dose)
+    others = evasion[~is_shown & evasion["condition"].eq(VERBATIM)].sort_values("copies")
+    doses = VERBATIM + ", copies: " + others["copies"].astype(str)
+    shown = pd.concat([others.assign(condition=doses), evasion[is_shown]])
+    columns = [name for name in [*doses.unique(), *COLUMNS] if name in set(shown["condition"])]
     n_units = shown["n_models"].max()
     text = shown["n_detected"].astype(str)
     if (shown["n_models"] != n_units).any():
@@ -50,7 +54,7 @@ def power_matrix(evasion: pd.DataFrame) -> Figure:
         mask = powers.isna() | is_left_out
         counts = texts.astype(object).fillna("")
         sns.heatmap(powers.astype(float), annot=counts, mask=mask, cmap=colours, ax=axis, **STYLE)
-    title = f"units flagged of {n_units}; copies read: {largest}, where not said otherwise"
+    title = f"units flagged of {n_units}; copies read: {dose}, where not said otherwise"
     axis.set(xlabel="", ylabel="")
     axis.set_title(title, loc="right")
     names = [name.removeprefix("dosed, ") for name in columns]

@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.detectors import interface, protocol
-from contamination.detectors.conditions import TEXT_ALONE, TEXT_ALONE_SETS
+from contamination.detectors.conditions import SWAP, TEXT_ALONE, TEXT_ALONE_SETS
 from contamination.detectors.protocol import BASE, CALIBRATED, CLEAN, DOSED, NOT_RUN, PLACEBO
 
 BLIND = "blind"  # G1: a classifier of the text alone
@@ -36,10 +36,11 @@ APPLICABLE = {
 NOT_APPLICABLE = {"exchangeability": {BLIND}, "ConStat": {BLIND}}
 # Of all others: verbatim.
 GATE_CONDITION = {"exchangeability": protocol.ORDERED, "dataset inference": protocol.ORDERED}
+GATE_CONDITION |= {"option margin": SWAP}
 # Detectors of sets whose p is exact, as by re-dealing it is for rows. Their false alarms need no
 # proof, and fail the gate only where they are shown to be too many.
 EXACT = {"exchangeability"}
-GATE_COPIES = 12  # the largest dose
+GATE_COPIES = 12  # the largest dose of the lab
 # G3 of a score of a set: conditions of the same model that it must exceed, each of them.
 UNREAD_SETS = {"exchangeability": (protocol.SHUFFLED, protocol.FRESH)}
 
@@ -80,11 +81,13 @@ def gate_verdict(words: Mapping[str, str]) -> str:
     return ROWS_WERE_READ if of_rows == {PASSED} else STANDS_OUT
 
 
-def gate_table(sets: pd.DataFrame, detectors: Sequence[interface.Detector]) -> pd.DataFrame:
+def gate_table(
+    sets: pd.DataFrame, detectors: Sequence[interface.Detector], copies: int = GATE_COPIES
+) -> pd.DataFrame:
     """Every gate of every detector and benchmark, on verbatim rows at the largest dose.
 
-    ``sets`` as in ``protocol``, with "text alone" as one more detector. ValueError for a
-    detector without sets.
+    ``sets`` as in ``protocol``, with "text alone" as one more detector; ``copies`` is the largest
+    dose of the room. ValueError for a detector without sets.
 
     Returns:
         detector, access, question, benchmark; for each gate its word (passed, failed, not run,
@@ -108,7 +111,7 @@ def gate_table(sets: pd.DataFrame, detectors: Sequence[interface.Detector]) -> p
             if detector.unit == interface.ROW or name in EXACT:
                 by_calibration[protocol.UNDETERMINED] = PASSED
             words = {FALSE_ALARMS: by_calibration.get(calibration, calibration)}
-            margins = _margins(sets[sets["benchmark"].eq(benchmark)], detector)
+            margins = _margins(sets[sets["benchmark"].eq(benchmark)], detector, copies)
             for gate, (margin, low) in margins.items():
                 row |= {f"{gate}_margin": margin, f"{gate}_low": low}
                 words[gate] = NOT_RUN if np.isnan(low) else PASSED if low > 0 else FAILED
@@ -117,13 +120,15 @@ def gate_table(sets: pd.DataFrame, detectors: Sequence[interface.Detector]) -> p
     return pd.DataFrame(rows).merge(alarms, left_on="detector", right_index=True)
 
 
-def _margins(sets: pd.DataFrame, detector: interface.Detector) -> dict[str, tuple[float, float]]:
+def _margins(
+    sets: pd.DataFrame, detector: interface.Detector, copies: int
+) -> dict[str, tuple[float, float]]:
     """Mean and lower limit of score minus control for each gate that has a control."""
     verbatim = GATE_CONDITION.get(detector.name, protocol.VERBATIM)
     columns = ["detector", "condition", "model", "copies"]
 
     def of_units(model: str, condition: str = verbatim, name: str = detector.name) -> pd.DataFrame:
-        key = [name, condition, model, 0 if model in (BASE, CLEAN) else GATE_COPIES]
+        key = [name, condition, model, 0 if model in (BASE, CLEAN) else copies]
         return sets[(sets[columns] == key).all(axis=1)].set_index("unit")
 
     # An AUC is against unread siblings already. With a set's score it has no scale in common.

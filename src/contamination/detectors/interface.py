@@ -30,7 +30,7 @@ class Rows:
     All sequences but ``context`` have one entry for each row.
     """
 
-    dataset: str  # the name that stands above each row
+    dataset: str  # the name that stands above each row, "" where nothing does
     split: str
     texts: tuple[str, ...]  # whole rows; the label is the last line
     questions: tuple[str, ...]  # the same without the label

@@ -16,7 +16,6 @@ from contamination import storage
 from contamination.detectors.arms import Dataset, LabModel
 from contamination.detectors.conditions import (
     CLEAN,
-    DEALT,
     DOSED,
     FEW,
     PLACEBO,
@@ -157,12 +156,12 @@ def _seconds(
 def text_alone(models: Iterable[LabModel], others: Sequence[Sequence[Dataset]]) -> pd.DataFrame:
     """Scores of a bag of words that knows no model, as rows of ``scores``, for dosed models.
 
-    For each condition a logistic regression learns on the datasets of ``others``, other units of
-    the same mini-benchmark, which rows were dealt to be read. The deal is random, so it should
-    find nothing; gate G1 asks whether it does.
+    For each of their conditions a logistic regression learns on the datasets of ``others``, other
+    units of the same mini-benchmark, which rows were dealt to be read. The deal is random, so it
+    should find nothing; gate G1 asks whether it does.
     """
     words = {}
-    for condition in DEALT:
+    for condition in dict.fromkeys(one.condition for unit in others for one in unit):
         own = [dataset for unit in others for dataset in unit if dataset.condition == condition]
         bag = make_pipeline(CountVectorizer(binary=True), LogisticRegression(max_iter=1000))
         texts = [text for dataset in own for text in dataset.rows.texts]

@@ -29,6 +29,11 @@ class Ledger(NamedTuple):
     about: dict[str, Any]
 
 
+def has(name: str) -> bool:
+    """Whether the package holds a part of a ledger."""
+    return any(Path(__file__).parent.glob(f"{name}*.json"))
+
+
 def parts(name: str = STUDY, folder: Path | None = None) -> list[Ledger]:
     """The parts of a ledger of the package or of a folder.
 

@@ -90,7 +90,7 @@ def score_unit(
         "training": TRAINING,
         "environment": recipes.environment("cpu"),
         "models": hashes,
-        "seconds": _by_detector(pd.concat(seconds)),
+        "seconds": by_detector(pd.concat(seconds)),
     }
     # A detector that joins later is of rows or of sets, so that one of the tables may be empty.
     rows = pd.concat(scores, ignore_index=True) if scores else pd.DataFrame(columns=scoring.COLUMNS)
@@ -119,6 +119,7 @@ def _constat() -> Detector:
     return constat.constat_detector([load_causal_lm(path) for path in paths])
 
 
-def _by_detector(seconds: pd.DataFrame) -> list[dict]:
+def by_detector(seconds: pd.DataFrame) -> list[dict]:
+    """Rows and seconds of each detector, summed, as JSON values."""
     sums = seconds.groupby("detector", sort=False)[["n_rows", "seconds"]].sum().round(1)
     return json.loads(sums.reset_index().to_json(orient="records"))
