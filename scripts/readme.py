@@ -265,10 +265,17 @@ def detectors(sets: pd.DataFrame) -> tuple[str, str]:
         shown.columns = [f"copies: {copies}" for copies in of_dose]
         verdicts = gate_table[gate_table["benchmark"].eq(benchmark)].set_index("detector")
         shown["false alarms, at most"] = [_at_most(verdicts.loc[name]) for name in shown.index]
-        shown["gates"] = verdicts["verdict"].reindex(shown.index)
+        shown["gates"] = [_gates_of(verdicts.loc[name]) for name in shown.index]
         shown["verdict"] = rows[rows["copies"].eq(dose)].set_index("detector")["verdict"]
         tables.append(f"`{benchmark}`:\n\n{markdown(shown.reset_index())}")
     return part, "\n\n".join(tables)
+
+
+def _gates_of(row: pd.Series) -> str:
+    """What the gates allow a detector to say, or which of them decide that it may not."""
+    failed = [gate for gate in gates.GATES if row[gate] == gates.FAILED]
+    failed = [gate.replace("_", " ") for gate in failed if gate != gates.PLACEBO_NAME]
+    return f"failed: {', '.join(failed)}" if row["verdict"] == gates.FAILED else row["verdict"]
 
 
 def _at_most(row: pd.Series) -> str:
