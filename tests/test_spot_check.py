@@ -155,13 +155,41 @@ def retrained(monkeypatch, tmp_path):
     def train_and_score(about, lab, base, seeds):
         return scores[scores["unit"].isin(seeds)], here["facts"]
 
-    monkeypatch.setattr(store, "read", lambda name: store.Ledger(scores, no_sets, kept))
+    monkeypatch.setattr(store, "parts", lambda name: [store.Ledger(scores, no_sets, kept)])
     monkeypatch.setattr(spot_check.world, "build_world", lambda seed: None)
     monkeypatch.setattr(spot_check.world, "base_model", lambda *asked: None)
     monkeypatch.setattr(spot_check, "train_and_score", train_and_score)
     monkeypatch.setattr(spot_check, "world_of", lambda lab: here["world"])
     monkeypatch.setattr(spot_check, "environment", lambda: here["environment"])
     return here
+
+
+def test_the_packages_models_read_what_its_settings_say(monkeypatch):
+    """Everything of ``check`` on the part of the package but training and scores."""
+    read, made = [], {"recipe_hash": "made", "n_tokens": 1, "n_dose_tokens": 1}
+    here = store.parts(spot_check.BASE0)[0].about
+
+    def continued_model(lab, base, doses, n_tokens, seed, **training):
+        read.append((sum(dose.copies for dose in doses), n_tokens, seed, training))
+
+    monkeypatch.setattr(spot_check.world, "build_world", lambda seed: None)
+    monkeypatch.setattr(spot_check.world, "base_model", lambda *asked: None)
+    monkeypatch.setattr(spot_check.world, "continued_model", continued_model)
+    monkeypatch.setattr(spot_check.world, "describe", lambda folder: made)
+    monkeypatch.setattr(spot_check, "world_of", lambda lab: here["world"])
+    stored_scores = store.parts(spot_check.BASE0)[0].scores
+    monkeypatch.setattr(
+        spot_check.scoring, "score_models", lambda *asked: (stored_scores.head(0), None)
+    )
+    seeds = spot_check.drawn(here, 2)
+    monkeypatch.setattr(
+        spot_check.agreement, "judged", lambda *asked: pd.DataFrame({"unit": seeds})
+    )
+    table = spot_check.check(2)
+    n_read = len(spot_check.arms.DEALT) - 1  # of fresh rows nothing is read
+    expected = (here["copies"] * n_read, here["n_tokens"], here["training"])
+    assert [(copies, n, training) for copies, n, _, training in read] == [expected] * 2
+    assert set(table["verdict"]) == {agreement.RECIPE}  # the made-up training has another hash
 
 
 def test_three_models_that_agree_pass(retrained):

@@ -110,7 +110,7 @@ def check(n_models: int = N_MODELS) -> pd.DataFrame:
 
     None are trained for 0; ValueError where the ledger's tables are not those that were written.
     """
-    stored, _, about = store.read(BASE0)
+    ((stored, _, about),) = store.parts(BASE0)  # one part, with the settings of its own
     if not n_models:
         return pd.DataFrame(columns=COLUMNS)
     lab = world.build_world(about["world_seed"])
