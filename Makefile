@@ -138,7 +138,7 @@ lint: $(VENV)/.installed ## style of code and notebooks
 	$(VENV)/bin/ruff format --check .
 fuzz: $(VENV)/.installed ## every parser of untrusted input under a coverage-guided fuzzer, FUZZ_SECONDS=60 each (network for atheris, Linux; 15 min)
 	@test -d $(VENV)/fuzz || $(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --target $(VENV)/fuzz atheris==3.0.0
-	PYTHONPATH=$(VENV)/fuzz $(RUN) scripts/fuzz.py $(or $(FUZZ_SECONDS),60)
+	PYTHONPATH=$(abspath $(VENV)/fuzz) $(RUN) scripts/fuzz.py $(or $(FUZZ_SECONDS),60)
 bench: $(VENV)/.extra ## speed against a limit measured in the same run
 	@for script in benchmarks/bench_*.py; do $(RUN) $$script; done
 bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (long; a GPU helps)
