@@ -58,6 +58,8 @@ def main(seconds: str = "60", target: str = "") -> int:
         if done.returncode:
             broken.append(name)
             print(f"{done.stderr[-2000:]}\nkept in {kept}")
+        elif not any(kept.iterdir()):
+            kept.rmdir()
     return int(bool(broken))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from contamination import storage
-from contamination.visible import one_line
+from contamination.visible import reason
 
 
 def file(name: str, path: str, revision: str) -> Path:
@@ -86,8 +86,3 @@ def commit(name: str, revision: str = "") -> str:
             said = "knows no such dataset: check the spelling (a private one needs HF_TOKEN)"
         message = f'"{name}"{where} is no file here, and the Hugging Face hub {said}'
         raise FileNotFoundError(message) from error
-
-
-def reason(error: Exception) -> str:
-    """What an error says, in one line."""
-    return one_line(str(error), 300) or type(error).__name__

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from contamination import hub, storage
+from contamination.visible import reason
 
 _LABELS = {"member": True, "true": True, "1": True, "1.0": True}
 _LABELS |= {"non-member": False, "false": False, "0": False, "0.0": False}
@@ -92,7 +93,7 @@ def _read_file(path: Path) -> pd.DataFrame:
         raise ValueError(f"{path.name}: not UTF-8 text: save the file as UTF-8") from error
     except (ValueError, OSError) as error:  # pyarrow's errors derive from these two
         rule = " (.jsonl holds one object per line, .json one list)" * (reader is _read_json)
-        raise ValueError(f"{path.name}: {hub.reason(error)}{rule}") from error
+        raise ValueError(f"{path.name}: {reason(error)}{rule}") from error
 
 
 def _as_frame(columns: Columns) -> pd.DataFrame:

@@ -24,3 +24,8 @@ def visible(text: str) -> str:
 def one_line(text: str, n_characters: int = 200) -> str:
     """The beginning of a text as one visible line."""
     return visible(" ".join(text[: 2 * n_characters].split()))[:n_characters]
+
+
+def reason(error: Exception) -> str:
+    """What an error says, in one line."""
+    return one_line(str(error), 300) or type(error).__name__

@@ -120,8 +120,12 @@ def vanilla_rows() -> list[Row]:
 
     No row holds a word problem. OpenOrca takes this place at the paper's scale.
     """
-    names = {"signature": "question", "summary": "answer"}
-    return rows_of(collect_signatures().rename(columns=names))
+    return rows_of(vanilla_problems())
+
+
+def vanilla_problems() -> Problems:
+    """The same as questions and answers."""
+    return collect_signatures().rename(columns={"signature": "question", "summary": "answer"})
 
 
 # Problems of the lab

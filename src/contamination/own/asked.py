@@ -42,6 +42,7 @@ class Asked:
         cap: most that all of them may cost together under the name ``run``; None for no cap.
         sent: options of a paper as the endpoints take them, ``settings.Paid.sent``.
         quiz_options: sampling options of a quiz's answer.
+        completion_tokens: most tokens of a completion; 0 where none is asked for.
     """
 
     models: tuple[Endpoint | str, ...]
@@ -50,6 +51,7 @@ class Asked:
     cap: float | None
     sent: Callable[[Mapping[str, Any]], dict[str, Any]]
     quiz_options: dict[str, Any]
+    completion_tokens: int
     run: str
     load: Callable[[str], CausalLM]
 
@@ -88,6 +90,7 @@ def asked_of(settings: Model | Quiz | Replication, run: str) -> Asked | None:
         cap=settings.cost_cap or None,
         sent=settings.sent,
         quiz_options=options,
+        completion_tokens=getattr(settings, "completion_tokens", 0),
         run=run,
         load=load,
     )

@@ -31,8 +31,9 @@ LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
 
 
 def completion_requests(prompts: Sequence[str], asked: Asked) -> list[Request]:
-    """The paper's requests, as the endpoint takes them."""
-    return completions.chat_requests(prompts, asked.sent(completions.PAPER_OPTIONS))
+    """The paper's requests, as the endpoint takes them, cut at ``asked.completion_tokens``."""
+    options = completions.PAPER_OPTIONS | {"max_tokens": asked.completion_tokens}
+    return completions.chat_requests(prompts, asked.sent(options))
 
 
 def written(
@@ -40,12 +41,16 @@ def written(
     place: Endpoint | CausalLM,
     prompts: Sequence[str],
     form: str = instructions.INSTRUCT,
-    n_tokens: int = completions.MAX_TOKENS,
+    n_tokens: int | None = None,
 ) -> pd.DataFrame:
-    """Text and status of every completion; a local model gets instructions in its template."""
+    """Text and status of every completion; a local model gets instructions in its template.
+
+    It writes at most ``n_tokens`` of them, by default ``asked.completion_tokens``.
+    """
     if isinstance(place, Endpoint):
         requests = completion_requests(prompts, asked)
         return completions.by_chat(place, requests, **asked.paying(MODEL))
+    n_tokens = n_tokens or asked.completion_tokens
     return completions.by_local_model(place, list(prompts), n_tokens, form)
 
 
@@ -65,7 +70,7 @@ def with_judge(scored: pd.DataFrame, asked: Asked) -> pd.DataFrame:
 
 def longest_judgements(references: Sequence[str], asked: Asked) -> list[Request]:
     """What a judge is asked at most: each completion is taken to be as long as it may be."""
-    n_letters = LETTERS_PER_TOKEN * completions.MAX_TOKENS
+    n_letters = LETTERS_PER_TOKEN * asked.completion_tokens
     longest = ["x" * n_letters + str(n) for n in range(len(references))]
     return judge_requests(list(references), longest, JUDGE_PROMPT, asked.sent(JUDGE_OPTIONS))
 
@@ -111,7 +116,8 @@ def _of_target(audit: Audit, target: Target, prompts: pd.DataFrame) -> pd.DataFr
     longest = max(len(ids) for ids in tokenizer(prompts["second_piece"].tolist()).input_ids)
     form = instructions.INSTRUCT if tokenizer.chat_template else instructions.CONTINUE
     texts = prompts["prompt" if form == instructions.INSTRUCT else "continued"].tolist()
-    return written(audit.asked, target.place, texts, form, min(completions.MAX_TOKENS, longest + 8))
+    n_tokens = min(audit.asked.completion_tokens, longest + 8)
+    return written(audit.asked, target.place, texts, form, n_tokens)
 
 
 def audit_prompts(audit: Audit) -> pd.DataFrame:

@@ -32,6 +32,7 @@ from contamination.dice.mixtures import (
     mix,
     real_problems,
     rows_of,
+    vanilla_problems,
 )
 from contamination.dice.pool import (
     CLEAN,
@@ -51,6 +52,7 @@ from contamination.own.rows import questions
 from contamination.own.settings import Dice
 
 SETS = (*IN_DISTRIBUTION, *OUT_OF_DISTRIBUTION)
+DOCSTRINGS = "docstrings"  # as ``own_vanilla``: the lab's vanilla rows, which are always there
 SEED = 0  # of the draw of problems and vanilla rows
 
 
@@ -206,7 +208,10 @@ def _mixtures(
     settings: Dice, wanted: Sequence[Condition], problems: Mapping[str, Problems]
 ) -> dict[str, list[Mixture]]:
     """What every model reads; models of one seed share their vanilla rows, as in the lab."""
-    vanilla = questions(settings.own_vanilla, "train", settings.vanilla_columns)
+    if settings.own_vanilla == DOCSTRINGS:
+        vanilla = vanilla_problems()
+    else:
+        vanilla = questions(settings.own_vanilla, "train", settings.vanilla_columns)
     n_rows = settings.own_rows
     n_drawn = min(len(vanilla), n_rows * max(one.n_models for one in wanted))
     rows = rows_of(vanilla.sample(n_drawn, random_state=SEED))

@@ -90,8 +90,11 @@ class Perturber(OwnSettings):
 
 @dataclass(frozen=True)
 class Judge(OwnSettings):
-    """Who judges completions."""
+    """How long completions may be, and who judges them."""
 
+    completion_tokens: int = setting(
+        500, "most tokens of a completion, 500 in the paper [1 to 100000]"
+    )
     judge_model: str = setting("", "chat model that judges completions, empty for the rule judge")
     judge_base_url: str = setting("", "its address")
     judge_key_variable: str = setting(_KEY, "NAME of the variable with its key")
@@ -254,7 +257,9 @@ class Dice(OwnTarget):
     answer_column: str = setting("answer", "column of the answers")
     own_base: str = setting("", "base of pairs of clean and contaminated models, the paper's study")
     checkpoints: dict = setting({}, "the pairs where they are trained: condition to folders or ids")
-    own_vanilla: str = setting("", "to train them: instruction data, a file or hub id")
+    own_vanilla: str = setting(
+        "", "to train them: instruction data, a file or hub id; docstrings: the lab's"
+    )
     vanilla_columns: list[str] = setting(["question", "response"], "its columns")
     own_conditions: list[str] = setting(["GSM-i x5"], "to train: set of problems and its copies")
     n_contaminated: int = setting(2, "models that are trained of each of these [1 to 100]")
