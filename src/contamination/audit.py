@@ -184,9 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--price-date", default="", help="day on which you read them, YYYY-MM-DD")
     add("--cap", type=float, default=0.0, help="most that it may cost")
     add("--rows", type=int, default=60, help="rows that are quizzed and completed")
-    add(
-        "--completion-tokens", type=int, default=MAX_TOKENS, help="of an answer of a served model"
-    )
+    add("--completion-tokens", type=int, default=MAX_TOKENS, help="of an answer of a served model")
     add("--passages", type=int, default=400, help="rows that Min-k%% Prob scores")
     add("--outputs", default="outputs/audit", help="folder of what it writes")
     add("--plan", action="store_true", help="say what it takes, and stop")
