@@ -24,6 +24,12 @@ def new_figure(width: float, height: float, **kwargs: Any) -> tuple[Figure, Axes
     return _figure(1, 1, (width, height), **kwargs)
 
 
+def legend_below(axis: Axes, x: float = 0.5, ncols: int = 3) -> None:
+    """The legend below the label of the x axis, where it covers no data; ``x`` is its middle."""
+    place = {"loc": "upper center", "bbox_to_anchor": (x, -0.13)}
+    axis.legend(frameon=False, title="", ncols=ncols, **place)
+
+
 def alt_text(figure: Figure) -> str:
     """What a figure shows, for readers who do not see it: titles, axes and groups."""
     parts = []
@@ -92,7 +98,7 @@ def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -
     axis.set_yticks(list(place.values()), list(place))
     axis.set(xlim=(0, 102), xlabel="right answers in the best standard quiz, % (95 % interval)")
     axis.set_title(f"DCQ maximum per partition, n = {n.min()} to {n.max()} instances", loc="left")
-    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.12), ncols=3)
+    legend_below(axis, x=0.4)
     return figure
 
 
@@ -147,5 +153,5 @@ def auc_lines(
         axis.set_xticks(list(places.values()), [f"{value:,}" for value in places])
     axis.set(xlabel=xlabel, ylabel="AUC (95 % interval)")
     axis.set_title(title, loc="left")
-    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
+    legend_below(axis)
     return figure

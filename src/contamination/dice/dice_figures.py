@@ -66,7 +66,7 @@ def auroc_layers(rows: pd.DataFrame, panels: dict[str, dict[tuple[str, str, str]
         axis.axhline(50, color=CHANCE, linestyle="--", label="chance")
         axis.set_title(title, loc="left")
         axis.set(ylim=(0, 104), ylabel="AUROC, % (95 % interval)", xlabel="layer (0: embedding)")
-        axis.legend(frameon=False, loc="lower right")
+        plots.legend_below(axis, ncols=2)
     return figure
 
 
@@ -85,7 +85,6 @@ def flags_and_gaps(flags: pd.DataFrame, gaps: pd.DataFrame, conditions: list[str
         shown, y="benchmark", x="flag", hue="condition", palette=palette, ax=upper, **style
     )
     upper.set_title("The flag by the questions asked", loc="left")
-    upper.legend(frameon=False, title="", loc="center")
     means = gaps.groupby("condition", sort=False)[["gap_points", "flag"]].mean()
     lower.scatter(gaps["flag"], gaps["gap_points"], s=14, color=CHANCE, alpha=0.5)
     high = means["flag"] > FLAG_THRESHOLD
@@ -99,6 +98,7 @@ def flags_and_gaps(flags: pd.DataFrame, gaps: pd.DataFrame, conditions: list[str
         axis.axvline(0.5, color=CHANCE, linestyle="--")
         axis.set(xlim=(-0.05, 1.05), xlabel="mean predicted probability of contamination")
     upper.set(ylabel="")
+    plots.legend_below(upper, ncols=2)
     return figure
 
 
