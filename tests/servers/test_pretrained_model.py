@@ -32,7 +32,7 @@ def audited(folder, tmp_path_factory):
     with ServerProcess(served, "/health", log, cwd=folder.parent, env=environment) as server:
         line = ["--model", folder.name, "--served-at", f"{server.url}/v1", "--label", "label"]
         line += ["--data", "params/audit/sample.jsonl", "--unseen", "params/audit/unseen.jsonl"]
-        line += ["--rows", str(ROWS), "--completion-tokens", "24"]
+        line += ["--rows", str(ROWS), "--completion-tokens", "8"]
         line += ["--outputs", str(outputs), "--yes"]
         done = subprocess.run(
             [sys.executable, "-m", "contamination.audit", *line],
@@ -45,10 +45,21 @@ def audited(folder, tmp_path_factory):
     return outputs, done
 
 
-def test_a_served_model_is_audited_in_one_line(audited):
+def test_a_served_model_is_audited_in_one_line(audited, folder):
     outputs, done = audited
     assert done.returncode == 0, done.stderr[-2000:]
-    page = (outputs / "verdict.html").read_text()
-    verdicts = json.loads((outputs / "verdict.json").read_text())
-    print(json.dumps(verdicts, indent=1)[:3000])
-    assert "SmolLM2" in page
+    found = json.loads((outputs / "verdict.json").read_text())
+    by_method = {row["method"]: row for row in found["evidence"]}
+    for method in ("DCQ", "replication"):
+        row = by_method[method]
+        assert row["n"] == ROWS
+        assert 0 <= row["value"] <= 1
+        # So few rows can recognise nothing.
+        assert row["verdict"] in ("not recognised", "cannot tell")
+        assert row["n_error"] == 0
+    for method in ("option ranking", "Min-k% Prob", "DICE"):
+        assert by_method[method]["verdict"] == "not run"
+    (says,) = found["says"].values()
+    assert says in done.stdout
+    assert says in (outputs / "verdict.html").read_text()
+    assert folder.name in says
