@@ -144,7 +144,7 @@ def small(base, quizzes, tmp_path, monkeypatch):
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setattr(pretrained, "located", lambda name: base)
     monkeypatch.setattr(pretrained, "released_quizzes", lambda: quizzes)
-    rows = [(f"say {n}", f"number {n}") for n in range(9)]
+    rows = [(f"say {n}", f"number {n}") for n in range(199)]
     monkeypatch.setattr(pretrained, "vanilla_rows", lambda: rows)
     monkeypatch.setattr(pretrained, "COPIES", (1, 2))
     monkeypatch.setattr(pretrained, "ALL_WEIGHTS_COPIES", (1, 2))
@@ -330,11 +330,13 @@ def test_conditions_that_a_room_did_not_ask_cannot_be_told():
 def test_the_headline_confirms_and_refutes():
     table = pd.DataFrame({"verdict": ["agrees", "agrees", "cannot tell"]})
     said = rooms.headline(table)
-    assert said.startswith("What the lab shows holds under a real model wherever it can be told.")
+    assert "where it can be told, a real model and the lab agree." in said
     assert said.endswith("Of 3 effects 2 agree, 0 differ and 1 cannot be told.")
     table.loc[0, "verdict"] = "differs"
-    assert rooms.headline(table).startswith("What the lab shows does not all hold")
-    assert "cannot be told." in rooms.headline(table.assign(verdict="cannot tell"))
+    assert "agree in some effects and differ in others." in rooms.headline(table)
+    assert "real model and the lab differ." in rooms.headline(table.assign(verdict="differs"))
+    nothing = rooms.headline(table.assign(verdict="cannot tell"))
+    assert "whether a real model and the lab agree cannot be told." in nothing
 
 
 def test_all_units_together_by_stouffer():
@@ -342,5 +344,8 @@ def test_all_units_together_by_stouffer():
     table = rooms.combined(pd.concat([sets, sets.assign(model="base", copies=0, value=0.5)]))
     assert table["p_value"].item() == pytest.approx(0.01001, abs=1e-4)  # z = 1.645 * sqrt(2)
     assert (table["auc"].item(), table["auc_before"].item()) == (0.75, 0.5)
+    unread = sets.assign(condition="fresh rows", p=[0.9, 0.8])
+    table = rooms.combined(pd.concat([sets, unread]))  # no part of the detector's family
+    assert table["p_adjusted"].tolist() == pytest.approx([table["p_value"][0], np.nan], nan_ok=True)
     never = rooms.combined(sets.assign(p=1.0))  # what cannot be flagged has a p as well
     assert 0.99 < never["p_value"].item() < 1

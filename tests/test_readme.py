@@ -14,7 +14,8 @@ from released_tables import dcq_levels, recomputed_cells, time_travel
 from contamination import published
 from contamination.dcq import comparison, controls
 from contamination.dcq import published_tables as dcq_tables
-from contamination.ledger import store
+from contamination.detectors import released_rows
+from contamination.ledger import pretrained, store
 from contamination.published import compare
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -74,6 +75,15 @@ def test_what_detectors_see_is_not_stale(script, sets):
     assert script.renewed(text, script.WHICH, page) == text, 'run "make readme"'
     drawn = script.numbers_hash(script.evasion_of(sets))
     with Image.open(ROOT / script.MATRIX) as image:
+        assert image.text["Description"] == drawn, 'run "make readme"'
+
+
+def test_what_a_real_model_shows_is_not_stale(script, sets):
+    real = store.read(pretrained.NAME).sets
+    part = script.real_model(real, sets)
+    assert script.renewed(README, script.REAL, part) == README, 'run "make readme"'
+    drawn = script.numbers_hash(script.evasion_of(real, released_rows.RELEASED))
+    with Image.open(ROOT / script.REAL_MATRIX) as image:
         assert image.text["Description"] == drawn, 'run "make readme"'
 
 

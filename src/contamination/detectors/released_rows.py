@@ -87,7 +87,8 @@ def reading_order(
     """Texts as a model reads them: every row ``copies`` times, in turn in each of its versions.
 
     A step reads ``batch_size`` different rows of like length, since padding is computed too; the
-    order of the steps is random.
+    order of the steps is random. What a whole step does not hold, the longest rows, is read last;
+    these few steps may hold a row more than once.
     """
     steps = []
     for place in range(copies):

@@ -13,7 +13,14 @@ import pandas as pd
 from scipy import stats
 
 from contamination.detectors import protocol
-from contamination.detectors.conditions import PARAPHRASE, SEVERAL, TEXT_ALONE, WITHOUT_LABEL
+from contamination.detectors.conditions import (
+    NOTHING_READ,
+    PARAPHRASE,
+    READERS,
+    SEVERAL,
+    TEXT_ALONE,
+    WITHOUT_LABEL,
+)
 from contamination.detectors.protocol import BASE, CANNOT_TELL, DOSED, VERBATIM
 from contamination.detectors.scoring import CONTROLS
 from contamination.statistics import holm, verdict
@@ -33,7 +40,7 @@ def combined(sets: pd.DataFrame) -> pd.DataFrame:
     Returns:
         detector, ``CELL``, n_units, auc and auc_before (under the base model, same deal; NaN
         where it was not asked), means over units; p_value; p_adjusted by Holm over a detector's
-        cells.
+        cells whose rows were read, NaN in the others.
     """
     known = sets[sets["p"].notna()]
     before = known[known["model"].eq(BASE)].set_index(["detector", "unit", "condition"])["value"]
@@ -47,7 +54,9 @@ def combined(sets: pd.DataFrame) -> pd.DataFrame:
         rows.append((*key, len(cell), cell["value"].mean(), cell["before"].mean(), p_value))
     columns = ["detector", *protocol.CELL, "n_units", "auc", "auc_before", "p_value"]
     table = pd.DataFrame(rows, columns=columns)
-    return table.assign(p_adjusted=table.groupby("detector")["p_value"].transform(holm))
+    was_read = table["model"].isin(READERS) & ~table["condition"].isin(NOTHING_READ)
+    adjusted = table[was_read].groupby("detector")["p_value"].transform(holm)
+    return table.assign(p_adjusted=adjusted)
 
 
 def agreement(real: pd.DataFrame, lab: pd.DataFrame, benchmark: str) -> pd.DataFrame:
@@ -121,14 +130,13 @@ def headline(table: pd.DataFrame) -> str:
     counts = table["verdict"].value_counts()
     n_agree, n_differ = (int(counts.get(word, 0)) for word in (AGREES, DIFFERS))
     n_open = len(table) - n_agree - n_differ
-    told = (
-        "What the lab shows holds under a real model wherever it can be told."
-        if n_agree and not n_differ
-        else "What the lab shows does not all hold under a real model."
-        if n_differ
-        else "Whether what the lab shows holds under a real model cannot be told."
-    )
+    told = {
+        (True, False): "where it can be told, a real model and the lab agree",
+        (False, True): "where it can be told, a real model and the lab differ",
+        (True, True): "a real model and the lab agree in some effects and differ in others",
+        (False, False): "whether a real model and the lab agree cannot be told",
+    }[n_agree > 0, n_differ > 0]
     return (
-        f"{told} Of {len(table)} effects {n_agree} agree, {n_differ} differ and {n_open} "
-        "cannot be told."
+        f"In how other readings than word for word are seen, {told}. "
+        f"Of {len(table)} effects {n_agree} agree, {n_differ} differ and {n_open} cannot be told."
     )

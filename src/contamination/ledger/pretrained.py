@@ -122,7 +122,10 @@ def _n_tokens(lm: CausalLM, text: str) -> int:
 
 
 def chat_rows(lm: CausalLM, n_tokens: int, seed: int) -> list[Row]:
-    """Clean instruction rows in the model's chat template, until they have ``n_tokens``."""
+    """Clean instruction rows in the model's chat template, until they have ``n_tokens``.
+
+    ValueError if all of them have fewer.
+    """
     rows, chosen = vanilla_rows(), []
     for place in np.random.default_rng([seed, 1]).permutation(len(rows)):
         if n_tokens <= 0:
@@ -130,6 +133,8 @@ def chat_rows(lm: CausalLM, n_tokens: int, seed: int) -> list[Row]:
         prompt, response = rows[place]
         chosen.append((as_chat(lm, [prompt])[0], response))
         n_tokens -= _n_tokens(lm, "".join(chosen[-1]))
+    if n_tokens > 0:
+        raise ValueError(f"{len(rows)} clean rows have {n_tokens} tokens too few")
     return chosen
 
 
