@@ -29,15 +29,19 @@ def power_matrix(evasion: pd.DataFrame, copies: int | None = None) -> Figure:
     """Units flagged, by detector and condition, at one dose; verbatim rows at every dose.
 
     ``evasion`` as in ``lab_panel.evasion_table``, of one benchmark; the largest dose, unless
-    ``copies`` is given. Conditions of which no row was
-    read are orange. Beside the count stands the number of units where not all cells have as many.
+    ``copies`` is given. Conditions of which no row was read are orange. Beside the count stands
+    the number of units where not all cells have as many.
     """
     dose = copies or evasion["copies"].max()
     is_shown = evasion["copies"].eq(dose)
-    others = evasion[~is_shown & evasion["condition"].eq(VERBATIM)].sort_values("copies")
+    others = evasion[~is_shown & evasion["condition"].eq(VERBATIM)]
     doses = VERBATIM + ", copies: " + others["copies"].astype(str)
     shown = pd.concat([others.assign(condition=doses), evasion[is_shown]])
-    columns = [name for name in [*doses.unique(), *COLUMNS] if name in set(shown["condition"])]
+    by_dose = dict(
+        sorted({**dict(zip(others["copies"], doses, strict=True)), dose: VERBATIM}.items())
+    )
+    columns = [*by_dose.values(), *(name for name in COLUMNS if name != VERBATIM)]
+    columns = [name for name in columns if name in set(shown["condition"])]
     n_units = shown["n_models"].max()
     text = shown["n_detected"].astype(str)
     if (shown["n_models"] != n_units).any():
