@@ -12,6 +12,7 @@ import torch
 
 from contamination.models.chat import Endpoint, Request, echo_requests, estimate
 from contamination.models.exchange import body_of, input_tokens, output_limit
+from contamination.models.source import located
 from contamination.own import comparison, completing, quizzing
 from contamination.own.asked import JUDGE, MODEL, PERTURBER, Asked, name_of
 from contamination.own.completing import OwnCompletions
@@ -226,10 +227,10 @@ def _flops_per_second() -> float:
 
 def _seconds(model: str, n_read: int, n_written: int, speed: float) -> str:
     n_parameters = _LAB_PARAMETERS if model.startswith(LAB) else 0
-    if not n_parameters and Path(model).is_dir():
-        n_parameters = sum(path.stat().st_size for path in Path(model).glob("*.safetensors")) // 4
+    if not n_parameters and (folder := Path(located(model))).is_dir():
+        n_parameters = sum(path.stat().st_size for path in folder.glob("*.safetensors")) // 4
     if not n_parameters:
-        return "time unknown before it is downloaded"
+        return "how long is not known before it is loaded"
     seconds = 2 * n_parameters * (n_read + _GENERATED_IS_SLOWER * n_written) / speed
     rest = ", and 1 to 3 minutes the first time, to train it" if model.startswith(LAB) else ""
     return f"roughly {math.ceil(seconds / 10) * 10} s on this processor{rest}"
