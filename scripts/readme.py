@@ -257,10 +257,11 @@ def evasion_of(sets: pd.DataFrame, benchmark: str = BENCHMARK) -> pd.DataFrame:
 
 def real_model(real: pd.DataFrame, lab: pd.DataFrame) -> str:
     """Whether what the lab shows holds for a real model: the README's part."""
-    n_units = real["unit"].nunique()
+    n_units, n_all = real["unit"].nunique(), len(released_rows.UNITS)
     alt = f"Units of the real model that each detector flags of {n_units}; orange: nothing was read"
     told = rooms.headline(rooms.agreement(real, lab, BENCHMARK))
-    return f"{told}\n\n![{alt}]({REAL_MATRIX})"
+    so_far = "" if n_units == n_all else f"So far {n_units} of the protocol's {n_all} units. "
+    return f"{so_far}{told}\n\n![{alt}]({REAL_MATRIX})"
 
 
 def detectors(sets: pd.DataFrame) -> tuple[str, str]:
