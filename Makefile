@@ -40,7 +40,7 @@ NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9][0-
 OUTPUTS := outputs/$(PROFILE)
 TARGETS := $(NOTEBOOKS:%=$(OUTPUTS)/notebooks/%.ipynb)
 # Of a real model's profile the case studies are left out: a test names them.
-IN_PROFILE := $(patsubst params/$(PROFILE)/%.yaml,$(OUTPUTS)/notebooks/%.ipynb,$(sort $(wildcard params/$(PROFILE)/*.yaml)))
+IN_PROFILE := $(filter $(patsubst params/$(PROFILE)/%.yaml,$(OUTPUTS)/notebooks/%.ipynb,$(wildcard params/$(PROFILE)/*.yaml)),$(TARGETS))
 
 PROFILES := $(patsubst params/%/00_start_here.yaml,%,$(sort $(wildcard params/*/00_start_here.yaml)))
 ifneq ($(filter reproduce readme site slides $(NOTEBOOKS) outputs/%,$(MAKECMDGOALS)),)
