@@ -1,5 +1,6 @@
 """Every notebook is clean, and those that build on each other run on a tiny sample."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -120,6 +121,16 @@ def test_every_profile_has_every_notebook():
     for profile in PROFILES:
         found = {path.stem for path in PARAMETER_FILES if path.parent.name == profile}
         assert found == stems - LEFT_OUT.get(profile, set())
+
+
+def test_what_is_said_is_shown(notebook_path):
+    """A sentence or table that is neither displayed nor the last expression of its cell is lost."""
+    for cell in nbformat.read(notebook_path, 4).cells:
+        tree = ast.parse(cell.source if cell.cell_type == "code" else "")
+        for node in ast.walk(tree):
+            is_call = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+            name = getattr(node.value.func, "id", "") if is_call else ""
+            assert name not in ("say", "show") or node is tree.body[-1], ast.unparse(node)
 
 
 def test_no_parameter_is_a_key(notebook_path):
