@@ -29,7 +29,9 @@ def audited(folder, tmp_path_factory):
     outputs = tmp_path_factory.mktemp("audit")
     served = [str(ROOT / ".venv-servers/bin/transformers"), "serve", folder.name]
     served += ["--device", "cpu", "--host", "127.0.0.1", "--port", "{port}"]
-    environment = os.environ | {"HF_HUB_OFFLINE": "1"}
+    # Beside each other, threads that wait would only starve the others.
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    cache = {"CONTAMINATION_CACHE": str(tmp_path_factory.mktemp("cache"))}
     log = tmp_path_factory.mktemp("log") / "serve.log"
     with ServerProcess(served, "/health", log, cwd=folder.parent, env=environment) as server:
         line = ["--model", folder.name, "--served-at", f"{server.url}/v1", "--label", "label"]
@@ -39,7 +41,7 @@ def audited(folder, tmp_path_factory):
         done = subprocess.run(
             [sys.executable, "-m", "contamination.audit", *line],
             cwd=ROOT,
-            env=os.environ | {"CONTAMINATION_CACHE": str(tmp_path_factory.mktemp("cache"))},
+            env=environment | cache,
             capture_output=True,
             text=True,
             timeout=900,
