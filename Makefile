@@ -103,7 +103,7 @@ help:
 ##@ Start here
 setup: $(VENV)/.installed ## build .venv from the lock (about 2 min, network; TORCH=cpu or cuda chooses the build of torch)
 reproduce: $(IN_PROFILE) ## every table and figure under outputs/demo (CPU, no key, no download; first time 15 to 30 min on 2 cores, then seconds)
-test: $(VENV)/.installed ## all tests, every notebook on a tiny sample (no key, no GPU, offline; 12 min)
+test: $(VENV)/.installed ## all tests, every notebook on a tiny sample (no key, no GPU, offline; 5 to 10 min)
 	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 lab: $(VENV)/.installed ## open the notebooks in JupyterLab; outputs of a run are no change for git
 	$(VENV)/bin/jupyter lab --config=scripts/lab_config.py $(LAB_FLAGS)

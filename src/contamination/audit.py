@@ -28,7 +28,6 @@ from contamination.models.source import loaded_bytes
 from contamination.own import asked, auditing, plan
 from contamination.own.settings import LAB
 from contamination.parameters import ParameterError
-from contamination.replication.completions import MAX_TOKENS
 from contamination.run import RunError, check, run_notebook
 from contamination.tables import show, with_interval
 from contamination.visible import visible
@@ -75,7 +74,8 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
     if told.served_at:
         model |= {"base_url": told.served_at, "key_variable": told.key}
         model |= {"gives_log_probs": told.log_probs, "cost_cap": told.cap}
-        model |= {"completion_tokens": told.completion_tokens}
+        if told.completion_tokens is not None:
+            model |= {"completion_tokens": told.completion_tokens}
     if told.prices:
         try:
             prices = [float(part) for part in told.prices.split(",")]
@@ -184,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--price-date", default="", help="day on which you read them, YYYY-MM-DD")
     add("--cap", type=float, default=0.0, help="most that it may cost")
     add("--rows", type=int, default=60, help="rows that are quizzed and completed")
-    add("--completion-tokens", type=int, default=MAX_TOKENS, help="of an answer of a served model")
+    add("--completion-tokens", type=int, help="most, of an answer of a served model")
     add("--passages", type=int, default=400, help="rows that Min-k%% Prob scores")
     add("--outputs", default="outputs/audit", help="folder of what it writes")
     add("--plan", action="store_true", help="say what it takes, and stop")
