@@ -197,7 +197,7 @@ def test_clean_chat_rows_end_with_the_tokens_that_were_asked_for(small, base):
     n_tokens = [pretrained._n_tokens(lm, prompt + response) for prompt, response in rows]
     assert sum(n_tokens) >= 20 > sum(n_tokens[:-1])
     assert rows[0][0] == f"say {rows[0][1].split()[1]}\n"
-    with pytest.raises(ValueError, match="199 clean rows have .* tokens too few"):
+    with pytest.raises(ValueError, match="tokens too few"):
         pretrained.chat_rows(lm, 10**6, 0)
 
 
