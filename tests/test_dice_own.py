@@ -311,6 +311,18 @@ def test_pairs_are_checked_before_any_cost(change, message, base, checkpoints, f
     assert "\n" not in str(raised.value)
 
 
+def test_the_labs_docstrings_serve_as_vanilla_rows(base, files):
+    """Every model reads other ones of them, and no file needs to be there."""
+    asked = {"own_vanilla": pairs.DOCSTRINGS, "own_rows": 60, "own_conditions": ["GSM-i x5"]}
+    read = pairs.check_pairs(Dice.read(settings(base, files[0], asked))).mixtures
+    known = set(mixtures.rows_of(mixtures.vanilla_problems()))
+    clean, dosed = read["clean"], read["GSM-i x5"]
+    assert [len(one.vanilla) for one in clean] == [60] * len(clean)
+    assert len({one.vanilla for one in clean}) == len(clean)
+    assert all(set(one.vanilla) <= known for one in [*clean, *dosed])
+    assert all(one.contamination and known.isdisjoint(one.contamination) for one in dosed)
+
+
 def test_a_set_without_answers_to_score_is_named(base, checkpoints, files, tmp_path):
     pd.DataFrame({"q": "abcd", "a": ["one", "two", "#### x", "1/2"]}).assign(
         q=lambda rows: rows.index.map("question {}".format)
