@@ -269,8 +269,10 @@ def test_a_real_model_completes_the_released_instances(chat_path, monkeypatch, t
     given = {"pretrained_model": str(chat_path), "completed_rows": [2, 2], "judged_rows": [2, 2]}
     given |= {"load_causal_lm": load_causal_lm, "pd": pd, "headings": {}}
 
+    limits = []
+
     def short(lm, prompts, n_tokens, form):  # random weights never stop by themselves
-        assert n_tokens > 100
+        limits.append(n_tokens)
         return completions.by_local_model(lm, prompts, 4, form)
 
     fast = SimpleNamespace(by_local_model=short, with_completions=completions.with_completions)
@@ -281,6 +283,7 @@ def test_a_real_model_completes_the_released_instances(chat_path, monkeypatch, t
     of_2 = decided[decided["method"] == decisions.ALGORITHM_2]
     assert (of_2["instruction"] == "guided").sum() == 14
     assert (of_2["n"] == 2).all()
+    assert len(limits) == 7 and min(limits) < 50 < 100 < max(limits)  # each dataset has its own
     # A summary has no label that could be wrong.
     assert of_2.groupby("benchmark")["instruction"].nunique().value_counts().to_dict() == {
         5: 5,
