@@ -33,6 +33,22 @@ def test_a_plan_asks_nothing_and_is_written_down(tmp_path, capsys):
     assert (given["model"], given["n_instances"]) == ({"names": ["lab:clean"]}, 8)
 
 
+def test_files_are_those_of_the_folder_where_the_line_was_given(tmp_path, monkeypatch):
+    """The notebook runs in the project's folder, where such a name leads elsewhere or nowhere."""
+    sample, unseen = (ROOT / f"params/audit/{name}.jsonl" for name in ("sample", "unseen"))
+    (tmp_path / "mine.jsonl").write_bytes(sample.read_bytes())
+    (tmp_path / "later.jsonl").write_bytes(unseen.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    words = ["--model", "lab:clean", "--label", "label", "--plan", "--rows", "8"]
+    assert line(tmp_path, *words, "--data", "mine.jsonl", "--unseen", "later.jsonl") == 0
+    values = values_of(tmp_path)
+    assert values["data"]["dataset"] == str(tmp_path / "mine.jsonl")
+    assert values["comparison"] == str(tmp_path / "later.jsonl")
+    assert values["model"]["names"] == ["lab:clean"]
+    assert audit.from_here("mine.jsonl") == str(tmp_path / "mine.jsonl")
+    assert audit.from_here("owner/name") == "owner/name"
+
+
 def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(audit.asked, "check_ready", lambda *_: None)
     monkeypatch.setattr(audit, "run_notebook", lambda *_: pytest.fail("was run"))

@@ -52,6 +52,12 @@ BENCHMARKS = {
 }
 
 
+def from_here(name: str) -> str:
+    """A file or folder as named in the working directory: the notebook runs in the project's."""
+    is_elsewhere = Path.cwd() != storage.project_root() and name and Path(name).exists()
+    return str(Path(name).absolute()) if is_elsewhere else name
+
+
 def data_of(name: str, split: str, text: str, label: str) -> dict[str, Any]:
     """Parameter ``data`` of notebook 10 for a benchmark by its name, a file or a hub dataset.
 
@@ -65,12 +71,14 @@ def data_of(name: str, split: str, text: str, label: str) -> dict[str, Any]:
         of_known = {"dataset": source, "split": split, "names": [known, split]}
         return of_known | {"text_columns": [text or column]} | SUMMARY
     with_label = {"label_column": label} if label else SUMMARY
-    return {"dataset": name, "split": split, "text_columns": [text or "text"]} | with_label
+    of_file = {"dataset": from_here(name), "split": split, "text_columns": [text or "text"]}
+    return of_file | with_label
 
 
 def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
     """Parameters of notebook 10 from the command line; ValueError if prices are no two numbers."""
-    model: dict[str, Any] = {"names": told.model}
+    names = told.model if told.served_at else [from_here(name) for name in told.model]
+    model: dict[str, Any] = {"names": names}
     if told.served_at:
         model |= {"base_url": told.served_at, "key_variable": told.key}
         model |= {"gives_log_probs": told.log_probs, "cost_cap": told.cap}
@@ -84,7 +92,7 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
         model |= {"prices": prices, "price_date": told.price_date}
     data = data_of(told.data, told.split, told.text, told.label)
     sizes = {"n_instances": told.rows, "n_passages": told.passages}
-    return {"model": model, "data": data, "comparison": told.unseen, **sizes}
+    return {"model": model, "data": data, "comparison": from_here(told.unseen), **sizes}
 
 
 def check_memory(names: Sequence[str]) -> None:
