@@ -47,7 +47,7 @@ from contamination.storage import CACHE_VARIABLE
 
 VOCABULARY = 4096
 MAX_SECONDS, LEAST_ROUNDS = 60, 3  # for one model
-LENGTH, N_OF_KIND = 64, 32  # words of WikiMIA's passages; so many of each kind are timed
+LENGTH, N_OF_KIND = 64, 16  # words of WikiMIA's passages; so many of each kind are timed
 WORDS = (32, 64, 128, 256)  # lengths of passages, as in WikiMIA
 SHAPES = {  # layers, width, heads, inner width, vocabulary
     "1.4 M": (4, 128, 4, 384, VOCABULARY),
@@ -188,16 +188,16 @@ def of_model(name: str) -> None:
     texts, is_member = wikimia_tables.wikimia_passages(LENGTH)
     timed = [texts[row] for row in wikimia_tables.drawn(is_member, N_OF_KIND, seed=0)]
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    rows, aucs = [], {}
+    print(f"{len(timed)} passages of {LENGTH} words, {torch.get_num_threads()} threads")
+    aucs = {}
     for dtype in ["float32", *["bfloat16"] * has_native_bfloat16(device)]:
         lm = load_causal_lm(name, dtype=dtype)
+        table = pd.DataFrame(measure(lm, timed, n_repeats=7))
+        print(table.to_string(index=False, float_format="%.2f"), flush=True)
         scored = detect.detect(texts, lm, k_percents=[20.0])
         aucs[dtype] = scored.groupby("method", sort=False)["score"].apply(
             lambda scores: statistics.auc(scores.to_numpy(), is_member)
         )
-        rows += measure(lm, timed, n_repeats=7)
-    print(f"{len(timed)} passages of {LENGTH} words, {torch.get_num_threads()} threads")
-    print(pd.DataFrame(rows).to_string(index=False, float_format="%.2f"))
     changes = pd.DataFrame(aucs)
     if len(aucs) > 1:
         changes["change"] = changes["bfloat16"] - changes["float32"]

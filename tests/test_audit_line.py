@@ -120,6 +120,7 @@ def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
     assert "&lt;b&gt;m" in text and "<b>m" not in text
     assert "no sign by DCQ" in text and "words" in text and "length, no model" in text
     assert "0" * 40 in text
+    assert ">model<" not in text and ">n<" in text  # the line above names the one model
     found = json.loads(page.with_suffix(".json").read_text())
     assert found["evidence"][0]["verdict"] == "not recognised"
     assert len(found["controls"]) == len(found["text_alone"]) == 1

@@ -218,3 +218,10 @@ def test_all_ten_partitions_are_there():
         for path in (ROOT / "params/full/dcq").glob("*.yaml")
     }
     assert found == set(published.DCQ_DATASETS)
+
+
+@pytest.mark.parametrize("share, interval", [(0, (0, 0.49)), (100, (0.51, 1))])
+def test_answers_that_are_all_alike_have_an_interval_with_a_width(share, interval):
+    level = {"max_pct": share, "ci_low_pct": share, "ci_high_pct": share, "n": 4}
+    assert quizzing.shares_of(level) == pytest.approx((share / 100, *interval), abs=0.005)
+    assert quizzing.shares_of(level | {"ci_low_pct": 20, "ci_high_pct": 60})[1:] == (0.2, 0.6)

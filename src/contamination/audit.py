@@ -120,9 +120,10 @@ def write_verdict(outputs: Path, data: Mapping[str, Any]) -> Path:
     lines = {m: auditing.headline(m, rows) for m, rows in evidence.groupby("model", sort=False)}
     deciding = controls[controls["decides"].eq(True)]
     by_text = controls[controls["method"].eq(auditing.COMPARISON)].drop_duplicates("control")
+    model = "model " if len(lines) > 1 else ""  # one model's name stands in the line above
     tables = {
-        "Verdicts": (evidence, "model method verdict value interval control note"),
-        "The controls that decide": (deciding, "model method control n value interval"),
+        "Verdicts": (evidence, f"{model}method verdict n value interval control note"),
+        "The controls that decide": (deciding, f"{model}method control n value interval"),
         "Dataset against comparison rows, by their text alone; chance and p where it was needed": (
             by_text,
             "control n value interval chance p_value",

@@ -28,6 +28,7 @@ from contamination.own.internals import log_probs_of
 from contamination.own.options import quizzes_of, read_options
 from contamination.own.rows import Rows, whole
 from contamination.own.settings import INSTRUCT, Quiz
+from contamination.statistics import share_interval
 
 # At most: the modified quiz and one for each position; the paper's second perturbation on top.
 N_QUIZZES = 1 + len(POSITIONS)
@@ -98,10 +99,7 @@ def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: in
     table = controls.control_table(choices[0], pd.DataFrame([levels[0] | about]))
     named = [(row["control"], row) for row in table.to_dict("records")]
     named += [(name, level) for name, level in zip((DCQ, UNSEEN), levels, strict=False)]
-    rows = {
-        name: finding.control_row(name, row["n"], *(row[share] / 100 for share in SHARES))
-        for name, row in named
-    }
+    rows = {name: finding.control_row(name, row["n"], *shares_of(row)) for name, row in named}
     own, status = rows.pop(DCQ), answers[0]["status"]
     if not status.eq(OK).any():
         own |= dict.fromkeys(["value", "ci_low", "ci_high"], math.nan)
@@ -112,6 +110,18 @@ def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: in
     row, deciding = _judged_by_gaps(row, chance, taken)
     counts = finding.status_counts(pd.concat([one["status"] for one in answers]))
     return Finding(row, (*rows.values(), *deciding), counts, answers[0])
+
+
+def shares_of(level: Mapping[str, float]) -> tuple[float, float, float]:
+    """Share of the best quiz and its interval, 0 to 1; of a level in percent with its n.
+
+    Resampled answers that are all right, or all wrong, give an interval without width: then
+    Wilson's of the one quiz.
+    """
+    value, low, high = (level[share] / 100 for share in SHARES)
+    if low == high:
+        low, high = share_interval(round(value * level["n"]), level["n"])
+    return value, low, high
 
 
 def _taken(answers: pd.DataFrame, choices: pd.DataFrame, about: Mapping[str, str]) -> Taken:
