@@ -402,3 +402,34 @@ def test_released_options_give_some_originals_away():
     wild = audit.loc[list(published.WILD_DATASETS)]
     assert (wild["n_option_d_is_original"] == wild["n"]).all()
     assert audit.loc["HumanEval", "n_line_breaks_alone"] == 12
+
+
+def test_a_taker_beside_a_clean_one_is_paired_by_instance():
+    parts = [taken("X", "model", "D" * 19 + "A"), taken("X", "clean", "D" * 10 + "A" * 10)]
+    parts += [taken("Y", "model", "DADADADA"), taken("Y", "clean", "ADADADAD")]
+    table = comparison.beside_clean(pd.concat(parts), "model", "clean", 2000)
+    assert table["n"].tolist() == [20, 8]
+    assert table[["taker_pct", "clean_pct", "difference_pct"]].to_numpy().tolist() == [
+        [95, 50, 45],
+        [50, 50, 0],
+    ]
+    assert table["verdict"].tolist() == ["above", "cannot be told"]
+    first = table.iloc[0]
+    assert 20 < first["ci_low_pct"] < 45 < first["ci_high_pct"] < 70
+    assert first["clean_low_pct"] < 50 < first["clean_high_pct"]
+
+
+def test_the_headline_beside_a_clean_model_says_what_taste_alone_can_do():
+    rows = pd.DataFrame({"is_unread": [False, False, True], "verdict": ["above", "below", "above"]})
+    said = comparison.headline_beside_clean("M", rows)
+    assert said == (
+        "M ranks the original first more often than the clean model on 1, less often on 1 of 2 "
+        "datasets; more often than the clean model on 1, less often on 0 of 1 sets of quizzes that "
+        "nobody can have read. So taste alone can put it ahead."
+    )
+    refuted = comparison.headline_beside_clean(
+        "M", rows.assign(verdict=["above", "above", "below"])
+    )
+    assert refuted.endswith("Memory or better taste: these quizzes cannot tell.")
+    nothing = comparison.headline_beside_clean("M", rows.assign(verdict="below"))
+    assert nothing.endswith("read.")

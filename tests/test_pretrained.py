@@ -3,6 +3,7 @@
 import json
 import subprocess
 import zipfile
+from itertools import product
 from types import SimpleNamespace
 
 import nbformat
@@ -16,7 +17,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, PreTrainedTokenizerFast
 
 from contamination import published, storage
-from contamination.dcq import published_tables
+from contamination.dcq import known_truth, published_tables
 from contamination.min_k import detect
 from contamination.models import loading, pretrained, source
 from contamination.models.causal import complete, load_causal_lm, token_log_probs
@@ -251,6 +252,8 @@ def test_a_real_model_takes_the_released_quizzes(chat_path, monkeypatch, tmp_pat
     given |= {"n_resamples": 50, "instances": published.released_instances("DCQ")}
     given["levels"] = published_tables.dcq_published(n_resamples=20)
     given |= {"load_causal_lm": load_causal_lm, "base_lm": load_causal_lm(chat_path)}
+    given |= {"lab_datasets": ["topics"], "dial_settings": [0.0, 1.0], "n_lab_instances": 4}
+    given |= {"known_truth": known_truth, "product": product, "world_seed": 0}
     heading = "### A real model takes"
     tables = run_section("02", heading, monkeypatch, tmp_path, **given)
     beside = tables["pretrained_beside"]
@@ -258,6 +261,9 @@ def test_a_real_model_takes_the_released_quizzes(chat_path, monkeypatch, tmp_pat
     # Both rankings are of the same weights here.
     by_name = whole.pivot(index="dataset", columns="control", values="control_pct")
     assert len(by_name) == 10 and by_name.nunique(axis=1).eq(1).all()
+    readings = tables["pretrained_readings"]
+    assert readings["is_unread"].tolist() == [False] * 10 + [True] * 2
+    assert (readings["difference_pct"] == 0).all()
     letters = tables["pretrained_dcq"].query("respondent == 'letters, chat template'")
     assert letters["dataset"].tolist() == list(published.DCQ_DATASETS[:3])
     assert letters["letter_share"].between(0, 1).all()

@@ -28,7 +28,7 @@ from contamination.dcq.assessment import (
     usable_positions,
 )
 from contamination.dcq.controls import by_position, credits_of
-from contamination.statistics import holm, percentile_interval
+from contamination.statistics import holm, percentile_interval, verdict
 
 WRONG, COVERAGE, QUARTER = "E wrong", "equal coverage", "E a quarter"
 MAXIMUM = "maximum, E wrong"
@@ -315,6 +315,53 @@ def beside_answers(
             row["n_control_wrong"] = (1 - credit).sum(axis=1).mean()
             rows.append(row | {"model_where_wrong_pct": _share_pct(right, 1 - credit)})
     return pd.DataFrame(rows)
+
+
+def beside_clean(
+    choices: pd.DataFrame, taker: str, clean: str, n_resamples: int = 10_000, seed: int = 0
+) -> pd.DataFrame:
+    """A taker beside one that has read none of the quizzes, on the same quizzes.
+
+    ``taker`` and ``clean`` are controls of ``choices``. A share is the mean over instances and
+    positions of the original, in percent, 25 by chance.
+
+    Returns:
+        dataset, n, taker_pct and clean_pct, each with a 95 % interval (taker_low_pct, ...), and
+        difference_pct with its own (ci_low_pct, ci_high_pct): a bootstrap over instances, paired;
+        verdict, where the difference lies.
+    """
+    rows, choices = [], choices.assign(credit=100 * credits_of(choices))
+    for dataset, of_dataset in choices.groupby("dataset", sort=False):
+        credit = of_dataset.groupby(["control", "index"], sort=False)["credit"].mean().unstack()
+        values = {"taker": credit.loc[taker].to_numpy(), "clean": credit.loc[clean].to_numpy()}
+        values["difference"] = values["taker"] - values["clean"]
+        n = credit.shape[1]
+        weights = np.vstack(list(resample_counts(n, n_resamples, seed))) / n
+        row = {"dataset": dataset, "n": n}
+        for name, value in values.items():
+            low, high = percentile_interval(weights @ value)
+            ends = "ci" if name == "difference" else name
+            row |= {f"{name}_pct": value.mean(), f"{ends}_low_pct": low, f"{ends}_high_pct": high}
+        rows.append(row | {"verdict": verdict(low, high)})
+    return pd.DataFrame(rows)
+
+
+def headline_beside_clean(name: str, readings: pd.DataFrame) -> str:
+    """What rows of ``beside_clean`` say of memory; is_unread: quizzes that nobody can have read."""
+    said, n_above = [], {}
+    for is_unread, of_kind in readings.groupby("is_unread"):
+        n_above[is_unread], n_below = (of_kind["verdict"].eq(v).sum() for v in ("above", "below"))
+        kind = "sets of quizzes that nobody can have read" if is_unread else "datasets"
+        counted = (
+            f"more often than the clean model on {n_above[is_unread]}, less often on {n_below}"
+        )
+        said.append(f"{counted} of {len(of_kind)} {kind}")
+    text = f"{name} ranks the original first {'; '.join(said)}."
+    if not n_above.get(False):
+        return text
+    if n_above.get(True):
+        return f"{text} So taste alone can put it ahead."
+    return f"{text} Memory or better taste: these quizzes cannot tell."
 
 
 def _where_right(answers: Answers, credit: np.ndarray, control: str) -> dict:
