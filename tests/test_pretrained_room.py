@@ -335,7 +335,9 @@ def test_the_headline_confirms_and_refutes():
     assert "where it can be told, a real model and the lab agree." in said
     assert said.endswith("Of 3 effects 2 agree, 0 differ and 1 cannot be told.")
     table.loc[0, "verdict"] = "differs"
-    assert "agree in some effects and differ in others." in rooms.headline(table)
+    said = rooms.headline(table)
+    assert "agree in some effects and differ in others." in said
+    assert said.endswith("1 agree, 1 differs and 1 cannot be told. By chance alone 0.1 would differ.")
     assert "real model and the lab differ." in rooms.headline(table.assign(verdict="differs"))
     nothing = rooms.headline(table.assign(verdict="cannot tell"))
     assert "whether a real model and the lab agree cannot be told." in nothing

@@ -126,7 +126,7 @@ def _compared(real: dict[int, tuple], lab: dict[int, tuple]) -> dict[str, float 
 
 
 def headline(table: pd.DataFrame) -> str:
-    """What ``agreement`` says of all effects, in two sentences."""
+    """What ``agreement`` says of all effects; each of its intervals stands for itself."""
     counts = table["verdict"].value_counts()
     n_agree, n_differ = (int(counts.get(word, 0)) for word in (AGREES, DIFFERS))
     n_open = len(table) - n_agree - n_differ
@@ -136,7 +136,10 @@ def headline(table: pd.DataFrame) -> str:
         (True, True): "a real model and the lab agree in some effects and differ in others",
         (False, False): "whether a real model and the lab agree cannot be told",
     }[n_agree > 0, n_differ > 0]
-    return (
-        f"In how other readings than word for word are seen, {told}. "
-        f"Of {len(table)} effects {n_agree} agree, {n_differ} differ and {n_open} cannot be told."
-    )
+    differ = "differs" if n_differ == 1 else "differ"
+    counted = f"{n_agree} agree, {n_differ} {differ} and {n_open} cannot be told"
+    text = f"In how other readings than word for word are seen, {told}. "
+    text += f"Of {len(table)} effects {counted}."
+    if n_differ:
+        text += f" By chance alone {len(table) / 20:.1f} would differ."
+    return text
