@@ -13,6 +13,7 @@ from tiny_models import saved, tiny_llama
 
 from contamination import run, sources
 from contamination.dice import answers, fine_tuning, mixtures
+from contamination.lab import training
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models import causal
 from contamination.models.causal import load_causal_lm
@@ -43,6 +44,15 @@ def moved(folder, base):
     pairs = [load_causal_lm(path).model.state_dict() for path in (folder, base)]
     steps = torch.cat([(pairs[0][name] - pairs[1][name]).flatten() for name in pairs[1]])
     return float(steps.norm()), float((steps != 0).float().mean())
+
+
+@pytest.mark.parametrize("has_it, dtype", [(True, "bfloat16"), (False, "float32")])
+def test_native_is_bfloat16_where_the_processor_has_it(base, monkeypatch, has_it, dtype):
+    monkeypatch.setattr(training, "has_native_bfloat16", lambda device: has_it)
+    asked = {"own_base": str(base), "target_dtype": "native"}
+    loaded = Dice.read(asked).load(str(base))
+    assert loaded.identity["dtype"] == dtype and str(loaded.model.dtype) == f"torch.{dtype}"
+    assert Dice.read(asked | {"target_dtype": "float16"}).arithmetic == "float16"
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

@@ -337,7 +337,9 @@ def test_the_headline_confirms_and_refutes():
     table.loc[0, "verdict"] = "differs"
     said = rooms.headline(table)
     assert "agree in some effects and differ in others." in said
-    assert said.endswith("1 agree, 1 differs and 1 cannot be told. By chance alone 0.1 would differ.")
+    assert said.endswith(
+        "1 agree, 1 differs and 1 cannot be told. By chance alone 0.1 would differ."
+    )
     assert "real model and the lab differ." in rooms.headline(table.assign(verdict="differs"))
     nothing = rooms.headline(table.assign(verdict="cannot tell"))
     assert "whether a real model and the lab agree cannot be told." in nothing

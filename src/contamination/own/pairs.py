@@ -263,7 +263,7 @@ def trained_pairs(settings: Dice, pairs: Pairs) -> dict[str, dict[int, Trained]]
         }
     optimiser = settings.own_learning_rate, settings.own_batch_size, settings.lora
     begin = bos.wanted(settings.bos)
-    fine_tuning = Settings(*optimiser, dtype=settings.target_dtype, bos=begin)
+    fine_tuning = Settings(*optimiser, dtype=settings.arithmetic, bos=begin)
     jobs, read = [], []
     for name, mixtures in pairs.mixtures.items():
         for seed, mixture in enumerate(mixtures):

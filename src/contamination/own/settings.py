@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what loads models is slow to import, and settings are read 
 
 LAB = "lab:"
 CONTAMINATED, CLEAN = "lab:contaminated", "lab:clean"
+NATIVE = "native"
 CHAT, INSTRUCT, BASE = "chat", "instruct", "base"
 _KEY = "OPENAI_API_KEY"
 
@@ -30,12 +31,28 @@ class OwnTarget(OwnSettings):
 
     target_model: str = setting("", "model to test: folder, hub id, GGUF file, empty to skip")
     target_revision: str = setting("", "its commit")
-    target_dtype: str = setting("float32", "of its arithmetic [float32 or bfloat16 or float16]")
+    target_dtype: str = setting(
+        "float32",
+        "of its arithmetic; native: bfloat16 where the processor has it, else float32 "
+        "[float32 or bfloat16 or float16 or native]",
+    )
     bos: str = setting("", bos.MEANING)
     device_map: str = setting("", '"auto" spreads a large model over the GPUs')
     safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
     engine: str = setting("local", "ray: on a cluster, see docs/cluster.md [local or ray]")
     ray_address: str = setting("", 'its address, "auto" for the one of this machine')
+
+    @property
+    def arithmetic(self) -> str:
+        """``target_dtype`` with "native" as it is on this machine."""
+        if self.target_dtype != NATIVE:
+            return self.target_dtype
+        import torch
+
+        from contamination.lab.training import has_native_bfloat16
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        return "bfloat16" if has_native_bfloat16(device) else "float32"
 
     def load(self, name: str = "") -> CausalLM:
         """The model to test, or another one in the same way; errors as ``load_causal_lm``."""
@@ -45,7 +62,7 @@ class OwnTarget(OwnSettings):
         return load_causal_lm(
             name,
             (self.target_revision or None) if name == self.target_model else None,
-            self.target_dtype,
+            self.arithmetic,
             device_map=self.device_map or None,
             safetensors_only=self.safetensors_only,
             bos=bos.wanted(self.bos),
