@@ -204,6 +204,7 @@ def check_outputs(names, folder, conditions):
     assert set(dice["verdict"]) == {internals.NOT_BEYOND}
     decoded = tables["decoding"]
     assert set(decoded["setting"]) == {"temperature", "top-k"}
+    assert tables["correlation"]["source"].str.startswith("own, ").all()
     dice = decoded[decoded["method"] == "DICE"].groupby("model")["auroc_pct"]
     assert dice.nunique().eq(1).all() and "clean, other data" in dice.groups
 
@@ -238,10 +239,13 @@ def test_accuracies_are_scored_by_the_parser_and_by_the_released_rules(
 
 
 def test_a_gain_counts_beyond_what_clean_models_differ_by():
-    """Clean models answer 40 and 50 %: 50 and 54 % is no gain, 70 and 60 % is one of 20 points."""
+    """Clean models answer 40 and 50 %: 50 and 54 % is no gain, 70 and 60 % is one of 20 points.
+
+    Unless there are nine questions only: then 20 points are two answers, and no gain either.
+    """
     rows = [("clean", 40), ("clean", 50), ("near", 50), ("near", 54), ("far", 70), ("far", 60)]
     scores = pd.DataFrame(rows, columns=["condition", "accuracy_pct"])
-    same = {"benchmark": "GSM-i", "n": 9, "accuracy_released_rules_pct": 1.0, "paper": None}
+    same = {"benchmark": "GSM-i", "n": 900, "accuracy_released_rules_pct": 1.0, "paper": None}
     found = pair_tables.table_1(scores.assign(**same)).set_index("condition")
     assert found["gain_points"].to_dict() == {"clean": 0.0, "near": 7.0, "far": 20.0}
     assert set(found["clean_range_points"]) == {10.0} and set(found["n_models"]) == {2}
@@ -249,6 +253,11 @@ def test_a_gain_counts_beyond_what_clean_models_differ_by():
         "near": internals.NOT_BEYOND,
         "far": internals.BEYOND,
     }
+    low, high = found.loc["far", ["ci_low_points", "ci_high_points"]]
+    assert 10 < low < 20 < high < 30 and found.loc["near", "ci_low_points"] > 0
+    few = pair_tables.table_1(scores.assign(**same | {"n": 9})).set_index("condition")
+    assert few["gain_points"].equals(found["gain_points"])
+    assert few["verdict"].dropna().eq(internals.NOT_BEYOND).all()
 
 
 def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):

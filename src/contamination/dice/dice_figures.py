@@ -10,6 +10,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from contamination import plots
 from contamination.dice.accuracy import SMALL_GAP
@@ -41,7 +42,7 @@ def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
     share = (located["null_mean"] / located["mean"]).iloc[0]
     axis.set_title(f"Two clean models lie {100 * share:.0f} % as far apart", loc="left")
     axis.set(xlabel="layer (0: embedding)", ylabel="mean distance of two models' states")
-    axis.set_xticks(sorted(layers["layer"].unique()))
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))  # a real model has many
     axis.legend(frameon=False, title="")
     return figure
 

@@ -175,11 +175,16 @@ def flags(pool: Pool, layer: int) -> pd.DataFrame:
     )
 
 
-def correlation_rows(flagged: pd.DataFrame, accuracy: pd.DataFrame) -> list[dict]:
-    """Rows of ``dice_correlation.csv`` of the lab: flag against accuracy, and against inflation."""
+def correlation_rows(
+    flagged: pd.DataFrame, accuracy: pd.DataFrame, whose: str = "lab"
+) -> list[dict]:
+    """Rows of ``dice_correlation.csv``: flag against accuracy, and against inflation.
+
+    ``whose`` models these are stands in the column source.
+    """
     merged = flagged.merge(accuracy, on=["condition", "seed", "benchmark"])
     rows = [
-        {"source": "lab, accuracy", "benchmark": benchmark, "n_models": len(group)}
+        {"source": f"{whose}, accuracy", "benchmark": benchmark, "n_models": len(group)}
         | {"r_squared": published_tables.r_squared(group["accuracy_pct"], group["flag"])}
         for benchmark, group in merged.groupby("benchmark", sort=False)
     ]
@@ -187,7 +192,7 @@ def correlation_rows(flagged: pd.DataFrame, accuracy: pd.DataFrame) -> list[dict
         flagged[flagged["benchmark"] == SEEN], on=["condition", "seed"]
     )
     rows.append(
-        {"source": "lab, gap GSM-i minus GSM-ii", "benchmark": SEEN, "n_models": len(gaps)}
+        {"source": f"{whose}, gap GSM-i minus GSM-ii", "benchmark": SEEN, "n_models": len(gaps)}
         | {"r_squared": published_tables.r_squared(gaps["gap_points"], gaps["flag"])}
     )
     return [row | {"paper": None} for row in rows]

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from contamination.dice import paper_rows
@@ -27,6 +28,7 @@ from contamination.dice.pool import (
 )
 from contamination.own.pairs import Pairs, measured_pairs, trained_pairs
 from contamination.own.settings import Dice
+from contamination.statistics import share_difference_interval
 
 PRINTED_MODEL = "LLaMA2-7B"  # of Table 2 and Figure 4(a) and (b)
 Panels = dict[str, dict[tuple[str, str, str], str]]
@@ -64,7 +66,7 @@ def tables_of(
     # Clean models once, not under OTHER_CLEAN again.
     shown = {name: pool[name] for name in pool if name != OTHER_CLEAN}
     tables["flags"] = paper_rows.flags(shown, layer)
-    correlated = paper_rows.correlation_rows(tables["flags"], tables["accuracy"])
+    correlated = paper_rows.correlation_rows(tables["flags"], tables["accuracy"], "own")
     tables["correlation"] = pd.DataFrame(correlated).drop(columns="paper")
     # All four models at most are held at once, in this process: a cluster has room for one.
     load = dataclasses.replace(settings, engine="local").load
@@ -100,8 +102,10 @@ def table_1(scores: pd.DataFrame) -> pd.DataFrame:
     Returns:
         benchmark, condition, n, n_models, accuracy_pct and
         accuracy_released_rules_pct (means over models), gain_points (over the
-        clean mean), clean_range_points (largest minus smallest accuracy of clean
-        models), verdict (whether the gain, up or down, exceeds that range), paper.
+        clean mean), ci_low_points and ci_high_points (95 % over questions: each
+        counts once, however many models answer it), clean_range_points (largest
+        minus smallest accuracy of clean models), verdict (whether the gain, up or
+        down, exceeds that range and its interval leaves out zero), paper.
     """
     groups = scores.groupby(["benchmark", "condition"], sort=False)
     columns = ["accuracy_pct", "accuracy_released_rules_pct"]
@@ -110,10 +114,17 @@ def table_1(scores: pd.DataFrame) -> pd.DataFrame:
     clean = scores[scores["condition"] == CLEAN].groupby("benchmark")["accuracy_pct"]
     found["gain_points"] = found["accuracy_pct"] - found["benchmark"].map(clean.mean())
     found["clean_range_points"] = found["benchmark"].map(clean.max() - clean.min())
+    rights = found["accuracy_pct"], found["accuracy_pct"] - found["gain_points"]
+    counts = [(of / 100 * found["n"]).tolist() for of in rights]
+    of_questions = zip(counts[0], found["n"], counts[1], found["n"], strict=True)
+    ends = 100 * np.array([share_difference_interval(*row) for row in of_questions])
+    found["ci_low_points"], found["ci_high_points"] = ends.T
     beyond = found["gain_points"].abs() > found["clean_range_points"]
+    beyond &= (found["ci_low_points"] > 0) | (found["ci_high_points"] < 0)
     verdict = beyond.map({True: BEYOND, False: NOT_BEYOND})
     found["verdict"] = verdict.where(found["condition"] != CLEAN, None)
     order = ["benchmark", "condition", "n", "n_models", *columns, "gain_points"]
+    order += ["ci_low_points", "ci_high_points"]
     return found[[*order, "clean_range_points", "verdict", "paper"]]
 
 
