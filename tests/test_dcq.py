@@ -430,6 +430,6 @@ def test_the_headline_beside_a_clean_model_says_what_taste_alone_can_do():
     refuted = comparison.headline_beside_clean(
         "M", rows.assign(verdict=["above", "above", "below"])
     )
-    assert refuted.endswith("Memory or better taste: these quizzes cannot tell.")
+    assert refuted.endswith("Memory, or a better taste in such texts: these quizzes cannot tell.")
     nothing = comparison.headline_beside_clean("M", rows.assign(verdict="below"))
     assert nothing.endswith("read.")

@@ -11,7 +11,7 @@ from notebook_files import ROOT
 from safetensors.torch import load_file
 from tiny_models import saved, tiny_llama
 
-from contamination import run, sources
+from contamination import run, sources, statistics
 from contamination.dice import answers, fine_tuning, mixtures
 from contamination.lab import training
 from contamination.lab.tokenizer import train_tokenizer
@@ -258,6 +258,26 @@ def test_a_gain_counts_beyond_what_clean_models_differ_by():
     few = pair_tables.table_1(scores.assign(**same | {"n": 9})).set_index("condition")
     assert few["gain_points"].equals(found["gain_points"])
     assert few["verdict"].dropna().eq(internals.NOT_BEYOND).all()
+
+
+@pytest.mark.parametrize(
+    ("n_models", "of_high"), [(4, statistics.CANNOT_TELL), (10, internals.BEYOND)]
+)
+def test_two_pairs_of_models_are_never_said_to_be_beyond_two_clean_ones(
+    monkeypatch, n_models, of_high
+):
+    """An interval from 95 on is beyond 60 when five pairs say so; one from 40 on never is."""
+
+    def rows(pool, name, problems, layer):
+        high = 60.0 if name == pair_tables.OTHER_CLEAN else 98.0
+        same = {"tested_on": "GSM-ii", "folded_auroc_pct": 60.0, "n_models": n_models}
+        of = (("DICE", high, 95.0), ("Zlib", 50.0, 40.0))
+        return [{"method": m, "auroc_pct": value, "ci_low": low} | same for m, value, low in of]
+
+    monkeypatch.setattr(pair_tables.paper_rows, "auroc_rows", rows)
+    found = pair_tables._table_2({"GSM-i x5": {}}, layer=3, paper_model="")
+    verdicts = found.set_index("method")["verdict"].to_dict()
+    assert verdicts == {"DICE": of_high, "Zlib": internals.NOT_BEYOND}
 
 
 def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):

@@ -336,10 +336,12 @@ def test_the_headline_confirms_and_refutes():
     assert said.endswith("Of 3 effects 2 agree, 0 differ and 1 cannot be told.")
     table.loc[0, "verdict"] = "differs"
     said = rooms.headline(table)
-    assert "agree in some effects and differ in others." in said
+    assert "the lab agree, and no more differ than chance would give. Of 3" in said
     assert said.endswith(
-        "1 agree, 1 differs and 1 cannot be told. By chance alone 0.1 would differ."
+        "1 agree, 1 differs and 1 cannot be told. If none truly differed, 0.1 would seem to."
     )
+    more = pd.DataFrame({"verdict": ["differs"] * 3 + ["agrees"] * 9})
+    assert "agree in some effects and differ in others." in rooms.headline(more)
     assert "real model and the lab differ." in rooms.headline(table.assign(verdict="differs"))
     nothing = rooms.headline(table.assign(verdict="cannot tell"))
     assert "whether a real model and the lab agree cannot be told." in nothing

@@ -361,7 +361,7 @@ def headline_beside_clean(name: str, readings: pd.DataFrame) -> str:
         return text
     if n_above.get(True):
         return f"{text} So taste alone can put it ahead."
-    return f"{text} Memory or better taste: these quizzes cannot tell."
+    return f"{text} Memory, or a better taste in such texts: these quizzes cannot tell."
 
 
 def _where_right(answers: Answers, credit: np.ndarray, control: str) -> dict:

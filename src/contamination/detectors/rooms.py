@@ -28,6 +28,7 @@ from contamination.statistics import holm, verdict
 AGREES, DIFFERS = "agrees", "differs"
 COMPARED = (PARAPHRASE, SEVERAL, WITHOUT_LABEL)
 LEAST, MOST = 0.6, 0.9  # mean AUC of verbatim rows at which an effect has room on both sides
+FALSE_DIFFERENCE = 0.05  # share of equal effects whose 95 % interval leaves out zero
 MOST_APART = 0.1  # of two rooms' mean AUC of verbatim rows; farther apart no dose is alike
 _OF_A_ROOM = ["copies", "verbatim_auc", "verbatim_power", "effect", "effect_low", "effect_high"]
 COLUMNS = ["detector", "condition", *_OF_A_ROOM, *(f"lab_{name}" for name in _OF_A_ROOM)]
@@ -126,20 +127,28 @@ def _compared(real: dict[int, tuple], lab: dict[int, tuple]) -> dict[str, float 
 
 
 def headline(table: pd.DataFrame) -> str:
-    """What ``agreement`` says of all effects; each of its intervals stands for itself."""
+    """What ``agreement`` says of all effects; each of its intervals stands for itself.
+
+    Differences count as such where chance, one effect in twenty, would give as many in less
+    than one table of twenty. That takes effects for independent, which models shared are not.
+    """
     counts = table["verdict"].value_counts()
     n_agree, n_differ = (int(counts.get(word, 0)) for word in (AGREES, DIFFERS))
     n_open = len(table) - n_agree - n_differ
+    by_chance = stats.binomtest(n_differ, len(table), FALSE_DIFFERENCE, "greater").pvalue
     told = {
         (True, False): "where it can be told, a real model and the lab agree",
         (False, True): "where it can be told, a real model and the lab differ",
         (True, True): "a real model and the lab agree in some effects and differ in others",
         (False, False): "whether a real model and the lab agree cannot be told",
-    }[n_agree > 0, n_differ > 0]
+    }[n_agree > 0, by_chance < FALSE_DIFFERENCE]
+    if n_differ and by_chance >= FALSE_DIFFERENCE:
+        told += ", and no more differ than chance would give"
     differ = "differs" if n_differ == 1 else "differ"
     counted = f"{n_agree} agree, {n_differ} {differ} and {n_open} cannot be told"
     text = f"In how other readings than word for word are seen, {told}. "
     text += f"Of {len(table)} effects {counted}."
     if n_differ:
-        text += f" By chance alone {len(table) / 20:.1f} would differ."
+        expected = FALSE_DIFFERENCE * len(table)
+        text += f" If none truly differed, {expected:.1f} would seem to."
     return text

@@ -28,9 +28,11 @@ from contamination.dice.pool import (
 )
 from contamination.own.pairs import Pairs, measured_pairs, trained_pairs
 from contamination.own.settings import Dice
-from contamination.statistics import share_difference_interval
+from contamination.statistics import CANNOT_TELL, share_difference_interval
 
 PRINTED_MODEL = "LLaMA2-7B"  # of Table 2 and Figure 4(a) and (b)
+# The lowest and the highest of five pairs hold the median between them with 94 %, of two with 50 %.
+FEWEST_PAIRS = 5
 Panels = dict[str, dict[tuple[str, str, str], str]]
 # Figure 5, panel by panel: detectors of, contaminated models tested, clean models tested.
 PANELS = {
@@ -143,7 +145,8 @@ def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
     """Table 2, each cell beside that of two clean models; printed for LLaMA2-7B alone.
 
     The verdict compares the interval with their folded value, since which of two clean
-    models comes first is chance. They have no interval: their pairs share models.
+    models comes first is chance. They have no interval: their pairs share models. Too few
+    pairs of models for an interval of 95 % are never said to be beyond them.
     """
     keys = ["tested_on", "method"]
     names = {"auroc_pct": "two_clean_pct", "folded_auroc_pct": "two_clean_folded_pct"}
@@ -156,7 +159,9 @@ def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
     ]
     found = pd.DataFrame(rows).merge(clean[[*keys, *names.values()]], on=keys)
     beyond = found["ci_low"] > found["two_clean_folded_pct"]
-    found["verdict"] = beyond.map({True: BEYOND, False: NOT_BEYOND}).where(found["ci_low"].notna())
+    verdict = beyond.map({True: BEYOND, False: NOT_BEYOND})
+    verdict = verdict.mask(beyond & (found["n_models"] < 2 * FEWEST_PAIRS), CANNOT_TELL)
+    found["verdict"] = verdict.where(found["ci_low"].notna())
     return found if paper_model == PRINTED_MODEL else found.assign(paper=None)
 
 
