@@ -338,7 +338,7 @@ def test_the_headline_confirms_and_refutes():
     said = rooms.headline(table)
     assert "the lab agree, and no more differ than chance would give. Of 3" in said
     assert said.endswith(
-        "1 agree, 1 differs and 1 cannot be told. If none truly differed, 0.1 would seem to."
+        "1 agree, 1 differs and 1 cannot be told. If none truly differed, 0.2 would seem to."
     )
     more = pd.DataFrame({"verdict": ["differs"] * 3 + ["agrees"] * 9})
     assert "agree in some effects and differ in others." in rooms.headline(more)
