@@ -241,7 +241,7 @@ def test_accuracies_are_scored_by_the_parser_and_by_the_released_rules(
 def test_a_gain_counts_beyond_what_clean_models_differ_by():
     """Clean models answer 40 and 50 %: 50 and 54 % is no gain, 70 and 60 % is one of 20 points.
 
-    Unless there are nine questions only: then 20 points are two answers, and no gain either.
+    Unless there are nine questions only: then 20 points are two answers, and cannot be told.
     """
     rows = [("clean", 40), ("clean", 50), ("near", 50), ("near", 54), ("far", 70), ("far", 60)]
     scores = pd.DataFrame(rows, columns=["condition", "accuracy_pct"])
@@ -257,7 +257,10 @@ def test_a_gain_counts_beyond_what_clean_models_differ_by():
     assert 10 < low < 20 < high < 30 and found.loc["near", "ci_low_points"] > 0
     few = pair_tables.table_1(scores.assign(**same | {"n": 9})).set_index("condition")
     assert few["gain_points"].equals(found["gain_points"])
-    assert few["verdict"].dropna().eq(internals.NOT_BEYOND).all()
+    assert few["verdict"].dropna().to_dict() == {
+        "near": internals.NOT_BEYOND,
+        "far": statistics.CANNOT_TELL,
+    }
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,13 @@ from contamination.detectors.conditions import (
     TEXT_ALONE,
     WITHOUT_LABEL,
 )
-from contamination.detectors.protocol import BASE, CANNOT_TELL, DOSED, VERBATIM
+from contamination.detectors.protocol import BASE, CANNOT_TELL, DOSED, LEVEL, VERBATIM
 from contamination.detectors.scoring import CONTROLS
 from contamination.statistics import holm, verdict
 
 AGREES, DIFFERS = "agrees", "differs"
 COMPARED = (PARAPHRASE, SEVERAL, WITHOUT_LABEL)
 LEAST, MOST = 0.6, 0.9  # mean AUC of verbatim rows at which an effect has room on both sides
-FALSE_DIFFERENCE = 0.05  # share of equal effects whose 95 % interval leaves out zero
 MOST_APART = 0.1  # of two rooms' mean AUC of verbatim rows; farther apart no dose is alike
 _OF_A_ROOM = ["copies", "verbatim_auc", "verbatim_power", "effect", "effect_low", "effect_high"]
 COLUMNS = ["detector", "condition", *_OF_A_ROOM, *(f"lab_{name}" for name in _OF_A_ROOM)]
@@ -135,20 +134,19 @@ def headline(table: pd.DataFrame) -> str:
     counts = table["verdict"].value_counts()
     n_agree, n_differ = (int(counts.get(word, 0)) for word in (AGREES, DIFFERS))
     n_open = len(table) - n_agree - n_differ
-    by_chance = stats.binomtest(n_differ, len(table), FALSE_DIFFERENCE, "greater").pvalue
+    is_chance = stats.binomtest(n_differ, len(table), LEVEL, "greater").pvalue > LEVEL
     told = {
         (True, False): "where it can be told, a real model and the lab agree",
         (False, True): "where it can be told, a real model and the lab differ",
         (True, True): "a real model and the lab agree in some effects and differ in others",
         (False, False): "whether a real model and the lab agree cannot be told",
-    }[n_agree > 0, by_chance < FALSE_DIFFERENCE]
-    if n_differ and by_chance >= FALSE_DIFFERENCE:
+    }[n_agree > 0, not is_chance]
+    if n_differ and is_chance:
         told += ", and no more differ than chance would give"
     differ = "differs" if n_differ == 1 else "differ"
     counted = f"{n_agree} agree, {n_differ} {differ} and {n_open} cannot be told"
     text = f"In how other readings than word for word are seen, {told}. "
     text += f"Of {len(table)} effects {counted}."
     if n_differ:
-        expected = FALSE_DIFFERENCE * len(table)
-        text += f" If none truly differed, {expected:.1f} would seem to."
+        text += f" If none truly differed, {LEVEL * len(table):.1f} would seem to."
     return text

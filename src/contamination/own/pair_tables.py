@@ -107,7 +107,7 @@ def table_1(scores: pd.DataFrame) -> pd.DataFrame:
         clean mean), ci_low_points and ci_high_points (95 % over questions: each
         counts once, however many models answer it), clean_range_points (largest
         minus smallest accuracy of clean models), verdict (whether the gain, up or
-        down, exceeds that range and its interval leaves out zero), paper.
+        down, exceeds that range; not told where its interval holds zero), paper.
     """
     groups = scores.groupby(["benchmark", "condition"], sort=False)
     columns = ["accuracy_pct", "accuracy_released_rules_pct"]
@@ -122,8 +122,8 @@ def table_1(scores: pd.DataFrame) -> pd.DataFrame:
     ends = 100 * np.array([share_difference_interval(*row) for row in of_questions])
     found["ci_low_points"], found["ci_high_points"] = ends.T
     beyond = found["gain_points"].abs() > found["clean_range_points"]
-    beyond &= (found["ci_low_points"] > 0) | (found["ci_high_points"] < 0)
-    verdict = beyond.map({True: BEYOND, False: NOT_BEYOND})
+    holds_zero = (found["ci_low_points"] <= 0) & (found["ci_high_points"] >= 0)
+    verdict = beyond.map({True: BEYOND, False: NOT_BEYOND}).mask(beyond & holds_zero, CANNOT_TELL)
     found["verdict"] = verdict.where(found["condition"] != CLEAN, None)
     order = ["benchmark", "condition", "n", "n_models", *columns, "gain_points"]
     order += ["ci_low_points", "ci_high_points"]
