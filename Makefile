@@ -36,7 +36,10 @@ ifdef CONTAMINATION_MIRROR
 export CONTAMINATION_MIRROR := $(abspath $(CONTAMINATION_MIRROR))
 endif
 
-NOTEBOOKS := $(sort $(patsubst notebooks/%.ipynb,%,$(wildcard notebooks/[0-9][0-9]_*.ipynb)))
+# The one list of the notebooks: in their order, and which run before which.
+CONTENTS := notebooks/contents.csv
+NOTEBOOKS := $(shell tail -n +2 $(CONTENTS) | cut -d, -f1)
+after = $(shell awk -F, '$$1 == "$1" { print $$3 }' $(CONTENTS))
 OUTPUTS := outputs/$(PROFILE)
 TARGETS := $(NOTEBOOKS:%=$(OUTPUTS)/notebooks/%.ipynb)
 # Of a real model's profile the case studies are left out: a test names them.
@@ -53,42 +56,15 @@ $(error there is no params/$(PROFILE)/ for every notebook: PROFILE is one of $(P
 endif
 endif
 
-# What a notebook's results depend on beside itself and its parameters: the rooms that it
-# imports, directly or not (a test compares), and notebooks whose tables it reads.
+# What a notebook's results depend on beside itself and its parameters: all code and data of the
+# package that it reaches. The stamp of a notebook is written anew only where its hash differs,
+# so that a moved file or a reworded comment runs nothing again.
 PACKAGE := src/contamination
-SHARED := $(wildcard $(PACKAGE)/*.py $(PACKAGE)/*.csv $(PACKAGE)/published/*) $(LOCKS)
-room = $(wildcard $(1:%=$(PACKAGE)/%/*.py))
-LAB := $(call room,lab lab/benchmarks models) $(wildcard $(PACKAGE)/lab/*.json $(PACKAGE)/lab/*/*.json)
-# Of Min-k% Prob the builder of WikiMIA and the panel use the classifiers of words alone.
-BLIND := $(PACKAGE)/min_k/__init__.py $(PACKAGE)/min_k/blind.py
-# Stored scores of the detector study, and what reads them.
-STUDY := $(call room,dcq detectors ledger) \
-	$(wildcard $(PACKAGE)/ledger/*.json $(PACKAGE)/ledger/*.parquet)
-ROOM_00_start_here := $(LAB) $(call room,dcq replication min_k dice)
-ROOM_01_data_prep := $(LAB) $(call room,wikimia) $(BLIND)
-ROOM_02_dcq := $(LAB) $(call room,dcq replication)
-ROOM_03_replication_icl_judge := $(LAB) $(call room,replication)
-# Of DICE 04 uses the training of hub models, for the positive control of a real model.
-ROOM_04_min_k_wikimia := $(LAB) $(STUDY) $(call room,min_k dice)
-ROOM_05_dice := $(LAB) $(STUDY) $(call room,dice)
-ROOM_06_case_books := $(LAB) $(call room,min_k cases)
-ROOM_07_case_downstream := $(ROOM_06_case_books) $(STUDY)
-ROOM_08_case_unlearning := $(LAB) $(call room,min_k cases)
-ROOM_09_results := $(LAB) $(STUDY) $(call room,replication min_k dice)
-ROOM_10_audit := $(LAB) $(call room,dcq replication min_k dice own) $(PACKAGE)/detectors/__init__.py \
-	$(PACKAGE)/detectors/panel.py $(wildcard params/audit/*.jsonl)
-ROOM_11_your_detector := $(ROOM_09_results)
-# Those with a lab part use the base model that 01 leaves in the cache; in order, it is trained once.
-UPSTREAM_02_dcq := 01_data_prep
-UPSTREAM_03_replication_icl_judge := 01_data_prep
-UPSTREAM_04_min_k_wikimia := 01_data_prep
-UPSTREAM_05_dice := 01_data_prep
-UPSTREAM_06_case_books := 01_data_prep
-UPSTREAM_07_case_downstream := 01_data_prep
-UPSTREAM_08_case_unlearning := 01_data_prep
-UPSTREAM_09_results := 02_dcq 03_replication_icl_judge 04_min_k_wikimia 05_dice
-UPSTREAM_10_audit := 01_data_prep
-UPSTREAM_11_your_detector := 01_data_prep
+STAMPS := outputs/.code
+ifneq ($(filter reproduce readme site slides $(NOTEBOOKS) outputs/%,$(MAKECMDGOALS)),)
+$(shell $(or $(wildcard $(RUN)),$(firstword $(PYTHON))) scripts/reach.py --stamps $(STAMPS))
+endif
+INPUTS_10_audit := $(wildcard params/audit/*.jsonl)
 
 # What make test-servers starts beside our own code: its own environment, Debian's packages.
 SERVERS_VENV := .venv-servers
@@ -157,8 +133,7 @@ licences: $(VENV)/.installed ## the licence of every installed package, those th
 clean: ## remove outputs; caches and paid answers stay
 	rm -rf outputs/*/
 
-# $(VENV) is remade when the lock changes; notebooks depend on the lock itself
-# (through SHARED), so that a fresh .venv alone repeats no run.
+# $(VENV) is remade when the lock changes; notebooks depend on the lock itself, so that a fresh .venv alone repeats no run.
 $(VENV)/.installed: $(LOCKS) pyproject.toml
 	@test -n "$(PYTHON)" || { echo 'error: no Python from 3.11.5 to 3.13 is found: install one, or name it with make PYTHON=/path/to/python3.13' >&2; exit 1; }
 	@$(PYTHON) scripts/environment.py $(VENV) --torch "$(TORCH)" -- $(PIP_FLAGS)
@@ -186,14 +161,19 @@ $(OUTPUTS)/site/index.html: $(IN_PROFILE) $(PAGES) requirements-extra.txt | $(VE
 $(OUTPUTS)/site/_static/pyodide/pyodide.asm.wasm: $(OUTPUTS)/site/index.html scripts/pyodide.py
 	@$(RUN) scripts/pyodide.py $(@D)
 
-$(OUTPUTS)/slides.html: $(filter $(addprefix $(OUTPUTS)/notebooks/,00% 01% 02% 03% 04% 05% 09%),$(TARGETS)) scripts/slides.py
+IN_SLIDES := $(shell awk -F, '$$2 == "lesson" || $$2 == "results" { print $$1 }' $(CONTENTS))
+$(OUTPUTS)/slides.html: $(IN_SLIDES:%=$(OUTPUTS)/notebooks/%.ipynb) scripts/slides.py
 	@$(RUN) scripts/slides.py $(OUTPUTS) $@
 
 $(NOTEBOOKS): %: $(OUTPUTS)/notebooks/%.ipynb
 
 # A static pattern rule: a missing parameter file is an error, not silence.
 .SECONDEXPANSION:
-$(TARGETS): $(OUTPUTS)/notebooks/%.ipynb: notebooks/%.ipynb params/$(PROFILE)/%.yaml $(SHARED) \
-		$$(ROOM_$$*) $$(addsuffix .ipynb,$$(addprefix $(OUTPUTS)/notebooks/,$$(UPSTREAM_$$*))) \
+$(TARGETS): $(OUTPUTS)/notebooks/%.ipynb: notebooks/%.ipynb params/$(PROFILE)/%.yaml $(LOCKS) \
+		$(STAMPS)/% $$(INPUTS_$$*) $$(addsuffix .ipynb,$$(addprefix $(OUTPUTS)/notebooks/,$$(call after,$$*))) \
 		| $(VENV)/.installed
 	@$(RUN) -m contamination.run $< params/$(PROFILE)/$*.yaml $(OUTPUTS)
+
+# Written above; without a Python, whose absence the rule of the environment explains, they are not.
+$(STAMPS)/%: | $(VENV)/.installed
+	@$(RUN) scripts/reach.py --stamps $(@D)

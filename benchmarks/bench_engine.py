@@ -23,6 +23,7 @@ from bench_scoring import docstrings, passages, random_model, train_tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from contamination.models.causal import CausalLM, load_causal_lm, token_log_probs
+from contamination.models.engine import load
 from contamination.storage import CACHE_VARIABLE
 
 LIMIT = 1.1
@@ -47,7 +48,7 @@ def measure(
         tokenizer.save_pretrained(folder)
         lms = {
             "in-process": load_causal_lm(folder, device=device),
-            "ray, one worker": load_causal_lm(folder, device=device, engine="ray"),
+            "ray, one worker": load(folder, device=device, engine="ray"),
         }
     times: dict[str, list[float]] = {name: [] for name in lms}
     order = list(lms)

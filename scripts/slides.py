@@ -14,10 +14,11 @@ import sys
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 
 from contamination import storage
 
-LESSONS = ("00", "01", "02", "03", "04", "05", "09")
+KINDS = ("lesson", "results")  # of notebooks/contents.csv
 END = "## Going deeper"  # what stands below is for projects
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -41,9 +42,11 @@ img {{ width: 100%; min-height: 0; flex: 0 1 68vh; object-fit: contain; }}
 
 
 def main(outputs: Path, page: Path) -> None:
-    paths = sorted(outputs.glob("notebooks/[0-9][0-9]_*.ipynb"))
+    contents = pd.read_csv(Path(__file__).parents[1] / "notebooks/contents.csv")
+    shown = contents.loc[contents["kind"].isin(KINDS), "notebook"]
+    paths = [outputs / "notebooks" / f"{name}.ipynb" for name in shown]
     slides = []
-    for path in (path for path in paths if path.stem[:2] in LESSONS):
+    for path in filter(Path.exists, paths):
         slides += slides_of(nbformat.read(path, as_version=4))
     storage.write_text(page, PAGE.format(slides="\n".join(slides)))
     print(f"written: {page}, {len(slides)} slides")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import importlib.util
 import io
 import json
@@ -22,13 +23,18 @@ from traitlets.config import Config
 from contamination import run, storage
 
 ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = sorted(ROOT.glob("notebooks/[0-9][0-9]_*.ipynb"))
-LESSONS = NOTEBOOKS[:6]  # each has exercises, and their solutions, in notebooks of their own
+with (ROOT / "notebooks/contents.csv").open(newline="") as _stream:
+    CONTENTS = list(csv.DictReader(_stream))  # the one list of the notebooks
+NOTEBOOKS = [ROOT / f"notebooks/{row['notebook']}.ipynb" for row in CONTENTS]
+# Each has exercises, and their solutions, in notebooks of their own.
+LESSONS = [path for path, row in zip(NOTEBOOKS, CONTENTS, strict=True) if row["kind"] == "lesson"]
 EXERCISES = sorted(ROOT.glob("notebooks/exercises/*.ipynb"))
 SOLUTIONS = sorted(ROOT.glob("notebooks/solutions/*.ipynb"))
 EVERY_NOTEBOOK = [*NOTEBOOKS, *EXERCISES, *SOLUTIONS]
-# Of the others 09 reads the tables.
-ALONE = [path for path in NOTEBOOKS if path.stem[:2] in ("06", "07", "08", "10", "11")]
+# The results read the tables of the lessons.
+ALONE = [
+    path for path, row in zip(NOTEBOOKS, CONTENTS, strict=True) if row["kind"] in ("case", "tool")
+]
 IN_ORDER = [path for path in NOTEBOOKS if path not in ALONE]
 
 

@@ -4,7 +4,8 @@ import doctest
 import importlib
 
 import pytest
-from imported_files import PACKAGE
+
+from contamination.syntax import PACKAGE
 
 MODULES = [
     ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts)

@@ -19,8 +19,7 @@ from contamination.min_k import detect
 from contamination.models import ray_cluster
 from contamination.models.batch_cache import BatchCache, Job, run_batches
 from contamination.models.causal import CausalLM, stream_token_log_probs, token_log_probs
-from contamination.models.engine import sweep
-from contamination.models.loading import load_causal_lm
+from contamination.models.engine import load, sweep
 from contamination.models.ray_cluster import Workers
 
 TEXTS = ("the old river ran past a house", "nobody lived there", "a small stone by the river")
@@ -68,9 +67,9 @@ def test_a_local_sweep_gives_results_in_order():
     assert sweep(pow, [(2, 3), (3, 2)]) == [8, 9]
 
 
-@pytest.mark.parametrize("call", [load_causal_lm, lambda engine: sweep(pow, [], engine=engine)])
+@pytest.mark.parametrize("call", [load, lambda engine: sweep(pow, [], engine=engine)])
 def test_an_unknown_engine_is_refused(call):
-    arguments = ("model",) if call is load_causal_lm else ()
+    arguments = ("model",) if call is load else ()
     with pytest.raises(ValueError, match=r'^engine must be "local" or "ray", got "dask"$'):
         call(*arguments, engine="dask")
 

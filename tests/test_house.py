@@ -2,8 +2,10 @@
 
 import re
 
-from imported_files import PACKAGE, imported, room_of
+from imported_files import room_of, rooms_imported
 from notebook_files import ROOT
+
+from contamination.syntax import PACKAGE, imported_files
 
 PLAN = (ROOT / "CONTRIBUTING.md").read_text().split("## The house")[1].split("\n## ")[0]
 # Lowest floor last, as the table reads.
@@ -23,7 +25,20 @@ def test_imports_go_down():
     up = []
     for file in PACKAGE.rglob("*.py"):
         room = room_of(file)
-        for other in {room_of(found) for found in imported(file.read_text())} - {room, "__init__"}:
+        for other in rooms_imported(file):
             if FLOOR_OF[other] >= FLOOR_OF[room]:
                 up.append(f"{file.relative_to(PACKAGE)} imports {other}")
     assert up == []
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Whatever is imported first, nothing of it is half there."""
+    reached = {file: set(imported_files(file)) for file in PACKAGE.rglob("*.py")}
+    for _ in range(len(reached)):
+        before = sum(map(len, reached.values()))
+        for found in reached.values():
+            found |= set().union(*(reached[file] for file in found))
+        if sum(map(len, reached.values())) == before:
+            break
+    circles = sorted(file.name for file, found in reached.items() if file in found)
+    assert circles == []

@@ -41,7 +41,7 @@ def test_slides_are_question_figure_and_prediction(notebook):
 
 def test_the_page_holds_the_lessons_and_fetches_nothing(notebook, tmp_path, capsys):
     (tmp_path / "notebooks").mkdir()
-    for name in ("00_lesson", "07_case"):
+    for name in ("00_start_here", "07_case_downstream"):
         nbformat.write(notebook, tmp_path / f"notebooks/{name}.ipynb")
     script("slides").main(tmp_path, tmp_path / "slides.html")
     page = (tmp_path / "slides.html").read_text()

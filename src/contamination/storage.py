@@ -16,7 +16,6 @@ Where things live:
 from __future__ import annotations
 
 import contextlib
-import gc
 import hashlib
 import io
 import json
@@ -68,17 +67,6 @@ def empty_cache() -> Iterator[None]:
 def sha256_of_file(path: Path) -> str:
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def hashes_of_code(*rooms: str) -> dict[str, str]:
-    """SHA-256 of every ``.py`` and ``.json`` file of rooms of the package, by its path there."""
-    package = Path(__file__).parent
-    paths = [path for room in rooms for path in (package / room, *(package / room).rglob("*"))]
-    return {
-        path.relative_to(package).as_posix(): sha256_of_file(path)
-        for path in paths
-        if path.suffix in (".py", ".json")
-    }
 
 
 def hash_of(value: Any) -> str:
@@ -218,10 +206,6 @@ class Outputs:
         interactive = project_root() / "outputs" / "interactive"
         self.folder = Path(os.environ.get(OUTPUTS_VARIABLE) or interactive).absolute()
         self._target = Path(os.environ.get(STAGING_VARIABLE) or self.folder).absolute()
-        if not gc.get_freeze_count():
-            # A notebook has imported what it uses. To look through these half a million objects at
-            # every full collection costs work on many small items a tenth of its time and more.
-            gc.freeze()
 
     def write_table(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
         """Write ``tables/<name>.csv`` and hand the table back for display."""

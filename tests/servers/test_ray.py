@@ -20,7 +20,7 @@ from contamination.models.causal import (
     load_causal_lm,
     token_log_probs,
 )
-from contamination.models.engine import sweep
+from contamination.models.engine import load, sweep
 
 # One thread, as a worker on a node of one core computes.
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("one_thread")]
@@ -112,7 +112,7 @@ def test_one_process_one_node_two_nodes_and_a_node_that_dies_give_the_same_score
 
     on_cluster = {"engine": "ray", "ray_address": cluster.address}
     own_cache(monkeypatch, tmp_path / "one")
-    lm = load_causal_lm(folder, **on_cluster)
+    lm = load(folder, **on_cluster)
     assert len(lm.workers) == 1
     assert_same(score(lm, texts), expected)
     assert committed() == (n_batches, 0)
@@ -121,7 +121,7 @@ def test_one_process_one_node_two_nodes_and_a_node_that_dies_give_the_same_score
     second = cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
     own_cache(monkeypatch, tmp_path / "two")
-    lm = load_causal_lm(folder, **on_cluster)
+    lm = load(folder, **on_cluster)
     assert len(lm.workers) == 2
     assert_same(score(lm, texts), expected)
     assert committed() == (n_batches, 0)
@@ -163,7 +163,7 @@ def test_states_completions_sweeps_and_what_goes_wrong(
 
     own_cache(monkeypatch, tmp_path / "cluster")
     on_cluster = {"engine": "ray", "ray_address": cluster.address}
-    lm = load_causal_lm(folder, **on_cluster)
+    lm = load(folder, **on_cluster)
     assert lm.identity == local.identity
     assert lm.n_parameters == local.n_parameters
     np.testing.assert_allclose(hidden_states(lm, prompts, [0, 2, -1]), expected[0], atol=1e-6)
@@ -192,5 +192,5 @@ def test_states_completions_sweeps_and_what_goes_wrong(
 
     torch.set_num_threads(2)
     with pytest.raises(RuntimeError, match="no node of the cluster has 2 cores"):
-        load_causal_lm(folder, **on_cluster)
+        load(folder, **on_cluster)
     torch.set_num_threads(1)

@@ -18,14 +18,16 @@ model is trained on the whole passage.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 
-from contamination import storage
+from contamination import overlap, storage
 from contamination.lab.docstrings import hash_of_table, version_order
 from contamination.overlap import NGRAM_WORDS, ngrams
+from contamination.syntax import hash_of_modules
 
 LENGTHS = (32, 64, 128, 256)
 SHARES = {"background": 0.4, "member": 0.2, "non-member": 0.2, "held-out": 0.2}
@@ -115,7 +117,7 @@ def clean_passages(docstrings: pd.DataFrame, background: Iterable[str], seed: in
     seconds, then cached.
     """
     background = list(background)
-    code = storage.hashes_of_code("lab/passages.py", "overlap.py")
+    code = hash_of_modules(sys.modules[__name__], overlap)
     made_by = [hash_of_table(docstrings), background, seed, code, np.__version__]
     return storage.cached_table(
         "lab", "passages", made_by, lambda: _clean_passages(docstrings, background, seed)

@@ -17,7 +17,7 @@ import tokenizers
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from contamination import storage
+from contamination import lab, partitions, storage
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.docstrings import collect_docstrings
 from contamination.lab.grammar import draw_instances
@@ -28,6 +28,7 @@ from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import tokenizer_of, train_tokenizer
 from contamination.lab.training import describe, train
 from contamination.partitions import format_instance
+from contamination.syntax import hash_of_modules
 
 # Layers, width and heads of the four sizes; the third is the one used elsewhere.
 SIZES = {"XS": (2, 48, 2), "S": (3, 80, 4), "M": (4, 128, 4), "L": (4, 160, 4)}
@@ -63,7 +64,7 @@ def build_world(seed: int) -> World:
     passages = split_by_family(docstrings, seed)
     prose = passages.loc[passages["role"] == "background", "text"].tolist()
     # The mini-benchmarks' code decides on their rows.
-    code = storage.hashes_of_code("lab", "partitions.py")
+    code = hash_of_modules(lab, partitions)
     made_by = [prose, seed, code, np.__version__, tokenizers.__version__]
 
     def texts() -> pd.DataFrame:

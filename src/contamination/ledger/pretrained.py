@@ -42,8 +42,7 @@ from contamination.dice.fine_tuning import Settings, fine_tune
 from contamination.dice.mixtures import Row, vanilla_rows
 from contamination.ledger import spot_check, store, study
 from contamination.models.causal import CausalLM, as_chat, load_causal_lm
-from contamination.models.pretrained import PACKAGED
-from contamination.models.source import located
+from contamination.models.source import PACKAGED, located
 
 NAME = "pretrained"
 COPIES = (1, 4, 16)  # at the last, which costs most, verbatim rows are read alone

@@ -32,7 +32,6 @@ from contamination.models.causal import CausalLM
 
 BASE0 = "base0"
 N_MODELS = 3
-ROOMS = ("lab", "models", "detectors")  # what is drawn depends on their files and the ledger's
 COLUMNS = ["part", "model", "recipe_hash", "detector", "n_scores", "largest_difference"]
 COLUMNS += ["tolerance", "relative_rms", "relative_rms_tolerance", "auc_change"]
 COLUMNS += ["auc_change_tolerance", "is_nearest", "environment", "verdict", "holds"]
@@ -77,9 +76,11 @@ def _differing(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
 
 
 def drawn(about: Mapping[str, Any], n_models: int = N_MODELS) -> list[int]:
-    """Seeds of the models to train again, by a hash of the ledger's tables and of ``ROOMS``."""
-    drawn_by = [about["sha256"], storage.hashes_of_code(*ROOMS)]
-    generator = np.random.default_rng(int(storage.hash_of(drawn_by), 16))
+    """Seeds of the models to train again, drawn by the hashes of the ledger's own tables.
+
+    Whoever alters a score draws other models; whoever alters code draws the same.
+    """
+    generator = np.random.default_rng(int(storage.hash_of(about["sha256"]), 16))
     return sorted(generator.choice(about["units"], n_models, replace=False).tolist())
 
 

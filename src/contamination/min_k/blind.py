@@ -15,6 +15,7 @@ fewer is left to test.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
 
@@ -27,8 +28,9 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer
 
-from contamination import statistics, storage
+from contamination import overlap, statistics, storage
 from contamination.overlap import ngram_overlap_share
+from contamination.syntax import hash_of_modules
 
 DATE_RULE = "date rule"
 BAG_OF_WORDS = "bag of words"
@@ -98,7 +100,7 @@ def blind_table(
         raise ValueError("each group needs both kinds, since labels are shuffled within it")
     settings = list(baselines), n_folds, n_permutations, n_resamples, seed
     of_groups = None if groups is None else groups.tolist()
-    code = storage.hashes_of_code("min_k/blind.py", "statistics.py", "overlap.py")
+    code = hash_of_modules(sys.modules[__name__], statistics, overlap)
     made_by = [list(texts), is_member.tolist(), of_groups, settings, code]
     made_by += [np.__version__, sklearn.__version__]
     return storage.cached_table(

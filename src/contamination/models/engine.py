@@ -1,25 +1,60 @@
-"""Where work runs: in this process, or on the workers of a Ray cluster."""
+"""Where work runs: in this process, or on the workers of a Ray cluster.
+
+Ray and its executor are imported here, for those alone who ask for them, and nowhere else.
+"""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
+
+from contamination.models.loading import CausalLM, load_causal_lm
+from contamination.models.source import is_local, located, resolve_commit
 
 ENGINES = ("local", "ray")
 
 
 def check_engine(engine: str) -> None:
+    """ValueError unless ``engine`` is one of ``ENGINES``."""
     if engine not in ENGINES:
         raise ValueError(f'engine must be "local" or "ray", got "{engine}"')
 
 
-def ray_cluster() -> ModuleType:
-    """The Ray executor, imported for those alone who ask for it."""
-    return importlib.import_module("contamination.models.ray_cluster")
+def load(
+    name_or_path: str | Path,
+    revision: str | None = None,
+    *,
+    engine: str = "local",
+    ray_address: str = "",
+    **settings: Any,
+) -> CausalLM:
+    """A causal language model that computes here or on a cluster.
+
+    Args:
+        name_or_path, revision, settings: as in ``loading.load_causal_lm``.
+        engine: "local" computes in this process, "ray" on the workers of a cluster.
+        ray_address: the cluster's address, "auto" for the one this machine belongs to, "" for
+            this machine alone (or the cluster that the process has joined).
+
+    Raises:
+        FileNotFoundError, ValueError: as ``loading.load_causal_lm``.
+        ModuleNotFoundError, ConnectionError, RuntimeError: if ray is not installed, no cluster
+            is at the address, or no worker of it could load the model.
+    """
+    check_engine(engine)
+    if engine == "local":
+        return load_causal_lm(name_or_path, revision, **settings)
+    from contamination.models import ray_cluster
+
+    name = located(name_or_path)
+    if not is_local(Path(name)):
+        revision = resolve_commit(name, revision)  # once, so that all workers load the same
+    return ray_cluster.load_on_cluster(
+        ray_address, name_or_path=name, revision=revision, **settings
+    )
 
 
 def sweep(
@@ -37,6 +72,8 @@ def sweep(
     ``function`` is of a module, which workers import by name; what a job raises is raised.
     """
     check_engine(engine)
-    if engine == "ray":
-        return ray_cluster().sweep(function, jobs, ray_address)
-    return [function(*job) for job in tqdm(jobs, unit=" jobs")]
+    if engine == "local":
+        return [function(*job) for job in tqdm(jobs, unit=" jobs")]
+    from contamination.models import ray_cluster
+
+    return ray_cluster.sweep(function, jobs, ray_address)

@@ -30,7 +30,6 @@ from transformers import (
 
 from contamination import storage
 from contamination.models.bos import FIRST, bos_of
-from contamination.models.engine import check_engine, ray_cluster
 from contamination.models.source import (
     COMMIT,
     is_local,
@@ -148,8 +147,6 @@ def load_causal_lm(
     trust_remote_code: bool = False,
     safetensors_only: bool = True,
     bos: bool | None = None,
-    engine: str = "local",
-    ray_address: str = "",
 ) -> CausalLM:
     """Load a causal language model, in evaluation mode, from a folder or the Hugging Face hub.
 
@@ -169,32 +166,22 @@ def load_causal_lm(
             reads those with ``weights_only=True``.
         bos: whether texts begin with the beginning-of-sequence token; None does as the
             checkpoint declares, see ``models.bos``, whatever the library does.
-        engine: "local" computes in this process, "ray" on the workers of a cluster.
-        ray_address: the cluster's address, "auto" for the one this machine belongs to, "" for
-            this machine alone (or the cluster that the process has joined).
 
     Raises:
         FileNotFoundError: if there is no such model.
         ValueError: if an argument is out of range.
-        ModuleNotFoundError, ConnectionError, RuntimeError: if ray is not installed, no cluster
-            is at the address, or no worker of it could load the model.
     """
-    check_engine(engine)
-    name = located(name_or_path)
-    if engine == "ray" and not is_local(Path(name)):
-        revision = resolve_commit(name, revision)  # once, so that all workers load the same
-    settings = {
-        "revision": revision,
-        "dtype": dtype,
-        "device": device,
-        "device_map": device_map,
-        "trust_remote_code": trust_remote_code,
-        "safetensors_only": safetensors_only,
-        "bos": bos,
-    }
-    if engine == "ray":
-        return ray_cluster().load_on_cluster(ray_address, name_or_path=name, **settings)
-    model, tokenizer, identity = _load(AutoModelForCausalLM, name, **settings)
+    model, tokenizer, identity = _load(
+        AutoModelForCausalLM,
+        name_or_path,
+        revision=revision,
+        dtype=dtype,
+        device=device,
+        device_map=device_map,
+        trust_remote_code=trust_remote_code,
+        safetensors_only=safetensors_only,
+        bos=bos,
+    )
     stop = model.generation_config.eos_token_id
     model.generation_config = GenerationConfig(
         eos_token_id=tokenizer.eos_token_id if stop is None else stop,

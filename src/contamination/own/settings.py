@@ -56,13 +56,13 @@ class OwnTarget(OwnSettings):
 
     def load(self, name: str = "") -> CausalLM:
         """The model to test, or another one in the same way; errors as ``load_causal_lm``."""
-        from contamination.models.causal import load_causal_lm
+        from contamination.models import engine
 
         name = name or self.target_model
-        return load_causal_lm(
+        return engine.load(
             name,
             (self.target_revision or None) if name == self.target_model else None,
-            self.arithmetic,
+            dtype=self.arithmetic,
             device_map=self.device_map or None,
             safetensors_only=self.safetensors_only,
             bos=bos.wanted(self.bos),
