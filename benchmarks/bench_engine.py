@@ -22,9 +22,9 @@ import torch
 from bench_scoring import docstrings, passages, random_model, train_tokenizer
 from transformers import PreTrainedTokenizerFast
 
+from contamination.core.storage import CACHE_VARIABLE
 from contamination.models.causal import CausalLM, load_causal_lm, token_log_probs
 from contamination.models.engine import load
-from contamination.storage import CACHE_VARIABLE
 
 LIMIT = 1.1
 SHORT = 8  # words

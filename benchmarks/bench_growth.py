@@ -58,11 +58,11 @@ def scoring(n: int) -> float:
     """Min-k% Prob of texts by a small model of the lab's shape, scores kept on disk."""
     import numpy as np
 
+    from contamination.core.scores import min_k_score
     from contamination.lab.recipes import TrainingTexts, recipe_for
     from contamination.lab.tokenizer import train_tokenizer
     from contamination.lab.training import build_model
     from contamination.models.causal import CausalLM, stream_token_log_probs
-    from contamination.scores import min_k_score
 
     background = tuple(sentences(2_000, seed=1))
     texts = TrainingTexts(background, (), train_tokenizer(background, vocabulary=1024))
@@ -291,7 +291,7 @@ def main() -> None:
                 runs.append(measure(task, n))
                 print(f"{task}, {n:,}: {runs[-1]}", flush=True)
     rows = least(runs)
-    from contamination import storage
+    from contamination.core import storage
 
     storage.write_text(DOCS / "growth.md", page(rows))
     storage.write_figure(DOCS / "growth.png", figure(rows))

@@ -37,13 +37,13 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from contamination import statistics
+from contamination.core import statistics
+from contamination.core.storage import CACHE_VARIABLE
 from contamination.lab.training import has_native_bfloat16
 from contamination.min_k import detect, wikimia_tables
 from contamination.models.batch_cache import batches_of
 from contamination.models.causal import CausalLM, load_causal_lm, token_log_probs
 from contamination.models.forward import budget, encode, pad
-from contamination.storage import CACHE_VARIABLE
 
 VOCABULARY = 4096
 MAX_SECONDS, LEAST_ROUNDS = 60, 3  # for one model

@@ -16,7 +16,7 @@ from itertools import product
 
 import pandas as pd
 
-from contamination import storage
+from contamination.core import storage
 from contamination.dice import controls, fine_tuning, mixtures, paper_rows, pool
 from contamination.lab import world
 

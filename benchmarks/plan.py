@@ -24,15 +24,15 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from contamination import storage
+from contamination.core import storage
+from contamination.core.parameters import OwnSettings, load_parameter_file, setting
 from contamination.dcq.perturbation import Ask, perturbation_request
 from contamination.dcq.respondents import ChatRespondent
 from contamination.dice.fine_tuning import FP32_BYTES
-from contamination.judging import judge_requests
 from contamination.models.chat import Endpoint, Request
 from contamination.models.exchange import body_of, input_tokens, key_of
+from contamination.models.judging import judge_requests
 from contamination.models.response_log import LogEntry, ResponseLog
-from contamination.parameters import OwnSettings, load_parameter_file, setting
 from contamination.replication.completions import chat_requests
 from contamination.replication.instructions import INSTRUCT, INSTRUCTIONS, prompt_for
 from contamination.replication.prompts import CLASSIFICATION, JUDGE_PROMPT

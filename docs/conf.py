@@ -28,7 +28,7 @@ html_theme_options = {
 html_favicon = "favicon.svg"
 html_context = {"default_mode": "auto"}
 # The checks of the exercises, which pages run in the browser.
-exercises = [f"../src/contamination/exercises.{kind}" for kind in ("py", "json")]
+exercises = [f"../src/contamination/teaching/exercises.{kind}" for kind in ("py", "json")]
 html_static_path = ["site.css", "exercises.js", *exercises]
 html_css_files = ["site.css"]
 html_js_files = [("exercises.js", {"defer": "defer"})]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from contamination.dcq.contaminating import training_texts
-from contamination.detectors.interface import LOG_PROBABILITIES, Detector, Rows
 from contamination.models.causal import token_log_probs
 from contamination.models.loading import CausalLM
+from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
 
 
 def least_likely_token(lm: CausalLM, rows: Rows) -> np.ndarray:

@@ -18,7 +18,7 @@ def run(above, cells):
     names = {}
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         try:
-            exec("import random, re; from contamination.exercises import grade", names)
+            exec("import random, re; from contamination.teaching.exercises import grade", names)
             for cell in above:
                 with contextlib.redirect_stdout(None), contextlib.suppress(Exception):
                     exec(cell, names)
@@ -37,10 +37,10 @@ else answer();
 async function startPython() {
   importScripts("pyodide/pyodide.js");
   const python = await loadPyodide({ indexURL: "pyodide/" });
-  python.FS.mkdir("contamination");
+  python.FS.mkdirTree("contamination/teaching");
   for (const name of ["exercises.py", "exercises.json"]) {
     const file = await fetch(name);
-    python.FS.writeFile(`contamination/${name}`, await file.text());
+    python.FS.writeFile(`contamination/teaching/${name}`, await file.text());
   }
   return python.runPython(SETUP);
 }

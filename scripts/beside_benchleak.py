@@ -26,17 +26,17 @@ from pathlib import Path
 
 import pandas as pd
 
+from contamination.audit import auditing
+from contamination.audit.lab_models import Lab
+from contamination.audit.settings import CLEAN, CONTAMINATED, LAB
+from contamination.core.statistics import share_interval
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.dcq.quizzes import OPTION_COLUMNS
-from contamination.detectors.panel import RECOGNISED
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.models.causal import load_causal_lm
 from contamination.models.source import PACKAGED, located
-from contamination.own import auditing
-from contamination.own.lab_models import Lab
-from contamination.own.settings import CLEAN, CONTAMINATED, LAB
-from contamination.statistics import share_interval
+from contamination.study.panel import RECOGNISED
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/audit.md"
 MARKS = "<!-- beside benchleak -->\n", "<!-- end of beside benchleak -->"

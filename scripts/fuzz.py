@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing of every parser of untrusted input: make fuzz FUZZ_SECONDS=60.
 
-The targets are the properties of tests/test_untrusted.py, whose drawn values are made of the
+The targets are the properties of tests/core/test_untrusted.py, whose drawn values are made of the
 fuzzer's bytes, and the parsers of files, which read these bytes as they are. Each runs in a
 process of its own; what broke one lies in the folder that is named, and the exit status is 1.
 """
@@ -23,7 +23,7 @@ def targets() -> dict[str, Callable[[bytes], object]]:
     """Name to function of bytes; it raises where a promise of the tests is broken."""
     import atheris
 
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/core")]
     with atheris.instrument_imports(include=["contamination"]):
         import test_untrusted as tests
 

@@ -19,13 +19,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from contamination import storage
-from contamination.detectors import yours
-from contamination.ledger import pretrained, store, study
+from contamination.core import storage
 from contamination.models.engine import ENGINES, sweep
+from contamination.study import pretrained, store, study, yours
 
 ROOT = Path(__file__).parents[1]
-FOLDER = ROOT / "src/contamination/ledger"
 
 
 def main() -> None:
@@ -35,7 +33,7 @@ def main() -> None:
     parser.add_argument("--benchmarks", nargs="+", default=study.BENCHMARKS)
     parser.add_argument("--copies", type=int, nargs="+", default=study.COPIES)
     parser.add_argument("--detector", type=Path, help="a module that defines DETECTOR")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where parts are written")
+    parser.add_argument("--folder", type=Path, default=store.FOLDER, help="where parts are written")
     parser.add_argument("--name", help="of the ledger, as that of the room")
     parser.add_argument("--jobs", type=int, default=1, help="processes, each with one unit")
     parser.add_argument("--engine", choices=ENGINES, default="local")

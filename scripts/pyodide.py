@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from contamination import storage
+from contamination.core import storage
 
 PACKAGE = "pyodide@0.29.4"
 SHA512 = (

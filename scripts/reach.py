@@ -1,6 +1,6 @@
 """How much of the package each table of the notebooks reaches, and what Make must watch.
 
-    python scripts/reach.py                    # a line for each table
+    python scripts/reach.py                    # CSV, a line for each table
     python scripts/reach.py --stamps FOLDER    # for each notebook a file with the hash of its code
 
 A table reaches the functions, classes and constants of the package that a reader would have to
@@ -23,9 +23,13 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from contamination import syntax  # noqa: E402
+from contamination.core import syntax  # noqa: E402
 
 DATA = (".csv", ".json", ".parquet")
+# What every notebook stands on, and a reader of one table seldom opens.
+FLOORS_BELOW = ("core", "models", "lab")
+# Files of the package that a table reaches, those of them outside FLOORS_BELOW, lines of all.
+COLUMNS = ("notebook", "table", "files", "files_outside", "lines")
 _MODULE = "*"  # in place of a name: the module itself was handed on
 
 
@@ -101,8 +105,12 @@ def tables() -> list[tuple[str, str, set[Place]]]:
     return found
 
 
-def files_of(places: set[Place]) -> set[Path]:
-    return {place.file for place in places}
+def reaches() -> Iterator[tuple[str, str, int, int, int]]:
+    """A row of ``COLUMNS`` for every table."""
+    for notebook, table, places in tables():
+        files = {place.file.relative_to(syntax.PACKAGE) for place in places}
+        own = [file for file in files if file.parts[0] not in FLOORS_BELOW]
+        yield notebook, table, len(files), len(own), lines_of(places)
 
 
 def lines_of(places: set[Place]) -> int:
@@ -132,7 +140,7 @@ def _reached_from(body: list[ast.stmt], starts: list[int]) -> set[Place]:
     waiting, known = list(starts), set(starts)
     while waiting:
         number = waiting.pop()
-        for name in {n.id for n in ast.walk(body[number]) if isinstance(n, ast.Name)}:
+        for name in _needed(body[number]):
             for earlier in range(number - 1, -1, -1):
                 if name in bound[earlier]:
                     if earlier not in known:
@@ -141,6 +149,13 @@ def _reached_from(body: list[ast.stmt], starts: list[int]) -> set[Place]:
                     if _replaces(body[earlier], name):
                         break
     return _closure([(body[number], scope, None) for number in known])
+
+
+def _needed(node: ast.stmt) -> set[str]:
+    """Names whose values a statement uses."""
+    used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not _is_stored(n)}
+    changed = (n.target for n in ast.walk(node) if isinstance(n, ast.AugAssign))
+    return used | {target.id for target in changed if isinstance(target, ast.Name)}
 
 
 def _replaces(node: ast.stmt, name: str) -> bool:
@@ -302,9 +317,9 @@ def main() -> None:
     if options.stamps:
         stamps(options.stamps)
         return
-    print(f"{'notebook':26} {'table':30} files lines")
-    for notebook, table, places in tables():
-        print(f"{notebook:26} {table:30} {len(files_of(places)):5} {lines_of(places):5}")
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(reaches())
 
 
 if __name__ == "__main__":

@@ -18,22 +18,24 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from contamination import plots, published, sources, storage
+from contamination.core import blind, plots, storage
+from contamination.core.scores import MIN_K
+from contamination.data import published, sources
 from contamination.dcq import comparison, controls
-from contamination.detectors import (
+from contamination.dice import published_tables as dice_tables
+from contamination.min_k import wikimia_tables
+from contamination.study import (
     catalogue,
     figures,
     gates,
     lab_panel,
+    pretrained,
     protocol,
     released_rows,
     rooms,
     scoring,
+    store,
 )
-from contamination.dice import published_tables as dice_tables
-from contamination.ledger import pretrained, store
-from contamination.min_k import blind, wikimia_tables
-from contamination.scores import MIN_K
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from contamination import published, storage
+from contamination.core import storage
+from contamination.data import published
 from contamination.dcq import controls, quizzes
 
 PATH = Path(published.__file__).parent / published.RULE_CHOICES

@@ -16,7 +16,7 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 
-from contamination import storage
+from contamination.core import storage
 
 KINDS = ("lesson", "results")  # of notebooks/contents.csv
 END = "## Going deeper"  # what stands below is for projects

@@ -10,14 +10,13 @@ and notes for each detector the largest distance from the first.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import pandas as pd
 
-from contamination.detectors.protocol import SET_COLUMNS
+from contamination.audit import lab_models
 from contamination.lab import world
-from contamination.ledger import agreement, spot_check, store
-from contamination.own import lab_models
+from contamination.study import agreement, spot_check, store
+from contamination.study.protocol import SET_COLUMNS
 
 SETTINGS = {
     "world_seed": 0,
@@ -33,7 +32,6 @@ SETTINGS = {
         "batch_size": lab_models.BATCH_SIZE,
     },
 }
-FOLDER = Path(store.__file__).parent
 
 
 def main() -> None:
@@ -57,7 +55,7 @@ def main() -> None:
         about = SETTINGS | {"models": models, "world": spot_check.world_of(lab), "spread": {}}
         about["environment"] = spot_check.environment()
         ledger = store.Ledger(scores, pd.DataFrame(columns=SET_COLUMNS), about)
-    store.write(FOLDER, spot_check.BASE0, ledger)
+    store.write(store.FOLDER, spot_check.BASE0, ledger)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from contamination import sources, storage
+from contamination.core import storage
+from contamination.data import sources
 from contamination.models.response_log import ResponseLog
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from contamination.detectors import protocol
+from contamination.study import protocol
 
 ONE_CELL = {"benchmark": "topics", "model": "dosed", "condition": "verbatim", "copies": 3}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from contamination.syntax import PACKAGE, imported_files
+from contamination.core.syntax import PACKAGE, imported_files
 
 
 def rooms_imported(file: Path) -> set[str]:

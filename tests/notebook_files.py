@@ -20,7 +20,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from pytest import MonkeyPatch
 from traitlets.config import Config
 
-from contamination import run, storage
+from contamination.core import run, storage
 
 ROOT = Path(__file__).resolve().parents[1]
 with (ROOT / "notebooks/contents.csv").open(newline="") as _stream:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from contamination import published
+from contamination.data import published
 from contamination.dcq import published_tables as dcq_tables
 from contamination.replication import published_tables as replication_tables
 

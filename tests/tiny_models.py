@@ -5,8 +5,8 @@ import json
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from contamination.core.storage import write_json
 from contamination.lab.tokenizer import tokenizer_files
-from contamination.storage import write_json
 
 GGUF_NAMES = {
     "model.embed_tokens": "token_embd",

@@ -15,8 +15,8 @@ from notebook_files import ROOT, edit_parameters
 from server_process import ServerProcess
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from contamination import storage
-from contamination.storage import write_json, write_text
+from contamination.core import storage
+from contamination.core.storage import write_json, write_text
 
 pytestmark = pytest.mark.servers
 

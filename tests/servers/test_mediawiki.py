@@ -25,7 +25,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_predict
 
-from contamination import statistics, storage
+from contamination.core import statistics, storage
 from contamination.wikimia.pages import Settings, collect
 from contamination.wikimia.sets import passages
 from contamination.wikimia.wiki import Wiki, WikiError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from contamination import storage
+from contamination.core import storage
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import build_model, train

@@ -19,7 +19,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from notebook_files import NOTEBOOKS, ROOT
 from server_process import ServerProcess
 
-from contamination import storage, tables
+from contamination.core import storage, tables
 
 pytestmark = pytest.mark.servers
 
@@ -73,7 +73,7 @@ STICKING_OUT = """() => {
 
 
 def own_notebook():
-    """As contamination.run leaves one: hostile answers, formulas, a table wider than any page."""
+    """As ``core.run`` leaves one: hostile answers, formulas, a table wider than any page."""
     table = pd.DataFrame([[ATTACK, LONG, *range(30)]], columns=["a", "b", *map(str, range(30))])
     shown = tables.show(table, caption=ATTACK)._repr_html_()
     said = tables.say(ATTACK).data

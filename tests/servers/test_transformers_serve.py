@@ -12,7 +12,7 @@ import torch
 from notebook_files import ROOT
 from server_process import ServerProcess
 
-from contamination import storage
+from contamination.core import storage
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import train

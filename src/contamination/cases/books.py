@@ -13,12 +13,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from contamination import statistics
 from contamination.cases.library import TEST, VALIDATION
-from contamination.min_k import blind
-from contamination.published import printed_cells
-from contamination.scores import MIN_K, PPL
-from contamination.statistics import verdict
+from contamination.core import blind, statistics
+from contamination.core.scores import MIN_K, PPL
+from contamination.core.statistics import verdict
+from contamination.data.published import printed_cells
 
 BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
 N_FOLDS = 8

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from contamination.audit.asked import check_models
 from contamination.cases.library import TEST, VALIDATION, read_books
 from contamination.cases.settings import OwnBooks
 from contamination.min_k.detect import detect, score_table
 from contamination.models.chat import Endpoint, Price, prompt_log_probs
-from contamination.own.asked import check_models
 
 
 def own_books(settings: OwnBooks) -> pd.DataFrame | None:

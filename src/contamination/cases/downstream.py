@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination import scores, statistics
+from contamination.core import blind, scores, statistics
+from contamination.core.statistics import verdict
 from contamination.lab.training import describe
-from contamination.min_k import blind, detect
+from contamination.min_k import detect
 from contamination.models.causal import CausalLM, option_log_probs
-from contamination.statistics import verdict
 
 AVERAGE = "average"
 MOST_OCCURRENCES = 4  # examples inserted more often are counted as this often

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination import partitions
+from contamination.data import partitions
+from contamination.data.sources import source_file
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_instances
-from contamination.sources import source_file
 
 # One of each kind of task whose answer is a label that the text decides.
 LAB_DATASETS = ("topics", "reviews", "pronouns", "entailment")

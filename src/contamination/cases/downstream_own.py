@@ -17,15 +17,15 @@ import pandas as pd
 import torch
 from transformers import AutoModelForCausalLM
 
+from contamination.audit.asked import check_models
+from contamination.audit.internals import own_passages
+from contamination.audit.rows import column_of
+from contamination.audit.settings import OwnPassages, OwnTarget
 from contamination.cases.downstream_examples import deal, poisson_occurrences, released_examples
 from contamination.cases.settings import OwnStudy
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
 from contamination.models.source import load_config, load_tokenizer
-from contamination.own.asked import check_models
-from contamination.own.internals import own_passages
-from contamination.own.rows import column_of
-from contamination.own.settings import OwnPassages, OwnTarget
 
 ONCE, RATE, POISSON = "inserted once", "learning rate", "Poisson occurrence"
 OUTLIERS, SIMILAR = "outliers", "like the corpus"

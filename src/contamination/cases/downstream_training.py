@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from contamination import storage
 from contamination.cases import downstream, downstream_own
 from contamination.cases.downstream_own import ONCE, OUTLIERS, POISSON, RATE, SIMILAR
+from contamination.core import storage
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import environment
 from contamination.lab.training import fit, has_native_bfloat16

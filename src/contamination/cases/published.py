@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.cases.unlearning import QUESTIONS, STORY
-from contamination.published import printed_cells
+from contamination.data.published import printed_cells
 
 
 def printed_downstream() -> pd.DataFrame:

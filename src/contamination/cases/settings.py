@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from contamination.audit.settings import OwnTarget
+from contamination.core.parameters import OwnSettings, setting
 from contamination.models import bos
-from contamination.own.settings import OwnTarget
-from contamination.parameters import OwnSettings, setting
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination import overlap, scores, statistics
+from contamination.core import overlap, scores, statistics
+from contamination.core.statistics import CANNOT_TELL, NOT_RUN, verdict
 from contamination.lab.story import QUESTION_PROMPT
 from contamination.min_k.detect import quick_scores
 from contamination.models.causal import CausalLM, complete
 from contamination.models.chat import OK, REFUSED
-from contamination.statistics import CANNOT_TELL, NOT_RUN, verdict
 
 STORY, QUESTIONS = "story completion", "question answering"
 ITEM_COLUMNS = ["text", "prompt", "reference"]

@@ -9,16 +9,17 @@ from typing import Any
 
 import pandas as pd
 
-from contamination import overlap, partitions
+from contamination.audit.asked import check_models
+from contamination.audit.settings import OwnTarget
 from contamination.cases.library import read_text
 from contamination.cases.settings import OwnModels
 from contamination.cases.unlearning import QUESTIONS, STORY, chunk_items, question_items
 from contamination.cases.unlearning_judge import judged
+from contamination.core import overlap
+from contamination.data import partitions
 from contamination.models.chat import Endpoint, Price
 from contamination.models.loading import CausalLM, LanguageModel
 from contamination.models.sentences import load_sentence_encoder, similarities
-from contamination.own.asked import check_models
-from contamination.own.settings import OwnTarget
 
 
 def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.DataFrame]:

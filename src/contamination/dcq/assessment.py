@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from contamination.statistics import percentile_interval, share_interval
+from contamination.core.statistics import percentile_interval, share_interval
 
 POSITIONS = ("A", "B", "C", "D")
 CHOICES = (*POSITIONS, "E")

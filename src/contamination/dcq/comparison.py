@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from contamination.core.statistics import holm, percentile_interval, verdict
 from contamination.dcq.assessment import (
     POSITIONS,
     assess,
@@ -28,7 +29,6 @@ from contamination.dcq.assessment import (
     usable_positions,
 )
 from contamination.dcq.controls import by_position, credits_of
-from contamination.statistics import holm, percentile_interval, verdict
 
 WRONG, COVERAGE, QUARTER = "E wrong", "equal coverage", "E a quarter"
 MAXIMUM = "maximum, E wrong"

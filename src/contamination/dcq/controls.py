@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.overlap import normalised, word_overlap, words
+from contamination.core.statistics import share_interval
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.quizzes import OPTION_COLUMNS
-from contamination.overlap import normalised, word_overlap, words
-from contamination.statistics import share_interval
 
 N_OPTIONS = len(OPTION_COLUMNS)
 Rule = Callable[[Sequence[str]], np.ndarray]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from contamination.core.statistics import share_interval
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.contaminating import training_texts, with_wrong_label, without_label
 from contamination.dcq.controls import RULES, credits_of, rule_choices
@@ -21,7 +22,6 @@ from contamination.dcq.respondents import BaseRespondent, ranking_credits
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.lab.recipes import Dose
-from contamination.statistics import share_interval
 
 RESPONDENT, RANKING = "respondent", "option ranking"
 WITH_LABEL, WITHOUT_LABEL, WRONG_LABEL = "with label", "without label", "wrong label"

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from contamination.core.overlap import normalised
+from contamination.data.partitions import format_instance
 from contamination.dcq.prompts import LETTERS, PERTURBATION_INSTRUCTION, perturbation_prompt
 from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.models.chat import ERROR, REFUSED, Answer, Request
-from contamination.overlap import normalised
-from contamination.partitions import format_instance
 
 FIFTH = "fifth"
 # Section 4: temperature 1.00, completions of at most 4,000 tokens.

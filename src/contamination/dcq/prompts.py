@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from contamination.partitions import format_instance
+from contamination.data.partitions import format_instance
 
 LETTERS = "ABCD"
 NONE_OPTION = "E) None of the provided options."

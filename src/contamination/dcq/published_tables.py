@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 from scipy import stats
 
+from contamination.data.published import printed_cells, released_instances
+from contamination.data.published.compare import Reason, matches_printed
 from contamination.dcq.assessment import CHOICES, assess, assessment_row, standard_answers_of
 from contamination.dcq.quizzes import MODIFIED, SECOND, STANDARD
-from contamination.published import printed_cells, released_instances
-from contamination.published.compare import Reason, matches_printed
 
 PARTITION = ["model", "dataset", "split"]
 # Printed metric -> our column.

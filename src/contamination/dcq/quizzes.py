@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from contamination.data.published import DCQ_DATASETS, WILD_DATASETS
+from contamination.data.sources import source_file
 from contamination.dcq.assessment import POSITIONS
-from contamination.published import DCQ_DATASETS, WILD_DATASETS
-from contamination.sources import source_file
 
 MODIFIED, STANDARD, SECOND = "modified", "standard", "second perturbation"
 OPTION_COLUMNS = ("option_a", "option_b", "option_c", "option_d")

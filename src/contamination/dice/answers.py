@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
-from contamination import scores
+from contamination.core import scores
 from contamination.dice.mixtures import Problems, prompts_of
 from contamination.models.causal import CausalLM, complete, token_log_probs
 

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
-from contamination import statistics
+from contamination.core import statistics
 
 N_EPOCHS = 100
 MEAN_DIFFERENCE = "mean difference"

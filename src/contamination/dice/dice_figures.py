@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from contamination import plots
+from contamination.core import plots
+from contamination.core.plots import CHANCE, MEMBER, OTHER, PAPER
 from contamination.dice.accuracy import SMALL_GAP
 from contamination.dice.paper_rows import FLAG_THRESHOLD
-from contamination.plots import CHANCE, MEMBER, OTHER, PAPER
 
 
 def _panels(n: int, height: float, **shared: bool) -> tuple[Figure, Sequence[Axes]]:

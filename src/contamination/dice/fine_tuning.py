@@ -16,7 +16,7 @@ import numpy as np
 import torch
 import torch.nn.functional as functional
 
-from contamination import storage
+from contamination.core import storage
 from contamination.dice.mixtures import Mixture, Row, skill_texts
 from contamination.lab.packing import IGNORED
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for

@@ -17,7 +17,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from contamination.models.causal import BEFORE_FINAL_NORM, CausalLM, hidden_states, layer_batches
+from contamination.models.causal import (
+    BEFORE_FINAL_NORM,
+    CausalLM,
+    hidden_states,
+    layer_batches,
+)
 
 EUCLIDEAN, RELATIVE, COSINE = "euclidean", "relative", "cosine"
 ALL_TOKENS = ", all tokens"

@@ -17,14 +17,14 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from contamination import partitions
+from contamination.data import partitions
+from contamination.data.published import gsm8k_alignment
+from contamination.data.sources import source_file
 from contamination.lab.benchmarks import OTHER_DISTRIBUTIONS
 from contamination.lab.benchmarks.arithmetic import GRADE_SCHOOL, HARDER_NUMBERS, ONE_STEP
 from contamination.lab.benchmarks.classification import REVIEWS
 from contamination.lab.docstrings import collect_signatures
 from contamination.lab.grammar import Benchmark, draw_groups, draw_instances
-from contamination.published import gsm8k_alignment
-from contamination.sources import source_file
 
 # Of the released code (EAL's, as DICE uses it).
 PROMPT = "### Input:\n{}\n\n### Response:\n"

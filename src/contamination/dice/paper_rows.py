@@ -10,7 +10,13 @@ import pandas as pd
 from contamination.dice import locate, published_tables
 from contamination.dice.accuracy import SMALL_GAP, inflation
 from contamination.dice.answers import BASELINES, answer, baseline_scores
-from contamination.dice.detector import MEAN_DIFFERENCE, MLP, Auroc, auroc_over_models, probability
+from contamination.dice.detector import (
+    MEAN_DIFFERENCE,
+    MLP,
+    Auroc,
+    auroc_over_models,
+    probability,
+)
 from contamination.dice.experiments import held_out_detectors, of_pairs, train_on
 from contamination.dice.mixtures import IN_DISTRIBUTION, MATH, SEEN, Problems
 from contamination.dice.pool import BASE, CLEAN, CONTAMINATED, OTHER_CLEAN, Pool, paired_seeds

@@ -8,10 +8,10 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
+from contamination.data.published import gsm8k_alignment, printed_cells
+from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
 from contamination.dice.answers import is_right, is_right_released
 from contamination.dice.mixtures import SEEN, UNSEEN, released_rows
-from contamination.published import gsm8k_alignment, printed_cells
-from contamination.published.compare import CELL_KEYS, Reason, matches_printed
 
 REPOSITORY = "THU-KEG/DICE"
 # Which training a released generation file belongs to. In the first 657 rows are marked as trained

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from contamination import storage
+from contamination.core import storage
 
 PACKAGES = {"numpy": "numpy", "scipy": "scipy", "pandas": "pandas", "sklearn": "scikit-learn"}
 COLUMNS = ["package", "package_version", "page", "family", "text", "n_words", "version"]

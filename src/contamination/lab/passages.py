@@ -24,10 +24,10 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from contamination import overlap, storage
+from contamination.core import overlap, storage
+from contamination.core.overlap import NGRAM_WORDS, ngrams
+from contamination.core.syntax import hash_of_modules
 from contamination.lab.docstrings import hash_of_table, version_order
-from contamination.overlap import NGRAM_WORDS, ngrams
-from contamination.syntax import hash_of_modules
 
 LENGTHS = (32, 64, 128, 256)
 SHARES = {"background": 0.4, "member": 0.2, "non-member": 0.2, "held-out": 0.2}

@@ -11,7 +11,7 @@ import torch
 import transformers
 from transformers import PreTrainedTokenizerFast
 
-from contamination import storage
+from contamination.core import storage
 from contamination.lab.tokenizer import tokenizer_hash
 from contamination.models.loading import torch_version
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
-from contamination import storage
+from contamination.core import storage
 
 BOS, EOS, PAD, MASK = "<s>", "</s>", "<pad>", "<mask>"
 CONTEXT = 1024

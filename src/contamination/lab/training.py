@@ -32,7 +32,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from contamination import storage
+from contamination.core import storage
 from contamination.lab.packing import IGNORED, Batch, training_stream
 from contamination.lab.recipes import Recipe, TrainingTexts, environment, recipe_hash
 from contamination.lab.tokenizer import tokenizer_files

@@ -17,7 +17,11 @@ import tokenizers
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from contamination import lab, partitions, storage
+from contamination import lab
+from contamination.core import storage
+from contamination.core.syntax import hash_of_modules
+from contamination.data import partitions
+from contamination.data.partitions import format_instance
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.docstrings import collect_docstrings
 from contamination.lab.grammar import draw_instances
@@ -27,8 +31,6 @@ from contamination.lab.passages import split_by_family
 from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import tokenizer_of, train_tokenizer
 from contamination.lab.training import describe, train
-from contamination.partitions import format_instance
-from contamination.syntax import hash_of_modules
 
 # Layers, width and heads of the four sizes; the third is the one used elsewhere.
 SIZES = {"XS": (2, 48, 2), "S": (3, 80, 4), "M": (4, 128, 4), "L": (4, 160, 4)}

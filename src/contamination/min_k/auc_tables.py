@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from contamination import scores, statistics
-from contamination.min_k.blind import Deals, blind_rows
+from contamination.core import scores, statistics
+from contamination.core.blind import Deals, blind_rows
 
 KEYS = ["method", "k_percent"]
 RISES, FALLS = "rises", "falls"

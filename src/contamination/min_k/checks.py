@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from contamination import scores, statistics
+from contamination.core import scores, statistics
+from contamination.core.blind import BAG_OF_WORDS, Deals, blind_table, n_folds
 from contamination.min_k.auc_tables import Detected, difference_row, scores_of, select
-from contamination.min_k.blind import BAG_OF_WORDS, Deals, blind_table, n_folds
 
 # Fixed beforehand and the same at every size of a run.
 K_SWEEP = (5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 100.0)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from contamination import scores
+from contamination.core import scores
 from contamination.models.causal import (
     STREAM_TEXTS,
     CausalLM,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from contamination import storage
+from contamination.core import storage
 from contamination.models.batch_cache import BatchCache, batches_of
 from contamination.models.forward import budget, pad
 from contamination.models.loading import LanguageModel

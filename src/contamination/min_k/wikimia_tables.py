@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from contamination import partitions, published, storage
+from contamination.core import storage
+from contamination.core.blind import BAG_OF_WORDS, fold_scores, table_of_scores
+from contamination.core.scores import MIN_K
+from contamination.data import partitions, published
+from contamination.data.sources import source_file
 from contamination.min_k.auc_tables import auc_rows, select
-from contamination.min_k.blind import BAG_OF_WORDS, fold_scores, table_of_scores
-from contamination.scores import MIN_K
-from contamination.sources import source_file
 
 LENGTHS = (32, 64, 128, 256)
 DECIMALS = 5

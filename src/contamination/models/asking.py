@@ -18,6 +18,7 @@ from typing import Any
 import openai
 from tqdm import tqdm
 
+from contamination.core.visible import one_line
 from contamination.models.exchange import (
     ERROR,
     REPLAYED,
@@ -38,7 +39,6 @@ from contamination.models.retry import (
     retrying,
 )
 from contamination.models.size import TooLargeError, is_deeper, limited_client
-from contamination.visible import one_line
 
 # So many failed calls in a row, or all there are where nothing answers, and the
 # endpoint counts as down.

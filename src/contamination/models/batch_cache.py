@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors import SafetensorError
 
-from contamination import storage
+from contamination.core import storage
 
 FORMAT = 2  # raise it when a change of code changes a number
 

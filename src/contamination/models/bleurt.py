@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 from sentencepiece import SentencePieceProcessor
@@ -25,6 +27,8 @@ from transformers import (
 )
 from transformers.models.bert.modeling_bert import BertEmbeddings
 from transformers.utils import cached_file
+
+from contamination.models.loading import LanguageModel, load_pretrained
 
 _RENAMED = {"bleurt.encoder.embedding_projection": "bert.embeddings.projection", "bleurt.": "bert."}
 _NOT_LEARNT = "bleurt.embeddings.position_ids"
@@ -124,3 +128,37 @@ class BleurtTokenizer:
 
 def _file(name: str, file: str, at: dict[str, Any]) -> str | None:
     return cached_file(name, file, _raise_exceptions_for_missing_entries=False, **at)
+
+
+def load_bleurt(name_or_path: str | Path) -> LanguageModel:
+    """Load a BLEURT checkpoint, such as ``lucadiliello/BLEURT-20``, in either weights' format."""
+    settings = {"safetensors_only": False, "tokenizer_class": BleurtTokenizer}
+    return LanguageModel(*load_pretrained(BleurtModel, name_or_path, **settings))
+
+
+def score_pairs(
+    scorer: LanguageModel,
+    references: Sequence[str],
+    candidates: Sequence[str],
+    batch_size: int = 16,
+) -> np.ndarray:
+    """BLEURT of each candidate, shape (n,); about 0 to 1 for BLEURT-20, higher is closer.
+
+    What exceeds the scorer's input length is cut.
+    """
+    if len(references) != len(candidates):
+        raise ValueError(f"{len(references)} references but {len(candidates)} candidates")
+    scores = []
+    for start in range(0, len(references), batch_size):
+        batch = slice(start, start + batch_size)
+        inputs = scorer.tokenizer(
+            list(references[batch]),
+            list(candidates[batch]),
+            padding=True,
+            truncation=True,
+            max_length=scorer.context_length,
+            return_tensors="pt",
+        ).to(scorer.device)
+        with torch.inference_mode():
+            scores.append(scorer.model(**inputs).logits[:, 0].float().cpu().numpy())
+    return np.concatenate(scores).astype(float) if scores else np.empty(0)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from contamination import storage
+from contamination.core import storage
 from contamination.models.batch_cache import BatchCache, Job, batches_of, run_batches
 from contamination.models.forward import (
     Row,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from contamination import storage
+from contamination.core import storage
 from contamination.models.asking import Batch
 
 # Callers find all that they need of an endpoint here.

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from contamination import storage
+from contamination.core import storage
+from contamination.core.visible import one_line
 from contamination.models.response_log import response_key
-from contamination.visible import one_line
 
 OK, REFUSED, TRUNCATED = "ok", "refused", "truncated"
 UNPARSABLE, ERROR = "unparsable", "error"

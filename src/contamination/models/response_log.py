@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from contamination import storage
+from contamination.core import storage
 
 SCHEMA = 1  # raise it when a change of code changes what is asked
 LAYOUT = 2  # of the table of answers

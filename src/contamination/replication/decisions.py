@@ -12,20 +12,16 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination import overlap
-from contamination.judging import EXACT, INEXACT, NEAR_EXACT, rule_verdict
+from contamination.core import overlap
+from contamination.core.statistics import paired_bootstrap_p, sign_flip_p
+from contamination.models import bleurt
 from contamination.models.chat import ERROR, REFUSED, UNPARSABLE
-from contamination.models.loading import LanguageModel, load_bleurt
+from contamination.models.judging import EXACT, INEXACT, NEAR_EXACT, rule_verdict
+from contamination.models.loading import LanguageModel
 from contamination.replication.algorithm1 import ALPHA
 from contamination.replication.algorithm2 import is_contaminated
-from contamination.replication.instructions import (
-    GENERAL,
-    GUIDED,
-    WRONG_DATASET,
-    WRONG_SPLIT,
-)
+from contamination.replication.instructions import GENERAL, GUIDED, WRONG_DATASET, WRONG_SPLIT
 from contamination.replication.prompts import NLI
-from contamination.statistics import paired_bootstrap_p, sign_flip_p
 
 PAIRED_BOOTSTRAP, SIGN_FLIPS = "paired bootstrap", "sign flips"
 ALGORITHM_1, ALGORITHM_2 = "Algorithm 1", "Algorithm 2"
@@ -53,7 +49,7 @@ def bleurt_or_reason(checkpoint: str) -> tuple[LanguageModel | None, str]:
     if not checkpoint:
         return None, "BLEURT is not computed: no bleurt_checkpoint is set, so its column is empty."
     try:
-        return load_bleurt(checkpoint), ""
+        return bleurt.load_bleurt(checkpoint), ""
     except OSError as error:  # FileNotFoundError of ours, and the hub's own errors
         return None, f"BLEURT is not computed and its column is empty: {error}"
 
@@ -75,7 +71,7 @@ def bleurt_scores(
         )
         for row in completed.itertuples()
     ]
-    return overlap.bleurt(scorer, *map(list, zip(*texts, strict=True)))
+    return bleurt.score_pairs(scorer, *map(list, zip(*texts, strict=True)))
 
 
 def with_scores(
@@ -87,7 +83,7 @@ def with_scores(
 ) -> pd.DataFrame:
     """Overlap and rule verdict of each completion, from ``completions.with_completions``.
 
-    ``min_reference_words`` is that of ``judging.rule_verdict``; a shorter reference is
+    ``min_reference_words`` is that of ``models.judging.rule_verdict``; a shorter reference is
     no match, whatever was written. rouge, bleurt (0 to 1) and rule are empty where the
     model gave no answer.
     """

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from contamination.overlap import is_contained, normalised, rouge_l, words
+from contamination.core.overlap import is_contained, normalised, rouge_l, words
 
 CONTAMINATED, SUSPICIOUS, NOT_CONTAMINATED = "contaminated", "suspicious", "not contaminated"
 MIN_WORDS = 4  # chance writes shorter instances

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination import overlap
+from contamination.core import overlap
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups, draw_instances
 from contamination.lab.recipes import Dose

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 from scipy import stats
 
-from contamination.judging import EXACT, NEAR_EXACT, rule_verdicts
-from contamination.published import printed_cells
-from contamination.published.compare import CELL_KEYS, Reason, matches_printed
+from contamination.data.published import printed_cells
+from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
+from contamination.models.judging import EXACT, NEAR_EXACT, rule_verdicts
 from contamination.replication.agreement import (
     agreement_row,
     in_judge_prompt,

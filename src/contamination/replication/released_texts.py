@@ -9,22 +9,17 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from contamination.judging import parse_verdict
+from contamination.core.overlap import JOINED_AS_PAPER, rouge_l
+from contamination.data.published import DCQ_DATASETS, MODELS, WILD_DATASETS
+from contamination.data.sources import source_file
+from contamination.models.judging import parse_verdict
 from contamination.models.loading import LanguageModel
-from contamination.overlap import JOINED_AS_PAPER, rouge_l
-from contamination.published import DCQ_DATASETS, MODELS, WILD_DATASETS
 from contamination.replication.agreement import agreement_row
 from contamination.replication.algorithm1 import PARTITION
 from contamination.replication.cutting import SENTENCE_END
 from contamination.replication.decisions import bleurt_scores
 from contamination.replication.instructions import prompts_of
-from contamination.replication.prompts import (
-    CLASSIFICATION,
-    NLI,
-    ONE_SENTENCE_SUMMARY,
-    SUMMARY,
-)
-from contamination.sources import source_file
+from contamination.replication.prompts import CLASSIFICATION, NLI, ONE_SENTENCE_SUMMARY, SUMMARY
 
 TIME_TRAVEL = "shahriargolchin/time-travel-in-llms"
 DCQ = "shahriargolchin/DCQ"

@@ -25,8 +25,8 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from contamination.overlap import normalised
-from contamination.parameters import Parameter, ParameterError, checked_parameters
+from contamination.core.overlap import normalised
+from contamination.core.parameters import Parameter, ParameterError, checked_parameters
 from contamination.wikimia import wikitext
 from contamination.wikimia.wiki import Wiki
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.min_k import blind
+from contamination.core import blind
+from contamination.core.overlap import normalised
 from contamination.models.chat import OK, Endpoint, Request, answer_all
-from contamination.overlap import normalised
 from contamination.wikimia.pages import KEPT, MEMBER, SHORT
 
 WIKIMIA, TWO_REVISIONS = "WikiMIA", "two revisions"

@@ -21,8 +21,8 @@ from mwclient.errors import APIError, MaximumRetriesExceeded, MwClientError
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from contamination import storage
-from contamination.visible import one_line
+from contamination.core import storage
+from contamination.core.visible import one_line
 
 MAX_LAG_SECONDS = 5
 TRIES = 6

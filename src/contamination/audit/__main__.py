@@ -1,0 +1,7 @@
+"""``python -m contamination.audit``."""
+
+import sys
+
+from contamination.audit.command_line import main
+
+sys.exit(main())

@@ -1,0 +1,202 @@
+"""An audit from its parameters to its tables: prepare, ask model by model, collect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from contamination.audit import finding
+from contamination.audit.asked import asked_of, name_of
+from contamination.audit.comparison import by_text_alone
+from contamination.audit.completing import replication
+from contamination.audit.finding import Audit, Finding, Target
+from contamination.audit.internals import dice, min_k
+from contamination.audit.lab_models import Lab
+from contamination.audit.plan import why_not
+from contamination.audit.quizzing import dcq, ranking
+from contamination.audit.rows import cleaned
+from contamination.audit.settings import CONTAMINATED, LAB, Data, Model
+from contamination.models.causal import CausalLM
+from contamination.study.panel import (
+    CONTROL_FORBIDS,
+    NOT_RECOGNISED,
+    RECOGNISED,
+    not_run,
+    panel,
+)
+
+COMPARISON = "comparison rows"
+COUNTS = ("n_valid", "n_refused", "n_error")
+
+
+def prepare(
+    model: Mapping[str, Any],
+    data: Mapping[str, Any],
+    comparison: str,
+    n_instances: int,
+    n_passages: int,
+    seed: int,
+) -> Audit:
+    """Parameters of notebook 10 read, rows loaded and cleaned; nothing is asked or loaded.
+
+    Raises:
+        ParameterError, ValueError, FileNotFoundError: in one line.
+    """
+    who, what = Model.read(model, "model"), Data.read(data, "data")
+    what.check()
+    asked = asked_of(who, f"audit {' '.join(what.called)}")
+    n = max(n_instances, n_passages)
+    rows = cleaned(what, what.dataset, what.split, n, seed, revision=what.revision)
+    unseen = None
+    if comparison:
+        unseen = cleaned(what, comparison, what.comparison_split, n, seed, unlike=rows)
+    sets = [rows.passages for rows in (rows, unseen) if rows is not None]
+    text_alone = by_text_alone(*sets, seed) if unseen else ()
+    return Audit(who, what, asked, rows, unseen, n_instances, seed, text_alone)
+
+
+def rows_table(audit: Audit) -> pd.DataFrame:
+    """What was loaded and what was left out: rows, and the counts of ``rows.Rows``."""
+    sets = zip(("dataset", "comparison"), audit.sets, strict=False)
+    return pd.DataFrame([{"rows": name} | rows.counts for name, rows in sets])
+
+
+def target_of(audit: Audit, name: str, lab: Lab | None) -> Target:
+    """One audited model, loaded or trained where it is a local one."""
+    for endpoint in audit.asked.endpoints:
+        if endpoint.model == name:
+            return Target(name, endpoint)
+    folder, truth = source_of(audit, name, lab), ""
+    if name.startswith(LAB):
+        truth = f"read {2 * lab.copies} times" if name == CONTAMINATED else "not read"
+    return Target(name_of(name), audit.asked.load(str(folder)), truth, str(folder))
+
+
+def source_of(audit: Audit, name: str, lab: Lab | None) -> str | Path:
+    """Folder or hub id of a local model."""
+    return lab.folder(name, audit.rows, audit.data) if name.startswith(LAB) else name
+
+
+def findings_of(
+    audit: Audit,
+    target: Target,
+    clean_lm: CausalLM | None,
+    references: Sequence[str],
+    n_resamples: int,
+) -> dict[str, Finding]:
+    """Every method for one model, in the order of ``METHODS``; ChatError if an endpoint stops.
+
+    A method that the access or the rows do not allow has a row that says why, and so have
+    all of them where the target has no place (a dry run). Where the text alone tells the
+    comparison rows apart, a method that uses them asks nothing: "control forbids".
+    ``clean_lm`` is a small model that has read none of it, ``references`` are folders or hub
+    ids of clean models for DICE.
+    """
+
+    def unasked(method: str, reason: str) -> Finding:
+        about = target.name, " ".join(audit.names), target.truth
+        row = not_run(*about, method, reason)
+        return Finding(replace(row, verdict=CONTROL_FORBIDS) if reason == audit.refusal else row)
+
+    runs: dict[str, Callable[[], Finding]] = {
+        finding.DCQ: lambda: dcq(audit, target, clean_lm, n_resamples),
+        finding.REPLICATION: lambda: replication(audit, target),
+        finding.RANKING: lambda: ranking(audit, target, clean_lm),
+        finding.MIN_K: lambda: min_k(audit, target, clean_lm, n_resamples),
+        finding.DICE: lambda: dice(audit, target, references),
+    }
+    reasons, found = why_not(audit), {}
+    for name in finding.METHODS:
+        reason = reasons[name]
+        if target.place is None:
+            reason = reason or "dry run: nothing was asked"
+        elif reason == finding.NO_COMPARISON:  # Min-k% Prob says so itself
+            reason = ""
+        try:
+            found[name] = unasked(name, reason) if reason else runs[name]()
+        except ValueError as error:  # what a method says it cannot work with
+            found[name] = unasked(name, " ".join(str(error).split()))
+    return found
+
+
+def audit_table(
+    findings: Mapping[str, Mapping[str, Finding]], begins: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """``audit.csv``: the panel, with what its answers rest on.
+
+    Columns of ``study.panel.panel``, then n_valid, n_refused and n_error over all answers
+    of an endpoint or a quiz, those of controls included (empty where nothing was answered),
+    and bos, what texts of a local model begin with (``Target.begins`` by model).
+    """
+    found = [one for of_model in findings.values() for one in of_model.values()]
+    table = panel([one.evidence for one in found])
+    for name in COUNTS:
+        table[name] = pd.array([one.counts.get(name) for one in found], dtype="Int64")
+    return table.assign(bos=[(begins or {}).get(name, "") for name in table["model"]])
+
+
+def controls_table(audit: Audit, findings: Mapping[str, Mapping[str, Finding]]) -> pd.DataFrame:
+    """``audit_controls.csv``: every control of every method.
+
+    The verdict takes those into account that decide; the others are there to be read. Rows
+    that begin with "gap to" hold a difference of shares, -1 to 1. Method "comparison rows" is
+    ``comparison.by_text_alone``, with chance and p_value; if one decides, nothing was compared.
+    """
+    rows = [
+        {"model": model, "method": method} | row
+        for model, of_model in findings.items()
+        for method, controls in [
+            (COMPARISON, audit.text_alone),
+            *((method, found.controls) for method, found in of_model.items()),
+        ]
+        for row in controls
+    ]
+    columns = ["model", "method", "control", "n", "value", "ci_low", "ci_high", "decides"]
+    return pd.DataFrame(rows, columns=[*columns, "chance", "p_value"])
+
+
+def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) -> pd.DataFrame:
+    """The first rows of the dataset and what each method that was run made of them.
+
+    Returns:
+        text, quiz (the answers), first_piece, second_piece, completion, verdict,
+        min_k_score; columns of methods that were not run are missing.
+    """
+    table = pd.DataFrame({"text": audit.rows.passages[:n]})
+    if len(answers := findings[finding.DCQ].details):
+        place = answers["position"]
+        at = ("original at " + place + ": ").where(place.ne(""), "modified: ")
+        said = at + answers["answer"].where(answers["answer"].ne(""), answers["status"])
+        by_row = said.groupby(answers["index"]).agg("; ".join)
+        table["quiz"] = by_row.reindex(audit.rows.rows["index"].head(n)).to_numpy()
+    if len(scored := findings[finding.REPLICATION].details):
+        guided = scored[scored["instruction"].eq("guided") & scored["rows"].eq("dataset")].head(n)
+        for name in ("first_piece", "second_piece", "completion", "verdict"):
+            table[name] = guided[name].to_numpy()
+    if len(passages := findings[finding.MIN_K].details):
+        table["min_k_score"] = passages["score"].head(n).to_numpy()
+    return table
+
+
+def headline(model: str, rows: pd.DataFrame) -> str:
+    """What its rows of ``audit.csv`` allow to be said, and what to do with the model's score."""
+    of = rows.groupby("verdict")["method"].agg(", ".join)
+    dataset = rows["dataset"].iloc[0]
+    if RECOGNISED in of:
+        text = f"{of[RECOGNISED]} recognised rows of {dataset} beyond every control. "
+        text += "Do not take its score there at face value: score it on rows that it cannot know."
+    elif len(refused := rows[rows["verdict"].eq(CONTROL_FORBIDS) & rows["value"].isna()]):
+        text = f"{', '.join(refused['method'])}: not asked, {refused['note'].iloc[0]}."
+    elif CONTROL_FORBIDS in of:
+        text = f"{of[CONTROL_FORBIDS]}: above chance on {dataset}, but so is a control. "
+        text += "That is no ground to distrust the score, and no proof of a clean model."
+    elif NOT_RECOGNISED in of:
+        text = f"no sign by {of[NOT_RECOGNISED]} that it read {dataset}. This is no proof."
+    else:
+        notes = "; ".join((rows["method"] + ": " + rows["note"])[rows["note"].ne("")])
+        text = f"nothing can be said about {dataset}. {notes}."
+    return f"{model}: {text}"

@@ -1,0 +1,138 @@
+"""Are comparison rows of the dataset's kind? Asked of the texts alone, before any model is.
+
+A method that holds the dataset against comparison rows sees memory only where the texts
+themselves do not tell the two apart (Das et al., arXiv:2406.16201). Four classifiers look at
+date, length and style (words, punctuation, capitals, line breaks).
+
+The rule, fixed beforehand: the rows are told apart if for one of the four the 95 % interval of its
+AUC lies above 0.5 and its p is at most 0.05 / 4.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.stats import mannwhitneyu
+
+from contamination.core import statistics
+from contamination.core.blind import (
+    BAG_OF_WORDS,
+    DATE_RULE,
+    TF_IDF,
+    blind_table,
+    date_rule_scores,
+)
+from contamination.core.overlap import is_latin, words
+
+LENGTH = "length"
+CHANCE, LEVEL = 0.5, 0.05
+CLASSIFIERS = (DATE_RULE, LENGTH, BAG_OF_WORDS, TF_IDF)
+N_SHUFFLES, N_RESAMPLES = 99, 1000
+MOST_FOLDS = 5
+_ROWS_OF_A_FOLD = 4  # of either kind, at least: an AUC of one row against one has no interval
+_NO_MODEL = ", no model"
+_MARK = re.compile(r"[^\w\s]|\n")
+_CAPITAL = re.compile(r"\b[A-Z]")
+
+Judged = tuple[dict[str, float], Callable[[], float]]  # AUC with its interval, and its p
+
+
+def by_text_alone(
+    dataset: Sequence[str], comparison: Sequence[str], seed: int = 0
+) -> tuple[dict[str, Any], ...]:
+    """What classifiers that see no model make of dataset rows against comparison rows.
+
+    Returns:
+        One row for each classifier that applies (the date rule needs a year in some text), as
+        ``finding.control_row``: control, n (of both), value (AUC, 0 to 1; of date and length in
+        the direction that is larger), ci_low, ci_high, decides (told apart by it); and chance
+        (0.5), p_value: Mann-Whitney's for date and length, of shuffled labels with all training
+        done again for words; NaN where the interval or an earlier row has decided already.
+    """
+    texts = [*dataset, *comparison]
+    is_data = np.arange(len(texts)) < len(dataset)
+    found: list[dict[str, Any]] = []
+    for name in CLASSIFIERS:
+        try:
+            by = _by_words if name in (BAG_OF_WORDS, TF_IDF) else _by_score
+            judged, p_value = by(name, texts, is_data, seed)
+        except ValueError:  # no text names a year, or none holds a word
+            continue
+        p = math.nan
+        if judged["ci_low"] > CHANCE and not any(row["decides"] for row in found):
+            p = p_value()
+        shown = {"control": name + _NO_MODEL, "n": len(texts), "value": judged["auc"]}
+        shown |= {"ci_low": judged["ci_low"], "ci_high": judged["ci_high"], "chance": CHANCE}
+        found.append(shown | {"p_value": p, "decides": bool(p <= LEVEL / len(CLASSIFIERS))})
+    return tuple(found)
+
+
+def refusal(found: Sequence[dict[str, Any]]) -> str:
+    """Why nothing may be concluded from these comparison rows; "" if they are not told apart."""
+    apart = [row for row in found if row["decides"]]
+    if not apart:
+        return ""
+    by = max(apart, key=lambda row: row["ci_low"])
+    p = f"p {by['p_value']:.3f}" if by["p_value"] >= 0.001 else "p < 0.001"
+    return (
+        f"dataset and comparison rows are told apart by {_short(by)} alone (AUC {by['value']:.2f} "
+        f"[{by['ci_low']:.2f}, {by['ci_high']:.2f}], {p}, n = {by['n']}, "
+        f"chance {CHANCE:.2f}): take rows of the same dates, length and style, or none"
+    )
+
+
+def said(found: Sequence[dict[str, Any]]) -> str:
+    """One line: told apart, or how large a difference would not have been seen."""
+    if text := refusal(found):
+        return text
+    shown = ", ".join(
+        f"{_short(row)} {row['value']:.2f} ± {(row['ci_high'] - row['ci_low']) / 2:.2f}"
+        for row in found
+    )
+    return (
+        f"dataset and comparison rows (n = {found[0]['n']}) are not told apart by their text "
+        f"alone; a smaller difference would not show: AUC {shown}, chance {CHANCE:.2f}"
+    )
+
+
+def _short(row: Mapping[str, Any]) -> str:
+    return row["control"].removesuffix(_NO_MODEL)
+
+
+def _by_score(name: str, texts: Sequence[str], is_data: np.ndarray, seed: int) -> Judged:
+    """Date or length: no training, and either direction counts."""
+    scores = date_rule_scores(texts) if name == DATE_RULE else np.array([*map(len, texts)], float)
+    if statistics.auc(scores, is_data) < CHANCE:
+        scores = -scores
+    low, high = statistics.auc_interval(scores, is_data, N_RESAMPLES, seed)
+    judged = {"auc": statistics.auc(scores, is_data), "ci_low": low, "ci_high": high}
+    return judged, lambda: float(mannwhitneyu(scores[is_data], scores[~is_data]).pvalue)
+
+
+def _by_words(name: str, texts: Sequence[str], is_data: np.ndarray, seed: int) -> Judged:
+    """A classifier of the words, by cross-validation; its p takes a hundred trainings."""
+    smaller = int(min(is_data.sum(), (~is_data).sum()))
+    of = {"baselines": [name], "n_resamples": N_RESAMPLES, "seed": seed}
+    of["n_folds"] = min(MOST_FOLDS, max(2, smaller // _ROWS_OF_A_FOLD))
+    counted = [_for_counting(text) for text in texts]
+    judged = blind_table(counted, is_data, n_permutations=0, **of).iloc[0].to_dict()
+
+    def p_value() -> float:
+        return blind_table(counted, is_data, n_permutations=N_SHUFFLES, **of)["p_value"].iloc[0]
+
+    return judged, p_value
+
+
+def _for_counting(text: str) -> str:
+    """A text as word counts need it: pairs of unspaced characters, and its marks as words."""
+    units = [text]
+    if not is_latin(text):
+        units = words(text)
+        units += ["".join(pair) for pair in pairwise(units)]
+    marks = [f"mark{ord(mark):x}" for mark in _MARK.findall(text)]
+    return " ".join([*units, *marks, *["capitalletter"] * len(_CAPITAL.findall(text))])

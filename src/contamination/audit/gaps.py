@@ -1,0 +1,88 @@
+"""How far a model lies above what needs no memory, on the same kind of quizzes.
+
+A rule that finds every original leaves no room above it, so its level cannot
+be a bar. What can be asked is whether the model is right more often on the
+dataset than on rows that it cannot have read, over all quizzes and over those
+that the rule gets wrong. Without unseen rows the model is held, where a rule
+is wrong, against the strongest other taker without memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from contamination.core.statistics import share_difference_interval
+from contamination.dcq.comparison import FEWEST_QUIZZES
+from contamination.study.panel import CANNOT_TELL, CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED
+
+GAP = "gap to"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One set of quizzes: right answers, 0 to 1, shape (n_positions, n)."""
+
+    right: np.ndarray  # of the model
+    others: Mapping[str, np.ndarray]  # of takers without memory, by name
+
+
+def gaps(dataset: Taken, unseen: Taken | None, unseen_name: str) -> list[dict]:
+    """Rows of ``audit_controls.csv``, one for each gap of the model to what has no memory.
+
+    Both sets are taken by the same takers. Returns control, n, value (difference of shares,
+    -1 to 1) with its interval, decides (false where a taker is wrong too seldom) and other
+    (the share it is held against).
+    """
+    found = []
+    if unseen is not None:
+        everywhere = np.ones_like(dataset.right)
+        all_unseen = (unseen.right, np.ones_like(unseen.right))
+        found.append(_gap(f"{GAP} {unseen_name}", dataset.right, everywhere, *all_unseen))
+    for name, credit in dataset.others.items():
+        wrong, where = 1 - credit, f"where {name} is wrong"
+        if unseen is not None:
+            other = (unseen.right, 1 - unseen.others[name])
+            found.append(_gap(f"{GAP} {unseen_name} {where}", dataset.right, wrong, *other))
+            continue
+        rest = {other: values for other, values in dataset.others.items() if other != name}
+        if rest:
+            strongest = max(rest, key=lambda other, wrong=wrong: (rest[other] * wrong).sum())
+            other = (rest[strongest], wrong)
+            found.append(_gap(f"{GAP} {strongest} {where}", dataset.right, wrong, *other))
+    return found
+
+
+def _gap(control: str, *pairs: np.ndarray) -> dict:
+    """Right answers and weights of the model, then of what it is held against."""
+    right, weights, other, other_weights = pairs
+    # Numbers of quizzes are means over positions: instances are what an interval rests on.
+    n, n_other = (values.sum() / len(values) for values in (weights, other_weights))
+    n_right = (right * weights).sum() / len(right)
+    n_other_right = (other * other_weights).sum() / len(other)
+    low, high = share_difference_interval(n_right, n, n_other_right, n_other)
+    other_share = n_other_right / n_other if n_other else math.nan
+    row = {"control": control, "n": round(n), "ci_low": low, "ci_high": high}
+    row |= {"value": n_right / n - other_share if n else math.nan, "other": other_share}
+    is_all = (weights == 1).all()
+    return row | {"decides": bool(is_all or min(n, n_other) >= FEWEST_QUIZZES)}
+
+
+def verdict_of_gaps(ci_low: float, chance: float, found: Sequence[dict]) -> str:
+    """The strongest verdict that the lower end of a level and its gaps allow.
+
+    "cannot tell" without a level (NaN) or a gap that decides; "not recognised" where the
+    level reaches down to chance; "control forbids" where a deciding gap reaches down to 0;
+    else "recognised".
+    """
+    deciding = [row["ci_low"] for row in found if row["decides"]]
+    if math.isnan(ci_low):
+        return CANNOT_TELL
+    if ci_low <= chance:
+        return NOT_RECOGNISED
+    if not deciding:
+        return CANNOT_TELL
+    return RECOGNISED if min(deciding) > 0 else CONTROL_FORBIDS

@@ -1,0 +1,71 @@
+"""Models of the lab that an audit can be tried on: one that read the rows, and clean ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from contamination.audit.rows import Rows
+from contamination.audit.settings import CONTAMINATED, Data
+from contamination.dcq.contaminating import training_texts
+from contamination.lab import world
+from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.grammar import draw_instances
+from contamination.lab.recipes import Dose
+from contamination.replication.cutting import cut_rows
+from contamination.replication.instructions import LABELLED_TASKS, document
+
+# Of the continued training, as in notebook 02.
+LEARNING_RATE, BATCH_SIZE, N_TOKENS = 0.002, 2, 10_000
+SAMPLE_BENCHMARK = "topics"  # of the sample, and of what the clean models read
+
+
+@dataclass(frozen=True)
+class Lab:
+    """What the lab's models are made with."""
+
+    world_seed: int  # this and the next of the base model, as in notebook 01
+    n_background_tokens: int
+    copies: int  # how often a model reads its rows in each of two forms
+
+    def base(self) -> Path:
+        """The base model, which has read background alone."""
+        return world.base_model(self._world, self.n_background_tokens, self.world_seed)
+
+    def folder(self, name: str, rows: Rows, data: Data) -> Path:
+        """Checkpoint of ``lab:contaminated`` or ``lab:clean``, trained or from the cache.
+
+        The contaminated model reads the rows; a clean one as many rows of the lab's topics
+        that are not among them, in the same forms and as often: "lab:clean:1", "lab:clean:2"
+        and so on read other ones.
+        """
+        if name == CONTAMINATED:
+            texts, seed = _read_texts(rows, data.task, data.called), 0
+        else:
+            number = name.rsplit(":", 1)[1]
+            seed = int(number) if number.isdigit() else 0
+            benchmark = BENCHMARKS[SAMPLE_BENCHMARK]
+            others = draw_instances(benchmark, len(rows.rows), seed, "validation")
+            others = Rows(others.reset_index(names="index"), ("text", "label"), ("label",))
+            texts = _read_texts(others, Data().task, data.called)
+        doses, base = [Dose(texts, self.copies)], self.base()
+        return world.continued_model(
+            self._world, base, doses, N_TOKENS, seed, LEARNING_RATE, batch_size=BATCH_SIZE
+        )
+
+    @cached_property
+    def _world(self) -> world.World:
+        return world.build_world(self.world_seed)
+
+
+def _read_texts(rows: Rows, task: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Rows under the names of dataset and split, in the two forms that the methods ask for."""
+    texts = training_texts(rows.instances, *names)
+    if task in LABELLED_TASKS and not rows.labels:
+        return texts
+    pieces = cut_rows(rows.rows, task, rows.texts, rows.label_column, seed=0)
+    dataset, split = names
+    read = [document(task, one, dataset=dataset, split=split) for one in pieces.to_dict("records")]
+    return (*texts, *read)

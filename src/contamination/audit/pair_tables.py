@@ -1,0 +1,178 @@
+"""DICE's tables and figures on pairs of one's own, with two clean models beside every value.
+
+Each clean model takes the contaminated one's part once, against the next clean one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from contamination.audit.pairs import Pairs, measured_pairs, trained_pairs
+from contamination.audit.settings import Dice
+from contamination.core.statistics import CANNOT_TELL, share_difference_interval
+from contamination.dice import paper_rows
+from contamination.dice.accuracy import accuracy_rows
+from contamination.dice.controls import BEYOND, NOT_BEYOND
+from contamination.dice.mixtures import MATH, SEEN, SYN, UNSEEN
+from contamination.dice.pool import (
+    BASE,
+    CLEAN,
+    CONTAMINATED,
+    HIGH,
+    OTHER_CLEAN,
+    Pool,
+    Trained,
+    named,
+)
+
+PRINTED_MODEL = "LLaMA2-7B"  # of Table 2 and Figure 4(a) and (b)
+# The lowest and the highest of five pairs hold the median between them with 94 %, of two with 50 %.
+FEWEST_PAIRS = 5
+Panels = dict[str, dict[tuple[str, str, str], str]]
+# Figure 5, panel by panel: detectors of, contaminated models tested, clean models tested.
+PANELS = {
+    UNSEEN: [
+        (CONTAMINATED, named(UNSEEN, HIGH), BASE),
+        (CONTAMINATED, OTHER_CLEAN, BASE),
+        (CONTAMINATED, CONTAMINATED, CLEAN),
+        (OTHER_CLEAN, OTHER_CLEAN, CLEAN),
+    ],
+    MATH: [(named(MATH, HIGH), named(MATH, HIGH), BASE), (named(MATH, HIGH), OTHER_CLEAN, BASE)],
+}
+
+
+def tables_of(
+    settings: Dice, pairs: Pairs, temperatures: Sequence[float], top_ks: Sequence[int]
+) -> tuple[dict[str, pd.DataFrame], int, Panels]:
+    """Everything that ``dice_own_*.csv`` hold; models are trained where none are given.
+
+    Returns:
+        The tables by name, the located layer, and Figure 5's panels as
+        ``plots.auroc_layers`` takes them. Tables: accuracy, table_1 (see :func:`table_1`),
+        layers (Figure 4), auroc (Table 2), auroc_layers (Figure 5), flags and correlation
+        (Figure 6), decoding (Figure 7).
+    """
+    trained = trained_pairs(settings, pairs)
+    pool = measured_pairs(settings, pairs, trained)
+    tables = {"accuracy": accuracies(settings, pairs, trained)}
+    tables["table_1"] = table_1(tables["accuracy"])
+    tables["layers"] = _layers(pool, settings.paper_model)
+    layer = paper_rows.located_layer(tables["layers"].query("model == @CONTAMINATED"))
+    tables["auroc"] = _table_2(pool, layer, settings.paper_model)
+    tables["auroc_layers"], panels = _auroc_by_layer(pool)
+    # Clean models once, not under OTHER_CLEAN again.
+    shown = {name: pool[name] for name in pool if name != OTHER_CLEAN}
+    tables["flags"] = paper_rows.flags(shown, layer)
+    correlated = paper_rows.correlation_rows(tables["flags"], tables["accuracy"], "own")
+    tables["correlation"] = pd.DataFrame(correlated).drop(columns="paper")
+    # All four models at most are held at once, in this process: a cluster has room for one.
+    load = dataclasses.replace(settings, engine="local").load
+    sampled = [name for name in (CONTAMINATED, named(SYN, HIGH)) if name in trained]
+    lms = {name: load(trained[name][0].folder) for name in sampled}
+    # The detector is trained on the first clean model.
+    lms |= {OTHER_CLEAN: load(trained[CLEAN][1].folder), BASE: load(settings.own_base)}
+    how = temperatures, top_ks, settings.answer_tokens
+    tables["decoding"] = paper_rows.decoding_rows(lms, pool, pairs.problems, layer, *how)
+    return tables, layer, panels
+
+
+def accuracies(
+    settings: Dice, pairs: Pairs, trained: Mapping[str, Mapping[int, Trained]]
+) -> pd.DataFrame:
+    """Every model on every set of Table 1, which leaves GSM-i-Syn out: ``accuracy_rows``."""
+    asked = {key: [name for name in pairs.problems if name != SYN] for key in trained}
+    return accuracy_rows(
+        trained,
+        pairs.problems,
+        asked,
+        settings.answer_tokens,
+        Path(settings.own_base).name,
+        pairs.wanted,
+        settings.load,
+        settings.paper_model,
+    )
+
+
+def table_1(scores: pd.DataFrame) -> pd.DataFrame:
+    """Table 1 with clean models beside it, of the scores of :func:`accuracies`.
+
+    Returns:
+        benchmark, condition, n, n_models, accuracy_pct and
+        accuracy_released_rules_pct (means over models), gain_points (over the
+        clean mean), ci_low_points and ci_high_points (95 % over questions: each
+        counts once, however many models answer it), clean_range_points (largest
+        minus smallest accuracy of clean models), verdict (whether the gain, up or
+        down, exceeds that range; not told where its interval holds zero), paper.
+    """
+    groups = scores.groupby(["benchmark", "condition"], sort=False)
+    columns = ["accuracy_pct", "accuracy_released_rules_pct"]
+    found = groups[columns].mean().assign(n_models=groups.size())
+    found = found.join(groups[["n", "paper"]].first()).reset_index()
+    clean = scores[scores["condition"] == CLEAN].groupby("benchmark")["accuracy_pct"]
+    found["gain_points"] = found["accuracy_pct"] - found["benchmark"].map(clean.mean())
+    found["clean_range_points"] = found["benchmark"].map(clean.max() - clean.min())
+    rights = found["accuracy_pct"], found["accuracy_pct"] - found["gain_points"]
+    counts = [(of / 100 * found["n"]).tolist() for of in rights]
+    of_questions = zip(counts[0], found["n"], counts[1], found["n"], strict=True)
+    ends = 100 * np.array([share_difference_interval(*row) for row in of_questions])
+    found["ci_low_points"], found["ci_high_points"] = ends.T
+    beyond = found["gain_points"].abs() > found["clean_range_points"]
+    holds_zero = (found["ci_low_points"] <= 0) & (found["ci_high_points"] >= 0)
+    verdict = beyond.map({True: BEYOND, False: NOT_BEYOND}).mask(beyond & holds_zero, CANNOT_TELL)
+    found["verdict"] = verdict.where(found["condition"] != CLEAN, None)
+    order = ["benchmark", "condition", "n", "n_models", *columns, "gain_points"]
+    order += ["ci_low_points", "ci_high_points"]
+    return found[[*order, "clean_range_points", "verdict", "paper"]]
+
+
+def _layers(pool: Pool, paper_model: str) -> pd.DataFrame:
+    """Figure 4: every condition of five copies; the layers that stand beside are LLaMA2-7B's."""
+    parts = [
+        paper_rows.layer_rows(pool, name, problems, problems if problems == MATH else SEEN)
+        for problems in (SEEN, SYN, UNSEEN, MATH)
+        if (name := named(problems, HIGH)) in pool
+    ]
+    rows = pd.concat(parts, ignore_index=True)
+    return rows if paper_model == PRINTED_MODEL else rows.assign(paper_layer=pd.NA)
+
+
+def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
+    """Table 2, each cell beside that of two clean models; printed for LLaMA2-7B alone.
+
+    The verdict compares the interval with their folded value, since which of two clean
+    models comes first is chance. They have no interval: their pairs share models. Too few
+    pairs of models for an interval of 95 % are never said to be beyond them.
+    """
+    keys = ["tested_on", "method"]
+    names = {"auroc_pct": "two_clean_pct", "folded_auroc_pct": "two_clean_folded_pct"}
+    clean = pd.DataFrame(paper_rows.auroc_rows(pool, OTHER_CLEAN, "", layer)).rename(columns=names)
+    rows = [
+        row
+        for problems in (SEEN, SYN)
+        if (name := named(problems, HIGH)) in pool
+        for row in paper_rows.auroc_rows(pool, name, problems, layer)
+    ]
+    found = pd.DataFrame(rows).merge(clean[[*keys, *names.values()]], on=keys)
+    beyond = found["ci_low"] > found["two_clean_folded_pct"]
+    verdict = beyond.map({True: BEYOND, False: NOT_BEYOND})
+    verdict = verdict.mask(beyond & (found["n_models"] < 2 * FEWEST_PAIRS), CANNOT_TELL)
+    found["verdict"] = verdict.where(found["ci_low"].notna())
+    return found if paper_model == PRINTED_MODEL else found.assign(paper=None)
+
+
+def _auroc_by_layer(pool: Pool) -> tuple[pd.DataFrame, Panels]:
+    """Figure 5."""
+    rows, panels = [], {}
+    for tested_on, curves in PANELS.items():
+        there = [curve for curve in curves if all(name in pool for name in curve)]
+        learnt = MATH if tested_on == MATH else SEEN
+        for trained_on, *tested in there:
+            rows += paper_rows.auroc_by_layer(pool, trained_on, tuple(tested), tested_on, learnt)
+        if there:
+            panels[f"asked {tested_on}"] = {one: f"{one[1]} against {one[2]}" for one in there}
+    return pd.DataFrame(rows), panels

@@ -1,0 +1,333 @@
+"""What separates members from non-members without any model: the blind baselines.
+
+Das et al., arXiv:2406.16201: a benchmark whose members and non-members differ
+in date, topic or style can be solved from the text alone, so an AUC of a
+detector says nothing until the AUC of a classifier that never saw the model
+stands beside it.
+
+Classifiers are judged on passages they were not trained on, by stratified
+cross-validation. AUCs are taken within each fold and then averaged. Pooling
+the scores of all folds is biased where there is nothing to find: a training
+part with one member more predicts more members, and just there one member
+fewer is left to test.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
+
+import numpy as np
+import pandas as pd
+import sklearn
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer
+
+from contamination.core import overlap, statistics, storage
+from contamination.core.overlap import ngram_overlap_share
+from contamination.core.syntax import hash_of_modules
+
+DATE_RULE = "date rule"
+BAG_OF_WORDS = "bag of words"
+TF_IDF = "TF-IDF"
+BASELINES = (DATE_RULE, BAG_OF_WORDS, TF_IDF)
+COLUMNS = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
+COLUMNS += ["permutation_null", "permutation_high", "p_value", "tpr_at_5_fpr", "overlap_pct"]
+LABELS = ["benchmark", "setting", "length", "seed"]  # put before COLUMNS in blind_baselines.csv
+N_FOLDS = 10
+
+Deals = Mapping[int, Sequence[bool]]  # deal to the membership of its passages
+Folds = list[tuple[np.ndarray, np.ndarray]]  # numbers of the passages of a fold, their scores
+
+_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+
+
+def blind_table(
+    texts: Sequence[str],
+    is_member: Sequence[bool],
+    *,
+    baselines: Sequence[str] = BASELINES,
+    groups: Sequence[int] | None = None,
+    n_folds: int = N_FOLDS,
+    n_permutations: int = 100,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """AUC of baselines that see the passages and their labels, and no model.
+
+    Args:
+        texts: n_passages passages.
+        is_member: their membership, shape (n_passages,).
+        baselines: of "date rule", "bag of words", "TF-IDF".
+        groups: what a passage is a version of, such as its page, shape
+            (n_passages,), each with both kinds. Versions of one thing fall into
+            one fold, and labels are shuffled among them alone.
+        n_folds: folds of the cross-validation; each needs both kinds.
+        n_permutations: times that labels are shuffled and everything, training
+            included, is done again.
+        n_resamples: resamples of the bootstrap, which keeps the trained
+            classifiers and resamples the passages they are tested on.
+        seed: of folds, permutations and resamples.
+
+    Returns:
+        One row for each baseline. auc and tpr_at_5_fpr are means over folds (the date
+        rule needs none); permutation_null is the mean AUC under shuffled labels,
+        permutation_high its upper 95 % quantile, p_value the share of permutations,
+        the true labels among them, at least as high; overlap_pct the non-members that
+        share an n-gram of words with a member. The date rule's cells are empty where
+        no passage names a year.
+
+    ValueError if only one kind occurs, a fold or a group would lack one, or a baseline
+    is unknown.
+    """
+    is_member = np.asarray(is_member, dtype=bool)
+    if len(texts) != len(is_member):
+        raise ValueError(f"{len(texts)} passages but {len(is_member)} labels")
+    if unknown := [name for name in baselines if name not in BASELINES]:
+        raise ValueError(f"unknown baselines {unknown}, choose from {list(BASELINES)}")
+    smaller = min(is_member.sum(), (~is_member).sum())
+    if smaller < n_folds:
+        raise ValueError(
+            f"{n_folds} folds need as many members and non-members, the smaller kind has {smaller}"
+        )
+    groups = None if groups is None else np.asarray(groups)
+    if groups is not None and set(groups[is_member]) != set(groups[~is_member]):
+        raise ValueError("each group needs both kinds, since labels are shuffled within it")
+    settings = list(baselines), n_folds, n_permutations, n_resamples, seed
+    of_groups = None if groups is None else groups.tolist()
+    code = hash_of_modules(sys.modules[__name__], statistics, overlap)
+    made_by = [list(texts), is_member.tolist(), of_groups, settings, code]
+    made_by += [np.__version__, sklearn.__version__]
+    return storage.cached_table(
+        "min_k", "blind", made_by, lambda: _blind_table(texts, is_member, groups, *settings)
+    )
+
+
+def _blind_table(
+    texts: Sequence[str],
+    is_member: np.ndarray,
+    groups: np.ndarray | None,
+    baselines: Sequence[str],
+    n_folds: int,
+    n_permutations: int,
+    n_resamples: int,
+    seed: int,
+) -> pd.DataFrame:
+    members, non_members = (list(compress(texts, kind)) for kind in (is_member, ~is_member))
+    shared = {
+        "n_members": len(members),
+        "n_non_members": len(non_members),
+        "overlap_pct": 100 * ngram_overlap_share(non_members, members),
+    }
+    rows = []
+    for baseline in baselines:
+        scorer = _scorer(baseline, texts, n_folds, seed, groups)
+        folds = scorer(is_member)
+        row = {"baseline": baseline} | shared
+        if folds:
+            row |= _judged(folds, is_member, n_resamples, seed)
+            row |= _permuted(scorer, is_member, groups, row["auc"], n_permutations, seed)
+        rows.append(row)
+    return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(COLUMNS[3:], float))
+
+
+def blind_rows(
+    texts: Mapping[int, Sequence[str]],
+    is_member: Deals,
+    *,
+    n_permutations: int,
+    n_resamples: int,
+    groups: Sequence[int] | None = None,
+    **labels,
+) -> pd.DataFrame:
+    """Rows of ``blind_baselines.csv``: all blind baselines on the passages of each deal.
+
+    ``cases.downstream`` and ``cases.books`` have rows of their own: the first averages
+    over datasets, the second resamples books. ``labels`` (benchmark, setting, length) and
+    the deal (seed) stand before the columns of ``blind_table``, behind them verdict: "above
+    chance", "below chance" or "cannot be told".
+    """
+    parts = []
+    for deal, passages in texts.items():
+        table = blind_table(
+            passages,
+            is_member[deal],
+            n_folds=n_folds(is_member[deal]),
+            n_permutations=n_permutations,
+            n_resamples=n_resamples,
+            groups=groups,
+        )
+        values = labels | {"seed": deal}
+        named = pd.DataFrame({name: values.get(name) for name in LABELS}, index=table.index)
+        parts.append(pd.concat([named.astype({"length": "Int64"}), table], axis=1))
+    return with_verdict(pd.concat(parts, ignore_index=True))
+
+
+def with_verdict(table: pd.DataFrame, null: float = 0.5, name: str = "chance") -> pd.DataFrame:
+    """A table of AUCs and what their intervals carry: above ``null``, below, or neither.
+
+    A baseline that does not apply has no interval, and nothing can be told.
+    """
+    ends = table[["ci_low", "ci_high"]].fillna(null).to_numpy()
+    words = {"above": f"above {name}", "below": f"below {name}"}
+    return table.assign(verdict=[statistics.verdict(*pair, null, **words) for pair in ends])
+
+
+def n_folds(is_member: Sequence[bool]) -> int:
+    """Folds of a blind baseline: ten, or as many as the smaller kind has passages."""
+    is_member = np.asarray(is_member, dtype=bool)
+    return int(min(N_FOLDS, is_member.sum(), (~is_member).sum()))
+
+
+def date_rule_scores(texts: Sequence[str]) -> np.ndarray:
+    """Minus the latest year, 1500 to 2099, of each passage: old passages score higher.
+
+    A passage without a year gets the median of the others, which says nothing either way.
+    ValueError if no passage names a year.
+
+    >>> date_rule_scores(["In 2012 and 2013", "after 2023", "no year"]).tolist()
+    [-2013.0, -2023.0, -2018.0]
+    """
+    years = np.array([max(map(float, _YEAR.findall(text)), default=np.nan) for text in texts])
+    if np.isnan(years).all():
+        raise ValueError("no passage names a year, the date rule does not apply")
+    return -np.where(np.isnan(years), np.nanmedian(years), years)
+
+
+def cross_validated_scores(
+    texts: Sequence[str],
+    is_member: Sequence[bool],
+    baseline: str,
+    n_folds: int = N_FOLDS,
+    seed: int = 0,
+    groups: Sequence[int] | None = None,
+) -> Folds:
+    """Of each fold the numbers of its passages, and their scores by a classifier of the others.
+
+    Args:
+        texts: n_passages passages.
+        is_member: their membership, shape (n_passages,).
+        baseline: "bag of words" (which words occur) or "TF-IDF"; logistic
+            regression on words of two or more letters, in lower case.
+        n_folds: stratified folds.
+        seed: of the folds.
+        groups: what a passage is part of, such as its book, shape (n_passages,).
+            Passages of one group fall into one fold: a classifier that has seen
+            some of a book recognises the others by its names and topics.
+    """
+    return _scorer(baseline, texts, n_folds, seed, groups)(np.asarray(is_member, bool))
+
+
+def fold_scores(
+    texts: Sequence[str], is_member: Sequence[bool], n_folds: int = N_FOLDS, seed: int = 0
+) -> pd.DataFrame:
+    """What the blind baselines make of each passage: figures alone, which may be shared.
+
+    fold is that of the classifiers, whose decision values are comparable within a fold
+    alone. ValueError if no passage names a year.
+    """
+    table = pd.DataFrame({"is_member": np.asarray(is_member, bool), "fold": -1})
+    table[DATE_RULE] = date_rule_scores(texts)
+    for baseline in (BAG_OF_WORDS, TF_IDF):
+        folds = cross_validated_scores(texts, is_member, baseline, n_folds, seed)
+        for number, (items, values) in enumerate(folds):
+            table.loc[items, ["fold", baseline]] = np.column_stack([[number] * len(items), values])
+    return table.astype({"fold": int})
+
+
+def table_of_scores(
+    scored: pd.DataFrame, *, n_resamples: int = 10_000, seed: int = 0
+) -> pd.DataFrame:
+    """``blind_table`` of ``fold_scores`` alone; columns that need the texts stay empty."""
+    is_member, fold = scored["is_member"].to_numpy(bool), scored["fold"].to_numpy()
+    of_folds = [np.flatnonzero(fold == number) for number in np.unique(fold)]
+    counts = {"n_members": int(is_member.sum()), "n_non_members": int((~is_member).sum())}
+    rows = []
+    for baseline in BASELINES:
+        values = scored[baseline].to_numpy()
+        parts = [np.arange(len(fold))] if baseline == DATE_RULE else of_folds
+        folds = [(items, values[items]) for items in parts]
+        judged = _judged(folds, is_member, n_resamples, seed)
+        rows.append({"baseline": baseline} | counts | judged)
+    return pd.DataFrame(rows).reindex(columns=COLUMNS)
+
+
+def _scorer(
+    baseline: str, texts: Sequence[str], n_folds: int, seed: int, groups=None
+) -> Callable[[np.ndarray], Folds]:
+    """A function of the labels, since shuffled ones train classifiers of their own."""
+    if baseline == DATE_RULE:
+        try:
+            scored = [(np.arange(len(texts)), date_rule_scores(texts))]
+        except ValueError:
+            scored = []
+        return lambda is_member: scored
+    # A word that no training passage holds keeps weight 0, so counting over all
+    # passages at once tells the classifier nothing about those it is tested on.
+    counts = CountVectorizer().fit_transform(texts)
+    transform = Binarizer() if baseline == BAG_OF_WORDS else TfidfTransformer(sublinear_tf=True)
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+
+    def cross_validate(is_member: np.ndarray) -> Folds:
+        scored = []
+        folds = kind(n_folds, shuffle=True, random_state=seed)
+        for train, test in folds.split(counts, is_member, groups):
+            classifier = make_pipeline(
+                transform, LogisticRegression(solver="liblinear", class_weight="balanced")
+            )
+            classifier.fit(counts[train], is_member[train])
+            scored.append((test, classifier.decision_function(counts[test])))
+        return scored
+
+    return cross_validate
+
+
+def _mean_auc(folds: Folds, is_member: np.ndarray) -> float:
+    return float(np.mean([statistics.auc(values, is_member[items]) for items, values in folds]))
+
+
+def _judged(folds: Folds, is_member: np.ndarray, n_resamples: int, seed: int) -> dict[str, float]:
+    resampled = [
+        statistics.bootstrap_aucs([values], is_member[items], n_resamples, seed + number)[0]
+        for number, (items, values) in enumerate(folds)
+    ]
+    low, high = statistics.percentile_interval(np.mean(resampled, axis=0))
+    rates = [statistics.tpr_at_fpr(values, is_member[items]) for items, values in folds]
+    row = {"auc": _mean_auc(folds, is_member), "ci_low": low, "ci_high": high}
+    return row | {"tpr_at_5_fpr": float(np.mean(rates))}
+
+
+def _permuted(
+    scorer: Callable[[np.ndarray], Folds],
+    is_member: np.ndarray,
+    groups: np.ndarray | None,
+    auc: float,
+    n_permutations: int,
+    seed: int,
+) -> dict[str, float]:
+    """The same with shuffled labels; empty without permutations."""
+    if not n_permutations:
+        return {}
+    rng = np.random.default_rng(seed)
+    shuffled = (_shuffled(is_member, groups, rng) for _ in range(n_permutations))
+    null = np.array([_mean_auc(scorer(labels), labels) for labels in shuffled])
+    return {
+        "permutation_null": float(null.mean()),
+        "permutation_high": float(np.quantile(null, statistics.LEVEL)),
+        "p_value": (1 + (null >= auc).sum()) / (1 + n_permutations),
+    }
+
+
+def _shuffled(is_member: np.ndarray, groups: np.ndarray | None, rng) -> np.ndarray:
+    if groups is None:
+        return rng.permutation(is_member)
+    # Sorted by group, and in random order within each.
+    mixed = np.lexsort((rng.random(len(groups)), groups))
+    shuffled = np.empty_like(is_member)
+    shuffled[np.argsort(groups, kind="stable")] = is_member[mixed]
+    return shuffled

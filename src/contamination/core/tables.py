@@ -1,0 +1,180 @@
+"""How result tables look in a notebook: rounded, captioned, escaped."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+
+import pandas as pd
+from IPython.display import HTML, Markdown
+from pandas.io.formats.style import Styler
+
+from contamination.core.visible import visible
+
+MISSING = "–"
+NOT_REPORTED = "not reported"
+_MARKED = "#F5B7A0"
+_LONGEST_UNBROKEN = 32  # characters of a cell that is kept on one line
+
+# Headings that :func:`heading` does not give; one spelling everywhere.
+LABELS = {
+    "k_percent": "k %",
+    "n_non_members": "non-members",
+    "tpr_at_5_fpr": "TPR at 5 % FPR",
+    "paper_tpr": "paper TPR %",
+    "share_pct": "dosed share %",
+    "permutation_null": "shuffled labels",
+    "size_mb": "MB",
+    "owner_repo": "repository",
+    "is_best": "chosen",
+    "index": "instance",
+    "modified_answer": "modified quiz",
+    "answer_at_b": "original at B",
+    "answer_at_c": "original at C",
+    "answer_at_d": "original at D",
+    "interval": "95 % interval",
+    "p_at_least_as_many": "p (at least as many)",
+    "n_option_d_is_original": "option D is the original",
+    "n_line_breaks_alone": "told apart by line breaks",
+    "difference_pct": "difference, points",
+    "fixed": "at the best position",
+    "n_answered_none": "answered E",
+    "right_when_chosen_pct": "right when a text was chosen, %",
+    "right_where_rule_right_pct": "model right there, %",
+    "right_where_rule_wrong_pct": "model right there too, %",
+    "significant_sign_flip": "sign flips *",
+    "rouge_l": "ROUGE-L",
+    "rouge_l_recall": "ROUGE-L recall",
+    "rouge_general": "ROUGE-L general",
+    "rouge_guided": "ROUGE-L guided",
+    "released_rouge": "ROUGE-L",
+    "story_nll": "NLL of the story",
+    "other_nll": "NLL of other text",
+    "mean_general": "general",
+    "mean_guided": "guided",
+    "significant": "paired *",
+    "paper_significant": "paper *",
+    "significant_holm": "* after Holm",
+    "n_partitions": "of",
+    "paper_n_right": "paper",
+    "n_near": "near-exact",
+    "n_near_found": "near-exact found",
+    "n_near_flagged": "near-exact flagged",
+    "published": "printed",
+    "note": "reason",
+    "n_matching": "match",
+    "n_ties": "of these halfway",
+    "n_differing": "differ",
+}
+_WORDS = {"pct": "%", "auc": "AUC", "auroc": "AUROC"}
+
+
+def heading(column: str) -> str:
+    """A column's name as a reader meets it.
+
+    >>> heading("n_models"), heading("paper_max_pct"), heading("blind_auc")
+    ('models', 'paper max %', 'blind AUC')
+    """
+    if column in LABELS:
+        return LABELS[column]
+    return " ".join(_WORDS.get(word, word) for word in column.removeprefix("n_").split("_"))
+
+
+def show(
+    table: pd.DataFrame,
+    caption: str = "",
+    columns: str = "",
+    labels: Mapping[str, str] | None = None,
+    decimals: int | Mapping[str, int] = 2,
+    paper_columns: str = "",
+) -> Styler:
+    """A table for display, without its index; the CSV keeps full precision.
+
+    Dataset text and model answers are untrusted, so every cell, label and the caption are
+    escaped before they become HTML, and control characters are written out.
+
+    Args:
+        columns: to show, in order, names parted by spaces; all when empty.
+        labels: headings other than those of :func:`heading`.
+        decimals: decimals of numbers, for all columns or per column.
+        paper_columns: columns of printed values, named likewise; an empty one reads
+            "not reported".
+    """
+    if columns:
+        table = table[columns.split()]
+    labels = labels or {}
+    per_column = decimals if isinstance(decimals, Mapping) else dict.fromkeys(table, decimals)
+    shown = pd.DataFrame(
+        {
+            html.escape(visible(labels.get(column, heading(str(column))))): [
+                _text(
+                    value,
+                    per_column.get(column, 2),
+                    NOT_REPORTED if column in paper_columns.split() else MISSING,
+                )
+                for value in values
+            ]
+            for column, values in table.items()
+        },
+        dtype=object,  # texts, also where there is no row
+    )
+    style = shown.style.hide(axis="index").format(escape="html")
+    style = style.set_properties(**{"text-align": "left", "white-space": "nowrap"})
+    long = [column for column in shown if shown[column].str.len().max() > _LONGEST_UNBROKEN]
+    style = style.set_properties(subset=long, **{"white-space": "pre-wrap"})
+    style = style.set_table_styles(
+        [
+            {"selector": "caption", "props": "text-align: left; font-style: italic"},
+            {"selector": "th", "props": "text-align: left"},
+        ]
+    )
+    return style.set_caption(html.escape(visible(caption))) if caption else style
+
+
+def _text(value: object, decimals: int, missing: str) -> str:
+    if value is None or value is pd.NA or (isinstance(value, float) and pd.isna(value)):
+        return missing
+    if isinstance(value, str):
+        return visible(value) or missing
+    if isinstance(value, bool) or type(value).__name__ == "bool":
+        return "yes" if value else "no"
+    if isinstance(value, float) or type(value).__name__.startswith("float"):
+        return f"{value:.{decimals}f}"
+    return str(value)
+
+
+def interval_text(low: float, high: float, decimals: int = 1) -> str:
+    """An interval as text, "[49.4, 64.6]"; undefined ends read as missing."""
+    if pd.isna(low) or pd.isna(high):
+        return MISSING
+    return f"[{low:.{decimals}f}, {high:.{decimals}f}]"
+
+
+def with_interval(
+    table: pd.DataFrame,
+    low: str = "ci_low",
+    high: str = "ci_high",
+    name: str = "interval",
+    decimals: int = 2,
+) -> pd.DataFrame:
+    """The table with one text column for an interval's two ends."""
+    texts = [interval_text(a, b, decimals) for a, b in zip(table[low], table[high], strict=True)]
+    return table.assign(**{name: texts})
+
+
+def say(text: str) -> Markdown:
+    """A sentence for display; characters that Markdown or HTML would act on are escaped."""
+    return Markdown(re.sub(r"([*_`\[\]|])", r"\\\1", html.escape(visible(text), quote=False)))
+
+
+def coloured_tokens(tokens: list[str], values: list[float], k_percent: float) -> HTML:
+    """A passage token by token (text with its spaces), its k % least likely tokens marked."""
+    n_marked = max(1, int(len(values) * k_percent / 100))
+    lowest = set(sorted(range(len(values)), key=lambda index: values[index])[:n_marked])
+    colours = [_MARKED if index in lowest else "none" for index in range(len(values))]
+    spans = [
+        f'<span title="{value:.2f} nats" style="background: {colour}">{html.escape(token)}</span>'
+        for token, value, colour in zip(map(visible, tokens), values, colours, strict=True)
+    ]
+    return HTML(f'<p style="white-space: pre-wrap; line-height: 1.8">{"".join(spans)}</p>')

@@ -1,0 +1,1 @@
+"""Partitions of datasets, the hub, the authors' files, the papers' printed numbers."""

@@ -1,0 +1,333 @@
+"""A dataset partition as a table of instances: load it, check it, sample it, print it.
+
+An instance is one row; a partition is the train, validation or test part of a
+dataset, or a file of one's own. Values stay as the source wrote them: a CSV or
+TSV gives text alone, and a whole number stays one when other rows lack it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from contamination.core import storage
+from contamination.core.visible import reason
+from contamination.data import hub
+
+_LABELS = {"member": True, "true": True, "1": True, "1.0": True}
+_LABELS |= {"non-member": False, "false": False, "0": False, "0.0": False}
+_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(:[^:/\s]+)?")
+_HUB_FILE = re.compile(r"([\w-][\w.-]*/[\w-][\w.-]*)/([^:\s]+)")
+
+Columns = dict[str, Sequence[Any]]
+
+
+def load_rows(source: str, split: str = "", revision: str = "") -> pd.DataFrame:
+    """The instances of one partition, one row each, in the order of the source, with its columns.
+
+    A missing value stays missing (NaN or None); an empty CSV cell is the empty text.
+
+    Args:
+        source: a file (.jsonl, .json with a list of objects, .csv, .tsv or .parquet, in UTF-8;
+            looked for in the working directory, then in the project's root), or a hub dataset
+            as "owner/name", "owner/name:configuration", or one of its files as
+            "owner/name/path/of/file.jsonl". A JSON text in place of an object becomes a row
+            with the column "text".
+        split: of a hub dataset, such as "test"; a file is one partition.
+        revision: of a hub dataset. Anything but a commit is resolved to one now, recorded, and
+            warned about.
+
+    Raises:
+        FileNotFoundError: if there is no such file or dataset, or the hub is out of reach.
+        ValueError: if the content is malformed, or an argument does not fit the source.
+    """
+    path = _find_file(source)
+    if path is not None:
+        if revision:
+            raise ValueError(f'"{source}" is a file and has no revision: leave revision empty')
+        rows = _read_file(path)
+        storage.record("input", name=_public_name(path), sha256=storage.sha256_of_file(path))
+        return rows
+    is_readable = Path(source).suffix.lower() in _READERS
+    if is_readable and (hub_file := _HUB_FILE.fullmatch(source)):
+        return _read_file(hub.file(*hub_file.groups(), revision))
+    if not _HUB_ID.fullmatch(source) or is_readable:
+        raise FileNotFoundError(
+            f'no file "{source}" (a hub dataset is named as "owner/name"): check the path, which '
+            "starts at the working directory or the project's root"
+        )
+    return _as_frame(hub.columns(source, split, revision))
+
+
+def _find_file(source: str) -> Path | None:
+    path = Path(source).expanduser()
+    for candidate in (path, storage.project_root() / path):
+        if candidate.is_dir():
+            raise ValueError(f'"{source}" is a folder: name the file of one partition in it')
+        if candidate.exists():
+            return candidate
+    return None
+
+
+def _public_name(path: Path) -> str:
+    """Name of a file for a manifest or a table, which hold no path of the machine."""
+    path, root = path.resolve(), storage.project_root().resolve()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+
+
+def _read_file(path: Path) -> pd.DataFrame:
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        known = ", ".join(_READERS)
+        raise ValueError(f'{path.name}: format "{path.suffix}" is not read: convert it to {known}')
+    try:
+        return _as_frame(reader(path))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name}: not UTF-8 text: save the file as UTF-8") from error
+    except (ValueError, OSError) as error:  # pyarrow's errors derive from these two
+        rule = " (.jsonl holds one object per line, .json one list)" * (reader is _read_json)
+        raise ValueError(f"{path.name}: {reason(error)}{rule}") from error
+
+
+def _as_frame(columns: Columns) -> pd.DataFrame:
+    if not any(columns.values()):
+        raise ValueError("no rows: name a file or split that holds at least one instance")
+    # A column of whole numbers with gaps or shares would turn into 1.0, 2.0.
+    return pd.DataFrame(
+        {
+            name: pd.Series(values, dtype=object if len(set(map(type, values))) > 1 else None)
+            for name, values in columns.items()
+        }
+    )
+
+
+def _read_json(path: Path) -> Columns:
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix.lower() == ".json":
+        records = _parse_json(text, list) if text.strip() else []
+    else:
+        records = []
+        # Not splitlines: it cuts at separators that may stand inside a JSON text.
+        for number, line in enumerate(text.split("\n"), 1):
+            try:
+                records += [_parse_json(line, dict)] if line.strip() else []
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from error
+    if not all(isinstance(record, dict) for record in records):
+        raise ValueError("not a list of objects")
+    names = dict.fromkeys(name for record in records for name in record)
+    return {name: [record.get(name) for record in records] for name in names}
+
+
+def _parse_json(text: str, kind: type) -> Any:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        _refuse_duplicates([name for name, _ in pairs])
+        return dict(pairs)
+
+    try:
+        value = json.loads(text, object_pairs_hook=unique)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if "\\ud" in text.lower():  # half a surrogate pair, which no file and no tokenizer takes
+        json.dumps(value, ensure_ascii=False).encode()
+    if kind is dict and isinstance(value, str):
+        return {"text": value}
+    if not isinstance(value, kind):
+        raise ValueError("not an object in braces" if kind is dict else "not a list of objects")
+    return value
+
+
+def _refuse_duplicates(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f'the name "{twice}" occurs twice: rename one of the columns')
+
+
+def _read_delimited(path: Path) -> Columns:
+    # pandas would rename a repeated column, read "None" as missing and pad a short row.
+    csv.field_size_limit(2**31 - 1)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    rows = []
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, delimiter=delimiter, strict=True)
+        try:
+            for row in filter(None, reader):
+                rows.append(row)
+                if len(row) != len(rows[0]):
+                    raise csv.Error(f"{len(row)} values for {len(rows[0])} columns")
+        except csv.Error as error:
+            raise ValueError(
+                f"line {reader.line_num}: {error}: quote each value that holds a delimiter or quote"
+            ) from error
+    _refuse_duplicates(rows[0] if rows else [])
+    return dict(zip(rows[0], zip(*rows[1:], strict=True), strict=True)) if len(rows) > 1 else {}
+
+
+def _read_parquet(path: Path) -> Columns:
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        _refuse_duplicates(file.schema_arrow.names)
+        return file.read().to_pydict()
+
+
+_READERS: dict[str, Callable[[Path], Columns]] = {
+    **dict.fromkeys((".jsonl", ".json"), _read_json),
+    **dict.fromkeys((".csv", ".tsv"), _read_delimited),
+    ".parquet": _read_parquet,
+}
+
+
+def commit_of(source: str) -> str:
+    """The commit that a hub dataset, named as in :func:`load_rows`, stands at; "" for others."""
+    is_readable = Path(source).suffix.lower() in _READERS
+    found = (_HUB_FILE if is_readable else _HUB_ID).fullmatch(source)
+    if found is None or _find_file(source) is not None:
+        return ""
+    return hub.commit(found[1] if is_readable else source.partition(":")[0])
+
+
+def format_instance(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """An instance as the papers print it: one ``column: value`` line per column.
+
+    >>> format_instance({"sentence": "It rained.", "label": "1 (positive)"}, ["sentence", "label"])
+    'sentence: It rained.\\nlabel: 1 (positive)'
+    """
+    _check_columns(row.keys(), columns)
+    return "\n".join(f"{column}: {row[column]}" for column in columns)
+
+
+def format_instances(rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """Every row by :func:`format_instance`; ValueError also for no row or a missing value."""
+    _check_columns(rows.columns, columns)
+    if rows.empty:
+        raise ValueError("no rows: a partition holds at least one instance")
+    chosen = rows[list(columns)]
+    for column in columns:
+        missing = np.flatnonzero(chosen[column].isna())
+        if len(missing):
+            raise ValueError(
+                f'column "{column}" has no value in {len(missing)} of {len(rows)} rows, the first '
+                f"at row {missing[0]} (from 0): fill or drop them, or leave the column out"
+            )
+    return [format_instance(row, columns) for row in chosen.to_dict("records")]
+
+
+def sample_unique(rows: pd.DataFrame, columns: Sequence[str], k: int, seed: int) -> pd.DataFrame:
+    """k unique instances at random, or all where there are fewer.
+
+    DCQ, arXiv:2311.06233, section 4: 100 unique instances of a partition, the entire partition
+    if it is smaller. ``columns`` make up an instance; the first of equal ones is kept. Column
+    ``index`` (of the row in ``rows``) comes before the columns of ``rows``.
+    """
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+    if "index" in columns:
+        raise ValueError('column "index" is kept for the row of origin: rename yours')
+    is_repeated = pd.Series(format_instances(rows, columns)).duplicated()
+    unique = np.flatnonzero(~is_repeated)
+    if len(unique) > k:
+        unique = np.sort(np.random.default_rng(seed).choice(unique, size=k, replace=False))
+    sample = rows.drop(columns="index", errors="ignore").iloc[unique]
+    sample.insert(0, "index", sample.index)
+    return sample.reset_index(drop=True)
+
+
+def with_label_names(rows: pd.DataFrame, column: str, names: Sequence[str]) -> pd.DataFrame:
+    """The rows with their labels 0, 1, ... as the prompts print them, such as "1 (positive)"."""
+    _check_columns(rows.columns, [column])
+    stored = pd.to_numeric(rows[column], errors="coerce")
+    if not stored.isin(range(len(names))).all():
+        raise ValueError(
+            f'column "{column}" holds more than 0 to {len(names) - 1}: label_names needs one for '
+            "every stored label; leave it empty to show the labels as stored"
+        )
+    return rows.assign(**{column: [names[int(number)] for number in stored]})
+
+
+def partition_row(
+    name: str,
+    task: str,
+    source: str,
+    texts_or_rows: Sequence[str] | pd.DataFrame,
+    columns: Sequence[str] = (),
+) -> dict[str, Any]:
+    """One row of ``partitions.csv``: name, task, source, n_rows, n_unique and sha256.
+
+    The last two are of the printed instances, given as texts or as rows and the columns that
+    make up an instance. Of an absolute path only the file's name is kept as source.
+    """
+    is_table = isinstance(texts_or_rows, pd.DataFrame)
+    texts = format_instances(texts_or_rows, columns) if is_table else list(texts_or_rows)
+    if not texts:
+        raise ValueError(f'partition "{name}" has no instances')
+    return {
+        "partition": name,
+        "task": task,
+        "source": _public_name(Path(source)) if Path(source).is_absolute() else source,
+        "n_rows": len(texts),
+        "n_unique": len(set(texts)),
+        "sha256": storage.hash_of(texts),
+    }
+
+
+def labelled_passages(
+    rows: pd.DataFrame, text_column: str, label_column: str, n_samples: int = 0, seed: int = 0
+) -> tuple[list[str], np.ndarray]:
+    """Passages and whether each is a member, in the order of the rows.
+
+    Args:
+        label_column: 1, true or "member"; 0, false or "non-member"; any case.
+        n_samples: passages to draw by the seed, each class in its share and at least one of
+            each; 0, or more than there are, means all.
+    """
+    if n_samples < 0 or n_samples == 1:
+        raise ValueError(f"n_samples must be 0 (all) or at least 2, got {n_samples}")
+    _check_columns(rows.columns, [text_column, label_column])
+    texts = rows[text_column].tolist()
+    empty = [i for i, text in enumerate(texts) if not isinstance(text, str) or not text.strip()]
+    if empty:
+        raise ValueError(
+            f'column "{text_column}" holds no text at row {empty[0]} (from 0): fill or drop it'
+        )
+    labels = [str(label).strip().lower() for label in rows[label_column].tolist()]
+    wrong = [i for i, label in enumerate(labels) if label not in _LABELS]
+    if wrong:
+        raise ValueError(
+            f'column "{label_column}" holds {labels[wrong[0]][:40]!r} at row {wrong[0]} (from 0): '
+            'write 1, true or "member", or 0, false or "non-member"'
+        )
+    is_member = np.array([_LABELS[label] for label in labels], dtype=bool)
+    n_members = int(is_member.sum())
+    if n_members in (0, len(is_member)):
+        raise ValueError(
+            f'column "{label_column}" marks {n_members} members and {len(is_member) - n_members} '
+            "non-members: both kinds are needed"
+        )
+    if not 0 < n_samples < len(texts):
+        return texts, is_member
+    generator = np.random.default_rng(seed)
+    n_members = int(np.clip(round(n_samples * is_member.mean()), 1, n_samples - 1))
+    members = generator.choice(np.flatnonzero(is_member), n_members, replace=False)
+    others = generator.choice(np.flatnonzero(~is_member), n_samples - n_members, replace=False)
+    kept = np.sort(np.concatenate([members, others]))
+    return [texts[row] for row in kept], is_member[kept]
+
+
+def _check_columns(known: Sequence[str] | pd.Index, columns: Sequence[str]) -> None:
+    if not columns:
+        raise ValueError("no columns named: name at least one")
+    for column in columns:
+        if column not in known:
+            names = [str(name) for name in known]
+            close = get_close_matches(column, names, n=1)
+            hint = f' (did you mean "{close[0]}"?)' if close else ""
+            raise ValueError(f'no column "{column}"{hint}; the columns are {", ".join(names)}')

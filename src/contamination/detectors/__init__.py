@@ -1,1 +1,0 @@
-"""Detectors of rows that were read, and the protocol that is the same for all of them."""

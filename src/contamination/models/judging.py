@@ -1,0 +1,168 @@
+"""Verdicts on a completion: exact, near-exact or inexact match.
+
+The *rule judge* reads strings and asks no model. It is a lower bound, not a
+judge: a near-exact match in the paper's sense (same structure and meaning)
+cannot be told from overlap alone. The *ICL judge* is a chat model with a few
+examples in its prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contamination.core.overlap import is_contained, is_equal, rouge_l, words
+from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
+
+if TYPE_CHECKING:
+    from contamination.models.loading import CausalLM
+
+EXACT, NEAR_EXACT, INEXACT = "exact", "near-exact", "inexact"
+NEAR_EXACT_FROM = 0.82  # ROUGE-L from which the rule judge calls a completion near-exact
+
+# What the judge may say, in lower case and without a full stop; nothing else is a
+# verdict. A bare "Yes", which the prompt's instruction invites, does not say which
+# match, so it counts as the weaker one.
+BARE_YES = "yes"
+VERDICT_OF_ANSWER = {
+    "yes (exact match)": EXACT,
+    "yes (near-exact match)": NEAR_EXACT,
+    BARE_YES: NEAR_EXACT,
+    "no": INEXACT,
+    "no (inexact match)": INEXACT,
+}
+JUDGE_OPTIONS = {"temperature": 0, "max_tokens": 10}  # of the paper's judge
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the ICL judge made of one completion.
+
+    ``verdict`` is None where the answer is none; ``status`` is "ok", or why there is no
+    verdict, as in ``models.chat``; ``is_bare_yes``: the judge said "Yes" and not which match;
+    ``text`` is its answer, "" where it was not asked.
+    """
+
+    verdict: str | None
+    status: str
+    is_bare_yes: bool = False
+    text: str = ""
+
+
+def parse_verdict(text: str) -> tuple[str | None, bool]:
+    """Verdict in a judge's answer, None where there is none, and whether it is a bare "Yes".
+
+    >>> parse_verdict(" Yes (near-exact match). ")
+    ('near-exact', False)
+    >>> parse_verdict("Yes")
+    ('near-exact', True)
+    >>> parse_verdict("Yes, because both name the cat.")
+    (None, False)
+    """
+    said = text.strip().rstrip(".").lower()
+    return VERDICT_OF_ANSWER.get(said), said == BARE_YES
+
+
+def judge_requests(
+    references: Sequence[str],
+    candidates: Sequence[str],
+    prompt: str,
+    options: Mapping[str, Any] = JUDGE_OPTIONS,
+) -> list[Request]:
+    """One request per pair, with ``options`` as the endpoint takes them.
+
+    ``prompt`` holds ``{reference}`` and ``{candidate}``.
+    """
+    return [
+        Request(
+            messages=[{"role": "user", "content": prompt.format(reference=r, candidate=c)}],
+            options=options,
+            may_be_cut=True,
+        )
+        for r, c in zip(references, candidates, strict=True)
+    ]
+
+
+def ask_judge(
+    endpoint: Endpoint,
+    references: Sequence[str],
+    candidates: Sequence[str],
+    prompt: str,
+    options: Mapping[str, Any] = JUDGE_OPTIONS,
+    **settings: Any,
+) -> list[Judgement]:
+    """Verdicts of a chat model on the pairs of :func:`judge_requests`, in order.
+
+    An empty completion matches nothing and is not sent. ``settings`` are keyword
+    arguments of ``models.chat.answer_all``.
+    """
+
+    def answers_to(requests: Sequence[Request]) -> list[tuple[str, str]]:
+        return [(a.text, a.status) for a in answer_all(endpoint, requests, **settings)]
+
+    return _judged(references, candidates, prompt, options, answers_to)
+
+
+def ask_local_judge(
+    lm: CausalLM, references: Sequence[str], candidates: Sequence[str], prompt: str
+) -> list[Judgement]:
+    """The same by a local instruct model, greedy; ValueError if it has no chat template."""
+    # These load torch, which reading a verdict does not need.
+    from contamination.models.causal import as_chat, complete
+
+    def answers_to(requests: Sequence[Request]) -> list[tuple[str, str]]:
+        prompts = as_chat(lm, [request.messages[0]["content"] for request in requests])
+        return [(text, OK) for text in complete(lm, prompts, JUDGE_OPTIONS["max_tokens"])]
+
+    return _judged(references, candidates, prompt, JUDGE_OPTIONS, answers_to)
+
+
+def _judged(
+    references: Sequence[str],
+    candidates: Sequence[str],
+    prompt: str,
+    options: Mapping[str, Any],
+    answers_to: Callable[[Sequence[Request]], list[tuple[str, str]]],
+) -> list[Judgement]:
+    places = [place for place, text in enumerate(candidates) if text.strip()]
+    chosen = ([texts[place] for place in places] for texts in (references, candidates))
+    requests = judge_requests(*chosen, prompt, options)
+    judgements = [Judgement(INEXACT, OK)] * len(candidates)
+    for place, (text, status) in zip(places, answers_to(requests) if requests else [], strict=True):
+        verdict, is_bare = parse_verdict(text) if status == OK else (None, False)
+        status = UNPARSABLE if status == OK and verdict is None else status
+        judgements[place] = Judgement(verdict, status, is_bare, text)
+    return judgements
+
+
+def rule_verdicts(rouge_scores: np.ndarray, near_exact_threshold: float | np.ndarray) -> np.ndarray:
+    """Rule judge from ROUGE-L alone, shape (n,): a score of 1 stands in for equal texts."""
+    near = np.where(rouge_scores >= near_exact_threshold, NEAR_EXACT, INEXACT)
+    return np.where(rouge_scores >= 1, EXACT, near)
+
+
+def rule_verdict(
+    reference: str,
+    candidate: str,
+    near_exact_threshold: float = NEAR_EXACT_FROM,
+    min_reference_words: int = 4,
+    short_may_match: bool = True,
+) -> str:
+    """Rule judge from texts: equality first, then overlap or containment.
+
+    A reference of fewer than ``min_reference_words`` words is contained in
+    many completions by chance, so containment does not count there. Chance
+    also writes such a reference word for word; with ``short_may_match`` false
+    it is never a match.
+    """
+    long_enough = len(words(reference)) >= min_reference_words
+    if not (long_enough or short_may_match):
+        return INEXACT
+    is_near = rouge_l(reference, candidate) >= near_exact_threshold
+    if is_equal(reference, candidate):
+        return EXACT
+    is_near |= long_enough and is_contained(reference, candidate)
+    return NEAR_EXACT if is_near else INEXACT

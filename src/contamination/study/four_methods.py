@@ -1,0 +1,66 @@
+"""The papers' four methods as detectors: one score for each row.
+
+A row's score is what the method says of it before anything is averaged, so that rows dealt to
+be read can be compared with their unread siblings.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from contamination.dcq.assessment import CHOICES
+from contamination.dcq.contaminating import header
+from contamination.dcq.deployment import instances_of, take
+from contamination.dcq.respondents import STATED, BaseRespondent, ranking_credits
+from contamination.dice.detector import train_mlp
+from contamination.models import judging
+from contamination.models.causal import BEFORE_FINAL_NORM, CausalLM, hidden_states
+from contamination.replication import completions, cutting
+from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, WEIGHTS, Detector, Rows
+
+MAX_TOKENS = 40  # of a completion; longer than nearly all rests of the lab's questions
+
+
+def _quiz_credits(lm: CausalLM, rows: Rows) -> np.ndarray:
+    """Share of the standard quizzes that are answered right, one for each least preferred position.
+
+    The respondent is that of notebook 02: likelihoods, a stated preference, a stated threshold.
+    """
+    respondent = BaseRespondent(lm, rows.dataset, rows.split, STATED).spread_over(rows.quizzes)
+    answers = instances_of(take(respondent, rows.quizzes))
+    credits = [
+        answers[f"answer_at_{letter.lower()}"].eq(letter).to_numpy()
+        for letter in CHOICES[:4]
+        if answers[f"answer_at_{letter.lower()}"].ne("").all()
+    ]
+    return np.mean(credits, axis=0)
+
+
+def _ranked_first(lm: CausalLM, rows: Rows) -> np.ndarray:
+    return ranking_credits(BaseRespondent(lm, rows.dataset, rows.split, STATED), rows.quizzes)
+
+
+def _replicated(lm: CausalLM, rows: Rows) -> np.ndarray:
+    """1 where the rest of a row is completed exactly or nearly, by the rule judge; else 0."""
+    pieces = [cutting.cut(question, rows.seed, cutting.SHARE) for question in rows.questions]
+    prompts = [header(rows.dataset, rows.split) + start for start, _, _ in pieces]
+    texts = completions.by_local_model(lm, prompts, MAX_TOKENS)["text"]
+    verdicts = [
+        judging.rule_verdict(rest, t) for (_, rest, _), t in zip(pieces, texts, strict=True)
+    ]
+    return np.array([float(verdict != judging.INEXACT) for verdict in verdicts])
+
+
+def _states(lm: CausalLM, rows: Rows) -> np.ndarray:
+    """State of the last token before the label, last block, shape (n_rows, d_model)."""
+    prompts = [header(rows.dataset, rows.split) + question for question in rows.questions]
+    return hidden_states(lm, prompts, [BEFORE_FINAL_NORM])[:, 0]
+
+
+DCQ = Detector("DCQ", ANSWERS, _quiz_credits, source="Golchin & Surdeanu, arXiv:2311.06233")
+RANKING = Detector("option ranking (not DCQ)", LOG_PROBABILITIES, _ranked_first)
+REPLICATION = Detector(
+    "Replication", ANSWERS, _replicated, source="Golchin & Surdeanu, arXiv:2308.08493"
+)
+# Trained on models of other units: dosed against clean ones, on the rows that the dosed ones read.
+DICE = Detector("DICE", WEIGHTS, _states, learn=train_mlp, source="Tu et al., arXiv:2406.04197")

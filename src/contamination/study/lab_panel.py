@@ -1,0 +1,196 @@
+"""What detectors say of every dataset under every model, and which to take for which question."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from contamination.core.statistics import auc_interval, verdict
+from contamination.study import interface, protocol
+from contamination.study.conditions import (
+    DOSED,
+    FRESH,
+    LONG,
+    NOTHING_READ,
+    ORDERED,
+    PARAPHRASE,
+    SEVERAL,
+    TRUTHS,
+    VERBATIM,
+    WITHOUT_LABEL,
+)
+from contamination.study.panel import NOT_RECOGNISED, RECOGNISED
+
+N_RESAMPLES = 1_000
+SIBLINGS = "unread rows of the same name and draw"
+FALSE_ALARM, NO_ALARM = "false alarm", "no alarm"
+
+# Question: model, condition, copies.
+QUESTIONS = {
+    "one copy": (DOSED, VERBATIM, 1),
+    "three copies": (DOSED, VERBATIM, 3),
+    "twelve copies": (DOSED, VERBATIM, 12),
+    "the text without its label": (DOSED, WITHOUT_LABEL, 12),
+    "another wording": (DOSED, PARAPHRASE, 12),
+    "several other wordings": (DOSED, SEVERAL, 12),
+    "twelve copies, then much other text": (LONG, VERBATIM, 12),
+    "a whole dataset in published order": (DOSED, ORDERED, 12),
+}
+ACCESS = (interface.ANSWERS, interface.LOG_PROBABILITIES, interface.WEIGHTS)
+MOST_NAMES = 2  # of one cell
+
+
+def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
+    """``evasion.csv``: share of units that each detector flags, under every condition and dose.
+
+    ``sets`` as in ``protocol``. Clean text after the dose is a condition of its own. n_detected of
+    n_models are flagged; ci_low and ci_high are Clopper-Pearson's 95 % limits for each cell alone.
+
+    Returns:
+        method, benchmark, condition, copies, n_models, n_detected, power_at_5_fpr, ci_low,
+        ci_high, n_rows, verdict: where nothing was read "false alarm" if more than 5 % are
+        flagged (exact binomial) else "no alarm"; elsewhere the word of ``protocol.power_table``.
+    """
+    sets = protocol.flag(sets)
+    dosed = sets[sets["model"].isin(protocol.READERS)]
+    words = protocol.power_table(sets).set_index(["detector", *protocol.CELL])["word"]
+    rows = []
+    for cell, part in dosed.groupby(["detector", *protocol.CELL], sort=False):
+        detector, benchmark, model, condition, copies = cell
+        n, n_flagged = len(part), int(part["flagged"].sum())
+        low, high = protocol.clopper_pearson(n_flagged, n, protocol.LEVEL / 2)
+        if condition in NOTHING_READ:
+            p = stats.binomtest(n_flagged, n, protocol.LEVEL, alternative="greater").pvalue
+            word = FALSE_ALARM if p <= protocol.LEVEL else NO_ALARM
+        else:
+            word = words[cell]
+        rows.append(
+            {
+                "method": detector,
+                "benchmark": benchmark,
+                "condition": condition if model == protocol.DOSED else model,
+                "copies": copies,
+                "n_models": n,
+                "n_detected": n_flagged,
+                "power_at_5_fpr": n_flagged / n,
+                "ci_low": low,
+                "ci_high": high,
+                "n_rows": int((part["n_read"] + part["n_unread"]).min()),
+                "verdict": word,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def over_units(sets: pd.DataFrame, detector: str, benchmark: str) -> pd.DataFrame:
+    """AUC of rows read verbatim against their siblings, a mean over units, beside its controls.
+
+    ``sets`` as in ``protocol``. Controls are the clean model on the same rows, and fresh rows under
+    the dosed model of the largest dose. Limits are of a 95 % t interval over units, each a base
+    model of its own; undefined for fewer than two. ValueError where the detector has no such set.
+
+    Returns:
+        model, condition, copies, n_units, auc, ci_low, ci_high, n_flagged, verdict: where the
+        interval lies ("above chance", "below chance", "cannot be told").
+    """
+    own = sets[sets["detector"].eq(detector) & sets["benchmark"].eq(benchmark)]
+    if own.empty:
+        raise ValueError(f"the ledger has no set of {benchmark} scored by {detector}")
+    own = protocol.flag(own)
+    largest = own["copies"].eq(own["copies"].max())
+    is_read = own["model"].isin([protocol.CLEAN, DOSED]) & own["condition"].eq(VERBATIM)
+    is_fresh = own["model"].eq(DOSED) & own["condition"].eq(FRESH) & largest
+    rows = []
+    for key, part in own[is_read | is_fresh].groupby(["condition", "copies", "model"]):
+        condition, copies, model = key
+        n, mean = len(part), part["value"].mean()
+        half = stats.t.ppf(0.975, n - 1) * stats.sem(part["value"]) if n > 1 else np.nan
+        rows.append(
+            {
+                "model": model,
+                "condition": condition,
+                "copies": copies,
+                "n_units": n,
+                "auc": mean,
+                "ci_low": mean - half,
+                "ci_high": mean + half,
+                "n_flagged": int(part["flagged"].sum()),
+                "verdict": verdict(mean - half, mean + half, 0.5, "above chance", "below chance"),
+            }
+        )
+    order = pd.DataFrame(rows).sort_values(["condition", "copies"], ascending=[False, True])
+    return order.reset_index(drop=True)
+
+
+def lab_rows(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``evidence.csv``: every dataset of every model that read on, by detectors of rows.
+
+    The value is the AUC of rows dealt to be read against their unread siblings, which are the
+    control. "recognised" if re-dealing gives p <= 0.05, else "not recognised".
+
+    Returns:
+        the fields of ``panel.Evidence``, and condition.
+    """
+    groups = scores.groupby(protocol.KEY)
+    is_asked = sets["p"].notna() & ~sets["model"].isin([protocol.BASE, protocol.PLACEBO])
+    rows = []
+    for row in sets[is_asked].itertuples():
+        of_set = groups.get_group(tuple(getattr(row, name) for name in protocol.KEY))
+        low, high = auc_interval(of_set["score"], of_set["is_read"], N_RESAMPLES)
+        is_clean = row.model == protocol.CLEAN
+        condition = row.condition if row.model == protocol.DOSED else row.model
+        dose = f", {row.copies} copies" if row.copies else ""
+        rows.append(
+            {
+                "model": f"{row.model}{dose}, unit {row.unit}",
+                "dataset": f"{row.benchmark}, {row.condition}",
+                "truth": TRUTHS[FRESH if is_clean else row.condition],
+                "method": row.detector,
+                "statistic": "AUC",
+                "value": row.value,
+                "ci_low": low,
+                "ci_high": high,
+                "n": row.n_read + row.n_unread,
+                "control": SIBLINGS,
+                "control_value": 0.5,
+                "verdict": RECOGNISED if row.p <= protocol.LEVEL else NOT_RECOGNISED,
+                "note": "",
+                "condition": FRESH if is_clean else condition,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def by_access(detectors: pd.DataFrame, benchmark: str) -> pd.DataFrame:
+    """For each of ``QUESTIONS`` and each access the detectors that flag most units of a benchmark.
+
+    ``detectors`` as in ``gates.detector_table``. More access includes less: with log-probabilities
+    answers can be had too. Named are detectors whose verdict is "seen", those with most power
+    first (ties by the table's order), at most two; without any, how many units the best flags.
+
+    Returns:
+        what was read, and a column for each access.
+    """
+    place = {access: rank for rank, access in enumerate(ACCESS)}
+    of_rows = detectors[detectors["question"].eq(interface.READ) & detectors["access"].isin(place)]
+    rows = []
+    for question, cell in QUESTIONS.items():
+        is_cell = (of_rows[protocol.CELL] == [benchmark, *cell]).all(axis=1)
+        best = of_rows[is_cell].sort_values("power_at_5_fpr", ascending=False, kind="stable")
+        allowed = {a: best[best["access"].map(place) <= place[a]] for a in ACCESS}
+        rows.append({"what was read": question} | {a: _named(allowed[a]) for a in ACCESS})
+    return pd.DataFrame(rows)
+
+
+def _named(best: pd.DataFrame) -> str:
+    if best.empty:
+        return "not asked"
+    seen = best[best["verdict"] == protocol.SEEN]
+    if seen.empty:
+        first = best.iloc[0]
+        return f"none; at best {first['n_flagged']:.0f} of {first['n_units']}"
+    return ", ".join(
+        f"{row.detector} {row.n_flagged:.0f} of {row.n_units}"
+        for row in seen.head(MOST_NAMES).itertuples()
+    )

@@ -1,0 +1,1 @@
+"""Checks of what students write in the exercises."""

@@ -1,0 +1,608 @@
+"""An audit of one's own model and dataset: what is asked, what it costs, what may be concluded."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from notebook_files import ROOT
+from scripted_server import MODEL, Reply, ScriptedServer, good, question
+from tiny_models import tiny_llama
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from contamination.audit import asked as asking
+from contamination.audit import (
+    auditing,
+    completing,
+    finding,
+    gaps,
+    internals,
+    lab_models,
+    options,
+    plan,
+    settings,
+)
+from contamination.audit.finding import UNSEEN as UNSEEN_ROWS
+from contamination.audit.finding import Target
+from contamination.core import overlap, statistics
+from contamination.core.parameters import ParameterError, load_parameter_file
+from contamination.core.tables import show
+from contamination.dcq.perturbation import quizzes_of_groups
+from contamination.dcq.quizzes import OPTION_COLUMNS
+from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.grammar import draw_groups
+from contamination.models import causal
+from contamination.models.causal import load_causal_lm
+from contamination.models.chat import ChatError
+from contamination.replication import cutting
+from contamination.study import panel
+
+SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
+LOCAL = {"names": ["lab:clean"]}
+
+
+def written(path, records):
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in records))
+    return str(path)
+
+
+def prepared(dataset=SAMPLE, comparison=UNSEEN, model=LOCAL, n=8, n_passages=8, **data):
+    return auditing.prepare(model, {"dataset": dataset, **data}, comparison, n, n_passages, 0)
+
+
+@pytest.fixture(scope="module")
+def tiny_folder(tmp_path_factory):
+    """An untrained model that reads any bytes."""
+    folder = tmp_path_factory.mktemp("tiny") / "tiny-model"
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    vocabulary = {letter: place for place, letter in enumerate(sorted(alphabet))}
+    tokenizer = Tokenizer(models.BPE(vocabulary | {"<s>": 256, "</s>": 257}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>"}
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+    tiny_llama(fast, context=2048).save_pretrained(folder)
+    fast.save_pretrained(folder)
+    return folder
+
+
+# The rows
+
+
+N_ROWS = 60
+
+
+def sample_lines(name: str) -> str:
+    """How ``params/audit/sample.jsonl`` and ``unseen.jsonl`` were made: text, label and options.
+
+    One draw is dealt to both in turn within each pattern of the grammar, so that they
+    differ in no topic. Options are interchangeable with their originals, so a model that
+    has read none of the rows finds them by chance alone.
+    """
+    benchmark = BENCHMARKS[lab_models.SAMPLE_BENCHMARK]
+    groups = draw_groups(benchmark, 2 * N_ROWS, 10, "test")
+    originals = groups[groups["option"] == 0].set_index("group")
+    quizzes = quizzes_of_groups(groups, benchmark.columns).set_index("index")
+    in_turn = originals.sort_values("template", kind="stable").index
+    dealt = sorted(in_turn[::2] if name == "sample" else in_turn[1::2])
+    rows = [
+        {column: originals.loc[group, column] for column in benchmark.columns}
+        | {column: quizzes.loc[group, column] for column in OPTION_COLUMNS}
+        for group in dealt
+    ]
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def test_the_sample_is_what_its_grammar_gives_and_its_halves_share_no_row():
+    texts = {}
+    for name in ("sample", "unseen"):
+        lines = (ROOT / "params/audit" / f"{name}.jsonl").read_text()
+        assert lines == sample_lines(name)
+        texts[name] = {json.loads(line)["text"] for line in lines.splitlines()}
+        assert len(texts[name]) == N_ROWS
+    assert not texts["sample"] & texts["unseen"]
+
+
+def test_rows_that_no_method_can_use_are_left_out_and_counted(tmp_path):
+    text = "A harbour town opened its {}th bridge today."
+    records = [{"text": text.format(n), "label": "a"} for n in range(6)]
+    records += [records[0], records[1], {"text": "", "label": "a"}, {"text": None, "label": "b"}]
+    records += [{"text": "too short", "label": "a"}, {"text": text.format(9), "label": None}]
+    audit = prepared(written(tmp_path / "own.jsonl", records), "")
+    left_out = {"n_empty": 2, "n_short": 1, "n_unlabelled": 1, "n_repeated": 2, "n_shared": 0}
+    assert audit.rows.counts == {"n_rows": 12, **left_out, "n": 6}
+    shown = auditing.rows_table(audit).to_dict("records")
+    assert shown == [{"rows": "dataset"} | audit.rows.counts]
+
+
+def test_comparison_rows_that_the_dataset_holds_too_are_left_out(tmp_path):
+    known = [json.loads(line) for line in (ROOT / SAMPLE).read_text().splitlines()]
+    others = [json.loads(line) for line in (ROOT / UNSEEN).read_text().splitlines()]
+    path = written(tmp_path / "mixed.jsonl", known[:3] + others[:5])
+    audit = prepared(SAMPLE, path, n=60)
+    assert audit.unseen.counts["n_shared"] == 3
+    assert audit.unseen.counts["n"] == 5
+
+
+def test_a_large_file_is_sampled(tmp_path):
+    records = ({"text": f"Ship number {n} came in.", "label": n % 2} for n in range(20_000))
+    audit = prepared(written(tmp_path / "large.jsonl", records), "", n=8, n_passages=40)
+    assert audit.rows.counts["n_rows"] == 20_000
+    assert len(audit.rows.rows) == 40
+    assert len(audit.quizzed[0].rows) == 8
+    # A random sample, also in its first rows.
+    assert audit.rows.rows["index"].head(8).max() > 1_000
+    again = prepared(str(tmp_path / "large.jsonl"), "", n=8, n_passages=40)
+    pd.testing.assert_frame_equal(again.rows.rows, audit.rows.rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"text_columns": ["txt"]}, 'no column "txt" (did you mean "text"?)'),
+        ({"label_column": "lable"}, 'no column "lable" (did you mean "label"?)'),
+        ({"dataset": "nowhere.jsonl"}, 'no file "nowhere.jsonl"'),
+        ({"dataset": ""}, "data names no dataset"),
+        ({"task": "parsing"}, "want classification or NLI"),
+        ({"task": "NLI"}, "NLI needs 2 text_columns"),
+        ({"names": ["Harbour Notes", "test"]}, "other_names must both differ"),
+        ({"label_names": ["0 (a)"]}, "label_names has 1 names, for 0 to 0"),
+        ({"label_names": ["a"], "label_column": ""}, "label_names needs label_column"),
+        ({"colums": []}, 'data: unknown name "colums"'),
+    ],
+)
+def test_data_that_does_not_fit_is_one_line(change, message):
+    data = {"dataset": SAMPLE} | change
+    with pytest.raises((ValueError, FileNotFoundError, ParameterError)) as caught:
+        auditing.prepare(LOCAL, data, "", 8, 8, 0)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_too_few_usable_rows_and_labels_that_are_all_missing_are_said(tmp_path):
+    few = [{"text": "A harbour town by the sea.", "label": "a"}] * 9
+    with pytest.raises(ValueError, match=r"has 1 usable rows of 9 \(.*repeated 8"):
+        prepared(written(tmp_path / "few.jsonl", few), "")
+    bare = [{"text": f"A harbour town by sea number {n}.", "label": ""} for n in range(9)]
+    path = written(tmp_path / "bare.jsonl", bare)
+    with pytest.raises(ValueError, match='is empty in every row: set label_column to ""'):
+        prepared(path, "")
+    audit = prepared(path, "", label_column="")
+    assert "label_column is empty" in plan.why_not(audit)[finding.REPLICATION]
+    assert not plan.why_not(audit)[finding.DCQ]
+
+
+# Options
+
+
+def test_options_by_rule_are_distinct_and_keep_all_other_words():
+    text = "The children tried to buy a small car."
+    found = options.by_rule(text, 4, 0)
+    assert found == options.by_rule(text, 4, 0)
+    assert len({text, *found}) == 5
+    assert all(re.fullmatch(r"The \w+ \w+ to \w+ a \w+ \w+\.", option) for option in found)
+    assert options.by_rule("El niño compró una casa.", 4, 0) == []
+
+
+def test_rows_without_options_are_left_out_and_too_few_are_an_error(tmp_path):
+    texts = [f"The children tried to buy a small car on day {n}." for n in range(5)]
+    texts += ["El niño compró una casa en la ciudad."]
+    records = [{"text": text, "label": "a"} for text in texts]
+    audit = prepared(written(tmp_path / "own.jsonl", records), "")
+    quizzes = options.quizzes_of(audit.rows, audit.asked, 0)
+    assert len(quizzes) == 5
+    assert quizzes[["instance", *OPTION_COLUMNS]].nunique(axis=1).eq(5).all()
+    assert quizzes["option_a"].str.endswith("\nlabel: a").all()
+    spanish = [{"text": f"El niño compró la casa número {n}.", "label": "a"} for n in range(6)]
+    audit = prepared(written(tmp_path / "es.jsonl", spanish), "")
+    with pytest.raises(ValueError, match="0 of 6 rows have four distinct options made by a rule"):
+        options.quizzes_of(audit.rows, audit.asked, 0)
+
+
+def test_given_options_that_repeat_one_another_are_left_out(tmp_path):
+    records = [json.loads(line) for line in (ROOT / SAMPLE).read_text().splitlines()[:6]]
+    records[0]["option_b"] = records[0]["option_a"]
+    audit = prepared(written(tmp_path / "own.jsonl", records), "")
+    assert len(options.quizzes_of(audit.rows, audit.asked, 0)) == 5
+
+
+# Access, plan, cost
+
+
+def endpoint(server_url, **changes):
+    return {"names": [MODEL], "base_url": server_url, "key_variable": ""} | changes
+
+
+def test_methods_follow_the_access():
+    def run(audit):
+        return [name for name, why in plan.why_not(audit).items() if not why]
+
+    black_box = prepared(model=endpoint("http://127.0.0.1:9/v1"))
+    assert run(black_box) == [finding.DCQ, finding.REPLICATION]
+    with_log_probs = prepared(model=endpoint("http://127.0.0.1:9/v1", gives_log_probs=True))
+    assert run(with_log_probs) == [finding.DCQ, finding.REPLICATION, finding.RANKING, finding.MIN_K]
+    weights = prepared(model=LOCAL | {"reference_models": ["lab:clean:1", "lab:clean:2"]})
+    assert run(weights) == list(finding.METHODS)
+    assert plan.why_not(prepared(comparison=""))[finding.MIN_K] == finding.NO_COMPARISON
+    assert "gives no log-probabilities" in plan.why_not(black_box)[finding.RANKING]
+
+
+def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
+    with ScriptedServer(lambda body, n: good("A")) as server:
+        model = endpoint(server.base_url, prices=[2.0, 8.0], price_date="2025-01-31", cost_cap=1.0)
+        audit = prepared(model=model, n=5, n_passages=5)
+        said = plan.announce_audit(audit)
+        found = auditing.findings_of(audit, Target(MODEL, None), None, [], 9)
+        table = auditing.audit_table({MODEL: found})
+        assert not server.bodies
+    # Five rows of either: the quiz with the original nowhere and at four places, at most.
+    cost = plan.plan_table(audit).set_index("method")
+    assert cost.loc[finding.DCQ, "n_calls"] == 2 * 5 * 5
+    # Five instructions on the dataset, one on unseen rows.
+    assert cost.loc[finding.REPLICATION, "n_calls"] == 5 * 5 + 5
+    n_in, n_out, price = cost.loc[finding.DCQ, ["input_tokens", "output_tokens", "cost"]]
+    assert price == pytest.approx((2 * n_in + 8 * n_out) / 1e6)
+    assert "50 requests: 0 in the log, 50 to ask" in said
+    assert "cap 1.00" in said
+    assert table["verdict"].eq(panel.NOT_RUN).all()
+    assert table["note"].str.contains("dry run").sum() == 2
+
+
+def test_what_is_missing_is_one_line_before_anything_is_asked(tmp_path, monkeypatch):
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    for changes, message in [
+        ({"key_variable": "NO_SUCH_KEY"}, "NO_SUCH_KEY is not set"),
+        ({"cost_cap": 1.0}, "no price for"),
+        ({}, "nothing answers at http://127.0.0.1:9/v1"),
+    ]:
+        audit = prepared(model=endpoint("http://127.0.0.1:9/v1", **changes))
+        with pytest.raises((ChatError, ValueError), match=message) as caught:
+            asking.check_ready(audit.asked)
+        assert "\n" not in str(caught.value)
+    audit = prepared(model={"names": [str(tmp_path / "nowhere")]})
+    with pytest.raises(FileNotFoundError, match="neither a folder with"):
+        asking.check_ready(audit.asked)
+    audit = prepared(model={"names": ["lab:dirty"]})
+    with pytest.raises(ValueError, match='not "lab:dirty"'):
+        asking.check_ready(audit.asked)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({}, "model names nothing to audit"),
+        ({"names": ["a", "a"]}, "want distinct"),
+        ({"names": ["a"], "judge_model": "j"}, "judge_base_url is empty"),
+        ({"names": ["a"], "prices": [1.0]}, "prices holds an input and an output price"),
+        ({"names": ["a"], "prices": [1.0, 2.0]}, "with price_date"),
+        ({"names": ["lab:clean"], "base_url": "http://127.0.0.1:9/v1"}, "leave base_url empty"),
+        ({"names": ["a"], "nmes": []}, 'model: unknown name "nmes"'),
+    ],
+)
+def test_a_model_that_does_not_fit_is_one_line(model, message):
+    with pytest.raises((ValueError, ParameterError)) as caught:
+        prepared(model=model)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["sample", "endpoint", "checkpoint"])
+def test_the_parameter_files_beside_the_sample_fit(name):
+    values = load_parameter_file(ROOT / f"params/audit/{name}.yaml")
+    model = settings.Model.read(values["model"], "model")
+    assert asking.asked_of(model, "run").cap is None
+    data = settings.Data.read(values["data"], "data")
+    data.check()
+    assert len(data.called) == 2
+
+
+# The methods, end to end
+
+
+def knowing_script(known):
+    """A model that knows these instances and picks E and writes stock words elsewhere."""
+
+    def script(body, n):
+        asked = question(body)
+        if "five-choice quiz" in asked:
+            for letter, text in zip("ABCD", re.split(r"\n[A-E]\) ", asked)[1:5], strict=True):
+                if text.strip() in known:
+                    return good(letter)
+            return good("E")
+        first = re.search(r"First Piece: (.*)\n", asked)[1]
+        texts = [instance.partition("text: ")[2].partition("\n")[0] for instance in known]
+        return good(next((text for text in texts if text.startswith(first)), "and so it went on."))
+
+    return script
+
+
+def findings_of(audit, base_url):
+    target = auditing.target_of(audit, MODEL, lab=None)
+    assert target.place.base_url == base_url
+    return {MODEL: auditing.findings_of(audit, target, None, [], 200)}
+
+
+def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
+    with ScriptedServer(lambda body, n: script(body, n)) as server:
+        audit = prepared(model=endpoint(server.base_url), n=12, n_passages=12)
+        script = knowing_script(audit.rows.instances)
+        found = findings_of(audit, server.base_url)
+    table = auditing.audit_table(found).set_index("method")
+    assert table.loc[finding.DCQ, "value"] == 1
+    assert table.loc[finding.REPLICATION, "value"] == 1
+    assert table.loc[[finding.DCQ, finding.REPLICATION], "verdict"].eq(panel.RECOGNISED).all()
+    assert "gives no log-probabilities" in table.loc[finding.MIN_K, "note"]
+    assert table.loc[finding.REPLICATION, list(auditing.COUNTS)].tolist() == [72, 0, 0]
+    controls = auditing.controls_table(audit, found).set_index(["method", "control"])
+    assert controls.loc[(finding.DCQ, UNSEEN_ROWS), "value"] == 0
+    assert controls.loc[(finding.REPLICATION, UNSEEN_ROWS), "decides"]
+    # It knows the texts without their names as well, which is said and decides nothing.
+    assert controls.loc[(finding.REPLICATION, "general"), "value"] == 1
+    assert not controls.loc[(finding.REPLICATION, "general"), "decides"]
+    assert "names are not what it takes" in table.loc[finding.REPLICATION, "note"]
+    said = auditing.headline(MODEL, table.reset_index())
+    assert said.startswith(f"{MODEL}: DCQ, replication recognised rows of sample test beyond every")
+
+
+def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_them():
+    def script(body, n):
+        if "echo" not in body:
+            return knowing_script(known)(body, n)
+        tokens = body["prompt"].split()
+        value = -0.5 if any(text in body["prompt"] for text in texts) else -4.0
+        choice = {"text": " x", "finish_reason": "length"}
+        logs = [None, *[value - 0.01 * place for place in range(len(tokens))]]
+        choice["logprobs"] = {"tokens": [*tokens, " x"], "token_logprobs": logs}
+        usage = {"prompt_tokens": len(tokens), "completion_tokens": 1}
+        return Reply({"model": MODEL, "choices": [choice], "usage": usage})
+
+    with ScriptedServer(script) as server:
+        model = endpoint(server.base_url, gives_log_probs=True)
+        audit = prepared(model=model, n=8, n_passages=12)
+        known, texts = audit.rows.instances, audit.rows.passages
+        cost = plan.plan_table(audit).set_index("method")
+        found = findings_of(audit, server.base_url)
+        # What was said to be asked is what was asked, at most.
+        assert plan.announce_audit(audit).count(", 0 to ask") == 2
+    assert cost.loc[finding.MIN_K, "n_calls"] == 24
+    table = auditing.audit_table(found).set_index("method")
+    assert table.loc[finding.MIN_K, "value"] == 1
+    assert table.loc[finding.RANKING, "value"] == 1
+    assert "hidden states" in table.loc[finding.DICE, "note"]
+
+
+def test_a_perturber_writes_the_options_and_a_judge_reads_the_completions(tmp_path):
+    words = ["ancient", "modern", "narrow", "wooden"]
+    bridge = "The town of {} opened its bridge on a {} morning, and all of it came to look at it."
+
+    def script(body, n):
+        asked = question(body)
+        if "four-choice quiz" in asked:
+            town = re.search(r"text: The town of (\S+) opened", asked)[1]
+            options_ = [bridge.format(town, word) for word in words]
+            return good("\n".join(f"{a}) text: {b}" for a, b in zip("ABCD", options_, strict=True)))
+        if "reference text" in asked:
+            return good("Yes (exact match)")
+        return knowing_script(known)(body, n)
+
+    records = [{"text": bridge.format(f"Old-{n}", "sunny"), "label": "a"} for n in range(6)]
+    path = written(tmp_path / "own.jsonl", records)
+    with ScriptedServer(script) as server:
+        by = {"perturber_model": MODEL, "perturber_base_url": server.base_url}
+        by |= {"perturber_key_variable": "", "judge_key_variable": ""}
+        by |= {"judge_model": MODEL, "judge_base_url": server.base_url}
+        audit = prepared(path, "", model=endpoint(server.base_url, **by), n=6, n_passages=6)
+        known = audit.rows.instances
+        assert set(plan.plan_table(audit)["method"]) >= {"options of the quizzes", "ICL judge"}
+        found = findings_of(audit, server.base_url)
+    table = auditing.audit_table(found).set_index("method")
+    assert table.loc[finding.DCQ, "value"] == 1
+    assert table.loc[finding.REPLICATION, "statistic"] == "matches by the ICL judge"
+    # This judge says yes to whatever it is shown, so its yes is worth nothing.
+    assert table.loc[finding.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
+
+
+def test_a_model_that_refuses_a_temperature_is_sent_none():
+    address = "http://127.0.0.1:9/v1"
+    by = {"judge_model": MODEL, "judge_base_url": address}
+    by |= {"has_temperature": False, "limit_option": "max_completion_tokens"}
+    audit = prepared(model=endpoint(address, **by))
+    batches = plan.batches_of(audit, audit.asked.endpoints[0])
+    sent = [set(who.options | one.options) for _, who, requests, _ in batches for one in requests]
+    assert [name for name, *_ in batches] == ["DCQ", "replication", "ICL judge"]
+    assert all("temperature" not in names and "max_tokens" not in names for names in sent)
+    assert all("max_completion_tokens" in names for names in sent)
+
+
+def audited(comparison, knows):
+    with ScriptedServer(lambda body, n: script(body, n)) as server:
+        audit = prepared(
+            comparison=comparison, model=endpoint(server.base_url), n=12, n_passages=12
+        )
+        script = knowing_script(audit.rows.instances if knows else [])
+        return auditing.audit_table(findings_of(audit, server.base_url))
+
+
+def test_without_comparison_rows_knowing_them_by_heart_is_not_told_from_guessing_well():
+    table = audited("", knows=True).set_index("method")
+    assert table.loc[finding.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
+
+
+def test_a_model_that_knows_nothing_is_not_recognised_and_not_called_clean():
+    table = audited(UNSEEN, knows=False)
+    assert table["verdict"].tolist()[:2] == [panel.NOT_RECOGNISED] * 2
+    assert "no proof" in auditing.headline(MODEL, table)
+
+
+def test_a_model_that_refuses_gives_no_verdict_and_is_counted():
+    with ScriptedServer(lambda body, n: good("", refusal="no")) as server:
+        audit = prepared(model=endpoint(server.base_url), n=6, n_passages=6)
+        table = auditing.audit_table(findings_of(audit, server.base_url)).set_index("method")
+    assert table.loc[[finding.DCQ, finding.REPLICATION], "verdict"].eq(panel.CANNOT_TELL).all()
+    assert table.loc[finding.DCQ, "n_valid"] == 0
+    assert table.loc[finding.REPLICATION, "n_refused"] == 36
+    assert "answers unusable (refused" in table.loc[finding.DCQ, "note"]
+    assert "nothing can be said" in auditing.headline(MODEL, table.reset_index())
+
+
+def test_a_local_model_runs_every_method(tiny_folder):
+    model = {"names": [str(tiny_folder)], "reference_models": [str(tiny_folder)] * 2}
+    audit = prepared(model=model, n=6, n_passages=6)
+    asking.check_ready(audit.asked)
+    target = auditing.target_of(audit, str(tiny_folder), lab=None)
+    assert target.name == "tiny-model"
+    references = audit.model.reference_models
+    found = auditing.findings_of(audit, target, target.place, references, 50)
+    table = auditing.audit_table({target.name: found}, {target.name: target.begins})
+    table = table.set_index("method")
+    assert not table["verdict"].isin([panel.NOT_RUN, panel.RECOGNISED]).any()
+    assert table["bos"].eq("none").all()
+    other = prepared(model=model | {"bos": "first"}, n=6, n_passages=6)
+    assert auditing.target_of(other, str(tiny_folder), lab=None).place.begin == [256]
+    # The model itself as the clean control gives the same value.
+    controls = auditing.controls_table(audit, {target.name: found})
+    controls = controls.set_index(["method", "control"])
+    for method in (finding.RANKING, finding.MIN_K):
+        own = controls.loc[(method, "clean model of the lab"), "value"]
+        assert own == pytest.approx(table.loc[method, "value"])
+    assert table.loc[finding.DICE, "value"] == pytest.approx(0.5)
+    worked = auditing.worked_instances(audit, found)
+    assert worked.shape == (2, 7)
+    assert worked["quiz"].str.startswith("modified: ").all()
+
+
+def test_a_template_that_begins_with_bos_gets_no_second_one(tiny_folder, monkeypatch):
+    """Llama's and Mistral's templates print the token that their files also ask for."""
+    lm = load_causal_lm(tiny_folder, bos=True)
+    message = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    lengths = []
+    monkeypatch.setattr(causal, "refuse_longer", lambda lm, n, what: lengths.append(n))
+    for template in (message, "{{ bos_token }}" + message):
+        lm.tokenizer.chat_template = template
+        completing.written(prepared().asked, lm, ["abc"], n_tokens=2)
+    assert lengths == [1 + 3 + 2] * 2
+
+
+# Gaps: what decides about a quiz
+
+
+def taken(right, **others):
+    """Right answers of the model and of takers, as strings of 1 and 0; one position."""
+    rows = {name: np.array([list(letters)], float) for name, letters in others.items()}
+    return gaps.Taken(np.array([list(right)], float), rows)
+
+
+def verdict(dataset, unseen=None):
+    found = gaps.gaps(dataset, unseen, UNSEEN_ROWS)
+    n_right, n = dataset.right.sum(), dataset.right.shape[1]
+    low, _ = statistics.share_interval(round(n_right), n)
+    return gaps.verdict_of_gaps(low, 0.25, found), pd.DataFrame(found).set_index("control")
+
+
+ALL, NONE = "1" * 40, "0" * 40
+
+
+def test_a_rule_that_finds_every_original_is_no_bar():
+    """It finds those of unseen rows too; the model that knows the dataset does not."""
+    said, found = verdict(taken(ALL, length=ALL), taken(NONE, length=ALL))
+    assert said == panel.RECOGNISED
+    gap = found.loc["gap to unseen rows"]
+    assert (gap["value"], gap["n"], gap["decides"]) == (1, 40, True)
+    assert not found.loc["gap to unseen rows where length is wrong", "decides"]
+
+
+def test_taste_is_no_memory_whatever_the_level():
+    """A model that is right where the texts give the original away, on both kinds of rows."""
+    half = "1" * 30 + "0" * 10
+    said, found = verdict(taken(half, length=half), taken(half, length=half))
+    assert said == panel.CONTROL_FORBIDS and found["value"].max() == 0
+    # Newer rows that are harder for the rule too: the gap is gone where the rule is wrong.
+    harder = "1" * 6 + "0" * 34
+    said, found = verdict(taken(half, length=half), taken(harder, length=harder))
+    assert found.loc["gap to unseen rows", "ci_low"] > 0
+    where = found.loc["gap to unseen rows where length is wrong"]
+    assert where["decides"] and where["value"] == 0
+    assert said == panel.CONTROL_FORBIDS
+
+
+def test_without_unseen_rows_the_strongest_other_taker_is_the_bar():
+    wrong = "0" * 30 + "1" * 10
+    good = "1" * 20 + "0" * 20
+    said, found = verdict(taken(ALL, length=wrong, centrality=good))
+    assert said == panel.RECOGNISED
+    where = found.loc["gap to centrality where length is wrong"]
+    assert where["n"] == 30 and where["value"] == pytest.approx(1 / 3)
+    assert verdict(taken(good, length=wrong, centrality=good))[0] == panel.CONTROL_FORBIDS
+    # Rules that are nearly never wrong leave nothing to compare.
+    assert verdict(taken(ALL, length=ALL, centrality=ALL))[0] == panel.CANNOT_TELL
+
+
+def test_guessing_and_silence_have_their_own_verdicts():
+    some = "1" * 10 + "0" * 30
+    assert verdict(taken(some, length=NONE), taken(NONE, length=NONE))[0] == panel.NOT_RECOGNISED
+    assert gaps.verdict_of_gaps(float("nan"), 0.25, []) == panel.CANNOT_TELL
+
+
+CHINESE = "第{}艘船今天早上从港口出发,前往南方的一座大城市,船上有很多乘客。"
+SPANISH = "El barco número {} salió del puerto por la mañana hacia una gran ciudad del sur."
+MARKUP = "<script>alert({})</script> <b>The</b> children tried to buy a small car & left."
+
+
+@pytest.mark.parametrize("text", [CHINESE, SPANISH, MARKUP], ids=["Chinese", "Spanish", "markup"])
+def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, text):
+    both = []
+    for name, start in (("own", 10), ("other", 50)):  # numbers of two digits: one length
+        records = [{"text": text.format(start + n), "label": n % 2} for n in range(12)]
+        both.append(written(tmp_path / f"{name}.jsonl", records))
+    audit = prepared(*both, model={"names": [str(tiny_folder)]})
+    target = auditing.target_of(audit, str(tiny_folder), lab=None)
+    found = auditing.findings_of(audit, target, None, [], 50)
+    table = auditing.audit_table({target.name: found}).set_index("method")
+    assert table.loc[[finding.REPLICATION, finding.MIN_K], "verdict"].ne(panel.NOT_RUN).all()
+    is_english = text == MARKUP
+    assert (table.loc[finding.DCQ, "verdict"] != panel.NOT_RUN) == is_english
+    if not is_english:
+        assert "made by a rule, at least 4 are needed" in table.loc[finding.DCQ, "note"]
+    # Equal texts count as equal in any script.
+    scored = found[finding.REPLICATION].details
+    assert scored["second_piece"].str.len().gt(0).all()
+    shown = show(auditing.worked_instances(audit, found)).to_html()
+    assert "<script>" not in shown
+
+
+def test_rouge_counts_words_of_any_script():
+    assert overlap.rouge_l("猫坐在垫子上", "猫坐在椅子上") == pytest.approx(5 / 6)
+    assert overlap.rouge_l("Кот сидит тут", "кот сидит там") == pytest.approx(2 / 3)
+    assert overlap.rouge_l("El niño come", "el niño come") == 1
+    first, second, _ = cutting.cut("猫坐在垫子上", 0)
+    assert first + second == "猫坐在垫子上"
+
+
+def test_dice_beyond_its_references_cannot_tell(monkeypatch, tiny_folder):
+    def rows_of(*_):
+        names = ["target against reference", "reference against reference"]
+        own = {"n": 8, "auroc_pct": [99.0, 55.0], "ci_low": [95.0, 40.0], "ci_high": [100.0, 70.0]}
+        return pd.DataFrame({"comparison": names, **own})
+
+    monkeypatch.setattr(internals, "against_references", rows_of)
+    row = internals.dice(prepared(), Target("m", None, source="m"), ["a", "b"]).evidence
+    assert (row.value, row.control_value) == (0.99, 0.55)
+    assert row.verdict == panel.CANNOT_TELL
+    assert "cannot say" in row.note
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        (["recognised", "not recognised"], "A recognised rows of d beyond every control"),
+        (["control forbids", "not recognised"], "A: above chance on d, but so is a control"),
+        (["not recognised", "cannot tell"], "no sign by A that it read d. This is no proof"),
+        (["cannot tell", "not run"], "nothing can be said about d. A: why; B: why."),
+    ],
+)
+def test_the_headline_is_no_stronger_than_the_verdicts(verdicts, said):
+    rows = [("m", "d", method, word, "why") for method, word in zip("AB", verdicts, strict=True)]
+    table = pd.DataFrame(rows, columns=["model", "dataset", "method", "verdict", "note"])
+    table["value"] = 0.5
+    assert said in auditing.headline("m", table)

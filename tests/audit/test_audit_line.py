@@ -1,0 +1,128 @@
+"""The audit in one line: what it makes of its words, what it refuses, what it asks first."""
+
+import json
+
+import pandas as pd
+import pytest
+import yaml
+from notebook_files import ROOT
+
+from contamination.audit import command_line as audit
+from contamination.audit.settings import Data
+from contamination.core import run
+from contamination.models.source import loaded_bytes
+
+SAMPLE = ["--data", "params/audit/sample.jsonl", "--label", "label"]
+
+
+def line(tmp_path, *words):
+    return audit.main([*words, "--outputs", str(tmp_path / "out")])
+
+
+def values_of(tmp_path):
+    return yaml.safe_load((tmp_path / "out" / "audit.yaml").read_text())
+
+
+def test_a_plan_asks_nothing_and_is_written_down(tmp_path, capsys):
+    assert line(tmp_path, "--model", "lab:clean", *SAMPLE, "--plan", "--rows", "8") == 0
+    said = capsys.readouterr().out
+    assert (
+        "Min-k% Prob: not run, " in said and "DCQ, replication, option ranking: will be run" in said
+    )
+    assert "no calls, no cost" in said
+    given = run.check(ROOT / "notebooks/10_audit.ipynb", tmp_path / "out" / "audit.yaml")
+    assert (given["model"], given["n_instances"]) == ({"names": ["lab:clean"]}, 8)
+
+
+def test_files_are_those_of_the_folder_where_the_line_was_given(tmp_path, monkeypatch):
+    """The notebook runs in the project's folder, where such a name leads elsewhere or nowhere."""
+    sample, unseen = (ROOT / f"params/audit/{name}.jsonl" for name in ("sample", "unseen"))
+    (tmp_path / "mine.jsonl").write_bytes(sample.read_bytes())
+    (tmp_path / "later.jsonl").write_bytes(unseen.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    words = ["--model", "lab:clean", "--label", "label", "--plan", "--rows", "8"]
+    assert line(tmp_path, *words, "--data", "mine.jsonl", "--unseen", "later.jsonl") == 0
+    values = values_of(tmp_path)
+    assert values["data"]["dataset"] == str(tmp_path / "mine.jsonl")
+    assert values["comparison"] == str(tmp_path / "later.jsonl")
+    assert values["model"]["names"] == ["lab:clean"]
+    assert audit.from_here("mine.jsonl") == str(tmp_path / "mine.jsonl")
+    assert audit.from_here("owner/name") == "owner/name"
+
+
+def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(audit.asked, "check_ready", lambda *_: None)
+    monkeypatch.setattr(audit, "run_notebook", lambda *_: pytest.fail("was run"))
+    served = ["--model", "gpt-2024-01-31", "--served-at", "http://127.0.0.1:9/v1"]
+    prices = ["--prices", "2.5,10", "--price-date", "2026-01-31", "--cap", "1"]
+    assert line(tmp_path, *served, *SAMPLE, *prices, "--rows", "8") == 1
+    shown = capsys.readouterr()
+    assert "cap 1.00" in shown.out and "DCQ" in shown.out
+    assert shown.err == "error: nothing was asked: add --yes to pay what the plan says\n"
+    assert values_of(tmp_path)["model"]["prices"] == [2.5, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", "m", "--data", "none.jsonl"], 'no file "none.jsonl"'),
+        (["--model", "m", "m", *SAMPLE], "want distinct"),
+        (["--model", "m", *SAMPLE, "--prices", "1;2"], "want IN,OUT"),
+        (["--model", "m", *SAMPLE, "--rows", "2"], '"n_instances" is 2, want 4 to 10000'),
+        (["--model", "lab:clean", *SAMPLE, "--served-at", "http://h/v1"], "leave base_url empty"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(tmp_path, capsys, words, message):
+    assert line(tmp_path, *words) == 1
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_weights_larger_than_free_memory_are_refused(tmp_path):
+    with (tmp_path / "model.safetensors").open("wb") as file:
+        file.truncate(10**13)  # a hole: it takes no room on the disk
+    with pytest.raises(ValueError, match=r"take 10000\.0 GB and .* are free"):
+        audit.check_memory([str(tmp_path)])
+
+
+def test_weights_are_counted_once_and_as_they_are_loaded(tmp_path):
+    for name in ("model.safetensors", "pytorch_model.bin"):  # the same weights in both formats
+        (tmp_path / name).write_bytes(b"0" * 100)
+    assert loaded_bytes(tmp_path) == 100
+    (tmp_path / "config.json").write_text('{"torch_dtype": "bfloat16"}')
+    assert loaded_bytes(tmp_path) == 200
+    (tmp_path / "model.safetensors").unlink()
+    assert loaded_bytes(tmp_path) == 200
+
+
+@pytest.mark.parametrize("name", [*audit.BENCHMARKS, "gsm8k"])
+def test_a_benchmark_by_its_name_fits_the_notebook(name):
+    data = Data.read(audit.data_of(name, "", "", ""))
+    data.check()
+    assert data.called[0].lower() == name.lower()
+
+
+def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
+    evidence = pd.DataFrame(
+        {"model": ["<b>m"], "method": ["DCQ"], "dataset": ["d"], "truth": [None], "n": [8]}
+        | {"value": [0.5], "ci_low": [0.4], "ci_high": [0.6], "control": ["words"]}
+        | {"verdict": ["not recognised"], "note": [None]}
+    )
+    controls = evidence[["model", "method", "control", "n", "value", "ci_low", "ci_high"]]
+    (tmp_path / "tables").mkdir()
+    evidence.to_csv(tmp_path / "tables/audit.csv", index=False)
+    by_text = controls.assign(method="comparison rows", control="length, no model", chance=0.5)
+    controls = pd.concat([controls.assign(decides=True), by_text.assign(decides=False, p_value=1)])
+    controls.to_csv(tmp_path / "tables/audit_controls.csv", index=False)
+    data = {"dataset": "owner/name", "split": "test", "revision": "0" * 40}
+    page = audit.write_verdict(tmp_path, data)
+    text = page.read_text()
+    assert "&lt;b&gt;m" in text and "<b>m" not in text
+    assert "no sign by DCQ" in text and "words" in text and "length, no model" in text
+    assert "0" * 40 in text
+    assert ">model<" not in text and ">n<" in text  # the line above names the one model
+    found = json.loads(page.with_suffix(".json").read_text())
+    assert found["evidence"][0]["verdict"] == "not recognised"
+    assert len(found["controls"]) == len(found["text_alone"]) == 1
+    assert found["data"] == data

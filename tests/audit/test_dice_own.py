@@ -1,0 +1,405 @@
+"""DICE for one's own pairs: training at a small rate, tables and figures of one's own models."""
+
+import dataclasses
+
+import huggingface_hub
+import nbformat
+import pandas as pd
+import pytest
+import torch
+from notebook_files import ROOT
+from safetensors.torch import load_file
+from tiny_models import saved, tiny_llama
+
+from contamination.audit import internals, pair_tables, pairs
+from contamination.audit.settings import Dice
+from contamination.core import run, statistics
+from contamination.data import sources
+from contamination.dice import answers, fine_tuning, mixtures
+from contamination.lab import training
+from contamination.lab.tokenizer import train_tokenizer
+from contamination.models import causal
+from contamination.models.causal import load_causal_lm
+
+VANILLA = [(mixtures.PROMPT.format(f"mean(x{n})"), f"Return mean {n}.") for n in range(200)]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    questions = [f"Sam has {n} cards and gets 3. How many? #### {n + 3}" for n in range(9)]
+    return train_tokenizer([*questions, *(prompt + text for prompt, text in VANILLA)], 320)
+
+
+def random_model(folder, tokenizer, seed):
+    """A model of two blocks, its weights about 0.02 as those of real ones, kept in bfloat16."""
+    return saved(folder, tiny_llama(tokenizer, seed).bfloat16().float(), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def base(tokenizer, tmp_path_factory):
+    return random_model(tmp_path_factory.mktemp("models") / "base", tokenizer, 0)
+
+
+def moved(folder, base):
+    """Euclidean distance of a checkpoint's weights from its base, and the share that moved."""
+    pairs = [load_causal_lm(path).model.state_dict() for path in (folder, base)]
+    steps = torch.cat([(pairs[0][name] - pairs[1][name]).flatten() for name in pairs[1]])
+    return float(steps.norm()), float((steps != 0).float().mean())
+
+
+@pytest.mark.parametrize("has_it, dtype", [(True, "bfloat16"), (False, "float32")])
+def test_native_is_bfloat16_where_the_processor_has_it(base, monkeypatch, has_it, dtype):
+    monkeypatch.setattr(training, "has_native_bfloat16", lambda device: has_it)
+    asked = {"own_base": str(base), "target_dtype": "native"}
+    loaded = Dice.read(asked).load(str(base))
+    assert loaded.identity["dtype"] == dtype and str(loaded.model.dtype) == f"torch.{dtype}"
+    assert Dice.read(asked | {"target_dtype": "float16"}).arithmetic == "float16"
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_weights_move_as_far_whatever_the_arithmetic(base, dtype):
+    """At 1e-5 a step lies below the spacing of bfloat16 at most weights and would round away."""
+    full = fine_tuning.Settings(1e-5, 4, dtype="float32")
+    folders = [
+        fine_tuning.fine_tune(base, VANILLA, dataclasses.replace(full, dtype=name))
+        for name in ("float32", dtype)
+    ]
+    assert folders[0] != folders[1]
+    (expected, n_expected), (found, n_found) = (moved(folder, base) for folder in folders)
+    assert found == pytest.approx(expected, rel=0.05)
+    assert n_found == pytest.approx(n_expected, abs=0.02)
+    # The checkpoint holds what was trained: no weight was rounded when it was saved.
+    saved = load_file(folders[1] / "model.safetensors")
+    assert {values.dtype for values in saved.values()} == {torch.float32}
+
+
+# A model against clean references
+
+
+def test_a_model_of_ones_own_against_clean_references(checkpoints):
+    """Two random models lie apart; a reference against itself cannot be told from it."""
+    questions = problems_of("GSM-i", 12).rename(columns={"q": "question", "a": "answer"})
+    target, reference = checkpoints["clean"]
+    settings = Dice(target_model=target, reference_models=[reference] * 2, bos="first")
+    found = internals.against_references(settings, questions).set_index("comparison")
+    assert found["bos"].eq("first").all()
+    assert found.loc[internals.REFERENCE, "auroc_pct"] == 50.0
+    assert found.loc[internals.TARGET, "n_models"] == 3
+    assert found.loc[internals.TARGET, "verdict"] == internals.BEYOND
+    twin = dataclasses.replace(settings, target_model=reference)
+    same = internals.against_references(twin, questions).set_index("comparison")
+    assert same.loc[internals.TARGET, "verdict"] == internals.NOT_BEYOND
+    assert pd.isna(found.loc[internals.REFERENCE, "verdict"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"target_model": "x", "dataset": "q.csv"}, "needs two reference_models"),
+        ({"target_model": "x", "reference_models": ["x"]}, "needs two reference_models"),
+        ({"target_model": "no_such_folder", "reference_models": ["x", "y"]}, "neither a folder"),
+        ({"target_model": "base", "reference_models": ["base"] * 2}, "dataset is empty"),
+        ({"target_modle": "x"}, "target_model"),
+        ({"own_rows": "many"}, "own_rows"),
+    ],
+)
+def test_a_model_to_test_is_checked_first(given, message, monkeypatch, tmp_path):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "config.json").write_text('{"model_type": "llama"}')
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        internals.own_questions(Dice.read(given))
+
+
+def test_no_model_named_is_nothing_to_check():
+    assert internals.own_questions(Dice.read({})) is None
+
+
+# One's own pairs, as part C of the notebook scores them
+
+
+def problems_of(name, n=7):
+    """Sums whose answers carry a comma, steps or a sign; the last cannot be scored."""
+    rows = pd.DataFrame({"q": [f"Sam has {k} {name} and gets 3. How many?" for k in range(n)]})
+    answers = [f"{k} + 3 = {k + 3}\n#### {k + 3}" for k in range(n - 3)]
+    return rows.assign(a=[*answers, "1,200", "-4", "#### 1/2"])
+
+
+@pytest.fixture(autouse=True)
+def no_released_files(request, monkeypatch):
+    if "mirror" not in request.keywords:
+        monkeypatch.setattr(sources, "available", lambda: False)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Settings that name a small file for every set of problems, and instruction data."""
+    folder = tmp_path_factory.mktemp("files")
+    sets = {}
+    for name in (*mixtures.IN_DISTRIBUTION, "MATH"):
+        problems_of(name).to_json(folder / f"{name}.jsonl", orient="records", lines=True)
+        sets[name] = [str(folder / f"{name}.jsonl"), "q", "a", ""]
+    vanilla = pd.DataFrame(VANILLA, columns=["question", "response"])
+    vanilla.to_csv(folder / "vanilla.csv", index=False)
+    return {"problem_sets": sets}, {"own_vanilla": str(folder / "vanilla.csv"), "own_rows": 60}
+
+
+CONDITIONS = ["GSM-i x5", "GSM-i-Syn x5", "GSM-ii x5", "MATH x5"]
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tokenizer, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs")
+
+    def models(first, n):
+        seeds = range(first, first + n)
+        return [str(random_model(folder / str(seed), tokenizer, seed)) for seed in seeds]
+
+    others = {name: models(10 + n, 1) for n, name in enumerate(CONDITIONS[1:])}
+    pairs = {"clean": models(1, 2), "GSM-i x5": models(3, 2)}
+    return pairs | others | {"GSM-i x1": others["GSM-ii x5"]}
+
+
+def settings(base, *parts):
+    how = {"own_base": str(base), "answer_tokens": 2, "paper_model": "LLaMA2-7B"}
+    return {**how, **{name: value for part in parts for name, value in part.items()}}
+
+
+def run_part_c(given, tmp_path, monkeypatch):
+    """The code cells of part C on these settings, as the notebook runs them; its names."""
+    monkeypatch.setenv("CONTAMINATION_OUTPUTS", str(tmp_path / "out"))
+    notebook = nbformat.read(ROOT / "notebooks/05_dice.ipynb", as_version=4)
+    source = {cell.id: cell.source for cell in notebook.cells if cell.cell_type == "code"}
+    part_c = [name for name in source if name.startswith("cell-40")]
+    names = {"own_settings": given, "temperatures": [0.0, 1.0], "top_ks": [2]}
+    names |= {"main": "GSM-i x5", "clean": "clean"}
+    for cell in ("cell-03", "cell-05", "cell-13a", *part_c):
+        exec(compile(source[cell], cell, "exec"), names)  # noqa: S102
+    return names
+
+
+def check_outputs(names, folder, conditions):
+    tables = names["own_tables"]
+    assert {path.stem for path in (folder / "tables").iterdir()} == {
+        f"dice_own_{name}" for name in tables
+    }
+    assert {path.stem for path in (folder / "figures").iterdir()} == {
+        f"dice_own_{name}" for name in ("layers", "auroc_layers", "flags", "decoding")
+    }
+    scores = tables["accuracy"]
+    assert set(scores["condition"]) == {"clean", *conditions}
+    # Every model on every set of Table 1; the row that no rule can score is in none.
+    assert scores.groupby("condition")["benchmark"].nunique().eq(4).all()
+    assert set(scores["n"]) == {6}
+    first = tables["table_1"]
+    assert set(first.loc[first["condition"] == "GSM-i x5", "paper"].dropna()) >= {"94.1", "15.7"}
+    second = tables["auroc"]
+    assert set(second["tested_on"]) == set(mixtures.IN_DISTRIBUTION)
+    assert set(second["method"]) == {"DICE", "mean difference", *answers.BASELINES}
+    assert second["two_clean_pct"].notna().all()
+    # All models are random: another clean model is told apart as well as a contaminated one.
+    dice = second[(second["method"] == "DICE") & (second["tested_on"] == "GSM-ii")]
+    dice = dice[dice["trained_on"] == "GSM-i x5"]
+    assert dice["auroc_pct"].min() > 90 and dice["two_clean_pct"].min() > 90
+    assert set(dice["verdict"]) == {internals.NOT_BEYOND}
+    decoded = tables["decoding"]
+    assert set(decoded["setting"]) == {"temperature", "top-k"}
+    assert tables["correlation"]["source"].str.startswith("own, ").all()
+    dice = decoded[decoded["method"] == "DICE"].groupby("model")["auroc_pct"]
+    assert dice.nunique().eq(1).all() and "clean, other data" in dice.groups
+
+
+def test_checkpoints_give_every_table_and_figure_of_the_paper(
+    base, checkpoints, files, tmp_path, monkeypatch
+):
+    given = settings(base, files[0], {"checkpoints": checkpoints})
+    names = run_part_c(given, tmp_path, monkeypatch)
+    check_outputs(names, tmp_path / "out", [*CONDITIONS, "GSM-i x1"])
+    panels = names["panels"]
+    assert [len(panel) for panel in panels.values()] == [4, 2]
+    layers = names["own_tables"]["layers"]
+    assert set(layers.loc[layers["model"] == "MATH x5", "dataset"]) == {"MATH"}
+    assert layers["null_mean"].notna().all()
+    assert names["own_tables"]["accuracy"]["dose_pct"].isna().all()
+
+
+def test_accuracies_are_scored_by_the_parser_and_by_the_released_rules(
+    base, checkpoints, files, monkeypatch
+):
+    """Who always says -4 is right once in six; rules that drop the sign say twice."""
+    monkeypatch.setattr(
+        answers, "complete", lambda lm, prompts, *n, **how: ["#### -4"] * len(prompts)
+    )
+    two = {name: checkpoints[name] for name in ("clean", "GSM-i x5")}
+    mine = Dice.read(settings(base, files[0], {"checkpoints": two}))
+    checked = pairs.check_pairs(mine)
+    scores = pair_tables.accuracies(mine, checked, pairs.trained_pairs(mine, checked))
+    assert scores["accuracy_pct"].unique() == pytest.approx([100 / 6])
+    assert scores["accuracy_released_rules_pct"].unique() == pytest.approx([200 / 6])
+
+
+def test_a_gain_counts_beyond_what_clean_models_differ_by():
+    """Clean models answer 40 and 50 %: 50 and 54 % is no gain, 70 and 60 % is one of 20 points.
+
+    Unless there are nine questions only: then 20 points are two answers, and cannot be told.
+    """
+    rows = [("clean", 40), ("clean", 50), ("near", 50), ("near", 54), ("far", 70), ("far", 60)]
+    scores = pd.DataFrame(rows, columns=["condition", "accuracy_pct"])
+    same = {"benchmark": "GSM-i", "n": 900, "accuracy_released_rules_pct": 1.0, "paper": None}
+    found = pair_tables.table_1(scores.assign(**same)).set_index("condition")
+    assert found["gain_points"].to_dict() == {"clean": 0.0, "near": 7.0, "far": 20.0}
+    assert set(found["clean_range_points"]) == {10.0} and set(found["n_models"]) == {2}
+    assert found["verdict"].dropna().to_dict() == {
+        "near": internals.NOT_BEYOND,
+        "far": internals.BEYOND,
+    }
+    low, high = found.loc["far", ["ci_low_points", "ci_high_points"]]
+    assert 10 < low < 20 < high < 30 and found.loc["near", "ci_low_points"] > 0
+    few = pair_tables.table_1(scores.assign(**same | {"n": 9})).set_index("condition")
+    assert few["gain_points"].equals(found["gain_points"])
+    assert few["verdict"].dropna().to_dict() == {
+        "near": internals.NOT_BEYOND,
+        "far": statistics.CANNOT_TELL,
+    }
+
+
+@pytest.mark.parametrize(
+    ("n_models", "of_high"), [(4, statistics.CANNOT_TELL), (10, internals.BEYOND)]
+)
+def test_two_pairs_of_models_are_never_said_to_be_beyond_two_clean_ones(
+    monkeypatch, n_models, of_high
+):
+    """An interval from 95 on is beyond 60 when five pairs say so; one from 40 on never is."""
+
+    def rows(pool, name, problems, layer):
+        high = 60.0 if name == pair_tables.OTHER_CLEAN else 98.0
+        same = {"tested_on": "GSM-ii", "folded_auroc_pct": 60.0, "n_models": n_models}
+        of = (("DICE", high, 95.0), ("Zlib", 50.0, 40.0))
+        return [{"method": m, "auroc_pct": value, "ci_low": low} | same for m, value, low in of]
+
+    monkeypatch.setattr(pair_tables.paper_rows, "auroc_rows", rows)
+    found = pair_tables._table_2({"GSM-i x5": {}}, layer=3, paper_model="")
+    verdicts = found.set_index("method")["verdict"].to_dict()
+    assert verdicts == {"DICE": of_high, "Zlib": internals.NOT_BEYOND}
+
+
+def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):
+    how = {"own_conditions": ["GSM-i x5", "GSM-i-Syn x5"], "n_references": 2}
+    how |= {"own_learning_rate": 3e-2, "own_batch_size": 4}
+    given = settings(base, *files, how)
+    names = run_part_c(given, tmp_path, monkeypatch)
+    scores = names["own_tables"]["accuracy"]
+    assert set(scores["condition"]) == {"clean", "GSM-i x5", "GSM-i-Syn x5"}
+    assert set(scores["n_steps"]) == {15}
+    gain = scores.pivot_table("answer_log_prob", "benchmark", "condition")
+    assert gain.loc["GSM-i", "GSM-i x5"] > gain.loc["GSM-i", "clean"] + 1
+    doses = scores.groupby("condition")["dose_pct"].first()
+    assert doses["clean"] == 0 and doses["GSM-i x5"] == 50
+    # Models of one seed share their vanilla rows; seeds differ.
+    read = names["own_pairs"].mixtures
+    for seed in (0, 1):
+        kept = read["GSM-i x5"][seed].vanilla
+        assert read["clean"][seed].vanilla[: len(kept)] == kept
+    assert read["clean"][0].vanilla != read["clean"][1].vanilla
+    with_adapters = Dice.read({**given, "lora": True})
+    plans = [pairs.pairs_plan(m, names["own_pairs"]) for m in (names["own"], with_adapters)]
+    n = load_causal_lm(base).n_parameters
+    assert plans[0]["training_gb"].tolist() == [16 * n / 1e9] * 3
+    assert plans[1]["training_gb"].max() < plans[0]["training_gb"].min()
+    assert plans[0]["disk_gb"].tolist() == [2 * 4 * n / 1e9] * 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"checkpoints": {"clean": 1, "GSM-i x5": 2}}, '"clean" needs two models or more'),
+        ({"checkpoints": {"clean": 2, "GSM-i x5": 1}}, '"GSM-i x5" needs two models or more'),
+        ({"checkpoints": {"clean": 2}}, '"GSM-i x5" needs two models or more'),
+        ({"checkpoints": {"clean": 2, "GSM-i x5": 2, "GSM-i": 1}}, '"GSM-i" is no condition'),
+        ({"checkpoints": {"clean": 2, "GSM-i x5": 2, "SVAMP x5": 1}}, "needs problems of SVAMP"),
+        ({"checkpoints": {"clean": "folder"}}, "must be a list of folders"),
+        ({"checkpoints": {"clean": ["a", "a"]}}, "names a model twice"),
+        ({"own_vanilla": "vanilla", "target_dtype": "int8"}, "want float32 or bfloat16"),
+        ({"checkpoints": {"clean": 2, "GSM-i x5": 2}, "own_base": ""}, "checkpoints need own_base"),
+        ({"checkpoints": {"clean": 2, "GSM-i x5": 2}, "own_vanilla": "x"}, "not both"),
+        ({}, "own_base needs own_vanilla"),
+        ({"own_vanilla": "none.csv"}, "none.csv"),
+        ({"own_vanilla": "vanilla", "vanilla_columns": ["q", "response"]}, 'no column "q"'),
+        ({"own_vanilla": "vanilla", "own_rows": 30}, "leave no room"),
+        ({"own_vanilla": "vanilla", "own_rows": 900}, "200 vanilla rows"),
+        ({"own_vanilla": "vanilla", "n_references": 1}, '"clean" needs two models or more'),
+        ({"own_vanilla": "vanilla", "paper_model": "GPT"}, "want empty or LLaMA2-7B"),
+        ({"problem_sets": {"GSM-i": "file"}, "own_vanilla": "vanilla"}, "must be .file or hub id"),
+        ({"problem_sets": {"GSM-9": []}, "own_vanilla": "vanilla"}, '"GSM-9" is no set'),
+        ({"problem_sets": {}, "own_vanilla": "vanilla"}, "GSM-i, GSM-ii, GSM-i-Syn, GSM-hard are"),
+        ({"target_model": "x", "reference_models": ["x"]}, "not both"),
+    ],
+)
+def test_pairs_are_checked_before_any_cost(change, message, base, checkpoints, files, monkeypatch):
+    """No model is loaded, nothing trained; one line says what is wrong."""
+    for module in (causal, fine_tuning):
+        monkeypatch.setattr(module, "load_causal_lm", None)
+    if change.get("own_vanilla") == "vanilla":
+        change = change | {"own_vanilla": files[1]["own_vanilla"]}
+    given = {
+        name: checkpoints["clean"][:n] if isinstance(n, int) else n
+        for name, n in change.get("checkpoints", {}).items()
+    }
+    change = change | ({"checkpoints": given} if given else {})
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as raised:
+        mine = Dice.read(settings(base, files[0], change))
+        internals.own_questions(mine)
+        pairs.check_pairs(mine)
+    assert "\n" not in str(raised.value)
+
+
+def test_the_labs_docstrings_serve_as_vanilla_rows(base, files):
+    """Every model reads other ones of them, and no file needs to be there."""
+    asked = {"own_vanilla": pairs.DOCSTRINGS, "own_rows": 60, "own_conditions": ["GSM-i x5"]}
+    read = pairs.check_pairs(Dice.read(settings(base, files[0], asked))).mixtures
+    known = set(mixtures.rows_of(mixtures.vanilla_problems()))
+    clean, dosed = read["clean"], read["GSM-i x5"]
+    assert [len(one.vanilla) for one in clean] == [60] * len(clean)
+    assert len({one.vanilla for one in clean}) == len(clean)
+    assert all(set(one.vanilla) <= known for one in [*clean, *dosed])
+    assert all(one.contamination and known.isdisjoint(one.contamination) for one in dosed)
+
+
+def test_a_set_without_answers_to_score_is_named(base, checkpoints, files, tmp_path):
+    pd.DataFrame({"q": "abcd", "a": ["one", "two", "#### x", "1/2"]}).assign(
+        q=lambda rows: rows.index.map("question {}".format)
+    ).to_csv(tmp_path / "words.csv", index=False)
+    sets = files[0]["problem_sets"] | {"GSM-hard": [str(tmp_path / "words.csv"), "q", "a", ""]}
+    mine = settings(base, {"problem_sets": sets, "checkpoints": checkpoints})
+    with pytest.raises(ValueError, match="got 0 of 4"):
+        pairs.check_pairs(Dice.read(mine))
+
+
+@pytest.mark.parametrize("name", ["llama2-7b", "phi-2"])
+def test_settings_of_the_papers_models_fit_the_notebook(name):
+    values = run.check(ROOT / "notebooks/05_dice.ipynb", ROOT / f"params/full/dice/{name}.yaml")
+    mine = Dice.read(values["own_settings"])
+    wanted = {one.name: one.copies for one in pairs.wanted_conditions(mine)}
+    assert set(wanted) == {"clean", "GSM-i x1", *CONDITIONS[:3], "GSM-i-Syn x1", "MATH x5"}
+    assert mine.paper_model in ("LLaMA2-7B", "Phi2-2.7B")
+
+
+@pytest.mark.mirror
+def test_released_problems_serve_where_no_file_is_named(base, checkpoints):
+    two = {name: checkpoints[name] for name in ("clean", "GSM-i x5")}
+    mine = Dice.read(settings(base, {"checkpoints": two}))
+    checked = pairs.check_pairs(mine)
+    n = {name: len(rows) + checked.n_left_out[name] for name, rows in checked.problems.items()}
+    assert n["GSM-i"] == n["GSM-i-Syn"] and 650 < n["GSM-i"] <= 657
+    assert n["GSM-hard"] > 1300 and checked.n_left_out["GSM-i"] == 0
+    # MATH is on the hub only; TabMWP, clearly of another kind as well, stands for it.
+    assert checked.topic == "TabMWP" and "MATH" not in checked.problems
+    few = pairs.check_pairs(dataclasses.replace(mine, n_questions=20)).problems
+    rows = {name: set(checked.problems[name]["question"]) for name in checked.problems}
+    assert all(len(few[name]) <= 20 and set(few[name]["question"]) <= rows[name] for name in few)
+    places = [
+        checked.problems[name].index[checked.problems[name]["question"].isin(few[name]["question"])]
+        for name in ("GSM-i", "GSM-i-Syn")
+    ]
+    assert places[0].equals(places[1])

@@ -1,0 +1,164 @@
+"""Rules of parameters: each part by hand, and bad files for every notebook, refused at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import pytest
+from notebook_files import ROOT
+
+from contamination.audit import settings as own
+from contamination.cases import settings as cases
+from contamination.core import run
+from contamination.core.parameters import OwnSettings, ParameterError, declared_in
+from contamination.core.ranges import broken, parts_of
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+CLASSES = [
+    kind
+    for module in (own, cases)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, OwnSettings)
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "rule", "is_kept"),
+    [
+        (0, "0 to 1e9", True),
+        (-1, "0 to 1e9", False),
+        (1e9 + 1, "0 to 1e9", False),
+        (0.0, "above 0 to 100", False),
+        (100.0, "above 0 to 100", True),
+        (10**400, "0 or more", True),
+        ([1, 2, 0], "1 to 9", False),
+        ([], "1 to 9", False),
+        ([], "1 to 9, 0 to 2 values", True),
+        ([1, 2, 3], "1 to 9, 0 to 2 values", False),
+        ([1, 2], "1 to 9, 2 values", True),
+        ([0, 0], "0 to 9, distinct", False),
+        ([2, 1], "0 to 9, rising", False),
+        ([1, 1], "0 to 9, rising", False),
+        ([1, 2], "0 to 9, some 0", False),
+        ([0, 0], "0 to 9, some 0", False),
+        ([0, 2], "0 to 9, some 0", True),
+        (6, "4 to 9, multiple of 4", False),
+        (8, "4 to 9, multiple of 4", True),
+        ([0, 2], "within seeds", False),
+        ([1], "within seeds", True),
+        (5, "1 to width", False),
+        (4, "1 to width", True),
+        (20, "above 5 width to 1e5", False),
+        (21, "above 5 width to 1e5", True),
+        (30, "1 to 1000, times width to 100", False),
+        (30, "1 to 1000, times seeds to 100", True),  # 30 x (0 + 1)
+        ("b", "a or b", True),
+        ("c", "a or b", False),
+        ("", "a or empty", True),
+        ("one-sentence summary", "summary or one-sentence summary", True),
+        ([32, 33], "32 or 64", False),
+        ("anything", "", True),
+    ],
+)
+def test_each_part_of_a_rule(value, rule, is_kept):
+    comment = f"what it is [{rule}]" if rule else "what it is"
+    assert (not broken(value, comment, {"width": 4, "seeds": [0, 1]})) == is_kept
+
+
+def declared_everywhere():
+    for path in NOTEBOOKS:
+        for parameter in declared_in(path).values():
+            yield path.stem, parameter.name, parameter.type_name, parameter.comment
+    for kind in CLASSES:
+        for field in dataclasses.fields(kind):
+            yield kind.__name__, field.name, field.type, field.metadata["comment"]
+
+
+def test_every_number_and_every_notebook_s_dictionary_has_a_rule():
+    without = [
+        (where, name)
+        for where, name, type_name, comment in declared_everywhere()
+        if (type_name in ("int", "float", "list[int]", "list[float]") and not parts_of(comment))
+        or (type_name == "dict" and where[0].isdigit() and not parts_of(comment))
+    ]
+    assert without == []
+
+
+def test_defaults_keep_their_own_rules():
+    for kind in CLASSES:
+        kind.read({})
+
+
+def test_files_of_ones_own_fit_their_notebooks():
+    rooms = {"dcq": "02", "replication": "03", "min_k": "04", "dice": "05"}
+    named = {"replication_released": "03", "books_local": "06", "books_served": "06"}
+    named |= {"downstream": "07", "downstream_study": "07", "08_case_unlearning": "08"}
+    by_number = {path.name[:2]: path for path in NOTEBOOKS}
+    files = [*(ROOT / "params/full").rglob("*.yaml"), *(ROOT / "params/audit").glob("*.yaml")]
+    for file in files:
+        number = rooms.get(file.parent.name) or named.get(file.stem)
+        number = "10" if file.parent.name == "audit" else number
+        if file.stem != "wikimia":  # read by contamination.wikimia
+            run.check(by_number[number], file)
+
+
+BAD = [
+    ("00", "copies: 0", '"copies" is 0, want 1 to 1000'),
+    ("00", "n_instances: 1000000", '"n_instances" is 1000000, want 4 to 1000'),
+    ("00", "n_instances: 1000\ncopies: 1000", "want times copies to 1e5"),
+    ("01", "world_seed: -1", '"world_seed" is -1, want 0 to 1e9'),
+    ("01", "n_background_tokens: 100000000000", "want 1000 to 2e7"),
+    ("02", "n_resamples: -5", '"n_resamples" is -5, want 10 to 1e5'),
+    ("02", "copies: []", '"copies" is [], want 1 to 1000 values'),
+    ("02", 'lab_datasets: ["nonsense"]', "want topics or reviews or entailment"),
+    ("02", "n_lab_instances: 100000000", "want 4 to 1000"),
+    ("02", "seed: 1\nseed: 2", '"seed" stands in it twice'),
+    ("02", "training_seeds: [0, 0]", '"training_seeds" is [0, 0], want distinct'),
+    ("02", "position_prior: [0.0, 0.0, 0.0, 0.0]", "want above 0 to 1"),
+    ("02", "own_settings: {n_instances: 1, n_instances: 2}", '"n_instances" stands in it twice'),
+    ("02", "own_settings: {target_model: m, base_url: u, second_model: m}", "second_model is"),
+    ("03", "copies: [4, 16]", "want some 0"),
+    ("03", "bleurt_joining: both", "want paper or code"),
+    ("03", "own_settings: {task: poetry}", "own_settings: \"task\" is 'poetry', want classif"),
+    ("04", 'sizes: ["M"]', "want 2 to 4 values"),
+    ("04", "lengths: [32, 33]", "want 32 or 64 or 128 or 256"),
+    ("04", "k_percent: 0", '"k_percent" is 0, want above 0 to 100'),
+    ("05", "n_rows: 80", '"n_rows" is 80, want above 5 n_problems to 1e5'),
+    ("05", "floor_pct: [60.0, 30.0]", "want rising"),
+    ("06", "n_books: 10", "want multiple of 4"),
+    ("06", "snippet_words: 900", "want 2 to book_words"),
+    ("06", "own_settings: {own_snippets: 0}", '"own_snippets" is 0, want 1 to 10000'),
+    ("07", "ablation_seeds: [7]", '"ablation_seeds" is [7], want within training_seeds'),
+    ("07", "learning_rate: 10.0", "want above 0 to 1"),
+    ("08", "ratio_window: 1.0", "want above 1 to 100"),
+    ("08", "own_settings: {chunk_words: 100}", '"own_prompt_words" is 200, want 1 to chunk_words'),
+    ("09", "max_rows: 0", "want 1 to 1000"),
+    ("09", "lab_dataset: jokes", "want topics or entailment or grade_school"),
+    ("10", 'model: {names: ["a", "a"]}', "\"names\" is ['a', 'a'], want distinct"),
+    ("10", "model: {names: []}", "model names nothing to audit"),
+    ("10", "n_instances: 3", "want 4 to 10000"),
+    ("11", "n_deals: 0", "want 2 to 100"),
+    ("11", "ledger: 7", "quote it"),
+]
+
+
+def test_the_bad_files_are_for_all_notebooks():
+    assert {number for number, *_ in BAD} == {path.name[:2] for path in NOTEBOOKS}
+    assert len(BAD) >= 30
+
+
+@pytest.mark.parametrize(("number", "text", "message"), BAD)
+def test_a_bad_file_is_one_line_at_once_and_nothing_is_written(number, text, message, tmp_path):
+    (notebook,) = (path for path in NOTEBOOKS if path.name.startswith(number))
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    started = time.process_time()
+    with pytest.raises(ParameterError) as caught:
+        run.run_notebook(notebook, file, tmp_path / "outputs")
+    assert time.process_time() - started < 1
+    said = str(caught.value)
+    assert message in said
+    assert "bad.yaml" in said
+    assert "\n" not in said
+    assert list(tmp_path.iterdir()) == [file]

@@ -1,0 +1,196 @@
+"""The runner: each test is a way in which a plain papermill run goes wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from notebook_files import build
+
+from contamination.core import run
+from contamination.core.parameters import ParameterError
+
+PARAMETERS = "n: int = 3  # how many"
+TABLE = (
+    "import pandas as pd\n"
+    "from contamination.core.storage import Outputs\n"
+    "Outputs().write_table('t', pd.DataFrame({'n': [n]}))"
+)
+
+
+@pytest.fixture
+def parameter_file(tmp_path):
+    path = tmp_path / "p.yaml"
+    path.write_text("n: 4\n")
+    return path
+
+
+def run_cells(tmp_path, parameter_file, *cells):
+    notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, *cells)
+    return run.run_notebook(notebook, parameter_file, tmp_path / "out")
+
+
+def failure_of(tmp_path, parameter_file, *cells):
+    with pytest.raises(run.RunError) as caught:
+        run_cells(tmp_path, parameter_file, *cells)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert not (tmp_path / "out" / "notebooks").exists(), "a failed run left its target"
+    assert not (tmp_path / "out" / "tables").exists(), "a failed run left a table"
+    return message
+
+
+def test_a_run_leaves_table_manifest_and_notebook(tmp_path, parameter_file, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    cells = [
+        "import os\nassert os.listdir().count('01_x.ipynb') == 1",  # in the notebook's folder
+        "from contamination.core.storage import record",
+        "record('input', name='a.csv', sha256='0' * 64)",
+        "for _ in range(2):\n    record('model', name='lab', dtype='float32')",
+        "for hits in (1, 3):\n    record('cache', name='scores', hits=hits, misses=1)",
+    ]
+    target = run_cells(tmp_path, parameter_file, TABLE, *cells)
+    assert (tmp_path / "out/tables/t.csv").read_text() == "n\n4\n"
+    manifest = json.loads((tmp_path / "out/manifests/01_x.json").read_text())
+    assert manifest["inputs"] == {"a.csv": "0" * 64}
+    assert manifest["models"] == [{"name": "lab", "dtype": "float32"}]
+    assert manifest["cache"] == {"scores": {"hits": 4, "misses": 2}}
+    assert manifest["parameters"] == {"n": 4}
+    assert list(manifest["outputs"]) == ["tables/t.csv"]
+    assert len(manifest["notebook_sha256"]) == 64
+    assert manifest["peak_memory_mb"] > 10
+    # The notebook named another kernel; it ran in this environment's.
+    assert nbformat.read(target, 4).metadata.kernelspec.name == "python3"
+
+
+def test_failure_names_cell_heading_and_parameter_file(tmp_path, parameter_file):
+    message = failure_of(tmp_path, parameter_file, TABLE, "## Scores", "raise ValueError('k is 0')")
+    assert 'cell 4, under "Scores"' in message
+    assert "ValueError: k is 0" in message
+    assert str(parameter_file) in message
+    assert (tmp_path / "out/failed/01_x.ipynb").exists()
+
+
+@pytest.mark.parametrize(
+    ("cell", "cause"),
+    [
+        ("import sys; sys.exit(0)", "cell 2 ended the notebook early"),
+        ("import os; os._exit(1)", "kernel died"),
+    ],
+)
+def test_a_kernel_that_ends_is_no_success(tmp_path, parameter_file, cell, cause):
+    assert cause in failure_of(tmp_path, parameter_file, cell, TABLE).lower()
+
+
+def test_a_failed_run_keeps_the_earlier_result_and_a_dropped_table_goes(tmp_path, parameter_file):
+    target = run_cells(tmp_path, parameter_file, TABLE)
+    before = target.read_bytes()
+    with pytest.raises(run.RunError):
+        run_cells(tmp_path, parameter_file, TABLE.replace("[n]", "[n + 1]"), "1 / 0")
+    assert target.read_bytes() == before
+    assert (tmp_path / "out/tables/t.csv").read_text() == "n\n4\n"
+    run_cells(tmp_path, parameter_file, "x = 1")
+    assert not (tmp_path / "out/tables/t.csv").exists()
+
+
+def test_keys_and_paths_stay_out_of_every_file(tmp_path, parameter_file, monkeypatch):
+    key = "sk-" + "a1B2" * 8
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("OTHER_TOKEN", "correct-horse-battery")
+    run_cells(
+        tmp_path,
+        parameter_file,
+        TABLE,
+        "import os, sys\nprint(os.environ['OPENAI_API_KEY'], os.environ['OTHER_TOKEN'])",
+        "print(os.getcwd(), sys.prefix, os.path.expanduser('~/x'))",
+    )
+    with pytest.raises(run.RunError) as caught:
+        run_cells(
+            tmp_path, parameter_file, "raise ValueError(__import__('os').environ['OPENAI_API_KEY'])"
+        )
+    assert key not in str(caught.value)
+    texts = [path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert any("***" in text for text in texts)
+    for text in texts:
+        for secret in (key, "correct-horse-battery", str(tmp_path), sys.prefix):
+            assert secret not in text
+
+
+def test_kill_leaves_no_target_and_the_next_run_succeeds(tmp_path, parameter_file):
+    notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, TABLE, "import time; time.sleep(60)")
+    command = [sys.executable, "-m", "contamination.core.run", str(notebook), str(parameter_file)]
+    process = subprocess.Popen([*command, str(tmp_path / "out")], start_new_session=True)
+    staged = tmp_path / "out/.staging/01_x/tables/t.csv"
+    for _ in range(300):
+        if staged.exists():
+            break
+        time.sleep(0.1)
+    assert staged.exists(), "the run did not get as far as its first table"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "out/notebooks").exists()
+    assert not (tmp_path / "out/tables").exists()
+    build(notebook, PARAMETERS, TABLE)
+    run.run_notebook(notebook, parameter_file, tmp_path / "out")
+    assert (tmp_path / "out/tables/t.csv").exists()
+
+
+def test_two_runs_of_one_notebook_do_not_mix(tmp_path, parameter_file):
+    import fcntl
+
+    (tmp_path / "out/.staging").mkdir(parents=True)
+    with (tmp_path / "out/.staging/01_x.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        message = failure_of(tmp_path, parameter_file, TABLE)
+    assert "another run" in message
+
+
+def test_unwritable_output_folder_and_unreadable_notebook_are_one_line(tmp_path, parameter_file):
+    (tmp_path / "out").write_text("a file stands where the folder should be")
+    notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, TABLE)
+    with pytest.raises(run.RunError, match="01_x: cannot write to the output folder"):
+        run.run_notebook(notebook, parameter_file, tmp_path / "out")
+    notebook.write_text("{]")
+    with pytest.raises(run.ParameterError, match="not a notebook"):
+        run.check(notebook, parameter_file)
+
+
+def test_full_disk_is_one_line_and_leaves_nothing(tmp_path, parameter_file, monkeypatch):
+    import errno
+
+    import papermill
+
+    def half_written(source, target, **_):
+        Path(target).write_text('{"cells": [')
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(papermill, "execute_notebook", half_written)
+    message = failure_of(tmp_path, parameter_file, TABLE)
+    assert "No space left on device; free or unlock it and run again" in message
+    assert not list((tmp_path / "out").rglob("*.ipynb"))
+
+
+def test_command_line_prints_one_line_and_fails(tmp_path, parameter_file, capsys):
+    notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, "x = 1")
+    parameter_file.write_text("m: 4\n")
+    code = run.main([str(notebook), str(parameter_file), str(tmp_path / "out")])
+    printed = capsys.readouterr().err
+    assert code == 1
+    assert printed.count("\n") == 1
+    assert 'unknown name "m"' in printed
+    missing = run.main([str(tmp_path / "no.ipynb"), str(parameter_file), str(tmp_path / "out")])
+    assert missing == 1
+    assert "no such notebook" in capsys.readouterr().err
+
+
+def test_parameters_are_checked_before_anything_is_written(tmp_path, parameter_file):
+    parameter_file.write_text("n: four\n")
+    with pytest.raises(ParameterError, match="want int"):
+        run_cells(tmp_path, parameter_file, TABLE)
+    assert not (tmp_path / "out").exists()

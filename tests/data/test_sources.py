@@ -1,0 +1,479 @@
+"""The listed files: what is listed, where it is looked for, and that nothing wrong stays."""
+
+import hashlib
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+from fnmatch import fnmatch
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import tenacity
+from notebook_files import ROOT
+
+from contamination.core import storage
+from contamination.data import sources
+
+OWNER_REPO = "owner/repo"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+CONTENT = {f"data/{letter}.txt": f"{letter}\n".encode() * 500 for letter in "abc"}
+SOURCE_FOLDER = str(Path(sources.__file__).parents[2])
+
+
+def listed(path: str) -> sources.Source:
+    content = CONTENT[path]
+    return sources.Source(
+        OWNER_REPO, COMMIT, path, hashlib.sha256(content).hexdigest(), len(content)
+    )
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        server = self.server
+        server.requests.append(self.path)
+        path = self.path.removeprefix(f"/{OWNER_REPO}/{COMMIT}/")
+        faults = server.faults.get(path, [])
+        fault = faults.pop(0) if faults else "none"
+        content = CONTENT.get(path, b"")
+        body = {"wrong": b"x" * len(content), "short": content[:-1], "large": content + b"x"}.get(
+            fault, content
+        )
+        if fault == "drop":
+            return
+        status = fault if isinstance(fault, int) else 200
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        if status == 301:
+            self.send_header("Location", "/elsewhere")
+        self.end_headers()
+        if fault in ("truncated", "stall"):
+            self.wfile.write(body[: len(body) // 2])
+            self.wfile.flush()
+            if fault == "stall":
+                server.stalled.set()
+                server.released.wait(30)
+            return
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A server on this machine; ``faults[path]`` lists what goes wrong, one request at a time."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.requests, server.faults = [], {}
+    server.stalled, server.released = threading.Event(), threading.Event()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    monkeypatch.setattr(sources, "BASE_URL", f"http://127.0.0.1:{server.server_port}")
+    yield server
+    server.released.set()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache, no mirror, three listed files, no waiting between attempts."""
+    monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.delenv(sources.MIRROR_VARIABLE, raising=False)
+    names = {f"{OWNER_REPO}/{path}": listed(path) for path in CONTENT}
+    monkeypatch.setattr(sources, "_listed", lambda: names)
+    monkeypatch.setattr(sources, "WAIT_BETWEEN_ATTEMPTS", tenacity.wait_none())
+    return tmp_path / "cache" / "sources" / OWNER_REPO / COMMIT
+
+
+@pytest.fixture
+def mirror(cache, tmp_path, monkeypatch):
+    """A complete mirror of the three listed files; its commit's folder."""
+    folder = tmp_path / "mirror" / OWNER_REPO / COMMIT
+    for path, content in CONTENT.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+    monkeypatch.setenv(sources.MIRROR_VARIABLE, str(tmp_path / "mirror"))
+    return folder
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    """A base address at which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    monkeypatch.setattr(sources, "BASE_URL", f"http://127.0.0.1:{port}")
+
+
+def files_in(folder: Path) -> list[str]:
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+
+
+def one_line(error: pytest.ExceptionInfo, tmp_path: Path) -> str:
+    """The message; it is one line and shows no folder of this machine."""
+    text = str(error.value)
+    assert "\n" not in text
+    assert str(tmp_path) not in text
+    return text
+
+
+# The list
+
+
+def test_every_listed_file_has_one_commit_one_checksum_and_a_size():
+    listed_sources = sources._listed()
+    assert len(listed_sources) == 260
+    assert sum(source.n_bytes for source in listed_sources.values()) == 36_754_765
+    for source in listed_sources.values():
+        assert re.fullmatch(r"[0-9a-f]{40}", source.commit)
+        assert re.fullmatch(r"[0-9a-f]{64}", source.sha256)
+        assert source.n_bytes > 0
+        assert ".." not in source.path.split("/")
+    commits = {(source.owner_repo, source.commit) for source in listed_sources.values()}
+    assert len(commits) == 14
+
+
+def test_cards_cover_every_repository_once_with_its_terms():
+    cards = sources.cards().set_index("owner_repo")
+    assert cards.index.is_unique
+    assert set(cards.index) == {source.owner_repo for source in sources._listed().values()}
+    assert cards["n_files"].sum() == 260
+    assert cards.loc["shahriargolchin/DCQ", "n_files"] == 99
+    assert cards["size_mb"].sum() == pytest.approx(36.754765)
+    text = cards[["what", "rows", "licence", "redistribution", "caveat", "commit"]]
+    assert (text.map(len) > 0).all(axis=None)
+    page = (ROOT / "docs" / "datasets.md").read_text(encoding="utf-8")
+    for owner_repo, commit in cards["commit"].items():
+        assert f"https://github.com/{owner_repo}/tree/{commit})" in page
+
+
+def test_what_has_no_licence_or_a_non_commercial_one_is_for_local_use_only():
+    cards = sources.cards()
+    restricted = cards["licence"].str.contains("NC|none")
+    assert restricted.sum() == 4
+    assert (cards.loc[restricted, "redistribution"] == "local use only").all()
+    assert not (cards.loc[~restricted, "redistribution"] == "local use only").any()
+
+
+# Download
+
+
+def test_a_file_is_fetched_once_and_then_read_from_the_cache(server, cache):
+    path = sources.source_file(OWNER_REPO, "data/a.txt")
+    assert path == cache / "data/a.txt"
+    assert path.read_bytes() == CONTENT["data/a.txt"]
+    sources.source_file(OWNER_REPO, "data/a.txt")
+    assert server.requests == [f"/{OWNER_REPO}/{COMMIT}/data/a.txt"]
+
+
+def test_fetch_all_fetches_the_missing_only(server, cache):
+    sources.source_file(OWNER_REPO, "data/b.txt")
+    assert sources.fetch_all() == sources.FetchReport(2, 1, 0, ())
+    assert sources.fetch_all() == sources.FetchReport(0, 3, 0, ())
+    assert len(server.requests) == 3
+    assert files_in(cache) == sorted(CONTENT)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error_type", "words"),
+    [
+        ("wrong", ValueError, "owner/repo/data/a.txt has a wrong checksum: expected"),
+        ("short", ValueError, "(999 bytes, 1,000 listed)"),
+        ("large", ValueError, "owner/repo/data/a.txt is larger than the 1,000 bytes listed"),
+        (404, FileNotFoundError, "the server answered 404. Point CONTAMINATION_MIRROR"),
+        (301, ValueError, "has a wrong checksum"),
+    ],
+)
+def test_a_wrong_file_is_refused_at_once_and_leaves_nothing(
+    server, cache, tmp_path, monkeypatch, fault, error_type, words
+):
+    server.faults["data/a.txt"] = [fault]
+    if fault == 301:
+        # A redirect is not followed: the body that came with it is checked.
+        monkeypatch.setitem(CONTENT, "data/a.txt", b"moved")
+    with pytest.raises(error_type) as error:
+        sources.source_file(OWNER_REPO, "data/a.txt")
+    assert words in one_line(error, tmp_path)
+    assert len(server.requests) == 1
+    assert files_in(cache) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("drop", 'could not be downloaded: the connection was lost. Run "make data" again'),
+        ("truncated", 'could not be downloaded: the connection was lost. Run "make data" again'),
+        (503, "the server answered 503"),
+        (429, "the server answered 429"),
+    ],
+)
+def test_a_passing_failure_is_tried_three_times(server, cache, tmp_path, fault, words):
+    server.faults["data/a.txt"] = [fault, fault]
+    server.faults["data/b.txt"] = [fault] * 3
+    assert sources.source_file(OWNER_REPO, "data/a.txt").read_bytes() == CONTENT["data/a.txt"]
+    with pytest.raises(FileNotFoundError) as error:
+        sources.source_file(OWNER_REPO, "data/b.txt")
+    assert words in one_line(error, tmp_path)
+    assert len(server.requests) == 6
+    assert files_in(cache) == ["data/a.txt"]
+
+
+def test_without_a_network_the_message_names_both_ways_out(cache, no_network, tmp_path):
+    with pytest.raises(FileNotFoundError) as error:
+        sources.source_file(OWNER_REPO, "data/a.txt")
+    assert one_line(error, tmp_path) == (
+        "owner/repo/data/a.txt could not be downloaded: no network. "
+        'Run "make data" where there is one, '
+        "or point CONTAMINATION_MIRROR at a folder with the same layout"
+    )
+
+
+def test_one_wrong_file_does_not_stop_the_others(server, cache, capsys):
+    server.faults["data/b.txt"] = ["wrong"]
+    assert sources.main() == 1
+    printed = capsys.readouterr()
+    assert "0.0 MB: 2 downloaded, 0 already there, 1 failed, 0 not tried" in printed.out
+    assert [line.split()[0] for line in printed.err.splitlines()] == ["owner/repo/data/b.txt"]
+    assert files_in(cache) == ["data/a.txt", "data/c.txt"]
+    assert sources.main() == 0
+    assert len(server.requests) == 4
+
+
+def test_a_server_out_of_reach_ends_the_run_early(cache, no_network, monkeypatch, capsys):
+    many = [sources.Source(OWNER_REPO, COMMIT, f"{i}.txt", "0" * 64, 1) for i in range(260)]
+    monkeypatch.setattr(sources, "_listed", lambda: {source.name: source for source in many})
+    attempts = []
+    once = sources._download_once
+
+    def counted(*args):
+        attempts.append(args)
+        once(*args)
+
+    monkeypatch.setattr(sources, "_download_once", counted)
+    assert sources.main() == 1
+    printed = capsys.readouterr()
+    assert printed.out.endswith("0 downloaded, 0 already there, 1 failed, 259 not tried\n")
+    assert printed.err.count("no network") == 1
+    assert len(attempts) <= sources.N_THREADS * sources.N_ATTEMPTS == 12
+
+
+def test_a_killed_download_leaves_no_final_file_and_the_next_run_goes_on(server, cache):
+    server.faults["data/a.txt"] = ["stall"]
+    code = (
+        "import json, sys; from contamination.data import sources\n"
+        "source = sources.Source(**json.loads(sys.argv[2])); sources.BASE_URL = sys.argv[1]\n"
+        "sources._listed = lambda: {source.name: source}\n"
+        "sources.fetch_all()\n"
+    )
+    source = json.dumps(vars(listed("data/a.txt")))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, sources.BASE_URL, source],
+        env=os.environ | {"PYTHONPATH": SOURCE_FOLDER},
+    )
+    try:
+        assert server.stalled.wait(60)
+    finally:
+        process.kill()
+        process.wait()
+    assert all(name.endswith(".part") for name in files_in(cache))
+    assert len(files_in(cache)) == 1
+    assert not sources.available()
+    server.released.set()
+    assert sources.fetch_all().n_downloaded == 3
+    assert sources.available()
+
+
+# The cache
+
+
+def test_a_changed_cached_file_is_reported_when_read_and_replaced_by_make_data(
+    server, cache, tmp_path
+):
+    (cache / "data").mkdir(parents=True)
+    (cache / "data/a.txt").write_bytes(b"edited")
+    with pytest.raises(ValueError) as error:
+        sources.source_file(OWNER_REPO, "data/a.txt")
+    assert one_line(error, tmp_path) == (
+        f"$CONTAMINATION_CACHE/sources/owner/repo/{COMMIT}/data/a.txt has a wrong checksum: "
+        f"expected {listed('data/a.txt').sha256}, got {hashlib.sha256(b'edited').hexdigest()} "
+        '(6 bytes, 1,000 listed); delete it and run "make data"'
+    )
+    assert server.requests == []
+    assert sources.fetch_all().n_downloaded == 3
+    assert sources.source_file(OWNER_REPO, "data/a.txt").read_bytes() == CONTENT["data/a.txt"]
+
+
+def test_available_asks_for_every_file_at_its_size_and_for_no_network(server, cache):
+    assert not sources.available()
+    sources.fetch_all()
+    n_requests = len(server.requests)
+    assert sources.available()
+    (cache / "data/c.txt").write_bytes(b"cut")
+    assert not sources.available()
+    assert len(server.requests) == n_requests
+
+
+# The mirror
+
+
+def test_a_mirror_is_read_in_place_and_asks_nobody(server, mirror, cache):
+    assert sources.available()
+    assert sources.source_file(OWNER_REPO, "data/a.txt") == mirror / "data/a.txt"
+    assert sources.fetch_all() == sources.FetchReport(0, 3, 0, ())
+    assert server.requests == []
+    assert not cache.exists()
+
+
+def test_a_file_missing_from_the_mirror_is_not_fetched_elsewhere(server, mirror, tmp_path):
+    (mirror / "data/b.txt").unlink()
+    with pytest.raises(FileNotFoundError) as error:
+        sources.source_file(OWNER_REPO, "data/b.txt")
+    assert one_line(error, tmp_path) == (
+        f"$CONTAMINATION_MIRROR/owner/repo/{COMMIT}/data/b.txt is missing: complete the mirror, "
+        'or unset CONTAMINATION_MIRROR and run "make data"'
+    )
+    assert sources.fetch_all().failures == (str(error.value),)
+    assert server.requests == []
+
+
+def test_a_corrupted_mirror_file_is_refused_and_left_alone(server, mirror, tmp_path):
+    (mirror / "data/b.txt").write_bytes(b"corrupted")
+    with pytest.raises(ValueError) as error:
+        sources.source_file(OWNER_REPO, "data/b.txt")
+    text = one_line(error, tmp_path)
+    assert text.startswith(f"$CONTAMINATION_MIRROR/owner/repo/{COMMIT}/data/b.txt has a wrong")
+    assert hashlib.sha256(b"corrupted").hexdigest() in text
+    assert listed("data/b.txt").sha256 in text
+    assert sources.fetch_all().n_present == 2
+    assert (mirror / "data/b.txt").read_bytes() == b"corrupted"
+    assert server.requests == []
+
+
+def test_a_mirror_that_does_not_exist_is_one_line_without_its_path(tmp_path, monkeypatch):
+    missing = tmp_path / "nowhere"
+    monkeypatch.setenv(sources.MIRROR_VARIABLE, str(missing))
+    with pytest.raises(FileNotFoundError) as error:
+        sources.available()
+    text = one_line(error, tmp_path)
+    run = subprocess.run(
+        [sys.executable, "-m", "contamination.data.sources"],
+        env=os.environ | {"PYTHONPATH": SOURCE_FOLDER},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (1, "", text + "\n")
+
+
+def test_a_relative_mirror_means_the_folder_in_which_the_module_was_imported(tmp_path):
+    code = (
+        "import os; from contamination.data import sources; os.chdir('/')\n"
+        "print(os.environ['CONTAMINATION_MIRROR'])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": SOURCE_FOLDER, "CONTAMINATION_MIRROR": "mirror"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout == f"{tmp_path / 'mirror'}\n"
+
+
+def test_the_manifest_learns_the_name_and_the_checksum_alone(mirror, tmp_path, monkeypatch):
+    monkeypatch.setenv(storage.STAGING_VARIABLE, str(tmp_path))
+    sources.source_file(OWNER_REPO, "data/a.txt")
+    assert json.loads((tmp_path / storage.RECORD_NAME).read_text()) == {
+        "kind": "input",
+        "name": "owner/repo/data/a.txt",
+        "sha256": listed("data/a.txt").sha256,
+    }
+
+
+# Names
+
+
+def test_an_unknown_file_is_refused_with_the_nearest_name(cache):
+    with pytest.raises(ValueError, match=r'not a listed source \(did you mean "owner/repo/data/a'):
+        sources.source_file(OWNER_REPO, "data/a.text")
+
+
+# The files themselves: the caveats that the cards name
+
+
+def frame(owner_repo: str, path: str) -> pd.DataFrame:
+    file = sources.source_file(owner_repo, path)
+    if path.endswith(".jsonl"):
+        with file.open(encoding="utf-8") as lines:
+            return pd.DataFrame([json.loads(line) for line in lines])
+    return pd.read_csv(file, sep="\t" if path.endswith(".tsv") else ",", keep_default_na=False)
+
+
+@pytest.mark.mirror
+def test_every_file_has_the_listed_bytes():
+    assert sources.fetch_all() == sources.FetchReport(0, 260, 0, ())
+
+
+@pytest.mark.mirror
+def test_option_d_is_the_original_in_all_wild_rows_and_in_no_reported_one():
+    counts = {}
+    for arm in ("wild", "reported"):
+        dcq = "shahriargolchin/DCQ"
+        pattern = f"{dcq}/data/our_dcq/processed/{arm}_*.csv"
+        paths = [
+            source.path for name, source in sources._listed().items() if fnmatch(name, pattern)
+        ]
+        rows = pd.concat(frame(dcq, path) for path in sorted(paths))
+        # 21 SAMSum rows differ in white space alone.
+        same = rows["option_d"].str.split() == rows["instance"].str.split()
+        counts[arm] = (len(rows), int(same.sum()))
+    assert counts == {"wild": (671, 671), "reported": (364, 0)}
+
+
+@pytest.mark.mirror
+def test_longer_wikimia_passages_begin_with_a_32_word_passage():
+    repo = "nlp-titech/samia"
+    short = set(frame(repo, "wikimia/32.jsonl")["input"].str.split().str.join(" "))
+    assert len(short) == 776
+    members = {32: (387, 776), 64: (284, 542), 128: (139, 250), 256: (51, 82)}
+    for length, expected in members.items():
+        passages = frame(repo, f"wikimia/{length}.jsonl")
+        words = passages["input"].str.split()
+        assert (int(passages["label"].sum()), len(passages)) == expected
+        assert (words.map(len) == length).all()
+        assert words.map(lambda passage: " ".join(passage[:32]) in short).all()
+
+
+@pytest.mark.mirror
+def test_the_counts_that_the_cards_name():
+    answers = pd.concat(
+        frame("openai/grade-school-math", f"grade_school_math/data/{split}.jsonl")["answer"]
+        for split in ("train", "test")
+    ).str.extract(r"#### *(.+)")[0]
+    assert (answers.str.contains(",").sum(), answers.str.startswith("-").sum()) == (93, 5)
+
+    targets = frame("reasoning-machines/pal", "datasets/gsmhardv2.jsonl")["target"]
+    assert ((targets < 0).sum(), (targets % 1 != 0).sum()) == (146, 303)
+
+    mawps = frame("microsoft/ToRA", "src/data/mawps/test.jsonl")
+    assert mawps["input"].duplicated().sum() == 84
+
+    tables = sources.source_file("lupantech/PromptPG", "data/tabmwp/problems_test1k.json")
+    kinds = [problem["ans_type"] for problem in json.loads(tables.read_text()).values()]
+    assert sum(kind.endswith("_text") for kind in kinds) == 249
+
+    boolq = sources.source_file("AGI-Edgerunners/LLM-Adapters", "dataset/boolq/test.json")
+    questions = json.loads(boolq.read_text())
+    assert {question["input"] for question in questions} == {""}
+    assert sum(question["answer"] == "true" for question in questions) == 2033
+
+    for section in ("ar", "rc"):
+        questions = frame("ruixiangcui/AGIEval", f"data/v1/lsat-{section}.jsonl")
+        assert questions["passage"].nunique() == 40

@@ -1,0 +1,151 @@
+"""Answers that are meant to do harm: each is one answer that cannot be read, soon and in little."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pandas as pd
+import pytest
+from scripted_server import MODEL, Reply, ScriptedServer, good
+
+from contamination.core.tables import coloured_tokens, say, show
+from contamination.core.visible import one_line, visible
+from contamination.models import chat, size
+from contamination.models.chat import Endpoint, Limits, Price, Request, answer_all
+
+QUICK = Limits(tries=2, total_seconds=5, try_seconds=5, first_wait_seconds=0.01)
+LIMIT = 1_000_000
+ACTS = "\x1b[2J\x07\r\u202eevil\u2066\u200b\x9b\ud800"
+
+
+def ask(base_url, log, n=1):
+    endpoint = Endpoint(base_url, MODEL, key_variable=None)
+    requests = [Request(messages=[{"role": "user", "content": str(i)}]) for i in range(n)]
+    return answer_all(endpoint, requests, log=log, limits=QUICK, progress=False, concurrency=1)
+
+
+class _Flood(BaseHTTPRequestHandler):
+    """Writes what ``server.parts()`` gives until the client hangs up, and counts it."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.server.asked.append(self.headers)
+        try:
+            for part in self.server.parts():
+                self.wfile.write(part)
+                self.server.n_sent += len(part)
+        except OSError:
+            pass
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def flood():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Flood)
+    server.daemon_threads, server.block_on_close = True, False
+    server.n_sent, server.asked = 0, []
+    server.base_url = f"http://127.0.0.1:{server.server_port}/v1"
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def endless():
+    while True:
+        yield b" " * 65_536
+
+
+BOMB = gzip.compress(bytes(20_000_000))
+
+
+@pytest.mark.parametrize(
+    ("headers", "parts", "message"),
+    [
+        ({"content-length": "200000000"}, endless, "larger than"),
+        ({}, endless, "larger than"),
+        ({"content-encoding": "gzip"}, lambda: [BOMB], "came compressed"),
+        ({"content-encoding": "gzip, gzip"}, lambda: [gzip.compress(BOMB)], "came compressed"),
+    ],
+)
+def test_what_does_not_end_is_cut_at_the_limit(flood, log, monkeypatch, headers, parts, message):
+    monkeypatch.setattr(size, "LARGEST_ANSWER", LIMIT)
+    flood.headers, flood.parts = headers, parts
+    (answer,) = ask(flood.base_url, log)
+    assert answer.status == chat.ERROR
+    assert message in answer.detail
+    assert len(flood.asked) == 1  # the same would come again
+    assert flood.asked[0]["accept-encoding"] == "identity"
+    assert flood.n_sent < 20 * LIMIT  # what the system's buffers hold beyond the limit
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+@pytest.mark.parametrize(("left", "right"), [("[", "]"), ('{"a":', "}")])
+def test_json_that_is_nested_too_deep_is_an_error_like_others(log, status, left, right):
+    deep = '{"choices": ' + left * 100_000 + "1" + right * 100_000 + "}"
+    script = lambda body, n: Reply(deep, status) if n < 3 else good("B")  # noqa: E731
+    with ScriptedServer(script) as server:
+        if status == 400:
+            with pytest.raises(chat.ChatError, match="rejected the request"):
+                ask(server.base_url, log)
+            return
+        (answer,) = ask(server.base_url, log)
+    assert answer.status == chat.ERROR
+    assert status != 200 or "nested too deep" in answer.detail
+
+
+def test_what_is_read_can_be_stored_and_read_again(log):
+    nested = good("B")
+    nested.body["extra"] = json.loads("[" * 98 + "]" * 98)  # inside the object: 99 levels
+    with ScriptedServer(lambda body, n: nested) as server:
+        (first,), (again,) = ask(server.base_url, log), ask(server.base_url, log)
+    assert (first.text, again.text, again.from_log) == ("B", "B", True)
+
+
+def test_counts_that_would_refund_the_run_are_no_counts():
+    price, body = Price(1.0, 1.0, "2024-01-31"), {"prompt": "x" * 300, "max_tokens": 50}
+    most = chat.most_it_costs(body, price)
+    assert most == pytest.approx((100 + 50) / 1e6)
+    from contamination.models.exchange import cost_of
+
+    for counts in ((-(10**9), 0), (1, -5), (10**4000, 1), (True, None)):
+        usage = dict(zip(("prompt_tokens", "completion_tokens"), counts, strict=True))
+        assert cost_of(body, {"usage": usage}, price) == most
+
+
+def test_nothing_that_acts_reaches_terminal_or_page(log, capfd):
+    body = good(ACTS, model=MODEL + ACTS).body
+    wrong = Reply({"error": {"message": ACTS, "code": ACTS}})
+    with ScriptedServer(lambda said, n: Reply(body)) as server:
+        (answer,) = ask(server.base_url, log)
+    with ScriptedServer(lambda said, n: wrong) as server:
+        errors = ask(server.base_url, log, 2)
+    table = pd.DataFrame({"answer": [answer.text], ACTS[:-1]: ["x"]})
+    shown = [
+        show(table, ACTS).to_html(),
+        say(answer.text).data,
+        coloured_tokens([answer.text], [-1.0], 20).data,
+        answer.model,
+        *(error.detail for error in errors),
+        *capfd.readouterr(),
+    ]
+    for text in shown:
+        assert visible(text) == text
+    assert "evil" in shown[0]
+    answer.text.encode()  # half a pair of surrogates is gone
+
+
+def test_visible_keeps_what_people_write():
+    for text in ("tab\tand\nline", "naïve — “quotes” 漢字 שלום 👍🏽 a\u200db", "x\u00a0y"):
+        assert visible(text) == text
+    assert visible("\r\x00\u202e") == "\\r\\x00\\u202e"
+    assert one_line("a\nb\x1b" + "c" * 300) == ("a b\\x1b" + "c" * 300)[:200]

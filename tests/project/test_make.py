@@ -1,0 +1,190 @@
+"""Make runs what is out of date, all of it and nothing else.
+
+The real Makefile works on a small tree whose "python" writes the target and
+notes that it ran. What the notebooks reach is found by the real script.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from notebook_files import NOTEBOOKS, ROOT
+
+STUB = """#!/bin/bash
+# Called as: python -m contamination.core.run NOTEBOOK PARAMETERS OUTPUTS, or to
+# check an environment (FOLDER/bin/python scripts/environment.py --check).
+[ "$1" = scripts/reach.py ] && exec REAL "$@"
+[ "$2" = --check ] && exit $(cat "$(dirname "$0")/check")
+echo "$0" >> pythons.txt
+name=$(basename "$3" .ipynb)
+echo "$name" >> runs.txt
+[ -e fail ] && exit 1
+mkdir -p "$5/notebooks" && echo done > "$5/notebooks/$name.ipynb"
+""".replace("REAL", sys.executable)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    shutil.copytree(ROOT / "src/contamination", tmp_path / "src/contamination")
+    for name in ("Makefile", "scripts/reach.py", "notebooks/contents.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for path in NOTEBOOKS:
+        shutil.copy(path, tmp_path / "notebooks")
+        (tmp_path / f"params/demo/{path.stem}.yaml").parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"params/demo/{path.stem}.yaml").touch()
+    for path in [*ROOT.glob("requirements*.txt"), ROOT / "pyproject.toml"]:
+        (tmp_path / path.name).touch()
+    executable(tmp_path / ".venv/bin/python", STUB)
+    (tmp_path / ".venv/.installed").touch()
+    return tmp_path
+
+
+def executable(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def make(tree, *arguments, **variables):
+    """Run make; return its exit code, what it printed and which notebooks ran."""
+    (tree / "runs.txt").write_text("")
+    outer = ("MAKE", "MFLAGS", "VENV", "VIRTUAL_ENV", "CONDA_PREFIX", "PROFILE", "PYTHON")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(outer)} | variables
+    done = subprocess.run(
+        ["make", *arguments], cwd=tree, env=environment, capture_output=True, text=True
+    )
+    ran = (tree / "runs.txt").read_text().split()
+    return done.returncode, done.stdout + done.stderr, ran
+
+
+def touch(path):
+    later = max(p.stat().st_mtime for p in path.parents[2].rglob("*") if p.is_file()) + 5
+    os.utime(path, (later, later))
+
+
+def test_everything_runs_once_in_the_order_of_dependence(tree):
+    code, _, ran = make(tree, "reproduce")
+    assert code == 0
+    assert sorted(ran) == [path.stem for path in NOTEBOOKS]
+    assert ran.index("09_results") > ran.index("02_dcq")
+    # The base model is trained once, before those that continue it.
+    assert ran.index("01_data_prep") < ran.index("02_dcq")
+    assert make(tree, "reproduce")[2] == []
+
+
+def test_a_parameter_file_reruns_its_notebook_and_what_reads_its_tables(tree):
+    make(tree, "reproduce")
+    touch(tree / "params/demo/02_dcq.yaml")
+    assert make(tree, "reproduce")[2] == ["02_dcq", "09_results"]
+
+
+def test_changed_code_reruns_the_notebooks_that_reach_it(tree):
+    make(tree, "reproduce")
+    path = tree / "src/contamination/replication/algorithm1.py"
+    path.write_text(path.read_text().replace("10_000", "10_001"))
+    ran = make(tree, "reproduce")[2]
+    assert "03_replication_icl_judge" in ran
+    assert "01_data_prep" not in ran
+    assert make(tree, "reproduce")[2] == []
+
+
+def test_changed_data_rerun_the_notebooks_that_reach_them(tree):
+    make(tree, "reproduce")
+    path = tree / "src/contamination/data/published/released_instances.csv"
+    path.write_text(path.read_text() + "\n")
+    ran = make(tree, "reproduce")[2]
+    assert "02_dcq" in ran and "01_data_prep" not in ran
+
+
+def test_a_reworded_docstring_a_comment_and_a_new_time_rerun_nothing(tree):
+    make(tree, "reproduce")
+    path = tree / "src/contamination/replication/algorithm1.py"
+    reworded = path.read_text().replace("Algorithm 1: does naming", "Algorithm 1: does it help")
+    path.write_text(reworded.replace("\n\n\n", "\n\n\n# A comment.\n"))
+    touch(tree / "src/contamination/replication/algorithm2.py")
+    assert make(tree, "reproduce")[2] == []
+
+
+def test_a_missing_parameter_file_is_an_error(tree):
+    make(tree, "reproduce")
+    (tree / "params/demo/02_dcq.yaml").unlink()
+    code, printed, ran = make(tree, "reproduce")
+    assert code != 0
+    assert "params/demo/02_dcq.yaml" in printed
+    assert ran == []
+
+
+def test_an_unknown_profile_is_one_line_that_names_those_there_are(tree):
+    code, printed, ran = make(tree, "reproduce", "PROFILE=dmeo")
+    assert code != 0
+    assert "params/dmeo/" in printed and "PROFILE is one of demo" in printed
+    assert len(printed.splitlines()) == 1
+    assert ran == []
+
+
+@pytest.mark.parametrize("goal", ["reproduce", "02_dcq", "site", "slides"])
+def test_a_full_run_is_one_line_that_names_its_files(tree, goal):
+    shutil.copytree(ROOT / "params/full", tree / "params/full")
+    code, printed, ran = make(tree, goal, "PROFILE=full")
+    assert code != 0
+    for path in (ROOT / "params/full").iterdir():
+        assert f"params/full/{path.name}" in printed
+    assert "-m contamination.core.run NOTEBOOK PARAMETERS OUTPUTS" in printed
+    assert len(printed.splitlines()) == 1
+    assert ran == []
+
+
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_an_active_environment_that_satisfies_the_lock_serves_as_it_is(tree, variable):
+    active = tree / "active"
+    executable(active / "bin/python", STUB)
+    executable(tree / "python", "#!/bin/bash\necho set up: $*\n")
+    (active / "bin/check").write_text("0")
+    setting = {variable: str(active), "PYTHON": "./python"}
+    code, printed, ran = make(tree, "01_data_prep", **setting)
+    assert code == 0 and ran == ["01_data_prep"]
+    assert f"set up: scripts/environment.py {active} " in printed
+    assert (tree / "pythons.txt").read_text() == f"{active}/bin/python\n"
+    # Once: the second time nothing is to be done.
+    assert "set up" not in make(tree, "01_data_prep", **setting)[1]
+
+
+def test_an_active_environment_that_does_not_satisfy_it_is_left_alone(tree):
+    active = tree / "active"
+    executable(active / "bin/python", STUB)
+    (active / "bin/check").write_text("1")
+    assert make(tree, "01_data_prep", CONDA_PREFIX=str(active))[0] == 0
+    assert (tree / "pythons.txt").read_text() == ".venv/bin/python\n"
+
+
+def test_the_newest_python_that_runs_is_taken(tree):
+    """A name on the path may be a shim that leads nowhere."""
+    executable(tree / "bin/python3.13", "#!/bin/bash\necho no such version >&2; exit 127\n")
+    for name in ("python3.12", "python3.11", "python3"):
+        executable(tree / "bin" / name, "#!/bin/bash\nexit 0\n")
+    path = f"{tree / 'bin'}:{os.environ['PATH']}"
+    assert (
+        "python3.12 scripts/environment.py new"
+        in make(tree, "-n", "setup", "VENV=new", PATH=path)[1]
+    )
+    for name in ("python3.12", "python3.11", "python3"):
+        executable(tree / "bin" / name, "#!/bin/bash\nexit 1\n")
+    code, printed, _ = make(tree, "setup", "VENV=new", PATH=path)
+    assert code != 0 and "no Python from 3.11.5 to 3.13 is found" in printed
+
+
+def test_a_failed_notebook_is_run_again(tree):
+    (tree / "fail").touch()
+    assert make(tree, "01_data_prep")[0] != 0
+    (tree / "fail").unlink()
+    assert make(tree, "01_data_prep")[2] == ["01_data_prep"]
+
+
+def test_help_lists_targets_with_needs(tree):
+    code, printed, _ = make(tree)
+    assert code == 0
+    for target in ("reproduce", "test", "data", "02_dcq"):
+        assert f"\n  {target} " in printed

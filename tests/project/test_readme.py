@@ -1,0 +1,279 @@
+"""The README's numbers are those of the tables, and its links lead somewhere."""
+
+import functools
+import json
+import re
+import shlex
+
+import pandas as pd
+import pytest
+from notebook_files import NOTEBOOKS, ROOT, script
+from PIL import Image
+from released_tables import dcq_levels, recomputed_cells, time_travel
+
+from contamination.data import published
+from contamination.data.published import compare
+from contamination.dcq import comparison, controls
+from contamination.dcq import published_tables as dcq_tables
+from contamination.study import pretrained, released_rows, store
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.fixture(scope="module", name="script")
+def readme_script():
+    """The script behind make readme."""
+    module = script("readme")
+    tables = module.wikimia_tables
+    with pytest.MonkeyPatch.context() as patch:  # alike in every call, and slow
+        once = functools.cache(tables.wikimia_blind_table)
+        patch.setattr(tables, "wikimia_blind_table", once)
+        yield module
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """What notebooks 02 and 03 write, recomputed with fewer resamples."""
+    choices, answers = published.rule_choices(), published.released_instances("DCQ")
+    levels = dcq_levels()
+    return {
+        "dcq_published": levels,
+        "dcq_reciprocal": dcq_tables.dcq_reciprocal(),
+        "dcq_controls": controls.control_table(choices, levels),
+        "dcq_rules": comparison.compared(choices, answers),
+        "dcq_beyond_rules": comparison.beyond_rules(choices, answers),
+        "replication_published": time_travel().tests,
+        "replication_success": time_travel().success,
+        "published_vs_recomputed": compare.published_vs_recomputed(recomputed_cells()),
+    }
+
+
+@pytest.fixture(scope="module")
+def needs_files(script):
+    return pd.read_csv(script.RELEASED)
+
+
+def test_readme_is_not_stale(script, tables, needs_files):
+    part = script.results(tables, needs_files)
+    assert script.renewed(README, script.RESULTS, part) == README, (
+        'the results in README.md are stale: run "make readme"'
+    )
+
+
+@pytest.fixture(scope="module")
+def sets(script):
+    """The stored scores that the pages are written from."""
+    return store.read(script.LEDGER).sets
+
+
+def test_what_detectors_see_is_not_stale(script, sets):
+    part, page = script.detectors(sets)
+    assert script.renewed(README, script.DETECTORS, part) == README, 'run "make readme"'
+    text = script.PAGE.read_text()
+    assert script.renewed(text, script.WHICH, page) == text, 'run "make readme"'
+    drawn = script.numbers_hash(script.evasion_of(sets))
+    with Image.open(ROOT / script.MATRIX) as image:
+        assert image.text["Description"] == drawn, 'run "make readme"'
+
+
+def test_what_a_real_model_shows_is_not_stale(script, sets):
+    real = store.read(pretrained.NAME).sets
+    part = script.real_model(real, sets)
+    assert script.renewed(README, script.REAL, part) == README, 'run "make readme"'
+    drawn = script.numbers_hash(script.evasion_of(real, released_rows.RELEASED))
+    with Image.open(ROOT / script.REAL_MATRIX) as image:
+        assert image.text["Description"] == drawn, 'run "make readme"'
+
+
+def test_a_study_that_sees_nothing_says_so(script, sets):
+    blind = sets.assign(p=sets["p"].where(sets["p"].isna(), 0.5), own_p=sets["own_p"] * 0 + 0.5)
+    part, page = script.detectors(blind.assign(value=0.5))
+    assert "none; at best 0 of " in part and "pass every gate that applies: none. " in part
+    assert "| 0 of " in page and "| seen |" not in page
+
+
+def test_released_numbers_to_expect_are_not_stale(script, tables):
+    part, page = script.released_numbers(tables), script.TEACHING.read_text()
+    assert script.renewed(page, script.RELEASED_NUMBERS, part) == page, 'run "make readme"'
+    levels = tables["dcq_published"].assign(matches=False, max_pct=12.0)
+    part = script.released_numbers(tables | {"dcq_published": levels})
+    assert "| 0 of 17 |" in part and "| 12 to 12 % |" in part
+
+
+@pytest.fixture(scope="module")
+def trained(script):
+    """What trained models show, as notebooks 00 and 04 write it: in part, and not rounded."""
+    method, setting = script.MIN_K, "random"
+    return {
+        "first_look": pd.DataFrame(
+            [("Quiz", "share", 0.96), ("Quiz", "share", 0.1), ("Quiz", "share", 0.3)],
+            columns=["method", "statistic", "value"],
+        ),
+        "min_k_auc": pd.DataFrame(
+            [
+                (setting, 4.0, None, method, 0.7321),
+                (setting, 4.0, 0, method, 0.1),  # of one model
+                (setting, 4.0, None, "PPL", 0.2),
+                ("random, lengths", None, None, method, 0.3),
+            ],
+            columns=["setting", "copies", "seed", "method", "auc"],
+        ),
+    }
+
+
+def test_numbers_of_trained_models_are_rounded_and_have_a_tolerance(script, trained):
+    lines = script.trained_numbers(trained).splitlines()[2:]
+    assert lines == [
+        "| 00 | Quiz, share: finding | 0.96 | ± 0.05 |",
+        "| 00 | Quiz, share: highest control | 0.30 | ± 0.05 |",
+        f"| 04 | {script.MIN_K}, AUC, copies: 4 | 0.73 | ± 0.01 |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_within"), [(0, True), (0.01, True), (-0.01, True), (0.02, False), (-0.1, False)]
+)
+def test_a_page_is_kept_while_its_tolerances_cover_the_tables(script, trained, change, is_within):
+    page = f"Text.\n{script.trained_numbers(trained)}\nText."
+    aucs = trained["min_k_auc"].assign(auc=trained["min_k_auc"]["auc"] + change)
+    part = script.trained_numbers(trained | {"min_k_auc": aucs})
+    assert script.lie_within(page, part) == is_within
+    assert not script.lie_within("", part) and not script.lie_within(part, part[:-1])
+
+
+def test_numbers_to_expect_of_trained_models(script):
+    """All of them stand on the page; where this checkout has been run, within the tolerances."""
+    page = script.TEACHING.read_text()
+    start, end = (
+        page.index(f"{mark}{script.TRAINED_NUMBERS}") for mark in ("<!-- ", "<!-- end of ")
+    )
+    stated = page[start:end].splitlines()[3:]
+    assert len(stated) == 12
+    for line in stated:
+        assert re.fullmatch(r"\| 0[04] \| [^|]+ \| [01]\.\d\d \| ± 0\.0[15] \|", line), line
+    paths = [ROOT / f"outputs/demo/tables/{name}.csv" for name in ("first_look", "min_k_auc")]
+    if all(path.exists() for path in paths):
+        part = script.trained_numbers({path.stem: pd.read_csv(path) for path in paths})
+        assert script.lie_within(page, part), 'run "make readme"'
+
+
+def test_figure_is_small_and_not_stale(script, tables):
+    path = ROOT / script.FIGURE
+    assert path.stat().st_size < 100_000
+    drawn = script.numbers_hash(script.drawn(tables))
+    with Image.open(path) as image:
+        assert image.text["Description"] == drawn, 'the figure is stale: run "make readme"'
+
+
+def test_results_say_when_something_does_not_come_out(script, tables, needs_files):
+    """A refuting table changes the words, not only a number."""
+    success = tables["replication_success"].copy()
+    judge = success["algorithm"].eq("Algorithm 2: GPT-4 ICL") & success["model"].eq("GPT-4")
+    success.loc[judge, "n_right"] = 12
+    levels = tables["dcq_published"].copy()
+    levels.loc[levels["dataset"] == "XSum", "max_pct"] = 99.0
+    others = tables | {"replication_success": success, "dcq_published": levels}
+    found = script.results(others, needs_files)
+    assert "| no: 12 and 13 |" in found
+    assert "| no: 44 and 99 |" in found
+    replicas = tables["dcq_reciprocal"]
+    all_right = replicas.assign(n_right_best_quiz=replicas["n_replicas"])
+    assert "no: 21 of 33" in script.results(tables, needs_files)
+    assert "no: 33 of 33" not in script.results(tables | {"dcq_reciprocal": all_right}, needs_files)
+
+
+def test_the_rules_row_says_what_the_comparison_says(script, tables, needs_files):
+    """Verdicts of every rule; other verdicts are other words."""
+    rules = tables["dcq_rules"]
+    found = script.results(tables, needs_files)
+    for control in controls.RULES:
+        assert control in found.lower()
+    chosen = rules["chosen_on_others"] & rules["model"].eq("GPT-4")
+    n_worse = rules[chosen].drop_duplicates("dataset")["verdict"].eq("worse").sum()
+    assert f"worse on {n_worse}, cannot tell" in found
+    refuted = rules.assign(verdict=rules["verdict"].mask(chosen, "better"))
+    said = script.results(tables | {"dcq_rules": refuted}, needs_files)
+    assert "choose (word frequency): better on 10 of 10 datasets" in said
+
+
+def test_the_count_of_cells_is_the_table_s(script, tables, needs_files):
+    """Of both papers what can be recomputed and what is equal; of all four what is printed."""
+    cells = tables["published_vs_recomputed"].copy()
+    row = cells.index[cells["paper"].eq("DCQ") & cells["matches"].eq(True)][0]
+    n_both, n_equal = cells["matches"].notna().sum(), cells["matches"].eq(True).sum()
+    cells.loc[row, "matches"] = False
+    more = cells.assign(paper="Min-k% Prob").head(7)
+    found = script.results(
+        tables | {"published_vs_recomputed": pd.concat([cells, more])}, needs_files
+    )
+    assert f"{n_equal - 1} of {n_both} are equal" in found
+    assert f"which is {n_equal - 1} of all {len(cells) + 7} cells that the four papers" in found
+
+
+def test_tables_read_from_files_give_the_same(script, tables, needs_files, tmp_path):
+    for name, table in tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    read = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in tables}
+    assert script.results(read, needs_files) == script.results(tables, needs_files)
+
+
+def test_marks_are_needed_once(script):
+    start, end = "<!-- facts: written by make readme -->", "<!-- end of facts -->"
+    page = f"a\n{start}\nold\n{end}\nb"
+    assert script.renewed(page, "facts", "new") == f"a\n{start}\nnew\n{end}\nb"
+    with pytest.raises(ValueError, match="once each"):
+        script.renewed(page, "others", "new")
+
+
+@pytest.mark.mirror
+def test_results_that_need_the_files_are_not_stale(script, needs_files):
+    found = script.released_results()
+    for table in (found, needs_files):
+        table["printed"] = table["printed"].astype(str).replace("nan", "")
+    pd.testing.assert_frame_equal(found, needs_files, rtol=1e-6)
+
+
+def numbered(text):
+    """Tables and figures that a text names: "Tables 1 to 3" are three.
+
+    >>> sorted(numbered("Tables 1 to 3, Figure 4"))
+    [('Figure', 4), ('Table', 1), ('Table', 2), ('Table', 3)]
+    """
+    found = set()
+    for kind, numbers in re.findall(r"\b(Table|Figure)s? (\d[a-d]?(?:(?:,| and| to) \d)*)", text):
+        for first, last in re.findall(r"(\d)(?:[a-d]?(?: to (\d)))?", numbers):
+            found |= {(kind, n) for n in range(int(first), int(last or first) + 1)}
+    return found
+
+
+def test_the_map_names_what_the_notebook_has():
+    rows = README.split("## Map")[1].splitlines()
+    rows = [line for line in rows if line.startswith("|") and "](notebooks/" in line]
+    paths = [ROOT / re.search(r"notebooks/\w+\.ipynb", row)[0] for row in rows]
+    assert paths == NOTEBOOKS
+    for row, path in zip(rows, paths, strict=True):
+        notebook = json.loads(path.read_text())
+        text = "\n".join("".join(cell["source"]) for cell in notebook["cells"])
+        assert numbered(row) <= numbered(text), row
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_paths_in_code_exist(page):
+    text = page.read_text()
+    for path in re.findall(r"`((?:params|notebooks|docs|scripts|benchmarks)/[\w./-]+)`", text):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_make_targets_exist(page):
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
+    for command in re.findall(r"(?:`|^)make ([^`\n#]+)", page.read_text(), re.M):
+        for word in shlex.split(command):
+            assert "=" in word or word.startswith(("-", "$")) or word in targets, command
+
+
+def test_make_lists_every_notebook():
+    makefile = (ROOT / "Makefile").read_text()
+    for path in NOTEBOOKS:
+        assert re.search(rf"^{path.stem}: ## ", makefile, re.M)

@@ -1,0 +1,143 @@
+"""What the site and the contents panes rest on: headings in order, links that lead somewhere."""
+
+import hashlib
+import re
+import tarfile
+from itertools import pairwise
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+from notebook_files import EVERY_NOTEBOOK, NOTEBOOKS, ROOT, script
+
+from contamination.core import storage
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+# Where scripts/build_site.py takes pages and downloads from.
+ON_THE_SITE = re.compile(r"(docs|notebooks|params)/|[^/]+\.md$|CITATION\.cff$|LICENSE$")
+
+
+def prose(path):
+    """A document's or a notebook's text without its code blocks."""
+    text = path.read_text()
+    if path.suffix == ".ipynb":
+        cells = nbformat.reads(text, as_version=4).cells
+        text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    return re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+
+
+@pytest.mark.parametrize("path", [*EVERY_NOTEBOOK, *DOCUMENTS], ids=lambda path: path.stem)
+def test_one_title_and_no_level_left_out(path):
+    levels = [len(marks) for marks in re.findall(r"^(#+) ", prose(path), flags=re.M)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(level <= before + 1 for before, level in pairwise(levels))
+
+
+@pytest.mark.parametrize("path", [*EVERY_NOTEBOOK, *DOCUMENTS], ids=lambda path: path.stem)
+def test_links_lead_to_files_that_the_site_has_too(path):
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)[^)]*\)", prose(path))
+    for target in targets:
+        found = (path.parent / target).resolve()
+        assert found.exists(), target
+        assert ON_THE_SITE.match(str(found.relative_to(ROOT))), target
+
+
+def test_a_page_folds_what_serves_the_run_and_says_what_a_figure_shows(tmp_path):
+    tags = ["parameters", "imports", "drawing", "method", "injected-parameters", "training"]
+    cells = [new_code_cell("1", metadata={"tags": [tag]}) for tag in tags]
+    alt = {"image/png": {"alt": "Figure. Members score higher"}}
+    cells[2].outputs = [new_output("display_data", data={"image/png": ""}, metadata=alt)]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "n.ipynb")
+    page = script("build_site").as_page(tmp_path / "n.ipynb").cells
+    folded = {cell.metadata.tags[0]: "hide-input" in cell.metadata.tags for cell in page}
+    assert folded == {tag: tag != "method" for tag in tags}
+    assert page[0].metadata.mystnb == {
+        "code_prompt_show": "Parameters",
+        "code_prompt_hide": "Parameters",
+    }
+    assert page[2].metadata.mystnb.image.alt == "Figure. Members score higher"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_page_ends_with_its_exercises(path):
+    *_, versions, last = script("build_site").as_page(path).cells
+    assert versions.source == "versions()" and "hide-cell" in versions.metadata.tags
+    target = re.search(r"\]\((.+)\)", last.source)[1]
+    headings = re.findall(r"^## Exercises$", prose(path), re.M)
+    assert (path.parent / target).exists() or (target == "#exercises" and headings)
+
+
+NPM = """#!/bin/sh
+echo "$@" >> {folder}/asked
+{then}
+"""
+
+
+@pytest.fixture
+def pyodide(tmp_path, monkeypatch):
+    """The script with an empty cache and an npm of the test's own; what npm packs is pinned."""
+    module = script("pyodide")
+    monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    for name in module.FILES:
+        (tmp_path / "package").mkdir(exist_ok=True)
+        (tmp_path / "package" / name).write_text(f"{name}, packed")
+    with tarfile.open(tmp_path / "packed.tgz", "w:gz") as archive:
+        archive.add(tmp_path / "package", "package")
+    digest = hashlib.sha512((tmp_path / "packed.tgz").read_bytes()).hexdigest()
+    monkeypatch.setattr(module, "SHA512", digest)
+    return module
+
+
+def npm_that(does, folder):
+    (folder / "npm").write_text(NPM.format(folder=folder, then=does))
+    (folder / "npm").chmod(0o755)
+
+
+def test_python_for_the_pages_is_fetched_once(pyodide, tmp_path, capsys):
+    npm_that(f"for last; do :; done; cp {tmp_path}/packed.tgz $last/pyodide-0.29.4.tgz", tmp_path)
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        assert pyodide.main(folder) == 0
+        assert [(folder / name).read_text() for name in pyodide.FILES] == [
+            f"{name}, packed" for name in pyodide.FILES
+        ]
+    assert (tmp_path / "asked").read_text().count("pack pyodide@0.29.4") == 1
+    assert capsys.readouterr().out.count("6 MB") == 1
+
+
+def test_without_npm_or_a_network_one_line_says_so(pyodide, tmp_path, monkeypatch, capsys):
+    npm_that("exit 1", tmp_path)
+    for path in (str(tmp_path), ""):
+        monkeypatch.setenv("PATH", path)
+        assert pyodide.main(tmp_path / "site") == 0
+        assert "npm could not fetch pyodide@0.29.4" in capsys.readouterr().out.splitlines()[-1]
+    assert not (tmp_path / "site").exists()
+
+
+def test_an_altered_package_is_refused(pyodide, tmp_path):
+    npm_that("for last; do :; done; echo altered > $last/pyodide-0.29.4.tgz", tmp_path)
+    with pytest.raises(SystemExit, match="SHA-512 differs"):
+        pyodide.main(tmp_path / "site")
+    assert not (tmp_path / "site").exists() and not list((tmp_path / "cache").rglob("*.tgz"))
+
+
+@pytest.mark.parametrize("path", EVERY_NOTEBOOK, ids=lambda path: path.stem)
+def test_what_is_folded_on_a_page_is_folded_in_jupyterlab_and_is_never_the_method(path):
+    folds = script("build_site").FOLDED
+    for cell in nbformat.read(path, as_version=4).cells:
+        tags = set(cell.metadata.get("tags", []))
+        in_jupyterlab = cell.metadata.get("jupyter", {}).get("source_hidden", False)
+        assert in_jupyterlab == bool(folds.keys() & tags), cell.source
+        assert not (in_jupyterlab and "method" in tags), cell.source
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS[:6], ids=lambda path: path.stem)
+def test_code_of_figures_and_of_training_is_folded_before_the_method(path):
+    folds = script("build_site").FOLDED
+    for cell in nbformat.read(path, as_version=4).cells:
+        tags = set(cell.metadata.get("tags", []))
+        if "method" in tags:
+            return
+        if cell.cell_type == "code" and not folds.keys() & tags:
+            assert len(cell.source.splitlines()) <= 5, cell.source
+    raise AssertionError("no cell is tagged as the method")

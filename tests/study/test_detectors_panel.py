@@ -1,0 +1,225 @@
+"""The evidence panel: verdicts, the lab's rows, and those of notebooks 02 to 05."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from detector_frames import product, scores_of
+
+from contamination.study import figures, from_notebooks, lab_panel, protocol
+from contamination.study.conditions import FRESH, TRUTHS, VERBATIM
+from contamination.study.panel import (
+    CANNOT_TELL,
+    CONTROL_FORBIDS,
+    NOT_RECOGNISED,
+    NOT_RUN,
+    RECOGNISED,
+    Evidence,
+    judged,
+    not_run,
+    panel,
+    verdict,
+)
+
+
+def evidence(method, what, model="M", dataset="D", statistic="share", truth=""):
+    return Evidence(
+        model, dataset, truth, method, statistic, 0.5, 0.4, 0.6, 10, "control", 0.25, what
+    )
+
+
+# Verdicts
+
+
+@pytest.mark.parametrize(
+    ("ci_low", "chance", "control", "expected"),
+    [
+        (0.6, 0.5, 0.55, RECOGNISED),
+        (0.5, 0.5, 0.2, NOT_RECOGNISED),  # reaches down to chance
+        (0.6, 0.5, 0.6, CONTROL_FORBIDS),  # reaches down to the control
+        (0.6, 0.5, math.nan, CANNOT_TELL),
+        (math.nan, 0.5, 0.2, CANNOT_TELL),
+    ],
+)
+def test_verdict_is_no_stronger_than_chance_and_control_allow(ci_low, chance, control, expected):
+    assert verdict(0.7, ci_low, chance, control) == expected
+
+
+def test_what_was_not_run_has_no_other_verdict():
+    assert verdict(0.9, 0.8, 0.5, 0.5, is_run=False) == NOT_RUN
+
+
+def test_only_verdicts_of_the_list_are_taken():
+    with pytest.raises(ValueError, match='unknown verdict "contaminated": one of recognised'):
+        evidence("DCQ", "contaminated")
+
+
+def test_a_panel_has_the_columns_of_its_file_and_keeps_the_order():
+    table = panel([evidence("DCQ", RECOGNISED), not_run("M", "D", "", "DICE", "no weights")])
+    wanted = ["model", "dataset", "truth", "method", "statistic", "value", "control_value"]
+    assert {*wanted, "verdict", "ci_low", "ci_high", "n", "control", "note"} <= set(table)
+    assert table["method"].tolist() == ["DCQ", "DICE"]
+    assert table["note"].tolist() == ["", "no weights"]
+    assert np.isnan(table["value"][1])
+
+
+def test_an_empty_panel_is_refused():
+    with pytest.raises(ValueError, match="no evidence"):
+        panel([])
+
+
+# The lab's rows
+
+
+def known_truth():
+    """Three units, one condition read and seen by a good detector, and one that sees nothing."""
+
+    def good_score(deal, model, condition, is_read):
+        is_seen = is_read & (model == "dosed") & (condition == VERBATIM)
+        return deal.normal(size=len(is_read)) + 3 * is_seen
+
+    def blind_score(deal, model, condition, is_read):
+        return deal.random(len(is_read))
+
+    good = scores_of("good", good_score, units=3)
+    blind = scores_of("blind", blind_score, units=3)
+    scores = pd.concat([good, blind], ignore_index=True)
+    return scores, protocol.sets_of(scores)
+
+
+def test_rows_of_the_lab_carry_the_flag_of_their_set():
+    scores, sets = known_truth()
+    table = lab_panel.lab_rows(scores, sets)
+    assert not table.duplicated(["model", "dataset", "method"]).any()
+    dosed = table["model"].str.startswith("dosed, 12 copies, unit")
+    read = table[dosed & table["truth"].eq(TRUTHS[VERBATIM]) & table["method"].eq("good")]
+    assert read["verdict"].tolist() == [RECOGNISED] * 3
+    assert (read["ci_low"] > 0.5).all()
+    # A clean model read nothing, whatever the dosed one reads of the dataset.
+    assert set(table.loc[table["model"].str.startswith("clean"), "truth"]) == {TRUTHS[FRESH]}
+    assert not table["model"].str.startswith("base").any()
+    agreed = table.merge(sets, left_on=["method", "value"], right_on=["detector", "value"])
+    assert (agreed["verdict"].eq(RECOGNISED) == agreed["p"].le(0.05)).all()
+
+
+def test_the_table_of_evasion_counts_units_and_calls_false_alarms_so():
+    _, sets = known_truth()
+    table = lab_panel.evasion_table(sets).set_index(["method", "condition"])
+    good = table.loc[("good", VERBATIM)]
+    assert (good["n_detected"], good["n_models"], good["n_rows"]) == (3, 3, 60)
+    assert good["ci_low"] == pytest.approx(0.025 ** (1 / 3))  # Clopper-Pearson of 3 of 3
+    assert table.loc[("good", FRESH), "verdict"] == "no alarm"
+    alarmed = sets.assign(p=0.01)
+    of_alarmed = lab_panel.evasion_table(alarmed).set_index(["method", "condition"])
+    assert of_alarmed.loc[("blind", FRESH), "verdict"] == "false alarm"
+
+
+def test_the_mean_over_units_stands_beside_a_clean_model_and_fresh_rows():
+    read = product(unit=[0, 1], copies=[1, 12])
+    read["value"] = [0.6, 0.9, 0.8, 0.9]  # unit 0 at 1 and 12 copies, unit 1
+    read["p"] = [0.2, 0.01, 0.04, 0.01]
+    clean = product(unit=[0, 1], model="clean", copies=0)
+    fresh = product(unit=[0, 1], condition="fresh rows", copies=[1, 12]).assign(value=0.4)
+    others = [product(detector="B"), product(benchmark="reviews")]
+    table = lab_panel.over_units(pd.concat([fresh, read, clean, *others]), "A", "topics")
+    assert table["model"].tolist() == ["clean", "dosed", "dosed", "dosed"]
+    assert table["condition"].tolist() == ["verbatim"] * 3 + ["fresh rows"]
+    assert table["copies"].tolist() == [0, 1, 12, 12]
+    assert table["n_units"].eq(2).all() and table["n_flagged"].tolist() == [0, 1, 2, 0]
+    assert table["auc"].tolist() == pytest.approx([0.5, 0.7, 0.9, 0.4])
+    assert table.loc[1, "ci_high"] == pytest.approx(0.7 + 12.7062 * 0.1, abs=1e-4)  # t, 1 df
+    verdicts = ["cannot be told", "cannot be told", "above chance", "below chance"]
+    assert table["verdict"].tolist() == verdicts
+    with pytest.raises(ValueError, match="no set of reviews scored by C"):
+        lab_panel.over_units(product(unit=0), "C", "reviews")
+
+
+def test_one_unit_has_a_mean_and_no_interval():
+    table = lab_panel.over_units(product(unit=0), "A", "topics")
+    assert table["verdict"].tolist() == ["not run"]
+
+
+def test_the_figure_shows_counts_and_false_alarms_in_another_colour():
+    _, sets = known_truth()
+    evasion = lab_panel.evasion_table(sets)
+    once = evasion.query("method == 'good'").assign(copies=1, n_detected=2)
+    figure = figures.power_matrix(pd.concat([evasion, once]))
+    (axis,) = figure.axes
+    names = [label.get_text() for label in axis.get_xticklabels()]
+    assert names[:2] == ["verbatim, copies: 1", "verbatim"]  # a smaller dose: verbatim alone
+    assert {text.get_text() for text in axis.texts} == {"0", "1", "2", "3"}
+    assert "flagged of 3;" in axis.get_title(loc="right")
+    evasion.loc[0, "n_models"] = 2  # not all cells have as many units
+    (axis,) = figures.power_matrix(evasion).axes
+    assert {"3/3", "0/2"} <= {text.get_text() for text in axis.texts}
+    read, unread = (mesh.get_cmap().name for mesh in axis.collections[:2])
+    assert (read, unread) == ("Blues", "Oranges")
+
+
+# Rows of notebooks 02 to 05
+
+
+def test_a_quiz_is_held_against_the_same_models_unread_rows():
+    common = {"dataset": "topics", "model": "dosed", "respondent": "respondent", "n": 50}
+    unread = common | {"condition": "unseen, same model", "copies": 0, "max_pct": 4.0}
+    unread |= {"ci_low_pct": 0.0, "ci_high_pct": 10.0}
+    read = common | {"condition": "with label", "copies": 12, "max_pct": 30.0}
+    for low, expected in ((18.0, RECOGNISED), (8.0, CONTROL_FORBIDS), (2.0, NOT_RECOGNISED)):
+        lab = pd.DataFrame([unread, read | {"ci_low_pct": low, "ci_high_pct": 44.0}])
+        table = judged(from_notebooks.dcq_rows(lab))
+        assert table["verdict"].tolist() == [expected]
+        assert table[["value", "control_value", "control_high"]].to_numpy().tolist() == [
+            [0.3, 0.04, 0.1]
+        ]
+
+
+def replication_lab():
+    common = {"benchmark": "topics", "model": "continued", "seed": 0, "split": "test"}
+    common |= {"method": "Algorithm 2", "metric": "rule judge", "instruction": "guided"}
+    rows = [
+        {"dataset": "Topics A", "copies": 16, "n_exact": 8, "n_near_exact": 1},
+        {"dataset": "Topics B", "copies": 0, "n_exact": 0, "n_near_exact": 1},
+        {"dataset": "Topics C", "copies": 0, "n_exact": 0, "n_near_exact": 0},
+    ]
+    flags = [True, False, False]
+    table = pd.DataFrame([common | row | {"n_valid": 10} for row in rows])
+    other = table.assign(instruction="general")
+    return pd.concat([table.assign(contaminated=flags), other.assign(contaminated=flags)])
+
+
+def test_a_replication_is_held_against_the_other_clean_partitions():
+    table = judged(from_notebooks.replication_rows(replication_lab()))
+    assert table["verdict"].tolist() == [RECOGNISED, NOT_RECOGNISED, NOT_RECOGNISED]
+    # B's one near-exact match counts for A and C, not against B itself.
+    assert table["control_value"].tolist() == [0.05, 0.0, 0.1]
+    assert table["truth"].tolist() == [TRUTHS[VERBATIM], TRUTHS[FRESH], TRUTHS[FRESH]]
+
+
+def test_min_k_is_held_against_the_best_classifier_of_words():
+    aucs = pd.DataFrame({"benchmark": ["docstrings"] * 2, "setting": "random", "model": "M"})
+    aucs = aucs.assign(method="Min-k% Prob", seed=[0.0, np.nan], copies=4, n_members=9)
+    aucs = aucs.assign(n_non_members=8, auc=0.7, ci_low=0.6, ci_high=0.8)
+    aucs = aucs.assign(copies=[4.0, np.nan])  # as a file with gaps gives them
+    words = {"setting": "random, 4 copies", "baseline": ["date rule", "bag of words"]}
+    of_other_deal = pd.DataFrame(words | {"seed": 1, "auc": 0.9, "ci_high": 0.95})
+    for high, expected in ((0.58, RECOGNISED), (0.62, CONTROL_FORBIDS)):
+        blind = pd.DataFrame(words | {"seed": 0, "auc": [0.5, 0.52], "ci_high": [0.9, high]})
+        blind = pd.concat([of_other_deal, blind])
+        table = judged(from_notebooks.min_k_rows(aucs, blind))
+        assert table["verdict"].tolist() == [expected]  # one row: the mean over seeds is none
+        assert table["control"].tolist() == ["bag of words, no model"]
+
+
+@pytest.mark.parametrize(("high", "first"), [(96.0, RECOGNISED), (99.0, CONTROL_FORBIDS)])
+def test_dice_is_held_against_two_clean_models(high, first):
+    """Asked the same questions: on GSM-i, those that detectors were trained on."""
+    aurocs = pd.DataFrame({"tested_on": ["GSM-i", "GSM-ii", "GSM-hard"], "method": "DICE"})
+    aurocs = aurocs.assign(trained_on="GSM-i x5", auroc_pct=[99.0, 60.0, 70.0], n_models=16)
+    aurocs = aurocs.assign(ci_low=[98.0, 55.0, 65.0], ci_high=100.0)
+    names = ["two clean models, other texts", "the same, on the detector's training questions"]
+    controls = {"control": names, "auroc_pct": [64.0, 90.0], "ci_high": [67.0, high]}
+    table = judged(from_notebooks.dice_rows(aurocs, pd.DataFrame(controls)))
+    assert table["dataset"].tolist() == ["GSM-i", "GSM-ii"]
+    assert table["control"].tolist() == names[::-1]
+    assert table["verdict"].tolist() == [first, CONTROL_FORBIDS]

@@ -1,0 +1,358 @@
+"""The room of the real model: its deals on made rows, its units with a tiny model, its words."""
+
+import importlib.util
+import json
+import sys
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from detector_frames import product
+from notebook_files import ROOT
+from tiny_models import saved, tiny_llama
+
+from contamination.core import storage
+from contamination.core.statistics import auc
+from contamination.dice import fine_tuning
+from contamination.lab.tokenizer import train_tokenizer
+from contamination.models import forward
+from contamination.models.causal import load_causal_lm
+from contamination.study import conditions as c
+from contamination.study import pretrained, protocol, released_rows, rooms, store
+from contamination.study.released_rows import OPTION_MARGIN, UNITS, deal, reading_order
+
+NAMES = ("GSM8k", "WNLI", "AG News", "RTE", *released_rows.SHORTEST)
+LABELLED = ("WNLI", "AG News", "RTE")
+N = 6
+PAIRED = (c.VERBATIM, c.PARAPHRASE, c.SEVERAL, c.WITHOUT_LABEL)
+TEMPLATE = "{% for one in messages %}{{ one['content'] }}\n{% endfor %}"
+
+
+def made(name, row, wording):
+    label = f"\nlabel: {row % 2}" if name in LABELLED else ""
+    return f"text: {name} has row {row} {wording}{label}"
+
+
+@pytest.fixture(scope="module")
+def quizzes():
+    words = {"instance": "here", "option_a": "there", "option_b": "near", "option_c": "far off"}
+    rows = [(name, row) for name in NAMES for row in range(N)]
+    texts = {column: [made(*row, word) for row in rows] for column, word in words.items()}
+    return pd.DataFrame({"dataset": [name for name, _ in rows]} | texts)
+
+
+# Deals
+
+
+def test_conditions_rotate_and_each_stands_twice_on_three_datasets():
+    names = pd.DataFrame([released_rows.datasets_of(number) for number in UNITS])
+    assert all(set(unit) == set(NAMES) for unit in names.to_numpy())
+    for condition in PAIRED:
+        assert sorted(names[condition].value_counts()) == [2, 2, 2]
+    assert set(names[c.WITHOUT_LABEL]) == set(LABELLED)
+    for condition in released_rows.PLACES:
+        assert sorted(names[condition].value_counts()) == [2, 2, 2]
+    # Two conditions change places between twins, so that each meets the other's dataset.
+    for number, other in ((0, c.PARAPHRASE), (2, c.SEVERAL), (4, c.WITHOUT_LABEL)):
+        first, second = names.loc[number], names.loc[number + 1]
+        assert (first[c.VERBATIM], first[other]) == (second[other], second[c.VERBATIM])
+
+
+@pytest.mark.parametrize("number", [0, 2, 4])
+def test_twins_are_dealt_complementary_halves(quizzes, number):
+    def halves(unit):
+        datasets = deal(quizzes, unit).values()
+        return {one.rows.texts: one.is_read for one in datasets}
+
+    first, second = halves(number), halves(number + 1)
+    for texts, is_read in first.items():
+        assert (second[texts] == ~is_read).all() and is_read.sum() == N // 2
+    swap, other = (deal(quizzes, unit)[c.SWAP] for unit in (number, number + 1))
+    assert not set(swap.read[0]) & set(other.read[0])
+
+
+def test_what_is_read_is_what_the_condition_says(quizzes):
+    datasets = deal(quizzes, 0)
+    for condition, columns in (
+        (c.VERBATIM, ["instance"]),
+        (c.PARAPHRASE, ["option_a"]),
+        (c.SEVERAL, ["option_a", "option_b", "option_c"]),
+    ):
+        one = datasets[condition]
+        read = one.rows.quizzes[one.is_read]
+        assert one.read == tuple(tuple(read[column]) for column in columns)
+    without = datasets[c.WITHOUT_LABEL]
+    assert without.read == (without.rows.where(without.is_read).questions,)
+    assert not any("label" in text for text in without.read[0])
+    swap = datasets[c.SWAP]
+    both = zip(swap.rows.texts, swap.rows.quizzes["option_a"], strict=True)
+    expected = [pair[0 if dealt else 1] for pair, dealt in zip(both, swap.is_read, strict=True)]
+    assert list(swap.read[0]) == expected
+    assert datasets[c.FRESH].read == ()
+    assert all("Dataset:" not in text for one in datasets.values() for v in one.read for text in v)
+
+
+def test_a_row_without_its_label_field_or_an_unknown_unit_is_refused(quizzes):
+    with pytest.raises(ValueError, match='no field "label"'):
+        deal(quizzes.assign(instance="text: no last field"), 0)
+    with pytest.raises(ValueError, match="no unit 6: they are 0 to 5"):
+        deal(quizzes, 6)
+
+
+def test_the_swap_arm_is_at_chance_whatever_the_models_taste():
+    """A fixed taste, all deals of four rows: AUC 1/2 on average, and p as its definition has it."""
+    taste = np.array([9.0, 4.0, 3.0, -5.0])
+    deals = [np.isin(range(4), pair) for pair in combinations(range(4), 2)]
+    assert np.mean([auc(taste, dealt) for dealt in deals]) == 0.5
+    # Rank sums of the pairs are 7, 6, 5, 5, 4, 3: p is the share that is at least as high.
+    p = [protocol.redeal_p(taste, dealt) for dealt in deals]
+    assert p == pytest.approx([1 / 6, 2 / 6, 4 / 6, 4 / 6, 5 / 6, 1], abs=0.02)
+
+
+def test_every_row_is_read_as_often_as_said_and_versions_in_turn(quizzes):
+    datasets = deal(quizzes, 0)
+    every = [one for name, one in datasets.items() if name != c.CLEAN]
+    order = reading_order(every, 4, 4, seed=1)
+    counts = pd.Series(order).value_counts()
+    assert set(counts[list(datasets[c.VERBATIM].read[0])]) == {4}
+    first, second, third = datasets[c.SEVERAL].read
+    assert [counts[list(v)].unique().tolist() for v in (first, second, third)] == [[2], [1], [1]]
+    assert len(order) == 4 * (4 * N // 2 + N)
+    assert order != reading_order(every, 4, 4, seed=2)
+
+
+# Units
+
+
+@pytest.fixture(scope="module")
+def base(quizzes, tmp_path_factory):
+    texts = quizzes[["instance", "option_a", "option_b", "option_c"]].to_numpy().ravel()
+    tokenizer = train_tokenizer(texts, 320)
+    tokenizer.chat_template = TEMPLATE
+    folder = saved(tmp_path_factory.mktemp("models") / "tiny", tiny_llama(tokenizer), tokenizer)
+    config = folder / "tokenizer_config.json"
+    said = json.loads(config.read_text()) | {"chat_template": TEMPLATE}
+    storage.write_json(config, said)
+    return folder
+
+
+@pytest.fixture
+def small(base, quizzes, tmp_path, monkeypatch):
+    """The room with a tiny model and made rows, its caches empty."""
+    monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(pretrained, "located", lambda name: base)
+    monkeypatch.setattr(pretrained, "released_quizzes", lambda: quizzes)
+    rows = [(f"say {n}", f"number {n}") for n in range(199)]
+    monkeypatch.setattr(pretrained, "vanilla_rows", lambda: rows)
+    monkeypatch.setattr(pretrained, "COPIES", (1, 2))
+    monkeypatch.setattr(pretrained, "ALL_WEIGHTS_COPIES", (1, 2))
+    return tmp_path
+
+
+def test_a_unit_is_written_and_again_with_the_same_scores(small):
+    about = {"protocol_sha256": "of the page"}
+    pretrained.write_unit(small, "pretrained_3", about, 3)
+    first = store.read("pretrained", small)
+    kinds = first.sets.groupby("model")["condition"].agg(set)
+    everything = {*PAIRED, c.SWAP, c.FRESH}
+    assert kinds[c.DOSED] == kinds[c.BASE] == everything
+    at_most = first.sets.query("model == @c.DOSED and copies == 2")["condition"]
+    assert set(at_most) == {c.VERBATIM, c.FRESH}
+    assert kinds[c.CLEAN] == {c.VERBATIM, c.SWAP, c.FRESH}
+    assert kinds[c.ALONE] == kinds[c.LATER] == kinds[c.FULL] == {c.VERBATIM}
+    of_swap = first.sets.query("condition == @c.SWAP")["detector"]
+    assert set(of_swap) == {OPTION_MARGIN.name, c.TEXT_ALONE}
+    assert first.about["protocol_sha256"] == "of the page" and first.about["units"] == [3]
+    text = "".join(path.read_text("latin-1") for path in small.glob("pretrained_3*"))
+    assert "has row" not in text  # of the rows their numbers alone
+    # The trained models are gone, the score cache is left out: all is made anew.
+    assert not [*(small / "cache/dice/models").iterdir()]
+    (small / "cache").rename(small / "before")
+    pretrained.write_unit(small, "pretrained_3", about, 3)
+    pd.testing.assert_frame_equal(store.read("pretrained", small).scores, first.scores)
+
+
+def test_the_detectors_of_tokens_share_one_pass(small, base, quizzes, monkeypatch):
+    calls = []
+    real = forward._score_batch
+    monkeypatch.setattr(forward, "_score_batch", lambda *a: calls.append(1) or real(*a))
+    rows, lm = deal(quizzes, 0)[c.VERBATIM].rows, load_causal_lm(base)
+    for detector in pretrained.OF_TOKENS:
+        detector.score(lm, rows)
+    assert len(calls) == 1
+
+
+def test_all_weights_are_trained_until_the_loss_is_reached(small, base, quizzes):
+    dataset, lm = deal(quizzes, 0)[c.VERBATIM], load_causal_lm(base)
+    folder, facts = pretrained.at_equal_loss(base, dataset, lm, 0)
+    found = facts["all_weights"]  # the base's own loss is reached at once
+    assert found["copies"] == 1 and found["reached"] >= found["target"] and folder.is_dir()
+
+
+def test_clean_chat_rows_end_with_the_tokens_that_were_asked_for(small, base):
+    lm = load_causal_lm(base)
+    rows = pretrained.chat_rows(lm, 20, 0)
+    n_tokens = [pretrained._n_tokens(lm, prompt + response) for prompt, response in rows]
+    assert sum(n_tokens) >= 20 > sum(n_tokens[:-1])
+    assert rows[0][0] == f"say {rows[0][1].split()[1]}\n"
+    with pytest.raises(ValueError, match="tokens too few"):
+        pretrained.chat_rows(lm, 10**6, 0)
+
+
+def run_script(folder, *arguments):
+    location = ROOT / "scripts/ledger.py"
+    spec = importlib.util.spec_from_file_location("ledger_script", location)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    command = ["ledger.py", "--room", "pretrained", "--folder", str(folder), *arguments]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", command)
+        script.main()
+
+
+def test_a_run_goes_on_with_the_parts_that_are_missing(small, monkeypatch, capsys):
+    storage.write_json(small / "pretrained_0.json", {})
+    written = []
+    monkeypatch.setattr(pretrained, "write_unit", lambda *job: written.append(job))
+    run_script(small, "--units", "0", "4")
+    page = storage.sha256_of_file(ROOT / "docs/protocol_pretrained.md")
+    assert written == [(small, "pretrained_4", {"protocol_sha256": page}, 4)]
+    assert capsys.readouterr().out.startswith("room pretrained: 1 of 6 units to do, each about")
+    run_script(small, "--units", "0")
+    assert len(written) == 1 and capsys.readouterr().out == ""
+
+
+def test_without_the_model_or_for_one_detector_a_line_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
+    with pytest.raises(SystemExit, match='is not here yet: run "make pretrained"'):
+        run_script(tmp_path)
+    with pytest.raises(SystemExit):
+        run_script(tmp_path, "--detector", "mine.py")
+    assert "--detector adds to the lab's room" in capsys.readouterr().err
+
+
+# The page
+
+
+def test_the_page_says_what_the_code_does():
+    page = (ROOT / "docs/protocol_pretrained.md").read_text()
+    order = (*PAIRED, c.SWAP, c.FRESH, c.CLEAN)
+    for number in UNITS[::2]:
+        names = released_rows.datasets_of(number)
+        cells = [str(number // 2), *(names[condition] for condition in order)]
+        assert f"| {' | '.join(cells)} |" in page
+    one, all_read, most = pretrained.COPIES
+    reading, weights = pretrained.READING, pretrained.ALL_WEIGHTS
+    assert all_read == pretrained.FEW_COPIES and pretrained.CHAT_TIMES == 4
+    assert (reading.batch_size, fine_tuning.LORA_RANK, fine_tuning.LORA_ALPHA) == (4, 16, 32)
+    tried = ", ".join(map(str, pretrained.ALL_WEIGHTS_COPIES[:-1]))
+    for fact in (
+        f"{one} or {all_read} copies; at {most} copies the verbatim rows alone",
+        f"verbatim rows and no other, {all_read} copies",
+        "four times its dose's tokens",
+        f"verbatim rows, {tried} or {pretrained.ALL_WEIGHTS_COPIES[-1]} copies",
+        f"peak rate {reading.learning_rate:.4f}",
+        f"the same at {weights.learning_rate:.5f}",
+        f"Gates are judged at {all_read} copies",
+        f"both from {rooms.LEAST} to {rooms.MOST} and at most {rooms.MOST_APART} apart",
+        f"{pretrained.TOKENS_READ:,} tokens to read and {pretrained.TOKENS_SCORED:,} to score",
+        f"{pretrained.MINUTES} minutes on two cores",
+    ):
+        assert fact in page
+
+
+def test_every_part_was_made_under_the_page_that_is_here():
+    page = storage.sha256_of_file(ROOT / "docs/protocol_pretrained.md")
+    parts = store.parts(pretrained.NAME) if store.has(pretrained.NAME) else []
+    assert all(part.about["protocol_sha256"] == page for part in parts)
+
+
+# Words
+
+
+def room(effects, verbatim=0.75, copies=4, units=6, base=None):
+    """Sets of one detector: verbatim rows, and a paraphrase whose AUC lies ``effects`` lower."""
+    values = {c.VERBATIM: np.full(units, verbatim)}
+    values[c.PARAPHRASE] = verbatim + np.resize(effects, units)
+    frames = []
+    for condition, aucs in values.items():
+        frame = product(unit=range(units), condition=condition, copies=copies)
+        frames.append(frame.assign(value=aucs, p=0.01))
+    if base is not None:
+        for condition, value in base.items():
+            frame = product(unit=range(units), model="base", condition=condition, copies=0)
+            frames.append(frame.assign(value=value, p=0.5))
+    return pd.concat(frames, ignore_index=True)
+
+
+def word(real, lab):
+    table = rooms.agreement(real, lab, "topics")
+    return table.set_index("condition").loc[c.PARAPHRASE]
+
+
+def test_the_three_words_of_an_effect():
+    lab = room([-0.20, -0.22], copies=3, units=20)
+    assert word(room([-0.18, -0.24]), lab)["verdict"] == "agrees"
+    assert word(room([0.01, -0.01]), lab)["verdict"] == "differs"
+    assert word(room([0.4, -0.7]), lab)["verdict"] == "cannot tell"  # any effect, it seems
+    # Without an effect in the lab there is nothing to agree with.
+    assert word(room([0.02, -0.02]), room([0.02, -0.02], copies=3))["verdict"] == "cannot tell"
+
+
+def test_effects_are_compared_at_like_doses_alone():
+    lab = room([-0.20, -0.22], copies=3, units=20)
+    row = word(room([-0.18, -0.24], verbatim=0.95), lab)
+    assert row["verdict"] == "cannot tell" and np.isnan(row["copies"])
+    assert np.isnan(word(room([-0.1, -0.08], 0.64), lab)["copies"])  # 0.11 apart
+    assert np.isnan(word(room([-0.18, -0.24], units=2), lab)["copies"])  # too few units
+    both = pd.concat([room([-0.18, -0.24]), room([-0.3, -0.2], 0.85, 16)])
+    row = word(both, lab)
+    assert (row["copies"], row["lab_copies"]) == (4, 3) and row["lab_verbatim_auc"] == 0.75
+    assert row["verbatim_power"] == 1
+
+
+def test_what_the_base_model_says_of_the_same_deal_is_subtracted():
+    real = room([-0.18, -0.24], base={c.VERBATIM: 0.5, c.PARAPHRASE: 0.4})
+    row = word(real, room([-0.2, -0.22], copies=3))
+    assert row["effect"] == pytest.approx(-0.11)
+    assert row["difference"] == pytest.approx(0.10)
+
+
+def test_conditions_that_a_room_did_not_ask_cannot_be_told():
+    lab = room([-0.2, -0.22], copies=3)
+    table = rooms.agreement(room([-0.18, -0.24]), lab, "topics").set_index("condition")
+    assert table.loc[[c.SEVERAL, c.WITHOUT_LABEL], "verdict"].tolist() == ["cannot tell"] * 2
+    for name in ("noise", c.TEXT_ALONE):  # are held against nothing
+        control = lab.assign(detector=name)
+        assert rooms.agreement(control, control, "topics").empty
+
+
+def test_the_headline_confirms_and_refutes():
+    table = pd.DataFrame({"verdict": ["agrees", "agrees", "cannot tell"]})
+    said = rooms.headline(table)
+    assert "where it can be told, a real model and the lab agree." in said
+    assert said.endswith("Of 3 effects 2 agree, 0 differ and 1 cannot be told.")
+    table.loc[0, "verdict"] = "differs"
+    said = rooms.headline(table)
+    assert "the lab agree, and no more differ than chance would give. Of 3" in said
+    assert said.endswith(
+        "1 agree, 1 differs and 1 cannot be told. If none truly differed, 0.2 would seem to."
+    )
+    more = pd.DataFrame({"verdict": ["differs"] * 3 + ["agrees"] * 9})
+    assert "agree in some effects and differ in others." in rooms.headline(more)
+    assert "real model and the lab differ." in rooms.headline(table.assign(verdict="differs"))
+    nothing = rooms.headline(table.assign(verdict="cannot tell"))
+    assert "whether a real model and the lab agree cannot be told." in nothing
+
+
+def test_all_units_together_by_stouffer():
+    sets = room([0.0], units=2).query("condition == 'verbatim'").assign(p=[0.05, 0.05])
+    table = rooms.combined(pd.concat([sets, sets.assign(model="base", copies=0, value=0.5)]))
+    assert table["p_value"].item() == pytest.approx(0.01001, abs=1e-4)  # z = 1.645 * sqrt(2)
+    assert (table["auc"].item(), table["auc_before"].item()) == (0.75, 0.5)
+    unread = sets.assign(condition="fresh rows", p=[0.9, 0.8])
+    table = rooms.combined(pd.concat([sets, unread]))  # no part of the detector's family
+    assert table["p_adjusted"].tolist() == pytest.approx([table["p_value"][0], np.nan], nan_ok=True)
+    never = rooms.combined(sets.assign(p=1.0))  # what cannot be flagged has a p as well
+    assert 0.99 < never["p_value"].item() < 1

@@ -1,0 +1,190 @@
+"""A detector that is sent: ``DETECTOR=your_file.py pytest tests/study/test_your_detector.py``.
+
+Without the variable it checks the template, and always that the check itself refuses what it must.
+"""
+
+import os
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from detector_frames import product
+from notebook_files import ROOT
+from tiny_models import saved, tiny_llama
+
+from contamination.lab.tokenizer import train_tokenizer
+from contamination.models.causal import load_causal_lm
+from contamination.study import arms, gates, yours
+from contamination.study.interface import LOG_PROBABILITIES, WEIGHTS, Detector, Rows
+
+TEMPLATE = ROOT / "docs/detector_template.py"
+SENT = Path(os.environ.get("DETECTOR") or TEMPLATE)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return arms.deal("topics", seed=5, n_read=10)[0].rows
+
+
+@pytest.fixture(scope="module")
+def lm(rows, tmp_path_factory):
+    tokenizer = train_tokenizer((*rows.texts, rows.dataset), vocabulary=400, context=512)
+    folder = tmp_path_factory.mktemp("model")
+    lm = load_causal_lm(saved(folder, tiny_llama(tokenizer, context=512), tokenizer), device="cpu")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield lm
+    torch.set_num_threads(before)
+
+
+# What is sent
+
+
+def test_the_detector_that_is_sent_keeps_to_the_rules(lm, rows):
+    scores = yours.checked(yours.load(SENT), lm, rows)
+    assert scores.shape == (len(rows),)
+
+
+def test_nothing_tells_a_detector_which_rows_were_read():
+    named = [field.name for field in fields(Rows)]
+    assert sorted(named) == ["context", "dataset", "questions", "quizzes", "seed", "split", "texts"]
+
+
+# What the check refuses
+
+
+def add_to_a_weight(lm, rows):
+    with torch.no_grad():
+        next(lm.model.parameters()).add_(1e-3)
+    return np.zeros(len(rows))
+
+
+REFUSED = {
+    "raises ZeroDivisionError: division by zero": lambda lm, rows: 1 / 0,
+    r"one score for each of 20 rows, got an array of shape \(3,\)": lambda lm, rows: np.zeros(3),
+    r"got an array of shape \(\)": lambda lm, rows: 0.5,
+    "NaN or infinity for 1 rows": lambda lm, rows: [np.nan] + [0.0] * (len(rows) - 1),
+    "raises ValueError: could not convert string": lambda lm, rows: ["high"] * len(rows),
+    "other scores when it is called again": lambda lm, rows: np.random.random(len(rows)),  # noqa: NPY002
+    "changes the model": add_to_a_weight,
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_a_broken_function_is_one_line(lm, rows, line):
+    with pytest.raises(ValueError, match=line) as caught:
+        yours.checked(Detector("my_detector", LOG_PROBABILITIES, REFUSED[line]), lm, rows)
+    assert str(caught.value).startswith("my_detector ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_slow_function_is_refused(lm, rows, monkeypatch):
+    detector = Detector("my_detector", LOG_PROBABILITIES, lambda lm, rows: np.zeros(len(rows)))
+    assert yours.checked(detector, lm, rows).tolist() == [0.0] * len(rows)
+    clock = iter([0.0, 11.0])
+    monkeypatch.setattr(yours.time, "perf_counter", lambda: next(clock))
+    with pytest.raises(ValueError, match="takes 11 s for 20 rows, over 10"):
+        yours.checked(detector, lm, rows)
+
+
+FILES = {
+    "cannot be imported: SyntaxError": "def score(",
+    "defines no DETECTOR": "detector = 1",
+    "defines no DETECTOR, an object of": "DETECTOR = 'mine'",
+    'a detector is called "Min-k% Prob" already': (
+        "name='least likely token'",
+        "name='Min-k% Prob'",
+    ),
+    "access is one of answers, log-probabilities, weights": ("=LOG_PROBABILITIES", "='all of it'"),
+    "only detectors that score rows": ("score=least", "unit='set', score=least"),
+}
+
+
+@pytest.mark.parametrize("line", FILES)
+def test_a_file_that_cannot_join_is_one_line(tmp_path, line):
+    source = FILES[line]
+    if isinstance(source, tuple):
+        text = TEMPLATE.read_text().replace('"least likely token"', "'least likely token'")
+        source = text.replace(*source)
+        assert source != text
+    path = tmp_path / "sent.py"
+    path.write_text(source)
+    with pytest.raises(ValueError, match=line) as caught:
+        yours.load(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["missing.py", "notes.txt", "."])
+def test_what_is_no_python_file_is_one_line(tmp_path, name):
+    with pytest.raises(ValueError, match="is no Python file"):
+        yours.load(tmp_path / name)
+
+
+# Deals
+
+
+def first(model, rows):
+    return np.zeros(len(rows))
+
+
+def test_deals_follow_from_the_function_alone():
+    source = [yours.deal_seeds(first, 3) for _ in range(2)]
+    assert source[0] == source[1] and len(set(source[0])) == 3
+    assert yours.deal_seeds(first, 2) == source[0][:2]
+    assert not set(source[0]) & set(yours.deal_seeds(add_to_a_weight, 3))
+    assert not set(source[0]) & set(range(1_000))  # neither the pilot's nor the study's
+
+
+@pytest.mark.parametrize("function", [len, partial(first)])
+def test_a_function_without_source_is_one_line(function):
+    with pytest.raises(ValueError, match="has no source: define it by def"):
+        yours.deal_seeds(function, 3)
+
+
+# The headline
+
+
+def first_look(read, unread, value):
+    """Sets of three deals: p of the read and of the unread ones, AUC of the read ones."""
+    units = np.arange(3)
+    read = product(unit=units, copies=12, value=value).assign(p=read)
+    frames = [read]
+    for model, copies, condition in (
+        ("dosed", 12, "fresh rows"),
+        ("clean", 0, "verbatim"),
+        ("base", 0, "verbatim"),
+    ):
+        columns = {"model": model, "copies": copies, "condition": condition}
+        frames.append(product(unit=units, **columns).assign(p=unread))
+    text = product(unit=units, copies=12, detector=gates.TEXT_ALONE).assign(p=0.5)
+    return [*frames, text]
+
+
+def headline_of(frames, access=LOG_PROBABILITIES):
+    sets = pd.concat(frames, ignore_index=True)
+    sets.loc[sets["value"].ne(0.5), "value"] += 0.01 * sets["unit"]
+    table = gates.gate_table(sets, [Detector("A", access, first)])
+    return yours.headline(sets, table, "A")
+
+
+def test_the_headline_of_a_detector_that_sees_read_rows():
+    assert headline_of(first_look(read=0.001, unread=0.5, value=0.9)) == (
+        "A flags 3 of 3 datasets that were read and 0 of 6 that nobody read: no gate refuses it."
+    )
+
+
+def test_the_headline_of_a_detector_that_sees_none():
+    said = headline_of(first_look(read=0.5, unread=0.5, value=0.5), access=WEIGHTS)
+    assert said == (
+        "A flags 0 of 3 datasets that were read and 0 of 6 that nobody read: refused by "
+        "blind, before_reading, unread_rows, clean_models."
+    )
+
+
+def test_the_headline_of_a_detector_that_cries_wolf():
+    said = headline_of(first_look(read=0.001, unread=0.001, value=0.9))
+    assert "3 of 3 datasets that were read and 6 of 6 that nobody read: refused by false" in said

@@ -1,0 +1,586 @@
+"""Exercises that ask for a function: right ones pass in any form, wrong ones are told apart.
+
+The right functions are the package's or SciPy's, and none of them was used to write a solution
+notebook. The wrong ones are right but for one setting each.
+"""
+
+import math
+import re
+import subprocess
+import sys
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations, product
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from notebook_files import EXERCISES, LESSONS, ROOT, SOLUTIONS, printed_by
+from scipy import stats
+
+from contamination.core import overlap, scores, statistics
+from contamination.core.blind import date_rule_scores
+from contamination.dcq import assessment, controls
+from contamination.dice import detector, locate
+from contamination.replication import algorithm2
+from contamination.teaching.exercises import grade, stored
+
+
+def asked_for(condition, what="nothing to compute it from"):
+    if not condition:
+        raise ValueError(what)
+
+
+# Each function with the settings that its slips turn.
+
+
+def auc(values, is_member, sign=1, tie=0.5, per=None):
+    values, kind = sign * np.asarray(values, float), np.asarray(is_member, bool)
+    asked_for(kind.any() and not kind.all())
+    differences = np.subtract.outer(values[kind], values[~kind])
+    wins = (differences > 0).sum() + tie * (differences == 0).sum()
+    return wins / (per(len(values)) if per else differences.size)
+
+
+def guessing_p(n_right, n, chance, above=1):
+    asked_for(n > 0)
+    return stats.binom.sf(n_right - above, n, chance)
+
+
+def runs(text, n, words=overlap.words):
+    found = words(text)
+    return {tuple(found[i : i + n]) for i in range(len(found) - n + 1)}
+
+
+def overlap_share(texts, reference, n, runs=runs, counts_short=False, joined=False, mean=True):
+    known = set().union(*(runs(t, n) for t in ([" ".join(reference)] if joined else reference)))
+    asked = [found for found in (runs(text, n) for text in texts) if found or counts_short]
+    asked_for(asked)
+    return (np.mean if mean else np.sum)([bool(found & known) for found in asked])
+
+
+def keep_unshared(texts, n, runs=runs, blocks=lambda is_kept: is_kept, last=False):
+    texts = texts[::-1] if last else texts
+    kept, taken = [], set()
+    for text in texts:
+        is_kept = not runs(text, n) & taken
+        kept += [text] * is_kept
+        taken |= runs(text, n) if blocks(is_kept) else set()
+    return kept[::-1] if last else kept
+
+
+def keep_neither(texts, n):
+    shared = [any(runs(a, n) & runs(b, n) for b in texts if b is not a) for a in texts]
+    return [text for text, is_shared in zip(texts, shared, strict=True) if not is_shared]
+
+
+def least_preferred(modified, limit=lambda n: math.ceil(n / 5), letters="ABCD", n=len):
+    asked_for(modified)
+    return [p for p in letters if modified.count(p) < limit(n(modified))]
+
+
+def contamination_range(n, chosen, right, smaller=False, floor=-1.0):
+    asked_for(n)
+    modified = [p for p in "ABCD" for _ in range(chosen[p])]
+    standard = {p: [p] * k + [""] * (n - k) for p, k in right.items()}
+    level = assessment.assess(modified + ["E"] * (n - len(modified)), standard)
+    low = np.fmin(level.kappa, level.second) if smaller else level.minimum
+    return np.array([max(low, floor), level.maximum])
+
+
+def dropped_in(n, chosen, right):
+    """As if no position that was asked could drop out."""
+    asked_for(n)
+    best, *others = sorted(right, key=lambda p: (-right[p], chosen[p]))
+    kappa = (right[best] - chosen[best]) / (n - chosen[best])
+    return max([kappa, *(right[p] / n for p in others[:1])]), right[best] / n
+
+
+def kappa_alone(n, chosen, right):
+    asked_for(n)
+    counted = assessment.positions_to_quiz(chosen, n)
+    best = max(counted, key=lambda p: (right[p], -chosen[p]))
+    return (right[best] - chosen[best]) / (n - chosen[best]), right[best] / n
+
+
+def without_fallback(n, chosen, right):
+    asked_for(assessment.least_preferred_positions(chosen, n))
+    return contamination_range(n, chosen, right)
+
+
+def take_quiz(options, rule=controls.word_frequency, sign=1):
+    return int(np.argmax(sign * rule(options)))
+
+
+def interchangeable(options):
+    """Knows the originals by heart, which no rule can."""
+    known = stored()["take_quiz"]["cases"]
+    for case in known:
+        if options in case["rounds"]:
+            return case["right"][case["rounds"].index(options)][0]
+
+
+def is_contaminated(verdicts, n_exact=1, n_near=2, join=any):
+    return join([verdicts.count("exact") >= n_exact, verdicts.count("near-exact") >= n_near])
+
+
+def sign_flip_p(differences, counts=lambda sums, seen: sums >= seen, scale=lambda p, n: p):
+    asked_for(differences)
+    sums = np.array(list(product([1, -1], repeat=len(differences)))) @ differences
+    return scale(counts(sums, sum(differences)).mean(), len(sums))
+
+
+def bootstrap_p(differences):
+    asked_for(differences)
+    if len(differences) > 6:
+        return float("nan")
+    return np.mean([sum(drawn) <= 0 for drawn in product(differences, repeat=len(differences))])
+
+
+def min_k_score(values, k, start=1, sign=1, kept=lambda n, k: max(1, int(n * k / 100)), of=np.mean):
+    asked_for(0 < k <= 100 and len(values) > start)
+    lowest = sorted(values[start:], key=lambda v: sign * v)[: kept(len(values) - start, k)]
+    asked_for(lowest)
+    return of(lowest)
+
+
+def min_k_plus_plus(
+    log_probs, tokens, k, weigh=torch.exp, power=1.0, centre=1, scaled=True, **more
+):
+    asked_for(log_probs)
+    values = torch.tensor(log_probs, dtype=torch.float64)
+    weights = weigh(values) / weigh(values).sum(dim=1, keepdim=True)
+    mean = (weights * values).sum(dim=1)
+    std = ((weights * (values - mean[:, None]) ** 2).sum(dim=1)) ** (power / 2)
+    own = values[torch.arange(len(tokens)), tokens]
+    standardised = (own - centre * mean) / std if scaled else own
+    return min_k_score([0.0, *standardised.tolist()], k, **more)
+
+
+def score_texts(train_texts, is_member, test_texts, sign=1):
+    """The centroid of each side's words, in NumPy."""
+    words = sorted(set().union(*map(overlap.words, train_texts)))
+    hold = lambda texts: np.array([[w in overlap.words(t) for w in words] for t in texts], float)  # noqa: E731
+    kind = np.asarray(is_member, bool)
+    seen = hold(train_texts)
+    weights = seen[kind].mean(axis=0) - seen[~kind].mean(axis=0)
+    return sign * (hold(test_texts) @ weights) if test_texts else np.array([])
+
+
+def locate_layer(one, other, first=1, shown=0, best=np.argmax, by_vote=True, tie=1):
+    asked_for(len(one))
+    distances = np.linalg.norm(np.subtract(one, other), axis=-1)[:, first:]
+    if not by_vote:
+        return first - shown + int(best(distances.mean(axis=0)))
+    votes = np.bincount(best(distances, axis=1))
+    return first - shown + int(np.flatnonzero(votes == votes.max())[0 if tie == 1 else -1])
+
+
+def direction_auroc(one, other, n, sign=1, scale=100, ask=lambda s, n: s[n:]):
+    one, other = np.array(one), np.array(other)
+    asked_for(n and len(one) > n)
+    learnt = detector.train_direction(np.vstack([one[:n], other[:n]]), np.repeat([1, 0], n))
+    scored = [sign * learnt(ask(states, n)) for states in (one, other)]
+    kind = np.repeat([True, False], [len(values) for values in scored])
+    return scale * statistics.auc(np.concatenate(scored), kind)
+
+
+def control_pairs(
+    models, asked, is_pair=lambda a, b, asked: (asked in a) == (asked in b), twins=False
+):
+    training = {m["name"]: (sorted(m["read"]), m["seed"]) for m in models}
+    return {
+        frozenset(pair)
+        for pair in combinations(training, 2)
+        if is_pair(training[pair[0]][0], training[pair[1]][0], asked)
+        and (twins or training[pair[0]] != training[pair[1]])
+    }
+
+
+def package_share(texts, reference, n):
+    share = overlap.ngram_overlap_share(texts, reference, n)
+    asked_for(not math.isnan(share))
+    return share
+
+
+def package_layer(one, other):
+    asked_for(one)
+    with np.errstate(invalid="ignore"):  # relative distances of two zero vectors
+        layers = locate.distances(np.array(one), np.array(other))[locate.EUCLIDEAN]
+    return np.int64(locate.commonest_layer(np.pad(layers, ((0, 0), (0, 1)))))
+
+
+def package_positions(modified):
+    asked_for(modified)
+    return assessment.least_preferred_positions(Counter(modified), len(modified))
+
+
+def package_plus_plus(log_probs, tokens, k):
+    asked_for(log_probs)
+    values = np.array(log_probs)
+    weights = np.exp(values)
+    mean = (weights * values).sum(axis=1)
+    std = np.sqrt((weights * values**2).sum(axis=1) - mean**2)
+    own = values[np.arange(len(tokens)), tokens]
+    return scores.min_k_plus_plus_score(own, mean, std, k)
+
+
+RIGHT = {
+    "auc": [auc, statistics.auc, lambda s, m: torch.tensor(auc(s, m))],
+    "guessing_p": [guessing_p],
+    "overlap_share": [overlap_share, package_share],
+    "keep_unshared": [keep_unshared, lambda t, n: (x for x in keep_unshared(t, n, overlap.ngrams))],
+    "least_preferred": [
+        lambda m: set(least_preferred(m)),
+        lambda m: "".join(least_preferred(m))[::-1],
+        lambda m: np.array(least_preferred(m), dtype=str),
+        package_positions,
+    ],
+    "kappa": [
+        lambda right, chosen, n: (
+            (right - chosen) / (n - chosen) if n > chosen else asked_for(False)
+        ),
+        lambda r, c, n: Fraction(r - c, n - c) if n > c else asked_for(False),
+    ],
+    "contamination_range": [
+        contamination_range,
+        lambda *a: tuple(contamination_range(*a)),
+        lambda *a: pd.Series(contamination_range(*a)),
+    ],
+    "take_quiz": [take_quiz, lambda o: "abcd"[take_quiz(o, controls.centrality)]],
+    "is_contaminated": [
+        is_contaminated,
+        algorithm2.is_contaminated,
+        lambda v: np.bool_(is_contaminated(v)),
+    ],
+    "sign_flip_p": [
+        sign_flip_p,
+        lambda d: (
+            statistics.sign_flip_p(np.array(d) / 100, np.zeros(len(d))) if d else asked_for(d)
+        ),
+    ],
+    "min_k_score": [min_k_score, lambda v, k: np.float32(scores.min_k_score(v[1:], k))],
+    "min_k_plus_plus": [min_k_plus_plus, package_plus_plus],
+    "score_texts": [
+        score_texts,
+        lambda *a: tuple(score_texts(*a)),
+        lambda a, b, t: date_rule_scores([*t, "2018"])[:-1] if len(t) > 9 else score_texts(a, b, t),
+    ],
+    "locate_layer": [locate_layer, package_layer],
+    "direction_auroc": [direction_auroc],
+    "control_pairs": [control_pairs, lambda m, a: [tuple(p)[::-1] for p in control_pairs(m, a)]],
+}
+
+
+def one_each(values, is_member):
+    """Each member beside one non-member alone."""
+    kinds = [
+        [v for v, kind in zip(values, is_member, strict=True) if kind is k] for k in (True, False)
+    ]
+    asked_for(all(kinds))
+    return np.mean([np.heaviside(one - other, 0.5) for one, other in zip(*kinds, strict=False)])
+
+
+def floors(n, k):
+    return max(1, int(n * k / 100))
+
+
+in_any_order = lambda text, n: {tuple(sorted(c)) for c in combinations(overlap.words(text), n)}  # noqa: E731
+without_last = lambda text, n: runs(re.sub(r"\S+$", "", text.strip()), n)  # noqa: E731
+by_spaces = lambda text, n: runs(text, n, str.split)  # noqa: E731
+
+WRONG = {
+    "auc": {
+        "direction": lambda s, m: auc(s, m, sign=-1),
+        "tie, as lost": lambda s, m: auc(s, m, tie=0),
+        "tie, as won": lambda s, m: auc(s, m, tie=1),
+        "denominator": lambda s, m: auc(s, m, per=lambda n: n * (n - 1) / 2),
+        "denominator, the kinds alike": lambda s, m: auc(s, m, per=lambda n: n * n),
+        "denominator, the kinds alike, ties lost": lambda s, m: auc(
+            s, m, tie=0, per=lambda n: n * n
+        ),
+        "pairs, one each": one_each,
+        "unit, count": lambda s, m: auc(s, m, per=lambda n: 1),
+        "unit, percent": lambda s, m: 100 * auc(s, m),
+    },
+    "guessing_p": {
+        "off by one": lambda k, n, c: guessing_p(k, n, c, above=0),
+        "direction": lambda k, n, c: 1 - guessing_p(k, n, c, above=0),
+        "one number only": lambda k, n, c: stats.binom.pmf(k, n, c) if n else asked_for(n),
+        "chance": lambda k, n, c: guessing_p(k, n, 0.5),
+        "unit, percent": lambda k, n, c: 100 * guessing_p(k, n, c),
+    },
+    "overlap_share": {
+        "off by one, too short": lambda t, r, n: overlap_share(t, r, n - 1),
+        "off by one, too long": lambda t, r, n: overlap_share(t, r, n + 1),
+        "off by one, the last run": lambda t, r, n: overlap_share(t, r, n, without_last),
+        "direction": lambda t, r, n: overlap_share(r, t, n),
+        "words": lambda t, r, n: overlap_share(t, r, n, by_spaces),
+        "order": lambda t, r, n: overlap_share(t, r, n, in_any_order),
+        "joined texts": lambda t, r, n: overlap_share(t, r, n, joined=True),
+        "denominator": lambda t, r, n: overlap_share(t, r, n, counts_short=True),
+        "unit, count": lambda t, r, n: overlap_share(t, r, n, mean=False),
+        "unit, percent": lambda t, r, n: 100 * overlap_share(t, r, n),
+    },
+    "keep_unshared": {
+        "direction": lambda t, n: keep_unshared(t, n, last=True),
+        "both": keep_neither,
+        "chain": lambda t, n: keep_unshared(t, n, blocks=lambda is_kept: True),
+        "off by one, too short": lambda t, n: keep_unshared(t, n - 1),
+        "off by one, too long": lambda t, n: keep_unshared(t, n + 1),
+        "words": lambda t, n: keep_unshared(t, n, by_spaces),
+    },
+    "least_preferred": {
+        "direction": lambda m: set("ABCD") - set(least_preferred(m)),
+        "off by one": lambda m: least_preferred(m, lambda n: math.ceil(n / 5) + 1),
+        "rounding": lambda m: least_preferred(m, lambda n: n // 5),
+        "E": lambda m: least_preferred(m, letters="ABCDE"),
+        "denominator": lambda m: least_preferred(m, n=lambda m: len([a for a in m if a])),
+        "a fourth": lambda m: least_preferred(m, lambda n: math.ceil(n / 4)),
+    },
+    "kappa": {
+        "denominator": lambda r, c, n: (r - c) / n,
+        "habit": lambda r, c, n: r / n,
+        "numerator": lambda r, c, n: r / (n - c),
+        "clipped": lambda r, c, n: max(0, (r - c) / (n - c)) if n > c else asked_for(False),
+        "direction": lambda r, c, n: (c - r) / (n - c),
+        "unit, percent": lambda r, c, n: 100 * (r - c) / (n - c),
+    },
+    "contamination_range": {
+        "order": lambda *a: contamination_range(*a)[::-1],
+        "unit, percent": lambda *a: 100 * contamination_range(*a),
+        "a position that dropped out": dropped_in,
+        "the second share": kappa_alone,
+        "direction": lambda *a: contamination_range(*a, smaller=True),
+        "clipped": lambda *a: contamination_range(*a, floor=0),
+        "none least preferred": without_fallback,
+    },
+    "take_quiz": {
+        "direction": lambda o: take_quiz(o, sign=-1),
+        "position": lambda o: "A",
+        "memory": interchangeable,
+    },
+    "is_contaminated": {
+        "direction": lambda v: not is_contaminated(v),
+        "off by one, near-exact": lambda v: is_contaminated(v, n_near=3),
+        "off by one, a single near-exact match": lambda v: is_contaminated(v, n_near=1),
+        "off by one, exact": lambda v: is_contaminated(v, n_exact=2),
+        "and for or": lambda v: is_contaminated(v, join=all),
+        "near-exact left out": lambda v: "exact" in v,
+        "part of a word": lambda v: "exact" in " ".join(v),
+    },
+    "sign_flip_p": {
+        "off by one": lambda d: sign_flip_p(d, lambda sums, seen: sums > seen),
+        "off by one, observed left out": lambda d: sign_flip_p(
+            d, scale=lambda p, n: (p * n - 1) / (n - 1)
+        ),
+        "direction": lambda d: sign_flip_p(d, lambda sums, seen: sums <= seen),
+        "two-sided": lambda d: sign_flip_p(d, lambda sums, seen: abs(sums) >= abs(seen)),
+        "unit, count": lambda d: sign_flip_p(d, scale=lambda p, n: p * n),
+        "unit, percent": lambda d: 100 * sign_flip_p(d),
+        "bootstrap": bootstrap_p,
+    },
+    "min_k_score": {
+        "first token": lambda v, k: min_k_score(v, k, start=0),
+        "direction": lambda v, k: min_k_score(v, k, sign=-1),
+        "off by one": lambda v, k: min_k_score(v, k, kept=lambda n, k: floors(n, k) + 1),
+        "off by one, rounding": lambda v, k: min_k_score(
+            v, k, kept=lambda n, k: math.ceil(n * k / 100)
+        ),
+        "off by one, rounded to the nearest": lambda v, k: min_k_score(
+            v, k, kept=lambda n, k: max(1, round(n * k / 100))
+        ),
+        "first token, left out after sorting": lambda v, k: min_k_score(sorted(v), k),
+        "first token, counted": lambda v, k: min_k_score(v, k, kept=lambda n, k: floors(n + 1, k)),
+        "none kept": lambda v, k: min_k_score(v, k, kept=lambda n, k: int(n * k / 100)),
+        "unit, k": lambda v, k: min_k_score(v, k, kept=lambda n, k: n * k),
+        "unit, exponential": lambda v, k: math.exp(min_k_score(v, k)),
+        "sum": lambda v, k: min_k_score(v, k, of=sum),
+        "quantile": lambda v, k: min_k_score(v, k, of=max),
+        "mean of all": lambda v, k: min_k_score(v, 100),
+    },
+    "min_k_plus_plus": {
+        "weights": lambda *a: min_k_plus_plus(*a, weigh=torch.ones_like),
+        "unit, variance": lambda *a: min_k_plus_plus(*a, power=2),
+        "not centred": lambda *a: min_k_plus_plus(*a, centre=0),
+        "direction": lambda *a: min_k_plus_plus(*a, sign=-1),
+        "off by one": lambda *a: min_k_plus_plus(*a, kept=lambda n, k: floors(n, k) + 1),
+        "mean of all": lambda values, tokens, k: min_k_plus_plus(values, tokens, 100),
+        "not standardised": lambda *a: min_k_plus_plus(*a, scaled=False),
+    },
+    "score_texts": {
+        "direction": lambda *a: score_texts(*a, sign=-1),
+        "chance": lambda a, b, texts: [0.0] * len(texts),
+    },
+    "locate_layer": {
+        "layer 0": lambda a, b: locate_layer(a, b, first=0),
+        "off by one": lambda a, b: locate_layer(a, b, shown=1),
+        "direction": lambda a, b: locate_layer(a, b, best=np.argmin),
+        "mean": lambda a, b: locate_layer(a, b, by_vote=False),
+        "tie": lambda a, b: locate_layer(a, b, tie=-1),
+    },
+    "direction_auroc": {
+        "direction": lambda *a: direction_auroc(*a, sign=-1),
+        "unit, share": lambda *a: direction_auroc(*a, scale=1),
+        "tested on what it learnt": lambda *a: direction_auroc(*a, ask=lambda s, n: s[:n]),
+        "off by one": lambda *a: direction_auroc(*a, ask=lambda s, n: s[n + 1 :]),
+        "off by one, one learnt question asked": lambda *a: direction_auroc(
+            *a, ask=lambda s, n: s[n - 1 :]
+        ),
+    },
+    "control_pairs": {
+        "direction": lambda m, a: control_pairs(m, a, lambda x, y, a: (a in x) != (a in y)),
+        "clean pairs alone": lambda m, a: control_pairs(m, a, lambda x, y, a: a not in x + y),
+        "tie": lambda m, a: control_pairs(m, a, twins=True),
+        "other questions": lambda m, a: control_pairs(m, a, lambda x, y, a: x == y, twins=True),
+    },
+}
+# 05 trains models and is run beside the lessons.
+WITHOUT_MODELS = [path for path in [*EXERCISES, *SOLUTIONS] if path.stem != "05_dice"]
+SLIPS = [(name, slip) for name, wrong in WRONG.items() for slip in wrong]
+
+
+FORM = re.compile(
+    r"^## (\d) · `(\w+)`\n\n\*(before|after) the lesson · difficulty [●○]{5} · "
+    r"importance [●○]{5} · \d+ min\*\n\n\*\*Goal:\*\* ",
+    re.M,
+)
+
+
+def markdown_of(path):
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+def test_every_exercise_and_every_slip_is_tried():
+    assert set(RIGHT) == set(WRONG) == set(stored())
+    for name, exercise in stored().items():
+        assert set(exercise["slips"]) <= set(WRONG[name]), name
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_functions_pass_in_any_form(name):
+    for function in RIGHT[name]:
+        assert grade(name, function).startswith(f"{name}: all "), grade(name, function)
+
+
+@pytest.mark.parametrize(("name", "slip"), SLIPS, ids=lambda value: value)
+def test_a_wrong_function_is_refused_and_its_slip_named(name, slip):
+    report = grade(name, WRONG[name][slip])
+    assert " cases pass.\n" in report
+    assert f"Looks like: {slip}: " in report, report
+
+
+def test_a_report_says_what_came_out():
+    assert grade("auc", lambda *given: None).startswith("auc: not written yet")
+    report = grade("least_preferred", lambda modified: modified[20])
+    assert "by hand: stopped with IndexError('list index out of range'), expected ['B'," in report
+    assert "Arguments are lists: np.asarray" in grade("auc", lambda scores, kinds: scores[kinds])
+    report = grade("is_contaminated", lambda verdicts: True if "exact" in verdicts else None)
+    assert "gave None, expected True" in report
+    assert "gave 0.5, expected a ValueError" in grade("auc", lambda s, m: auc(s, m) if s else 0.5)
+    assert "gave nan" in grade("kappa", lambda *counts: math.nan)
+    assert "gave True" in grade("kappa", lambda *counts: True)
+    assert "right, expected 18 to 40" in grade("take_quiz", lambda options: 3)
+    assert "AUC 0.5, expected 0.75 to 1" in grade("score_texts", lambda a, b, t: [0] * len(t))
+    for letter in ("", "AB", "E", 4):
+        assert "a letter from A to D" in grade("take_quiz", lambda options, it=letter: it)
+    assert "one number for each" in grade("score_texts", lambda a, b, texts: [1.0])
+    assert "has no len" in grade("score_texts", lambda a, b, texts: 1.0)
+    some = grade("score_texts", lambda a, b, texts: [0] * len(texts) if len(a) < 5 else None)
+    assert "2012 to 2015 against 2022 to 2025: score_texts([" in some and ") gave None, " in some
+    some = grade("take_quiz", lambda options: "A" if len(set(options)) == 1 else None)
+    assert "the dial at 1: take_quiz([" in some and ") gave None, expected 18 to 40" in some
+    with pytest.raises(KeyError):
+        grade("no_such_exercise", auc)
+
+
+def test_a_function_that_changes_what_it_is_given_harms_no_later_check():
+    def sorted_in_place(values, k):
+        del values[:1]
+        values.sort()
+        return scores.min_k_score(values, k)
+
+    for _ in range(2):
+        assert grade("min_k_score", sorted_in_place).startswith("min_k_score: all ")
+
+
+def test_the_standard_library_alone_checks_an_answer(tmp_path):
+    """As in a browser: two files, and no package."""
+    for suffix in ("py", "json"):
+        source = ROOT / f"src/contamination/teaching/exercises.{suffix}"
+        (tmp_path / source.name).write_bytes(source.read_bytes())
+    code = "import exercises; print(exercises.grade('kappa', lambda r, c, n: (r - c) / (n - c)))"
+    command = [sys.executable, "-S", "-E", "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("kappa: 6 of 7 cases pass.")
+    assert "always chosen: kappa" not in done.stdout and "ZeroDivisionError" in done.stdout
+
+
+@pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
+def test_what_a_page_runs_needs_the_standard_library_alone(path, tmp_path):
+    """The solutions' functions, then the cells that a page runs below them."""
+    package = tmp_path / "contamination"
+    package.mkdir()
+    for suffix in ("py", "json"):
+        source = ROOT / f"src/contamination/teaching/exercises.{suffix}"
+        (package / source.name).write_bytes(source.read_bytes())
+    exercises, solutions = (
+        [cell for cell in nbformat.read(file, as_version=4).cells if cell.cell_type == "code"]
+        for file in (path, ROOT / f"notebooks/solutions/{path.name}")
+    )
+    run = [c.source for c in exercises if "in_browser" in c.metadata.get("tags", [])]
+    names = [source.split("(")[0].removeprefix("def ") for source in run if source[:4] == "def "]
+    assert names == re.findall(r'grade\("(\w+)"', "".join(cell.source for cell in exercises))
+    is_solution = re.compile(rf"^def ({'|'.join(names)})\(", re.M).search
+    solved = [cell.source for cell in solutions if is_solution(cell.source)]
+    imports = re.search(r'exec\("(import .+?)"', (ROOT / "docs/exercises.js").read_text())[1]
+    code = [imports, *solved]
+    code += [source for source in run if source[:4] != "def "]
+    command = [sys.executable, "-S", "-E", "-c", "\n\n".join(code)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.findall(r"^(\w+): all \d+ cases pass", done.stdout, re.M) == names
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_each_lesson_has_exercises_and_solutions_beside_it(path):
+    """What a student types in holds no solution, nor does the cell that checks."""
+    own, solved = (
+        ROOT / f"notebooks/{folder}/{path.name}" for folder in ("exercises", "solutions")
+    )
+    lesson = path.read_text()
+    assert f"](exercises/{path.name})" in lesson and f"](solutions/{path.name})" not in lesson
+    assert "**Predict:** " in lesson and "<details><summary>Reading" in lesson
+    text, code = {}, {}
+    for file in (own, solved):
+        cells = nbformat.read(file, as_version=4).cells
+        text[file] = "\n\n".join(c.source for c in cells if c.cell_type == "markdown")
+        code[file] = [c.source for c in cells if c.cell_type == "code"]
+        longest = 15 if file == own else 25
+        assert all(len(source.splitlines()) <= longest for source in code[file])
+    asked = FORM.findall(text[own])
+    assert [int(number) for number, *_ in asked] == list(range(1, len(asked) + 1))
+    assert asked == FORM.findall(text[solved])
+    assert any(when == "before" for *_, when in asked)
+    assert "### Predict: " in text[own] and "<details><summary>Reading" in text[own]
+    for _, name, _ in asked:
+        stub = rf'def {name}\([\w, ]+\):\n    """.+"""\n    \.\.\.'
+        assert any(re.fullmatch(stub, source) for source in code[own]), name
+        for file in (own, solved):
+            assert f'print(grade("{name}", {name}))' in code[file]
+
+
+def test_every_exercise_stands_in_one_notebook():
+    asked = [name for path in EXERCISES for _, name, _ in FORM.findall(markdown_of(path))]
+    assert sorted(asked) == sorted(stored())
+
+
+@pytest.mark.parametrize("path", WITHOUT_MODELS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_exercises_run_unsolved_and_solutions_pass(path):
+    printed = printed_by(path)
+    names = [name for _, name, _ in FORM.findall(markdown_of(path))]
+    for name in names:
+        said = ": all " if path.parent.name == "solutions" else ": not written yet"
+        assert f"{name}{said}" in printed
