@@ -207,7 +207,7 @@ def test_released_texts_are_scored_by_bleurt_joined_as_the_paper_says(monkeypatc
         asked.append(list(zip(references, candidates, strict=True)))
         return np.array([0.4349, 0.4351, 0.4351])
 
-    monkeypatch.setattr(decisions.overlap, "bleurt", scores)
+    monkeypatch.setattr(decisions.bleurt, "score_pairs", scores)
     without = released_texts.rescored(rows)
     assert without["bleurt"].isna().all() and not asked
     table = released_texts.rescored(rows, scorer=object())

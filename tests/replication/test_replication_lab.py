@@ -151,7 +151,7 @@ def test_bleurt_reaches_the_table(monkeypatch):
         asked.append((references, candidates))
         return np.array([0.5])
 
-    monkeypatch.setattr(decisions.overlap, "bleurt", scores)
+    monkeypatch.setattr(decisions.bleurt, "score_pairs", scores)
     table = decisions.with_scores(pieces, 0.8, scorer=object())
     assert asked == [(["a b c d e f"], ["a b c d"])]
     assert table["bleurt"].tolist()[0] == 0.5 and np.isnan(table["bleurt"].tolist()[1])

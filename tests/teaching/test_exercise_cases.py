@@ -522,8 +522,8 @@ def test_the_standard_library_alone_checks_an_answer(tmp_path):
 @pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
 def test_what_a_page_runs_needs_the_standard_library_alone(path, tmp_path):
     """The solutions' functions, then the cells that a page runs below them."""
-    package = tmp_path / "contamination"
-    package.mkdir()
+    package = tmp_path / "contamination/teaching"
+    package.mkdir(parents=True)
     for suffix in ("py", "json"):
         source = ROOT / f"src/contamination/teaching/exercises.{suffix}"
         (package / source.name).write_bytes(source.read_bytes())
