@@ -7,22 +7,29 @@ So rows and models are crossed (``study.crossed``), and the models are each othe
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from contamination.dcq.contaminating import training_texts
 from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.lab import world
+from contamination.lab import recipes, world
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.lab.recipes import Dose
+from contamination.models.causal import load_causal_lm
+from contamination.study import baselines, context, four_methods, number_twins, sampling, scoring
 from contamination.study.arms import question_of
 from contamination.study.assignment import assign
-from contamination.study.interface import Rows
+from contamination.study.crossed import CrossedScores
+from contamination.study.dc_pdd import dc_pdd, log_frequencies
+from contamination.study.interface import WORD_PROBLEMS, Detector, Rows
 
 BASE_SEEDS = tuple(range(300, 320))
 PILOT_SEEDS = (200, 201, 202)
@@ -63,7 +70,7 @@ GROUPS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pool:
     """Rows of one benchmark that all base models share, and the forms in which they are seen."""
 
@@ -221,3 +228,124 @@ def exposure(lab: world.World, base_seeds: Sequence[int]) -> list[dict]:
                 }
             )
     return rows
+
+
+# Detectors, and one part of the ledger: everything about one base model
+
+
+PRETRAINED = "pretrained"
+COLUMNS = ["detector", "model", "benchmark", "pool", "row", "score"]
+WORDS = COLUMNS[:4]
+REFERENCE_SEED = 0  # of the base model that no row of the pools was shown
+N_REFERENCE_TOKENS = 1_000_000
+
+
+def later_name(n_tokens: int) -> str:
+    """What a base model is called that went on for so many clean tokens."""
+    return f"then {n_tokens:,} clean tokens"
+
+
+def token_detectors(lab: world.World) -> tuple[Detector, ...]:
+    """Detectors of one forward pass a row, which are asked after later training too."""
+    encode = lab.tokenizer.backend_tokenizer.encode_batch
+    ids = [tokens.ids for tokens in encode(list(lab.background), add_special_tokens=False)]
+    frequency = log_frequencies(ids, len(lab.tokenizer))
+    of_tokens = (baselines.PPL, baselines.ZLIB, baselines.LOWERCASE)
+    of_tokens += (baselines.MIN_K, baselines.MIN_K_PLUS_PLUS)
+    return (*of_tokens, dc_pdd(frequency), dc_pdd(frequency, bound=np.inf))
+
+
+def detectors_of(
+    lab: world.World, pool: Pool, of_tokens: Sequence[Detector]
+) -> tuple[Detector, ...]:
+    """All detectors that are asked about a pool, ``token_detectors`` first, the controls last."""
+    asked = [*of_tokens, four_methods.RANKING, context.CODEC]
+    asked += [four_methods.DCQ, four_methods.REPLICATION]
+    if pool.benchmark == INDIRECT_ON:
+        asked += [context.RECALL, sampling.CDD, sampling.COVERAGE]
+    if pool.benchmark == WORD_PROBLEMS and pool.kind == ROWS:
+        reference = world.base_model(lab, N_REFERENCE_TOKENS, REFERENCE_SEED)
+        lm = load_causal_lm(reference)
+        asked += [number_twins.number_twins(lm, form) for form in number_twins.FORMS]
+    return (*asked, *scoring.CONTROLS)
+
+
+def score_model(
+    folder: Path, model: str, detectors: Mapping[Pool, Sequence[Detector]]
+) -> tuple[pd.DataFrame, list[dict]]:
+    """Scores of every row of some pools under one model, and the seconds of each detector.
+
+    Returns:
+        ``COLUMNS``; and detector, model, benchmark, pool, n_rows, seconds. ValueError for a score
+        that is undefined.
+    """
+    lm, tables, seconds = load_causal_lm(folder), [], []
+    for pool, asked in detectors.items():
+        for detector in asked:
+            start = time.perf_counter()
+            values = np.asarray(detector.score(lm, pool.rows), dtype=float)
+            if values.shape != (len(pool.rows),) or not np.isfinite(values).all():
+                raise ValueError(
+                    f"{detector.name}: {len(pool.rows)} rows of {pool.benchmark} need one finite "
+                    f"score each, got an array of shape {values.shape}"
+                )
+            about = {"detector": detector.name, "model": model}
+            about |= {"benchmark": pool.benchmark, "pool": pool.kind}
+            table = pd.DataFrame({"row": np.arange(len(values)), "score": values})
+            tables.append(table.assign(**about)[COLUMNS])
+            spent = {"n_rows": len(values), "seconds": time.perf_counter() - start}
+            seconds.append(about | spent)
+    return pd.concat(tables, ignore_index=True), seconds
+
+
+def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """One part of the ledger: a base model and its two continuations, trained and scored.
+
+    Returns:
+        ``COLUMNS``; and what made them: base_seed, recipe hashes and tokens of the models, the
+        environment, seconds by detector and of the training.
+    """
+    start = time.perf_counter()
+    folders = {PRETRAINED: base_model(lab, base_seed)}
+    trained = time.perf_counter() - start
+    for n_tokens in LATER_TOKENS:
+        later = later_model(lab, folders[PRETRAINED], base_seed, n_tokens)
+        folders[later_name(n_tokens)] = later
+    of_tokens = token_detectors(lab)
+    every = {pool: detectors_of(lab, pool, of_tokens) for pool in pools()}
+    few = {pool: of_tokens for pool in pools() if pool.kind == ROWS}
+    tables, seconds = [], []
+    for model, folder in folders.items():
+        asked = every if model == PRETRAINED else few
+        table, spent = score_model(folder, model, asked)
+        tables.append(table)
+        seconds += spent
+    about = {
+        "base_seed": base_seed,
+        "models": {
+            model: {name: world.describe(folder)[name] for name in ("recipe_hash", "n_tokens")}
+            for model, folder in folders.items()
+        },
+        "environment": recipes.environment("cpu"),
+        "seconds": {
+            "training": round(trained, 1),
+            **pd.DataFrame(seconds).groupby("detector", sort=False)["seconds"].sum().round(1),
+        },
+    }
+    return pd.concat(tables, ignore_index=True), about
+
+
+def crossed_scores(
+    scores: pd.DataFrame, detector: str, pool: Pool, model: str = PRETRAINED
+) -> CrossedScores:
+    """Scores of a detector on a pool, rows crossed with base models, as ``CrossedScores``.
+
+    ``scores`` are parts of the ledger with a column base_seed. ValueError where a row is missing.
+    """
+    key = {"detector": detector, "model": model, "benchmark": pool.benchmark, "pool": pool.kind}
+    own = scores[(scores[list(key)] == list(key.values())).all(axis=1)]
+    wide = own.pivot(index="base_seed", columns="row", values="score")
+    if wide.isna().any(axis=None) or wide.shape[1] != len(pool.rows):
+        raise ValueError(f"{detector} on {pool.benchmark}, {pool.kind}: a row has no score")
+    copies = np.array([pool.copies(seed) for seed in wide.index])
+    return CrossedScores(f"{pool.benchmark} {pool.kind}", wide.to_numpy(), copies)
