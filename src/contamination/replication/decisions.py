@@ -13,7 +13,13 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core import overlap
-from contamination.core.statistics import paired_bootstrap_p, sign_flip_p
+from contamination.core.statistics import (
+    paired_bootstrap_p,
+    share_difference_interval,
+    share_interval,
+    sign_flip_p,
+)
+from contamination.core.verdicts import CLAIMS, CONTROL_FAILS
 from contamination.models import bleurt
 from contamination.models.chat import ERROR, REFUSED, UNPARSABLE
 from contamination.models.judging import EXACT, INEXACT, NEAR_EXACT, rule_verdict
@@ -42,6 +48,7 @@ LAB_COLUMNS = [
     *["outcome", "contaminated", "truth"],
 ]
 SEEN_SHARE = 0.5  # share of partitions of a dose whose flags count as seeing the dose
+KEPT_BY_FORM = 0.5  # share of the gap from which on it is the prompt's form that gives it
 
 
 def bleurt_or_reason(checkpoint: str) -> tuple[LanguageModel | None, str]:
@@ -213,16 +220,17 @@ def by_dose(lab: pd.DataFrame) -> pd.DataFrame:
 
 
 def method_verdicts(doses: pd.DataFrame) -> pd.DataFrame:
-    """Whether a method's flag means that a partition was read, one row per method of ``by_dose``.
+    """Does a method flag what was read most often, and not clean partitions? A row per method.
 
     Returns:
         n_false (of n_clean partitions flagged) with the exact 95 % interval of their
         rate; seen_from: the copies from which on at least half of the partitions of
-        every dose are flagged, empty for none; and verdict. "does not hold": more clean
-        flags than the tests' level explains, or no dose seen; "holds": a dose seen,
-        and the interval below the level; "cannot be told" else.
+        every dose are flagged, empty for none; difference: the share flagged at the largest dose
+        minus that of clean partitions, with its 95 % interval (difference_low,
+        difference_high); and verdict on it. The control fails where more clean partitions are
+        flagged than the tests' level explains.
     """
-    rows = []
+    rows, claim = [], CLAIMS["replication_methods"]
     for (method, instruction), group in doses.groupby(["method", "instruction"], sort=False):
         group = group.sort_values("copies")
         clean, read = group[group["copies"] == 0], group[group["copies"] > 0]
@@ -231,13 +239,14 @@ def method_verdicts(doses: pd.DataFrame) -> pd.DataFrame:
         low, high = stats.binomtest(n_false, n_clean).proportion_ci(method="exact")
         is_seen = read["n_flagged"] >= SEEN_SHARE * read["n_partitions"]
         seen = read.loc[is_seen[::-1].cummin()[::-1], "copies"]
-        verdict = "holds" if high <= ALPHA else "cannot be told"
-        if test.pvalue <= ALPHA or seen.empty:
-            verdict = "does not hold"
+        n_flagged, n_most = read[["n_flagged", "n_partitions"]].iloc[-1]
+        ends = share_difference_interval(n_flagged, n_most, n_false, n_clean)
         rows.append(
             {"method": method, "instruction": instruction, "n_clean": n_clean, "n_false": n_false}
             | {"ci_low": low, "ci_high": high, "seen_from": seen.min() if len(seen) else None}
-            | {"verdict": verdict}
+            | {"difference": n_flagged / n_most - n_false / n_clean}
+            | dict(zip(("difference_low", "difference_high"), ends, strict=True))
+            | {"verdict": CONTROL_FAILS if test.pvalue <= ALPHA else claim.verdict(*ends)}
         )
     return pd.DataFrame(rows).astype({"seen_from": "Int64"})
 
@@ -247,10 +256,10 @@ def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         n_flagged (partitions in which guided beats general), n_also (of these, in
-        which it beats the placebo too); kept: share of the gap in mean ROUGE-L that the
-        placebo keeps there; and verdict: "form" where the placebo keeps half of the
-        gap, "name" where guided beats it in half of the flagged partitions, "cannot be
-        told" where neither, "no gap" where nothing is flagged. A wrong label asks for
+        which it beats the placebo too), also_low and also_high, the 95 % interval of that share;
+        kept: share of the gap in mean ROUGE-L that the placebo keeps there; and verdict, with a
+        note where there is none. The control fails where the placebo keeps half of the gap or
+        more: then the form of the prompt gives it and not the name. A wrong label asks for
         another text, so it is no placebo for memory.
     """
     rows = lab[lab["method"].eq(ALGORITHM_1) & lab["metric"].eq("ROUGE-L")]
@@ -259,13 +268,15 @@ def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
     flags, mean = wide["contaminated"].eq(True), wide["mean"].astype(float)
     over = flags[GENERAL]
     gap = (wide["mean_guided"][GENERAL].astype(float) - mean[GENERAL])[over].mean()
-    table = []
+    table, claim = [], CLAIMS["replication_placebos"]
     for placebo in (WRONG_DATASET, WRONG_SPLIT):
         kept = (mean[placebo] - mean[GENERAL])[over].mean() / gap if over.any() else np.nan
         n, n_also = int(over.sum()), int((over & flags[placebo]).sum())
-        verdict = "form" if kept >= 0.5 else "name" if 2 * n_also >= n else "cannot be told"
+        low, high = share_interval(n_also, n)
+        verdict = CONTROL_FAILS if kept >= KEPT_BY_FORM else claim.verdict(low, high)
         table.append(
-            {"placebo": placebo, "n_flagged": n, "n_also": n_also, "kept": kept}
-            | {"verdict": verdict if n else "no gap"}
+            {"placebo": placebo, "n_flagged": n, "n_also": n_also}
+            | {"also_low": low, "also_high": high, "kept": kept}
+            | {"verdict": verdict, "note": "" if n else "guided beats general in no partition"}
         )
     return pd.DataFrame(table)
