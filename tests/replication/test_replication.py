@@ -145,9 +145,9 @@ def test_marks_differ_only_where_both_apply(marks):
     assert (differing["n_exact"].ge(1) & differing["n_near_exact"].ge(2)).all()
 
 
-def test_rule_verdicts_by_hand():
+def test_rule_labels_by_hand():
     rouge = np.array([1.0, 0.9, 0.5])
-    assert judging.rule_verdicts(rouge, 0.8).tolist() == ["exact", "near-exact", "inexact"]
+    assert judging.rule_labels(rouge, 0.8).tolist() == ["exact", "near-exact", "inexact"]
 
 
 def test_threshold_of_a_partition_does_not_see_its_own_labels():
@@ -303,5 +303,5 @@ def test_rule_judge_finds_the_exact_matches_of_the_dcq_repository():
     assert (both["judge"] == both["judge_figures"]).all()
     some = completions[completions["judge"].ne("inexact")]
     pairs = zip(some["second_piece"], some["completion"], strict=True)
-    verdicts = np.array([judging.rule_verdict(*pair) for pair in pairs])
+    verdicts = np.array([judging.rule_label(*pair) for pair in pairs])
     assert ((verdicts == "exact") == some["judge"].eq("exact")).all()

@@ -10,7 +10,7 @@ import pandas as pd
 from contamination.core.statistics import cohen_kappa, share_interval
 from contamination.core.verdicts import CLAIMS, NOT_RUN
 from contamination.data.published import MATCH_KINDS
-from contamination.models.judging import NEAR_EXACT, rule_verdicts
+from contamination.models.judging import NEAR_EXACT, rule_labels
 from contamination.replication.algorithm2 import is_contaminated
 
 THRESHOLDS = np.round(np.arange(0.30, 1.00, 0.01), 2)
@@ -34,12 +34,12 @@ def in_judge_prompt(instances: pd.DataFrame) -> pd.Series:
 
 
 def best_threshold(rouge_scores: np.ndarray, reference: Sequence[str]) -> float:
-    """ROUGE-L threshold whose rule verdicts agree best with the labels (Cohen's kappa).
+    """ROUGE-L threshold whose rule labels agree best with the labels (Cohen's kappa).
 
     Of equally good ones the highest, the one that flags least.
     """
     kappas = [
-        np.nan_to_num(cohen_kappa(rule_verdicts(rouge_scores, t).tolist(), reference), nan=-1)
+        np.nan_to_num(cohen_kappa(rule_labels(rouge_scores, t).tolist(), reference), nan=-1)
         for t in THRESHOLDS
     ]
     best = np.flatnonzero(np.isclose(kappas, max(kappas)))
@@ -65,7 +65,7 @@ def leave_one_partition_out(
 def agreement_row(
     judge: Sequence[str], reference: Sequence[str], partitions: Sequence[str]
 ) -> dict[str, float | int | str]:
-    """One row of ``judge_agreement.csv``: verdicts against labels that are taken as true.
+    """One row of ``judge_agreement.csv``: labels against labels that are taken as true.
 
     n_near counts near-exact matches by the reference, n_near_flagged by the judge,
     n_near_found by both; in n_partitions_right Algorithm 2 decides as on the

@@ -22,7 +22,7 @@ from contamination.core.statistics import (
 from contamination.core.verdicts import CLAIMS, CONTROL_FAILS
 from contamination.models import bleurt
 from contamination.models.chat import ERROR, REFUSED, UNPARSABLE
-from contamination.models.judging import EXACT, INEXACT, NEAR_EXACT, rule_verdict
+from contamination.models.judging import EXACT, INEXACT, NEAR_EXACT, rule_label
 from contamination.models.loading import LanguageModel
 from contamination.replication.algorithm1 import ALPHA
 from contamination.replication.algorithm2 import is_contaminated
@@ -88,9 +88,9 @@ def with_scores(
     joining: str = overlap.JOINED_AS_PAPER,
     min_reference_words: int = 4,
 ) -> pd.DataFrame:
-    """Overlap and rule verdict of each completion, from ``completions.with_completions``.
+    """Overlap and rule label of each completion, from ``completions.with_completions``.
 
-    ``min_reference_words`` is that of ``models.judging.rule_verdict``; a shorter reference is
+    ``min_reference_words`` is that of ``models.judging.rule_label``; a shorter reference is
     no match, whatever was written. rouge, bleurt (0 to 1) and rule are empty where the
     model gave no answer.
     """
@@ -101,7 +101,7 @@ def with_scores(
     pairs = list(zip(valid["second_piece"], valid["completion"], strict=True))
     table.loc[is_valid, "rouge"] = [overlap.rouge_l(*pair) for pair in pairs]
     table.loc[is_valid, "rule"] = [
-        rule_verdict(*pair, near_exact_threshold, min_reference_words, False) for pair in pairs
+        rule_label(*pair, near_exact_threshold, min_reference_words, False) for pair in pairs
     ]
     if scorer is not None:
         valid = valid.assign(is_pair=valid["task"].eq(NLI))
@@ -114,11 +114,11 @@ def partition_rows(scored: pd.DataFrame, judges: dict[str, str]) -> pd.DataFrame
 
     Algorithm 1 compares guided with each other instruction on the instances
     answered under both, by the paper's paired bootstrap and by sign flips.
-    Algorithm 2 reads the verdicts of one instruction's completions.
+    Algorithm 2 reads the labels of one instruction's completions.
 
     Args:
         scored: ``with_scores``.
-        judges: name of a judge to its column of verdicts.
+        judges: name of a judge to its column of labels.
 
     Returns:
         Columns of ``LAB_COLUMNS``. mean is that of the instruction's own scores (for a
@@ -145,7 +145,7 @@ def partition_rows(scored: pd.DataFrame, judges: dict[str, str]) -> pd.DataFrame
 
 
 def _counts(part: pd.DataFrame, column: str) -> dict[str, int]:
-    verdicts = part[column].tolist()
+    labels = part[column].tolist()
     # A completion, or the ICL judge's answer to it, may be missing.
     of_judge = part["judge_status"] if column == ICL_COLUMN else part["status"]
     is_bare = part["is_bare_yes"] if column == ICL_COLUMN else pd.Series(False, part.index)
@@ -157,8 +157,8 @@ def _counts(part: pd.DataFrame, column: str) -> dict[str, int]:
         "n_unparsable": int((part[column].isna() & of_judge.eq(UNPARSABLE)).sum()),
         "n_bare_yes": int(is_bare.sum()),
         "n_repeated": int(part["is_repeated"].sum()),
-        "n_exact": verdicts.count(EXACT),
-        "n_near_exact": verdicts.count(NEAR_EXACT),
+        "n_exact": labels.count(EXACT),
+        "n_near_exact": labels.count(NEAR_EXACT),
     }
 
 
@@ -179,12 +179,12 @@ def _algorithm_1(guided: pd.Series, other: pd.Series) -> list[dict]:
 
 
 def _algorithm_2(part: pd.DataFrame, judge: str, column: str) -> dict:
-    verdicts = part[column].dropna()
+    labels = part[column].dropna()
     row = {"method": ALGORITHM_2, "metric": judge, "test": "1 exact or 2 near-exact"}
-    if verdicts.empty:
+    if labels.empty:
         return row | {"mean": None, "contaminated": None}
-    share = float(verdicts.ne(INEXACT).mean())
-    return row | {"mean": share, "contaminated": is_contaminated(verdicts)}
+    share = float(labels.ne(INEXACT).mean())
+    return row | {"mean": share, "contaminated": is_contaminated(labels)}
 
 
 def lab_table(parts: Sequence[pd.DataFrame], model: str, seed: int) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from contamination.core.statistics import holm, share_difference_interval
 from contamination.core.verdicts import CLAIMS, SUPPORTED
 from contamination.data.published import printed_cells
 from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
-from contamination.models.judging import EXACT, NEAR_EXACT, rule_verdicts
+from contamination.models.judging import EXACT, NEAR_EXACT, rule_labels
 from contamination.replication.agreement import (
     agreement_row,
     in_judge_prompt,
@@ -118,7 +118,7 @@ def no_sign_flip_can_reject(published: pd.DataFrame) -> str:
 
 
 def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
-    """Released instances with the rule judge's verdicts beside the released labels.
+    """Released instances with the rule judge's labels beside the released labels.
 
     The rule judge sees ROUGE-L only; its threshold for near-exact matches is
     chosen on all other partitions, or for usual_guided and usual_general the commonest
@@ -131,11 +131,11 @@ def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
     )
     usual = pd.Series(thresholds).mode().iloc[0]
     return instances.assign(
-        usual_guided=rule_verdicts(instances["rouge_guided"], usual),
-        usual_general=rule_verdicts(instances["rouge_general"], usual),
+        usual_guided=rule_labels(instances["rouge_guided"], usual),
+        usual_general=rule_labels(instances["rouge_general"], usual),
         rule_threshold=thresholds,
-        rule_guided=rule_verdicts(instances["rouge_guided"], thresholds),
-        rule_general=rule_verdicts(instances["rouge_general"], thresholds),
+        rule_guided=rule_labels(instances["rouge_guided"], thresholds),
+        rule_general=rule_labels(instances["rouge_general"], thresholds),
         in_judge_prompt=in_judge_prompt(instances),
     )
 
@@ -162,13 +162,13 @@ def replication_marks(judged: pd.DataFrame) -> pd.DataFrame:
     for partition, group in judged.groupby(PARTITION, sort=False):
         threshold = float(group["rule_threshold"].iloc[0])
         for (judge, instruction), column in JUDGE_COLUMNS.items():
-            verdicts = group[column].tolist()
-            mark = partition_mark(verdicts)
+            labels = group[column].tolist()
+            mark = partition_mark(labels)
             paper = printed.get((*partition, PRINTED_ROWS.get(judge)), "")
             rows.append(
                 dict(zip(PARTITION, partition, strict=True))
-                | {"judge": judge, "instruction": instruction, "n": len(verdicts)}
-                | {"n_exact": verdicts.count(EXACT), "n_near_exact": verdicts.count(NEAR_EXACT)}
+                | {"judge": judge, "instruction": instruction, "n": len(labels)}
+                | {"n_exact": labels.count(EXACT), "n_near_exact": labels.count(NEAR_EXACT)}
                 | {"mark": mark, "paper_mark": paper, "matches": mark == paper if paper else None}
                 | {"near_exact_threshold": threshold if judge == RULE_JUDGE else None}
             )
