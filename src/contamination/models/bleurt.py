@@ -154,8 +154,14 @@ class BleurtTokenizer:
     is_fast, bos_token_id = False, None
     special_tokens_map = {"cls": "[CLS]", "sep": "[SEP]", "pad": "[PAD]"}  # noqa: RUF012
 
-    def __init__(self, encode: Callable[[list[str]], list[list[int]]], vocabulary: dict[str, int]):
+    def __init__(
+        self,
+        encode: Callable[[list[str]], list[list[int]]],
+        vocabulary: dict[str, int],
+        is_word_piece: bool,
+    ):
         self._encode, self._vocabulary = encode, vocabulary
+        self._is_word_piece = is_word_piece
         self._cls, self._sep, self.pad_token_id = map(
             vocabulary.__getitem__, self.special_tokens_map.values()
         )
@@ -166,11 +172,13 @@ class BleurtTokenizer:
         if _file(name, "vocab.txt", at):
             words = BertTokenizerFast.from_pretrained(name, **at)
             return BleurtTokenizer(
-                lambda texts: words(texts, add_special_tokens=False).input_ids, words.get_vocab()
+                lambda texts: words(texts, add_special_tokens=False).input_ids,
+                words.get_vocab(),
+                is_word_piece=True,
             )
         pieces = SentencePieceProcessor(model_file=_file(name, "spm.model", at))
         vocabulary = {pieces.id_to_piece(n): n for n in range(pieces.get_piece_size())}
-        return BleurtTokenizer(pieces.encode, vocabulary)
+        return BleurtTokenizer(pieces.encode, vocabulary, is_word_piece=False)
 
     def get_vocab(self) -> dict[str, int]:
         return self._vocabulary
@@ -183,8 +191,12 @@ class BleurtTokenizer:
             return BatchEncoding({"input_ids": self._encode([texts])[0]})
         ids, types = [], []
         for one, other in zip(*map(self._encode, (texts, others)), strict=True):
+            # Of two that became equally long transformers' fast tokenizer, which WordPiece has,
+            # cuts the one that was not longer at first, the slow one always the other text.
+            cuts_first = self._is_word_piece and len(one) <= len(other)
             while max_length and len(one) + len(other) > max_length - 3:
-                (one if len(one) > len(other) else other).pop()
+                is_longer = len(one) > len(other) or (cuts_first and len(one) == len(other))
+                (one if is_longer else other).pop()
             ids.append(torch.tensor([self._cls, *one, self._sep, *other, self._sep]))
             types.append(torch.tensor([0] * (len(one) + 2) + [1] * (len(other) + 1)))
         return BatchEncoding(
