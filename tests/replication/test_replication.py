@@ -1,5 +1,7 @@
 """Algorithms 1 and 2 and the judges on the released figures, and their headlines."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,9 @@ from contamination.models import judging
 from contamination.replication import agreement, decisions, published_tables, released_texts
 from contamination.replication.algorithm1 import compare_instructions
 from contamination.replication.algorithm2 import is_contaminated, partition_mark
+
+
+SCORER = SimpleNamespace(identity={"bleurt_by": "a package"})
 
 
 @pytest.fixture
@@ -256,12 +261,13 @@ def test_released_texts_are_scored_by_bleurt_joined_as_the_paper_says(monkeypatc
 
     monkeypatch.setattr(decisions.bleurt, "score_pairs", scores)
     without = released_texts.rescored(rows)
-    assert without["bleurt"].isna().all() and not asked
-    table = released_texts.rescored(rows, scorer=object())
+    assert without["bleurt"].isna().all() and without["bleurt_by"].eq("").all() and not asked
+    table = released_texts.rescored(rows, scorer=SCORER)
     alone, joined = ("c d", "c e"), ("A b c d", "A b c e")
     assert asked.pop() == [joined, alone, alone]
     assert table["bleurt_differs"].tolist() == [False, True, False]
-    released_texts.rescored(rows, scorer=object(), joining="code")
+    assert table["bleurt_by"].eq("a package").all()
+    released_texts.rescored(rows, scorer=SCORER, joining="code")
     assert asked.pop() == [joined, joined, alone]
 
 

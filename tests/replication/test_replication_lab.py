@@ -1,5 +1,7 @@
 """Verdicts on the lab's partitions, each with a table that confirms and one that refutes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +19,9 @@ from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import train
 from contamination.models.causal import load_causal_lm
 from contamination.replication import completions, decisions, lab_partitions
+
+
+SCORER = SimpleNamespace(identity={"bleurt_by": "a package"})
 
 
 def verdict_of(flags, n_clean, n=4):
@@ -164,6 +169,7 @@ def test_bleurt_reaches_the_table(monkeypatch):
         return np.array([0.5])
 
     monkeypatch.setattr(decisions.bleurt, "score_pairs", scores)
-    table = decisions.with_scores(pieces, 0.8, scorer=object())
+    table = decisions.with_scores(pieces, 0.8, scorer=SCORER)
     assert asked == [(["a b c d e f"], ["a b c d"])]
+    assert table["bleurt_by"].tolist() == ["a package", ""]
     assert table["bleurt"].tolist()[0] == 0.5 and np.isnan(table["bleurt"].tolist()[1])

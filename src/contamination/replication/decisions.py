@@ -41,7 +41,7 @@ _COUNTS = ["n", "n_valid", "n_refused", "n_error", "n_unparsable", "n_bare_yes",
 _MATCHES = ["n_exact", "n_near_exact"]
 LAB_COLUMNS = [
     *PARTITION,
-    *["model", "seed", "method", "instruction", "metric", "test"],
+    *["model", "seed", "method", "instruction", "metric", "bleurt_by", "test"],
     *_COUNTS,
     *["mean", "mean_guided", "p_value"],
     *_MATCHES,
@@ -92,11 +92,11 @@ def with_scores(
 
     ``min_reference_words`` is that of ``models.judging.rule_label``; a shorter reference is
     no match, whatever was written. rouge, bleurt (0 to 1) and rule are empty where the
-    model gave no answer.
+    model gave no answer; bleurt_by names who computed BLEURT, "" where nobody did.
     """
     # An empty answer is one, a refusal or an error is none.
     is_valid = ~completed["status"].isin([REFUSED, ERROR])
-    table = completed.assign(rouge=np.nan, bleurt=np.nan, rule=None)
+    table = completed.assign(rouge=np.nan, bleurt=np.nan, bleurt_by="", rule=None)
     valid = completed[is_valid]
     pairs = list(zip(valid["second_piece"], valid["completion"], strict=True))
     table.loc[is_valid, "rouge"] = [overlap.rouge_l(*pair) for pair in pairs]
@@ -106,6 +106,7 @@ def with_scores(
     if scorer is not None:
         valid = valid.assign(is_pair=valid["task"].eq(NLI))
         table.loc[is_valid, "bleurt"] = bleurt_scores(valid, scorer, joining)
+        table.loc[is_valid, "bleurt_by"] = scorer.identity["bleurt_by"]
     return table
 
 
@@ -123,7 +124,8 @@ def partition_rows(scored: pd.DataFrame, judges: dict[str, str]) -> pd.DataFrame
     Returns:
         Columns of ``LAB_COLUMNS``. mean is that of the instruction's own scores (for a
         judge: the share of matches); for Algorithm 1 mean, mean_guided and n_valid
-        rest on the instances answered under both instructions. p_value is that of
+        rest on the instances answered under both instructions; bleurt_by names who computed
+        BLEURT, in rows of that metric. p_value is that of
         guided being no better; it and contaminated are empty where nothing was answered.
     """
     rows = []
@@ -135,8 +137,11 @@ def partition_rows(scored: pd.DataFrame, judges: dict[str, str]) -> pd.DataFrame
             counts = {"instruction": name} | _counts(part, next(iter(judges.values())))
             for metric, column in {"ROUGE-L": "rouge", "BLEURT": "bleurt"}.items():
                 if name != GUIDED and part[column].notna().any():
-                    for row in _algorithm_1(of[GUIDED][column], part[column]):
-                        rows.append(key | counts | {"metric": metric} | row)
+                    by = part["bleurt_by"].max() if metric == "BLEURT" else ""
+                    about = counts | {"metric": metric, "bleurt_by": by}
+                    rows += [
+                        key | about | row for row in _algorithm_1(of[GUIDED][column], part[column])
+                    ]
             for judge, column in judges.items():
                 rows.append(
                     key | counts | _counts(part, column) | _algorithm_2(part, judge, column)

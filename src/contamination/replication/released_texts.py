@@ -148,6 +148,7 @@ def rescored(
         rouge=rouge,
         differs=_differs(rouge, completions["released_rouge"]),
         bleurt=bleurt,
+        bleurt_by="" if scorer is None else scorer.identity["bleurt_by"],
         bleurt_differs=None if scorer is None else _differs(bleurt, released_bleurt),
     )
 
