@@ -16,7 +16,6 @@ from contamination.replication import agreement, decisions, published_tables, re
 from contamination.replication.algorithm1 import compare_instructions
 from contamination.replication.algorithm2 import is_contaminated, partition_mark
 
-
 SCORER = SimpleNamespace(identity={"bleurt_by": "a package"})
 
 

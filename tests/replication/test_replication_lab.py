@@ -20,7 +20,6 @@ from contamination.lab.training import train
 from contamination.models.causal import load_causal_lm
 from contamination.replication import completions, decisions, lab_partitions
 
-
 SCORER = SimpleNamespace(identity={"bleurt_by": "a package"})
 
 
