@@ -215,6 +215,17 @@ def test_headline_of_tests(tests):
     assert published_tables.headline_of_tests(same).endswith("change nothing.")
 
 
+def test_a_count_of_asterisks_that_could_only_be_zero_is_no_result(tests):
+    by_test = published_tables.asterisks_by_test(tests)
+    assert by_test["n_marked"].tolist() == [24, 16, 18, 12, 0]
+    assert by_test["can_mark"].tolist() == [True] * 4 + [False]
+    title = published_tables.title_of_asterisks
+    assert title(by_test) == "From 24 asterisks to 12, by the test chosen"
+    powerful = published_tables.asterisks_by_test(tests.assign(can_reject=True))
+    assert title(powerful) == "From 24 asterisks to 0, by the test chosen"
+    assert title(powerful.assign(n_marked=7)) == "7 asterisks, whatever test is chosen"
+
+
 def test_verdicts_of_table_1_beside_the_answer_clean(success):
     verdicts = success.set_index(["model", "algorithm", "test"])["verdict"]
     # Right alone in 7 partitions, wrong alone in none: p = 2 / 2^7, of three algorithms 6 / 2^7.

@@ -38,6 +38,7 @@ ALPHA_TESTS = {
     "sign flips": "significant_sign_flip",
     "paired bootstrap, Holm": "significant_holm",
 }
+SIGN_FLIPS_HOLM = "sign flips, Holm"
 TEST_ORDER = [*ALPHA_TESTS, "judge", PRINTED_MARKS, "constant"]
 
 
@@ -101,6 +102,27 @@ def headline_of_tests(published: pd.DataFrame) -> str:
     if bootstrap == exact == corrected:
         return f"{text} of the same pairs, and a correction for so many tests, change nothing."
     return f"{text} of the same pairs marks {exact}, and {corrected} once corrected for so many."
+
+
+def asterisks_by_test(published: pd.DataFrame) -> pd.DataFrame:
+    """How many asterisks each test of the same scores gives.
+
+    Returns:
+        test, n_marked and can_mark: whether the test could mark any row with so few instances.
+    """
+    columns = ALPHA_TESTS | {SIGN_FLIPS_HOLM: "significant_sign_flip_holm"}
+    rows = [{"test": test, "n_marked": int(published[of].sum())} for test, of in columns.items()]
+    table = pd.DataFrame(rows).assign(can_mark=True)
+    table.loc[table["test"].eq(SIGN_FLIPS_HOLM), "can_mark"] = bool(published["can_reject"].any())
+    return table
+
+
+def title_of_asterisks(by_test: pd.DataFrame) -> str:
+    """What the choice of the test changes, among tests that could mark a row at all."""
+    n_marked = by_test.loc[by_test["can_mark"], "n_marked"]
+    if n_marked.min() == n_marked.max():
+        return f"{n_marked.iloc[0]} asterisks, whatever test is chosen"
+    return f"From {n_marked.max()} asterisks to {n_marked.min()}, by the test chosen"
 
 
 def no_sign_flip_can_reject(published: pd.DataFrame) -> str:
