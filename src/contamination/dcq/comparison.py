@@ -245,6 +245,16 @@ def verdict_counts(rows: pd.DataFrame) -> str:
     return f"{', '.join(parts)} of {len(rows)} datasets"
 
 
+def mean_levels(rules: pd.DataFrame) -> pd.DataFrame:
+    """Shares of rule and model, means over datasets, in the two ways that a claim needs.
+
+    ``rules`` are rows of ``dcq_rules`` of one rule and one model. Returns rule_pct and model_pct
+    by counted: the rule leaves out as many quizzes as the model, or E is a quarter.
+    """
+    rows = rules[rules["counted"].isin(CLAIMED_BY)]
+    return rows.groupby("counted", sort=False)[["rule_pct", "model_pct"]].mean()
+
+
 def headline(rules: pd.DataFrame, model: str = "GPT-4") -> str:
     """Whether the rule that the other datasets choose does as well as a model (``dcq_rules``)."""
     rows = rules[rules["chosen_on_others"] & (rules["model"] == model)]
