@@ -69,8 +69,93 @@ class Claim:
 
 
 CLAIMS: dict[str, Claim] = {
+    # First look: the four methods on one small model
+    "first_look": Claim(
+        "What the method finds where the model read the instances lies above chance and above "
+        "every control.",
+        null=0.5,  # the table's chance; 0 where a method has none
+        unit="share or AUC",
+    ),
     # Data Contamination Quiz
+    "dcq_rules": Claim(
+        "A rule without memory is right at least as often as the model, to within five points.",
+        null=-5.0,
+        smallest_effect=5.0,
+        unit="points",
+    ),
+    "dcq_beyond_rules": Claim(
+        "Where a rule is wrong, the model is right more often than every other rule.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
+    "dcq_readings": Claim(
+        "The table says the same at every setting of the simulated respondent.",
+        null=0.0,
+        smallest_effect=1.0,
+        unit="share of settings",
+    ),
+    "dcq_reciprocal": Claim(
+        "Every replicated instance is also answered right, and not because nearly all are.",
+        null=0.0,
+        smallest_effect=1.0,
+        unit="share of replicas",
+    ),
+    "dcq_positions": Claim(
+        "Answers move to the position where the original is put, and not to another text there.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
+    "dcq_dial": Claim(
+        "Natural paraphrases let a taker that never saw the originals find them more often.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
+    "pretrained_readings": Claim(
+        "A real model finds the originals more often than a clean one, beyond mere taste.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
     # Replication with the ICL judge
+    "replication_published": Claim(
+        "Naming dataset and split raises the overlap, by a test that keeps its level.",
+        null=0.0,
+        smallest_effect=0.10,
+        unit="mean overlap",
+    ),
+    "replication_success": Claim(
+        "The algorithm decides right in more partitions than the answer that all are clean.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
+    "judge_agreement": Claim(
+        "Judge and reference agree on most of what either calls near-exact.",
+        unit="share",
+    ),
+    "replication_methods": Claim(
+        "Partitions that were read most often are flagged more often than clean ones.",
+        null=0.0,
+        smallest_effect=0.50,
+        unit="share of partitions",
+    ),
+    "replication_placebos": Claim(
+        "Where guided completions beat general ones, they beat a wrong name too.",
+        unit="share of partitions",
+    ),
+    "pretrained_replication": Claim(
+        "The real model completes instances where the right names are given, and not else.",
+        null=0.0,
+        smallest_effect=1.0,
+        unit="flags",
+    ),
+    "pretrained_judge": Claim(
+        "Judge and reference agree on most of what either calls near-exact.",
+        unit="share",
+    ),
     # Blind baselines, Min-k% Prob and WikiMIA
     # Case studies
     # DICE
