@@ -18,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from contamination.core import blind, plots, storage
+from contamination.core import blind, plots, storage, verdicts
 from contamination.core.scores import MIN_K
 from contamination.data import published, sources
 from contamination.dcq import comparison, controls
@@ -48,6 +48,7 @@ PAGE = ROOT / "docs/which_detector.md"
 LEDGER = store.STUDY
 BENCHMARK = "topics"  # where every condition stands
 TEACHING = ROOT / "docs/teaching.md"
+VERDICTS, CLAIMS_PART = ROOT / "docs/verdicts.md", "claims"
 RELEASED_NUMBERS, TRAINED_NUMBERS = "released numbers", "numbers of trained models"
 # One instance of twenty in notebook 00; ten times what the AUCs of 04 moved by between two sets
 # of processor instructions, rounded up (CHANGELOG, "Threads and instructions").
@@ -380,6 +381,20 @@ def markdown(table: pd.DataFrame) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def claims() -> str:
+    """A row for each verdict column: its table, its claim, the smallest effect that matters."""
+    rows = [
+        {
+            "Table": f"`{table}`",
+            "Claim": claim.text,
+            "No effect": f"{claim.null:g}",
+            "Smallest effect that matters": f"{claim.smallest_effect:g} ({claim.unit})",
+        }
+        for table, claim in verdicts.CLAIMS.items()
+    ]
+    return markdown(pd.DataFrame(rows))
+
+
 def renewed(page: str, name: str, part: str) -> str:
     """The page with another part between the marks of that name.
 
@@ -413,8 +428,9 @@ def main(folder: Path) -> None:
     trained = trained_numbers(tables)
     page = page if lie_within(page, trained) else renewed(page, TRAINED_NUMBERS, trained)
     storage.write_text(TEACHING, page)
+    storage.write_text(VERDICTS, renewed(VERDICTS.read_text(), CLAIMS_PART, claims()))
     figures_written = [ROOT / name for name in (FIGURE, MATRIX, REAL_MATRIX)]
-    paths = [README, PAGE, TEACHING, RELEASED, *figures_written]
+    paths = [README, PAGE, TEACHING, VERDICTS, RELEASED, *figures_written]
     print("written:", *(path.relative_to(ROOT) for path in paths))
 
 

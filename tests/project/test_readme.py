@@ -11,6 +11,7 @@ from notebook_files import NOTEBOOKS, ROOT, script
 from PIL import Image
 from released_tables import dcq_levels, recomputed_cells, time_travel
 
+from contamination.core import verdicts
 from contamination.data import published
 from contamination.data.published import compare
 from contamination.dcq import comparison, controls
@@ -91,6 +92,13 @@ def test_a_study_that_sees_nothing_says_so(script, sets):
     part, page = script.detectors(blind.assign(value=0.5))
     assert "none; at best 0 of " in part and "pass every gate that applies: none. " in part
     assert "| 0 of " in page and "| seen |" not in page
+
+
+def test_the_page_on_verdicts_lists_every_claim(script):
+    page = script.VERDICTS.read_text()
+    assert script.renewed(page, script.CLAIMS_PART, script.claims()) == page
+    for word in verdicts.VERDICTS:
+        assert f"| **{word}** |" in page
 
 
 def test_released_numbers_to_expect_are_not_stale(script, tables):
