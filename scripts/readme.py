@@ -409,10 +409,10 @@ def renewed(page: str, name: str, part: str) -> str:
 
 
 def main(folder: Path) -> None:
-    tables = {name: pd.read_csv(folder / f"{name}.csv") for name in TABLES.split()}
+    tables = {name: storage.read_csv(folder / f"{name}.csv") for name in TABLES.split()}
     if sources.available():
         storage.write_csv(RELEASED, released_results())
-    needs_files = pd.read_csv(RELEASED)
+    needs_files = storage.read_csv(RELEASED)
     storage.write_bytes(ROOT / FIGURE, figure_png(tables))
     sets = store.read(LEDGER).sets
     storage.write_bytes(ROOT / MATRIX, matrix_png(sets))
