@@ -348,6 +348,24 @@ def test_a_masked_model_loads_and_predicts_a_hidden_word(texts):
     assert log_probs[word] > math.log(10 / len(tokenizer))
 
 
+def test_a_masked_model_does_not_see_padding(texts):
+    """What stands at the places that only padding has changes no loss."""
+    recipe = recipe_for(texts, **{**TINY, "objective": "masked"})
+    model = training.build_model(recipe, texts.tokenizer)
+    inputs = torch.full((2, 20), texts.tokenizer.pad_token_id)
+    inputs[:, :12] = torch.arange(10, 34).reshape(2, 12)
+    labels = inputs.where(inputs != texts.tokenizer.pad_token_id, IGNORED)
+
+    def loss():
+        masker = torch.Generator().manual_seed(0)
+        return training._masked_loss(model, inputs, labels, texts.tokenizer.mask_token_id, masker)
+
+    before = loss()
+    with torch.no_grad():
+        model.bert.embeddings.position_embeddings.weight[12:] += 3
+    assert torch.equal(loss(), before)
+
+
 def test_bfloat16_is_refused_where_it_is_not_native(texts, monkeypatch):
     monkeypatch.setattr(training, "has_native_bfloat16", lambda device: False)
     with pytest.raises(ValueError, match="not native on this processor"):
