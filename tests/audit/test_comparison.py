@@ -2,7 +2,9 @@
 
 import json
 
+import numpy as np
 import pytest
+from scipy.stats import mannwhitneyu
 from scripted_server import MODEL, ScriptedServer, good
 
 from contamination.audit import auditing, comparison, finding, plan
@@ -64,6 +66,21 @@ def test_length_by_hand_in_either_direction():
         # Every long text is longer: AUC 1; 2 of the 12,870 deals of 16 are as extreme.
         assert (row["value"], row["ci_low"], row["ci_high"]) == (1, 1, 1)
         assert row["p_value"] == pytest.approx(2 / 12_870)
+
+
+def test_a_small_p_alone_tells_nothing_apart():
+    """Of 11 texts 8 are longer than all of 300 others, and 3 shorter: they spread, not lie apart.
+
+    Mann-Whitney's p takes both for equally spread. The AUC is 8 / 11; one resample in twenty
+    holds at most 5 of the long ones, so the interval reaches down to 5 / 11.
+    """
+    dataset = ["x" * k for k in (1, 2, 3, *range(400, 408))]
+    found = comparison.by_text_alone(dataset, ["x" * k for k in range(50, 350)])
+    row = next(row for row in found if "length" in row["control"])
+    lengths = np.array([*map(len, dataset)])
+    assert mannwhitneyu(lengths, np.arange(50, 350)).pvalue <= 0.0125
+    assert row["value"] == pytest.approx(8 / 11) and row["ci_low"] == pytest.approx(5 / 11)
+    assert not row["decides"]
 
 
 def test_four_rows_of_either_are_one_line_with_how_little_they_show():

@@ -1,10 +1,12 @@
 """Blind baselines: what the text alone gives away, and that they find nothing in nothing."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.core import blind, statistics
+from contamination.core import blind, overlap, statistics, storage
 from contamination.core.blind import blind_table, cross_validated_scores, date_rule_scores
 from contamination.data import published
 from contamination.min_k import wikimia_tables
@@ -88,6 +90,22 @@ def test_the_permutation_null_is_centred_on_chance_and_the_interval_holds_the_au
     assert row["permutation_null"] < row["permutation_high"] < 0.8
     assert row["ci_low"] < row["auc"] < row["ci_high"]
     assert 1 / 61 <= row["p_value"] <= 1
+
+
+def test_a_table_is_made_again_when_code_that_makes_it_changes(monkeypatch, tmp_path):
+    monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path))
+    made, make = [], blind._blind_table
+    monkeypatch.setattr(blind, "_blind_table", lambda *asked: made.append(1) or make(*asked))
+    asked = {"n_folds": 2, "n_permutations": 0, "n_resamples": 2}
+    n_made = []
+    for changed in (None, None, blind, statistics, overlap):
+        if changed:  # one more line stands in the module
+            copy = tmp_path / f"{changed.__name__}.py"
+            copy.write_text(Path(changed.__file__).read_text() + "\nONE_MORE = 1\n")
+            monkeypatch.setattr(changed, "__file__", str(copy))
+        blind_table(random_passages(8, seed=0), np.arange(8) < 4, **asked)
+        n_made.append(len(made))
+    assert n_made == [1, 1, 2, 3, 4]
 
 
 def test_bad_requests_are_refused():

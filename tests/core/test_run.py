@@ -171,6 +171,32 @@ def test_peak_memory_is_in_megabytes_whatever_the_system_counts_in(system, peak,
     assert run._peak_memory_mb() == 3
 
 
+def test_the_manifest_names_neither_keys_nor_folders_of_this_machine(
+    tmp_path, parameter_file, monkeypatch
+):
+    monkeypatch.setenv("OTHER_TOKEN", "correct-horse-battery")
+    names = ["correct-horse-battery", f"{sys.prefix}/model", f"{Path.home()}/texts.jsonl"]
+    names.append(str(tmp_path / "out" / "of.jsonl"))
+    parameter_file.write_text(f"names: {json.dumps(names)}\n")
+    cell = "from contamination.core.storage import record"
+    cell += "\nfor name in names:\n    record('input', name=name, sha256='0')"
+    cell += "\n    record('model', name=name)\n    record('cache', name=name, hits=0, misses=1)"
+    notebook = build(tmp_path / "01_x.ipynb", "names: list[str] = []  # what is read", cell)
+    run.run_notebook(notebook, parameter_file, tmp_path / "out")
+    text = (tmp_path / "out/manifests/01_x.json").read_text()
+    shown = json.loads(text)["parameters"]["names"]
+    assert shown == ["***", "$VENV/model", "~/texts.jsonl", "outputs/of.jsonl"]
+    assert not [name for name in (*names, str(tmp_path), sys.prefix) if name in text]
+
+
+def test_the_executed_notebook_comes_last(tmp_path, parameter_file):
+    """Make takes it as proof of all the rest, and a folder stands where the table should be."""
+    (tmp_path / "out/tables/t.csv").mkdir(parents=True)
+    with pytest.raises(run.RunError, match="cannot write to the output folder"):
+        run_cells(tmp_path, parameter_file, TABLE)
+    assert not (tmp_path / "out/notebooks").exists()
+
+
 def test_kill_leaves_no_target_and_the_next_run_succeeds(tmp_path, parameter_file):
     notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, TABLE, "import time; time.sleep(60)")
     command = [sys.executable, "-m", "contamination.core.run", str(notebook), str(parameter_file)]

@@ -90,6 +90,14 @@ def test_models_are_drawn_with_replacement_and_alike_for_equal_shapes():
     means = statistics.over_drawn_models(resampled, seed=3)
     assert set(means) == {0.0, 0.5, 1.0}
     np.testing.assert_array_equal(statistics.over_drawn_models(2 * resampled, seed=3), 2 * means)
+    assert (statistics.over_drawn_models(resampled, seed=4) != means).any()
+
+
+def test_an_interval_leaves_a_fortieth_of_the_values_out_at_each_end():
+    values = np.arange(1001.0)
+    assert statistics.percentile_interval(values) == pytest.approx((25, 975))
+    assert statistics.percentile_interval([*values, np.nan]) == pytest.approx((25, 975))
+    assert np.isnan(statistics.percentile_interval([np.nan])).all()
 
 
 @pytest.mark.parametrize(

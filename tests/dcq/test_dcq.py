@@ -301,6 +301,12 @@ def test_a_claim_needs_both_counts():
         "maximum, E wrong": SUPPORTED,
     }
     assert set(words["verdict"]) == {INCONCLUSIVE}
+    # The same rule right more often: E as a quarter supports it, and alone may not claim it.
+    rule = taken("X", "r", "D" * 70 + "A" * 30, [1.0] * 70 + [2.0] * 30)
+    words = compared(rule, instances).xs("r", level="control")
+    found = words["word"].loc[["equal coverage", "E a quarter"]].tolist()
+    assert found == [NOT_SUPPORTED, SUPPORTED]
+    assert set(words["verdict"]) == {INCONCLUSIVE}
     assert comparison.verdict_of(pd.Series([SUPPORTED, SUPPORTED])) == SUPPORTED
     assert comparison.verdict_of(pd.Series([SUPPORTED, NOT_SUPPORTED])) == INCONCLUSIVE
 
@@ -340,6 +346,18 @@ def test_the_rule_of_a_dataset_is_chosen_on_the_others():
     parts[1] = taken("Y", "r", good)
     chosen = comparison.rule_chosen_on_others(pd.concat(parts))
     assert chosen == {"X": "s", "Y": "s", "Z": "r"}
+
+
+def test_the_headline_takes_the_rule_that_was_chosen_without_the_dataset():
+    """Of the row's own dataset the rule may be the best: it was not chosen for that."""
+    good, bad = "D" * 9 + "A", "A" * 9 + "D"
+    rules = [taken(d, "r", good if d == "X" else bad) for d in "XYZ"]
+    rules += [taken(d, "s", "D" * 6 + "A" * 4) for d in "XYZ"]
+    models = pd.concat([answered("M", d, good, modified="A") for d in "XYZ"])
+    table = comparison.compared(pd.concat(rules), models, 100)
+    chosen = table[table["chosen_on_others"]].drop_duplicates("dataset")
+    assert chosen.set_index("dataset")["control"].to_dict() == {"X": "s", "Y": "s", "Z": "s"}
+    assert comparison.headline(table, "M").startswith("s against M: ")
 
 
 def test_rules_of_other_instances_are_refused():

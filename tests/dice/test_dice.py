@@ -439,6 +439,29 @@ def test_scores_beside_a_partner_are_differences_on_the_same_questions():
     assert (paired.auroc_pct, paired.n_models, paired.n) == (100.0, 2, 4)
 
 
+def test_a_model_that_is_surer_of_everything_is_not_for_that_contaminated():
+    """Its scores are higher on seen, fresh and other problems alike: centred, nothing is left.
+
+    Where they are higher on what was seen and on fresh problems of its kind, they are.
+    """
+
+    def model(seed, surer, surer_elsewhere):
+        scores = {}
+        for name in ("GSM-i", "GSM-ii", "MATH"):
+            values = np.random.default_rng([seed, len(name)]).normal(size=(20, 4)) * 0.1
+            values += surer_elsewhere if name == "MATH" else surer
+            scores[name] = pd.DataFrame(values, columns=list(answers.BASELINES))
+        return pool.Measured({}, scores)
+
+    def auroc_pct(surer, surer_elsewhere):
+        models = {pool.CLEAN: {seed: model(seed, 0, 0) for seed in range(4)}}
+        models["x"] = {seed: model(seed + 4, surer, surer_elsewhere) for seed in range(4)}
+        return experiments.taught_baselines(models, "x", "GSM-ii", centred_on="MATH").auroc_pct
+
+    assert auroc_pct(3.0, 3.0) < 80
+    assert auroc_pct(3.0, 0.0) == 100
+
+
 def test_no_detector_met_the_models_it_scores():
     models = pool_of(5, 1.0, 0.0, 1.0)
     detectors = experiments.held_out_detectors(models, "GSM-i x5", 1)

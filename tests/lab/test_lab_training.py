@@ -3,6 +3,10 @@
 import dataclasses
 import json
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,21 +42,42 @@ def texts(tokenizer):
 
 @pytest.fixture(scope="module")
 def folders(texts, tmp_path_factory):
-    """The same recipe trained in two empty caches."""
-    trained = []
+    """The same recipe trained in two empty caches, each time step by step."""
+    trained, fitted, fit = [], [], training.fit
     for _ in range(2):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(storage.CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
+            patch.setattr(training, "fit", lambda *asked: fitted.append(1) or fit(*asked))
             trained.append(training.train(recipe_for(texts, **TINY), texts))
+    assert len(fitted) == 2
     return trained
 
 
-def test_the_same_recipe_gives_the_same_bytes(folders):
-    first, second = folders
-    assert first != second
-    assert first.name == second.name
+def assert_same_bytes(first, second):
+    assert first != second and first.name == second.name
+    assert {path.name for path in first.iterdir()} == {path.name for path in second.iterdir()}
     for path in first.iterdir():
         assert storage.sha256_of_file(path) == storage.sha256_of_file(second / path.name), path.name
+
+
+def test_the_same_recipe_gives_the_same_bytes(folders):
+    assert_same_bytes(*folders)
+
+
+def test_another_process_trains_to_the_same_bytes(folders, tmp_path):
+    """There sets of texts are met in another order, and nothing was drawn or trained before."""
+    code = (
+        "from test_lab_training import *\n"
+        "tokenizer = train_tokenizer(BACKGROUND, vocabulary=320, context=64)\n"
+        "texts = TrainingTexts(BACKGROUND, (Dose(MEMBERS, copies=6),), tokenizer)\n"
+        "print(training.train(recipe_for(texts, **TINY), texts))"
+    )
+    here = os.pathsep.join([str(Path(__file__).parent), os.environ["PYTHONPATH"]])
+    there = os.environ | {"PYTHONPATH": here, "PYTHONHASHSEED": "12", "OMP_NUM_THREADS": "1"}
+    there[storage.CACHE_VARIABLE] = str(tmp_path / "empty")
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=there, capture_output=True, text=True, check=True)
+    assert_same_bytes(folders[0], Path(done.stdout.strip()))
 
 
 def test_threads_share_a_checkpoint_and_other_processors_do_not(
@@ -206,6 +231,33 @@ def test_every_copy_is_read_whole_once_in_each_part_of_the_training(texts):
     assert positions.max() > 0.65
 
 
+def test_the_same_text_never_stands_twice_in_one_block(tokenizer):
+    """Where nothing else is read, two copies of a short text would fit into one block."""
+    twice = TrainingTexts((), (Dose(("the cat slept",), copies=2),), tokenizer)
+    stream = training_stream(recipe_for(twice, **{**TINY, "n_background_tokens": 0}), twice)
+    (batch,) = stream.batches
+    assert stream.n_tokens <= TINY["block"]
+    assert (batch.input_ids == tokenizer.bos_token_id).sum(axis=1).tolist() == [1, 1]
+
+
+def test_a_text_that_is_cut_learns_all_but_the_first_token_of_each_part(tokenizer):
+    long = "the cat sat on the mat " * 12
+    texts = TrainingTexts((long,), (), tokenizer)
+    ids = [*tokenizer(long).input_ids, tokenizer.eos_token_id]
+    assert len(ids) > 64
+    settings = {**TINY, "n_background_tokens": len(ids), "long_share": 0.0}
+    blocks = [
+        pair
+        for batch in training_stream(recipe_for(texts, **settings), texts).batches
+        for pair in zip(batch.input_ids.tolist(), batch.labels.tolist(), strict=True)
+    ]
+    parts = [ids[start : start + 32] for start in range(0, len(ids), 32)]
+    assert len(blocks) == len([part for part in parts if len(part) > 1]) > 2
+    for part, (block, labels) in zip(parts, blocks, strict=False):
+        assert block[: len(part)] == part
+        assert labels[: len(part)] == [IGNORED, *part[1:]]
+
+
 def test_all_tokens_but_first_ones_and_padding_are_learnt(texts):
     tokenizer = texts.tokenizer
     stream = training_stream(recipe_for(texts, **TINY), texts)
@@ -268,6 +320,20 @@ def test_learning_rates_follow_their_schedules(texts):
     assert rates("cosine")[6] == pytest.approx(0.1 + 0.9 * 0.5)
 
 
+def test_weight_decay_spares_the_norms(texts):
+    """The first step's gradients are equal with and without it, so decay is all that differs."""
+    fitted = []
+    for decay in (0.0, 0.5):
+        recipe = recipe_for(texts, **TINY, weight_decay=decay)
+        model = training.build_model(recipe, texts.tokenizer)
+        training.fit(model, training_stream(recipe, texts).batches[:1], recipe)
+        fitted.append(dict(model.named_parameters()))
+    plain, decayed = fitted
+    is_spared = {name: torch.equal(plain[name], decayed[name]) for name in plain}
+    assert is_spared == {name: "norm" in name for name in plain}
+    assert sum(is_spared.values()) == 5  # two in each of two layers, and the last
+
+
 def test_a_masked_model_loads_and_predicts_a_hidden_word(texts):
     recipe = recipe_for(texts, **{**TINY, "objective": "masked", "n_background_tokens": 8_000})
     folder = training.train(recipe, texts)
@@ -280,6 +346,24 @@ def test_a_masked_model_loads_and_predicts_a_hidden_word(texts):
     with torch.inference_mode():
         log_probs = model(**encoded).logits[0, place].log_softmax(-1)
     assert log_probs[word] > math.log(10 / len(tokenizer))
+
+
+def test_a_masked_model_does_not_see_padding(texts):
+    """What stands at the places that only padding has changes no loss."""
+    recipe = recipe_for(texts, **{**TINY, "objective": "masked"})
+    model = training.build_model(recipe, texts.tokenizer)
+    inputs = torch.full((2, 20), texts.tokenizer.pad_token_id)
+    inputs[:, :12] = torch.arange(10, 34).reshape(2, 12)
+    labels = inputs.where(inputs != texts.tokenizer.pad_token_id, IGNORED)
+
+    def loss():
+        masker = torch.Generator().manual_seed(0)
+        return training._masked_loss(model, inputs, labels, texts.tokenizer.mask_token_id, masker)
+
+    before = loss()
+    with torch.no_grad():
+        model.bert.embeddings.position_embeddings.weight[12:] += 3
+    assert torch.equal(loss(), before)
 
 
 def test_bfloat16_is_refused_where_it_is_not_native(texts, monkeypatch):

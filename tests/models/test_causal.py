@@ -23,7 +23,7 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from contamination.core import storage
-from contamination.models import bos, causal, forward, source
+from contamination.models import batch_cache, bos, causal, forward, source
 from contamination.models.causal import (
     complete,
     hidden_states,
@@ -244,6 +244,19 @@ def test_undefined_log_probabilities_are_refused(folders):
         lm.model.lm_head.weight.fill_(float("nan"))
     with pytest.raises(ValueError, match="undefined values as token_log_probs"):
         token_log_probs(lm, ["the old river"])
+
+
+@pytest.mark.parametrize(
+    ("lengths", "batches"),
+    [
+        ([60, 44, 43], [[0, 1], [2]]),  # a third of 44 tokens is 14, and 16 may always be added
+        ([120, 90, 89], [[0, 1], [2]]),  # a third of 90 is 30, of 89 it is 29
+        ([20, 4, 3], [[0, 1], [2]]),
+        ([20, 40], [[1], [0]]),
+    ],
+)
+def test_no_row_is_padded_by_more_than_a_third_or_16_tokens(lengths, batches):
+    assert batch_cache.batches_of(lengths, max_batch_tokens=1_000) == batches
 
 
 # Windows
@@ -474,6 +487,18 @@ def test_identity_names_the_weights_and_not_the_place(folders, tmp_path):
     assert load_causal_lm(moved, device="cpu").identity["revision"] != first["revision"]
 
 
+def test_identity_names_the_tokenizer_by_its_rules(folders, tmp_path):
+    """The weights are the same; a text that is split otherwise has other scores."""
+
+    def without_last_merge(rules):
+        return rules | {"model": rules["model"] | {"merges": rules["model"]["merges"][:-1]}}
+
+    folder = rewritten(folders["llama"], tmp_path, "tokenizer.json", without_last_merge)
+    one, other = (load_causal_lm(at, device="cpu").identity for at in (folders["llama"], folder))
+    differing = {name for name, value in one.items() if other[name] != value}
+    assert differing - {"model"} == {"tokenizer"}
+
+
 @pytest.mark.parametrize("name", ["no-such/model", "missing/folder/of/models", "./nowhere"])
 def test_an_unknown_model_is_one_clear_line(name, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
@@ -508,6 +533,17 @@ def test_a_floating_hub_name_is_resolved_to_a_commit_and_warned_about(hub, revis
 def test_code_from_the_hub_runs_only_from_a_pinned_commit():
     with pytest.raises(ValueError, match="runs only from a pinned commit"):
         load_causal_lm("someone/tiny", revision="main", trust_remote_code=True)
+
+
+def test_weights_in_the_older_format_are_read_only_where_that_is_allowed(folders, tmp_path):
+    folder = shutil.copytree(folders["llama"], tmp_path / "older")
+    (folder / "model.safetensors").unlink()
+    lm = load_causal_lm(folders["llama"])
+    torch.save(lm.model.state_dict(), folder / "pytorch_model.bin")
+    with pytest.raises(OSError, match="safetensors"):
+        load_causal_lm(folder)
+    older = load_causal_lm(folder, safetensors_only=False)
+    assert torch.equal(older.model.lm_head.weight, lm.model.lm_head.weight)
 
 
 def test_an_unknown_dtype_is_refused(folders):
@@ -593,6 +629,11 @@ def test_samples_of_one_prompt_differ_and_the_seed_repeats_them(llama):
     assert complete(llama, prompts, 8, temperature=1.0, seed=2, cache=False) != first
     greedy = complete(llama, prompts, 8, cache=False)
     assert complete(llama, prompts, 8, temperature=1.0, top_k=1, seed=1, cache=False) == greedy
+
+
+def test_samples_of_one_prompt_differ_in_batches_of_one_too(llama):
+    samples = complete(llama, ["the old river"] * 4, 8, temperature=1.0, max_batch_tokens=1)
+    assert len(set(samples)) > 1
 
 
 def test_sampling_leaves_the_callers_random_numbers_alone(llama):

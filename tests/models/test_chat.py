@@ -29,6 +29,7 @@ from contamination.models.chat import (
 )
 from contamination.models.exchange import key_of
 from contamination.models.response_log import LogEntry, ResponseLog
+from contamination.models.retry import Secret
 
 KEY = "key-that-nothing-may-show-0123456789"
 QUICK = Limits(tries=4, total_seconds=LIMIT_SECONDS, first_wait_seconds=0.01)
@@ -349,6 +350,14 @@ def test_the_key_stands_nowhere_even_if_the_server_repeats_it(log, tmp_path, cap
     assert not [text for text in seen if KEY in text]
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files and not [path for path in files if KEY.encode() in path.read_bytes()]
+
+
+def test_a_key_is_removed_as_json_writes_it(monkeypatch):
+    key = 'a"quote-and-a\\-0123456789'
+    monkeypatch.setenv("SCRIPTED_KEY", key)
+    said = json.dumps({"message": f"{key} is wrong"})
+    assert key not in said
+    assert Secret("SCRIPTED_KEY").removed_from(said) == '{"message": "[key] is wrong"}'
 
 
 @pytest.mark.parametrize(

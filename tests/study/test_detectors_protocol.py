@@ -32,6 +32,12 @@ def test_p_by_redealing_is_the_share_of_deals_as_good(scores, exact):
     assert p == 1 if exact == 1 else p < 1
 
 
+def test_no_deal_as_good_is_a_p_of_one_in_ten_thousand_and_never_zero():
+    is_read = np.arange(80) < 40
+    assert protocol.redeal_p(is_read.astype(float), is_read) == 1 / 10_000
+    assert protocol.redeal_p(-is_read.astype(float), is_read) == 1
+
+
 def one_set(scores, **columns):
     n = len(scores)
     key = {"detector": "A", "unit": 0, "benchmark": "topics", "model": "dosed"}

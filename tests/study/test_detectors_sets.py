@@ -150,18 +150,42 @@ def test_features_are_those_of_the_scores_and_their_mirror(read, sentences):
     assert found[0, 17] == pytest.approx(np.sort(values)[-n:].mean(), rel=1e-4)
 
 
-def test_dataset_inference_is_a_t_test_where_one_feature_leads():
-    generator = np.random.default_rng(0)
-    suspect, validation = generator.uniform(-1, 1, size=(2, 200, 1))
-    suspect += 2
-    halves = np.random.default_rng([3, 19])
-    a, b = np.array_split(halves.permutation(suspect), 2)
-    c, d = np.array_split(halves.permutation(validation), 2)
-    low, high = np.quantile(np.concatenate([a, c]), [0.025, 0.975])
-    t, p = stats.ttest_ind(*(part[:, 0].clip(low, high) for part in (b, d)), alternative="greater")
-    assert dataset_inference(suspect, validation, seed=3) == pytest.approx((t, p))
-    # The map is learnt: a feature that is lower for suspect rows serves as well.
-    assert dataset_inference(-suspect, -validation, seed=3).score == pytest.approx(t)
+def one_feature(n_high, n_rows=400):
+    """A feature that is 1 in so many rows and 0 in the others, shape (n_rows, 1)."""
+    return (np.arange(n_rows) < n_high).astype(float)[:, None]
+
+
+def test_dataset_inference_is_the_t_test_of_the_rows_that_the_map_was_not_fitted_on():
+    """Half of 400 rows: 0.7 of them high against 0.3, but for the luck of the halves."""
+    by_hand = (0.7 - 0.3) / np.sqrt(2 * 0.3 * 0.7 / 199)
+    found = [dataset_inference(one_feature(280), one_feature(120), seed) for seed in range(40)]
+    t = np.array([score for score, _ in found])
+    assert t.mean() == pytest.approx(by_hand, rel=0.05) and t.std() > 0.3
+    assert [p for _, p in found] == pytest.approx(stats.t.sf(t, df=398).tolist())
+    # The map is learnt: units say nothing, and what is lower for suspect rows serves as well.
+    turned = dataset_inference(5 - 3 * one_feature(280), 5 - 3 * one_feature(120), 0)
+    assert turned == pytest.approx(found[0])
+
+
+@pytest.mark.filterwarnings("ignore:Precision loss")  # where both halves are alike
+def test_dataset_inference_asks_whether_suspect_rows_are_above_and_not_whether_they_differ():
+    """Of equal sets one half lacks what the other has too much of: no t is above 0, no p below 1/2.
+
+    A test of two sides would call a t of -1.4 as rare as one of 1.4, with a p of 0.16.
+    """
+    same = one_feature(200)
+    found = np.array([dataset_inference(same, same, seed) for seed in range(60)])
+    t, p = found[~np.isnan(found[:, 0])].T
+    assert t.max() <= 0 and t.min() < -1.4
+    assert p.min() >= 0.5 and p.max() > 0.91
+
+
+def test_outliers_are_clipped_by_what_the_map_was_fitted_on():
+    """One row in fifty holds a million: it may not drown the difference of all the others."""
+    suspect, validation = one_feature(280), one_feature(120)
+    plain = dataset_inference(suspect, validation)
+    suspect[::50] = validation[::50] = 1e6
+    assert dataset_inference(suspect, validation).score > plain.score / 2
 
 
 def test_dataset_inference_keeps_its_level_and_finds_a_shift():

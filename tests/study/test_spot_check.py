@@ -78,6 +78,17 @@ def test_in_the_ledgers_environment_every_score_must_agree():
     assert table["holds"].tolist() == [False]
 
 
+@pytest.mark.parametrize(("moved", "verdict"), [(7e-7, agreement.SAME), (2e-6, agreement.ALTERED)])
+def test_a_score_may_be_off_by_a_millionth_and_not_by_two(moved, verdict):
+    scores = stored()
+    scores.loc[scores["unit"].eq(1) & scores["row"].eq(5), "score"] = 0.5
+    one = again(scores)
+    one.loc[5, "score"] += moved
+    row = agreement.judged(one, scores, SPREAD, True).iloc[0]
+    assert row["largest_difference"] == pytest.approx(moved, rel=0.05)
+    assert row["verdict"] == verdict
+
+
 def test_elsewhere_the_measured_spread_decides():
     scores = stored()
     assert verdict(scores, add=0.01) == (agreement.WITHIN, True)
