@@ -357,7 +357,7 @@ def test_the_headline_takes_the_rule_that_was_chosen_without_the_dataset():
     table = comparison.compared(pd.concat(rules), models, 100)
     chosen = table[table["chosen_on_others"]].drop_duplicates("dataset")
     assert chosen.set_index("dataset")["control"].to_dict() == {"X": "s", "Y": "s", "Z": "s"}
-    assert comparison.headline(table, "M").startswith("s against M: ")
+    assert comparison.headline(table, "M").startswith("That s does at least as well as M ")
 
 
 def test_rules_of_other_instances_are_refused():
