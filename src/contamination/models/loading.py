@@ -9,8 +9,6 @@ model. The number of threads is no part: it changes no bit.
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -284,19 +282,19 @@ def save_causal_lm(lm: CausalLM, folder: Path, model: PreTrainedModel | None = N
 
     The folder appears whole or not at all.
     """
-    staged = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
-        (model or lm.model).save_pretrained(staged, safe_serialization=True)
-        lm.tokenizer.save_pretrained(staged)
-        # What texts of this model begin with, whatever the library has written.
-        config = staged / "tokenizer_config.json"
-        said = json.loads(config.read_text()) | {"add_bos_token": bool(lm.begin)}
-        storage.write_json(config, said)
-        staged.chmod(0o755)
-        staged.rename(folder)
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
+    with storage.atomic_folder(folder) as staged:
+        write_causal_lm(lm, staged, model)
     return folder
+
+
+def write_causal_lm(lm: CausalLM, folder: Path, model: PreTrainedModel | None = None) -> None:
+    """The files of ``save_causal_lm``, into a folder that is there."""
+    (model or lm.model).save_pretrained(folder, safe_serialization=True)
+    lm.tokenizer.save_pretrained(folder)
+    # What texts of this model begin with, whatever the library has written.
+    config = folder / "tokenizer_config.json"
+    said = json.loads(config.read_text()) | {"add_bos_token": bool(lm.begin)}
+    storage.write_json(config, said)
 
 
 def torch_version(device: str) -> str:
@@ -312,14 +310,14 @@ def torch_version(device: str) -> str:
 def _hash_of_folder(folder: Path) -> str:
     """Hash of what a local folder says about its model; where it lies does not matter."""
     if folder.is_file():
-        return storage.sha256_of_file(folder)
+        return storage.sha256_once(folder)
     names = {"config.json", "generation_config.json"}
     files = sorted(
         path
         for path in folder.iterdir()
         if path.name in names or path.suffix in (".safetensors", ".bin", ".py")
     )
-    return storage.hash_of({path.name: storage.sha256_of_file(path) for path in files})
+    return storage.hash_of({path.name: storage.sha256_once(path) for path in files})
 
 
 def _hash_of_tokenizer(tokenizer: PreTrainedTokenizerBase) -> str:

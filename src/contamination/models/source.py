@@ -38,13 +38,15 @@ def packaged_folder() -> Path:
 def located(name_or_path: str | Path) -> str:
     """The folder of :data:`PACKAGED`, any other model as it is named.
 
-    FileNotFoundError before ``make pretrained``, ValueError for a file that is no GGUF file.
+    FileNotFoundError before ``make pretrained``, ValueError for a file that is no GGUF file and
+    for a folder of a cache that is damaged.
     """
-    name = str(name_or_path)
+    name, cure = str(name_or_path), ""
     if name == PACKAGED:
-        name = str(packaged_folder())
-        if not is_local(Path(name)):
-            raise FileNotFoundError(f'model "{PACKAGED}" is not here yet: run "make pretrained"')
+        name, cure = str(packaged_folder()), 'run "make pretrained"'
+        if not storage.is_sealed(Path(name)):
+            raise FileNotFoundError(f'model "{PACKAGED}" is not here yet: {cure}')
+    storage.refuse_damaged(Path(name), cure)
     if Path(name).is_file():
         with Path(name).open("rb") as stream:
             if not name.endswith(".gguf") or stream.read(len(_GGUF)) != _GGUF:
