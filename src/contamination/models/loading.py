@@ -29,10 +29,11 @@ from transformers import (
 from contamination.core import storage
 from contamination.models.bos import FIRST, bos_of
 from contamination.models.source import (
-    COMMIT,
+    check_pinned,
     is_local,
     load_tokenizer,
     located,
+    own_code,
     place,
     resolve_commit,
 )
@@ -241,33 +242,29 @@ def load_pretrained(
     name = located(name_or_path)
     folder = Path(name)
     is_here = is_local(folder)
-    if trust_remote_code and not is_here and not COMMIT.fullmatch(revision or ""):
-        raise ValueError(
-            f'code from "{name}" runs only from a pinned commit: pass revision="<40 hex digits>"'
-        )
+    check_pinned(name, revision, trust_remote_code)
     commit = None if is_here else resolve_commit(name, revision)
-    at = {"revision": commit} if commit else {}
-    source = at | {"trust_remote_code": trust_remote_code}
     where, in_file = place(name)
-    model = auto_class.from_pretrained(
-        where,
-        **in_file,
-        dtype=getattr(torch, dtype),
-        device_map=device_map,
-        use_safetensors=True if safetensors_only else None,
-        **source,
-    ).eval()
+    with own_code(name, commit, trust_remote_code) as source:
+        model = auto_class.from_pretrained(
+            where,
+            **in_file,
+            dtype=getattr(torch, dtype),
+            device_map=device_map,
+            use_safetensors=True if safetensors_only else None,
+            **source,
+        ).eval()
+        read = tokenizer_class.from_pretrained if tokenizer_class else load_tokenizer
+        tokenizer = read(name, **source)
     if device_map is None:
         model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    read = tokenizer_class.from_pretrained if tokenizer_class else load_tokenizer
-    tokenizer = read(name, **source)
     lies_on = model.get_input_embeddings().weight.device
     identity = {
         "model": folder.name if is_here else name,
         "revision": commit or f"sha256:{_hash_of_folder(folder)}",
         "dtype": dtype,
         "tokenizer": _hash_of_tokenizer(tokenizer),
-        "bos": bos_of(tokenizer, name, at, bos),
+        "bos": bos_of(tokenizer, name, {"revision": commit} if commit else {}, bos),
         "attention": str(model.config._attn_implementation),
         "device": _device_name(lies_on),
         "torch": torch_version(lies_on.type),
