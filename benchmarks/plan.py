@@ -141,8 +141,8 @@ def bytes_per_scored_token(plan: Assumptions, folder: Path) -> float:
     """Bytes that the score cache keeps of one token: three fp32 numbers and its share of a file."""
     n = 4096 // plan.passage_tokens * plan.passage_tokens
     arrays = {name: np.zeros(n, dtype=np.float32) for name in SCORED}
-    path = storage.write_safetensors(folder / "batch.safetensors", arrays, durable=False)
-    return path.stat().st_size / n
+    storage.seal(storage.write_safetensors(folder / "batch.safetensors", arrays, durable=False))
+    return sum(path.stat().st_size for path in folder.glob("batch.*")) / n
 
 
 def flop_per_parameter(is_training: bool, n_tokens: int) -> float:

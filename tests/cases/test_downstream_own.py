@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from damage import flip, said_of
 from notebook_files import ROOT
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from contamination.cases import downstream, downstream_own, downstream_training
 from contamination.cases.downstream_own import OwnStudy, own_study, plan_table
 from contamination.cases.downstream_training import study_rows
-from contamination.core import run
+from contamination.core import run, storage
 from contamination.core.scores import MIN_K
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.causal import load_causal_lm
@@ -153,6 +154,12 @@ def test_the_study_trains_and_makes_the_tables(files, monkeypatch):
     changed = dataclasses.replace(study.settings, own_lower_rate=2.0e-4)
     study_rows(own_study(changed), 20.0, 5)
     assert len(weights) == len(study.runs) + 1
+    # Damaged scores are named, and what they are of is trained again.
+    path = next(storage.cache_folder("downstream", "scores").glob("*.json"))
+    flip(path)
+    with pytest.warns(UserWarning, match=said_of(path)):
+        again = study_rows(study, 20.0, 20)
+    pd.testing.assert_frame_equal(again, rows)
 
 
 def test_answers_are_those_of_the_trained_model(files, monkeypatch):

@@ -287,6 +287,7 @@ def test_a_killed_download_leaves_no_final_file_and_the_next_run_goes_on(server,
     server.released.set()
     assert sources.fetch_all().n_downloaded == 3
     assert sources.available()
+    assert not any(name.endswith(".part") for name in files_in(cache))
 
 
 # The cache

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
+from damage import flip, said_of
 from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
@@ -611,6 +612,16 @@ def test_hub_model_learns_responses_and_is_cached(checkpoints, lora):
     # Adapters sit in the blocks, so embeddings stay: the case of an AUROC of 0.5 at layer 0.
     same = torch.equal(*(lm.model.get_input_embeddings().weight for lm in (before, after)))
     assert same == lora
+
+
+def test_a_damaged_fine_tuning_is_named_and_made_again(checkpoints):
+    rows, settings = mixtures.rows_of(PROBLEMS)[:4], fine_tuning.Settings(dtype="float32")
+    weights = fine_tuning.fine_tune(checkpoints[0], rows, settings) / "model.safetensors"
+    whole = weights.read_bytes()
+    flip(weights)
+    with pytest.warns(UserWarning, match=said_of(weights)):
+        assert fine_tuning.fine_tune(checkpoints[0], rows, settings) == weights.parent
+    assert weights.read_bytes() == whole
 
 
 def test_prompts_are_not_learnt(lms):

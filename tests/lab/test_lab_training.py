@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from damage import cut, flip, said_of
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
 from contamination.core import storage
@@ -18,6 +20,7 @@ from contamination.lab import training
 from contamination.lab.packing import IGNORED, training_stream
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for, recipe_hash
 from contamination.lab.tokenizer import tokenizer_hash, train_tokenizer
+from contamination.models.loading import load_causal_lm, save_causal_lm
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TINY = {"n_layers": 2, "width": 16, "n_heads": 2, "context": 64, "block": 32, "batch_size": 4}
@@ -127,6 +130,44 @@ def test_a_cached_model_costs_no_training(texts, monkeypatch):
     folder = training.train(recipe, texts)
     monkeypatch.setattr(training, "fit", lambda *args: pytest.fail("trained again"))
     assert training.train(recipe, texts) == folder
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("model.safetensors", flip),
+        ("model.safetensors", cut),
+        ("recipe.json", cut),
+        ("config.json", cut),
+        ("tokenizer.json", cut),
+    ],
+)
+def test_a_damaged_checkpoint_is_named_and_trained_again(texts, folders, name, damage):
+    recipe = recipe_for(texts, **TINY)
+    folder = training.train(recipe, texts)
+    damaged = folder / name
+    damage(damaged)
+    for reads in (training.describe, load_causal_lm):
+        with pytest.raises(ValueError, match=said_of(damaged)) as refused:
+            reads(folder)
+        assert f"/lab/models/{folder.name}" in str(refused.value).partition("rm -r ")[2]
+    with pytest.warns(UserWarning, match=said_of(damaged)):
+        assert training.train(recipe, texts) == folder
+    for path in folders[0].iterdir():
+        assert (folder / path.name).read_bytes() == path.read_bytes()
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_a_disk_that_is_full_when_a_model_is_saved_names_its_folder(folders, tmp_path):
+    lm = load_causal_lm(folders[0], device="cpu")
+
+    class Full:
+        def save_pretrained(self, *_, **__):
+            raise SafetensorError("Error while serializing: I/O error: (os error 28)")
+
+    with pytest.raises(storage.DiskFullError, match=f"make room in {tmp_path}/models "):
+        save_causal_lm(lm, tmp_path / "models" / "a", Full())
+    assert list((tmp_path / "models").iterdir()) == []
 
 
 def test_a_checkpoint_loads_as_any_hub_model_does(folders, tokenizer):

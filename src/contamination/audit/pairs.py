@@ -231,7 +231,7 @@ def pairs_plan(settings: Dice, pairs: Pairs) -> pd.DataFrame:
     """
     config = load_config(settings.own_base)
     with torch.device("meta"):  # shapes alone
-        model = AutoModelForCausalLM.from_config(config)
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     n_parameters = n_trained = model.num_parameters()
     if settings.lora:
         head = model.get_output_embeddings()

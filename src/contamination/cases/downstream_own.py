@@ -231,7 +231,8 @@ def plan_table(study: Study) -> pd.DataFrame:
     """
     settings, config = study.settings, _config(study.settings)
     with torch.device("meta"):
-        n_parameters = AutoModelForCausalLM.from_config(config).num_parameters()
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+    n_parameters = model.num_parameters()
     n_logits = settings.own_batch_size * settings.block_tokens * config.vocab_size
     memory = (_BYTES_PER_PARAMETER * n_parameters + _BYTES_PER_LOGIT * n_logits) / 2**30
     seconds = _FLOP_PER_PARAMETER_AND_TOKEN * n_parameters / (1e12 * settings.training_tflops)

@@ -144,7 +144,7 @@ def _trained(
     what |= {"examples": examples["text"].tolist(), "study_schema": STUDY_SCHEMA}
     name = storage.hash_of({**what, **environment(device)})[:24]
     path = storage.cache_folder("downstream", "scores") / f"{name}.json"
-    hit = path.exists()
+    hit = storage.is_whole(path)
     storage.record("cache", name="trainings with insertions", hits=int(hit), misses=int(not hit))
     if not hit:
         lm = _load(settings)
@@ -156,6 +156,7 @@ def _trained(
         right = None if measured["right"] is None else measured["right"].tolist()
         columns = measured["scores"].to_dict("list")
         storage.write_json(path, {"scores": columns, "right": right})
+        storage.seal(path)
     stored = json.loads(path.read_text(encoding="utf-8"))
     right = None if stored["right"] is None else np.array(stored["right"], dtype=bool)
     return {"scores": pd.DataFrame(stored["scores"]), "right": right}

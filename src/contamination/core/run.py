@@ -222,7 +222,7 @@ def _where(notebook: nbformat.NotebookNode, code: str) -> str:
 
 
 def _cannot_write(error: OSError) -> str:
-    reason = error.strerror or str(error)
+    reason = os.strerror(error.errno) if error.errno else str(error)
     return f"cannot write to the output folder: {reason}; free or unlock it and run again"
 
 

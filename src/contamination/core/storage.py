@@ -5,6 +5,10 @@ folder and are renamed over the target, so a reader finds the old file or the
 new one and never half of either. Tables are CSV with full precision and "\\n"
 line ends, so that two runs give the same bytes.
 
+What a cache keeps is *sealed*: its SHA-256 lies beside a file, or in a folder of
+files. An entry that has none is not there, and one that no longer has it is
+damaged and made again. ``sha256sum --check`` reads these files too.
+
 Where things live:
 
 * results: ``outputs/<profile>/`` when Make or ``contamination.core.run`` runs a
@@ -16,13 +20,20 @@ Where things live:
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
+import functools
 import hashlib
 import io
 import json
 import os
 import re
+import shlex
+import shutil
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +48,14 @@ RECORD_NAME = "record.jsonl"
 # it. Apostrophes before it count, so that taking one away gives back exactly what was written.
 _FORMULA = re.compile("'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+SUMS = "files.sha256"  # in a sealed folder
+_SUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_OF_FOLDER = (".new", ".old")  # what a temporary folder and the one it replaces end in
+
+
+class DiskFullError(OSError):
+    """There is no room to write a file; the message names its folder."""
 
 
 def project_root() -> Path:
@@ -47,10 +66,30 @@ def project_root() -> Path:
 
 def cache_folder(*parts: str) -> Path:
     """Folder of a cache, made when missing; ``make clean`` never touches it."""
-    base = os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "contamination"
-    folder = Path(base).absolute().joinpath(*parts)
+    folder = _cache_root().joinpath(*parts)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _cache_root() -> Path:
+    base = os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "contamination"
+    return Path(base).absolute()
+
+
+def shown(path: Path) -> str:
+    """A path as messages and manifests show it: the folder of the caches by its variable."""
+    if not path.is_relative_to(_cache_root()):
+        return str(path)
+    root = f"${CACHE_VARIABLE}" if os.environ.get(CACHE_VARIABLE) else "~/.cache/contamination"
+    return str(Path(root, path.relative_to(_cache_root())))
+
+
+def in_shell(path: Path) -> str:
+    """A path as a shell reads it."""
+    name = shown(path)
+    if name == str(path):
+        return shlex.quote(name)
+    return f'"{name}"' if name.startswith("$") else name
 
 
 @contextlib.contextmanager
@@ -74,6 +113,17 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def sha256_once(path: Path) -> str:
+    """SHA-256 of a file, computed once a process for as long as its size and times are the same."""
+    state = path.stat()
+    return _sha256_of_state(path.absolute(), state.st_size, state.st_mtime_ns, state.st_ino)
+
+
+@functools.cache
+def _sha256_of_state(path: Path, *_: int) -> str:
+    return sha256_of_file(path)
+
+
 def hash_of(value: Any) -> str:
     """SHA-256 of a JSON value, hexadecimal; the order of a mapping's keys does not matter."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
@@ -91,11 +141,7 @@ def atomic_path(path: Path, durable: bool = True) -> Iterator[Path]:
     many times faster to fill.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    with _temporary(path) as temporary:
         yield temporary
         if durable:
             with temporary.open("rb") as stream:
@@ -103,8 +149,84 @@ def atomic_path(path: Path, durable: bool = True) -> Iterator[Path]:
         # mkstemp makes private files; results are ordinary ones.
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder beside ``path``, sealed and renamed to it at the end of the block.
+
+    Where another process was faster its folder stays; one that is not whole is replaced.
+    """
+    with _temporary(path) as temporary:
+        staged, replaced = (temporary.with_name(temporary.name + end) for end in _OF_FOLDER)
+        staged.mkdir()
+        try:
+            yield staged
+            seal(staged)
+            if path.exists() and not _is_as_sealed(path):
+                path.rename(replaced)
+            try:
+                staged.rename(path)
+            except OSError:
+                if not _is_as_sealed(path):
+                    raise
+        finally:
+            for folder in (staged, replaced):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _temporary(path: Path) -> Iterator[Path]:
+    """A private file beside ``path``, locked until it is removed at the end.
+
+    The system unlocks it when the process dies: whoever writes there next removes it then.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(path.parent)
+    try:
+        handle, temporary = _locked_file(path)
+        try:
+            yield temporary
+        finally:
+            temporary.unlink(missing_ok=True)
+            os.close(handle)
+    except Exception as error:
+        # safetensors' own errors have the number in their text alone.
+        is_full = getattr(error, "errno", None) in _NO_ROOM or "(os error 28)" in str(error)
+        if not is_full or isinstance(error, DiskFullError):
+            raise
+        raise no_room(path) from error
+
+
+def no_room(path: Path) -> DiskFullError:
+    """The error for a file that its disk has no room for, with the cure."""
+    is_cache = path.is_relative_to(_cache_root())
+    other = f", or name a folder of another disk in {CACHE_VARIABLE}," if is_cache else ""
+    return DiskFullError(
+        errno.ENOSPC,
+        f"{os.strerror(errno.ENOSPC)}: make room in {shown(path.parent)}{other} and run again",
+    )
+
+
+def _locked_file(path: Path) -> tuple[int, Path]:
+    while True:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        with contextlib.suppress(OSError):  # where files cannot be locked, leftovers stay
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, Path(name)
+        os.close(handle)  # taken for a leftover before it was locked
+
+
+@functools.cache  # once a process: a folder of batches holds thousands of files
+def _remove_leftovers(folder: Path) -> None:
+    """Remove temporary files and folders whose process is dead."""
+    for leftover in folder.glob(".*.????????.part"):
+        with contextlib.suppress(OSError), leftover.open("rb+") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for end in _OF_FOLDER:
+                shutil.rmtree(f"{leftover}{end}", ignore_errors=True)
+            leftover.unlink()
 
 
 def _umask() -> int:
@@ -211,6 +333,71 @@ def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]
         return arrays, dict(stream.metadata() or {})
 
 
+# Entries of a cache, a file or a folder of files each: whole, damaged, or not there
+
+
+def seal(entry: Path, durable: bool = True) -> None:
+    """Write down the checksums of an entry, which is there from now on."""
+    sums, names = _sums_of(entry), _names_in(entry)
+    lines = [f"{sha256_of_file(sums.parent / name)}  {name}\n" for name in sorted(names)]
+    write_bytes(sums, "".join(lines).encode(), durable)
+
+
+def is_sealed(entry: Path) -> bool:
+    """Whether an entry is there, perhaps damaged."""
+    return entry.exists() and _sums_of(entry).is_file()
+
+
+def is_whole(entry: Path) -> bool:
+    """Whether an entry is there, and each of its bytes as it was when it was sealed.
+
+    A damaged one is named in a warning: whoever asks makes it again. Folders, whose files may be
+    large, are hashed once a process for as long as nothing about them changes.
+    """
+    if damaged := _damaged_file(entry):
+        warnings.warn(
+            f"{shown(damaged)} is damaged (its checksum differs) and is made again",
+            stacklevel=2,
+        )
+    return damaged is None and is_sealed(entry)
+
+
+def refuse_damaged(entry: Path, cure: str = "") -> None:
+    """ValueError, one line with the cure, for an entry that is there and damaged."""
+    if damaged := _damaged_file(entry):
+        remove = f"rm -r {in_shell(entry)} removes it, and the next run makes it again"
+        raise ValueError(f"{shown(damaged)} is damaged (its checksum differs): {cure or remove}")
+
+
+def _is_as_sealed(entry: Path) -> bool:
+    return is_sealed(entry) and _damaged_file(entry) is None
+
+
+def _damaged_file(entry: Path) -> Path | None:
+    """The first file of an entry that is not as it was sealed, or is new or gone."""
+    if not is_sealed(entry):
+        return None
+    sums, names = _sums_of(entry), _names_in(entry)
+    lines = sums.read_bytes().decode(errors="replace")
+    sealed = {name: sha256 for sha256, name in _SUM.findall(lines)}
+    hashed = sha256_once if entry.is_dir() else sha256_of_file
+    changed = (name for name in sorted(names) if hashed(sums.parent / name) != sealed.get(name))
+    gone = sorted(sealed.keys() - names)
+    return next((sums.parent / name for name in chain(changed, gone)), None)
+
+
+def _sums_of(entry: Path) -> Path:
+    return entry / SUMS if entry.is_dir() else entry.with_name(f"{entry.name}.sha256")
+
+
+def _names_in(entry: Path) -> set[str]:
+    """Files of an entry as its checksums name them; what file managers hide there is none."""
+    if not entry.is_dir():
+        return {entry.name}
+    files = (path.relative_to(entry) for path in entry.rglob("[!.]*") if path.is_file())
+    return {file.as_posix() for file in files if not file.parts[0].startswith(".")} - {SUMS}
+
+
 # What a run reads, and how often a cache served it
 
 
@@ -235,10 +422,11 @@ def cached_table(
     ``made_by``, a JSON value, is all that decides it: arguments, code, versions.
     """
     path = cache_folder(room, name) / f"{hash_of(made_by)[:24]}.parquet"
-    hit = path.exists()
+    hit = is_whole(path)
     record("cache", name=f"{room} {name}", hits=int(hit), misses=int(not hit))
     if not hit:
         write_parquet(path, make())
+        seal(path)
     table = pd.read_parquet(path)
     gaps = table.loc[:, table.isna().any()].select_dtypes(exclude="number").astype(object)
     return table.assign(**gaps.where(gaps.notna(), None))

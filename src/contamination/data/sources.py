@@ -226,12 +226,8 @@ def _local_path(source: Source) -> Path:
 def _shown(source: Source) -> str:
     """The local path as a message may show it: the folder by its variable."""
     if _mirror_folder():
-        folder = f"${MIRROR_VARIABLE}"
-    elif os.environ.get(storage.CACHE_VARIABLE):
-        folder = f"${storage.CACHE_VARIABLE}/sources"
-    else:
-        folder = "~/.cache/contamination/sources"
-    return f"{folder}/{source.location}"
+        return f"${MIRROR_VARIABLE}/{source.location}"
+    return storage.shown(_local_path(source))
 
 
 @functools.cache  # which keeps what returns and forgets what raises

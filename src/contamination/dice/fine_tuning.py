@@ -115,7 +115,7 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
     identity = {"identity": lm.identity, "rows": [list(row) for row in rows]}
     identity |= {"settings": dataclasses.asdict(settings), "code_schema": CODE_SCHEMA}
     folder = storage.cache_folder("dice", "models") / storage.hash_of(identity)[:24]
-    hit = folder.exists()
+    hit = storage.is_whole(folder)
     storage.record("cache", name="fine-tuned models", hits=int(hit), misses=int(not hit))
     if hit:
         return folder

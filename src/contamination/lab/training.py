@@ -14,8 +14,6 @@ import contextlib
 import json
 import math
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,7 +76,7 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
     environments = [*(one for one in before.get("environments", []) if one != here), here]
     name = f"{identity[:24]}-{storage.hash_of(environments)[:8]}"
     folder = storage.cache_folder("lab", "models") / name
-    hit = folder.exists()
+    hit = storage.is_whole(folder)
     storage.record("cache", name="lab models", hits=int(hit), misses=int(not hit))
     if not hit:
         stream = training_stream(recipe, texts)
@@ -107,8 +105,13 @@ def describe(folder: Path) -> dict[str, Any]:
     first where they differ), ``n_parameters``, ``n_steps``, ``n_tokens`` (read in this
     training, without its parent's), ``n_dose_tokens`` (of these, of doses), ``share_pct``
     (doses, in percent).
+
+    Raises:
+        FileNotFoundError: if the folder is no checkpoint.
+        ValueError: if it is damaged.
     """
     path = Path(folder) / RECIPE_FILE
+    storage.refuse_damaged(path.parent)
     if not path.exists():
         raise FileNotFoundError(
             f"{Path(folder).name} is no lab checkpoint: {RECIPE_FILE} is missing"
@@ -274,21 +277,12 @@ def _publish(
     tokenizer: PreTrainedTokenizerFast,
     summary: dict[str, Any],
 ) -> None:
-    """Write a checkpoint beside its place and move the whole folder there."""
+    """Write a checkpoint, which appears whole or not at all."""
     weights = {name: weight.detach().cpu().numpy() for name, weight in model.named_parameters()}
     model.config.architectures = [type(model).__name__]
-    staged = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    staged.chmod(0o755)
-    try:
+    with storage.atomic_folder(folder) as staged:
         storage.write_safetensors(staged / "model.safetensors", weights, {"format": "pt"})
         storage.write_text(staged / "config.json", model.config.to_json_string())
         for name, value in tokenizer_files(tokenizer).items():
             storage.write_json(staged / name, value)
         storage.write_json(staged / RECIPE_FILE, summary)
-        with contextlib.suppress(OSError):
-            # Fails if another process was faster, whose bytes are the same.
-            staged.rename(folder)
-        if not folder.exists():
-            raise FileNotFoundError(f"checkpoint folder {folder.name} could not be written")
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)

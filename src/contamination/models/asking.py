@@ -18,6 +18,7 @@ from typing import Any
 import openai
 from tqdm import tqdm
 
+from contamination.core.storage import DiskFullError
 from contamination.core.visible import one_line
 from contamination.models.exchange import (
     ERROR,
@@ -338,7 +339,8 @@ class Batch:
         """Hold the claims of calls in flight, however long these take."""
         while True:
             await asyncio.sleep(self.log.lease_seconds / 4)
-            with contextlib.suppress(sqlite3.OperationalError):  # busy: there are more turns
+            # Busy, or a full disk: there are more turns.
+            with contextlib.suppress(sqlite3.OperationalError, DiskFullError):
                 claimed = dict(self._claimed)
                 held = await asyncio.to_thread(self._claim, claimed)
                 for key in claimed.keys() - held:

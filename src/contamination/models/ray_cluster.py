@@ -90,8 +90,9 @@ def load_on_cluster(ray_address: str, **settings: Any) -> ClusterLM:
         settings |= {"name_or_path": str(folder.absolute())}
     workers = Workers(settings, ray_address)
     config, tokenizer, stop = workers.describe()
+    may_run = settings.get("trust_remote_code", False)
     with torch.device("meta"):  # shapes alone
-        model = AutoModelForCausalLM.from_config(config)
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=may_run)
     model.generation_config = GenerationConfig(eos_token_id=stop)
     storage.record("model", **workers.identity)
     return ClusterLM(model, tokenizer, workers.identity, workers, workers.device_type)

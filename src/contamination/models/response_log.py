@@ -3,7 +3,9 @@
 An answer is committed, and on the disk, before anything uses it: a killed run
 loses the calls in flight and nothing else. Readers never wait for a writer
 (write-ahead log), so processes may share the file. Refusals and errors stand
-there for the record and are never given back as answers.
+there for the record and are never given back as answers. Each answer has its
+checksum, and one that is damaged is named and not given back either:
+``models.log_repair`` keeps the rest.
 
 Processes that share the file pay once: a request is **claimed** before it is
 asked, and a process that finds it claimed waits for the answer. A claim also
@@ -16,13 +18,14 @@ Secrets never reach this module: callers hand over request bodies, not headers.
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -46,7 +49,8 @@ _TABLES = {
     run TEXT NOT NULL,
     answered_at TEXT NOT NULL,
     request TEXT NOT NULL,
-    response TEXT NOT NULL
+    response TEXT NOT NULL,
+    sha256 TEXT NOT NULL
 ) STRICT""",
     "spending": """(
     run TEXT NOT NULL,
@@ -64,7 +68,16 @@ _TABLES = {
     expires_at REAL NOT NULL
 ) STRICT, WITHOUT ROWID""",
 }
+_LOOKED_THROUGH: set[tuple[int, int]] = set()  # files whose structure this process has checked
 _INDEX = "CREATE INDEX IF NOT EXISTS replayed_slots ON answers (slot) WHERE is_replayed"
+INSERT = (
+    "INSERT INTO answers (key, is_replayed, request, response, slot, run, answered_at, sha256) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_IN_SLOT = (
+    "SELECT id, key, is_replayed, request, response, sha256 FROM answers "
+    "WHERE slot = ? AND is_replayed ORDER BY id"
+)
 _ANSWERED = "SELECT 1 FROM answers WHERE slot = ? AND key = ? AND is_replayed LIMIT 1"
 # A claim that would hold for longer than a lease was made before the clock was set back.
 _HELD = "SELECT 1 FROM claims WHERE key = ? AND owner != ? AND expires_at BETWEEN ? AND ?"
@@ -97,12 +110,30 @@ class LogEntry:
     cost: float  # 0 where no price is known
 
 
+def _in_one_line(method: Callable) -> Callable:
+    """A method whose errors about the file or its disk name it, and the cure, in one line."""
+
+    @functools.wraps(method)
+    def told(self: ResponseLog, *given: Any, **named: Any) -> Any:
+        try:
+            return method(self, *given, **named)
+        except sqlite3.DatabaseError as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith("SQLITE_CORRUPT"):
+                raise damaged(self.path, str(error)) from error
+            if name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"):
+                raise storage.no_room(self.path) from error
+            raise
+
+    return told
+
+
 class ResponseLog:
     """The log; a context manager, safe to use from several threads and processes.
 
     It lies in ``responses/log.sqlite`` among the caches by default. ValueError if the file is
-    not a log, or one of a later version; TimeoutError if other processes hold it for
-    ``BUSY_SECONDS``.
+    damaged, not a log, or one of another version; TimeoutError if other processes hold it for
+    ``BUSY_SECONDS``; ``storage.DiskFullError`` if its disk is full.
     """
 
     def __init__(self, path: Path | None = None, lease_seconds: float = LEASE_SECONDS):
@@ -113,8 +144,11 @@ class ResponseLog:
         # same connection would see answers that are not committed yet.
         self._writer = self._connect()
         self._reader = self._connect()
+        # A damaged text is one without its checksum, and no error of another kind.
+        self._reader.text_factory = lambda text: text.decode(errors="replace")
         try:
             self._open()
+            self._look_through()
         except BaseException:
             self.close()
             raise
@@ -124,8 +158,9 @@ class ResponseLog:
             self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
 
+    @_in_one_line
     def _open(self) -> None:
-        """Open the file and make or bring over its tables, in turn with other processes.
+        """Open the file and make its tables, in turn with other processes.
 
         SQLite's own timeout does not cover the switch to the write-ahead log.
         """
@@ -135,8 +170,8 @@ class ResponseLog:
                 return self._prepare()
             except sqlite3.DatabaseError as error:
                 code = error.sqlite_errorcode & 0xFF  # without the details of extended codes
-                if code == sqlite3.SQLITE_NOTADB:
-                    raise _not_a_log(name, str(error)) from error
+                if code == sqlite3.SQLITE_NOTADB or "file format" in str(error):
+                    raise _not_a_log(self.path, str(error)) from error
                 if code not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                     raise
                 if time.monotonic() > deadline:
@@ -146,6 +181,19 @@ class ResponseLog:
                     ) from error
             time.sleep(random.uniform(0.005, 0.05))
 
+    @_in_one_line
+    def _look_through(self) -> None:
+        """ValueError if the file's structure is damaged, or answers would not be found in it.
+
+        Once a process: it takes a second for a gigabyte.
+        """
+        state = self.path.stat()
+        if (state.st_dev, state.st_ino) not in _LOOKED_THROUGH:
+            (found,) = self._reader.execute("PRAGMA integrity_check(1)").fetchone()
+            if found != "ok":
+                raise damaged(self.path, found)
+            _LOOKED_THROUGH.add((state.st_dev, state.st_ino))
+
     def _prepare(self) -> None:
         (mode,) = self._writer.execute("PRAGMA journal_mode").fetchone()
         if mode != "wal":
@@ -154,11 +202,6 @@ class ResponseLog:
         if self._check() == LAYOUT and set(_TABLES) <= self._names():
             return
         with self._transaction():
-            version = self._check()
-            if version == 1:
-                self._add_slots()
-            if version < LAYOUT:  # claims last for seconds: only answers are worth keeping
-                self._writer.execute("DROP TABLE IF EXISTS claims")
             for name, columns in _TABLES.items():
                 self._writer.execute(f"CREATE TABLE IF NOT EXISTS {name} {columns}")
             self._writer.execute(_INDEX)
@@ -172,23 +215,16 @@ class ResponseLog:
         """Version of the file; ValueError if it is no log that this code can use."""
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
         names = self._names()
-        if version > LAYOUT and "answers" in names:
+        if version not in (0, LAYOUT) and "answers" in names:
             raise ValueError(
-                f"{self.path.name} is a response log of version {version} and this code reads up "
-                f"to {LAYOUT}: use it with the code that wrote it"
+                f"{storage.shown(self.path)} is a response log of version {version} and this code "
+                f"reads version {LAYOUT}: use it with the code that wrote it"
             )
         # A new file is empty, and one that a process left half made holds tables of ours.
         known = {"answers", "spending"} <= names if version else names <= set(_TABLES)
-        if version > LAYOUT or not known:
-            raise _not_a_log(self.path.name, f"version {version}, tables {sorted(names)}")
+        if version not in (0, LAYOUT) or not known:
+            raise _not_a_log(self.path, f"version {version}, tables {sorted(names)}")
         return version
-
-    def _add_slots(self) -> None:
-        """Bring the answers of a file of the first layout to this one."""
-        self._writer.create_function("slot_of", 1, _slot, deterministic=True)
-        self._writer.execute("ALTER TABLE answers ADD COLUMN slot INTEGER NOT NULL DEFAULT 0")
-        self._writer.execute("UPDATE answers SET slot = slot_of(key)")
-        self._writer.execute("DROP INDEX replayed")
 
     @contextmanager
     def _transaction(self, is_durable: bool = True) -> Iterator[None]:
@@ -209,18 +245,26 @@ class ResponseLog:
         self._reader.close()
         self._writer.close()
 
+    @_in_one_line
     def get(self, key: str) -> dict[str, Any] | None:
-        """The first response that may serve this request again, or None."""
-        row = self._reader.execute(
-            "SELECT response FROM answers WHERE slot = ? AND key = ? AND is_replayed "
-            "ORDER BY id LIMIT 1",
-            (_slot(key), key),
-        ).fetchone()
-        return json.loads(row[0]) if row else None
+        """The first response that may serve this request again, or None.
 
+        ValueError if it is damaged.
+        """
+        for number, of, is_replayed, request, response, sha256 in self._reader.execute(
+            _IN_SLOT, (_slot(key),)
+        ):
+            if checksum(of, is_replayed, request, response) != sha256:
+                raise damaged(self.path, f"the checksum of answer {number} differs")
+            if of == key:
+                return json.loads(response)
+        return None
+
+    @_in_one_line
     def __contains__(self, key: str) -> bool:
         return self._reader.execute(_ANSWERED, (_slot(key), key)).fetchone() is not None
 
+    @_in_one_line
     def claim(
         self,
         keys: Collection[str],
@@ -292,25 +336,23 @@ class ResponseLog:
         now = time.time()
         return now, now + self.lease_seconds
 
+    @_in_one_line
     def release(self, owner: str) -> None:
         """Give up the owner's claims, and clear away expired ones."""
         with self._transaction(is_durable=False):
             self._writer.execute(_ENDED, (owner, *self._lease()))
 
+    @_in_one_line
     def put(self, entries: Sequence[LogEntry]) -> None:
         """Commit calls together; they are on the disk when this returns, and no longer claimed."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        rows = [
-            (e.key, _slot(e.key), e.is_replayed, e.run, now, _json(e.request), _json(e.response))
-            for e in entries
-        ]
+        rows = []
+        for e in entries:
+            what = e.key, e.is_replayed, _json(e.request), _json(e.response)
+            rows.append((*what, _slot(e.key), e.run, now, checksum(*what)))
         spent = [(e.run, e.endpoint, e.seconds, e.cost) for e in entries]
         with self._transaction():
-            self._writer.executemany(
-                "INSERT INTO answers (key, slot, is_replayed, run, answered_at, request, response) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                rows,
-            )
+            self._writer.executemany(INSERT, rows)
             self._writer.executemany(
                 "INSERT INTO spending VALUES (?, ?, 1, ?, ?) ON CONFLICT DO UPDATE SET "
                 "n_calls = n_calls + 1, seconds = seconds + excluded.seconds, "
@@ -321,18 +363,35 @@ class ResponseLog:
                 "DELETE FROM claims WHERE key = ?", [(entry.key,) for entry in entries]
             )
 
+    @_in_one_line
     def spent(self, run: str) -> float:
         """What a run has cost so far, in the currency of its prices, over all endpoints."""
         return _spent(self._reader, run)
 
+    @_in_one_line
     def seconds_per_call(self, endpoint: str) -> float | None:
         """Mean duration of the calls to an endpoint, or None before the first."""
         query = "SELECT sum(seconds) / sum(n_calls) FROM spending WHERE endpoint = ?"
         return self._reader.execute(query, (endpoint,)).fetchone()[0]
 
 
-def _not_a_log(name: str, what: str) -> ValueError:
-    return ValueError(f"{name} is not a response log ({what}): move it away and run again")
+def damaged(path: Path, what: str) -> ValueError:
+    """The error for a log that is not as it was written, with the command that mends it."""
+    command = f"python -m contamination.models.log_repair {storage.in_shell(path)}"
+    what = " ".join(what.split())
+    return ValueError(
+        f"{storage.shown(path)} is damaged ({what}): {command} keeps every answer that is whole"
+    )
+
+
+def _not_a_log(path: Path, what: str) -> ValueError:
+    return ValueError(
+        f"{storage.shown(path)} is not a response log ({what}): move it away and run again"
+    )
+
+
+def checksum(key: str, is_replayed: bool, request: str, response: str) -> str:
+    return storage.hash_of([key, bool(is_replayed), request, response])
 
 
 def _spent(connection: sqlite3.Connection, run: str) -> float:

