@@ -1,7 +1,8 @@
 # One command regenerates the tables: make reproduce. Alone, make lists what there is.
 
+# It also works with make 3.81, which macOS has. That one ignores .SHELLFLAGS, so a recipe that
+# goes on after a command begins with set -e.
 SHELL := bash
-.SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
@@ -31,9 +32,12 @@ export GOMP_SPINCOUNT ?= 300
 ifneq ($(filter reproduce,$(MAKECMDGOALS)),)
 MAKEFLAGS += --jobs=$(JOBS)
 endif
-# Absolute, since tests and notebooks work in other folders.
+# Absolute, since tests and notebooks work in other folders. $(abspath) would split it at spaces.
 ifdef CONTAMINATION_MIRROR
-export CONTAMINATION_MIRROR := $(abspath $(CONTAMINATION_MIRROR))
+ifeq ($(filter /%,$(firstword $(CONTAMINATION_MIRROR))),)
+override CONTAMINATION_MIRROR := $(CURDIR)/$(CONTAMINATION_MIRROR)
+endif
+export CONTAMINATION_MIRROR
 endif
 
 # The one list of the notebooks: in their order, and which run before which.
@@ -121,9 +125,9 @@ fuzz: $(VENV)/.installed ## every parser of untrusted input under a coverage-gui
 mutants: $(VENV)/.installed ## do the tests bite: MINUTES, MUTANTS=text takes those whose name or file holds it
 	nice $(RUN) scripts/mutants.py $(MUTANTS)
 bench: $(VENV)/.extra ## speed against a limit measured in the same run
-	@for script in benchmarks/bench_*.py; do $(RUN) $$script; done
+	@set -e; for script in benchmarks/bench_*.py; do $(RUN) $$script; done
 bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (long; a GPU helps)
-	@for script in $(wildcard benchmarks/grid_*.py); do $(RUN) $$script; done
+	@set -e; for script in benchmarks/grid_*.py; do $(RUN) $$script; done
 ledger: $(VENV)/.installed ## stored scores of the study, unit by unit, those that are not there yet (3 h on 2 cores; ENGINE=ray; DETECTOR=file.py adds one; ROOM=pretrained: a real model, 2 h)
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(ROOM),--room $(ROOM))
 readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 03_replication_icl_judge.ipynb 04_min_k_wikimia.ipynb 09_results.ipynb) ## the README's results and figures, the numbers in docs/which_detector.md and docs/teaching.md, from tables and stored scores (after make reproduce: seconds)

@@ -22,6 +22,10 @@ ROOT = Path(__file__).resolve().parents[1]
 LOCK, BUILDS = "requirements.txt", ("cpu", "cuda")
 LOWEST, BEYOND = (3, 11, 5), (3, 14)
 QUIET = ["--quiet", "--disable-pip-version-check"]
+NAME_ONE = (
+    'name one that does with make setup PIP_FLAGS="--extra-index-url URL", or a folder of wheels '
+    'with PIP_FLAGS="--no-index --find-links FOLDER"'
+)
 
 
 def main() -> None:
@@ -66,18 +70,19 @@ def set_up(folder: Path, torch: str, pip_flags: list[str]) -> None:
 
 def install_lock(python: Path, torch: str, pip_flags: list[str], lock: str = LOCK) -> None:
     """Install a lock and torch, each file by its hash; a local wheel may stand in for torch."""
+    hashed = ["install", *QUIET, *pip_flags, "--no-deps", "--require-hashes"]
+    with tempfile.TemporaryDirectory() as temporary:
+        # What builds the packages that come as source; it, too, by its hash. It comes first,
+        # since every index has it: where it is found nowhere, no index can be reached.
+        tools = Path(temporary, "tools.txt")
+        tools.write_text(re.search(r"^setuptools==.*\n(?:[ \t].+\n)*", read(LOCK), re.M)[0])
+        run_pip(python, [*hashed, "--requirement", str(tools)])
     build, wheel = torch_build(python, torch, pip_flags)
     locks = [str(ROOT / lock)]
     if wheel:
         run_pip(python, ["install", *QUIET, "--no-deps", str(wheel)])
     else:
         locks.append(str(ROOT / f"requirements-torch-{build}.txt"))
-    hashed = ["install", *QUIET, *pip_flags, "--no-deps", "--require-hashes"]
-    with tempfile.TemporaryDirectory() as temporary:
-        # What builds the packages that come as source; it, too, by its hash.
-        tools = Path(temporary, "tools.txt")
-        tools.write_text(re.search(r"^setuptools==.*\n(?:[ \t].+\n)*", read(LOCK), re.M)[0])
-        run_pip(python, [*hashed, "--requirement", str(tools)])
     files = [word for lock in locks for word in ("--requirement", lock)]
     run_pip(python, [*hashed, "--no-build-isolation", *files])
     run_pip(python, ["check", *QUIET])
@@ -95,11 +100,11 @@ def torch_build(python: Path, torch: str, pip_flags: list[str]) -> tuple[str, Pa
         command = [*pip_flags, *asked, "--requirement", str(names)]
         done = run_pip(python, ["install", *QUIET, *command], check=False)
         if done.returncode:
-            version = re.search(r"^torch==(\S+\+cpu)", lock, re.M)[1]
-            if torch:
-                stop(f"no package index in use serves torch {version}: {done.stderr.strip()}")
+            served = versions_served(done.stderr)
+            if torch or not served or not served[1]:
+                stop_of_pip(done)
             print(
-                f"no package index in use serves torch {version}: installing the build with CUDA, "
+                f"no package index in use serves {served[0]}: installing the build with CUDA, "
                 "several GB (for the other see the README's install notes)"
             )
             return "cuda", None
@@ -124,8 +129,35 @@ def run_pip(
     command = [str(python), "-m", "pip", *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     if check and done.returncode:
-        stop(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+        stop_of_pip(done)
     return done
+
+
+def stop_of_pip(done: subprocess.CompletedProcess[str]) -> None:
+    """Say in one line what pip found nowhere; if it failed otherwise, show all that it printed."""
+    served = versions_served(done.stderr)
+    if not served:
+        stop(f"{' '.join(done.args)}\n{done.stdout}{done.stderr}")
+    requirement, versions = served
+    if requirement.startswith("setuptools==") and not versions:
+        stop(f"no package index can be reached: connect to a network, or {NAME_ONE}")
+    stop(f"no package index in use serves {requirement}: {NAME_ONE}")
+
+
+def versions_served(printed: str) -> tuple[str, list[str]] | None:
+    """The requirement that pip could not satisfy, and the versions that it found instead.
+
+    None where pip failed for another reason.
+
+    >>> versions_served("ERROR: No version satisfies the requirement a==3 (from versions: 1, 2)")
+    ('a==3', ['1', '2'])
+    >>> versions_served("ERROR: No version satisfies the requirement a==3 (from versions: none)")
+    ('a==3', [])
+    """
+    found = re.search(r"the requirement (\S+) .*\(from versions: (.*)\)", printed)
+    if not found:
+        return None
+    return found[1], [] if found[2] == "none" else found[2].split(", ")
 
 
 def unlike_lock(python: Path) -> str:

@@ -5,36 +5,71 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sqlite3
 from pathlib import Path
 
-from contamination.models.chat import Endpoint, Request, answer_all
+from waiting import LIMIT_SECONDS
+
+from contamination.models.chat import ChatError, Endpoint, Price, Request, answer_all
 from contamination.models.response_log import ResponseLog
 
 # A server that has imported the chat forks them: it is imported once, and they start together.
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["contamination.models.chat"])
 MODEL = "scripted-2024-01-31"
+PRICE = Price(100_000.0, 900_000.0, date="2024-01-31")  # 10 + 1 tokens: 1.0 + 0.9
+LEASE_SECONDS = 3600.0  # a slow machine loses no claim; a test lets them lapse where it must
 
 
-def _ask(path, base_url, n, concurrency, together, n_from_log):
+def lapse(path: Path) -> None:
+    """Let every claim in a log expire, as if nobody had renewed it for a lease."""
+    with sqlite3.connect(path, timeout=LIMIT_SECONDS) as connection:
+        connection.execute("UPDATE claims SET expires_at = 0")
+    connection.close()
+
+
+def _ask(path, base_url, texts, concurrency, cap, together, n_from_log, stopped):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     endpoint = Endpoint(base_url, MODEL, key_variable=None)
-    requests = [Request(messages=[{"role": "user", "content": str(i)}]) for i in range(n)]
+    requests = [
+        Request(messages=[{"role": "user", "content": text}], options={"max_tokens": 2})
+        for text in texts
+    ]
+    settings = {"concurrency": concurrency, "price": PRICE, "cap": cap, "progress": False}
     if together:
-        together.wait(60)
-    with ResponseLog(path, lease_seconds=2) as log:
-        answers = answer_all(endpoint, requests, log=log, concurrency=concurrency, progress=False)
-    assert [answer.text for answer in answers] == [str(i) for i in range(n)]
+        together.wait(LIMIT_SECONDS)
+    with ResponseLog(path, LEASE_SECONDS) as log:
+        try:
+            answers = answer_all(endpoint, requests, log=log, **settings)
+        except ChatError as error:
+            stopped.value = str(error).encode()
+            return
+    assert [answer.text for answer in answers] == texts
     n_from_log.value = sum(answer.from_log for answer in answers)
 
 
 class Client:
-    """A started process that asks 0 to n - 1; ``n_from_log`` when it has finished."""
+    """A started process that asks 0 to n - 1, each after the prefix.
 
-    def __init__(self, path: Path, base_url: str, n: int, concurrency: int, together=None):
-        self._n_from_log = CONTEXT.Value("i", -1)
+    When it has finished, ``n_from_log``; when a ChatError ended it, the line that it
+    ``stopped`` with.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        base_url: str,
+        n: int,
+        concurrency: int,
+        together=None,
+        prefix: str = "",
+        cap: float | None = None,
+    ):
+        self._n_from_log, self._stopped = CONTEXT.Value("i", -1), CONTEXT.Array("c", 500)
         self._together = together  # gone here, it would be gone there
-        arguments = path, base_url, n, concurrency, together, self._n_from_log
+        texts = [f"{prefix}{i}" for i in range(n)]
+        arguments = path, base_url, texts, concurrency, cap
+        arguments += together, self._n_from_log, self._stopped
         self.process = CONTEXT.Process(target=_ask, args=arguments)
         self.process.start()
 
@@ -42,9 +77,13 @@ class Client:
         """Wait for it, or end it by a signal; its exit code."""
         if number is not None:
             os.kill(self.process.pid, number)
-        self.process.join(timeout=120)
+        self.process.join(LIMIT_SECONDS)
         return self.process.exitcode
 
     @property
     def n_from_log(self) -> int:
         return self._n_from_log.value
+
+    @property
+    def stopped(self) -> str:
+        return self._stopped.value.decode()

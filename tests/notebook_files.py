@@ -14,13 +14,14 @@ from pathlib import Path
 from types import ModuleType
 
 import nbformat
+import pandas as pd
 from IPython.core.interactiveshell import InteractiveShell
 from matplotlib import pyplot
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from pytest import MonkeyPatch
 from traitlets.config import Config
 
-from contamination.core import run, storage
+from contamination.core import run, storage, verdicts
 
 ROOT = Path(__file__).resolve().parents[1]
 with (ROOT / "notebooks/contents.csv").open(newline="") as _stream:
@@ -30,6 +31,8 @@ NOTEBOOKS = [ROOT / f"notebooks/{row['notebook']}.ipynb" for row in CONTENTS]
 LESSONS = [path for path, row in zip(NOTEBOOKS, CONTENTS, strict=True) if row["kind"] == "lesson"]
 EXERCISES = sorted(ROOT.glob("notebooks/exercises/*.ipynb"))
 SOLUTIONS = sorted(ROOT.glob("notebooks/solutions/*.ipynb"))
+# Their question is whether a number comes out again, which has words of its own.
+OWN_WORDS = ("spot_check",)
 EVERY_NOTEBOOK = [*NOTEBOOKS, *EXERCISES, *SOLUTIONS]
 # The results read the tables of the lessons.
 ALONE = [
@@ -105,9 +108,22 @@ def assert_runs(path: Path, outputs: Path, tmp_path: Path) -> None:
     assert not any('class="dataframe"' in out.data.get("text/html", "") for out in shown)
     figures = [out.metadata.get("image/png", {}) for out in shown if "image/png" in out.data]
     assert all(figure.get("alt") for figure in figures)
+    assert_verdicts(outputs / "manifests" / f"{path.stem}.json", outputs)
     printed = "".join(o.text for c in code for o in c.outputs if o.get("name") == "stdout")
     for number in answers_of(notebook):
         assert f"Exercise {number}: right." in printed
+
+
+def assert_verdicts(manifest: Path, outputs: Path) -> None:
+    """Every verdict column of the tables has a registered claim, and no word but the five."""
+    for name in json.loads(manifest.read_text())["outputs"]:
+        if not name.startswith("tables/"):
+            continue
+        table, stem = pd.read_csv(outputs / name), Path(name).stem
+        for column in ("verdict", "word"):
+            if column in table and stem not in OWN_WORDS:
+                verdicts.check_verdicts(table[column])
+                assert stem in verdicts.CLAIMS, f"{stem}: register the claim of its verdicts"
 
 
 def run_here(path: Path, values: dict) -> None:

@@ -15,12 +15,16 @@ MODEL = "scripted-2024-01-31"
 
 @dataclass
 class Reply:
-    """What goes back: a status, a body (JSON value or text), headers, after a delay."""
+    """What goes back: a status, a body (JSON value or text), headers, after a delay.
+
+    And not before ``after`` is set, so that a test need not guess how long something takes.
+    """
 
     body: Any = None
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
+    after: threading.Event | None = None
     is_dropped: bool = False
 
 
@@ -114,6 +118,8 @@ class ScriptedServer:
         self.n_in_flight_most = max(self.n_in_flight, self.n_in_flight_most)
         try:
             await asyncio.sleep(reply.delay)
+            while reply.after and not reply.after.is_set():
+                await asyncio.sleep(0.005)
         finally:
             self.n_in_flight -= 1
         if reply.is_dropped:

@@ -9,7 +9,7 @@ from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, good, question
 
 from contamination.audit import asked as asking
-from contamination.audit import plan, quizzing
+from contamination.audit import options, plan, quizzing
 from contamination.audit.settings import Quiz
 from contamination.core import run, storage
 from contamination.data import published
@@ -172,6 +172,14 @@ def test_options_that_hold_the_original_or_an_empty_text_are_refused(here):
         storage.write_csv(here / "options.csv", bad)
         with pytest.raises(ValueError, match=message):
             partition_of(options_file="options.csv")
+
+
+def test_options_that_look_like_formulas_come_back_as_they_were_written(here):
+    table = table_of(3)
+    table["option_a"] = "- " + table["option_a"]
+    storage.write_csv(here / "options.csv", table)
+    assert (here / "options.csv").read_text().count("'- ") == 3
+    assert options.read_options("options.csv")["option_a"].tolist() == table["option_a"].tolist()
 
 
 def test_a_missing_key_price_or_perturber_stops_at_once(here, monkeypatch):

@@ -117,7 +117,11 @@ BAD = [
     ("02", "training_seeds: [0, 0]", '"training_seeds" is [0, 0], want distinct'),
     ("02", "position_prior: [0.0, 0.0, 0.0, 0.0]", "want above 0 to 1"),
     ("02", "own_settings: {n_instances: 1, n_instances: 2}", '"n_instances" stands in it twice'),
-    ("02", "own_settings: {target_model: m, base_url: u, second_model: m}", "second_model is"),
+    (
+        "02",
+        "own_settings: {target_model: m, base_url: http://u, second_model: m}",
+        "second_model is",
+    ),
     ("03", "copies: [4, 16]", "want some 0"),
     ("03", "bleurt_joining: both", "want paper or code"),
     ("03", "own_settings: {task: poetry}", "own_settings: \"task\" is 'poetry', want classif"),

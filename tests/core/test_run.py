@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -120,6 +121,54 @@ def test_keys_and_paths_stay_out_of_every_file(tmp_path, parameter_file, monkeyp
     for text in texts:
         for secret in (key, "correct-horse-battery", str(tmp_path), sys.prefix):
             assert secret not in text
+
+
+@pytest.mark.parametrize(
+    ("shown", "scrubbed"),
+    [
+        ("/home/me", "~"),
+        ("in /home/me.", "in ~."),
+        ("'/home/me/x', /var/spare/y", "'~/x', $TMPDIR/y"),
+        ("PATH=/home/me/bin:/var/spare", "PATH=~/bin:$TMPDIR"),
+        ("file:///home/me/x", "file://~/x"),
+        ("\x1b[32m/home/me/x", "\x1b[32m~/x"),  # as tracebacks colour it
+        ("'one\\n/home/me/x'", "'one\\n~/x'"),  # as repr writes a line end
+        ("<td>/home/me</td>", "<td>~</td>"),
+        *((other, other) for other in ("/home/meg/x", "/home/me-too", "/home/me.old/x")),
+        *(
+            (other, other)
+            for other in (
+                "/a/var/spare",
+                "/var/sparefoo",
+                "./var/spare",
+                "{folder}/var/spare",
+                "</var/spare>",
+            )
+        ),
+        ("http://var/spare/v1", "http://var/spare/v1"),
+    ],
+)
+def test_a_folder_is_scrubbed_where_it_is_one_and_not_inside_another(shown, scrubbed, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setattr(run.tempfile, "gettempdir", lambda: "/var/spare")
+    scrub = run._scrubber({})
+    assert scrub(shown) == scrubbed
+    assert scrub({shown: [shown, 1, None]}) == {scrubbed: [scrubbed, 1, None]}
+
+
+def test_a_folder_is_scrubbed_under_the_name_that_its_link_leads_to(tmp_path, monkeypatch):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    monkeypatch.setenv("CONTAMINATION_CACHE", str(tmp_path / "link"))
+    for name in ("link", "real"):
+        assert run._scrubber({})(f"{tmp_path}/{name}/x") == "$CONTAMINATION_CACHE/x"
+
+
+@pytest.mark.parametrize(("system", "peak"), [("linux", 3 * 2**10), ("darwin", 3 * 2**20)])
+def test_peak_memory_is_in_megabytes_whatever_the_system_counts_in(system, peak, monkeypatch):
+    monkeypatch.setattr(run.sys, "platform", system)
+    monkeypatch.setattr(run.resource, "getrusage", lambda _: SimpleNamespace(ru_maxrss=peak))
+    assert run._peak_memory_mb() == 3
 
 
 def test_the_manifest_names_neither_keys_nor_folders_of_this_machine(

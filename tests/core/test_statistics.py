@@ -155,6 +155,24 @@ def test_sign_flip_p_is_that_of_all_sign_patterns(differences):
     assert exact == pytest.approx(brute)
 
 
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=8))
+def test_the_smallest_sign_flip_p_counts_the_differences_that_are_not_zero(differences):
+    """Ties do not matter: no sign pattern but one has the largest sum."""
+    differences = np.array(differences)
+    general = np.full(len(differences), 0.1)
+    smallest = statistics.smallest_sign_flip_p((differences + 10) / 100, general)
+    reached = statistics.sign_flip_p((np.abs(differences) + 10) / 100, general)
+    assert smallest == pytest.approx(reached)
+
+
+def test_the_bootstrap_interval_of_a_mean_difference_is_that_of_resamples():
+    guided, general = np.array([0.5, 0.4, 0.1, 0.3, 0.9]), np.array([0.1, 0.3, 0.2, 0.3, 0.2])
+    ends = statistics.paired_bootstrap_interval(guided, general)
+    drawn = np.random.default_rng(0).integers(0, 5, (50_000, 5))
+    means = (guided - general)[drawn].mean(axis=1)
+    assert ends == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.01)
+
+
 def test_sign_flips_keep_their_level_where_the_bootstrap_does_not():
     # Ten differences of random sign: 5 % of 400 is 20, the 0.1 % limits 7 and 36.
     rng = np.random.default_rng(0)

@@ -1,10 +1,15 @@
 """Files are written whole or not at all, and tables survive the round trip."""
 
+import csv
 import json
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contamination.core import storage
 
@@ -86,6 +91,52 @@ def test_texts_that_are_empty_stay_texts():
     table = outputs.read_table("t", written_by="x")
     assert table["name"].tolist() == ["a", ""]
     assert np.isnan(table["x"][1])
+
+
+FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1"]
+NO_FORMULAS = ["-0.5", "+5", "-1e-5", ".5", "plain", "'tis", "a=b", "5-3", "", "\n- item", "Ü"]
+# Texts as they would be written, had they not been there before.
+LIKE_OURS = ["'=1+1", "''-2", "'-0.5"]
+
+
+def test_no_text_of_a_table_is_a_formula_and_all_come_back_as_they_were():
+    outputs = storage.Outputs()
+    texts = [*FORMULAS, *NO_FORMULAS, *LIKE_OURS, "a\rb", 'c"\r\n"d', "\r\n"]
+    table = pd.DataFrame({"text": texts, "=name": -1.5, "mixed": [1, *texts[1:]], "'-": "x"})
+    outputs.write_table("t", table)
+    path = outputs.folder / "tables/t.csv"
+    with path.open(newline="") as stream:
+        header, *rows = csv.reader(stream)
+    assert header == ["text", "'=name", "mixed", "''-"]
+    shown = [row[0] for row in rows]
+    assert shown[: len(FORMULAS)] == [f"'{text}" for text in FORMULAS]
+    assert shown[len(FORMULAS) :][: len(NO_FORMULAS)] == NO_FORMULAS
+    assert {row[1] for row in rows} == {"-1.5"}  # a number
+    again = outputs.read_table("t", written_by="x")
+    assert list(again.columns) == list(table.columns)
+    assert again["text"].tolist() == texts
+    assert again["mixed"].tolist() == ["1", *texts[1:]]
+
+
+def test_a_table_without_formulas_is_written_as_pandas_writes_it(tmp_path):
+    kinds = {"text": pd.array(["-0.5", None, "b,c"], "string"), "object": [1, None, "x"]}
+    kinds |= {"category": pd.Categorical(["a", "b", "a"]), "flag": [True, False, True]}
+    kinds |= {"number": [-0.5, np.nan, 1e-9], "day": pd.to_datetime(["2024-01-31"] * 3)}
+    table = pd.DataFrame(kinds)
+    before = table.copy()
+    path = storage.write_csv(tmp_path / "a.csv", table)
+    assert path.read_bytes() == table.to_csv(index=False, lineterminator="\n").encode()
+    storage.write_csv(tmp_path / "b.csv", table.assign(text="=1"))
+    pd.testing.assert_frame_equal(table, before)
+
+
+@given(st.lists(st.text(st.sampled_from("'=-+@\t\r\n\",;a0.e ")), min_size=1))
+def test_any_texts_come_back(texts):
+    texts = [*texts, "a word"]  # a column of numbers alone is read as numbers
+    with tempfile.TemporaryDirectory() as folder:
+        path = storage.write_csv(Path(folder) / "t.csv", pd.DataFrame({"t": texts, "n": 1}))
+        again = storage.read_csv(path, keep_default_na=False, dtype={"t": str})
+    assert again["t"].tolist() == texts
 
 
 def test_results_go_to_staging_and_are_read_from_the_outputs(tmp_path, monkeypatch):

@@ -3,7 +3,14 @@
 import numpy as np
 import pandas as pd
 
-from contamination.core.tables import coloured_tokens, interval_text, say, show, with_interval
+from contamination.core.tables import (
+    coloured_tokens,
+    format_p,
+    interval_text,
+    say,
+    show,
+    with_interval,
+)
 
 ATTACK = '<img src=x onerror="alert(1)">'
 
@@ -33,6 +40,26 @@ def test_numbers_are_rounded_for_display_only():
     assert ">12<" in page
     assert ">yes<" in page
     assert table["p"][0] == 0.123456
+
+
+def test_a_p_value_never_reads_as_zero():
+    assert format_p(0.00004) == format_p(0.0) == "< 0.001"
+    assert format_p(0.001) == "0.001" and format_p(0.0496) == "0.050"
+    assert format_p(0.00004, decimals=4) == "< 0.0001"
+    assert format_p(np.nan) == "–"
+
+
+def test_a_p_value_that_is_as_small_as_the_test_allows_says_so():
+    assert format_p(1 / 1024, 2**-10) == "1/1,024 (the smallest possible)"
+    assert format_p(2 / 1024, 2**-10) == "0.002"
+    assert format_p(0, 1 / 10_000) == "< 1/10,000"  # none of ten thousand resamples
+
+
+def test_columns_of_p_values_are_printed_as_p_values():
+    table = pd.DataFrame({"p": [0.00004], "p_paired": [0.0496], "pct": [0.00004]})
+    page = show(table, decimals=2).to_html()
+    assert page.count("&lt; 0.001") == 1
+    assert "0.050" in page and page.count(">0.00<") == 1
 
 
 def test_columns_are_chosen_and_ordered():

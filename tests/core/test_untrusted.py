@@ -100,7 +100,7 @@ def test_log_probabilities_are_finite_or_there_are_none(response):
 
 @given(near("A", "B)", "Answer: ", "the ", "Yes (near-exact match)", "No", ".", "\n", "SCORE: 5"))
 def test_answers_of_judges_and_quizzes(text):
-    assert judging.parse_verdict(text)[0] in (None, *judging.VERDICT_OF_ANSWER.values())
+    assert judging.parse_label(text)[0] in (None, *judging.LABEL_OF_ANSWER.values())
     answer = read_response({"choices": [{"message": {"content": text}}]}, may_be_cut=True)
     letter, status = read_letter(answer)
     assert letter in ("", *"ABCDE")

@@ -1,13 +1,29 @@
 """The quiz's rules, its bootstrap, its controls and its published tables."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.data import published
-from contamination.dcq import assessment, comparison, controls, published_tables, quizzes
+from contamination.dcq import (
+    assessment,
+    comparison,
+    controls,
+    deployment,
+    published_tables,
+    quizzes,
+)
 from contamination.dcq.assessment import POSITIONS, assess
 
 
@@ -135,11 +151,18 @@ def test_reciprocal_row_by_hand():
     assert row["expected_if_independent"] == 1.0
     # Hypergeometric: at least 1 of 2 replicas right when 2 of 4 are: 5 of 6.
     assert row["p_at_least_as_many"] == pytest.approx(5 / 6)
-    assert row["verdict"] == "does not hold"
-    confirming = published_tables.reciprocal_row(instances_with(["exact", "inexact"], "DE"))
-    assert confirming["verdict"] == "holds"
+    assert row["verdict"] == NOT_SUPPORTED
     none = published_tables.reciprocal_row(instances_with(["inexact", "inexact"], "DE"))
-    assert none["verdict"] == "not run" and np.isnan(none["p_at_least_as_many"])
+    assert none["verdict"] == NOT_RUN and np.isnan(none["p_at_least_as_many"])
+    assert none["note"] == "no instance was replicated"
+
+
+def test_replicas_that_were_all_right_show_something_only_where_others_were_wrong():
+    """Five of five right, where half of all are: p = 1 / 252. One of one shows nothing: p = 1/2."""
+    many = instances_with(["exact"] * 5 + ["inexact"] * 5, "D" * 5 + "E" * 5)
+    assert published_tables.reciprocal_row(many)["verdict"] == SUPPORTED
+    one = published_tables.reciprocal_row(instances_with(["exact", "inexact"], "DE"))
+    assert (one["verdict"], one["p_at_least_as_many"]) == (INCONCLUSIVE, 0.5)
 
 
 def test_released_replicas_are_recognised_no_more_often_than_others():
@@ -252,15 +275,15 @@ def test_positions_are_those_that_the_modified_quiz_leaves():
 
 @pytest.mark.parametrize(
     ("model_right", "rule_right", "verdict"),
-    [(20, 95, "better"), (95, 20, "worse"), (97, 97, "as well"), (60, 60, "cannot tell")],
+    [(20, 95, SUPPORTED), (95, 20, NOT_SUPPORTED), (97, 97, SUPPORTED), (60, 60, INCONCLUSIVE)],
 )
 def test_verdicts_confirm_and_refute(model_right, rule_right, verdict):
-    """Both hundred quizzes, right ones independent of one another but for the last two cases."""
+    """Of a hundred quizzes so many were answered right; the 97 are the same for both."""
     rng = np.random.default_rng(1)
     model = rng.permutation(list("D" * model_right + "A" * (100 - model_right)))
     rule = rng.permutation(list("D" * rule_right + "A" * (100 - rule_right)))
     instances = answered("M", "X", model, modified="A" * 25 + "B" * 25 + "C" * 25 + "E" * 25)
-    if verdict == "as well":  # right in the same quizzes but two
+    if rule_right == 97:
         rule = model.copy()
     table = compared(taken("X", "r", rule), instances)
     assert set(table["verdict"]) == {verdict}
@@ -272,19 +295,26 @@ def test_a_claim_needs_both_counts():
     rule = taken("X", "r", "D" * 35 + "A" * 65, [1.0] * 35 + [2.0] * 65)
     words = compared(rule, instances).xs("r", level="control")
     assert words["word"].to_dict() == {
-        "E wrong": "better",
-        "equal coverage": "worse",  # the rule keeps its surest quizzes, and is wrong in them
-        "E a quarter": "cannot tell",
-        "maximum, E wrong": "better",
+        "E wrong": SUPPORTED,
+        "equal coverage": NOT_SUPPORTED,  # the rule keeps its surest quizzes, wrong in them
+        "E a quarter": INCONCLUSIVE,
+        "maximum, E wrong": SUPPORTED,
     }
-    assert set(words["verdict"]) == {"cannot tell"}
-    # The same rule right more often: E as a quarter calls it better, and alone may not claim it.
+    assert set(words["verdict"]) == {INCONCLUSIVE}
+    # The same rule right more often: E as a quarter supports it, and alone may not claim it.
     rule = taken("X", "r", "D" * 70 + "A" * 30, [1.0] * 70 + [2.0] * 30)
     words = compared(rule, instances).xs("r", level="control")
-    assert words["word"].loc[["equal coverage", "E a quarter"]].tolist() == ["worse", "better"]
-    assert set(words["verdict"]) == {"cannot tell"}
-    assert comparison.verdict_of(pd.Series(["better", "as well"])) == "as well"
-    assert comparison.verdict_of(pd.Series(["better", "worse"])) == "cannot tell"
+    found = words["word"].loc[["equal coverage", "E a quarter"]].tolist()
+    assert found == [NOT_SUPPORTED, SUPPORTED]
+    assert set(words["verdict"]) == {INCONCLUSIVE}
+    assert comparison.verdict_of(pd.Series([SUPPORTED, SUPPORTED])) == SUPPORTED
+    assert comparison.verdict_of(pd.Series([SUPPORTED, NOT_SUPPORTED])) == INCONCLUSIVE
+
+
+def test_a_rule_that_is_worse_needs_a_corrected_test_too():
+    row = {"ci_low_pct": -30.0, "ci_high_pct": -1.0, "p_as_well": 1.0}
+    words = [comparison.word_of(SimpleNamespace(**row, p_worse=p)) for p in (0.02, 0.03)]
+    assert words == [NOT_SUPPORTED, INCONCLUSIVE]
 
 
 def test_p_values_are_adjusted_over_datasets_models_and_rules():
@@ -299,8 +329,12 @@ def test_p_values_are_adjusted_over_datasets_models_and_rules():
         return compared(pd.concat(rules), pd.concat(models))
 
     alone, many = table(1), table(20)
-    assert alone["word"].eq("better").all()
-    assert many["difference_pct"].eq(20).all() and many["word"].ne("better").any()
+    assert alone["p_better"].le(comparison.ALPHA).all()
+    assert many["difference_pct"].eq(20).all() and many["p_better"].gt(comparison.ALPHA).any()
+    right = "D" * 54 + "A" * 46  # 12 points above the models
+    alone, many = table(1), table(20)
+    assert alone["word"].eq(SUPPORTED).all()
+    assert many["difference_pct"].eq(12).all() and many["word"].eq(INCONCLUSIVE).any()
 
 
 def test_the_rule_of_a_dataset_is_chosen_on_the_others():
@@ -323,7 +357,7 @@ def test_the_headline_takes_the_rule_that_was_chosen_without_the_dataset():
     table = comparison.compared(pd.concat(rules), models, 100)
     chosen = table[table["chosen_on_others"]].drop_duplicates("dataset")
     assert chosen.set_index("dataset")["control"].to_dict() == {"X": "s", "Y": "s", "Z": "s"}
-    assert comparison.headline(table, "M").startswith("s against M: ")
+    assert comparison.headline(table, "M").startswith("That s does at least as well as M ")
 
 
 def test_rules_of_other_instances_are_refused():
@@ -334,12 +368,13 @@ def test_rules_of_other_instances_are_refused():
 
 def test_the_headline_counts_verdicts_of_the_chosen_rule():
     keys = {"model": "GPT-4", "chosen_on_others": [True, False], "control": ["r", "s"]}
-    verdicts = {"X": ["better", "worse"], "Y": ["worse", "as well"]}
+    verdicts = {"X": [SUPPORTED, NOT_SUPPORTED], "Y": [NOT_SUPPORTED, SUPPORTED]}
     rows = [pd.DataFrame(keys | {"dataset": d, "verdict": v}) for d, v in verdicts.items()]
     rules = pd.concat(rows)
-    assert comparison.headline(rules) == "r against GPT-4: better on 1, worse on 1 of 2 datasets."
-    refuted = rules.assign(verdict="worse")
-    assert comparison.headline(refuted) == "r against GPT-4: worse on 2 of 2 datasets."
+    said = "That r does at least as well as GPT-4 is"
+    assert comparison.headline(rules) == f"{said} supported on 1, not supported on 1 of 2 datasets."
+    refuted = rules.assign(verdict=NOT_SUPPORTED)
+    assert comparison.headline(refuted) == f"{said} not supported on 2 of 2 datasets."
 
 
 def three_rules(model_at_d):
@@ -354,11 +389,12 @@ def test_where_a_rule_fails_the_others_are_the_bar():
     memory = three_rules("D" * 90 + "E" * 10)
     assert (memory["n_rule_wrong"], memory["right_where_rule_wrong_pct"]) == (60, 100)
     assert (memory["strongest_other"], memory["other_where_rule_wrong_pct"]) == ("s", 10)
-    assert memory["difference_pct"] == 90 and memory["verdict"] == comparison.BEYOND
+    assert memory["difference_pct"] == 90 and memory["verdict"] == SUPPORTED
     assert (memory["n_answered_none"], memory["right_when_chosen_pct"]) == (10, 100)
     taste = three_rules("A" * 60 + "D" * 40)
-    assert taste["verdict"] == comparison.NOT_BEYOND
-    assert three_rules("DDDDDDDDA" + "A" * 91)["verdict"] == comparison.CANNOT_TELL
+    assert taste["verdict"] == NOT_SUPPORTED
+    assert three_rules("D" * 8 + "A" * 92)["verdict"] == NOT_SUPPORTED  # less than 10 points
+    assert three_rules("D" * 9 + "A" * 91)["verdict"] == INCONCLUSIVE
 
 
 def test_a_taker_of_some_instances_stands_beside_the_model_s_answers_to_them():
@@ -381,7 +417,10 @@ def test_a_rule_that_is_never_wrong_leaves_nothing_to_say():
     instances[["answer_at_b", "answer_at_c"]] = "E"
     choices = pd.concat([taken("X", "r", "D" * 20), taken("X", "s", "A" * 20)])
     table = comparison.beyond_rules(choices, instances, 50).set_index("control")
-    assert table.loc["r", "verdict"] == comparison.TOO_FEW
+    assert table.loc["r", ["verdict", "note"]].tolist() == [
+        NOT_RUN,
+        "fewer than 10 quizzes that the rule gets wrong",
+    ]
     assert table.loc["s", "strongest_other"] == "r"
 
 
@@ -424,29 +463,76 @@ def test_released_options_give_some_originals_away():
 def test_a_taker_beside_a_clean_one_is_paired_by_instance():
     parts = [taken("X", "model", "D" * 19 + "A"), taken("X", "clean", "D" * 10 + "A" * 10)]
     parts += [taken("Y", "model", "DADADADA"), taken("Y", "clean", "ADADADAD")]
-    table = comparison.beside_clean(pd.concat(parts), "model", "clean", 2000)
+    table = comparison.beside_clean(pd.concat(parts), "model", "clean", n_resamples=2000)
     assert table["n"].tolist() == [20, 8]
     assert table[["taker_pct", "clean_pct", "difference_pct"]].to_numpy().tolist() == [
         [95, 50, 45],
         [50, 50, 0],
     ]
-    assert table["verdict"].tolist() == ["above", "cannot be told"]
+    assert table["verdict"].tolist() == [SUPPORTED, INCONCLUSIVE]
     first = table.iloc[0]
     assert 20 < first["ci_low_pct"] < 45 < first["ci_high_pct"] < 70
     assert first["clean_low_pct"] < 50 < first["clean_high_pct"]
 
 
+@pytest.mark.parametrize(
+    ("on_unread", "holds", "verdict"),
+    [("D" * 10 + "A" * 10, True, SUPPORTED), ("D" * 19 + "A", False, CONTROL_FAILS)],
+)
+def test_a_taker_ahead_on_quizzes_that_nobody_read_has_shown_no_memory(on_unread, holds, verdict):
+    """Twenty quizzes that the taker may have read, and twenty others."""
+    parts = [taken("X", "model", "D" * 19 + "A"), taken("X", "clean", "D" * 2 + "A" * 18)]
+    parts += [taken("new", "model", on_unread), taken("new", "clean", "D" * 10 + "A" * 10)]
+    table = comparison.beside_clean(pd.concat(parts), "model", "clean", ["new"], 2000)
+    table = table.set_index("dataset")
+    assert table["verdict"].to_dict() == {"X": verdict, "new": ""}
+    assert table.loc["new", "holds"] == holds and table["holds"].isna()["X"]
+
+
 def test_the_headline_beside_a_clean_model_says_what_taste_alone_can_do():
-    rows = pd.DataFrame({"is_unread": [False, False, True], "verdict": ["above", "below", "above"]})
+    rows = pd.DataFrame(
+        {"is_unread": [False, False, True], "ci_low_pct": [30.0, -5.0, 2.0]}
+        | {"holds": [None, None, False], "verdict": [SUPPORTED, INCONCLUSIVE, ""]}
+    )
     said = comparison.headline_beside_clean("M", rows)
     assert said == (
-        "M ranks the original first more often than the clean model on 1, less often on 1 of 2 "
-        "datasets; more often than the clean model on 1, less often on 0 of 1 sets of quizzes that "
-        "nobody can have read. So taste alone can put it ahead."
+        "M finds the original more often than the clean model on 1 of 2 datasets, and on 1 of 1 "
+        "sets of quizzes that nobody can have read. On 1 of 2 datasets it is ahead by more than "
+        "such taste explains. Memory, or a better taste in such texts: these quizzes cannot tell "
+        "which."
     )
-    refuted = comparison.headline_beside_clean(
-        "M", rows.assign(verdict=["above", "above", "below"])
-    )
-    assert refuted.endswith("Memory, or a better taste in such texts: these quizzes cannot tell.")
-    nothing = comparison.headline_beside_clean("M", rows.assign(verdict="below"))
-    assert nothing.endswith("read.")
+    refuted = comparison.headline_beside_clean("M", rows.assign(verdict=CONTROL_FAILS))
+    assert refuted.endswith("On 0 of 2 datasets it is ahead by more than such taste explains.")
+
+
+# Figure 2
+
+
+def answers_there(quizzes, n=100):
+    """How often the position of the original was chosen in each quiz, of ``n``."""
+    rows = [
+        {"panel": "P", "quiz": quiz, "is_there": is_there, "answers": k if is_there else n - k}
+        for quiz, k in quizzes.items()
+        for is_there in (True, False)
+    ]
+    return deployment.moves_table(pd.DataFrame(rows)).iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("standard", "second", "verdict"),
+    [
+        (60, 5, SUPPORTED),
+        (60, 55, CONTROL_FAILS),  # another text there draws the answers as well
+        (6, 5, NOT_SUPPORTED),
+        (11, 5, INCONCLUSIVE),
+    ],
+)
+def test_answers_move_to_the_original_and_to_nothing_else(standard, second, verdict):
+    found = answers_there({"modified": 5, "standard": standard, "second perturbation": second})
+    assert (found["rise_pct"], found["verdict"]) == (pytest.approx(standard - 5), verdict)
+
+
+def test_without_the_control_s_answers_there_is_no_verdict():
+    found = answers_there({"modified": 5, "standard": 90})
+    assert (found["verdict"], found["rise_pct"]) == (NOT_RUN, pytest.approx(85))
+    assert "not released" in found["note"]

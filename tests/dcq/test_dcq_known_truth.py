@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.dcq import controls, estimator, known_truth, respondent_sweep
 from contamination.dcq.respondents import BaseRespondent, Stated
 
@@ -249,11 +250,32 @@ def test_readings_that_hold_and_that_hang():
     readings = {"hangs": lambda rows: f"{rows['none_below'].min():.1f}", "holds": lambda rows: "so"}
     found = respondent_sweep.readings_table(swept, lab_table, readings).set_index("reading")
     assert found.loc["hangs", ["stated", "n_settings", "n_same"]].tolist() == ["0.5", 16, 4]
-    assert found.loc["hangs", "verdict"] == respondent_sweep.HANGS
+    assert found.loc["hangs", "verdict"] == INCONCLUSIVE
     assert found.loc["holds", ["n_same", "verdict", "elsewhere"]].tolist() == [
         16,
-        respondent_sweep.HOLDS,
+        SUPPORTED,
         "",
     ]
     both = respondent_sweep.readings_table(swept, lab_table, respondent_sweep.READINGS)
     assert both["reading"].tolist() == list(respondent_sweep.READINGS)
+
+
+# The dial
+
+
+@pytest.mark.parametrize(
+    ("at_last", "verdict"), [(60, SUPPORTED), (25, NOT_SUPPORTED), (32, INCONCLUSIVE)]
+)
+def test_a_taker_rises_where_the_whole_turn_of_the_dial_lifts_it(at_last, verdict):
+    """Two datasets of a hundred quizzes at each setting; one taker may answer E."""
+    rows = [
+        {"dial": dial, "dataset": dataset, "model": model, "n": 100, "max_pct": right}
+        | {"chance_pct": chance}
+        for dial, right in ((0.0, 25.0), (0.5, 0.0), (1.0, float(at_last)))
+        for dataset in "XY"
+        for model, chance in (("rule", 25.0), ("respondent", np.nan))
+    ]
+    (row,) = known_truth.dial_rises(pd.DataFrame(rows)).to_dict("records")
+    assert (row["model"], row["rise_pct"]) == ("rule", pytest.approx(at_last - 25))
+    assert row["ci_low_pct"] < row["rise_pct"] < row["ci_high_pct"]
+    assert row["verdict"] == verdict

@@ -1,5 +1,6 @@
 """Neighbours of a passage, and scores of passages under a model."""
 
+import warnings
 import zlib
 
 import numpy as np
@@ -46,9 +47,9 @@ def word_tokenizer(entries, special, normalizer=None, template=None):
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
 
 
-def save_causal(folder, seed, width, max_length=64):
+def save_causal(folder, seed, width, max_length=64, more_entries=()):
     special = {"unk_token": "[UNK]", "bos_token": "<s>", "eos_token": "</s>"}
-    entries = [*VOCABULARY, "The", "Nobody", "Stone", ".", ","]
+    entries = [*VOCABULARY, "The", "Nobody", "Stone", ".", ",", *more_entries]
     tokenizer = word_tokenizer(entries, special, template="<s> $A")
     tokenizer.save_pretrained(folder)
     torch.manual_seed(seed)
@@ -225,10 +226,29 @@ def test_one_row_for_each_passage_and_method(lm, reference):
     assert (by_method.loc[:1, "Lowercase"] != 1).all()
 
 
+def test_a_reference_of_another_tokenizer_is_compared_and_named(lm, reference, tmp_path):
+    """As the authors do with GPT-Neo and GPT-NeoX: each model has the mean over its own tokens."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same = detect(PASSAGES, lm, reference=reference)
+    assert same["reference_tokenizer"].eq("same").all()
+    other = save_causal(tmp_path, seed=1, width=16, more_entries=["riv", "##er"])
+    with pytest.warns(UserWarning, match="has another tokenizer"):
+        found = detect(PASSAGES, lm, reference=other)
+    assert found["reference_tokenizer"].eq("another").all()
+    found = found[found["method"].eq("Smaller Ref")].set_index("passage")["score"]
+    for number, (own, of_other) in enumerate(
+        zip(token_log_probs(lm, PASSAGES), token_log_probs(other, PASSAGES), strict=True)
+    ):
+        difference = own.token_log_probs.mean() - of_other.token_log_probs.mean()
+        assert found[number] == pytest.approx(difference, abs=1e-5)
+
+
 def test_columns_say_how_a_passage_was_scored(lm):
     found = detect(PASSAGES, lm, k_percents=(10, 50), score_first_token=False)
     names = "passage method k_percent score n_tokens n_scored n_windows first_token_scored"
-    assert list(found) == names.split()
+    assert list(found) == [*names.split(), "reference_tokenizer"]
+    assert found["reference_tokenizer"].eq("").all()
     assert not found["first_token_scored"].any()
     assert (found["n_scored"] == found["n_tokens"] - 1).all()
     assert (found["n_windows"] == 1).all()

@@ -51,6 +51,14 @@ def test_of_one_model_every_row_stays():
     assert rows[["before_auc", "difference", "verdict"]].isna().all(axis=None)
 
 
+def test_rows_say_whether_the_reference_has_the_same_tokenizer():
+    alone = detected(PERFECT, PERFECT)
+    for named in ("same", "another"):
+        scored = {0: alone.assign(reference_tokenizer=named)}
+        rows = auc_tables.auc_rows(scored, {0: IS_MEMBER}, n_resamples=5, reference_model="small")
+        assert set(rows["reference_tokenizer"]) == {named}
+
+
 def test_reading_is_held_against_the_same_model_before():
     """Before reading PPL stood where it stands now; Min-k% Prob had every pair wrong."""
     after = {0: detected(PERFECT, PERFECT)}

@@ -3,21 +3,25 @@ import json
 import logging
 import signal
 import sqlite3
+import threading
 import time
 import traceback
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from chat_client import CONTEXT, Client
+from chat_client import CONTEXT, LEASE_SECONDS, PRICE, Client, lapse
 from scripted_server import MODEL, Reply, ScriptedServer, failure, good, question
+from waiting import LIMIT_SECONDS, wait_until
 
+from contamination.models import response_log
+from contamination.models.asking import Batch
 from contamination.models.chat import (
     ChatError,
     Endpoint,
     Limits,
-    Price,
     Request,
     answer_all,
     estimate,
@@ -28,8 +32,7 @@ from contamination.models.response_log import LogEntry, ResponseLog
 from contamination.models.retry import Secret
 
 KEY = "key-that-nothing-may-show-0123456789"
-QUICK = Limits(tries=4, total_seconds=5, try_seconds=0.5, first_wait_seconds=0.01)
-PRICE = Price(100_000.0, 900_000.0, date="2024-01-31")  # 10 + 1 tokens: 1.0 + 0.9
+QUICK = Limits(tries=4, total_seconds=LIMIT_SECONDS, first_wait_seconds=0.01)
 
 
 @pytest.fixture(autouse=True)
@@ -71,10 +74,15 @@ def answered_and_asked_again(log, script):
 
 
 def test_answers_come_in_the_order_of_the_requests(log):
-    slow_first = lambda body, n: Reply(  # noqa: E731
-        good(question(body)).body, delay=0.2 if question(body) == "0" else 0.0
-    )
-    with ScriptedServer(slow_first) as server:
+    last_is_asked = threading.Event()
+
+    def script(body, n):
+        if question(body) == "9":
+            last_is_asked.set()
+        after = last_is_asked if question(body) == "0" else None
+        return replace(good(question(body)), after=after)
+
+    with ScriptedServer(script) as server:
         answers = ask(server, log, *"0123456789", concurrency=4)
         assert [answer.text for answer in answers] == list("0123456789")
         assert {answer.status for answer in answers} == {"ok"}
@@ -133,14 +141,22 @@ def test_a_server_that_asks_for_more_time_than_there_is_ends_the_call(log):
         failure(503),
         failure(408),
         failure(409),
-        Reply({}, delay=2.0),
         Reply(is_dropped=True),
     ],
-    ids=["500", "503", "408", "409", "timeout", "dropped"],
+    ids=["500", "503", "408", "409", "dropped"],
 )
 def test_what_passes_is_tried_again(log, trouble):
     answer, n_calls = ask_once(log, lambda body, n: trouble if n == 1 else good("B"))
     assert (answer.text, answer.status, n_calls) == ("B", "ok", 2)
+
+
+def test_a_try_that_takes_too_long_is_given_up_and_made_again(log):
+    never = threading.Event()
+    # Where the machine is slow a good answer comes too late as well, and another try is made.
+    limits = replace(QUICK, tries=1000, try_seconds=0.5)
+    script = lambda body, n: replace(good("B"), after=never if n == 1 else None)  # noqa: E731
+    answer, n_calls = ask_once(log, script, limits=limits)
+    assert answer.text == "B" and n_calls >= 2
 
 
 def test_a_call_that_fails_to_the_end_is_an_error_and_asked_anew_next_time(log):
@@ -253,6 +269,15 @@ def test_the_cap_stops_the_run_and_counts_what_it_spent_before(log):
         # Another run has its own purse.
         answer_all(endpoint_of(server), requests[:6], run="new", cap=10, **settings)
         assert log.spent("new") == pytest.approx(3.8)
+
+
+def test_a_call_that_fits_under_the_cap_is_made_before_one_that_does_not_stops_the_run(log):
+    with ScriptedServer(lambda body, n: good("B")) as server:
+        batch = [limited("0"), request("1", options={"max_tokens": 10})]  # 2.7 and 9.9
+        settings = {"log": log, "run": "paid", "cap": 3, "price": PRICE, "progress": False}
+        with pytest.raises(ChatError, match=r"has spent 1\.9, the next call may cost 9\.9"):
+            answer_all(endpoint_of(server), batch, **settings)
+        assert server.counts == {"0": 1}
 
 
 def test_a_cap_without_price_or_limit_of_tokens_is_refused(log):
@@ -402,22 +427,33 @@ def test_a_server_that_does_not_score_its_prompt_is_refused_after_one_call(log, 
         assert server.counts == {"a": 2}
 
 
-# Killed runs, and two at once
+# Killed runs, and several at once
 
 
-def two_at_once(server, log, n):
-    """Two clients that begin together; 16 calls at a time each."""
-    together = CONTEXT.Barrier(2)
-    return [Client(log.path, server.base_url, n, 16, together) for _ in range(2)]
+def several_at_once(server, log, n, prefixes, **cap):
+    """Clients that begin together, one for each prefix of questions; 16 calls at a time each."""
+    together = CONTEXT.Barrier(len(prefixes))
+    return [Client(log.path, server.base_url, n, 16, together, p, **cap) for p in prefixes]
 
 
 def slow(seconds):
     return lambda body, n: replace(good(question(body)), delay=seconds)
 
 
+class Held:
+    """A script that answers so many calls, and those that come later once it is ``let_go``."""
+
+    def __init__(self, n):
+        self.n, self.let_go = n, threading.Event()
+
+    def __call__(self, body, n):
+        self.n -= 1
+        return replace(good(question(body)), delay=0.02, after=None if self.n >= 0 else self.let_go)
+
+
 def test_two_processes_on_one_log_pay_once(log):
     with ScriptedServer(slow(0.02)) as server:
-        clients = two_at_once(server, log, 400)
+        clients = several_at_once(server, log, 400, ["", ""])
         assert [client.end() for client in clients] == [0, 0]
         assert sum(server.counts.values()) == len(server.counts) == 400
         # What one asked the other had from the log.
@@ -425,20 +461,43 @@ def test_two_processes_on_one_log_pay_once(log):
 
 
 def test_when_one_of_two_processes_is_killed_the_other_finishes(log):
-    with ScriptedServer(slow(0.02)) as server:
-        killed, other = two_at_once(server, log, 400)
-        while len(server.answered) < 200:
-            assert killed.process.is_alive()
-            time.sleep(0.005)
-        assert killed.end(signal.SIGKILL) == -signal.SIGKILL and other.end() == 0
+    script = Held(200)
+    with ScriptedServer(script) as server:
+        killed, other = several_at_once(server, log, 400, ["", ""])
+        wait_until(lambda: len(server.answered) == 200, killed.process.is_alive)
+        assert killed.end(signal.SIGKILL) == -signal.SIGKILL
+        lapse(log.path)
+        script.let_go.set()
+        assert other.end() == 0
         assert len(server.counts) == 400
         assert sum(server.counts.values()) <= 400 + 16
 
 
-def test_a_claim_is_held_while_its_call_takes_longer_than_the_lease(log):
-    with ScriptedServer(slow(3)) as server:
-        assert [client.end() for client in two_at_once(server, log, 4)] == [0, 0]
-        assert server.counts == {str(number): 1 for number in range(4)}
+def test_a_claim_is_held_while_its_call_takes_longer_than_the_lease(tmp_path, monkeypatch):
+    now, path, script = [1e9], tmp_path / "log.sqlite", Held(0)
+    monkeypatch.setattr(response_log.time, "time", lambda: now[0])
+
+    def expires_at():
+        with sqlite3.connect(path) as connection:
+            return [expires for (expires,) in connection.execute("SELECT expires_at FROM claims")]
+
+    with (
+        ScriptedServer(script) as server,
+        ResponseLog(path, lease_seconds=0.4) as log,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        asked = thread.submit(ask, server, log, "A or B?")
+        try:
+            wait_until(lambda: server.counts)
+            key = key_of(endpoint_of(server), request("A or B?"))
+            for _ in range(3):
+                now[0] += 0.9 * log.lease_seconds
+                wait_until(lambda: expires_at() == [now[0] + log.lease_seconds])
+                assert log.claim([key], "another owner") == set()
+        finally:
+            script.let_go.set()
+        assert asked.result()[0].status == "ok"
+        assert server.counts == {"A or B?": 1}
 
 
 def test_an_answer_that_another_run_paid_for_meanwhile_needs_no_room_under_the_cap(log):
@@ -458,19 +517,76 @@ def test_an_answer_that_another_run_paid_for_meanwhile_needs_no_room_under_the_c
         assert [(answer.text, answer.from_log) for answer in answers] == [("B", False), ("C", True)]
 
 
+def test_processes_of_one_run_stay_under_its_cap_together(log):
+    # 240 calls of 1.9 would cost 456; one may cost 2.8.
+    with ScriptedServer(slow(0.02)) as server:
+        clients = several_at_once(server, log, 40, [f"{n} " for n in range(6)], cap=100)
+        assert [client.end() for client in clients] == [0] * 6
+    assert 100 - 2.8 < log.spent("default") <= 100
+    assert log.spent("default") == pytest.approx(1.9 * sum(server.counts.values()))
+    lines = [client.stopped for client in clients if client.n_from_log < 0]
+    assert len(lines) >= 5  # the calls of two would not fit
+    for line in lines:
+        assert line.startswith("the cap of 100 is reached: run 'default' has spent 98.8, the next ")
+        assert "of 40 answers are in the response log" in line and "\n" not in line
+
+
+@pytest.fixture
+def lasting(log):
+    """The log, in which no claim expires before its test is over."""
+    with ResponseLog(log.path, LEASE_SECONDS) as lasting:
+        yield lasting
+
+
+def test_what_another_process_has_in_flight_is_waited_for_and_not_spent(lasting, monkeypatch):
+    waits, pause = threading.Event(), Batch._pause
+
+    async def noted(batch, seconds):
+        waits.set()
+        await pause(batch, seconds)
+
+    monkeypatch.setattr(Batch, "_pause", noted)
+    lasting.claim(["k"], "another process", run="paid", most={"k": 8.0}, cap=10)
+    with ScriptedServer(lambda body, n: good("B")) as server, ThreadPoolExecutor(1) as thread:
+        settings = {"log": lasting, "run": "paid", "price": PRICE, "cap": 10, "progress": False}
+        asked = thread.submit(answer_all, endpoint_of(server), [limited("0")], **settings)
+        assert waits.wait(LIMIT_SECONDS) and not server.counts  # 8 + 2.7
+        lasting.put([LogEntry("k", True, "paid", "another process", {}, good("B").body, 1, 7.3)])
+        assert asked.result()[0].text == "B"  # 7.3 + 2.7
+    assert lasting.spent("paid") == pytest.approx(7.3 + 1.9)
+
+
+def test_what_a_killed_process_had_in_flight_is_free_for_others_after_the_lease(lasting):
+    script = Held(0)
+    with ScriptedServer(script) as server:
+        killed = Client(lasting.path, server.base_url, 9, 9, prefix="a", cap=10)
+        wait_until(lambda: len(server.counts) == 3, killed.process.is_alive)  # 3 x 2.7 < 10
+        assert killed.end(signal.SIGKILL) == -signal.SIGKILL
+        more = {"run": "default", "most": {"k": 2.7}, "cap": 10}
+        assert lasting.claim(["k"], "others", **more) == set()
+        lapse(lasting.path)
+        assert lasting.claim(["k"], "others", **more) == {"k"}
+        lasting.release("others")
+        script.let_go.set()
+        again = Client(lasting.path, server.base_url, 3, 3, prefix="b", cap=10)
+        assert again.end() == 0 and again.n_from_log == 0
+    assert lasting.spent("default") == pytest.approx(3 * 1.9)
+
+
 def test_after_kill_9_only_the_calls_in_flight_are_made_again(log):
-    with ScriptedServer(slow(0.05)) as server:
+    script = Held(120)
+    with ScriptedServer(script) as server:
         first = Client(log.path, server.base_url, 300, 20)
-        while len(server.answered) < 120:
-            assert first.process.is_alive()
-            time.sleep(0.01)
+        wait_until(lambda: len(server.counts) == 140, first.process.is_alive)
         assert first.end(signal.SIGKILL) == -signal.SIGKILL
         with sqlite3.connect(log.path) as connection:
             rows = connection.execute("SELECT request FROM answers").fetchall()
         kept = {question(json.loads(row)) for (row,) in rows}
         asked = set(server.counts)
-        # At most as many were under way as may be at a time.
-        assert kept <= asked and 100 <= len(kept) < 300 and len(asked - kept) <= 20
+        # As many were under way as may be at a time.
+        assert kept <= asked and len(kept) == 120
+        lapse(log.path)
+        script.let_go.set()
         again = Client(log.path, server.base_url, 300, 20)
         assert again.end() == 0 and again.n_from_log == len(kept)
         repeated = {text for text, n_calls in server.counts.items() if n_calls > 1}
@@ -479,12 +595,12 @@ def test_after_kill_9_only_the_calls_in_flight_are_made_again(log):
 
 
 def test_an_interrupt_ends_the_run_and_keeps_what_was_answered(log):
-    with ScriptedServer(slow(0.05)) as server:
+    script = Held(100)
+    with ScriptedServer(script) as server:
         first = Client(log.path, server.base_url, 300, 20)
-        while len(server.answered) < 100:
-            assert first.process.is_alive()
-            time.sleep(0.01)
+        wait_until(lambda: len(server.answered) == 100, first.process.is_alive)
         assert first.end(signal.SIGINT) == 1
         assert len(server.counts) < 300
+        script.let_go.set()
         assert Client(log.path, server.base_url, 300, 20).end() == 0
         assert sum(server.counts.values()) <= 300 + 20

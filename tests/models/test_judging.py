@@ -6,7 +6,7 @@ import pytest
 from scripted_server import MODEL, ScriptedServer, failure, good, question
 
 from contamination.models.chat import Endpoint, Limits
-from contamination.models.judging import ask_judge, judge_requests, parse_verdict, rule_verdict
+from contamination.models.judging import ask_judge, judge_requests, parse_label, rule_label
 from contamination.models.response_log import ResponseLog
 from contamination.replication.prompts import JUDGE_PROMPT
 
@@ -30,7 +30,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize(("text", "expected"), ANSWERS.items(), ids=ANSWERS)
 def test_parsing_is_strict(text, expected):
-    assert parse_verdict(text) == expected
+    assert parse_label(text) == expected
 
 
 def script(body, n):
@@ -60,7 +60,7 @@ def test_a_scripted_judge_of_every_kind(tmp_path):
         assert len(server.bodies) == len(said) - 1  # an empty completion is not sent
         assert all(body["temperature"] == 0 for body in server.bodies)
         assert all(body["max_tokens"] == 10 for body in server.bodies)
-    found = [(j.verdict, j.status, j.is_bare_yes) for j in judgements]
+    found = [(j.label, j.status, j.is_bare_yes) for j in judgements]
     assert found == [
         ("exact", "ok", False),
         ("near-exact", "ok", False),
@@ -90,7 +90,7 @@ def test_the_judge_s_prompt_is_figure_2_character_by_character():
 
 
 @pytest.mark.parametrize(
-    ("reference", "candidate", "verdict", "verdict_of_long_references_only"),
+    ("reference", "candidate", "label", "label_of_long_references_only"),
     [
         ("The cat sat on the mat", "the cat  sat on the mat.", "exact", "exact"),
         ("The cat sat on the mat", "", "inexact", "inexact"),
@@ -101,8 +101,8 @@ def test_the_judge_s_prompt_is_figure_2_character_by_character():
     ],
 )
 def test_rule_judge_and_its_minimum_length(
-    reference, candidate, verdict, verdict_of_long_references_only
+    reference, candidate, label, label_of_long_references_only
 ):
-    assert rule_verdict(reference, candidate, 0.8) == verdict
-    strict = rule_verdict(reference, candidate, 0.8, short_may_match=False)
-    assert strict == verdict_of_long_references_only
+    assert rule_label(reference, candidate, 0.8) == label
+    strict = rule_label(reference, candidate, 0.8, short_may_match=False)
+    assert strict == label_of_long_references_only

@@ -249,7 +249,7 @@ def test_a_time_capsule_has_its_control(chat_path, monkeypatch, tmp_path):
 
 @pytest.mark.mirror
 def test_a_real_model_takes_the_released_quizzes(chat_path, monkeypatch, tmp_path):
-    given = {"pretrained_model": str(chat_path), "ranked_rows": [1, 1], "letter_rows": [1, 1]}
+    given = {"pretrained_model": str(chat_path), "ranked_rows": 1, "letter_rows": 1}
     given |= {"n_resamples": 50, "instances": published.released_instances("DCQ")}
     given["levels"] = published_tables.dcq_published(n_resamples=20)
     given |= {"load_causal_lm": load_causal_lm, "base_lm": load_causal_lm(chat_path)}
@@ -273,7 +273,7 @@ def test_a_real_model_takes_the_released_quizzes(chat_path, monkeypatch, tmp_pat
 
 @pytest.mark.mirror
 def test_a_real_model_completes_the_released_instances(chat_path, monkeypatch, tmp_path):
-    given = {"pretrained_model": str(chat_path), "completed_rows": [2, 2], "judged_rows": [2, 2]}
+    given = {"pretrained_model": str(chat_path), "completed_rows": 2, "judged_rows": 2}
     given |= {"load_causal_lm": load_causal_lm, "pd": pd, "headings": {}}
 
     limits = []

@@ -106,6 +106,20 @@ def test_a_log_from_before_claims_keeps_its_answers_and_takes_claims(log):
         assert other.claim(["k", "l"], "a") == {"l"}
 
 
+def test_a_log_from_before_reservations_keeps_its_answers_and_takes_claims(log):
+    log.put([ENTRY])
+    with sqlite3.connect(log.path) as connection:
+        connection.executescript(
+            "DROP TABLE claims; PRAGMA user_version = 2;"
+            "CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT, expires_at REAL);"
+            "INSERT INTO claims VALUES ('l', 'before', 1e300)"
+        )
+    connection.close()
+    with ResponseLog(log.path) as other:
+        assert other.get("k") == {"choices": [1]}
+        assert other.claim(["k", "l"], "a", most={"l": 1.0}) == {"l"}
+
+
 def test_keys_that_share_a_slot_are_told_apart(log, monkeypatch):
     monkeypatch.setattr(response_log, "_slot", lambda key: 7)
     log.put([ENTRY, replace(ENTRY, key="l", response={"choices": [2]})])
@@ -153,6 +167,43 @@ def test_expired_claims_do_not_stay_in_the_file(log, monkeypatch):
     log.release("c")
     rows = sqlite3.connect(log.path).execute("SELECT key FROM claims").fetchall()
     assert rows == [("l",)]
+
+
+MOST = dict.fromkeys("klmn", 2.0)
+
+
+def test_what_a_run_spends_and_reserves_stays_under_its_cap(log):
+    under_7 = {"run": "run", "most": MOST, "cap": 7}
+    log.put([replace(ENTRY, key="paid", cost=1.0)])
+    with ResponseLog(log.path) as other:
+        assert log.claim("klm", "a", **under_7) == {"k", "l", "m"}  # 1 + 3 x 2
+        assert other.claim("n", "b", **under_7) == set()
+        assert other.claim("n", "b", **under_7 | {"run": "another run"}) == {"n"}
+        other.release("b")
+        # Renewed, it is not reserved twice.
+        assert log.claim("klm", "a", **under_7) == {"k", "l", "m"}
+        log.put([ENTRY])  # 0.25 where 2 were reserved: 1.25 + 2 x 2
+        assert other.claim("n", "b", **under_7) == set()
+        log.put([replace(ENTRY, key="l")])  # 1.5 + 2
+        assert other.claim("n", "b", **under_7) == {"n"}
+        log.release("a")
+        assert other.claim("m", "b", **under_7) == {"m"}
+
+
+def test_calls_are_claimed_in_their_order_up_to_the_first_without_room(log):
+    most = {"k": 1.0, "l": 8.0, "m": 1.0}
+    assert log.claim("klm", "a", run="run", most=most, cap=5) == {"k"}
+
+
+def test_what_a_process_reserved_is_free_again_when_its_claim_expires(log, monkeypatch):
+    now = 1e9
+    monkeypatch.setattr(response_log.time, "time", lambda: now)
+    under_3 = {"run": "run", "most": MOST, "cap": 3}
+    assert log.claim("k", "killed", **under_3) == {"k"}
+    now += 0.9 * log.lease_seconds
+    assert log.claim("l", "b", **under_3) == set()
+    now += 0.2 * log.lease_seconds
+    assert log.claim("l", "b", **under_3) == {"l"}
 
 
 # Several processes

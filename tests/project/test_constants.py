@@ -51,6 +51,18 @@ def test_no_notebook_spells_the_near_exact_threshold_out(path):
     assert not any(f"{judging.NEAR_EXACT_FROM})" in source for source in code)
 
 
+@pytest.mark.parametrize("number", ["02", "03"])
+def test_the_size_of_a_table_does_not_depend_on_the_processor(number):
+    """What is native to a processor picks a number format and nothing else."""
+    (path,) = ROOT.glob(f"notebooks/{number}_*.ipynb")
+    code = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    lines = [line for source in code for line in source.splitlines() if "is_native else" in line]
+    assert lines and all('dtype="bfloat16" if is_native else "float32"' in line for line in lines)
+    for file in ROOT.glob(f"params/*/{path.stem}.yaml"):
+        values = yaml.safe_load(file.read_text())
+        assert all(isinstance(v, int) for name, v in values.items() if name.endswith("_rows"))
+
+
 def test_the_protocols_page_says_what_the_code_does():
     page = (ROOT / "docs/protocol.md").read_text()
     rate, blocks = lab_models.LEARNING_RATE, lab_models.BATCH_SIZE

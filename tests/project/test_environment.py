@@ -2,9 +2,13 @@
 
 import hashlib
 import json
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from importlib import metadata
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -116,7 +120,8 @@ def pip_that_finds(url):
 
     def run(python, arguments, check=True):
         if url is None:
-            return SimpleNamespace(returncode=1, stderr="No matching distribution")
+            said = "ERROR: no version satisfies the requirement torch==2 (from versions: 1.9, 2.0)"
+            return SimpleNamespace(returncode=1, stderr=said)
         report = arguments[arguments.index("--report") + 1]
         with open(report, "w") as file:
             json.dump({"install": [{"download_info": {"url": url}}]}, file)
@@ -159,6 +164,57 @@ def test_where_no_index_serves_it_cuda_is_taken_and_said(locked_wheel, monkeypat
     with pytest.raises(SystemExit):
         environment.torch_build("python", "cpu", [])
     assert environment.torch_build("python", "cuda", []) == ("cuda", None)
+
+
+@pytest.fixture
+def only_index(tmp_path, monkeypatch):
+    """A function that names the one package index that pip uses."""
+    for name in list(os.environ):
+        if name.startswith(("PIP_", "VIRTUAL_ENV", "CONDA_PREFIX")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    return lambda url: monkeypatch.setenv("PIP_INDEX_URL", url)
+
+
+REFUSES = "http://127.0.0.1:9/simple"  # nothing listens there
+
+
+def test_without_a_network_set_up_stops_with_one_line_that_promises_nothing(tmp_path, only_index):
+    only_index(REFUSES)
+    command = [sys.executable, str(ROOT / "scripts/environment.py"), str(tmp_path / "venv")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("error: no package index can be reached: connect to a network, ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("torch", ["", "cpu"])
+def test_an_index_without_the_cpu_build_is_told_from_one_without_torch(
+    tmp_path, only_index, capsys, torch
+):
+    served = tmp_path / "simple/torch"
+    served.mkdir(parents=True)
+    only_index(served.parent.as_uri())
+    with pytest.raises(SystemExit):
+        environment.torch_build(Path(sys.executable), torch, [])
+    printed = capsys.readouterr()
+    assert printed.out == "" and len(printed.err.splitlines()) == 1
+    assert re.match(r"error: no package index in use serves torch==\S+: name one", printed.err)
+    (served / "index.html").write_text('<a href="torch-1.0-py3-none-any.whl">torch</a>')
+    if torch:
+        with pytest.raises(SystemExit):
+            environment.torch_build(Path(sys.executable), torch, [])
+        assert capsys.readouterr().err == printed.err
+    else:
+        assert environment.torch_build(Path(sys.executable), torch, []) == ("cuda", None)
+        assert "several GB" in capsys.readouterr().out
+
+
+def test_where_pip_fails_otherwise_all_that_it_printed_is_shown(only_index, capsys):
+    with pytest.raises(SystemExit):
+        environment.run_pip(Path(sys.executable), ["install", "--no-such-option"])
+    assert "no such option" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -188,3 +188,27 @@ def test_help_lists_targets_with_needs(tree):
     assert code == 0
     for target in ("reproduce", "test", "data", "02_dcq"):
         assert f"\n  {target} " in printed
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [("a  b", "{tree}/a  b"), ("/data/a b", "/data/a b"), ("data", "{tree}/data")],
+)
+def test_a_mirror_is_one_absolute_path_whatever_its_name(tree, given, path):
+    executable(tree / ".venv/bin/python", '#!/bin/bash\necho "[$CONTAMINATION_MIRROR]"\n')
+    shown = f"[{path.format(tree=tree)}]"
+    assert shown in make(tree, "data", CONTAMINATION_MIRROR=given)[1].splitlines()
+    assert shown in make(tree, "data", f"CONTAMINATION_MIRROR={given}")[1].splitlines()
+
+
+@pytest.mark.parametrize(("goal", "name"), [("bench", "bench_{}.py"), ("bench-grid", "grid_{}.py")])
+def test_a_benchmark_that_fails_is_the_last_with_any_make(tree, goal, name):
+    (tree / "benchmarks").mkdir()
+    for letter in "ab":
+        (tree / "benchmarks" / name.format(letter)).touch()
+    (tree / ".venv/.extra").touch()
+    executable(tree / ".venv/bin/python", '#!/bin/bash\necho "run $1"\n[[ $1 != *_a.py ]]\n')
+    # As make 3.81 calls the shell, whatever the Makefile says of its flags.
+    code, printed, _ = make(tree, goal, ".SHELLFLAGS=-c")
+    assert code != 0
+    assert "_a.py" in printed and "_b.py" not in printed

@@ -11,6 +11,7 @@ from notebook_files import NOTEBOOKS, ROOT, script
 from PIL import Image
 from released_tables import dcq_levels, recomputed_cells, time_travel
 
+from contamination.core.verdicts import NOT_SUPPORTED, SUPPORTED, VERDICTS
 from contamination.data import published
 from contamination.data.published import compare
 from contamination.dcq import comparison, controls
@@ -91,6 +92,13 @@ def test_a_study_that_sees_nothing_says_so(script, sets):
     part, page = script.detectors(blind.assign(value=0.5))
     assert "none; at best 0 of " in part and "pass every gate that applies: none. " in part
     assert "| 0 of " in page and "| seen |" not in page
+
+
+def test_the_page_on_verdicts_lists_every_claim(script):
+    page = script.VERDICTS.read_text()
+    assert script.renewed(page, script.CLAIMS_PART, script.claims()) == page
+    for word in VERDICTS:
+        assert f"| **{word}** |" in page
 
 
 def test_released_numbers_to_expect_are_not_stale(script, tables):
@@ -190,11 +198,38 @@ def test_the_rules_row_says_what_the_comparison_says(script, tables, needs_files
     for control in controls.RULES:
         assert control in found.lower()
     chosen = rules["chosen_on_others"] & rules["model"].eq("GPT-4")
-    n_worse = rules[chosen].drop_duplicates("dataset")["verdict"].eq("worse").sum()
-    assert f"worse on {n_worse}, cannot tell" in found
-    refuted = rules.assign(verdict=rules["verdict"].mask(chosen, "better"))
+    n_worse = rules[chosen].drop_duplicates("dataset")["verdict"].eq(NOT_SUPPORTED).sum()
+    assert f"not supported on {n_worse}, inconclusive" in found
+    refuted = rules.assign(verdict=rules["verdict"].mask(chosen, SUPPORTED))
     said = script.results(tables | {"dcq_rules": refuted}, needs_files)
-    assert "choose (word frequency): better on 10 of 10 datasets" in said
+    assert "word frequency (which the other datasets choose) supported on 10 of 10 datasets" in said
+
+
+def test_a_test_that_could_not_mark_any_row_is_no_result(script, tables, needs_files):
+    """The zero of sign flips after Holm's correction stands next to its reason, in both pages."""
+    tests = tables["replication_published"]
+    found = script.results(tables, needs_files)
+    assert "12 by the paired bootstrap and none by sign flips, a test that could mark none" in found
+    assert "its smallest p is 1/1,024 and the first of 56 corrected tests needs 1/1,120 |" in found
+    assert "sign flips with Holm cannot mark any |" in script.released_numbers(tables)
+    powerful = tables | {"replication_published": tests.assign(can_reject=True)}
+    assert "12 by the paired bootstrap and 0 by sign flips |" in script.results(
+        powerful, needs_files
+    )
+    assert "sign flips with Holm 0 |" in script.released_numbers(powerful)
+
+
+def test_the_judge_s_row_has_its_verdicts(script, tables, needs_files):
+    said = "that the judge does better is supported for GPT-4 and inconclusive for GPT-3.5 |"
+    assert said in script.results(tables, needs_files)
+    success = tables["replication_success"].assign(verdict=NOT_SUPPORTED)
+    refuted = script.results(tables | {"replication_success": success}, needs_files)
+    assert "is not supported for GPT-4 and not supported for GPT-3.5 |" in refuted
+
+
+def test_the_readme_says_what_each_verdict_means():
+    for verdict in VERDICTS:
+        assert f"**{verdict.capitalize()}**: " in README
 
 
 def test_the_count_of_cells_is_the_table_s(script, tables, needs_files):

@@ -1,5 +1,7 @@
 """Algorithms 1 and 2 and the judges on the released figures, and their headlines."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,11 +9,14 @@ from notebook_files import ROOT
 from released_tables import time_travel
 
 from contamination.core import run
+from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
 from contamination.data import published
 from contamination.models import judging
 from contamination.replication import agreement, decisions, published_tables, released_texts
 from contamination.replication.algorithm1 import compare_instructions
 from contamination.replication.algorithm2 import is_contaminated, partition_mark
+
+SCORER = SimpleNamespace(identity={"bleurt_by": "a package"})
 
 
 @pytest.fixture
@@ -58,9 +63,35 @@ def test_table_2_matches_in_every_mean_and_asterisk(tests):
     assert tests["significant_holm"].sum() == 12
     assert tests["significant_sign_flip"].sum() == 18
     assert tests["significant_sign_flip_holm"].sum() == 0
-    # An asterisk holds where the exact test agrees.
-    counts = tests["verdict"].value_counts().to_dict()
-    assert counts == {"no asterisk": 32, "holds": 18, "does not hold": 6}
+
+
+def test_a_test_that_cannot_reject_is_inconclusive(tests):
+    """Ten instances: p is 1/1,024 at best, and the first of 56 corrected tests needs 1/1,120."""
+    assert tests["p_sign_flip_smallest"].min() == 1 / 1024 > 0.05 / 56
+    assert not tests["can_reject"].any()
+    assert tests["verdict"].value_counts().to_dict() == {"": 32, INCONCLUSIVE: 24}
+    assert (tests["verdict"].eq(INCONCLUSIVE) == tests["significant"]).all()
+    notes = tests.loc[tests["significant"], "note"]
+    assert "p is 1/1,024 at best, the first of 56 corrected tests needs 1/1,120" in set(notes)
+    assert tests.loc[~tests["significant"], "note"].eq("").all()
+
+
+def twenty_instances(guided):
+    """The same 56 tests with every released instance twice, the guided scores moved."""
+    instances = time_travel().instances
+    more = pd.concat([instances, instances])
+    for metric in ("rouge", "bleurt"):
+        more[f"{metric}_guided"] = guided(more[f"{metric}_general"]).round(2)
+    return published_tables.replication_published(more, n_resamples=20)
+
+
+def test_with_twice_the_instances_sign_flips_can_confirm_and_refute():
+    higher = twenty_instances(lambda general: general + 0.2)
+    assert higher["can_reject"].all() and higher["verdict"].eq(SUPPORTED).all()
+    assert higher["note"].eq("").all() and higher["difference"].round(6).eq(0.2).all()
+    assert published_tables.headline_of_tests(higher).endswith("change nothing.")
+    lower = twenty_instances(lambda general: general - 0.01)
+    assert lower["verdict"].eq("").all() and lower["significant"].sum() == 0
 
 
 def test_guided_gain_has_the_right_sign():
@@ -118,9 +149,9 @@ def test_marks_differ_only_where_both_apply(marks):
     assert (differing["n_exact"].ge(1) & differing["n_near_exact"].ge(2)).all()
 
 
-def test_rule_verdicts_by_hand():
+def test_rule_labels_by_hand():
     rouge = np.array([1.0, 0.9, 0.5])
-    assert judging.rule_verdicts(rouge, 0.8).tolist() == ["exact", "near-exact", "inexact"]
+    assert judging.rule_labels(rouge, 0.8).tolist() == ["exact", "near-exact", "inexact"]
 
 
 def test_threshold_of_a_partition_does_not_see_its_own_labels():
@@ -142,14 +173,17 @@ def test_agreement_by_hand():
     assert (row["n"], row["n_agree"], row["agreement"]) == (4, 3, 0.75)
     assert (row["n_near"], row["n_near_found"], row["n_near_flagged"]) == (2, 1, 1)
     assert (row["n_partitions"], row["n_partitions_right"]) == (2, 2)
-    assert row["verdict"] == "cannot be told"  # of two near-exact matches nothing follows
+    # Of two near-exact matches nothing follows.
+    assert (row["verdict"], row["note"]) == (NOT_RUN, "fewer than 5 near-exact matches")
 
 
-@pytest.mark.parametrize(("n_found", "verdict"), [(3, "holds"), (2, "does not hold")])
+@pytest.mark.parametrize(
+    ("n_found", "verdict"), [(20, SUPPORTED), (12, INCONCLUSIVE), (5, NOT_SUPPORTED)]
+)
 def test_agreement_on_near_exact_matches_is_a_verdict(n_found, verdict):
-    judge = ["near-exact"] * n_found + ["inexact"] * (5 - n_found)
-    row = agreement.agreement_row(judge, ["near-exact"] * 5, ["p"] * 5)
-    assert row["verdict"] == verdict
+    judge = ["near-exact"] * n_found + ["inexact"] * (20 - n_found)
+    row = agreement.agreement_row(judge, ["near-exact"] * 20, ["p"] * 20)
+    assert (row["near_agreement"], row["verdict"]) == (n_found / 20, verdict)
 
 
 def test_judge_agreement_of_the_released_labels(judged):
@@ -171,27 +205,55 @@ def test_confusion_keeps_kinds_that_do_not_occur():
 
 def test_headline_of_tests(tests):
     text = published_tables.headline_of_tests(tests)
-    assert "marks 24 of 56 tests" in text and "marks 18, and 0 once corrected" in text
+    assert "marks 24 of 56 tests" in text and "marks 18. Corrected, it can mark none: its" in text
+    assert text.endswith("p is 1/1,024 and the first of 56 corrected tests needs 1/1,120.")
+    powerful = tests.assign(can_reject=True)
+    text = published_tables.headline_of_tests(powerful)
+    assert text.endswith("marks 18, and 0 once corrected for so many.")
     names = [name for name in tests if name.startswith("significant_")]
-    same = tests.assign(**{name: tests["significant"] for name in names})
+    same = powerful.assign(**{name: tests["significant"] for name in names})
     assert published_tables.headline_of_tests(same).endswith("change nothing.")
+
+
+def test_a_count_of_asterisks_that_could_only_be_zero_is_no_result(tests):
+    by_test = published_tables.asterisks_by_test(tests)
+    assert by_test["n_marked"].tolist() == [24, 16, 18, 12, 0]
+    assert by_test["can_mark"].tolist() == [True] * 4 + [False]
+    title = published_tables.title_of_asterisks
+    assert title(by_test) == "From 24 asterisks to 12, by the test chosen"
+    powerful = published_tables.asterisks_by_test(tests.assign(can_reject=True))
+    assert title(powerful) == "From 24 asterisks to 0, by the test chosen"
+    assert title(powerful.assign(n_marked=7)) == "7 asterisks, whatever test is chosen"
 
 
 def test_verdicts_of_table_1_beside_the_answer_clean(success):
     verdicts = success.set_index(["model", "algorithm", "test"])["verdict"]
-    # Right alone in 7 partitions, wrong alone in none: p = 2 / 2^7.
-    assert verdicts["GPT-4", "Algorithm 2: GPT-4 ICL", "judge"] == "better"
+    # Right alone in 7 partitions, wrong alone in none: p = 2 / 2^7, of three algorithms 6 / 2^7.
+    assert verdicts["GPT-4", "Algorithm 2: GPT-4 ICL", "judge"] == SUPPORTED
     # 7 and 1: p = 18 / 2^8.
-    assert verdicts["GPT-4", "Algorithm 1: ROUGE-L", "paired bootstrap"] == "cannot be told"
-    assert verdicts["GPT-3.5", "Algorithm 1: ROUGE-L", "paired bootstrap"] == "worse"  # 0 and 6
-    assert verdicts["GPT-3.5", "always clean", "constant"] == "equal"
+    assert verdicts["GPT-4", "Algorithm 1: ROUGE-L", "paired bootstrap"] == INCONCLUSIVE
+    # 0 and 6.
+    assert verdicts["GPT-3.5", "Algorithm 1: ROUGE-L", "paired bootstrap"] == NOT_SUPPORTED
+    assert verdicts["GPT-3.5", "always clean", "constant"] == ""
+    difference = success.set_index(["model", "algorithm", "test"])["difference_pct"]
+    assert difference["GPT-4", "Algorithm 2: GPT-4 ICL", "judge"] == 50
+    assert difference["GPT-3.5", "Algorithm 1: ROUGE-L", "paired bootstrap"] < -40
+
+
+def test_the_three_algorithms_of_a_model_are_one_family(success):
+    """A fourth test of the same p would take the judge's verdict back: 4 x 2 / 2^7 is above 5 %."""
+    rows = success[success["p_adjusted"].notna()]
+    assert rows.groupby("model").size().eq(3).all()
+    judge = rows.query("test == 'judge' and model == 'GPT-4'").iloc[0]
+    assert judge["p_adjusted"] == pytest.approx(3 * judge["p_value"]) and judge["p_value"] == 2**-6
+    assert 4 * judge["p_value"] > 0.05
 
 
 def test_headline_of_decisions(success):
     text = published_tables.headline_of_decisions(success)
     assert "Algorithm 2: GPT-4 ICL 27; always “clean” 20" in text
     assert text.endswith("better than that: Algorithm 2: GPT-4 ICL.")
-    none = published_tables.headline_of_decisions(success.assign(verdict="cannot be told"))
+    none = published_tables.headline_of_decisions(success.assign(verdict=INCONCLUSIVE))
     assert none.endswith("none of them.")
 
 
@@ -207,14 +269,15 @@ def test_released_texts_are_scored_by_bleurt_joined_as_the_paper_says(monkeypatc
         asked.append(list(zip(references, candidates, strict=True)))
         return np.array([0.4349, 0.4351, 0.4351])
 
-    monkeypatch.setattr(decisions.overlap, "bleurt", scores)
+    monkeypatch.setattr(decisions.bleurt, "score_pairs", scores)
     without = released_texts.rescored(rows)
-    assert without["bleurt"].isna().all() and not asked
-    table = released_texts.rescored(rows, scorer=object())
+    assert without["bleurt"].isna().all() and without["bleurt_by"].eq("").all() and not asked
+    table = released_texts.rescored(rows, scorer=SCORER)
     alone, joined = ("c d", "c e"), ("A b c d", "A b c e")
     assert asked.pop() == [joined, alone, alone]
     assert table["bleurt_differs"].tolist() == [False, True, False]
-    released_texts.rescored(rows, scorer=object(), joining="code")
+    assert table["bleurt_by"].eq("a package").all()
+    released_texts.rescored(rows, scorer=SCORER, joining="code")
     assert asked.pop() == [joined, joined, alone]
 
 
@@ -256,5 +319,5 @@ def test_rule_judge_finds_the_exact_matches_of_the_dcq_repository():
     assert (both["judge"] == both["judge_figures"]).all()
     some = completions[completions["judge"].ne("inexact")]
     pairs = zip(some["second_piece"], some["completion"], strict=True)
-    verdicts = np.array([judging.rule_verdict(*pair) for pair in pairs])
+    verdicts = np.array([judging.rule_label(*pair) for pair in pairs])
     assert ((verdicts == "exact") == some["judge"].eq("exact")).all()

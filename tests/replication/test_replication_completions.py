@@ -318,9 +318,10 @@ def test_a_partition_without_any_answer_has_empty_cells():
 
 
 def test_bleurt_rows_appear_where_it_was_computed():
-    with_bleurt = scored_partition().assign(bleurt=lambda table: table["rouge"])
+    with_bleurt = scored_partition(bleurt_by="a package").assign(bleurt=lambda t: t["rouge"])
     table = decisions.partition_rows(with_bleurt, {"rule judge": "rule"})
-    assert set(table.loc[table["method"] == "Algorithm 1", "metric"]) == {"ROUGE-L", "BLEURT"}
+    named = table[table["method"] == "Algorithm 1"].set_index("metric")["bleurt_by"]
+    assert named.to_dict() == {"ROUGE-L": "", "BLEURT": "a package"}
 
 
 def test_lab_partitions_are_disjoint_and_their_names_dealt():

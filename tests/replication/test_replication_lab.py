@@ -1,15 +1,26 @@
 """Verdicts on the lab's partitions, each with a table that confirms and one that refutes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from contamination.core import storage
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import train
 from contamination.models.causal import load_causal_lm
 from contamination.replication import completions, decisions, lab_partitions
+
+SCORER = SimpleNamespace(identity={"bleurt_by": "a package"})
 
 
 def verdict_of(flags, n_clean, n=4):
@@ -26,12 +37,14 @@ def verdict_of(flags, n_clean, n=4):
 @pytest.mark.parametrize(
     ("flags", "n_clean", "seen_from", "verdict"),
     [
-        ((0, 4, 4), 1000, 4, "holds"),
-        ((0, 1, 2), 1000, 64, "holds"),
-        ((1, 4, 4), 12, 4, "cannot be told"),  # so few clean ones do not exclude 5 %
-        ((4, 4, 4), 12, 4, "does not hold"),  # p 0.002 of so many false flags at 5 %
-        ((0, 0, 0), 1000, None, "does not hold"),
-        ((0, 3, 1), 1000, None, "does not hold"),  # a dose is seen, not those above it
+        ((0, 4, 4), 1000, 4, SUPPORTED),
+        ((0, 1, 2), 1000, 64, SUPPORTED),
+        ((1, 4, 4), 12, 4, SUPPORTED),
+        ((1, 4, 2), 12, 4, INCONCLUSIVE),  # two of four read ones, one of twelve clean ones
+        ((4, 4, 4), 12, 4, CONTROL_FAILS),  # p 0.002 of so many false flags at 5 %
+        ((0, 0, 0), 1000, None, NOT_SUPPORTED),
+        ((0, 3, 1), 1000, None, SUPPORTED),  # not half of the largest dose, yet more than of clean
+        ((0, 3, 1), 12, None, INCONCLUSIVE),
     ],
 )
 def test_verdict_on_a_method(flags, n_clean, seen_from, verdict):
@@ -63,11 +76,13 @@ NONE, DOSED = [False] * 4, [False, False, True, True]
 @pytest.mark.parametrize(
     ("over_general", "over_placebo", "placebo_mean", "verdict"),
     [
-        (DOSED, NONE, 0.8, "form"),
-        (DOSED, DOSED, 0.6, "name"),
+        (DOSED, NONE, 0.8, CONTROL_FAILS),
+        ([True] * 4, [True] * 4, 0.6, SUPPORTED),
+        (DOSED, DOSED, 0.6, INCONCLUSIVE),  # two partitions are too few
         # A placebo that keeps little of the gap, and yet no flag against it: nothing is shown.
-        (DOSED, NONE, 0.6, "cannot be told"),
-        (NONE, NONE, 0.8, "no gap"),
+        (DOSED, NONE, 0.6, INCONCLUSIVE),
+        ([True] * 4, NONE, 0.6, NOT_SUPPORTED),
+        (NONE, NONE, 0.8, NOT_RUN),
     ],
 )
 def test_verdict_on_a_placebo(over_general, over_placebo, placebo_mean, verdict):
@@ -79,6 +94,7 @@ def test_verdict_on_a_placebo(over_general, over_placebo, placebo_mean, verdict)
     row = table.iloc[1]
     assert row["verdict"] == verdict
     assert (row["n_flagged"], row["n_also"]) == (sum(over_general), sum(over_placebo))
+    assert bool(row["note"]) == (verdict == NOT_RUN)
     if any(over_general):
         assert row["kept"] == pytest.approx((placebo_mean - 0.5) / 0.4)
 
@@ -151,7 +167,8 @@ def test_bleurt_reaches_the_table(monkeypatch):
         asked.append((references, candidates))
         return np.array([0.5])
 
-    monkeypatch.setattr(decisions.overlap, "bleurt", scores)
-    table = decisions.with_scores(pieces, 0.8, scorer=object())
+    monkeypatch.setattr(decisions.bleurt, "score_pairs", scores)
+    table = decisions.with_scores(pieces, 0.8, scorer=SCORER)
     assert asked == [(["a b c d e f"], ["a b c d"])]
+    assert table["bleurt_by"].tolist() == ["a package", ""]
     assert table["bleurt"].tolist()[0] == 0.5 and np.isnan(table["bleurt"].tolist()[1])

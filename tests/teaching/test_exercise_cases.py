@@ -114,6 +114,11 @@ def take_quiz(options, rule=controls.word_frequency, sign=1):
     return int(np.argmax(sign * rule(options)))
 
 
+def longest_word(options):
+    """Looks at every text, at something that edits hardly change."""
+    return np.array([max(map(len, option.split())) for option in options])
+
+
 def interchangeable(options):
     """Knows the originals by heart, which no rule can."""
     known = stored()["take_quiz"]["cases"]
@@ -122,8 +127,8 @@ def interchangeable(options):
             return case["right"][case["rounds"].index(options)][0]
 
 
-def is_contaminated(verdicts, n_exact=1, n_near=2, join=any):
-    return join([verdicts.count("exact") >= n_exact, verdicts.count("near-exact") >= n_near])
+def is_contaminated(labels, n_exact=1, n_near=2, join=any):
+    return join([labels.count("exact") >= n_exact, labels.count("near-exact") >= n_near])
 
 
 def sign_flip_p(differences, counts=lambda sums, seen: sums >= seen, scale=lambda p, n: p):
@@ -359,7 +364,7 @@ WRONG = {
     },
     "take_quiz": {
         "direction": lambda o: take_quiz(o, sign=-1),
-        "position": lambda o: "A",
+        "no better than a guess": lambda o: "A",
         "memory": interchangeable,
     },
     "is_contaminated": {
@@ -473,12 +478,19 @@ def test_a_wrong_function_is_refused_and_its_slip_named(name, slip):
     assert f"Looks like: {slip}: " in report, report
 
 
+def test_a_rule_that_looks_at_the_texts_in_vain_is_told_so():
+    report = grade("take_quiz", lambda o: take_quiz(o, longest_word))
+    assert "so what it goes by does not tell an original from its edits." in report
+    assert "look at the texts" not in report
+    assert "2 of 3 cases pass." in report  # no case asks for the impossible
+
+
 def test_a_report_says_what_came_out():
     assert grade("auc", lambda *given: None).startswith("auc: not written yet")
     report = grade("least_preferred", lambda modified: modified[20])
     assert "by hand: stopped with IndexError('list index out of range'), expected ['B'," in report
     assert "Arguments are lists: np.asarray" in grade("auc", lambda scores, kinds: scores[kinds])
-    report = grade("is_contaminated", lambda verdicts: True if "exact" in verdicts else None)
+    report = grade("is_contaminated", lambda labels: True if "exact" in labels else None)
     assert "gave None, expected True" in report
     assert "gave 0.5, expected a ValueError" in grade("auc", lambda s, m: auc(s, m) if s else 0.5)
     assert "gave nan" in grade("kappa", lambda *counts: math.nan)
@@ -522,8 +534,8 @@ def test_the_standard_library_alone_checks_an_answer(tmp_path):
 @pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
 def test_what_a_page_runs_needs_the_standard_library_alone(path, tmp_path):
     """The solutions' functions, then the cells that a page runs below them."""
-    package = tmp_path / "contamination"
-    package.mkdir()
+    package = tmp_path / "contamination/teaching"
+    package.mkdir(parents=True)
     for suffix in ("py", "json"):
         source = ROOT / f"src/contamination/teaching/exercises.{suffix}"
         (package / source.name).write_bytes(source.read_bytes())

@@ -398,9 +398,11 @@ def test_nobody_crawls_without_saying_who(tmp_path, capsys):
     assert capsys.readouterr().err.startswith('error: user_agent must read "name/version')
 
 
-def test_an_address_without_a_scheme_is_refused():
-    with pytest.raises(ValueError, match="not of the form"):
-        Wiki("en.wikipedia.org", USER_AGENT, "1")
+@pytest.mark.parametrize("address", ["en.wikipedia.org", "https://me:a-password@host/w/"])
+def test_an_address_without_a_scheme_or_with_a_password_is_refused_and_not_repeated(address):
+    with pytest.raises(ValueError, match="not of the form") as refused:
+        Wiki(address, USER_AGENT, "1")
+    assert address not in str(refused.value)
 
 
 # The client

@@ -16,17 +16,16 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-import pandas as pd
 import psutil
 import yaml
 
 from contamination.audit import asked, auditing, plan
 from contamination.audit.settings import LAB
-from contamination.core import storage
-from contamination.core.parameters import ParameterError
-from contamination.core.run import RunError, check, run_notebook
+from contamination.core import keys, storage
+from contamination.core.parameters import ParameterError, checked_parameters, declared_in
+from contamination.core.run import RunError, run_notebook
 from contamination.core.tables import show, with_interval
 from contamination.core.visible import visible
 from contamination.data import partitions
@@ -76,6 +75,16 @@ def data_of(name: str, split: str, text: str, label: str) -> dict[str, Any]:
     return of_file | with_label
 
 
+def check_key_and_address(told: argparse.Namespace) -> None:
+    """ValueError, which repeats neither, if a key or a password was given on the command line."""
+    if told.served_at and (why := keys.why_no_address(told.served_at)):
+        raise ValueError(f"--served-at {why}")
+    if told.key and (why := keys.why_no_variable(told.key)):
+        raise ValueError(f"--key {why}")
+    if told.key and not keys.is_plain_name(told.key):  # a short password could be a name as well
+        raise ValueError("--key names a variable that is not set: export the key in it, or check")
+
+
 def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
     """Parameters of notebook 10 from the command line; ValueError if prices are no two numbers."""
     names = told.model if told.served_at else [from_here(name) for name in told.model]
@@ -113,7 +122,7 @@ def check_memory(names: Sequence[str]) -> None:
 def write_verdict(outputs: Path, data: Mapping[str, Any]) -> Path:
     """``verdict.html`` and ``verdict.json`` from a run's tables and its ``data``; the page."""
     evidence, controls = (
-        pd.read_csv(outputs / "tables" / f"{name}.csv", keep_default_na=False, na_values=[""])
+        storage.read_csv(outputs / "tables" / f"{name}.csv", keep_default_na=False, na_values=[""])
         for name in ("audit", "audit_controls")
     )
     words = ["truth", "note"]
@@ -148,14 +157,16 @@ def write_verdict(outputs: Path, data: Mapping[str, Any]) -> Path:
 
 
 def audit(told: argparse.Namespace) -> Path | None:
-    """The page of verdicts; None where it was only to be planned, or no was said."""
+    """The page of verdicts; None where it was only to be planned, or no was said.
+
+    Nothing is written before all of it is checked.
+    """
     outputs = Path(told.outputs)
+    check_key_and_address(told)
     values = parameters_of(told)
     data = values["data"]
+    full = checked_parameters(values, declared_in(NOTEBOOK), "command line")
     data["revision"] = partitions.commit_of(data["dataset"])
-    file = outputs / "audit.yaml"
-    storage.write_text(file, yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
-    full = check(NOTEBOOK, file)
     names = "model", "data", "comparison", "n_instances", "n_passages", "seed"
     prepared = auditing.prepare(*(full[name] for name in names))
     check_memory([name for name in told.model if not (told.served_at or name.startswith(LAB))])
@@ -164,6 +175,8 @@ def audit(told: argparse.Namespace) -> Path | None:
         methods = ", ".join(method for method, its in reasons.items() if its == reason)
         print(f"{methods}: {'not run, ' + reason if reason else 'will be run'}")
     print(plan.announce_audit(prepared))
+    file = outputs / "audit.yaml"
+    storage.write_text(file, yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
     print(f"written for the next time: {file}")
     if told.plan:
         return None
@@ -177,9 +190,16 @@ def audit(told: argparse.Namespace) -> Path | None:
     return write_verdict(outputs, data)
 
 
+class _Parser(argparse.ArgumentParser):
+    """One that does not repeat a key, which stands where it cannot be parsed."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(keys.unsaid(message))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     about, known = __doc__.split("\n")[0], ", ".join(BENCHMARKS)
-    parser = argparse.ArgumentParser(prog="python -m contamination.audit", description=about)
+    parser = _Parser(prog="python -m contamination.audit", description=about)
     add = parser.add_argument
     add("--model", nargs="+", required=True, help="folder, GGUF file, hub id, or name there")
     add("--data", required=True, help=f"file, hub id owner/name, or {known}")
@@ -188,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--label", default="", help="column of the label, if prompts are to show it")
     add("--unseen", default="", help="file of rows with the same columns that it cannot have seen")
     add("--served-at", default="", help="OpenAI-compatible address up to /v1")
-    add("--key", default="", help="NAME of the variable with its key")
+    add("--key", default="", help="NAME of the variable of the environment with its key")
     add("--log-probs", action="store_true", help="the address echoes log-probabilities")
     add("--prices", default="", help="IN,OUT per million tokens")
     add("--price-date", default="", help="day on which you read them, YYYY-MM-DD")
@@ -202,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         page = audit(parser.parse_args(arguments))
     except (ParameterError, RunError, ChatError, ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {keys.unsaid(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("error: interrupted; what was answered is kept", file=sys.stderr)

@@ -61,14 +61,14 @@ def written(
 
 
 def with_judge(scored: pd.DataFrame, asked: Asked) -> pd.DataFrame:
-    """The scored completions with the ICL judge's verdict, status and bare "Yes".
+    """The scored completions with the ICL judge's label, status and bare "Yes".
 
-    A completion that did not come has no verdict; an empty one is inexact.
+    A completion that did not come has no label; an empty one is inexact.
     """
     pairs = scored["second_piece"].tolist(), scored["completion"].tolist()
     options = asked.sent(JUDGE_OPTIONS)
     found = ask_judge(asked.helpers[JUDGE], *pairs, JUDGE_PROMPT, options, **asked.paying(JUDGE))
-    icl = pd.Series([one.verdict for one in found], scored.index)
+    icl = pd.Series([one.label for one in found], scored.index)
     icl = icl.where(scored[decisions.RULE_COLUMN].notna(), None)
     bare = [one.is_bare_yes for one in found]
     return scored.assign(icl=icl, judge_status=[one.status for one in found], is_bare_yes=bare)

@@ -110,6 +110,8 @@ def _quizzes_by_rule(rows: Rows, seed: int) -> pd.DataFrame:
 def read_options(source: str) -> pd.DataFrame:
     """Quizzes of an earlier run: instance, option_a to option_d and perhaps fifth, checked."""
     quizzes = partitions.load_rows(source)
+    if source.lower().endswith(".csv"):  # as a run wrote it
+        quizzes = storage.with_texts(quizzes, storage.unguarded)
     needed = ["instance", *OPTION_COLUMNS]
     if missing := [name for name in needed if name not in quizzes]:
         raise ValueError(f'options_file "{source}" lacks the columns {", ".join(missing)}')

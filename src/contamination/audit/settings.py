@@ -75,8 +75,12 @@ class OwnTarget(OwnSettings):
 class Paid(OwnSettings):
     """A model behind an address, and what it may cost."""
 
-    base_url: str = setting("", "OpenAI-compatible address up to /v1, empty for local models")
-    key_variable: str = setting(_KEY, "NAME of the variable with the key, empty for none")
+    base_url: str = setting(
+        "", "OpenAI-compatible address up to /v1, empty for local models [address]"
+    )
+    key_variable: str = setting(
+        _KEY, "NAME of the variable with its key, empty for none [variable]"
+    )
     prices: list[float] = setting(
         [], "per million tokens: model, perturber, judge [0 or more, 0 to 6 values]"
     )
@@ -100,8 +104,8 @@ class Perturber(OwnSettings):
     """Who writes the options of a quiz, and how long its answer may be."""
 
     perturber_model: str = setting("", "chat model that writes the quiz's options, empty for none")
-    perturber_base_url: str = setting("", "its address")
-    perturber_key_variable: str = setting(_KEY, "NAME of the variable with its key")
+    perturber_base_url: str = setting("", "its address [address]")
+    perturber_key_variable: str = setting(_KEY, "NAME of the variable with its key [variable]")
     answer_tokens: int = setting(1, "most tokens of a quiz's answer, 1 in the paper [1 to 100000]")
 
 
@@ -113,8 +117,8 @@ class Judge(OwnSettings):
         500, "most tokens of a completion, 500 in the paper [1 to 100000]"
     )
     judge_model: str = setting("", "chat model that judges completions, empty for the rule judge")
-    judge_base_url: str = setting("", "its address")
-    judge_key_variable: str = setting(_KEY, "NAME of the variable with its key")
+    judge_base_url: str = setting("", "its address [address]")
+    judge_key_variable: str = setting(_KEY, "NAME of the variable with its key [variable]")
 
 
 @dataclass(frozen=True)

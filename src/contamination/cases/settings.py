@@ -22,9 +22,11 @@ class OwnBooks(OwnTarget):
     test_folder: str = setting("", "folder of .txt books in question, empty to skip part C")
     own_snippets: int = setting(100, "snippets of each book [1 to 10000]")
     own_snippet_words: int = setting(512, "words of a snippet [1 to 100000]")
-    base_url: str = setting("", "endpoint with prompt log-probabilities instead, up to /v1")
+    base_url: str = setting(
+        "", "endpoint with prompt log-probabilities instead, up to /v1 [address]"
+    )
     served_model: str = setting("", "the model's name at the endpoint")
-    key_variable: str = setting("", "name of the environment variable with the key, empty for none")
+    key_variable: str = setting("", "NAME of the variable with its key, empty for none [variable]")
     input_price: float = setting(0.0, "per million input tokens, 0 for your own server [0 or more]")
     price_date: str = setting("", "day the price was read")
     cap: float = setting(0.0, "most that the run may cost, 0 for no cap [0 or more]")
@@ -87,8 +89,10 @@ class OwnModels(OwnSettings):
     max_items: int = setting(0, "chunks and questions of each kind, 0 means all [0 or more]")
     simcse_model: str = setting("", "supervised SimCSE checkpoint, empty for none")
     judge_model: str = setting("", "chat judge with the prompt of Table 9, empty for none")
-    judge_base_url: str = setting("", "its address")
-    judge_key_variable: str = setting("OPENAI_API_KEY", "NAME of the variable with its key")
+    judge_base_url: str = setting("", "its address [address]")
+    judge_key_variable: str = setting(
+        "OPENAI_API_KEY", "NAME of the variable with its key [variable]"
+    )
     prices: list[float] = setting(
         [], "USD per million tokens of the judge [0 or more, 0 to 6 values]"
     )

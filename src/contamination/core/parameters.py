@@ -24,7 +24,7 @@ import pandas as pd
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from contamination.core import ranges
+from contamination.core import keys, ranges
 from contamination.core.visible import visible
 
 LARGEST_FILE = 100_000  # bytes; deeper nesting than such a file holds is caught as it is read
@@ -42,10 +42,10 @@ TYPES: dict[str, Any] = {
 
 
 class ParameterError(ValueError):
-    """A parameter file and its notebook do not fit; the message is one line."""
+    """A parameter file and its notebook do not fit; the message is one line, without keys."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(visible(" ".join(message.split())))
+        super().__init__(visible(keys.unsaid(" ".join(message.split()))))
 
 
 @dataclass(frozen=True)
@@ -167,12 +167,22 @@ def load_parameter_file(path: Path) -> dict[str, Any]:
         raise ParameterError(f"{path}: not readable as YAML: nested too deep") from None
     # What PyYAML makes of a date such as 2023-02-30, or of a tag that does not fit its value.
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError) as error:
-        raise ParameterError(f"{path}: not readable as YAML: {error}") from None
+        raise ParameterError(f"{path}: not readable as YAML: {_trouble(error)}") from None
     if values is None:
         return {}
     if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
         raise ParameterError(f"{path}: must hold lines of the form `name: value`")
     return values
+
+
+def _trouble(error: Exception) -> str:
+    """What PyYAML found, without the lines of the file that it quotes: they may hold a key."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        return f"{error.problem or error.context} in line {mark.line + 1}"
+    if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
+        return str(error)
+    return "a value in it is no such date, or does not fit its tag"
 
 
 def checked_parameters(
@@ -189,12 +199,15 @@ def checked_parameters(
             raise ParameterError(f'{source}: unknown name "{name}" ({hint})')
         type_name = declared[name].type_name
         if _type_error(value, type_name):
-            hint = _type_hint(value, type_name)
-            raise ParameterError(f'{source}: "{name}" is {_shown(value)}, want {type_name}{hint}')
+            hint, shown = _type_hint(value, type_name), _shown(value, declared[name])
+            raise ParameterError(f'{source}: "{name}" is {shown}, want {type_name}{hint}')
     merged = {name: parameter.default for name, parameter in declared.items()} | dict(values)
     for name, parameter in declared.items():
         if part := ranges.broken(merged[name], parameter.comment, merged):
-            raise ParameterError(f'{source}: "{name}" is {_shown(merged[name])}, want {part}')
+            why = f"is {_shown(merged[name], parameter)}, want {part}"
+            if part in ranges.HIDDEN:
+                why = ranges.HIDDEN[part](merged[name])
+            raise ParameterError(f'{source}: "{name}" {why}')
         # YAML writes 1 where a float is meant; the notebook sees the declared type.
         if parameter.type_name == "float":
             merged[name] = float(merged[name])
@@ -209,7 +222,9 @@ def checked_parameters(
     return merged
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, parameter: Parameter) -> str:
+    if ranges.HIDDEN.keys() & ranges.parts_of(parameter.comment):
+        return f"of type {type(value).__name__}"
     try:
         return reprlib.repr(value)
     except ValueError:  # a number of more digits than Python prints

@@ -12,6 +12,8 @@ list it, and a run is held to it before a kernel starts. Parts are divided by co
 * ``2 values``, ``1 to 8 values``: how many a list holds, at least 1 where nothing is said;
 * ``distinct``, ``rising``, ``some 0`` (and some above), ``multiple of 4``, ``within NAME``;
 * ``times NAME to B``: the product with another parameter, which is what fills the memory;
+* ``variable``: the name of a variable of the environment, or empty, and never a key;
+  ``address``: an http address without a password, or empty; no message shows what was given;
 * ``room.module.Class``: the class of settings, of this package, that reads a dictionary.
 
 An end may be another parameter (``book_words``) or a multiple of it (``5 n_problems``). Upper
@@ -25,10 +27,14 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
+from contamination.core import keys
+
 _RANGE = re.compile(r"(above )?([\w.]+|\d+ \w+) (?:to ([\w.]+|\d+ \w+)|or more)")
 _VALUES = re.compile(r"(\d+)(?: to (\d+))? values")
 _TIMES = re.compile(r"times (\w+) to ([\w.]+)")
 CLASS = re.compile(r"[a-z_]+(\.\w+)+\.[A-Z]\w*")
+# Where a key may be given by mistake: why a value is refused, without repeating it.
+HIDDEN = {"variable": keys.why_no_variable, "address": keys.why_no_address}
 
 
 def parts_of(comment: str) -> list[str]:
@@ -75,6 +81,8 @@ def _holds(part: str, value: Any, values: Mapping[str, Any]) -> bool:
         return not any(one % int(part.removeprefix("multiple of ")) for one in each)
     if part.startswith("within "):
         return set(each) <= set(values[part.removeprefix("within ")])
+    if part in HIDDEN:
+        return not (value and HIDDEN[part](value))
     if CLASS.fullmatch(part):
         return True  # read by the class itself
     choices = part.split(" or ")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import platform
@@ -24,12 +25,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contamination.core import storage
+from contamination.core import keys, storage
 from contamination.core.parameters import (
     ParameterError,
     checked_parameters,
@@ -46,9 +47,11 @@ PACKAGES = (
     *("contamination", "numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers"),
     *("tokenizers", "datasets", "openai", "rouge-score", "wordfreq", "papermill", "jupyterlab"),
 )
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
-_SECRET_SHAPE = re.compile(r"\b(?:sk|hf|ghp|xox[a-z])[-_][A-Za-z0-9_-]{16,}")
-_SHORTEST_SECRET = 8
+# What stands before a folder and after it, so that /tmp is found neither in /a/tmp nor in /tmpfoo:
+# a letter before it belongs to the mark of a colour or to an escape, or the path is another one.
+_BEFORE = re.compile(r"(?:^|[^\w.~<})\]*$/-]|\\[nrt]|//|\x1b\[[0-9;]*m)$")
+_AFTER = r"(?![\w~+-]|\.\w)"
+_FORMS = (os.path.abspath, os.path.realpath)
 
 
 class RunError(RuntimeError):
@@ -79,12 +82,13 @@ def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path)
     with _staging(output_folder, name) as staging, _environment(output_folder, staging):
         started = time.perf_counter()
         executed = staging / f"{name}.ipynb"
+        scrub = _scrubber(parameters)
         try:
-            _execute(notebook_path, executed, parameters)
+            _execute(notebook_path, executed, parameters, scrub)
         except RunError as error:
             kept = _keep_failed(executed, output_folder, name)
             raise RunError(f"{name}: {error} (parameters: {parameter_path}{kept})") from None
-        _scrub_notebook(executed)
+        _tidy(executed)
         outputs = {
             str(path.relative_to(staging)): storage.sha256_of_file(path)
             for folder in ("tables", "figures")
@@ -94,15 +98,15 @@ def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path)
             "notebook": notebook_path.name,
             "parameters": parameters,
             "seconds": round(time.perf_counter() - started, 2),
-            "peak_memory_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024,
+            "peak_memory_mb": _peak_memory_mb(),
             "outputs": outputs,
             **_provenance(notebook_path, parameter_path),
             **_recorded(staging),
         }
         manifest_name = f"manifests/{name}.json"
         _remove_outdated(output_folder, output_folder / manifest_name, outputs)
-        text = json.dumps(manifest, indent=2, sort_keys=True)
-        storage.write_text(staging / manifest_name, _scrub(text) + "\n")
+        text = json.dumps(scrub(manifest), indent=2, sort_keys=True)
+        storage.write_text(staging / manifest_name, text + "\n")
         for relative in [*outputs, manifest_name]:
             _move(staging / relative, output_folder / relative)
         (output_folder / "failed" / f"{name}.ipynb").unlink(missing_ok=True)
@@ -163,12 +167,16 @@ def _environment(output_folder: Path, staging: Path) -> Iterator[None]:
         os.environ |= before
 
 
-def _execute(notebook_path: Path, executed: Path, parameters: dict[str, Any]) -> None:
+def _execute(
+    notebook_path: Path, executed: Path, parameters: dict[str, Any], scrub: Callable[[Any], Any]
+) -> None:
     import nbformat
     import papermill
     from papermill.exceptions import PapermillExecutionError
+    from papermill.iorw import papermill_io
 
     source = nbformat.read(notebook_path, as_version=4)
+    papermill_io.register(str(executed), _ScrubbedFile(scrub))
     try:
         notebook = papermill.execute_notebook(
             str(notebook_path.absolute()),
@@ -183,12 +191,14 @@ def _execute(notebook_path: Path, executed: Path, parameters: dict[str, Any]) ->
         )
     except PapermillExecutionError as error:
         where = _where(source, error.source)
-        raise RunError(f"{where} failed: {_one_line(error.ename, error.evalue)}") from None
+        said = _one_line(scrub(error.ename), scrub(error.evalue))
+        raise RunError(f"{where} failed: {said}") from None
     except OSError as error:
         raise RunError(f"stopped: {_cannot_write(error)}") from None
     except Exception as error:
         # A dead or a missing kernel.
-        raise RunError(f"stopped: {_one_line(type(error).__name__, str(error))}") from None
+        said = _one_line(type(error).__name__, scrub(str(error)))
+        raise RunError(f"stopped: {said}") from None
     last = ""
     for cell in notebook.cells:
         if cell.cell_type != "code":
@@ -218,13 +228,13 @@ def _cannot_write(error: OSError) -> str:
 
 def _one_line(kind: str, message: str) -> str:
     lines = [line.strip() for line in str(message).splitlines() if line.strip()]
-    return visible(_scrub(f"{kind}: {lines[0]}" if lines else kind))
+    return visible(f"{kind}: {lines[0]}" if lines else kind)
 
 
 def _keep_failed(executed: Path, output_folder: Path, name: str) -> str:
     """Keep the unfinished notebook for reading, apart from the targets."""
     try:
-        _scrub_notebook(executed)
+        _tidy(executed)
         _move(executed, output_folder / "failed" / f"{name}.ipynb")
     except (OSError, ValueError):
         # Nothing readable to keep: the disk is full, or no cell has run yet.
@@ -248,13 +258,13 @@ def _move(source: Path, target: Path) -> None:
 # What must not be published: paths of this machine, keys
 
 
-def _scrub(text: str) -> str:
-    """Text without keys and without this machine's folders."""
-    for name, value in os.environ.items():
-        if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET:
-            text = text.replace(value, "***")
-    text = _SECRET_SHAPE.sub("***", text)
-    folders = {
+def _scrubber(parameters: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """What takes keys and this machine's folders out of JSON values.
+
+    Both are those of the environment and the parameters at the time of this call.
+    """
+    secrets = keys.secrets(parameters)
+    named = {
         os.environ.get("CONTAMINATION_MIRROR", ""): "$CONTAMINATION_MIRROR",
         os.environ.get(storage.STAGING_VARIABLE, ""): "outputs",
         os.environ.get(storage.OUTPUTS_VARIABLE, ""): "outputs",
@@ -265,14 +275,50 @@ def _scrub(text: str) -> str:
         str(Path.home()): "~",
         tempfile.gettempdir(): "$TMPDIR",
     }
-    for folder in sorted(folders, key=len, reverse=True):
-        if len(folder) > 1:
-            text = text.replace(folder, folders[folder])
-    return text
+    # A link's target too: a kernel may know its folder by that name.
+    names = {form(path): name for path, name in named.items() if path for form in _FORMS}
+    folders = sorted(filter(lambda path: len(path) > 1, names), key=len, reverse=True)
+    place = re.compile(f"(?:{'|'.join(map(re.escape, folders))}){_AFTER}")
+
+    def named_as(found: re.Match[str]) -> str:
+        before = found.string[max(0, found.start() - 20) : found.start()]
+        return names[found[0]] if _BEFORE.search(before) else found[0]
+
+    @functools.cache  # a notebook is saved after each cell, and most of it is as before
+    def clean_text(text: str) -> str:
+        return place.sub(named_as, keys.removed_from(text, secrets))
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, str):
+            return clean_text(value)
+        if isinstance(value, Mapping):
+            shown = ((name, keys.shown_under(name, each)) for name, each in value.items())
+            return {clean(name): clean(each) for name, each in shown}
+        return [clean(each) for each in value] if isinstance(value, list) else value
+
+    return clean
 
 
-def _scrub_notebook(path: Path) -> None:
-    """Remove paths, keys and clock times from an executed notebook, and name the kernel used."""
+class _ScrubbedFile:
+    """Where papermill saves a notebook after each cell: no key reaches the disk, even for a while.
+
+    A run that is killed leaves what it saved last.
+    """
+
+    def __init__(self, scrub: Callable[[Any], Any]) -> None:
+        self._scrub = scrub
+
+    def pretty_path(self, path: str) -> str:
+        return path
+
+    def write(self, text: str, path: str) -> None:
+        notebook = self._scrub(json.loads(text))
+        text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+        storage.write_bytes(Path(path), text.encode(), durable=False)
+
+
+def _tidy(path: Path) -> None:
+    """Remove clock times from an executed notebook, and name the kernel used."""
     import nbformat
 
     notebook = nbformat.read(path, as_version=4)
@@ -286,7 +332,7 @@ def _scrub_notebook(path: Path) -> None:
         "display_name": "Python 3",
         "language": "python",
     }
-    storage.write_text(path, _scrub(nbformat.writes(notebook)))
+    storage.write_text(path, nbformat.writes(notebook))
 
 
 # The manifest
@@ -306,6 +352,12 @@ def _provenance(notebook_path: Path, parameter_path: Path) -> dict[str, Any]:
         },
         "finished_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
+
+
+def _peak_memory_mb() -> int:
+    """Memory that the largest process of a run took at its peak."""
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return peak // (1024**2 if sys.platform == "darwin" else 1024)  # bytes there, else kilobytes
 
 
 def _git_state() -> dict[str, Any]:
@@ -359,7 +411,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if options.help_notebook:
             for each in declared_in(options.notebook).values():
-                print(f"{each.name}: {each.type_name} = {each.default!r}\n    {each.comment}")
+                said = f"{each.name}: {each.type_name} = {each.default!r}\n    {each.comment}"
+                print(keys.removed_from(said))
             return 0
         target = run_notebook(options.notebook, options.parameters, options.outputs)
     except (RunError, ParameterError) as error:

@@ -115,10 +115,12 @@ def lowercase_score(token_log_probs: np.ndarray, lowercase_token_log_probs: np.n
 def smaller_reference_score(
     token_log_probs: np.ndarray, reference_token_log_probs: np.ndarray
 ) -> float:
-    """NLL under a smaller model minus NLL under the model, nats (Carlini et al.).
+    """NLL under a smaller model minus NLL under the model, nats a token (Carlini et al.).
 
-    The authors pair models that share a tokenizer; nothing else makes means over
-    tokens comparable.
+    Each NLL is a mean over the tokens of that model's own tokenizer, as in the authors' code.
+    They pair GPT-Neo with GPT-NeoX too, whose tokenizers differ, so that one text has two
+    numbers of tokens and the difference also follows how finely each cuts it. Within one
+    tokenizer the unit is the same; ``min_k.detect`` says which it was.
 
     >>> round(smaller_reference_score(np.log([0.5]), np.log([0.25])), 4)
     0.6931

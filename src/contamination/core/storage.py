@@ -20,6 +20,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -32,6 +33,10 @@ OUTPUTS_VARIABLE = "CONTAMINATION_OUTPUTS"
 STAGING_VARIABLE = "CONTAMINATION_STAGING"
 CACHE_VARIABLE = "CONTAMINATION_CACHE"
 RECORD_NAME = "record.jsonl"
+# What a spreadsheet takes for a formula (the wide signs in some languages), and the numbers among
+# it. Apostrophes before it count, so that taking one away gives back exactly what was written.
+_FORMULA = re.compile("'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def project_root() -> Path:
@@ -123,8 +128,52 @@ def write_json(path: Path, value: Any) -> Path:
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> Path:
-    """Write a table with full precision; an undefined value becomes an empty cell."""
-    return write_text(path, table.to_csv(index=False, lineterminator="\n"))
+    """Write a table with full precision; an undefined value becomes an empty cell.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe, which :func:`read_csv`
+    takes away: it begins with ``=``, ``+``, ``-``, ``@``, tab or carriage return, and is no number.
+    """
+    table = with_texts(table, guarded)
+    text = table.to_csv(index=False, lineterminator="\n")
+    if "\r" in text:
+        # Only what ends a line is quoted, and readers take a carriage return for such an end.
+        parts = table.to_csv(index=False, lineterminator="\r\n").split('"')
+        parts[::2] = [outside.replace("\r\n", "\n") for outside in parts[::2]]
+        text = '"'.join(parts)
+    return write_text(path, text)
+
+
+def read_csv(path: Path, **options: Any) -> pd.DataFrame:
+    """A table as :func:`write_csv` was given it; options of ``pandas.read_csv``."""
+    return with_texts(pd.read_csv(path, **options), unguarded)
+
+
+def guarded(text: str) -> str:
+    """A text of a table as it stands in a CSV file.
+
+    >>> guarded("=1+1"), guarded("-0.5")
+    ("'=1+1", '-0.5')
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def unguarded(text: str) -> str:
+    """The text that :func:`guarded` was given."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def with_texts(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+    """The table with its texts and column names changed; a column where none is, stays."""
+    changed = table.rename(columns=lambda name: change(name) if isinstance(name, str) else name)
+    for place, kind in enumerate(table.dtypes):
+        if pd.api.types.is_numeric_dtype(kind):
+            continue
+        before = list(table.iloc[:, place])
+        after = [change(value) if isinstance(value, str) else value for value in before]
+        if any(new is not old for new, old in zip(after, before, strict=True)):
+            dtype = kind if isinstance(kind, pd.StringDtype) else object
+            changed.isetitem(place, pd.Series(after, table.index, dtype=dtype))
+    return changed
 
 
 def write_parquet(path: Path, table: pd.DataFrame) -> Path:
@@ -228,7 +277,7 @@ class Outputs:
                 f"run notebooks/{written_by}.ipynb first"
             )
         record("input", name=f"tables/{name}.csv", sha256=sha256_of_file(path))
-        table = pd.read_csv(path)
+        table = read_csv(path)
         texts = [name for name, kind in table.dtypes.items() if isinstance(kind, pd.StringDtype)]
         # An empty text is a text; only an empty number is undefined.
         return table.fillna(dict.fromkeys(texts, ""))

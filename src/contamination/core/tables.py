@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 from IPython.display import HTML, Markdown
@@ -16,6 +16,8 @@ MISSING = "–"
 NOT_REPORTED = "not reported"
 _MARKED = "#F5B7A0"
 _LONGEST_UNBROKEN = 32  # characters of a cell that is kept on one line
+_P_DECIMALS = 3  # of p values
+_P_VALUE = re.compile("p(_.+)?")  # names of columns that hold p values
 
 # Headings that :func:`heading` does not give; one spelling everywhere.
 LABELS = {
@@ -97,20 +99,20 @@ def show(
     Args:
         columns: to show, in order, names parted by spaces; all when empty.
         labels: headings other than those of :func:`heading`.
-        decimals: decimals of numbers, for all columns or per column.
+        decimals: decimals of numbers, for all columns or per column. Columns named ``p`` or
+            ``p_...`` hold p values, which :func:`format_p` prints.
         paper_columns: columns of printed values, named likewise; an empty one reads
             "not reported".
     """
     if columns:
         table = table[columns.split()]
     labels = labels or {}
-    per_column = decimals if isinstance(decimals, Mapping) else dict.fromkeys(table, decimals)
     shown = pd.DataFrame(
         {
             html.escape(visible(labels.get(column, heading(str(column))))): [
                 _text(
                     value,
-                    per_column.get(column, 2),
+                    _number_format(str(column), decimals),
                     NOT_REPORTED if column in paper_columns.split() else MISSING,
                 )
                 for value in values
@@ -132,7 +134,18 @@ def show(
     return style.set_caption(html.escape(visible(caption))) if caption else style
 
 
-def _text(value: object, decimals: int, missing: str) -> str:
+def _number_format(column: str, decimals: int | Mapping[str, int]) -> Callable[[float], str]:
+    is_p = _P_VALUE.fullmatch(column)
+    if isinstance(decimals, Mapping):
+        n_decimals = decimals.get(column, _P_DECIMALS if is_p else 2)
+    else:
+        n_decimals = _P_DECIMALS if is_p else decimals
+    if is_p:
+        return lambda p: format_p(p, decimals=n_decimals)
+    return f"{{:.{n_decimals}f}}".format
+
+
+def _text(value: object, format_number: Callable[[float], str], missing: str) -> str:
     if value is None or value is pd.NA or (isinstance(value, float) and pd.isna(value)):
         return missing
     if isinstance(value, str):
@@ -140,8 +153,31 @@ def _text(value: object, decimals: int, missing: str) -> str:
     if isinstance(value, bool) or type(value).__name__ == "bool":
         return "yes" if value else "no"
     if isinstance(value, float) or type(value).__name__.startswith("float"):
-        return f"{value:.{decimals}f}"
+        return format_number(value)
     return str(value)
+
+
+def format_p(p: float, smallest: float = 0.0, decimals: int = _P_DECIMALS) -> str:
+    """A p value as text that never reads as zero.
+
+    Args:
+        p: 0 to 1; an undefined one reads as missing.
+        smallest: the smallest p above 0 that the test can give with so few items or draws, such
+            as 2^-n of n sign flips or 1/n of n resamples; 0 where that is not known. A p that
+            is as small says so, since fewer items and not the effect may be the reason.
+        decimals: a p below the last decimal reads as "< 0.001".
+
+    >>> format_p(0.0123), format_p(0.00002), format_p(1 / 1024, 2**-10), format_p(0, 1 / 10_000)
+    ('0.012', '< 0.001', '1/1,024 (the smallest possible)', '< 1/10,000')
+    """
+    if pd.isna(p):
+        return MISSING
+    if smallest > 0 and p <= smallest * (1 + 1e-9):
+        limit = f"1/{1 / smallest:,.0f}"
+        is_reached = p >= smallest * (1 - 1e-9)
+        return f"{limit} (the smallest possible)" if is_reached else f"< {limit}"
+    least = 10.0**-decimals
+    return f"{p:.{decimals}f}" if p >= least else f"< {least:.{decimals}f}"
 
 
 def interval_text(low: float, high: float, decimals: int = 1) -> str:

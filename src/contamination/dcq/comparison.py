@@ -8,18 +8,28 @@ every position; the model's quiz at another position holds one other
 perturbation.
 
 Intervals and p values come from one bootstrap over instances, the same
-resamples for every rule and model of a dataset. The p values are adjusted by
-Holm over all rows of a count; a word needs one of at most 2.5 %.
+resamples for every rule and model of a dataset. The p values are one-sided and
+adjusted by Holm over all rows of a count; a verdict needs one of at most 2.5 %,
+in either direction.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from contamination.core.statistics import holm, percentile_interval, verdict
+from contamination.core.statistics import holm, percentile_interval
+from contamination.core.verdicts import (
+    CLAIMS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+    VERDICTS,
+)
 from contamination.dcq.assessment import (
     POSITIONS,
     assess,
@@ -34,11 +44,7 @@ WRONG, COVERAGE, QUARTER = "E wrong", "equal coverage", "E a quarter"
 MAXIMUM = "maximum, E wrong"
 COUNTS = (WRONG, COVERAGE, QUARTER, MAXIMUM)
 CLAIMED_BY = (COVERAGE, QUARTER)  # a claim needs both
-BETTER, AS_WELL, WORSE, CANNOT_TELL = "better", "as well", "worse", "cannot tell"
-BEYOND, NOT_BEYOND, TOO_FEW = "more than every other rule", "less than another rule", "too few"
-WORDS = (BETTER, AS_WELL, WORSE, CANNOT_TELL)
-VERDICTS = (BETTER, AS_WELL, WORSE, BEYOND, NOT_BEYOND, CANNOT_TELL, TOO_FEW)
-AS_WELL_ABOVE_PCT = -5.0  # points
+RULES_CLAIM, BEYOND_CLAIM = CLAIMS["dcq_rules"], CLAIMS["dcq_beyond_rules"]
 ALPHA = 0.025  # one-sided
 FEWEST_QUIZZES = 10  # quizzes a rule gets wrong, below which nothing is said of them
 
@@ -99,7 +105,7 @@ def compared(
     """``dcq_rules.csv``: every rule against every model, E counted in each way.
 
     With fewer resamples than about 40 x the number of comparisons no adjusted p value
-    can be small enough for a word.
+    can be small enough, and every verdict is inconclusive.
 
     Args:
         choices: of ``controls.rule_choices``.
@@ -109,8 +115,9 @@ def compared(
         Among others chosen_on_others (this rule has most right answers on the other
         datasets, no model asked), counted (how E counts; "maximum, E wrong" is the
         paper's maximum for both, whose bootstrap selects positions and best quiz
-        anew), difference_pct (points), adjusted p values, word, and verdict: the word
-        that equal coverage and E at a quarter both carry; "better" is also "as well".
+        anew), difference_pct (rule minus model, points), adjusted p values (p_as_well: of a
+        rule at most five points below the model), word: the verdict of this count, and
+        verdict: what equal coverage and E at a quarter both say, else inconclusive.
     """
     chosen, rows = rule_chosen_on_others(choices), []
     choices = choices.assign(credit=credits_of(choices))
@@ -197,7 +204,7 @@ def _difference(rule: np.ndarray, model: np.ndarray) -> dict[str, float]:
         "ci_low_pct": low,
         "ci_high_pct": high,
         "p_better": _p_above(differences, 0),
-        "p_as_well": _p_above(differences, AS_WELL_ABOVE_PCT),
+        "p_as_well": _p_above(differences, RULES_CLAIM.null),
         "p_worse": _p_above(-differences, 0),
     }
 
@@ -210,38 +217,50 @@ def _p_above(values: np.ndarray, bound: float) -> float:
 def _with_words(table: pd.DataFrame) -> pd.DataFrame:
     p_values = ["p_better", "p_as_well", "p_worse"]
     table[p_values] = table.groupby("counted")[p_values].transform(holm)
-    table["word"] = [word_of(*row) for row in table[p_values].itertuples(index=False)]
+    table["word"] = [word_of(row) for row in table.itertuples()]
     keys = ["model", "dataset", "control"]
     claims = table[table["counted"].isin(CLAIMED_BY)].groupby(keys)["word"].agg(verdict_of)
     return table.merge(claims.rename("verdict").reset_index(), on=keys, how="left")
 
 
-def word_of(p_better: float, p_as_well: float, p_worse: float) -> str:
-    """The strongest word that adjusted p values carry, in the order of the protocol."""
-    words = ((p_better, BETTER), (p_as_well, AS_WELL), (p_worse, WORSE))
-    return next((word for p, word in words if p <= ALPHA), CANNOT_TELL)
+def word_of(row: tuple) -> str:
+    """The verdict of one count, from its interval and adjusted p values.
+
+    A rule that is worse needs its adjusted p value as a rule that does as well does.
+    """
+    two_sided = min(1.0, 2 * row.p_as_well)
+    word = RULES_CLAIM.verdict(row.ci_low_pct, row.ci_high_pct, p_adjusted=two_sided)
+    return INCONCLUSIVE if word == NOT_SUPPORTED and row.p_worse > ALPHA else word
 
 
 def verdict_of(words: pd.Series) -> str:
-    """What every count says; "better" and "as well" agree on "as well"."""
-    said = set(words)
-    if len(said) == 1:
-        return said.pop()
-    return AS_WELL if said == {BETTER, AS_WELL} else CANNOT_TELL
+    """What every count says, else inconclusive."""
+    return words.iloc[0] if len(set(words)) == 1 else INCONCLUSIVE
 
 
 def verdict_counts(rows: pd.DataFrame) -> str:
-    """How often each verdict was given, "better on 1, worse on 9 of 10 datasets"."""
+    """How often each verdict was given, "supported on 1, not supported on 9 of 10 datasets"."""
     counts = rows["verdict"].value_counts()
     parts = [f"{verdict} on {counts[verdict]}" for verdict in VERDICTS if verdict in counts]
     return f"{', '.join(parts)} of {len(rows)} datasets"
 
 
+def mean_levels(rules: pd.DataFrame) -> pd.DataFrame:
+    """Shares of rule and model, means over datasets, in the two ways that a claim needs.
+
+    ``rules`` are rows of ``dcq_rules`` of one rule and one model. Returns rule_pct and model_pct
+    by counted: the rule leaves out as many quizzes as the model, or E is a quarter.
+    """
+    rows = rules[rules["counted"].isin(CLAIMED_BY)]
+    return rows.groupby("counted", sort=False)[["rule_pct", "model_pct"]].mean()
+
+
 def headline(rules: pd.DataFrame, model: str = "GPT-4") -> str:
-    """What the rule that the other datasets choose does against a model, from ``dcq_rules``."""
+    """Whether the rule that the other datasets choose does as well as a model (``dcq_rules``)."""
     rows = rules[rules["chosen_on_others"] & (rules["model"] == model)]
     rows = rows.drop_duplicates("dataset")
-    return f"{' or '.join(rows['control'].unique())} against {model}: {verdict_counts(rows)}."
+    names = " or ".join(rows["control"].unique())
+    return f"That {names} does at least as well as {model} is {verdict_counts(rows)}."
 
 
 def beyond_rules(
@@ -261,7 +280,9 @@ def beyond_rules(
         Numbers n_... are means over quizzes; a tie of the rule counts in both by its
         chance. strongest_other is right most often where the rule is wrong;
         difference_pct is the model minus it, points; p_more (than every other rule)
-        and p_less (than one of them) are adjusted by Holm over all rows.
+        and p_less (than one of them) are one-sided, adjusted by Holm over all rows.
+        verdict: whether the model is right more often than every other rule there, and note:
+        why this was not asked.
     """
     rows, choices = [], choices.assign(credit=credits_of(choices))
     for _, of_pair in instances.groupby(["model", "dataset"], sort=False):
@@ -280,7 +301,8 @@ def beyond_rules(
     p_values = ["p_more", "p_less"]
     table[p_values] = table[p_values].apply(holm)
     table["verdict"] = [_beyond(row) for row in table.itertuples()]
-    return table
+    note = f"fewer than {FEWEST_QUIZZES} quizzes that the rule gets wrong"
+    return table.assign(note=np.where(table["verdict"].eq(NOT_RUN), note, ""))
 
 
 def beside_answers(
@@ -318,17 +340,25 @@ def beside_answers(
 
 
 def beside_clean(
-    choices: pd.DataFrame, taker: str, clean: str, n_resamples: int = 10_000, seed: int = 0
+    choices: pd.DataFrame,
+    taker: str,
+    clean: str,
+    unread: Collection[str] = (),
+    n_resamples: int = 10_000,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    """A taker beside one that has read none of the quizzes, on the same quizzes.
+    """``pretrained_readings.csv``: a taker beside one that has read none of the quizzes.
 
-    ``taker`` and ``clean`` are controls of ``choices``. A share is the mean over instances and
-    positions of the original, in percent, 25 by chance.
+    Both take the same quizzes. ``taker`` and ``clean`` are controls of ``choices``. A share is
+    the mean over instances and positions of the original, in percent, 25 by chance. Datasets of
+    ``unread`` nobody can have read, so they show what the taker's taste alone can do.
 
     Returns:
         dataset, n, taker_pct and clean_pct, each with a 95 % interval (taker_low_pct, ...), and
         difference_pct with its own (ci_low_pct, ci_high_pct): a bootstrap over instances, paired;
-        verdict, where the difference lies.
+        is_unread; holds, of unread datasets alone: the taker is not ahead there; and verdict,
+        of the others: ahead by more than on any unread dataset, whose highest upper end is the
+        control.
     """
     rows, choices = [], choices.assign(credit=100 * credits_of(choices))
     for dataset, of_dataset in choices.groupby("dataset", sort=False):
@@ -342,26 +372,33 @@ def beside_clean(
             low, high = percentile_interval(weights @ value)
             ends = "ci" if name == "difference" else name
             row |= {f"{name}_pct": value.mean(), f"{ends}_low_pct": low, f"{ends}_high_pct": high}
-        rows.append(row | {"verdict": verdict(low, high)})
-    return pd.DataFrame(rows)
+        rows.append(row | {"is_unread": dataset in unread})
+    table = pd.DataFrame(rows)
+    claim, by_taste = CLAIMS["pretrained_readings"], table.loc[table["is_unread"], "ci_high_pct"]
+    highest = by_taste.max() if len(by_taste) else -np.inf
+    table["holds"] = (table["ci_low_pct"] <= claim.null).astype(object).where(table["is_unread"])
+    table["verdict"] = [
+        ""
+        if row.is_unread
+        else claim.verdict(row.ci_low_pct, row.ci_high_pct, control_high=highest)
+        for row in table.itertuples()
+    ]
+    return table
 
 
 def headline_beside_clean(name: str, readings: pd.DataFrame) -> str:
-    """What rows of ``beside_clean`` say of memory; is_unread: quizzes that nobody can have read."""
-    said, n_above = [], {}
-    for is_unread, of_kind in readings.groupby("is_unread"):
-        n_above[is_unread], n_below = (of_kind["verdict"].eq(v).sum() for v in ("above", "below"))
-        kind = "sets of quizzes that nobody can have read" if is_unread else "datasets"
-        counted = (
-            f"more often than the clean model on {n_above[is_unread]}, less often on {n_below}"
-        )
-        said.append(f"{counted} of {len(of_kind)} {kind}")
-    text = f"{name} ranks the original first {'; '.join(said)}."
-    if not n_above.get(False):
-        return text
-    if n_above.get(True):
-        return f"{text} So taste alone can put it ahead."
-    return f"{text} Memory, or a better taste in such texts: these quizzes cannot tell."
+    """What rows of ``beside_clean`` say of memory."""
+    claims, controls = (readings[readings["is_unread"].eq(unread)] for unread in (False, True))
+    n_ahead = int(claims["ci_low_pct"].gt(0).sum())
+    n_supported = int(claims["verdict"].eq(SUPPORTED).sum())
+    n_by_taste = int(controls["holds"].eq(False).sum())
+    text = (
+        f"{name} finds the original more often than the clean model on {n_ahead} of {len(claims)} "
+        f"datasets, and on {n_by_taste} of {len(controls)} sets of quizzes that nobody can have "
+        f"read. On {n_supported} of {len(claims)} datasets it is ahead by more than such taste "
+    )
+    ending = "Memory, or a better taste in such texts: these quizzes cannot tell which."
+    return f"{text}explains.{f' {ending}' if n_supported else ''}"
 
 
 def _where_right(answers: Answers, credit: np.ndarray, control: str) -> dict:
@@ -411,10 +448,9 @@ def _where_wrong(
 
 def _beyond(row: tuple) -> str:
     if row.n_rule_wrong < FEWEST_QUIZZES:
-        return TOO_FEW
-    if row.p_more <= ALPHA:
-        return BEYOND
-    return NOT_BEYOND if row.p_less <= ALPHA else CANNOT_TELL
+        return NOT_RUN
+    two_sided = min(1.0, 2 * row.p_more)
+    return BEYOND_CLAIM.verdict(row.ci_low_pct, row.ci_high_pct, p_adjusted=two_sided)
 
 
 def _share_pct(is_right: np.ndarray, weights: np.ndarray) -> float:

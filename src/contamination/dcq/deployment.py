@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
+from contamination.core.statistics import share_difference_interval
+from contamination.core.verdicts import CLAIMS, NOT_RUN
 from contamination.dcq.assessment import (
     CHOICES,
     POSITIONS,
@@ -119,3 +121,47 @@ def position_rows(answers: pd.DataFrame, **labels: str) -> pd.DataFrame:
         rows += [key | {"option": c, "count": int(counts.get(c, 0))} for c in CHOICES]
     table = pd.DataFrame(rows).assign(paper_count=pd.NA)
     return table.astype({"count": "Int64", "paper_count": "Int64"})
+
+
+def moves_table(counts: pd.DataFrame) -> pd.DataFrame:
+    """Do answers move to the position where the original is put? One row per panel of Figure 2.
+
+    Args:
+        counts: panel, quiz (those of ``take``), answers (how often the choice was made) and
+            is_there (the choice is the position of the original); every choice of every quiz.
+
+    Returns:
+        Answers at that position in percent: modified_pct, standard_pct (with the original there)
+        and second_pct (with a fifth perturbation there, the control; empty if it was not
+        released); rise_pct (standard minus modified, points) with a 95 % interval that takes
+        the quizzes as two samples, which is wide for the same instances; control_high_pct, the
+        upper end of the control's rise; verdict, and note: why there is none.
+    """
+    rows, claim = [], CLAIMS["dcq_positions"]
+    for panel, of_panel in counts.groupby("panel", sort=False):
+        asked = of_panel.groupby("quiz")["answers"].sum()
+        there = of_panel[of_panel["is_there"]].set_index("quiz")["answers"]
+        row = {"panel": panel}
+        for quiz in (MODIFIED, STANDARD, SECOND):
+            share = 100 * there[quiz] / asked[quiz] if quiz in asked else float("nan")
+            row[f"{quiz.split()[0]}_pct"] = share
+        rises = {
+            quiz: share_difference_interval(
+                there[quiz], asked[quiz], there[MODIFIED], asked[MODIFIED]
+            )
+            for quiz in (STANDARD, SECOND)
+            if quiz in asked
+        }
+        low, high = (100 * end for end in rises[STANDARD])
+        row |= {"rise_pct": row["standard_pct"] - row["modified_pct"]}
+        row |= {"ci_low_pct": low, "ci_high_pct": high}
+        if SECOND in rises:
+            row["control_high_pct"] = 100 * rises[SECOND][1]
+            verdict = claim.verdict(low, high, control_high=row["control_high_pct"])
+            row |= {"verdict": verdict, "note": ""}
+        else:
+            row |= {"verdict": NOT_RUN, "note": "the control's answers were not released"}
+        rows.append(row)
+    columns = ["panel", "modified_pct", "standard_pct", "second_pct", "rise_pct", "ci_low_pct"]
+    columns += ["ci_high_pct", "control_high_pct", "verdict", "note"]
+    return pd.DataFrame(rows).reindex(columns=columns)

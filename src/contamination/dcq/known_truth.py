@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from contamination.core.statistics import share_interval
+from contamination.core.statistics import share_difference_interval, share_interval
+from contamination.core.verdicts import CLAIMS
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.contaminating import training_texts, with_wrong_label, without_label
 from contamination.dcq.controls import RULES, credits_of, rule_choices
@@ -196,3 +197,27 @@ def dial_rows(
     columns = ["dial", "dataset", "model", "n", "n_valid", "chance_pct", "min_pct", "max_pct"]
     table = pd.DataFrame(rows).assign(dial=dial, dataset=respondent.dataset)
     return table.reindex(columns=[*columns, "ci_low_pct", "ci_high_pct"])
+
+
+def dial_rises(dial: pd.DataFrame) -> pd.DataFrame:
+    """How much the whole turn of the dial adds to each taker that must choose, over all datasets.
+
+    Args:
+        dial: rows of ``dial_rows`` at several settings.
+
+    Returns:
+        model, rise_pct (right answers at the largest setting minus those at the smallest,
+        points) with its 95 % interval, the quizzes of the settings being two samples; verdict.
+    """
+    must_choose = dial[dial["chance_pct"].notna()]
+    rows, claim = [], CLAIMS["dcq_dial"]
+    for model, of_model in must_choose.groupby("model", sort=False):
+        right = of_model["max_pct"] * of_model["n"] / 100
+        totals = of_model.assign(right=right).groupby("dial")[["right", "n"]].sum()
+        last, first = totals.iloc[-1], totals.iloc[0]
+        ends = share_difference_interval(last["right"], last["n"], first["right"], first["n"])
+        low, high = (100 * end for end in ends)
+        rise = 100 * (last["right"] / last["n"] - first["right"] / first["n"])
+        row = {"model": model, "rise_pct": rise, "ci_low_pct": low, "ci_high_pct": high}
+        rows.append(row | {"verdict": claim.verdict(low, high)})
+    return pd.DataFrame(rows)

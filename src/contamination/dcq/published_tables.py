@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from scipy import stats
 
+from contamination.core.verdicts import INCONCLUSIVE, LEVEL, NOT_RUN, NOT_SUPPORTED, SUPPORTED
 from contamination.data.published import printed_cells, released_instances
 from contamination.data.published.compare import Reason, matches_printed
 from contamination.dcq.assessment import CHOICES, assess, assessment_row, standard_answers_of
@@ -90,7 +91,10 @@ def reciprocal_row(instances: pd.DataFrame) -> dict[str, float | int | str]:
     The paper: every instance replicated exactly or nearly was also answered
     right. The control is independence of the two: expected_if_independent replicas
     right in the best quiz, and p_at_least_as_many, the hypergeometric chance of as many
-    or more (undefined without replicas).
+    or more (undefined without replicas). One replica that was answered wrong refutes the claim
+    (verdict "not supported"). Where all were right it is supported if independence is refuted
+    too. It is inconclusive where it is not: no smaller p was possible, since all being right is
+    the most there is. note: why nothing was asked.
 
     ``instances`` holds modified_answer, answer_at_a to answer_at_d, judge.
     """
@@ -104,7 +108,10 @@ def reciprocal_row(instances: pd.DataFrame) -> dict[str, float | int | str]:
     n, n_replicas, n_right = len(instances), int(is_replica.sum()), int(right[best].sum())
     n_right_best = int(right.loc[is_replica, best].sum())
     p = float(stats.hypergeom.sf(n_right_best - 1, n, n_right, n_replicas))
-    held = "holds" if n_right_best == n_replicas else "does not hold"
+    if n_right_best < n_replicas:
+        verdict = NOT_SUPPORTED
+    else:
+        verdict = SUPPORTED if p <= LEVEL else INCONCLUSIVE
     return {
         "n": n,
         "n_replicas": n_replicas,
@@ -113,7 +120,8 @@ def reciprocal_row(instances: pd.DataFrame) -> dict[str, float | int | str]:
         "n_right_all_quizzes": int(right[is_replica].all(axis=1).sum()),
         "expected_if_independent": n_replicas * n_right / n,
         "p_at_least_as_many": p if n_replicas else float("nan"),
-        "verdict": held if n_replicas else "not run",
+        "verdict": verdict if n_replicas else NOT_RUN,
+        "note": "" if n_replicas else "no instance was replicated",
     }
 
 

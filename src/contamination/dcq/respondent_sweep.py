@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
+from contamination.core.verdicts import INCONCLUSIVE, SUPPORTED
 from contamination.dcq.assessment import POSITIONS, assess, positions_to_quiz
 from contamination.dcq.known_truth import (
     CLEAN,
@@ -33,7 +34,6 @@ TEMPERATURES = (0.375, 0.75, 1.5)
 THRESHOLDS = (0.0, 0.5, 0.7, 0.9)
 KEYS = ["dataset", "model", "copies", "seed", "condition"]
 DOSES = ["dataset", "copies"]
-HOLDS, HANGS = "holds at every setting", "hangs on the respondent"
 RISE_PCT = 10.0  # a smaller rise is within what chance does to one draw of quizzes
 LEAST_LEVEL_PCT = 10.0  # a lower level leaves nothing to compare
 Reading = Callable[[pd.DataFrame], str]
@@ -215,7 +215,8 @@ def readings_table(
 ) -> pd.DataFrame:
     """``dcq_readings.csv``: what the table says at the stated setting, and at how many others.
 
-    elsewhere holds the other answers of a reading, with the number of their settings.
+    elsewhere has the other answers of a reading, with the number of their settings; verdict:
+    supported where no setting says anything else, inconclusive where one does.
     """
     ranking = lab[lab["respondent"] != RESPONDENT]
     tables = [
@@ -231,6 +232,6 @@ def readings_table(
             {"reading": name, "stated": stated}
             | {"elsewhere": "; ".join(f"{answer} ({n})" for answer, n in others.items())}
             | {"n_settings": len(said), "n_same": said.count(stated)}
-            | {"verdict": HANGS if len(others) else HOLDS}
+            | {"verdict": INCONCLUSIVE if len(others) else SUPPORTED}
         )
     return pd.DataFrame(table)

@@ -24,7 +24,7 @@ RISES, FALLS = "rises", "falls"
 Detected = Mapping[int, pd.DataFrame]  # deal to what ``min_k.detect.detect`` gave for it
 AUC_COLUMNS = [
     *("benchmark", "setting", "length", "model", "n_parameters", "copies", "seed", "n_models"),
-    *("method", "k_percent", "reference_model", "first_token_scored"),
+    *("method", "k_percent", "reference_model", "reference_tokenizer", "first_token_scored"),
     *("n_members", "n_non_members", "windowed_share"),
     *("auc", "ci_low", "ci_high", "tpr_at_5_fpr", "blind_auc", "paper_auc", "paper_tpr"),
     *("before_auc", "before_low", "before_high"),
@@ -155,11 +155,14 @@ def _change(value: float, resampled: np.ndarray) -> dict[str, float | str]:
 def _facts(detected: Detected, is_member: Deals, numbers: Sequence[int]) -> dict:
     chosen = [list(detected)[number] for number in numbers]
     counts = np.mean([[np.sum(is_member[d]), np.sum(~np.asarray(is_member[d]))] for d in chosen], 0)
+    first = detected[chosen[0]]
+    of_reference = first.get("reference_tokenizer", pd.Series("", first.index))
     windows = [detected[d].groupby("passage")["n_windows"].first().gt(1).mean() for d in chosen]
     return {
         "n_members": round(counts[0]),
         "n_non_members": round(counts[1]),
-        "first_token_scored": bool(detected[chosen[0]]["first_token_scored"].iloc[0]),
+        "first_token_scored": bool(first["first_token_scored"].iloc[0]),
+        "reference_tokenizer": of_reference.iloc[0],
         "windowed_share": float(np.mean(windows)),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -17,6 +18,8 @@ from contamination.models.causal import (
     scores_first_token,
     token_log_probs,
 )
+
+SAME_TOKENIZER, ANOTHER_TOKENIZER = "same", "another"
 
 
 def detect(
@@ -38,7 +41,9 @@ def detect(
     Args:
         texts: n_passages passages.
         lm: the model whose training data is in question.
-        reference: a smaller model of the same training data; adds Smaller Ref.
+        reference: a smaller model of the same training data; adds Smaller Ref. With another
+            tokenizer it is compared all the same, token by token of each, as the authors do; a
+            warning says so.
         neighbors: for each passage its neighbours (``min_k.neighbors``); adds
             Neighbor.
         lowercase: also score the lowercased passages; adds Lowercase.
@@ -49,7 +54,8 @@ def detect(
     Returns:
         One row for each passage (number) and method, passages in order; k_percent is
         empty but for Min-k% Prob and Min-K%++; score is higher for a likelier member;
-        n_tokens of the passage, n_windows 1 unless longer than the context.
+        n_tokens of the passage, n_windows 1 unless longer than the context;
+        reference_tokenizer: "same" or "another" than the model's, "" without a reference.
 
     ValueError if there is no passage, one is empty, or neighbours are not one list each.
     """
@@ -57,6 +63,7 @@ def detect(
         raise ValueError("no passage to score")
     if neighbors is not None and len(neighbors) != len(texts):
         raise ValueError(f"{len(texts)} passages but neighbours of {len(neighbors)}")
+    of_reference = _tokenizer_of_reference(lm, reference)
     token_scores = partial(token_log_probs, score_first_token=score_first_token, cache=cache)
     parts = []
     for start in range(0, len(texts), STREAM_TEXTS):  # log-probabilities of a part are let go of
@@ -65,7 +72,25 @@ def detect(
         table = _detect(texts[part], lm, reference, near, lowercase, k_percents, token_scores)
         parts.append(table.assign(passage=table["passage"] + start))
     table = pd.concat(parts, ignore_index=True)
-    return table.assign(first_token_scored=scores_first_token(lm, score_first_token))
+    return table.assign(
+        first_token_scored=scores_first_token(lm, score_first_token),
+        reference_tokenizer=of_reference,
+    )
+
+
+def _tokenizer_of_reference(lm: CausalLM, reference: CausalLM | None) -> str:
+    if reference is None:
+        return ""
+    if lm.identity["tokenizer"] == reference.identity["tokenizer"]:
+        return SAME_TOKENIZER
+    warnings.warn(
+        f'{scores.SMALLER_REF}: "{reference.identity["model"]}" has another tokenizer than '
+        f'"{lm.identity["model"]}", so nats for a token of one are compared with nats for a '
+        "token of the other, as in the authors' code; take a reference of the same tokenizer to "
+        "compare like with like",
+        stacklevel=3,
+    )
+    return ANOTHER_TOKENIZER
 
 
 def _detect(

@@ -83,12 +83,12 @@ class Batch:
         self._secret = Secret(self.endpoint.key_variable)
         self._n_calls = len(self.pending)
         self._n_in_flight = self._n_failed = self._n_failed_in_a_row = 0
-        self._spent = self.log.spent(self.run)
-        self._reserved = 0.0
         self._owner = uuid.uuid4().hex  # of this batch's claims, and of no other's
+        self._claimed: dict[str, float] = {}  # and the most that each of the calls may cost
+        self._ready: deque[tuple[str, dict[str, Any]]] = deque()  # claimed, to be asked next
         self._claimed_elsewhere: deque[tuple[str, dict[str, Any]]] = deque()
-        self._claimed: set[str] = set()
-        self._unclaimed: list[tuple[str, asyncio.Future]] = []
+        self._has_room = True  # under the cap, for the first of the pending calls
+        self._idle: list[tuple[None, asyncio.Future]] = []  # workers that wait for a claim
         self._uncommitted: list[tuple[LogEntry, asyncio.Future]] = []
         self._writing: asyncio.Task | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -124,44 +124,50 @@ class Batch:
                 self.log.release(self._owner)
 
     async def _work(self) -> None:
-        while not self.reason and (self.pending or self._claimed_elsewhere):
-            if not self.pending:
+        while not self.reason:
+            if self._ready:
+                key, body = self._ready.popleft()
+                if key in self._claimed:
+                    await self._ask_claimed(key, body)
+                else:  # the claim lapsed before it could be renewed
+                    self.pending.append((key, body))
+            elif self.pending:
+                await self._written(self._idle, None)
+                if not self._ready and not self._has_room:
+                    await self._wait_for_room()
+            elif self._claimed_elsewhere:
                 self._show(0)
                 await self._pause(POLL_SECONDS)
                 self.pending.extend(self._claimed_elsewhere)
                 self._claimed_elsewhere.clear()
-                continue
-            key, body = self.pending.popleft()
-            logged = self.log.get(key)
-            if logged is not None:
-                self.responses[key] = logged, True
-                self._show()
-            elif not await self._claim(key):
-                # Another process asks this: its answer will serve both.
-                self._claimed_elsewhere.append((key, body))
-            elif not await self._ask_within_cap(key, body):
+            else:
                 return
 
-    async def _ask_within_cap(self, key: str, body: dict[str, Any]) -> bool:
-        cost = most_it_costs(body, self.price)
-        if self.cap is not None and self._spent + self._reserved + cost > self.cap:
-            self.pending.appendleft((key, body))
-            # What calls in flight leave of their share may yet pay for this one.
-            if not self._n_in_flight:
-                self._stop(
-                    f"the cap of {self.cap:g} is reached: run {self.run!r} has spent "
-                    f"{self._spent:.4g}, the next call may cost {cost:.4g}"
-                )
-            return False
-        self._reserved += cost
+    async def _ask_claimed(self, key: str, body: dict[str, Any]) -> None:
         self._n_in_flight += 1
         try:
             await self._answer(key, body)
         finally:
-            self._reserved -= cost
             self._n_in_flight -= 1
-            self._claimed.discard(key)
-        return True
+            self._claimed.pop(key, None)
+
+    async def _wait_for_room(self) -> None:
+        """Wait for room under the cap, or stop where there will be none.
+
+        Calls in flight, here and in other processes, may leave enough of what they reserved to
+        pay for the next call. What the run has spent stays spent.
+        """
+        if self.pending and not self._n_in_flight:
+            cost = most_it_costs(self.pending[0][1], self.price)
+            spent = self.log.spent(self.run)
+            if spent + cost > self.cap:
+                self._stop(
+                    f"the cap of {self.cap:g} is reached: run {self.run!r} has spent "
+                    f"{spent:.4g}, the next call may cost {cost:.4g}"
+                )
+                return
+        self._show(0)
+        await self._pause(POLL_SECONDS)
 
     async def _answer(self, key: str, body: dict[str, Any]) -> None:
         started = time.monotonic()
@@ -179,8 +185,6 @@ class Batch:
         name = f"{self.endpoint.base_url} {self.endpoint.model}"
         entry = LogEntry(key, is_replayed, self.run, name, body, response, seconds, cost)
         await self._written(self._uncommitted, entry)
-        if self.cap is not None:  # what other processes spend on this run counts too
-            self._spent = self.log.spent(self.run)
         # Where another process came first, its answer is everybody's.
         stored = self.log.get(key) if is_replayed else None
         self.responses[key] = stored or response, False
@@ -266,14 +270,10 @@ class Batch:
         text = f"{self.n_cached} cached, {self._n_failed} failed"
         if self._claimed_elsewhere:
             text += f", {len(self._claimed_elsewhere)} asked by another run"
+        if not self._has_room:
+            text += ", waiting for room under the cap"
         self.bar.set_postfix_str(text, False)
         self.bar.update(n_done)
-
-    async def _claim(self, key: str) -> bool:
-        """Whether this batch is to ask; what comes next is claimed in the same go."""
-        if key not in self._claimed:
-            await self._written(self._unclaimed, key)
-        return key in self._claimed
 
     async def _written(self, waiting: list[tuple[Any, asyncio.Future]], item: Any) -> None:
         """Wait until the item is on the disk; items that meet go there together."""
@@ -284,20 +284,23 @@ class Batch:
         await done
 
     async def _write(self) -> None:
-        while self._uncommitted or self._unclaimed:
+        """Commit what was answered and, where workers are idle, claim what comes next."""
+        while self._uncommitted or self._idle:
             entries, self._uncommitted = self._uncommitted, []
-            keys, self._unclaimed = self._unclaimed, []
-            wanted = [key for key, _ in keys]
-            if keys:
-                wanted += [key for key, _ in islice(self.pending, self.concurrency)]
+            idle, self._idle = self._idle, []
+            n_wanted = len(idle) + self.concurrency - len(self._ready) if idle else 0
+            wanted = dict(islice(self.pending, max(n_wanted, 0)))
+            most = {key: most_it_costs(body, self.price) for key, body in wanted.items()}
             problem = None
             try:
-                self._claimed |= await asyncio.to_thread(
-                    self._put_and_claim, [entry for entry, _ in entries], wanted
+                claimed = await asyncio.to_thread(
+                    self._put_and_claim, [entry for entry, _ in entries], most
                 )
+                self._claimed |= {key: most[key] for key in claimed}
+                self._sort(wanted)
             except Exception as error:
                 problem = error
-            for _, done in (*entries, *keys):
+            for _, done in (*entries, *idle):
                 if done.done():
                     continue
                 if problem:
@@ -305,16 +308,38 @@ class Batch:
                 else:
                     done.set_result(None)
 
-    def _put_and_claim(self, entries: list[LogEntry], keys: list[str]) -> set[str]:
+    def _put_and_claim(self, entries: list[LogEntry], most: Mapping[str, float]) -> set[str]:
         if entries:
             self.log.put(entries)
-        return self.log.claim(keys, self._owner)
+        return self._claim(most)
+
+    def _claim(self, most: Mapping[str, float]) -> set[str]:
+        return self.log.claim(most, self._owner, run=self.run, most=most, cap=self.cap)
+
+    def _sort(self, wanted: Mapping[str, dict[str, Any]]) -> None:
+        """Take the calls that were to be claimed from the pending ones, by what came of it."""
+        without_room = []
+        for key, body in wanted.items():
+            self.pending.popleft()
+            if key in self._claimed:
+                self._ready.append((key, body))
+            elif self.log.is_claimed(key, self._owner):
+                # Another process asks this: its answer will serve both.
+                self._claimed_elsewhere.append((key, body))
+            elif (logged := self.log.get(key)) is not None:
+                self.responses[key] = logged, True
+                self._show()
+            else:
+                without_room.append((key, body))
+        self.pending.extendleft(reversed(without_room))
+        self._has_room = self.cap is None or not without_room
 
     async def _renew(self) -> None:
         """Hold the claims of calls in flight, however long these take."""
         while True:
             await asyncio.sleep(self.log.lease_seconds / 4)
             with contextlib.suppress(sqlite3.OperationalError):  # busy: there are more turns
-                claimed = set(self._claimed)
-                held = await asyncio.to_thread(self.log.claim, claimed, self._owner)
-                self._claimed -= claimed - held
+                claimed = dict(self._claimed)
+                held = await asyncio.to_thread(self._claim, claimed)
+                for key in claimed.keys() - held:
+                    self._claimed.pop(key, None)

@@ -142,9 +142,10 @@ def answer_all(
         log: the one among the caches by default.
         run: name under which spending is summed for the cap.
         concurrency: calls in flight at a time.
-        cap: most that this run may spend, what it spent before included, in the price's
-            currency. A call begins only if its limit of output tokens fits under the cap.
-            Tries that failed are counted as free.
+        cap: most that this run may spend in all its processes on this log, in the price's
+            currency; what it spent before counts, and so do calls in flight. A call begins only
+            if its limit of output tokens fits under the cap. Tries that failed are counted as
+            free.
         offline: read the log only.
         progress: print the estimate and show a progress bar.
         check: raises ValueError for a response that shows that the server cannot do what is

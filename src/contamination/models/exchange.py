@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
-from contamination.core import storage
+from contamination.core import keys, storage
 from contamination.core.visible import one_line
 from contamination.models.response_log import response_key
 
@@ -35,21 +34,10 @@ class Endpoint:
     options: Mapping[str, Any] = field(default_factory=dict)  # sampling options of every request
 
     def __post_init__(self) -> None:
-        # No message quotes the value: it may be the key itself.
-        name = self.key_variable
-        if name is not None and not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
-            raise ValueError(
-                "key_variable is the name of an environment variable in capitals, "
-                "such as OPENAI_API_KEY, never the key"
-            )
-        address = urlsplit(self.base_url)
-        if address.scheme not in ("http", "https") or not address.hostname:
-            raise ValueError("base_url must begin with http:// or https:// and name a host")
-        if address.username or address.password or address.query:
-            raise ValueError(
-                "base_url must hold no password and no query: put the key into the variable "
-                "that key_variable names"
-            )
+        if self.key_variable and (why := keys.why_no_variable(self.key_variable)):
+            raise ValueError(f"key_variable {why}")
+        if why := keys.why_no_address(self.base_url):
+            raise ValueError(f"base_url {why}")
         object.__setattr__(self, "base_url", self.base_url.rstrip("/"))
         _refuse_options(self.options)
 

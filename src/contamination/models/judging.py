@@ -1,4 +1,4 @@
-"""Verdicts on a completion: exact, near-exact or inexact match.
+"""Labels of a completion: exact, near-exact or inexact match.
 
 The *rule judge* reads strings and asks no model. It is a lower bound, not a
 judge: a near-exact match in the paper's sense (same structure and meaning)
@@ -24,10 +24,10 @@ EXACT, NEAR_EXACT, INEXACT = "exact", "near-exact", "inexact"
 NEAR_EXACT_FROM = 0.82  # ROUGE-L from which the rule judge calls a completion near-exact
 
 # What the judge may say, in lower case and without a full stop; nothing else is a
-# verdict. A bare "Yes", which the prompt's instruction invites, does not say which
+# label. A bare "Yes", which the prompt's instruction invites, does not say which
 # match, so it counts as the weaker one.
 BARE_YES = "yes"
-VERDICT_OF_ANSWER = {
+LABEL_OF_ANSWER = {
     "yes (exact match)": EXACT,
     "yes (near-exact match)": NEAR_EXACT,
     BARE_YES: NEAR_EXACT,
@@ -41,29 +41,29 @@ JUDGE_OPTIONS = {"temperature": 0, "max_tokens": 10}  # of the paper's judge
 class Judgement:
     """What the ICL judge made of one completion.
 
-    ``verdict`` is None where the answer is none; ``status`` is "ok", or why there is no
-    verdict, as in ``models.chat``; ``is_bare_yes``: the judge said "Yes" and not which match;
+    ``label`` is None where the answer is none; ``status`` is "ok", or why there is no
+    label, as in ``models.chat``; ``is_bare_yes``: the judge said "Yes" and not which match;
     ``text`` is its answer, "" where it was not asked.
     """
 
-    verdict: str | None
+    label: str | None
     status: str
     is_bare_yes: bool = False
     text: str = ""
 
 
-def parse_verdict(text: str) -> tuple[str | None, bool]:
-    """Verdict in a judge's answer, None where there is none, and whether it is a bare "Yes".
+def parse_label(text: str) -> tuple[str | None, bool]:
+    """Label in a judge's answer, None where there is none, and whether it is a bare "Yes".
 
-    >>> parse_verdict(" Yes (near-exact match). ")
+    >>> parse_label(" Yes (near-exact match). ")
     ('near-exact', False)
-    >>> parse_verdict("Yes")
+    >>> parse_label("Yes")
     ('near-exact', True)
-    >>> parse_verdict("Yes, because both name the cat.")
+    >>> parse_label("Yes, because both name the cat.")
     (None, False)
     """
     said = text.strip().rstrip(".").lower()
-    return VERDICT_OF_ANSWER.get(said), said == BARE_YES
+    return LABEL_OF_ANSWER.get(said), said == BARE_YES
 
 
 def judge_requests(
@@ -94,7 +94,7 @@ def ask_judge(
     options: Mapping[str, Any] = JUDGE_OPTIONS,
     **settings: Any,
 ) -> list[Judgement]:
-    """Verdicts of a chat model on the pairs of :func:`judge_requests`, in order.
+    """Labels by a chat model on the pairs of :func:`judge_requests`, in order.
 
     An empty completion matches nothing and is not sent. ``settings`` are keyword
     arguments of ``models.chat.answer_all``.
@@ -110,7 +110,7 @@ def ask_local_judge(
     lm: CausalLM, references: Sequence[str], candidates: Sequence[str], prompt: str
 ) -> list[Judgement]:
     """The same by a local instruct model, greedy; ValueError if it has no chat template."""
-    # These load torch, which reading a verdict does not need.
+    # These load torch, which reading a label does not need.
     from contamination.models.causal import as_chat, complete
 
     def answers_to(requests: Sequence[Request]) -> list[tuple[str, str]]:
@@ -132,19 +132,19 @@ def _judged(
     requests = judge_requests(*chosen, prompt, options)
     judgements = [Judgement(INEXACT, OK)] * len(candidates)
     for place, (text, status) in zip(places, answers_to(requests) if requests else [], strict=True):
-        verdict, is_bare = parse_verdict(text) if status == OK else (None, False)
-        status = UNPARSABLE if status == OK and verdict is None else status
-        judgements[place] = Judgement(verdict, status, is_bare, text)
+        label, is_bare = parse_label(text) if status == OK else (None, False)
+        status = UNPARSABLE if status == OK and label is None else status
+        judgements[place] = Judgement(label, status, is_bare, text)
     return judgements
 
 
-def rule_verdicts(rouge_scores: np.ndarray, near_exact_threshold: float | np.ndarray) -> np.ndarray:
+def rule_labels(rouge_scores: np.ndarray, near_exact_threshold: float | np.ndarray) -> np.ndarray:
     """Rule judge from ROUGE-L alone, shape (n,): a score of 1 stands in for equal texts."""
     near = np.where(rouge_scores >= near_exact_threshold, NEAR_EXACT, INEXACT)
     return np.where(rouge_scores >= 1, EXACT, near)
 
 
-def rule_verdict(
+def rule_label(
     reference: str,
     candidate: str,
     near_exact_threshold: float = NEAR_EXACT_FROM,

@@ -6,9 +6,10 @@ loses the calls in flight and nothing else. Readers never wait for a writer
 there for the record and are never given back as answers.
 
 Processes that share the file pay once: a request is **claimed** before it is
-asked, and who finds it claimed waits for the answer. A claim is renewed while
-its call is in flight and expires otherwise, so a killed process blocks nobody
-for longer than a lease.
+asked, and a process that finds it claimed waits for the answer. A claim also
+**reserves** the most that its call may cost, so that all processes of a run
+together stay under its cap. A claim is renewed while its call is in flight and
+expires otherwise, so a killed process blocks nobody for longer than a lease.
 
 Secrets never reach this module: callers hand over request bodies, not headers.
 """
@@ -31,7 +32,7 @@ from typing import Any
 from contamination.core import storage
 
 SCHEMA = 1  # raise it when a change of code changes what is asked
-LAYOUT = 2  # of the table of answers
+LAYOUT = 3  # of the tables
 LEASE_SECONDS = 20.0  # how long a claim holds unless it is renewed
 BUSY_SECONDS = 60.0  # how long to wait for other processes, to open the file and to write
 # The index holds a short number of each key: with the keys themselves it is five times
@@ -58,6 +59,8 @@ _TABLES = {
     "claims": """(
     key TEXT PRIMARY KEY,
     owner TEXT NOT NULL,
+    run TEXT NOT NULL,
+    most REAL NOT NULL,
     expires_at REAL NOT NULL
 ) STRICT, WITHOUT ROWID""",
 }
@@ -65,7 +68,9 @@ _INDEX = "CREATE INDEX IF NOT EXISTS replayed_slots ON answers (slot) WHERE is_r
 _ANSWERED = "SELECT 1 FROM answers WHERE slot = ? AND key = ? AND is_replayed LIMIT 1"
 # A claim that would hold for longer than a lease was made before the clock was set back.
 _HELD = "SELECT 1 FROM claims WHERE key = ? AND owner != ? AND expires_at BETWEEN ? AND ?"
+_RESERVED = "SELECT key, most FROM claims WHERE run = ? AND expires_at BETWEEN ? AND ?"
 _ENDED = "DELETE FROM claims WHERE owner = ? OR expires_at NOT BETWEEN ? AND ?"
+_SPENT = "SELECT coalesce(sum(cost), 0.0) FROM spending WHERE run = ?"
 
 
 def response_key(base_url: str, body: Mapping[str, Any], replicate: int) -> str:
@@ -152,6 +157,8 @@ class ResponseLog:
             version = self._check()
             if version == 1:
                 self._add_slots()
+            if version < LAYOUT:  # claims last for seconds: only answers are worth keeping
+                self._writer.execute("DROP TABLE IF EXISTS claims")
             for name, columns in _TABLES.items():
                 self._writer.execute(f"CREATE TABLE IF NOT EXISTS {name} {columns}")
             self._writer.execute(_INDEX)
@@ -214,27 +221,71 @@ class ResponseLog:
     def __contains__(self, key: str) -> bool:
         return self._reader.execute(_ANSWERED, (_slot(key), key)).fetchone() is not None
 
-    def claim(self, keys: Collection[str], owner: str) -> set[str]:
+    def claim(
+        self,
+        keys: Collection[str],
+        owner: str,
+        *,
+        run: str = "",
+        most: Mapping[str, float] | None = None,
+        cap: float | None = None,
+    ) -> set[str]:
         """Those of the keys that the owner is to ask; to claim a key again renews the claim.
 
-        Left out are keys that have an answer and keys that another owner holds.
+        The result leaves out keys that have an answer and keys that another owner holds.
+        ``most`` is the most that the call of each key may cost (0 by default). The claim reserves
+        it for the run until the call is committed or the claim ends. Under a ``cap`` the result
+        also leaves out the first key that could take the run beyond it, and all that follow: what
+        the run has spent and what all owners have reserved for it count.
         """
-        keys = [key for key in keys if self._is_free(self._reader, key, owner)]
-        if not keys:  # looking on costs the others nothing
+        given = keys, owner, run, most or {}, cap
+        if not self._claimable(self._reader, *given):  # looking on costs the others nothing
             return set()
         # After a power cut nobody holds a claim: there is no need to wait for the disk.
         with self._transaction(is_durable=False):
-            claimed = {key for key in keys if self._is_free(self._writer, key, owner)}
+            claimed = self._claimable(self._writer, *given)
             expires_at = self._lease()[1]
             self._writer.executemany(
-                "INSERT OR REPLACE INTO claims VALUES (?, ?, ?)",
-                [(key, owner, expires_at) for key in claimed],
+                "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?)",
+                [(key, owner, run, (most or {}).get(key, 0.0), expires_at) for key in claimed],
             )
-        return claimed
+        return set(claimed)
+
+    def _claimable(
+        self,
+        connection: sqlite3.Connection,
+        keys: Collection[str],
+        owner: str,
+        run: str,
+        most: Mapping[str, float],
+        cap: float | None,
+    ) -> list[str]:
+        free = [key for key in keys if self._is_free(connection, key, owner)]
+        if cap is None or not free:
+            return free
+        reserved = dict(connection.execute(_RESERVED, (run, *self._lease())))
+        renewed = set(free)  # some may be the owner's already
+        total = sum(cost for key, cost in reserved.items() if key not in renewed)
+        total += _spent(connection, run)
+        claimable = []
+        for key in free:
+            total += most.get(key, 0.0)
+            if total > cap:
+                break
+            claimable.append(key)
+        return claimable
+
+    def is_claimed(self, key: str, owner: str) -> bool:
+        """Whether another owner holds the key."""
+        return self._is_held(self._reader, key, owner)
+
+    def _is_held(self, connection: sqlite3.Connection, key: str, owner: str) -> bool:
+        return connection.execute(_HELD, (key, owner, *self._lease())).fetchone() is not None
 
     def _is_free(self, connection: sqlite3.Connection, key: str, owner: str) -> bool:
-        held = connection.execute(_HELD, (key, owner, *self._lease())).fetchone()
-        return not held and not connection.execute(_ANSWERED, (_slot(key), key)).fetchone()
+        if self._is_held(connection, key, owner):
+            return False
+        return connection.execute(_ANSWERED, (_slot(key), key)).fetchone() is None
 
     def _lease(self) -> tuple[float, float]:
         """When a claim that is made now is made, and when it expires."""
@@ -272,8 +323,7 @@ class ResponseLog:
 
     def spent(self, run: str) -> float:
         """What a run has cost so far, in the currency of its prices, over all endpoints."""
-        query = "SELECT coalesce(sum(cost), 0.0) FROM spending WHERE run = ?"
-        return float(self._reader.execute(query, (run,)).fetchone()[0])
+        return _spent(self._reader, run)
 
     def seconds_per_call(self, endpoint: str) -> float | None:
         """Mean duration of the calls to an endpoint, or None before the first."""
@@ -283,6 +333,10 @@ class ResponseLog:
 
 def _not_a_log(name: str, what: str) -> ValueError:
     return ValueError(f"{name} is not a response log ({what}): move it away and run again")
+
+
+def _spent(connection: sqlite3.Connection, run: str) -> float:
+    return float(connection.execute(_SPENT, (run,)).fetchone()[0])
 
 
 def _slot(key: str) -> int:

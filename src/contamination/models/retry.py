@@ -19,6 +19,7 @@ from email.utils import parsedate_to_datetime
 import openai
 import tenacity
 
+from contamination.core import keys
 from contamination.core.visible import one_line
 
 _WORTH_ANOTHER_TRY = (408, 409, 429)
@@ -60,10 +61,11 @@ class Secret:
     def __init__(self, name: str | None):
         self.name = name
         self._value = os.environ.get(name, "").strip() if name else "none"
+        shown = name if keys.is_plain_name(name or "") else "the variable that key_variable names"
         if not self._value:
-            raise ChatError(f"{name} is not set: export the key and run again")
+            raise ChatError(f"{shown} is not set: export the key and run again")
         if not (self._value.isascii() and self._value.isprintable()):
-            raise ChatError(f"{name} holds characters that no key has: export it again")
+            raise ChatError(f"{shown} holds characters that no key has: export it again")
 
     def __repr__(self) -> str:
         return f"Secret({self.name})"

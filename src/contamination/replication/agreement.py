@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 
 from contamination.core.statistics import cohen_kappa, share_interval
+from contamination.core.verdicts import CLAIMS, NOT_RUN
 from contamination.data.published import MATCH_KINDS
-from contamination.models.judging import NEAR_EXACT, rule_verdicts
+from contamination.models.judging import NEAR_EXACT, rule_labels
 from contamination.replication.algorithm2 import is_contaminated
 
 THRESHOLDS = np.round(np.arange(0.30, 1.00, 0.01), 2)
+CLAIM = CLAIMS["judge_agreement"]
 FEWEST_MATCHES = 5  # near-exact matches below which a judge's share says nothing
 
 # Instances whose reference stands as a worked example in the judge's prompt
@@ -32,12 +34,12 @@ def in_judge_prompt(instances: pd.DataFrame) -> pd.Series:
 
 
 def best_threshold(rouge_scores: np.ndarray, reference: Sequence[str]) -> float:
-    """ROUGE-L threshold whose rule verdicts agree best with the labels (Cohen's kappa).
+    """ROUGE-L threshold whose rule labels agree best with the labels (Cohen's kappa).
 
     Of equally good ones the highest, the one that flags least.
     """
     kappas = [
-        np.nan_to_num(cohen_kappa(rule_verdicts(rouge_scores, t).tolist(), reference), nan=-1)
+        np.nan_to_num(cohen_kappa(rule_labels(rouge_scores, t).tolist(), reference), nan=-1)
         for t in THRESHOLDS
     ]
     best = np.flatnonzero(np.isclose(kappas, max(kappas)))
@@ -63,12 +65,14 @@ def leave_one_partition_out(
 def agreement_row(
     judge: Sequence[str], reference: Sequence[str], partitions: Sequence[str]
 ) -> dict[str, float | int | str]:
-    """One row of ``judge_agreement.csv``: verdicts against labels that are taken as true.
+    """One row of ``judge_agreement.csv``: labels against labels that are taken as true.
 
     n_near counts near-exact matches by the reference, n_near_flagged by the judge,
     n_near_found by both; in n_partitions_right Algorithm 2 decides as on the
-    reference; verdict: whether the two mostly agree on what is near-exact.
-    ``partitions`` says what a completion belongs to (model, dataset, split).
+    reference. near_agreement is n_near_found over the larger of the two other counts, with its
+    95 % interval (near_low, near_high); verdict: whether the two agree on most of these, and
+    note: why that was not asked. ``partitions`` says what a completion belongs to (model,
+    dataset, split).
     """
     labels = pd.DataFrame({"judge": judge, "reference": reference, "partition": partitions})
     decisions = labels.groupby("partition")[["judge", "reference"]].agg(is_contaminated)
@@ -76,8 +80,9 @@ def agreement_row(
     low, high = share_interval(n_agree, n)
     is_near = labels[["judge", "reference"]].eq(NEAR_EXACT)
     n_near, n_flagged = int(is_near["reference"].sum()), int(is_near["judge"].sum())
-    n_found = int(is_near.all(axis=1).sum())
-    verdict = "holds" if 2 * n_found >= max(n_near, n_flagged) else "does not hold"
+    n_found, most = int(is_near.all(axis=1).sum()), max(n_near, n_flagged)
+    near_low, near_high = share_interval(n_found, most)
+    is_asked = n_near >= FEWEST_MATCHES
     return {
         "n": n,
         "n_agree": n_agree,
@@ -90,7 +95,11 @@ def agreement_row(
         "n_near_flagged": n_flagged,
         "n_partitions": len(decisions),
         "n_partitions_right": int((decisions["judge"] == decisions["reference"]).sum()),
-        "verdict": "cannot be told" if n_near < FEWEST_MATCHES else verdict,
+        "near_agreement": n_found / most if most else float("nan"),
+        "near_low": near_low,
+        "near_high": near_high,
+        "verdict": CLAIM.verdict(near_low, near_high) if is_asked else NOT_RUN,
+        "note": "" if is_asked else f"fewer than {FEWEST_MATCHES} near-exact matches",
     }
 
 

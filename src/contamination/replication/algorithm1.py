@@ -11,15 +11,18 @@ import pandas as pd
 from contamination.core.statistics import (
     chance_of_significance,
     holm,
+    paired_bootstrap_interval,
     paired_bootstrap_p,
     sampled_paired_bootstrap_p,
     sign_flip_p,
+    smallest_sign_flip_p,
     unpaired_bootstrap_p,
 )
 
 ALPHA = 0.05
 METRICS = {"BLEURT": "bleurt", "ROUGE-L": "rouge"}
 PARTITION = ["model", "dataset", "split"]
+ENDS = ("ci_low", "ci_high")
 
 
 def compare_instructions(
@@ -37,6 +40,10 @@ def compare_instructions(
         p_unpaired of the two samples resampled apart, p_sign_flip an exact test;
         significant means p_paired <= 0.05; chance_significant is the chance, over
         seeds, that the sampled test says so; ..._holm: all rows tested together.
+        difference is guided minus general, with its interval (ci_low, ci_high; the exact paired
+        bootstrap's); p_sign_flip_smallest is the smallest that p_sign_flip could have been, and
+        can_reject says whether sign flips could be significant after Holm if every row had its
+        smallest p.
     """
     rows = []
     for partition, group in instances.groupby(PARTITION, sort=False):
@@ -53,6 +60,9 @@ def compare_instructions(
                 | {"p_sampled": sampled_paired_bootstrap_p(guided, general, n_resamples, seed)}
                 | {"p_unpaired": unpaired_bootstrap_p(guided, general)}
                 | {"p_sign_flip": sign_flip_p(guided, general)}
+                | {"p_sign_flip_smallest": smallest_sign_flip_p(guided, general)}
+                | {"difference": round(float((guided - general).mean()), 10)}
+                | dict(zip(ENDS, paired_bootstrap_interval(guided, general), strict=True))
             )
     table = pd.DataFrame(rows)
     table["significant"] = table["p_paired"] <= ALPHA
@@ -62,5 +72,7 @@ def compare_instructions(
         chance_of_significance(p, n_resamples, ALPHA) for p in table["p_paired"]
     ]
     table["significant_holm"] = holm(table["p_paired"].to_numpy()) <= ALPHA
-    table["significant_sign_flip_holm"] = holm(table["p_sign_flip"].to_numpy()) <= ALPHA
+    table["p_sign_flip_holm"] = holm(table["p_sign_flip"].to_numpy())
+    table["significant_sign_flip_holm"] = table["p_sign_flip_holm"] <= ALPHA
+    table["can_reject"] = holm(table["p_sign_flip_smallest"].to_numpy()) <= ALPHA
     return table

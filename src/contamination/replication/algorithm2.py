@@ -26,23 +26,23 @@ SHARES_PCT = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 ERRORS_PCT = (0.0, 1.0, 5.0)
 
 
-def partition_mark(verdicts: Sequence[str]) -> str:
+def partition_mark(labels: Sequence[str]) -> str:
     """Table 2's mark: ✓ for an exact match, ✓✓ for two near-exact ones, × for neither.
 
     Where both hold the paper prints one mark; ✓✓ stands where near-exact
     matches decide alone.
     """
-    verdicts = list(verdicts)
-    if verdicts.count(EXACT) >= MIN_EXACT:
+    labels = list(labels)
+    if labels.count(EXACT) >= MIN_EXACT:
         return MARK_EXACT
-    if verdicts.count(NEAR_EXACT) >= MIN_NEAR_EXACT:
+    if labels.count(NEAR_EXACT) >= MIN_NEAR_EXACT:
         return MARK_NEAR_EXACT
     return MARK_NONE
 
 
-def is_contaminated(verdicts: Sequence[str]) -> bool:
+def is_contaminated(labels: Sequence[str]) -> bool:
     """Algorithm 2's decision for one partition."""
-    return partition_mark(verdicts) != MARK_NONE
+    return partition_mark(labels) != MARK_NONE
 
 
 def flag_probability(k: int, share: float, judge_error: float, exact: float) -> float:

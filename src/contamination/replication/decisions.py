@@ -13,10 +13,16 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core import overlap
-from contamination.core.statistics import paired_bootstrap_p, sign_flip_p
+from contamination.core.statistics import (
+    paired_bootstrap_p,
+    share_difference_interval,
+    share_interval,
+    sign_flip_p,
+)
+from contamination.core.verdicts import CLAIMS, CONTROL_FAILS
 from contamination.models import bleurt
 from contamination.models.chat import ERROR, REFUSED, UNPARSABLE
-from contamination.models.judging import EXACT, INEXACT, NEAR_EXACT, rule_verdict
+from contamination.models.judging import EXACT, INEXACT, NEAR_EXACT, rule_label
 from contamination.models.loading import LanguageModel
 from contamination.replication.algorithm1 import ALPHA
 from contamination.replication.algorithm2 import is_contaminated
@@ -35,13 +41,14 @@ _COUNTS = ["n", "n_valid", "n_refused", "n_error", "n_unparsable", "n_bare_yes",
 _MATCHES = ["n_exact", "n_near_exact"]
 LAB_COLUMNS = [
     *PARTITION,
-    *["model", "seed", "method", "instruction", "metric", "test"],
+    *["model", "seed", "method", "instruction", "metric", "bleurt_by", "test"],
     *_COUNTS,
     *["mean", "mean_guided", "p_value"],
     *_MATCHES,
     *["outcome", "contaminated", "truth"],
 ]
 SEEN_SHARE = 0.5  # share of partitions of a dose whose flags count as seeing the dose
+KEPT_BY_FORM = 0.5  # share of the gap from which on it is the prompt's form that gives it
 
 
 def bleurt_or_reason(checkpoint: str) -> tuple[LanguageModel | None, str]:
@@ -81,24 +88,25 @@ def with_scores(
     joining: str = overlap.JOINED_AS_PAPER,
     min_reference_words: int = 4,
 ) -> pd.DataFrame:
-    """Overlap and rule verdict of each completion, from ``completions.with_completions``.
+    """Overlap and rule label of each completion, from ``completions.with_completions``.
 
-    ``min_reference_words`` is that of ``models.judging.rule_verdict``; a shorter reference is
+    ``min_reference_words`` is that of ``models.judging.rule_label``; a shorter reference is
     no match, whatever was written. rouge, bleurt (0 to 1) and rule are empty where the
-    model gave no answer.
+    model gave no answer; bleurt_by names who computed BLEURT, "" where nobody did.
     """
     # An empty answer is one, a refusal or an error is none.
     is_valid = ~completed["status"].isin([REFUSED, ERROR])
-    table = completed.assign(rouge=np.nan, bleurt=np.nan, rule=None)
+    table = completed.assign(rouge=np.nan, bleurt=np.nan, bleurt_by="", rule=None)
     valid = completed[is_valid]
     pairs = list(zip(valid["second_piece"], valid["completion"], strict=True))
     table.loc[is_valid, "rouge"] = [overlap.rouge_l(*pair) for pair in pairs]
     table.loc[is_valid, "rule"] = [
-        rule_verdict(*pair, near_exact_threshold, min_reference_words, False) for pair in pairs
+        rule_label(*pair, near_exact_threshold, min_reference_words, False) for pair in pairs
     ]
     if scorer is not None:
         valid = valid.assign(is_pair=valid["task"].eq(NLI))
         table.loc[is_valid, "bleurt"] = bleurt_scores(valid, scorer, joining)
+        table.loc[is_valid, "bleurt_by"] = scorer.identity["bleurt_by"]
     return table
 
 
@@ -107,16 +115,17 @@ def partition_rows(scored: pd.DataFrame, judges: dict[str, str]) -> pd.DataFrame
 
     Algorithm 1 compares guided with each other instruction on the instances
     answered under both, by the paper's paired bootstrap and by sign flips.
-    Algorithm 2 reads the verdicts of one instruction's completions.
+    Algorithm 2 reads the labels of one instruction's completions.
 
     Args:
         scored: ``with_scores``.
-        judges: name of a judge to its column of verdicts.
+        judges: name of a judge to its column of labels.
 
     Returns:
         Columns of ``LAB_COLUMNS``. mean is that of the instruction's own scores (for a
         judge: the share of matches); for Algorithm 1 mean, mean_guided and n_valid
-        rest on the instances answered under both instructions. p_value is that of
+        rest on the instances answered under both instructions; bleurt_by names who computed
+        BLEURT, in rows of that metric. p_value is that of
         guided being no better; it and contaminated are empty where nothing was answered.
     """
     rows = []
@@ -128,8 +137,11 @@ def partition_rows(scored: pd.DataFrame, judges: dict[str, str]) -> pd.DataFrame
             counts = {"instruction": name} | _counts(part, next(iter(judges.values())))
             for metric, column in {"ROUGE-L": "rouge", "BLEURT": "bleurt"}.items():
                 if name != GUIDED and part[column].notna().any():
-                    for row in _algorithm_1(of[GUIDED][column], part[column]):
-                        rows.append(key | counts | {"metric": metric} | row)
+                    by = part["bleurt_by"].max() if metric == "BLEURT" else ""
+                    about = counts | {"metric": metric, "bleurt_by": by}
+                    rows += [
+                        key | about | row for row in _algorithm_1(of[GUIDED][column], part[column])
+                    ]
             for judge, column in judges.items():
                 rows.append(
                     key | counts | _counts(part, column) | _algorithm_2(part, judge, column)
@@ -138,7 +150,7 @@ def partition_rows(scored: pd.DataFrame, judges: dict[str, str]) -> pd.DataFrame
 
 
 def _counts(part: pd.DataFrame, column: str) -> dict[str, int]:
-    verdicts = part[column].tolist()
+    labels = part[column].tolist()
     # A completion, or the ICL judge's answer to it, may be missing.
     of_judge = part["judge_status"] if column == ICL_COLUMN else part["status"]
     is_bare = part["is_bare_yes"] if column == ICL_COLUMN else pd.Series(False, part.index)
@@ -150,8 +162,8 @@ def _counts(part: pd.DataFrame, column: str) -> dict[str, int]:
         "n_unparsable": int((part[column].isna() & of_judge.eq(UNPARSABLE)).sum()),
         "n_bare_yes": int(is_bare.sum()),
         "n_repeated": int(part["is_repeated"].sum()),
-        "n_exact": verdicts.count(EXACT),
-        "n_near_exact": verdicts.count(NEAR_EXACT),
+        "n_exact": labels.count(EXACT),
+        "n_near_exact": labels.count(NEAR_EXACT),
     }
 
 
@@ -172,12 +184,12 @@ def _algorithm_1(guided: pd.Series, other: pd.Series) -> list[dict]:
 
 
 def _algorithm_2(part: pd.DataFrame, judge: str, column: str) -> dict:
-    verdicts = part[column].dropna()
+    labels = part[column].dropna()
     row = {"method": ALGORITHM_2, "metric": judge, "test": "1 exact or 2 near-exact"}
-    if verdicts.empty:
+    if labels.empty:
         return row | {"mean": None, "contaminated": None}
-    share = float(verdicts.ne(INEXACT).mean())
-    return row | {"mean": share, "contaminated": is_contaminated(verdicts)}
+    share = float(labels.ne(INEXACT).mean())
+    return row | {"mean": share, "contaminated": is_contaminated(labels)}
 
 
 def lab_table(parts: Sequence[pd.DataFrame], model: str, seed: int) -> pd.DataFrame:
@@ -213,16 +225,17 @@ def by_dose(lab: pd.DataFrame) -> pd.DataFrame:
 
 
 def method_verdicts(doses: pd.DataFrame) -> pd.DataFrame:
-    """Whether a method's flag means that a partition was read, one row per method of ``by_dose``.
+    """Does a method flag what was read most often, and not clean partitions? A row per method.
 
     Returns:
         n_false (of n_clean partitions flagged) with the exact 95 % interval of their
         rate; seen_from: the copies from which on at least half of the partitions of
-        every dose are flagged, empty for none; and verdict. "does not hold": more clean
-        flags than the tests' level explains, or no dose seen; "holds": a dose seen,
-        and the interval below the level; "cannot be told" else.
+        every dose are flagged, empty for none; difference: the share flagged at the largest dose
+        minus that of clean partitions, with its 95 % interval (difference_low,
+        difference_high); and verdict on it. The control fails where more clean partitions are
+        flagged than the tests' level explains.
     """
-    rows = []
+    rows, claim = [], CLAIMS["replication_methods"]
     for (method, instruction), group in doses.groupby(["method", "instruction"], sort=False):
         group = group.sort_values("copies")
         clean, read = group[group["copies"] == 0], group[group["copies"] > 0]
@@ -231,13 +244,14 @@ def method_verdicts(doses: pd.DataFrame) -> pd.DataFrame:
         low, high = stats.binomtest(n_false, n_clean).proportion_ci(method="exact")
         is_seen = read["n_flagged"] >= SEEN_SHARE * read["n_partitions"]
         seen = read.loc[is_seen[::-1].cummin()[::-1], "copies"]
-        verdict = "holds" if high <= ALPHA else "cannot be told"
-        if test.pvalue <= ALPHA or seen.empty:
-            verdict = "does not hold"
+        n_flagged, n_most = read[["n_flagged", "n_partitions"]].iloc[-1]
+        ends = share_difference_interval(n_flagged, n_most, n_false, n_clean)
         rows.append(
             {"method": method, "instruction": instruction, "n_clean": n_clean, "n_false": n_false}
             | {"ci_low": low, "ci_high": high, "seen_from": seen.min() if len(seen) else None}
-            | {"verdict": verdict}
+            | {"difference": n_flagged / n_most - n_false / n_clean}
+            | dict(zip(("difference_low", "difference_high"), ends, strict=True))
+            | {"verdict": CONTROL_FAILS if test.pvalue <= ALPHA else claim.verdict(*ends)}
         )
     return pd.DataFrame(rows).astype({"seen_from": "Int64"})
 
@@ -247,10 +261,10 @@ def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         n_flagged (partitions in which guided beats general), n_also (of these, in
-        which it beats the placebo too); kept: share of the gap in mean ROUGE-L that the
-        placebo keeps there; and verdict: "form" where the placebo keeps half of the
-        gap, "name" where guided beats it in half of the flagged partitions, "cannot be
-        told" where neither, "no gap" where nothing is flagged. A wrong label asks for
+        which it beats the placebo too), also_low and also_high, the 95 % interval of that share;
+        kept: share of the gap in mean ROUGE-L that the placebo keeps there; and verdict, with a
+        note where there is none. The control fails where the placebo keeps half of the gap or
+        more: then the form of the prompt gives it and not the name. A wrong label asks for
         another text, so it is no placebo for memory.
     """
     rows = lab[lab["method"].eq(ALGORITHM_1) & lab["metric"].eq("ROUGE-L")]
@@ -259,13 +273,15 @@ def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
     flags, mean = wide["contaminated"].eq(True), wide["mean"].astype(float)
     over = flags[GENERAL]
     gap = (wide["mean_guided"][GENERAL].astype(float) - mean[GENERAL])[over].mean()
-    table = []
+    table, claim = [], CLAIMS["replication_placebos"]
     for placebo in (WRONG_DATASET, WRONG_SPLIT):
         kept = (mean[placebo] - mean[GENERAL])[over].mean() / gap if over.any() else np.nan
         n, n_also = int(over.sum()), int((over & flags[placebo]).sum())
-        verdict = "form" if kept >= 0.5 else "name" if 2 * n_also >= n else "cannot be told"
+        low, high = share_interval(n_also, n)
+        verdict = CONTROL_FAILS if kept >= KEPT_BY_FORM else claim.verdict(low, high)
         table.append(
-            {"placebo": placebo, "n_flagged": n, "n_also": n_also, "kept": kept}
-            | {"verdict": verdict if n else "no gap"}
+            {"placebo": placebo, "n_flagged": n, "n_also": n_also}
+            | {"also_low": low, "also_high": high, "kept": kept}
+            | {"verdict": verdict, "note": "" if n else "guided beats general in no partition"}
         )
     return pd.DataFrame(table)

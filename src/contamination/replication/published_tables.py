@@ -5,9 +5,11 @@ from __future__ import annotations
 import pandas as pd
 from scipy import stats
 
+from contamination.core.statistics import holm, share_difference_interval
+from contamination.core.verdicts import CLAIMS, SUPPORTED
 from contamination.data.published import printed_cells
 from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
-from contamination.models.judging import EXACT, NEAR_EXACT, rule_verdicts
+from contamination.models.judging import EXACT, NEAR_EXACT, rule_labels
 from contamination.replication.agreement import (
     agreement_row,
     in_judge_prompt,
@@ -36,6 +38,7 @@ ALPHA_TESTS = {
     "sign flips": "significant_sign_flip",
     "paired bootstrap, Holm": "significant_holm",
 }
+SIGN_FLIPS_HOLM = "sign flips, Holm"
 TEST_ORDER = [*ALPHA_TESTS, "judge", PRINTED_MARKS, "constant"]
 
 
@@ -48,8 +51,10 @@ def replication_published(
 ) -> pd.DataFrame:
     """Table 2's 112 means and 56 asterisks, one row per model, partition and metric.
 
-    ``matches``: both means and the asterisk equal the printed ones. ``verdict`` on the
-    asterisk: it holds where an exact test agrees.
+    ``matches``: both means and the asterisk equal the printed ones. ``verdict`` is on the
+    recomputed asterisk, and blank without one: it is supported where sign flips, which keep
+    their level, agree after Holm's correction for all rows; where they could not agree, however
+    large the difference, it is inconclusive and ``note`` says why.
     """
     table = compare_instructions(instances, n_resamples, seed)
     printed = _printed("Table 2").set_index([*PARTITION, "metric", "row"])["value"]
@@ -68,8 +73,23 @@ def replication_published(
         and cell.significant == cell.paper_significant
         for cell in table.itertuples()
     ]
-    holds = table["significant_sign_flip"].map({True: "holds", False: "does not hold"})
-    return table.assign(verdict=holds.where(table["significant"], "no asterisk"))
+    claim = CLAIMS["replication_published"]
+    needed = f"the first of {len(table)} corrected tests needs 1/{len(table) / ALPHA:,.0f}"
+    table["verdict"] = [
+        claim.verdict(
+            row.ci_low, row.ci_high, p_adjusted=row.p_sign_flip_holm, can_reject=row.can_reject
+        )
+        if row.significant
+        else ""
+        for row in table.itertuples()
+    ]
+    table["note"] = [
+        f"p is 1/{1 / row.p_sign_flip_smallest:,.0f} at best, {needed}"
+        if row.significant and not row.can_reject
+        else ""
+        for row in table.itertuples()
+    ]
+    return table
 
 
 def headline_of_tests(published: pd.DataFrame) -> str:
@@ -77,13 +97,50 @@ def headline_of_tests(published: pd.DataFrame) -> str:
     columns = ["significant", "significant_sign_flip", "significant_sign_flip_holm"]
     bootstrap, exact, corrected = (int(published[column].sum()) for column in columns)
     text = f"The paired bootstrap marks {bootstrap} of {len(published)} tests. An exact test"
+    if why := no_sign_flip_can_reject(published):
+        return f"{text} of the same pairs marks {exact}. Corrected, it can mark none: {why}."
     if bootstrap == exact == corrected:
         return f"{text} of the same pairs, and a correction for so many tests, change nothing."
     return f"{text} of the same pairs marks {exact}, and {corrected} once corrected for so many."
 
 
+def asterisks_by_test(published: pd.DataFrame) -> pd.DataFrame:
+    """How many asterisks each test of the same scores gives.
+
+    Returns:
+        test, n_marked and can_mark: whether the test could mark any row with so few instances.
+    """
+    columns = ALPHA_TESTS | {SIGN_FLIPS_HOLM: "significant_sign_flip_holm"}
+    rows = [{"test": test, "n_marked": int(published[of].sum())} for test, of in columns.items()]
+    table = pd.DataFrame(rows).assign(can_mark=True)
+    table.loc[table["test"].eq(SIGN_FLIPS_HOLM), "can_mark"] = bool(published["can_reject"].any())
+    return table
+
+
+def title_of_asterisks(by_test: pd.DataFrame) -> str:
+    """What the choice of the test changes, among tests that could mark a row at all."""
+    n_marked = by_test.loc[by_test["can_mark"], "n_marked"]
+    if n_marked.min() == n_marked.max():
+        return f"{n_marked.iloc[0]} asterisks, whatever test is chosen"
+    return f"From {n_marked.max()} asterisks to {n_marked.min()}, by the test chosen"
+
+
+def no_sign_flip_can_reject(published: pd.DataFrame) -> str:
+    """Why no sign-flip test of ``replication_published`` can pass the correction; "" if one can.
+
+    As a clause: "its smallest p is 1/1,024 and the first of 56 corrected tests needs 1/1,120".
+    """
+    if published["can_reject"].any():
+        return ""
+    smallest, n = published["p_sign_flip_smallest"].min(), len(published)
+    return (
+        f"its smallest p is 1/{1 / smallest:,.0f} and the first of {n} corrected tests needs "
+        f"1/{n / ALPHA:,.0f}"
+    )
+
+
 def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
-    """Released instances with the rule judge's verdicts beside the released labels.
+    """Released instances with the rule judge's labels beside the released labels.
 
     The rule judge sees ROUGE-L only; its threshold for near-exact matches is
     chosen on all other partitions, or for usual_guided and usual_general the commonest
@@ -96,11 +153,11 @@ def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
     )
     usual = pd.Series(thresholds).mode().iloc[0]
     return instances.assign(
-        usual_guided=rule_verdicts(instances["rouge_guided"], usual),
-        usual_general=rule_verdicts(instances["rouge_general"], usual),
+        usual_guided=rule_labels(instances["rouge_guided"], usual),
+        usual_general=rule_labels(instances["rouge_general"], usual),
         rule_threshold=thresholds,
-        rule_guided=rule_verdicts(instances["rouge_guided"], thresholds),
-        rule_general=rule_verdicts(instances["rouge_general"], thresholds),
+        rule_guided=rule_labels(instances["rouge_guided"], thresholds),
+        rule_general=rule_labels(instances["rouge_general"], thresholds),
         in_judge_prompt=in_judge_prompt(instances),
     )
 
@@ -127,13 +184,13 @@ def replication_marks(judged: pd.DataFrame) -> pd.DataFrame:
     for partition, group in judged.groupby(PARTITION, sort=False):
         threshold = float(group["rule_threshold"].iloc[0])
         for (judge, instruction), column in JUDGE_COLUMNS.items():
-            verdicts = group[column].tolist()
-            mark = partition_mark(verdicts)
+            labels = group[column].tolist()
+            mark = partition_mark(labels)
             paper = printed.get((*partition, PRINTED_ROWS.get(judge)), "")
             rows.append(
                 dict(zip(PARTITION, partition, strict=True))
-                | {"judge": judge, "instruction": instruction, "n": len(verdicts)}
-                | {"n_exact": verdicts.count(EXACT), "n_near_exact": verdicts.count(NEAR_EXACT)}
+                | {"judge": judge, "instruction": instruction, "n": len(labels)}
+                | {"n_exact": labels.count(EXACT), "n_near_exact": labels.count(NEAR_EXACT)}
                 | {"mark": mark, "paper_mark": paper, "matches": mark == paper if paper else None}
                 | {"near_exact_threshold": threshold if judge == RULE_JUDGE else None}
             )
@@ -150,8 +207,11 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
 
     Returns:
         n_found (of n_contaminated, by the human label); paper_n_right ("" where the
-        paper has no such row), matches (empty there); verdict: better or worse than the
-        answer "clean" by an exact two-sided test, equal, or "cannot be told".
+        paper has no such row), matches (empty there); difference_pct, of partitions decided
+        right beside the answer "clean" (points), with its 95 % interval (Newcombe's, of the
+        partitions that only the algorithm or only "clean" decides right) and p_value (exact
+        two-sided sign test of these). verdict and p_adjusted belong to the paper's three
+        algorithms, which are one family for each model (Holm); other rows are blank.
     """
     decisions = judged.groupby(PARTITION, sort=False)[["annotator1", "judge"]].agg(is_contaminated)
     answers = {("Algorithm 2: GPT-4 ICL", "judge"): decisions["judge"]}
@@ -185,19 +245,32 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
                 | {"n_right": n_right, "n_partitions": n, "n_contaminated": n_contaminated}
                 | {"n_found": n_found, "n_flagged": int(flagged.sum())}
                 | {"paper_n_right": paper, "matches": str(n_right) == paper if paper else None}
-                | {"verdict": _beside_always_clean(n_found, n_wrong_clean)}
+                | _beside_always_clean(n_found, n_wrong_clean, n)
             )
-    return pd.DataFrame(rows)
+    return _with_verdicts(pd.DataFrame(rows))
 
 
-def _beside_always_clean(n_found: int, n_wrong_clean: int) -> str:
-    """Exact sign test on the partitions that only the algorithm or only "clean" decides right."""
-    if n_found + n_wrong_clean == 0:
-        return "equal"
-    p_value = stats.binomtest(n_found, n_found + n_wrong_clean).pvalue
-    if p_value > ALPHA:
-        return "cannot be told"
-    return "better" if n_found > n_wrong_clean else "worse"
+def _beside_always_clean(n_found: int, n_wrong_clean: int, n: int) -> dict[str, float]:
+    """Of n partitions so many only the algorithm, so many only "clean" decides right."""
+    low, high = share_difference_interval(n_found, n, n_wrong_clean, n)
+    n_apart = n_found + n_wrong_clean
+    return {
+        "difference_pct": 100 * (n_found - n_wrong_clean) / n,
+        "ci_low_pct": 100 * low,
+        "ci_high_pct": 100 * high,
+        "p_value": stats.binomtest(n_found, n_apart).pvalue if n_apart else 1.0,
+    }
+
+
+def _with_verdicts(success: pd.DataFrame) -> pd.DataFrame:
+    claim, is_paper = CLAIMS["replication_success"], success["test"].isin(PRINTED_TESTS)
+    of_model = success.loc[is_paper].groupby("model")["p_value"]
+    success["p_adjusted"] = of_model.transform(lambda p: holm(p.to_numpy()))
+    success["verdict"] = [
+        claim.verdict(row.ci_low_pct, row.ci_high_pct, p_adjusted=row.p_adjusted) if paper else ""
+        for row, paper in zip(success.itertuples(), is_paper, strict=True)
+    ]
+    return success
 
 
 def headline_of_decisions(success: pd.DataFrame) -> str:
@@ -206,7 +279,7 @@ def headline_of_decisions(success: pd.DataFrame) -> str:
     n_clean = rows.loc[rows["algorithm"] == "always clean", "n_right"].item()
     paper = rows[rows["test"].isin(PRINTED_TESTS)]
     counts = ", ".join(f"{row.algorithm} {row.n_right}" for row in paper.itertuples())
-    better = ", ".join(paper.loc[paper["verdict"] == "better", "algorithm"]) or "none of them"
+    better = ", ".join(paper.loc[paper["verdict"] == SUPPORTED, "algorithm"]) or "none of them"
     return (
         f"Right in {rows['n_partitions'].max()} partitions: {counts}; always “clean” {n_clean}. "
         f"Shown to be better than that: {better}."

@@ -12,7 +12,7 @@ import pandas as pd
 from contamination.core.overlap import JOINED_AS_PAPER, rouge_l
 from contamination.data.published import DCQ_DATASETS, MODELS, WILD_DATASETS
 from contamination.data.sources import source_file
-from contamination.models.judging import parse_verdict
+from contamination.models.judging import parse_label
 from contamination.models.loading import LanguageModel
 from contamination.replication.agreement import agreement_row
 from contamination.replication.algorithm1 import PARTITION
@@ -108,7 +108,7 @@ def time_travel_completions() -> pd.DataFrame:
 
 
 def dcq_completions() -> pd.DataFrame:
-    """The DCQ repository's 1,706 guided completions with GPT-4's verdicts (judge)."""
+    """The DCQ repository's 1,706 guided completions with GPT-4's labels (judge)."""
     parts = []
     for model in MODELS:
         for dataset in DCQ_DATASETS if model == "GPT-4" else WILD_DATASETS:
@@ -124,7 +124,7 @@ def dcq_completions() -> pd.DataFrame:
                     dataset=dataset,
                     split=split,
                     completion=rows["generated_guided_completion"],
-                    judge=[parse_verdict(text)[0] for text in rows["gpt4_icl_evaluation"]],
+                    judge=[parse_label(text)[0] for text in rows["gpt4_icl_evaluation"]],
                 )
             )
     table = pd.concat(parts, ignore_index=True)
@@ -148,6 +148,7 @@ def rescored(
         rouge=rouge,
         differs=_differs(rouge, completions["released_rouge"]),
         bleurt=bleurt,
+        bleurt_by="" if scorer is None else scorer.identity["bleurt_by"],
         bleurt_differs=None if scorer is None else _differs(bleurt, released_bleurt),
     )
 

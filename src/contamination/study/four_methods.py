@@ -45,9 +45,7 @@ def _replicated(lm: CausalLM, rows: Rows) -> np.ndarray:
     pieces = [cutting.cut(question, rows.seed, cutting.SHARE) for question in rows.questions]
     prompts = [header(rows.dataset, rows.split) + start for start, _, _ in pieces]
     texts = completions.by_local_model(lm, prompts, MAX_TOKENS)["text"]
-    verdicts = [
-        judging.rule_verdict(rest, t) for (_, rest, _), t in zip(pieces, texts, strict=True)
-    ]
+    verdicts = [judging.rule_label(rest, t) for (_, rest, _), t in zip(pieces, texts, strict=True)]
     return np.array([float(verdict != judging.INEXACT) for verdict in verdicts])
 
 

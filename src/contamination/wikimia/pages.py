@@ -46,7 +46,7 @@ _UNASKED = (LIST, TIMELINE, BOTH_KINDS, NOT_NEEDED)
 class Settings:
     """What to build; ``params/full/wikimia.yaml`` explains each line. Unfit: ValueError."""
 
-    wiki: str = "https://en.wikipedia.org/w/"
+    wiki: str = field(default="https://en.wikipedia.org/w/", metadata={"rule": "[address]"})
     user_agent: str = ""
     crawl: str = "1"
     member_categories: list[str] = field(default_factory=list)
@@ -63,9 +63,9 @@ class Settings:
     stub_pattern: str = r"\{\{[^{}|]*\bstub\s*[|}]"
     seed: int = 0
     n_permutations: int = 100
-    paraphrase_base_url: str = ""
+    paraphrase_base_url: str = field(default="", metadata={"rule": "[address]"})
     paraphrase_model: str = ""
-    paraphrase_key_variable: str = "OPENAI_API_KEY"
+    paraphrase_key_variable: str = field(default="OPENAI_API_KEY", metadata={"rule": "[variable]"})
     input_price_per_million: float = 0.0
     output_price_per_million: float = 0.0
     price_date: str = ""
@@ -112,7 +112,10 @@ def settings_from(values: Mapping[str, Any], source: str) -> Settings:
     """Settings from a parameter file; ParameterError: unknown name, wrong type, unfit value."""
     # The defaults are those of the class.
     fields = dataclasses.fields(Settings)
-    declared = {each.name: Parameter(each.name, str(each.type), 0, "") for each in fields}
+    declared = {
+        each.name: Parameter(each.name, str(each.type), 0, each.metadata.get("rule", ""))
+        for each in fields
+    }
     checked = checked_parameters(values, declared, source)
     try:
         return Settings(**{name: checked[name] for name in values})

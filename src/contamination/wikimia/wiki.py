@@ -21,7 +21,7 @@ from mwclient.errors import APIError, MaximumRetriesExceeded, MwClientError
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from contamination.core import storage
+from contamination.core import keys, storage
 from contamination.core.visible import one_line
 
 MAX_LAG_SECONDS = 5
@@ -91,11 +91,9 @@ class Wiki:
     """
 
     def __init__(self, address: str, user_agent: str, crawl: str, retry_seconds: int = 10):
+        if keys.why_no_address(address):
+            raise ValueError("wiki is not of the form https://host/folder-of-api.php/")
         parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.netloc or parts.username:
-            raise ValueError(
-                f'wiki address "{address}" is not of the form https://host/folder-of-api.php/'
-            )
         if not _REACHABLE.match(user_agent):
             raise ValueError(
                 'user_agent must read "name/version (mail or address to reach you)": '

@@ -1,0 +1,186 @@
+"""Keys and passwords: recognised where they do not belong, and removed from what is written.
+
+A key belongs in a variable of the environment, and a parameter holds that variable's name. The two
+are easily confused, so we check a name before anything runs, and no message repeats what was
+given. What a run writes is searched for the values of these variables, for the shapes of known
+keys, and for passwords in addresses.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+REMOVED = "***"
+_SHORTEST = 8  # characters; placeholders such as "none" are words, not secrets
+# How providers begin their keys: OpenAI, Anthropic, xAI and others; Hugging Face, Groq, GitHub and
+# others; GitHub's newer ones; AWS; Google; signed tokens.
+_KNOWN = (
+    r"sk[-_][A-Za-z0-9_-]{16,}"
+    r"|(?:pk|rk|xai|pplx|nvapi|glpat|csk|xox[a-z])-[A-Za-z0-9_-]{16,}"
+    r"|(?:hf|gsk|gh[opsur]|pk|rk|r8|fw|npm|jina|tgp_v1)_[A-Za-z0-9]{16,}"
+    r"|github_pat_[A-Za-z0-9_]{16,}"
+    r"|A[KS]IA[A-Z0-9]{12,}"
+    r"|AIza[A-Za-z0-9_-]{30,}"
+    r"|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
+)
+_COLOUR = r"\x1b\[[0-9;]*m"  # tracebacks are coloured, and such a mark ends in a letter
+_MAY_BE = re.compile(_KNOWN)  # many times as fast, and seldom there
+_SHAPE = re.compile(rf"((?<![A-Za-z0-9])|(?<=\\[nrt])|{_COLOUR})(?:{_KNOWN})")
+_LONG = re.compile(r"[A-Za-z0-9]{32,}")
+_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # of a commit or a file: everybody may see it
+_RUN = re.compile(r"[A-Za-z0-9]{20,}")
+_TO_OR_FROM_DIGITS = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
+_CHANGE = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[a-z0-9])|(?<=[0-9])(?=[A-Za-z])")
+_WORD = re.compile(r"[A-Za-z0-9_-]{16,}")
+_TOKEN = re.compile(r"[\w+/=.~-]+")
+_USER = re.compile(r"://(?<=[A-Za-z0-9]://)([^\s/?#\"'<>\\`]+)@")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SAYS_KEY = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)S?(_|\d|$)", re.IGNORECASE)
+_FIELD = "key_variable"  # how the names of settings end that hold a variable's name
+_FILLED_IN = re.compile(
+    rf"({_FIELD}(?:{_COLOUR}|[\"'\s])*[:=](?:{_COLOUR}|\s)*[\"'](?:{_COLOUR})*)([^\"'\x1b\n]+)"
+)
+
+
+def is_like(text: str) -> bool:
+    """Whether a text holds what looks like a key, even where it could be a name.
+
+    Known beginnings, 32 and more letters or digits in a row, as of hexadecimal keys, and 20 and
+    more that change between digits, small letters and capitals as no word does.
+
+    >>> is_like("OPENAI_API_KEY"), is_like("AKIAIOSFODNN7EXAMPLE")
+    (False, True)
+    """
+    for run in _RUN.findall(text):
+        if len(_TO_OR_FROM_DIGITS.findall(run)) >= 3 or len(_CHANGE.findall(run)) >= len(run) / 2:
+            return True
+    return bool(_SHAPE.search(text) or _LONG.search(text))
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name can be shown: the variable exists, or its name says that it holds a key."""
+    is_name = _NAME.fullmatch(name) and not is_like(name)
+    return bool(is_name and (name in os.environ or _SAYS_KEY.search(name)))
+
+
+def why_no_variable(name: str) -> str:
+    """Why a text is no name of a variable, without repeating it; "" if it is one.
+
+    >>> why_no_variable("OPENAI_API_KEY")
+    ''
+    """
+    if _NAME.fullmatch(name) and not is_like(name):
+        return ""
+    what = "looks like a key" if is_like(name) else "is no name of letters, digits and _"
+    return (
+        f"must be the NAME of an environment variable, such as OPENAI_API_KEY, but {what}: export "
+        "the key in a variable and give that variable's name"
+    )
+
+
+def why_no_address(url: str) -> str:
+    """Why a text is no address of a server, without repeating it; "" if it is one.
+
+    >>> why_no_address("http://127.0.0.1:8000/v1")
+    ''
+    """
+    if "@" in url or "?" in url or "#" in url or _SHAPE.search(url):
+        return (
+            "must hold no password, no key and no query: export the key in a variable and give "
+            "that variable's name"
+        )
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # its words would repeat a part of the address
+        is_address = False
+    if is_address and not re.search(r"\s", url):
+        return ""
+    return "must begin with http:// or https:// and name a host, such as https://host/v1"
+
+
+def secrets(parameters: Any = None) -> list[str]:
+    """What no file of a run may hold, each in all forms that a text may show, longest first.
+
+    The values of variables whose name says that they hold a key, or that the parameters name as
+    such; values of the environment that look like a key; passwords in addresses; and what stands
+    in the place of a variable's name without being one.
+    """
+    named = {text for name, text in _texts(parameters) if name.endswith(_FIELD)}
+    values = {name for name in named if not is_plain_name(name)}
+    values |= {os.environ[name] for name in named & set(os.environ)}
+    for name, value in os.environ.items():
+        is_token = _TOKEN.fullmatch(value) and not _HASH.fullmatch(value) and is_like(value)
+        if (is_token or _SAYS_KEY.search(name)) and not os.path.exists(value):
+            values.add(value)
+    for text in (*os.environ.values(), *(text for _, text in _texts(parameters))):
+        for user in _USER.findall(text):
+            password = user.partition(":")[2] or user
+            values |= {password, unquote(password)}
+    lines = {line.strip() for value in values for line in value.splitlines()}
+    forms = {form for value in values | lines for form in _forms(value)}
+    return sorted((form for form in forms if len(form) >= _SHORTEST), key=len, reverse=True)
+
+
+def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """All texts in parameters, with the name each stands under."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _texts(each, str(key))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each, name)
+
+
+def _forms(value: str) -> set[str]:
+    """A value as it stands, as JSON and Python write it, in HTML and in an address."""
+    json_forms = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+    return {
+        value,
+        *json_forms,
+        repr(value)[1:-1],
+        html.escape(value),
+        quote(value, safe="", errors="replace"),
+    }
+
+
+def shown_under(setting: str, value: Any) -> Any:
+    """A setting's value, or asterisks where it stands in the place of a variable's name."""
+    is_text = isinstance(value, str) and value
+    is_misplaced = is_text and setting.endswith(_FIELD) and not is_plain_name(value)
+    return REMOVED if is_misplaced else value
+
+
+def unsaid(message: str) -> str:
+    """A message of one line without what looks like a key, though it may be something else.
+
+    >>> unsaid("unknown option --kye 0123456789abcdef0123456789abcdef")
+    'unknown option --kye ***'
+    """
+    return _WORD.sub(
+        lambda found: found[0] if _HASH.fullmatch(found[0]) or not is_like(found[0]) else REMOVED,
+        removed_from(message),
+    )
+
+
+def removed_from(text: str, values: Iterable[str] = ()) -> str:
+    """A text without these values, without known shapes of keys and passwords in addresses.
+
+    >>> removed_from("http://me:word@host/v1 with gsk_0123456789abcdef")
+    'http://***@host/v1 with ***'
+    """
+    for value in values:
+        text = text.replace(value, REMOVED)
+    text = _USER.sub(f"://{REMOVED}@", text)
+    text = _FILLED_IN.sub(
+        lambda found: found[0] if is_plain_name(found[2]) else found[1] + REMOVED, text
+    )
+    return _SHAPE.sub(rf"\1{REMOVED}", text) if _MAY_BE.search(text) else text

@@ -1,0 +1,61 @@
+"""The five verdicts: what an interval, a test and a control allow."""
+
+import math
+
+import pytest
+
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+    Claim,
+    check_verdicts,
+)
+
+AUC = Claim("members score higher")
+POINTS = Claim("the rule does at least as well", null=-5.0, smallest_effect=5.0, unit="points")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.51, 0.58, SUPPORTED),
+        (0.50, 0.59, NOT_SUPPORTED),  # an effect of 0.10 is ruled out
+        (0.50, 0.60, INCONCLUSIVE),  # it is not
+        (0.20, 0.40, NOT_SUPPORTED),
+        (math.nan, 0.6, NOT_RUN),
+    ],
+)
+def test_an_interval_that_reaches_chance_is_no_evidence_of_absence(low, high, expected):
+    assert AUC.verdict(low, high) == expected
+
+
+def test_the_null_and_the_smallest_effect_are_those_of_the_claim():
+    assert POINTS.verdict(-4.0, 10.0) == SUPPORTED
+    assert POINTS.verdict(-30.0, -1.0) == NOT_SUPPORTED
+    assert POINTS.verdict(-30.0, 0.5) == INCONCLUSIVE
+
+
+def test_a_corrected_test_can_take_a_verdict_back_and_never_give_one():
+    assert AUC.verdict(0.52, 0.80, p_adjusted=0.2) == INCONCLUSIVE
+    assert AUC.verdict(0.52, 0.80, p_adjusted=0.05) == SUPPORTED
+    assert AUC.verdict(0.48, 0.80, p_adjusted=0.01) == INCONCLUSIVE
+
+
+def test_a_control_that_shows_as_much_forbids_the_claim():
+    assert AUC.verdict(0.70, 0.90, control_high=0.70) == CONTROL_FAILS
+    assert AUC.verdict(0.70, 0.90, control_high=0.69) == SUPPORTED
+
+
+def test_few_models_and_tests_that_cannot_reject_decide_nothing():
+    assert AUC.verdict(0.9, 1.0, n_models=4) == INCONCLUSIVE
+    assert AUC.verdict(0.9, 1.0, n_models=5) == SUPPORTED
+    assert AUC.verdict(0.4, 0.5, can_reject=False) == INCONCLUSIVE
+
+
+def test_other_words_are_refused_and_blank_cells_are_not():
+    check_verdicts([SUPPORTED, "", math.nan, None])
+    with pytest.raises(ValueError, match='"cannot tell" is no verdict'):
+        check_verdicts(["cannot tell"])

@@ -1,0 +1,89 @@
+"""Notebook 00: its opening figure says what its bars show, and a finding must beat intervals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_SUPPORTED,
+    SUPPORTED,
+    check_verdicts,
+)
+from contamination.data import published
+from contamination.dcq import comparison
+from contamination.study import first_look
+
+
+def opening(rule, words=0.99):
+    """GPT-4's shares as they are, a rule's in both counts, and the AUC of the words alone."""
+    table = pd.DataFrame({"model": [0.670, 0.717], "control": rule, "result": first_look.QUIZ})
+    table.loc["AUC"] = [0.72, words, first_look.WIKIMIA]
+    return table
+
+
+@pytest.mark.parametrize(
+    ("rule", "words", "title"),
+    [
+        ([0.70, 0.75], 0.99, "A rule reaches GPT-4 by 2 of 2 counts; words alone reach the AUC"),
+        ([0.62, 0.718], 0.99, "A rule reaches GPT-4 by 1 of 2 counts; words alone reach the AUC"),
+        (
+            [0.2, 0.3],
+            0.5,
+            "A rule reaches GPT-4 by 0 of 2 counts; words alone do not reach the AUC",
+        ),
+    ],
+)
+def test_the_opening_title_counts_both_ways_to_count_none(rule, words, title):
+    assert first_look.title_of_opening(opening(rule, words)) == title
+
+
+def test_the_opening_shows_the_counts_of_notebook_02():
+    """Word frequency is behind where both leave out as many, and level where E is a quarter."""
+    rule = published.rule_choices().query("control == 'word frequency'")
+    answers = published.released_instances("DCQ").query("model == 'GPT-4'")
+    levels = comparison.mean_levels(comparison.compared(rule, answers, n_resamples=10))
+    assert levels.index.tolist() == list(comparison.CLAIMED_BY)
+    assert levels.loc["equal coverage"].round(1).tolist() == [61.7, 67.0]
+    assert levels.loc["E a quarter"].round(1).tolist() == [71.7, 71.7]
+
+
+def method(name, finding, *controls, chance=0.5):
+    """Rows of one method: value and ends of the finding, then of its controls."""
+    rows = [
+        {"method": name, "chance": chance} | dict(zip(ENDS, r, strict=True))
+        for r in (finding, *controls)
+    ]
+    return pd.DataFrame(rows)
+
+
+ENDS = ("value", "ci_low", "ci_high")
+ALONE = (1.0, np.nan, np.nan)  # of two models
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict"),
+    [
+        (method("m", (0.9, 0.8, 1.0), (0.5, 0.3, 0.7)), SUPPORTED),
+        # The finding's lower end lies above the control's value and below its upper end.
+        (method("m", (0.9, 0.65, 1.0), (0.5, 0.3, 0.7)), CONTROL_FAILS),
+        (method("m", (0.6, 0.45, 0.75), (0.5, 0.3, 0.7)), INCONCLUSIVE),
+        (method("m", (0.4, 0.3, 0.5), (0.5, 0.3, 0.7)), NOT_SUPPORTED),
+        # A quiz has another chance, and reciting has none.
+        (method("m", (0.4, 0.3, 0.5), (0.1, 0.0, 0.2), chance=0.25), SUPPORTED),
+        (method("m", (0.4, 0.3, 0.5), (0.1, 0.0, 0.2), chance=np.nan), SUPPORTED),
+        (method("m", ALONE, ALONE), CONTROL_FAILS),
+        (method("m", ALONE, (0.6, np.nan, np.nan)), INCONCLUSIVE),  # one observation
+    ],
+)
+def test_a_finding_is_held_against_the_intervals_of_its_controls(rows, verdict):
+    found = first_look.finding_verdicts(rows)
+    assert found.tolist() == [verdict, *[""] * (len(rows) - 1)]
+    check_verdicts(found)
+
+
+def test_every_method_has_its_own_controls():
+    rows = [method("a", (0.9, 0.8, 1.0), (0.5, 0.3, 0.7)), method("b", ALONE, ALONE, ALONE)]
+    found = first_look.finding_verdicts(pd.concat(rows, ignore_index=True))
+    assert found.tolist() == [SUPPORTED, "", CONTROL_FAILS, "", ""]
