@@ -74,7 +74,7 @@ INPUTS_10_audit := $(wildcard params/audit/*.jsonl)
 SERVERS_VENV := .venv-servers
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
-.PHONY: ledger help setup reproduce audit test test-servers server-packages lint data pretrained bench bench-grid fuzz lab site clean \
+.PHONY: ledger help setup reproduce audit test test-servers server-packages lint data pretrained mutants bench bench-grid fuzz lab site clean \
 	readme slides lock licences $(NOTEBOOKS)
 
 help:
@@ -122,6 +122,8 @@ lint: $(VENV)/.installed ## style of code and notebooks
 fuzz: $(VENV)/.installed ## every parser of untrusted input under a coverage-guided fuzzer, FUZZ_SECONDS=60 each (network for atheris, Linux; 15 min)
 	@test -d $(VENV)/fuzz || $(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --target $(VENV)/fuzz atheris==3.0.0
 	PYTHONPATH=$(abspath $(VENV)/fuzz) $(RUN) scripts/fuzz.py $(or $(FUZZ_SECONDS),60)
+mutants: $(VENV)/.installed ## do the tests bite: MINUTES, MUTANTS=text takes those whose name or file holds it
+	nice $(RUN) scripts/mutants.py $(MUTANTS)
 bench: $(VENV)/.extra ## speed against a limit measured in the same run
 	@set -e; for script in benchmarks/bench_*.py; do $(RUN) $$script; done
 bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (long; a GPU helps)

@@ -606,3 +606,17 @@ def test_the_headline_is_no_stronger_than_the_verdicts(verdicts, said):
     table = pd.DataFrame(rows, columns=["model", "dataset", "method", "verdict", "note"])
     table["value"] = 0.5
     assert said in auditing.headline("m", table)
+
+
+def test_the_strongest_control_that_decides_stands_beside_a_value():
+    """By the upper end of its interval: a higher one that does not decide is only shown."""
+    own = finding.control_row("own", 20, 0.8, 0.6, 0.9)
+    controls = [
+        finding.control_row("weak", 20, 0.3, 0.1, 0.4, decides=True),
+        finding.control_row("strong", 20, 0.2, 0.1, 0.7, decides=True),
+        finding.control_row("shown", 20, 0.9, 0.8, 1.0),
+        finding.control_row("empty", 0, np.nan, np.nan, np.nan, decides=True),
+    ]
+    row = finding.judged(prepared(), Target("m", None), "a method", "share", own, 0.25, controls)
+    assert (row.control, row.control_value) == ("strong, at most 0.70", 0.2)
+    assert row.verdict == panel.verdict(0.8, 0.6, 0.25, 0.7) != panel.verdict(0.8, 0.6, 0.25, 0.4)

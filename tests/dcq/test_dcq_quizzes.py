@@ -402,6 +402,14 @@ def test_prior_likelihood_and_threshold_decide():
     assert answers["answer"].tolist() == ["B"] and answers["log_prob_b"][0] == -5.0
 
 
+def test_temperature_and_spread_divide_what_the_model_says():
+    """B is likelier by 12 nats; at a temperature of 2 and a spread of 3 that counts as 2."""
+    log_probs = np.array([[-20.0, -8.0, -20.0, -20.0]])
+    letters, chances = Stated((0.7, 0.1, 0.1, 0.1), 2.0, 0.4).answers(log_probs, spread=3.0)
+    assert letters.tolist() == ["B"]
+    assert chances[0] == pytest.approx(0.1 * np.e**2 / (0.1 * np.e**2 + 0.9))
+
+
 def test_the_spread_is_that_of_the_perturbations_alone():
     table = TABLE.iloc[:1]
     scored = {"a1": 0.0, "b1": 2.0, "c1": 4.0, "d1": 6.0, "o1": 100.0}

@@ -494,6 +494,17 @@ def test_questions_a_detector_was_trained_on_are_not_what_it_is_tested_on():
     assert np.array_equal(before[0](probe), after[0](probe))
 
 
+def test_membership_is_not_tested_on_the_questions_that_taught_it():
+    """States are their question's alone, in every model: learnt by heart, they say nothing else."""
+    rng = np.random.default_rng(0)
+    states = {name: rng.normal(size=(40, 1, 16)) for name in (mixtures.SEEN, mixtures.UNSEEN)}
+    models = {"x": {seed: pool.Measured(states, {}) for seed in range(3)}}
+    assert 25 < experiments.taught_membership(models, "x", 0).auroc_pct < 75
+    for of_set in states.values():
+        of_set[experiments.TEST_HALF] = of_set[experiments.TRAIN_HALF]
+    assert experiments.taught_membership(models, "x", 0).auroc_pct > 95
+
+
 def test_every_contaminated_model_stands_beside_the_clean_ones_that_its_detector_never_met():
     """Five seeds in folds of 2, 1, 1 and 1: four pairs in the first fold, one in each other."""
     models = pool_of(5, 6.0, 0.0, identity=0.0)

@@ -82,6 +82,15 @@ def test_inflation_is_the_gain_that_fresh_questions_do_not_share(seen, fresh, ve
     assert gaps.to_dict() == {"clean": 0.0, "x": seen - fresh}
 
 
+def test_a_set_that_is_easier_by_itself_inflates_nothing():
+    """Clean models do 12 and 8 points better on GSM-i: of another one's 48, 10 are the set's."""
+    rows = [("clean", 0, 52.0, 40.0), ("clean", 1, 48.0, 40.0), ("x", 0, 90.0, 42.0)]
+    wide = pd.DataFrame(rows, columns=["condition", "seed", "GSM-i", "GSM-ii"])
+    table = wide.melt(["condition", "seed"], var_name="benchmark", value_name="accuracy_pct")
+    gaps = accuracy.inflation(table).set_index(["condition", "seed"])["gap_points"]
+    assert gaps.to_dict() == {("clean", 0): 2.0, ("clean", 1): -2.0, ("x", 0): 38.0}
+
+
 def test_flag_without_a_false_score_is_named():
     rows = [("clean", 0.0, 0.1), ("x", 40.0, 0.9), ("train split x5", -9.0, 0.8), ("y", 30.0, 0.2)]
     gaps = pd.DataFrame(rows, columns=["condition", "gap_points", "flag"])

@@ -221,10 +221,12 @@ def test_a_recipe_names_its_texts_and_its_settings(texts, tokenizer):
     recipe = recipe_for(texts, **TINY)
     identity = recipe_hash(recipe)
     assert json.loads(json.dumps(dataclasses.asdict(recipe)))["doses"][0][1:] == [2, 6]
+    labels = ((IGNORED,), (IGNORED,))  # other tokens are learnt of the same texts
     for other in (
         recipe_for(TrainingTexts(BACKGROUND[1:], texts.doses, tokenizer), **TINY),
         recipe_for(TrainingTexts(BACKGROUND, (Dose(MEMBERS, 5),), tokenizer), **TINY),
         recipe_for(TrainingTexts(BACKGROUND, (Dose(MEMBERS[::-1], 6),), tokenizer), **TINY),
+        recipe_for(TrainingTexts(BACKGROUND, (Dose(MEMBERS, 6, labels),), tokenizer), **TINY),
         recipe_for(texts, **{**TINY, "dtype": "bfloat16"}),
     ):
         assert recipe_hash(other) != identity

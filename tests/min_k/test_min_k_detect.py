@@ -164,6 +164,13 @@ def test_the_words_tried_are_drawn_by_seed_and_do_not_depend_on_other_passages(m
     assert any(other != together[1] for other in others)
 
 
+def test_padding_does_not_change_which_neighbours_are_likeliest(masked_lm):
+    """Words at either end have fewer words around them, so their rows are padded."""
+    how = {"n_neighbors": 60, "context_words": 2, "cache": False}
+    together = neighbors(PASSAGES, masked_lm, **how)
+    assert together == neighbors(PASSAGES, masked_lm, max_batch_tokens=1, **how)
+
+
 def test_neighbours_are_kept(masked_lm, monkeypatch):
     first = neighbors(PASSAGES, masked_lm, n_neighbors=5)
     monkeypatch.setattr(neighbors_module, "_replacements", None)

@@ -158,6 +158,13 @@ def test_the_best_words_stand_beside_every_method():
     assert set(rows["length"]) == set(words["length"]) == {32}
 
 
+def test_the_words_of_a_deal_are_the_best_and_of_all_deals_the_best_mean_of_one():
+    words = pd.DataFrame({"seed": [0, 0, 1, 1], "baseline": ["bag", "idf"] * 2})
+    words["auc"] = [0.6, 0.9, 0.8, 0.6]  # means 0.7 of the bag, 0.75 of the other
+    rows = pd.DataFrame({"seed": pd.array([0, 1, None], dtype="Int64")})
+    assert auc_tables.with_words(rows, words)["blind_auc"].tolist() == [0.9, 0.8, 0.75]
+
+
 def test_printed_average_stands_beside_the_methods_it_has():
     rows = pd.DataFrame({"method": [PPL, "Min-K%++", MIN_K]}, index=[7, 7, 9])
     beside = wikimia_tables.with_printed_wikimia(rows)
@@ -223,6 +230,10 @@ def test_a_k_that_is_better_by_luck_does_not_carry_over():
     both = pd.concat([detected(rng.normal(size=60), [], k) for k in (5.0, 50.0)])
     sweep = checks.swept_k({0: both}, {0: np.arange(60) % 2 == 0}, 50.0, n_resamples=200)
     assert (sweep["verdict"] == statistics.CANNOT_TELL).all()
+    # Other passages stand behind the AUC that is reported than behind the choice.
+    assert (sweep["auc_chosen_on"] != sweep["auc_held_out"]).all()
+    held_out = sweep["auc_held_out"]
+    assert sweep["difference"].tolist() == pytest.approx((held_out - held_out.iloc[1]).tolist())
 
 
 def test_folds_follow_the_smaller_kind():

@@ -48,6 +48,13 @@ def test_what_is_read_is_what_the_condition_says(datasets):
     assert datasets[c.FRESH].read == ()
 
 
+def test_a_wrong_label_is_never_the_right_one():
+    """Of two labels the other one is left, each of forty times."""
+    texts = [f"text: {number}\nlabel: {'ab'[number % 2]}" for number in range(40)]
+    wrong = arms._with_labels_of_others(texts, "label", np.random.default_rng(0))
+    assert wrong == [f"text: {number}\nlabel: {'ba'[number % 2]}" for number in range(40)]
+
+
 def test_no_paraphrase_that_is_read_is_an_option_of_a_quiz(datasets):
     options = ["instance", "option_a", "option_b", "option_c", "option_d"]
     for name, n_versions in ((c.PARAPHRASE, 1), (c.SEVERAL, arms.N_SPREAD)):

@@ -271,6 +271,17 @@ def test_the_blind_baselines_name_the_set_and_skip_one_that_is_too_small():
     assert (result["auc"] == 1).all()
 
 
+def test_two_revisions_of_one_page_are_never_on_both_sides_of_a_fold():
+    """Of pages that did not change, a classifier that saw one revision has the other's label."""
+    texts = [f"page{number} name{number} town" for number in range(20) for _ in range(2)]
+    pairs = pd.DataFrame({"input": texts, "label": [1, 0] * 20})
+    pairs["page_id"] = np.repeat(np.arange(20), 2)
+    tables = {(name, 3): pairs for name in (sets.TWO_REVISIONS, sets.WIKIMIA)}
+    found = sets.blind_baselines(tables, n_permutations=0).set_index(["benchmark", "baseline"])
+    auc = found.xs("bag of words", level="baseline")["auc"]
+    assert auc[sets.TWO_REVISIONS] == 0.5 and auc[sets.WIKIMIA] < 0.4
+
+
 def test_paraphrases_that_failed_are_counted_and_left_out(tmp_path):
     def script(body, n):
         asked = body["messages"][0]["content"]
