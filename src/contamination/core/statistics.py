@@ -282,7 +282,7 @@ def smallest_sign_flip_p(guided: np.ndarray, general: np.ndarray) -> float:
     >>> smallest_sign_flip_p([0.5, 0.7, 0.4], [0.2, 0.4, 0.4])
     0.25
     """
-    return 2.0 ** -np.count_nonzero(_differences(guided, general))
+    return float(2.0 ** -np.count_nonzero(_differences(guided, general)))
 
 
 def paired_bootstrap_interval(guided: np.ndarray, general: np.ndarray) -> tuple[float, float]:
