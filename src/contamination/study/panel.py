@@ -18,6 +18,7 @@ from contamination.core.verdicts import (
     INCONCLUSIVE,
     NOT_RUN,
     SUPPORTED,
+    Claim,
     check_verdicts,
 )
 
@@ -50,6 +51,7 @@ def verdict(
     chance: float,
     control_high: float,
     n_models: int | None = None,
+    claim: Claim = CLAIMS["evidence"],
 ) -> str:
     """The strongest verdict that an interval, chance and its control allow.
 
@@ -57,7 +59,7 @@ def verdict(
     end of the control's interval, or its value where it has none; ``n_models`` the number of
     models where the interval is one over models. Without a control (NaN) nothing is supported.
     """
-    claim = replace(CLAIMS["evidence"], null=chance)
+    claim = replace(claim, null=chance)
     found = claim.verdict(ci_low, ci_high, control_high=control_high, n_models=n_models)
     return INCONCLUSIVE if found == SUPPORTED and math.isnan(control_high) else found
 
