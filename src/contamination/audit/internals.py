@@ -185,11 +185,11 @@ def against_references(settings: Dice, problems: pd.DataFrame) -> pd.DataFrame:
     pool[OTHER_CLEAN] = {seed: clean[(seed + 1) % len(clean)] for seed in clean}
     apart = distances(models[0].states[SEEN], models[1].states[SEEN])[EUCLIDEAN]
     layer = commonest_layer(apart)
-    rows = [
-        {"comparison": name, "layer": layer}
-        | dataclasses.asdict(of_pairs(pool, against, CLEAN, layer, TESTED))
-        for name, against in ((TARGET, "target"), (REFERENCE, OTHER_CLEAN))
-    ]
+    rows = []
+    for name, against in ((TARGET, "target"), (REFERENCE, OTHER_CLEAN)):
+        auroc = of_pairs(pool, against, CLEAN, layer, TESTED)
+        row = {"comparison": name, "layer": layer, "n": auroc.n, "n_models": auroc.n_models}
+        rows.append(row | auroc.columns())
     own, other = rows
     ends = own["ci_low"], own["ci_high"]
     bar = {"control_high": other["ci_high"], "n_models": len(clean)}
