@@ -138,6 +138,24 @@ def test_a_flag_stands_beside_the_inflation_and_is_no_verdict_on_it():
     assert table["verdict"].tolist() == gains["verdict"].tolist()
 
 
+@pytest.mark.parametrize(("flag", "n_flagged"), [(0.9, "1 of 1"), (0.4, "0 of 1")])
+def test_whether_the_flag_follows_the_inflation_is_said_where_a_verdict_says_which_it_is(
+    flag, n_flagged
+):
+    flags = pd.DataFrame({"condition": ["x"], "benchmark": "GSM-i", "flag": flag})
+    inflated, true, open_ = (
+        paper_rows.with_flags(accuracy.gains(accuracies(*given)), flags)
+        for given in ((90.0, 42.0), (60.0, 61.0), (90.0, 42.0, 2))
+    )
+    said = paper_rows.headline_of_flags(inflated)
+    assert f"Shown to be inflated: x (+48 points, flag {flag:.2f}). Shown not to be: no c" in said
+    assert f"the flags of {n_flagged} of the first kind and of 0 of 0 of the second" in said
+    said = paper_rows.headline_of_flags(true)
+    assert f"inflated: no condition. Shown not to be: x (-1 points, flag {flag:.2f})." in said
+    assert f"and of {n_flagged} of the second. 0 conditions are inconclusive." in said
+    assert paper_rows.headline_of_flags(open_).endswith("1 conditions are inconclusive.")
+
+
 def table_2(main, clean, n_models=10, other="GSM-ii"):
     """DICE on one set: AUROC and interval of contaminated and of two clean models."""
     names = ["GSM-i x5", pool.OTHER_CLEAN]

@@ -17,7 +17,7 @@ from contamination.audit.settings import Dice
 from contamination.core.statistics import share_difference_interval
 from contamination.core.verdicts import CLAIMS
 from contamination.dice import paper_rows
-from contamination.dice.accuracy import accuracy_rows
+from contamination.dice.accuracy import accuracy_rows, gains
 from contamination.dice.mixtures import MATH, SEEN, SYN, UNSEEN
 from contamination.dice.pool import (
     BASE,
@@ -52,8 +52,8 @@ def tables_of(
     Returns:
         The tables by name, the located layer, and Figure 5's panels as
         ``plots.auroc_layers`` takes them. Tables: accuracy, table_1 (see :func:`table_1`),
-        layers (Figure 4), auroc (Table 2), auroc_layers (Figure 5), flags and correlation
-        (Figure 6), decoding (Figure 7).
+        layers (Figure 4), auroc (Table 2), auroc_layers (Figure 5), flags, correlation and
+        inflation (Figure 6), decoding (Figure 7).
     """
     trained = trained_pairs(settings, pairs)
     pool = measured_pairs(settings, pairs, trained)
@@ -68,6 +68,7 @@ def tables_of(
     tables["flags"] = paper_rows.flags(shown, layer)
     correlated = paper_rows.correlation_rows(tables["flags"], tables["accuracy"], "own")
     tables["correlation"] = pd.DataFrame(correlated).drop(columns="paper")
+    tables["inflation"] = paper_rows.with_flags(gains(tables["accuracy"]), tables["flags"])
     # All four models at most are held at once, in this process: a cluster has room for one.
     load = dataclasses.replace(settings, engine="local").load
     sampled = [name for name in (CONTAMINATED, named(SYN, HIGH)) if name in trained]

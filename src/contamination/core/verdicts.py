@@ -93,6 +93,13 @@ CLAIMS: dict[str, Claim] = {
         smallest_effect=10.0,
         unit="points",
     ),
+    "dice_own_inflation": Claim(
+        "Contamination raises the accuracy on the questions that were seen (GSM-i) by more than "
+        "that on fresh ones (GSM-ii).",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
     "dice_own_layers": Claim(
         "At the located layer, more than half of the distance between the states of a "
         "contaminated and a clean model is absent between two clean models.",

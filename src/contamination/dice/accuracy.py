@@ -113,13 +113,17 @@ def gains(accuracy: pd.DataFrame) -> pd.DataFrame:
 
 def _welch_interval(values: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
     """95 % t interval of a difference of means; without any spread it has no width."""
-    difference = float(np.mean(values) - np.mean(others))
     if min(len(values), len(others)) < 2:
         return np.nan, np.nan
-    if np.ptp(values) == np.ptp(others) == 0:
+    difference = float(np.mean(values) - np.mean(others))
+    squares = [np.var(group, ddof=1) / len(group) for group in (values, others)]
+    if not sum(squares):
         return difference, difference
-    low, high = stats.ttest_ind(values, others, equal_var=False).confidence_interval()
-    return float(low), float(high)
+    # By hand: scipy warns where one of the two has no spread, which few questions make likely.
+    n_less_1 = len(values) - 1, len(others) - 1
+    df = sum(squares) ** 2 / sum(s**2 / n for s, n in zip(squares, n_less_1, strict=True))
+    half = float(stats.t.ppf(0.975, df) * np.sqrt(sum(squares)))
+    return difference - half, difference + half
 
 
 def inflation(accuracy: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, INCONCLUSIVE
+from contamination.core.verdicts import (
+    CLAIMS,
+    FEWEST_MODELS,
+    INCONCLUSIVE,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.dice import locate, published_tables
 from contamination.dice.accuracy import inflation
 from contamination.dice.answers import BASELINES, answer, baseline_scores
@@ -300,6 +306,28 @@ def with_flags(gains: pd.DataFrame, flagged: pd.DataFrame) -> pd.DataFrame:
     means = flagged[flagged["benchmark"] == SEEN].groupby("condition")["flag"].mean()
     flag = gains["condition"].map(means)
     return gains.assign(flag=flag, flagged=flag.gt(FLAG_THRESHOLD).where(flag.notna()))
+
+
+def headline_of_flags(table: pd.DataFrame) -> str:
+    """Whether the flag follows the inflation, in conditions where a verdict says which it is.
+
+    ``table`` as :func:`with_flags`.
+    """
+    by_word = {word: table[table["verdict"] == word] for word in (SUPPORTED, NOT_SUPPORTED)}
+    named, n_flagged = [], []
+    for rows in by_word.values():
+        shown = [
+            f"{row.condition} ({row.inflation_points:+.0f} points, flag {row.flag:.2f})"
+            for row in rows.itertuples()
+        ]
+        named.append("; ".join(shown) or "no condition")
+        n_flagged.append(f"{rows['flagged'].eq(True).sum()} of {len(rows)}")
+    n_open = table["verdict"].eq(INCONCLUSIVE).sum()
+    return (
+        f"Shown to be inflated: {named[0]}. Shown not to be: {named[1]}. Above the paper's "
+        f"threshold of {FLAG_THRESHOLD} lie the flags of {n_flagged[0]} of the first kind and of "
+        f"{n_flagged[1]} of the second. {n_open} conditions are inconclusive."
+    )
 
 
 # Figure 7
