@@ -30,13 +30,13 @@ from contamination.audit import auditing
 from contamination.audit.lab_models import Lab
 from contamination.audit.settings import CLEAN, CONTAMINATED, LAB
 from contamination.core.statistics import share_interval
+from contamination.core.verdicts import SUPPORTED
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.models.causal import load_causal_lm
 from contamination.models.source import PACKAGED, located
-from contamination.study.panel import RECOGNISED
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/audit.md"
 MARKS = "<!-- beside benchleak -->\n", "<!-- end of beside benchleak -->"
@@ -63,7 +63,7 @@ def write_set(folder: Path, name: str, seed: int) -> tuple[Path, Path]:
 
 
 def ours(model: str, rows: Path, comparison: Path, lab: Lab, n_quizzed: int) -> tuple[str, str]:
-    """Whether any method recognises the rows beyond its controls, and what each says."""
+    """Whether any method supports that the rows were seen, and what each says."""
     data = {"dataset": str(rows), "names": [rows.stem, "test"]}
     audit = auditing.prepare({"names": [model]}, data, str(comparison), n_quizzed, N_ROWS, 0)
     target = auditing.target_of(audit, model, lab)
@@ -71,7 +71,7 @@ def ours(model: str, rows: Path, comparison: Path, lab: Lab, n_quizzed: int) -> 
     found = auditing.findings_of(audit, target, clean_lm, [], N_RESAMPLES)
     table = auditing.audit_table({target.name: found})
     verdicts = dict(zip(table["method"], table["verdict"], strict=True))
-    outcome = FLAGGED if RECOGNISED in verdicts.values() else NOT_FLAGGED
+    outcome = FLAGGED if SUPPORTED in verdicts.values() else NOT_FLAGGED
     return REFUSED if audit.refusal else outcome, json.dumps(verdicts)
 
 

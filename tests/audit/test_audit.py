@@ -29,6 +29,13 @@ from contamination.audit.finding import Target
 from contamination.core import overlap, statistics
 from contamination.core.parameters import ParameterError, load_parameter_file
 from contamination.core.tables import show
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.lab.benchmarks import BENCHMARKS
@@ -37,7 +44,6 @@ from contamination.models import causal
 from contamination.models.causal import load_causal_lm
 from contamination.models.chat import ChatError
 from contamination.replication import cutting
-from contamination.study import panel
 
 SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
 LOCAL = {"names": ["lab:clean"]}
@@ -245,7 +251,7 @@ def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
     assert price == pytest.approx((2 * n_in + 8 * n_out) / 1e6)
     assert "50 requests: 0 in the log, 50 to ask" in said
     assert "cap 1.00" in said
-    assert table["verdict"].eq(panel.NOT_RUN).all()
+    assert table["verdict"].eq(NOT_RUN).all()
     assert table["note"].str.contains("dry run").sum() == 2
 
 
@@ -331,7 +337,7 @@ def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
     table = auditing.audit_table(found).set_index("method")
     assert table.loc[finding.DCQ, "value"] == 1
     assert table.loc[finding.REPLICATION, "value"] == 1
-    assert table.loc[[finding.DCQ, finding.REPLICATION], "verdict"].eq(panel.RECOGNISED).all()
+    assert table.loc[[finding.DCQ, finding.REPLICATION], "verdict"].eq(SUPPORTED).all()
     assert "gives no log-probabilities" in table.loc[finding.MIN_K, "note"]
     assert table.loc[finding.REPLICATION, list(auditing.COUNTS)].tolist() == [72, 0, 0]
     controls = auditing.controls_table(audit, found).set_index(["method", "control"])
@@ -342,7 +348,8 @@ def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
     assert not controls.loc[(finding.REPLICATION, "general"), "decides"]
     assert "names are not what it takes" in table.loc[finding.REPLICATION, "note"]
     said = auditing.headline(MODEL, table.reset_index())
-    assert said.startswith(f"{MODEL}: DCQ, replication recognised rows of sample test beyond every")
+    assert said.startswith(f"{MODEL}: DCQ, replication: it is supported that the model was trained")
+    assert "trained on sample test, beyond every control" in said
 
 
 def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_them():
@@ -400,7 +407,7 @@ def test_a_perturber_writes_the_options_and_a_judge_reads_the_completions(tmp_pa
     assert table.loc[finding.DCQ, "value"] == 1
     assert table.loc[finding.REPLICATION, "statistic"] == "matches by the ICL judge"
     # This judge says yes to whatever it is shown, so its yes is worth nothing.
-    assert table.loc[finding.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
+    assert table.loc[finding.REPLICATION, "verdict"] == CONTROL_FAILS
 
 
 def test_a_model_that_refuses_a_temperature_is_sent_none():
@@ -426,12 +433,13 @@ def audited(comparison, knows):
 
 def test_without_comparison_rows_knowing_them_by_heart_is_not_told_from_guessing_well():
     table = audited("", knows=True).set_index("method")
-    assert table.loc[finding.REPLICATION, "verdict"] == panel.CONTROL_FORBIDS
+    assert table.loc[finding.REPLICATION, "verdict"] == CONTROL_FAILS
 
 
-def test_a_model_that_knows_nothing_is_not_recognised_and_not_called_clean():
+def test_a_model_that_knows_nothing_is_not_supported_and_not_called_clean():
+    """Twelve rows leave room for an effect, unless the answers lie far below chance."""
     table = audited(UNSEEN, knows=False)
-    assert table["verdict"].tolist()[:2] == [panel.NOT_RECOGNISED] * 2
+    assert set(table["verdict"][:2]) <= {NOT_SUPPORTED, INCONCLUSIVE}
     assert "no proof" in auditing.headline(MODEL, table)
 
 
@@ -439,7 +447,7 @@ def test_a_model_that_refuses_gives_no_verdict_and_is_counted():
     with ScriptedServer(lambda body, n: good("", refusal="no")) as server:
         audit = prepared(model=endpoint(server.base_url), n=6, n_passages=6)
         table = auditing.audit_table(findings_of(audit, server.base_url)).set_index("method")
-    assert table.loc[[finding.DCQ, finding.REPLICATION], "verdict"].eq(panel.CANNOT_TELL).all()
+    assert table.loc[[finding.DCQ, finding.REPLICATION], "verdict"].eq(NOT_RUN).all()
     assert table.loc[finding.DCQ, "n_valid"] == 0
     assert table.loc[finding.REPLICATION, "n_refused"] == 36
     assert "answers unusable (refused" in table.loc[finding.DCQ, "note"]
@@ -456,7 +464,7 @@ def test_a_local_model_runs_every_method(tiny_folder):
     found = auditing.findings_of(audit, target, target.place, references, 50)
     table = auditing.audit_table({target.name: found}, {target.name: target.begins})
     table = table.set_index("method")
-    assert not table["verdict"].isin([panel.NOT_RUN, panel.RECOGNISED]).any()
+    assert not table["verdict"].isin([NOT_RUN, SUPPORTED]).any()
     assert table["bos"].eq("none").all()
     other = prepared(model=model | {"bos": "first"}, n=6, n_passages=6)
     assert auditing.target_of(other, str(tiny_folder), lab=None).place.begin == [256]
@@ -496,8 +504,8 @@ def taken(right, **others):
 def verdict(dataset, unseen=None):
     found = gaps.gaps(dataset, unseen, UNSEEN_ROWS)
     n_right, n = dataset.right.sum(), dataset.right.shape[1]
-    low, _ = statistics.share_interval(round(n_right), n)
-    return gaps.verdict_of_gaps(low, 0.25, found), pd.DataFrame(found).set_index("control")
+    ends = statistics.share_interval(round(n_right), n)
+    return gaps.verdict_of_gaps(*ends, 0.25, found), pd.DataFrame(found).set_index("control")
 
 
 ALL, NONE = "1" * 40, "0" * 40
@@ -506,7 +514,7 @@ ALL, NONE = "1" * 40, "0" * 40
 def test_a_rule_that_finds_every_original_is_no_bar():
     """It finds those of unseen rows too; the model that knows the dataset does not."""
     said, found = verdict(taken(ALL, length=ALL), taken(NONE, length=ALL))
-    assert said == panel.RECOGNISED
+    assert said == SUPPORTED
     gap = found.loc["gap to unseen rows"]
     assert (gap["value"], gap["n"], gap["decides"]) == (1, 40, True)
     assert not found.loc["gap to unseen rows where length is wrong", "decides"]
@@ -516,32 +524,35 @@ def test_taste_is_no_memory_whatever_the_level():
     """A model that is right where the texts give the original away, on both kinds of rows."""
     half = "1" * 30 + "0" * 10
     said, found = verdict(taken(half, length=half), taken(half, length=half))
-    assert said == panel.CONTROL_FORBIDS and found["value"].max() == 0
+    assert said == CONTROL_FAILS and found["value"].max() == 0
     # Newer rows that are harder for the rule too: the gap is gone where the rule is wrong.
     harder = "1" * 6 + "0" * 34
     said, found = verdict(taken(half, length=half), taken(harder, length=harder))
     assert found.loc["gap to unseen rows", "ci_low"] > 0
     where = found.loc["gap to unseen rows where length is wrong"]
     assert where["decides"] and where["value"] == 0
-    assert said == panel.CONTROL_FORBIDS
+    assert said == CONTROL_FAILS
 
 
 def test_without_unseen_rows_the_strongest_other_taker_is_the_bar():
     wrong = "0" * 30 + "1" * 10
     good = "1" * 20 + "0" * 20
     said, found = verdict(taken(ALL, length=wrong, centrality=good))
-    assert said == panel.RECOGNISED
+    assert said == SUPPORTED
     where = found.loc["gap to centrality where length is wrong"]
     assert where["n"] == 30 and where["value"] == pytest.approx(1 / 3)
-    assert verdict(taken(good, length=wrong, centrality=good))[0] == panel.CONTROL_FORBIDS
+    assert verdict(taken(good, length=wrong, centrality=good))[0] == CONTROL_FAILS
     # Rules that are nearly never wrong leave nothing to compare.
-    assert verdict(taken(ALL, length=ALL, centrality=ALL))[0] == panel.CANNOT_TELL
+    assert verdict(taken(ALL, length=ALL, centrality=ALL))[0] == INCONCLUSIVE
 
 
 def test_guessing_and_silence_have_their_own_verdicts():
-    some = "1" * 10 + "0" * 30
-    assert verdict(taken(some, length=NONE), taken(NONE, length=NONE))[0] == panel.NOT_RECOGNISED
-    assert gaps.verdict_of_gaps(float("nan"), 0.25, []) == panel.CANNOT_TELL
+    some = "1" * 10 + "0" * 30  # a quarter, at most 0.40
+    assert verdict(taken(some, length=NONE), taken(NONE, length=NONE))[0] == INCONCLUSIVE
+    many = "1" * 100 + "0" * 300  # a quarter, at most 0.30
+    none = taken("0" * 400, length="0" * 400)
+    assert verdict(taken(many, length="0" * 400), none)[0] == NOT_SUPPORTED
+    assert gaps.verdict_of_gaps(float("nan"), float("nan"), 0.25, []) == NOT_RUN
 
 
 CHINESE = "第{}艘船今天早上从港口出发,前往南方的一座大城市,船上有很多乘客。"
@@ -559,9 +570,9 @@ def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, te
     target = auditing.target_of(audit, str(tiny_folder), lab=None)
     found = auditing.findings_of(audit, target, None, [], 50)
     table = auditing.audit_table({target.name: found}).set_index("method")
-    assert table.loc[[finding.REPLICATION, finding.MIN_K], "verdict"].ne(panel.NOT_RUN).all()
+    assert table.loc[[finding.REPLICATION, finding.MIN_K], "verdict"].ne(NOT_RUN).all()
     is_english = text == MARKUP
-    assert (table.loc[finding.DCQ, "verdict"] != panel.NOT_RUN) == is_english
+    assert (table.loc[finding.DCQ, "verdict"] != NOT_RUN) == is_english
     if not is_english:
         assert "made by a rule, at least 4 are needed" in table.loc[finding.DCQ, "note"]
     # Equal texts count as equal in any script.
@@ -579,26 +590,31 @@ def test_rouge_counts_words_of_any_script():
     assert first + second == "猫坐在垫子上"
 
 
-def test_dice_beyond_its_references_cannot_tell(monkeypatch, tiny_folder):
+def test_dice_beyond_its_references_is_inconclusive(monkeypatch, tiny_folder):
     def rows_of(*_):
         names = ["target against reference", "reference against reference"]
         own = {"n": 8, "auroc_pct": [99.0, 55.0], "ci_low": [95.0, 40.0], "ci_high": [100.0, 70.0]}
         return pd.DataFrame({"comparison": names, **own})
 
     monkeypatch.setattr(internals, "against_references", rows_of)
-    row = internals.dice(prepared(), Target("m", None, source="m"), ["a", "b"]).evidence
-    assert (row.value, row.control_value) == (0.99, 0.55)
-    assert row.verdict == panel.CANNOT_TELL
-    assert "cannot say" in row.note
+    for n, note in ((2, "fewer than 5 clean references"), (5, "by these rows")):
+        row = internals.dice(prepared(), Target("m", None, source="m"), ["a"] * n).evidence
+        assert (row.value, row.control_value) == (0.99, 0.55)
+        assert row.verdict == INCONCLUSIVE
+        assert "cannot say" in row.note and row.note.endswith(note)
 
 
 @pytest.mark.parametrize(
     ("verdicts", "said"),
     [
-        (["recognised", "not recognised"], "A recognised rows of d beyond every control"),
-        (["control forbids", "not recognised"], "A: above chance on d, but so is a control"),
-        (["not recognised", "cannot tell"], "no sign by A that it read d. This is no proof"),
-        (["cannot tell", "not run"], "nothing can be said about d. A: why; B: why."),
+        ([SUPPORTED, NOT_SUPPORTED], "A: it is supported that the model was trained on d"),
+        ([CONTROL_FAILS, NOT_SUPPORTED], "A: above chance on d, but so is a control"),
+        (
+            [NOT_SUPPORTED, INCONCLUSIVE],
+            "A: no effect of d as large as the smallest of interest. B: inconclusive. This is no",
+        ),
+        ([INCONCLUSIVE, INCONCLUSIVE], "nothing is shown about d. A, B: inconclusive. This is no"),
+        ([NOT_RUN, NOT_RUN], "nothing can be said about d. A: why; B: why."),
     ],
 )
 def test_the_headline_is_no_stronger_than_the_verdicts(verdicts, said):

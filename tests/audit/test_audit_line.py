@@ -107,22 +107,23 @@ def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
     evidence = pd.DataFrame(
         {"model": ["<b>m"], "method": ["DCQ"], "dataset": ["d"], "truth": [None], "n": [8]}
         | {"value": [0.5], "ci_low": [0.4], "ci_high": [0.6], "control": ["words"]}
-        | {"verdict": ["not recognised"], "note": [None]}
+        | {"verdict": ["not supported"], "note": [None]}
     )
     controls = evidence[["model", "method", "control", "n", "value", "ci_low", "ci_high"]]
     (tmp_path / "tables").mkdir()
     evidence.to_csv(tmp_path / "tables/audit.csv", index=False)
     by_text = controls.assign(method="comparison rows", control="length, no model", chance=0.5)
-    controls = pd.concat([controls.assign(decides=True), by_text.assign(decides=False, p_value=1)])
+    by_text = by_text.assign(decides=False, p_value=1, holds=True)
+    controls = pd.concat([controls.assign(decides=True), by_text])
     controls.to_csv(tmp_path / "tables/audit_controls.csv", index=False)
     data = {"dataset": "owner/name", "split": "test", "revision": "0" * 40}
     page = audit.write_verdict(tmp_path, data)
     text = page.read_text()
     assert "&lt;b&gt;m" in text and "<b>m" not in text
-    assert "no sign by DCQ" in text and "words" in text and "length, no model" in text
+    assert "DCQ: no effect of d" in text and "words" in text and "length, no model" in text
     assert "0" * 40 in text
     assert ">model<" not in text and ">n<" in text  # the line above names the one model
     found = json.loads(page.with_suffix(".json").read_text())
-    assert found["evidence"][0]["verdict"] == "not recognised"
+    assert found["evidence"][0]["verdict"] == "not supported"
     assert len(found["controls"]) == len(found["text_alone"]) == 1
     assert found["data"] == data

@@ -8,7 +8,7 @@ from scipy.stats import mannwhitneyu
 from scripted_server import MODEL, ScriptedServer, good
 
 from contamination.audit import auditing, comparison, finding, plan
-from contamination.study.panel import CONTROL_FORBIDS, NOT_RUN
+from contamination.core.verdicts import CONTROL_FAILS, NOT_RUN
 
 HARBOURS = ["Lyon", "Oslo", "Bonn", "Cork", "Nice", "Bari", "Kiel", "Riga", "Graz", "Pisa"]
 GOODS = ["salt", "wool", "corn", "iron", "coal", "rice"]
@@ -36,16 +36,77 @@ APART = {
 }
 
 
+def drawn(seed, n=12):
+    """Texts of one kind without a word in common but the years: two seeds are two random draws."""
+    generator = np.random.default_rng(seed)
+    letters = generator.choice(list("abcdefghij"), (n, 6, 4))
+    years = generator.integers(2011, 2016, n)
+    rows = [" ".join("".join(word) for word in row) for row in letters]
+    return [f"{row} in {year}" for row, year in zip(rows, years, strict=True)]
+
+
 def test_equal_sets_are_not_told_apart_and_what_would_not_show_is_said():
-    found = comparison.by_text_alone(DATASET, texts(2011, 30))
+    dataset, others = drawn(2), drawn(3)
+    found = comparison.by_text_alone(dataset, others)
     assert [row["control"] for row in found] == [
         f"{name}, no model" for name in ("date rule", "length", "bag of words", "TF-IDF")
     ]
     assert not comparison.refusal(found)
     assert not any(row["decides"] for row in found)
-    assert {row["n"] for row in found} == {24}
-    line = comparison.said(found)
+    assert {row["n"] for row in found} == {24} and all(row["holds"] for row in found)
+    line = comparison.said(found, comparison.near_copies(dataset, others))
     assert "n = 24" in line and "±" in line and "a smaller difference would not show" in line
+
+
+def test_two_files_of_the_same_rows_are_said_to_share_them():
+    """A classifier that learnt a row of one file puts its copy there too, so its AUC is near 0."""
+    others = texts(2011, 30)
+    assert set(others) == set(DATASET)
+    found = comparison.by_text_alone(DATASET, others)
+    copies = comparison.near_copies(DATASET, others)
+    assert not comparison.refusal(found)  # nothing here could be mistaken for memory
+    line = comparison.said(found, copies)
+    assert "below chance" in line and "not told apart" not in line
+    assert line.endswith("12 of 12 dataset rows have a near-copy among the comparison rows")
+
+
+def by_words(low, high, decides=False):
+    row = {"control": "bag of words, no model", "n": 120, "value": (low + high) / 2}
+    row |= {"ci_low": low, "ci_high": high, "p_value": 0.04, "decides": decides}
+    return row | {"holds": low <= 0.5 <= high}
+
+
+@pytest.mark.parametrize(
+    ("ends", "says"),
+    [
+        ((0.40, 0.60), "are not told apart by their text alone"),
+        ((0.21, 0.39), "AUC bag of words 0.30 [0.21, 0.39], chance 0.50; below chance, as where"),
+        ((0.51, 0.70), "[0.51, 0.70], chance 0.50; above chance, though not after correction"),
+    ],
+)
+def test_an_interval_without_one_half_is_never_called_not_told_apart(ends, says):
+    copies = {"value": 2 / 60, "n": 60}
+    line = comparison.said([by_words(*ends)], copies)
+    assert says in line and line.endswith(
+        "2 of 60 dataset rows have a near-copy among the comparison rows"
+    )
+    assert ("not told apart" in line) == (ends[0] <= 0.5 <= ends[1])
+    assert ("not two random draws of one kind" in line) != ("not told apart" in line)
+
+
+def test_near_copies_are_counted_by_runs_of_words_and_by_words_in_common():
+    run = "one two three four five six seven eight nine ten eleven twelve thirteen"
+    others = [f"x y z {run} a b c d e f g h i j k l m n o p", "The red cat sat on a mat."]
+    rows = [
+        f"{run} and much else that stands in no other text of the two files, as it should be",
+        "the red cat sat on a log",  # 6 of 7 words: 0.86
+        "the red dog lay on a log",  # 4 of 7 words: 0.57
+    ]
+    found = comparison.near_copies(rows, others)
+    assert (found["n"], found["value"], found["holds"]) == (3, 2 / 3, False)
+    none = comparison.near_copies(rows[2:], others)
+    assert (none["value"], none["ci_low"], none["holds"]) == (0, 0, True)
+    assert comparison.near_copies(["?!"], ["?!"])["holds"]  # no word, no copy
 
 
 @pytest.mark.parametrize("by", APART)
@@ -85,7 +146,7 @@ def test_a_small_p_alone_tells_nothing_apart():
 
 def test_four_rows_of_either_are_one_line_with_how_little_they_show():
     found = comparison.by_text_alone(texts(2011, n=4), texts(2011, 30, 4))
-    line = comparison.said(found)
+    line = comparison.said(found, comparison.near_copies(texts(2011, n=4), texts(2011, 30, 4)))
     assert "\n" not in line and "n = 8" in line
     widths = [(row["ci_high"] - row["ci_low"]) / 2 for row in found]
     assert max(widths) > 0.2
@@ -118,11 +179,13 @@ def test_nothing_is_asked_where_the_rows_are_told_apart(by, tmp_path):
     assert "are told apart by" in said and not cost["is_run"].any()
     table = auditing.audit_table(found)
     verdicts = table.set_index("method")["verdict"]
-    assert verdicts[list(finding.COMPARING)].eq(CONTROL_FORBIDS).all()
+    assert verdicts[list(finding.COMPARING)].eq(CONTROL_FAILS).all()
     assert verdicts[finding.DICE] == NOT_RUN
-    controls = auditing.controls_table(audit, found).query(
-        "method == @auditing.COMPARISON and decides"
-    )
+    controls = auditing.controls_table(audit, found)
+    counted = controls.set_index("control").loc[comparison.NEAR_COPIES]
+    assert counted["method"] == auditing.COMPARISON and counted["n"] == 12
+    controls = controls.query("method == @auditing.COMPARISON and decides")
+    assert controls["holds"].eq(False).all()
     row = controls.set_index("control").loc[f"{by}, no model"]
     assert (row["n"], row["chance"]) == (24, 0.5)
     assert row["ci_low"] > 0.5 and row["p_value"] <= 0.0125

@@ -13,7 +13,8 @@ from tiny_models import saved, tiny_llama
 
 from contamination.audit import internals, pair_tables, pairs
 from contamination.audit.settings import Dice
-from contamination.core import run, statistics
+from contamination.core import run
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.data import sources
 from contamination.dice import answers, fine_tuning, mixtures
 from contamination.lab import training
@@ -85,11 +86,14 @@ def test_a_model_of_ones_own_against_clean_references(checkpoints):
     assert found["bos"].eq("first").all()
     assert found.loc[internals.REFERENCE, "auroc_pct"] == 50.0
     assert found.loc[internals.TARGET, "n_models"] == 3
-    assert found.loc[internals.TARGET, "verdict"] == internals.BEYOND
-    twin = dataclasses.replace(settings, target_model=reference)
+    assert found.loc[internals.TARGET, "verdict"] == INCONCLUSIVE  # of two references
+    five = dataclasses.replace(settings, reference_models=[reference] * 5)
+    found = internals.against_references(five, questions).set_index("comparison")
+    assert found.loc[internals.TARGET, "verdict"] == SUPPORTED
+    twin = dataclasses.replace(five, target_model=reference)
     same = internals.against_references(twin, questions).set_index("comparison")
-    assert same.loc[internals.TARGET, "verdict"] == internals.NOT_BEYOND
-    assert pd.isna(found.loc[internals.REFERENCE, "verdict"])
+    assert same.loc[internals.TARGET, "verdict"] == NOT_SUPPORTED  # 50, without any width
+    assert found.loc[internals.REFERENCE, "verdict"] == ""
 
 
 @pytest.mark.parametrize(
@@ -202,7 +206,7 @@ def check_outputs(names, folder, conditions):
     dice = second[(second["method"] == "DICE") & (second["tested_on"] == "GSM-ii")]
     dice = dice[dice["trained_on"] == "GSM-i x5"]
     assert dice["auroc_pct"].min() > 90 and dice["two_clean_pct"].min() > 90
-    assert set(dice["verdict"]) == {internals.NOT_BEYOND}
+    assert set(dice["verdict"]) == {INCONCLUSIVE}  # of two pairs of models
     decoded = tables["decoding"]
     assert set(decoded["setting"]) == {"temperature", "top-k"}
     assert tables["correlation"]["source"].str.startswith("own, ").all()
@@ -240,48 +244,53 @@ def test_accuracies_are_scored_by_the_parser_and_by_the_released_rules(
 
 
 def test_a_gain_counts_beyond_what_clean_models_differ_by():
-    """Clean models answer 40 and 50 %: 50 and 54 % is no gain, 70 and 60 % is one of 20 points.
+    """Clean models answer 40 to 50 %: 52 % on average is no gain, 65 % is one of 20 points.
 
-    Unless there are nine questions only: then 20 points are two answers, and cannot be told.
+    Unless there are nine questions only: then 20 points are two answers, and nothing is shown.
     """
-    rows = [("clean", 40), ("clean", 50), ("near", 50), ("near", 54), ("far", 70), ("far", 60)]
+    rows = [("clean", n) for n in (40, 50, 45, 45, 45)] + [
+        ("near", n) for n in (50, 54, 52, 52, 52)
+    ]
+    rows += [("far", n) for n in (70, 60, 65, 65, 65)] + [("lower", 30)] * 5
     scores = pd.DataFrame(rows, columns=["condition", "accuracy_pct"])
     same = {"benchmark": "GSM-i", "n": 900, "accuracy_released_rules_pct": 1.0, "paper": None}
     found = pair_tables.table_1(scores.assign(**same)).set_index("condition")
-    assert found["gain_points"].to_dict() == {"clean": 0.0, "near": 7.0, "far": 20.0}
-    assert set(found["clean_range_points"]) == {10.0} and set(found["n_models"]) == {2}
-    assert found["verdict"].dropna().to_dict() == {
-        "near": internals.NOT_BEYOND,
-        "far": internals.BEYOND,
-    }
+    gains = {"clean": 0.0, "near": 7.0, "far": 20.0, "lower": -15.0}
+    assert found["gain_points"].to_dict() == gains
+    assert set(found["clean_range_points"]) == {10.0} and set(found["n_models"]) == {5}
+    # A loss is no gain; a gain within the range of clean models is no more than theirs.
+    verdicts = {"near": CONTROL_FAILS, "far": SUPPORTED, "lower": NOT_SUPPORTED}
+    assert found["verdict"].to_dict() == {"clean": ""} | verdicts
     low, high = found.loc["far", ["ci_low_points", "ci_high_points"]]
     assert 10 < low < 20 < high < 30 and found.loc["near", "ci_low_points"] > 0
     few = pair_tables.table_1(scores.assign(**same | {"n": 9})).set_index("condition")
     assert few["gain_points"].equals(found["gain_points"])
-    assert few["verdict"].dropna().to_dict() == {
-        "near": internals.NOT_BEYOND,
-        "far": statistics.CANNOT_TELL,
-    }
+    assert few.loc[["near", "far"], "verdict"].eq(INCONCLUSIVE).all()
+    two = scores.groupby("condition", sort=False).head(2).assign(**same)
+    two = pair_tables.table_1(two).set_index("condition")["verdict"]
+    assert two.to_dict() == {"clean": ""} | dict.fromkeys(verdicts, INCONCLUSIVE)
 
 
 @pytest.mark.parametrize(
-    ("n_models", "of_high"), [(4, statistics.CANNOT_TELL), (10, internals.BEYOND)]
+    ("n_models", "of_high", "of_low"),
+    [(4, INCONCLUSIVE, INCONCLUSIVE), (10, SUPPORTED, NOT_SUPPORTED)],
 )
 def test_two_pairs_of_models_are_never_said_to_be_beyond_two_clean_ones(
-    monkeypatch, n_models, of_high
+    monkeypatch, n_models, of_high, of_low
 ):
     """An interval from 95 on is beyond 60 when five pairs say so; one from 40 on never is."""
 
     def rows(pool, name, problems, layer):
         high = 60.0 if name == pair_tables.OTHER_CLEAN else 98.0
         same = {"tested_on": "GSM-ii", "folded_auroc_pct": 60.0, "n_models": n_models}
-        of = (("DICE", high, 95.0), ("Zlib", 50.0, 40.0))
-        return [{"method": m, "auroc_pct": value, "ci_low": low} | same for m, value, low in of]
+        of = (("DICE", high, 95.0, 100.0), ("Zlib", 50.0, 40.0, 55.0))
+        columns = ["method", "auroc_pct", "ci_low", "ci_high"]
+        return [dict(zip(columns, row, strict=True)) | same for row in of]
 
     monkeypatch.setattr(pair_tables.paper_rows, "auroc_rows", rows)
     found = pair_tables._table_2({"GSM-i x5": {}}, layer=3, paper_model="")
     verdicts = found.set_index("method")["verdict"].to_dict()
-    assert verdicts == {"DICE": of_high, "Zlib": internals.NOT_BEYOND}
+    assert verdicts == {"DICE": of_high, "Zlib": of_low}
 
 
 def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):

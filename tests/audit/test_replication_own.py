@@ -3,6 +3,7 @@
 import json
 import re
 
+import pandas as pd
 import pytest
 from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, good, question
@@ -11,11 +12,20 @@ from contamination.audit import asked as asking
 from contamination.audit import completing, plan
 from contamination.audit.settings import Replication
 from contamination.core import run
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.models.chat import ChatError, Endpoint
 from contamination.replication import prompts
 from contamination.replication.decisions import (
+    ALGORITHM_2,
     ICL_COLUMN,
     ICL_JUDGE,
+    PARTITION,
     RULE_COLUMN,
     RULE_JUDGE,
     partition_rows,
@@ -195,7 +205,7 @@ def test_model_judge_and_tables_end_to_end(dataset):
     verdicts = table.dropna(subset="verdict")
     assert verdicts["instruction"].eq("guided").all() and verdicts["method"].eq("Algorithm 2").all()
     # The judge has no verdict on most of the controls' completions, and none on one kind.
-    assert verdicts.set_index("metric").loc[RULE_JUDGE, "verdict"] == "recognised"
+    assert verdicts.set_index("metric").loc[RULE_JUDGE, "verdict"] == SUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -230,3 +240,24 @@ def test_all_14_partitions_of_the_paper_are_ready():
     names = [path.stem for path in (ROOT / "params/full/replication").glob("*.yaml")]
     assert len(names) == 14
     assert sum(name.endswith("_train") for name in names) == 7
+
+
+@pytest.mark.parametrize(
+    ("n_valid", "n_exact", "of_general", "expected"),
+    [
+        (100, 0, False, NOT_SUPPORTED),  # none of 100: at most 4 %
+        (10, 0, False, INCONCLUSIVE),  # none of ten: at most 28 %
+        (10, 3, False, SUPPORTED),
+        (10, 3, True, CONTROL_FAILS),  # without the names as well
+        (0, 0, False, NOT_RUN),
+    ],
+)
+def test_what_guided_completions_allow(monkeypatch, n_valid, n_exact, of_general, expected):
+    instructions = ["guided", "general", "wrong dataset", "wrong split"]
+    rows = pd.DataFrame({"instruction": instructions, "method": ALGORITHM_2, "metric": RULE_JUDGE})
+    rows = rows.assign(**dict.fromkeys(PARTITION, "x"), n_valid=[n_valid, 9, 9, 9])
+    rows = rows.assign(n_exact=[n_exact, 0, 0, 0], n_near_exact=0)
+    rows["contaminated"] = [n_exact > 0, of_general, False, False]
+    monkeypatch.setattr(completing.decisions, "lab_table", lambda *given: rows)
+    table = completing.own_table([], MODEL, 0, "")
+    assert table["verdict"].tolist() == [expected, None, None, None]

@@ -11,6 +11,7 @@ from damage import flip, said_of
 from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
+from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.dice import (
     accuracy,
     answers,
@@ -385,7 +386,7 @@ def table_of(models):
 
 def test_controls_tell_a_model_detector_from_a_contamination_detector():
     """Models with marks of their own and nothing else: pairs split, strangers do not."""
-    found = table_of(pool_of(4, 0.0, 0.0, identity=3.0))
+    found = table_of(pool_of(5, 0.0, 0.0, identity=3.0))
     assert found.loc[controls.TWO_CLEAN, "auroc_pct"] > 95
     assert not found.loc[controls.TWO_CLEAN, "holds"]
     assert not found.loc[controls.HELD_OUT, "holds"]
@@ -393,7 +394,7 @@ def test_controls_tell_a_model_detector_from_a_contamination_detector():
 
 
 def test_controls_recognise_contamination_and_membership():
-    found = table_of(pool_of(4, 6.0, 4.0, identity=0.0))
+    found = table_of(pool_of(5, 6.0, 4.0, identity=0.0))
     assert abs(found.loc[controls.TWO_CLEAN, "auroc_pct"] - 50) < 20
     membership = (controls.WITHIN, controls.SWAPPED, controls.PAIRED, controls.SWAPPED_PAIRED)
     for name in (controls.HELD_OUT, *membership, controls.WITHIN_TAUGHT):
@@ -538,9 +539,55 @@ def test_figure_5b_is_not_tested_on_the_questions_it_was_trained_on():
     assert found.n == 12 and 25 < found.auroc_pct < 75
 
 
-def test_a_single_pair_has_no_verdict():
-    found = detector.auroc_over_models([np.array([1.0])], [np.array([0.0])], 2)
-    assert controls.control_row(controls.TWO_CLEAN, found, 1)["holds"] is None
+@pytest.mark.parametrize(("n_pairs", "expected"), [(1, None), (4, None), (5, False)])
+def test_fewer_than_five_pairs_of_models_say_nothing_of_a_control(n_pairs, expected):
+    pairs = [np.array([1.0])] * n_pairs, [np.array([0.0])] * n_pairs
+    row = controls.control_row(
+        controls.TWO_CLEAN, detector.auroc_over_models(*pairs, 2 * n_pairs), 1
+    )
+    assert row["holds"] is expected and "verdict" not in row
+
+
+def test_the_smaller_kind_counts_where_models_are_drawn():
+    """Two contaminated models against five clean ones are ten pairs, and two models of a kind."""
+    models = [(one, other) for one in range(2) for other in range(5)]
+    ones, zeros = [np.array([1.0])] * 10, [np.array([0.0])] * 10
+    found = detector.auroc_over_models(ones, zeros, 7, models)
+    assert found.n_drawn == 2
+    assert controls.control_row(controls.LEGITIMATE, found, 1)["holds"] is None
+
+
+def test_the_share_that_training_adds_to_the_distance_needs_five_pairs():
+    """Two clean models lie 1 apart, contaminated and clean ones 4: three quarters is training."""
+
+    def model(distance, seed):
+        states = np.ones((2, 4, 1), dtype=np.float32)
+        states[:, 1:3, 0] += distance * (1 + 0.01 * seed)
+        return pool.Measured({"GSM-i": states}, {})
+
+    distances = {"x": 4, "near": 1.2, pool.CLEAN: 0, pool.OTHER_CLEAN: 1}
+    for n_models, words in ((5, [SUPPORTED, NOT_SUPPORTED]), (4, [INCONCLUSIVE] * 2)):
+        models = {
+            name: {seed: model(distance, seed) for seed in range(n_models)}
+            for name, distance in distances.items()
+        }
+        for name, share, word in zip(("x", "near"), (3 / 4, 1 / 6), words, strict=True):
+            rows = paper_rows.layer_rows(models, name, "GSM-i")
+            row = rows[rows["located"] & rows["distance"].eq("euclidean")].iloc[0]
+            assert row["share_from_training"] == pytest.approx(share, abs=1e-3)
+            assert row["verdict"] == word
+            assert rows.loc[~rows["located"], "verdict"].eq("").all()
+
+
+def test_most_rows_of_the_positive_control_are_copies():
+    """And its arms have as many models as any that carries a verdict."""
+    wanted = {c.name: c for c in pool.conditions(5, 2, n_most=pool.most_copies(608, 16))}
+    by_heart, clean = (wanted[name] for name in (pool.BY_HEART, pool.CLEAN_HIGH_RATE))
+    assert (by_heart.copies, by_heart.times_rate) == (30, pool.HIGH_RATE)
+    assert (clean.copies, clean.times_rate) == (0, pool.HIGH_RATE)
+    assert by_heart.n_models == clean.n_models == 5  # an arm that carries a verdict
+    assert pool.BY_HEART not in {c.name for c in pool.conditions(5, 2)}
+    assert pool.most_copies(44, 4) * 4 < 44
 
 
 # Fine-tuning
@@ -673,13 +720,15 @@ def test_figures_show_the_control_beside_the_result():
     assert axis.get_title(loc="left") == "Two clean models lie 50 % as far apart"
 
 
-def test_the_title_counts_flags_without_inflation():
-    """x is flagged and its score is true, y is flagged and inflated."""
-    rows = [("clean", 0.0, 0.1), ("x", 1.0, 0.9), ("y", 40.0, 0.9)]
+def test_the_title_counts_flags_with_and_without_inflation():
+    """x is flagged and its score is true, y is flagged and inflated, of z nothing is shown."""
+    rows = [("clean", 0.0, 0.1), ("x", 1.0, 0.9), ("y", 40.0, 0.9), ("z", 9.0, 0.9), ("w", 50, 0.1)]
     gaps = pd.DataFrame(rows, columns=["condition", "gap_points", "flag"])
     flags = gaps.assign(benchmark="GSM-i")
-    _, lower = dice_figures.flags_and_gaps(flags, gaps, ["clean", "x"]).axes
-    assert lower.get_title(loc="left").endswith("1 of 3 conditions")
+    words = ["", NOT_SUPPORTED, SUPPORTED, INCONCLUSIVE, SUPPORTED]
+    inflated = gaps.assign(verdict=words, flagged=gaps["flag"] > 0.5)
+    _, lower = dice_figures.flags_and_gaps(flags, gaps, inflated, ["clean", "x"]).axes
+    assert lower.get_title(loc="left").endswith("1 yes, 1 no, 1 inconclusive")
 
 
 def test_floor_is_checked_in_one_line():

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.data.published.compare import published_vs_recomputed
-from contamination.dice import accuracy, controls, paper_rows, published_tables
+from contamination.dice import accuracy, controls, paper_rows, pool, published_tables
 
 NAMES = {
     name.lower(): getattr(controls, name)
@@ -21,7 +22,11 @@ def table_of(**aurocs):
     """Controls with AUROCs five points wide on either side; unnamed ones are at chance."""
     values = {name: aurocs.get(key, 50.0) for key, name in NAMES.items()}
     table = pd.DataFrame({"control": values.keys(), "auroc_pct": values.values()})
-    return table.assign(ci_low=table["auroc_pct"] - 5, ci_high=table["auroc_pct"] + 5)
+    table = table.assign(ci_low=table["auroc_pct"] - 5, ci_high=table["auroc_pct"] + 5)
+    expected = [controls.EXPECTED[name.split(":")[0]] for name in table["control"]]
+    is_at = (table["ci_low"] <= 50) & (table["ci_high"] >= 50)
+    holds = is_at.where(pd.Series(expected).eq(controls.AT_CHANCE), table["ci_low"] > 50)
+    return table.assign(holds=holds.astype("boolean"))
 
 
 # Seen questions score higher whichever half was read, in the model alone and beside a clean one.
@@ -32,8 +37,22 @@ REFUTING = table_of(clean=100, order=90, strangers=98, within=51, train=97, othe
 
 def test_headline_of_a_table_that_confirms_the_detector():
     text = controls.headline(CONFIRMING)
-    assert text.startswith("On fresh questions DICE does not tell two clean models apart")
+    assert text.startswith("On fresh questions DICE is not shown to tell two clean models apart:")
     assert text.endswith("may be read as: it read these questions.")
+
+
+def test_two_models_an_arm_excuse_nobody_and_license_nothing():
+    """``holds`` is empty there: no control is met, and no claim rests on it."""
+    few = CONFIRMING.copy()
+    is_innocent = few["control"].isin([controls.LEGITIMATE, controls.FORMAT_ONLY])
+    few.loc[is_innocent, "holds"] = pd.NA
+    assert "perhaps their train split" in controls.licensed(few)
+    assert "differs from the reference, and no more" in controls.licensed(few.assign(holds=pd.NA))
+    assert "is inconclusive with fewer than 5 models" in controls.headline(few.assign(holds=pd.NA))
+    few = CONFIRMING.assign(
+        holds=CONFIRMING["holds"].mask(CONFIRMING["control"] == controls.WITHIN)
+    )
+    assert not controls.sees_membership(few) and controls.sees_membership(CONFIRMING)
 
 
 @pytest.mark.parametrize("clean", [{"clean": 100}, {"order": 90}])
@@ -65,21 +84,48 @@ def test_a_flag_licenses_no_more_than_the_controls_allow(aurocs, verdict):
     assert verdict in controls.licensed(table_of(**aurocs))
 
 
-def accuracies(seen, fresh):
-    rows = [("clean", "GSM-i", 40.0), ("clean", "GSM-ii", 40.0), ("clean", "SVAMP", 10.0)]
-    rows += [("x", "GSM-i", seen), ("x", "GSM-ii", fresh), ("x", "SVAMP", 9.0)]
-    table = pd.DataFrame(rows, columns=["condition", "benchmark", "accuracy_pct"])
-    return table.assign(seed=0, in_distribution=table["benchmark"] != "SVAMP")
+def accuracies(seen, fresh, n_models=5, other_clean=40.0):
+    """Models whose accuracy on GSM-i is up to two points off either way: sd 1.58, se 0.71."""
+    rows = []
+    for seed, off in enumerate([-2, -1, 0, 1, 2][:n_models]):
+        rows += [("clean", seed, "GSM-i", 40.0 + off), ("clean", seed, "GSM-ii", 40.0)]
+        rows += [(pool.OTHER_CLEAN, seed, "GSM-i", other_clean + off)]
+        rows += [(pool.OTHER_CLEAN, seed, "GSM-ii", 40.0)]
+        rows += [("x", seed, "GSM-i", seen + off), ("x", seed, "GSM-ii", fresh)]
+        rows += [("clean", seed, "SVAMP", 10.0), ("x", seed, "SVAMP", 9.0)]
+    table = pd.DataFrame(rows, columns=["condition", "seed", "benchmark", "accuracy_pct"])
+    return table.assign(in_distribution=table["benchmark"] != "SVAMP")
 
 
 @pytest.mark.parametrize(
-    ("seen", "fresh", "verdict"), [(90.0, 42.0, "inflated"), (60.0, 61.0, "not inflated")]
+    ("seen", "fresh", "n_models", "other_clean", "verdict"),
+    [
+        (90.0, 42.0, 5, 40.0, SUPPORTED),
+        (60.0, 61.0, 5, 40.0, NOT_SUPPORTED),
+        (40.0, 64.0, 5, 40.0, NOT_SUPPORTED),  # fresh questions gain more: a gap of -24 points
+        (48.0, 40.0, 5, 40.0, SUPPORTED),  # 8 points, at least 5.7, and clean ones up to 2.3
+        (90.0, 42.0, 5, 95.0, CONTROL_FAILS),  # other clean models seem inflated as much
+        (90.0, 42.0, 2, 40.0, INCONCLUSIVE),
+        (60.0, 61.0, 2, 40.0, INCONCLUSIVE),
+    ],
 )
-def test_inflation_is_the_gain_that_fresh_questions_do_not_share(seen, fresh, verdict):
-    gain = accuracy.gains(accuracies(seen, fresh)).set_index("condition").loc["x"]
-    assert gain.tolist() == [seen - 40, fresh - 40, -1.0, verdict]
-    gaps = accuracy.inflation(accuracies(seen, fresh)).set_index("condition")["gap_points"]
-    assert gaps.to_dict() == {"clean": 0.0, "x": seen - fresh}
+def test_inflation_is_the_gain_that_fresh_questions_do_not_share(
+    seen, fresh, n_models, other_clean, verdict
+):
+    scores = accuracies(seen, fresh, n_models, other_clean)
+    gain = accuracy.gains(scores).set_index("condition")
+    row = gain.loc["x"]
+    expected = ["n_models", "gain_seen", "gain_fresh", "gain_elsewhere", "inflation_points"]
+    values = [n_models, seen - 40, fresh - 40, -1.0, seen - fresh]
+    assert row[expected].tolist() == pytest.approx(values)
+    if n_models == 5:  # t of eight degrees of freedom: 2.306
+        assert row["ci_high"] - row["ci_low"] == pytest.approx(
+            2 * 2.306 * np.sqrt(2 * 2.5 / 5), abs=0.01
+        )
+    assert gain.loc[pool.OTHER_CLEAN, "verdict"] == ""
+    assert row["verdict"] == verdict
+    gaps = accuracy.inflation(scores).groupby("condition")["gap_points"].mean()
+    assert gaps["x"] == pytest.approx(seen - fresh) and gaps["clean"] == pytest.approx(0)
 
 
 def test_a_set_that_is_easier_by_itself_inflates_nothing():
@@ -91,16 +137,69 @@ def test_a_set_that_is_easier_by_itself_inflates_nothing():
     assert gaps.to_dict() == {("clean", 0): 2.0, ("clean", 1): -2.0, ("x", 0): 38.0}
 
 
-def test_flag_without_a_false_score_is_named():
-    rows = [("clean", 0.0, 0.1), ("x", 40.0, 0.9), ("train split x5", -9.0, 0.8), ("y", 30.0, 0.2)]
-    gaps = pd.DataFrame(rows, columns=["condition", "gap_points", "flag"])
-    verdicts = paper_rows.flag_verdicts(gaps)["verdict"].tolist()
-    assert verdicts == [
-        "neither",
-        "flagged, and inflated",
-        "flagged, though fresh questions do as well",
-        "inflated, not flagged",
-    ]
+def test_a_flag_stands_beside_the_inflation_and_is_no_verdict_on_it():
+    gains = accuracy.gains(accuracies(90.0, 42.0))
+    flags = pd.DataFrame({"condition": ["x", "x", "clean"], "benchmark": "GSM-i"})
+    flags["flag"] = [0.9, 0.3, 0.1]
+    table = paper_rows.with_flags(gains, flags).set_index("condition")
+    assert table.loc["x", "flag"] == pytest.approx(0.6) and table.loc["x", "flagged"]
+    assert pd.isna(table.loc[pool.OTHER_CLEAN, "flagged"])  # no detector met it
+    assert table["verdict"].tolist() == gains["verdict"].tolist()
+
+
+@pytest.mark.parametrize(("flag", "n_flagged"), [(0.9, "1 of 1"), (0.4, "0 of 1")])
+def test_whether_the_flag_follows_the_inflation_is_said_where_a_verdict_says_which_it_is(
+    flag, n_flagged
+):
+    flags = pd.DataFrame({"condition": ["x"], "benchmark": "GSM-i", "flag": flag})
+    inflated, true, open_ = (
+        paper_rows.with_flags(accuracy.gains(accuracies(*given)), flags)
+        for given in ((90.0, 42.0), (60.0, 61.0), (90.0, 42.0, 2))
+    )
+    said = paper_rows.headline_of_flags(inflated)
+    assert f"Shown to be inflated: x (+48 points, flag {flag:.2f}). Shown not to be: no c" in said
+    assert f"the flags of {n_flagged} of the first kind and of 0 of 0 of the second" in said
+    said = paper_rows.headline_of_flags(true)
+    assert f"inflated: no condition. Shown not to be: x (-1 points, flag {flag:.2f})." in said
+    assert f"and of {n_flagged} of the second. 0 conditions are inconclusive." in said
+    assert paper_rows.headline_of_flags(open_).endswith("1 conditions are inconclusive.")
+
+
+def table_2(main, clean, n_models=10, other="GSM-ii"):
+    """DICE on one set: AUROC and interval of contaminated and of two clean models."""
+    names = ["GSM-i x5", pool.OTHER_CLEAN]
+    rows = pd.DataFrame([main, clean], columns=["auroc_pct", "ci_low", "ci_high"])
+    rows = rows.assign(trained_on=names, tested_on=other, method="DICE", n_models=n_models)
+    return rows.assign(folded_auroc_pct=rows["auroc_pct"].clip(lower=100 - rows["auroc_pct"]))
+
+
+@pytest.mark.parametrize(
+    ("main", "clean", "n_models", "verdict"),
+    [
+        ((66.0, 63.0, 69.0), (58.0, 54.0, 62.0), 10, SUPPORTED),  # 8 points, at least 3
+        ((66.0, 63.0, 69.0), (58.0, 54.0, 62.0), 4, INCONCLUSIVE),  # of two pairs
+        ((66.0, 63.0, 69.0), (64.0, 60.0, 68.0), 10, NOT_SUPPORTED),  # 2 points, -3 to 7
+        ((66.0, 60.0, 72.0), (62.0, 54.0, 70.0), 10, INCONCLUSIVE),  # 4 points, -6 to 14
+        ((100.0, 100.0, 100.0), (100.0, 100.0, 100.0), 10, NOT_SUPPORTED),  # as in the lesson
+        ((66.0, 63.0, 69.0), (30.0, 26.0, 34.0), 10, NOT_SUPPORTED),  # 70 with its sign turned
+    ],
+)
+def test_contamination_is_what_lies_above_two_clean_models(main, clean, n_models, verdict):
+    table = paper_rows.beside_clean(table_2(main, clean, n_models))
+    row, control = (row for _, row in table.iterrows())
+    assert (row["verdict"], control["verdict"]) == (verdict, "")
+    folded = max(clean[0], 100 - clean[0])
+    assert row["difference_pct"] == main[0] - folded
+    half = np.hypot(main[0] - main[1], clean[2] - clean[0])
+    assert row["difference_low"] == pytest.approx(main[0] - folded - half)
+    said = paper_rows.headline(table)
+    assert f"{main[0] - folded:+.0f} points" in said and f": {verdict}." in said
+    assert f"The other {folded - 50:.0f} points above chance come with any two models" in said
+
+
+def test_a_row_without_a_control_claims_nothing():
+    rows = table_2((66.0, 63.0, 69.0), (58.0, 54.0, 62.0)).head(1)
+    assert paper_rows.beside_clean(rows)["verdict"].tolist() == [""]
 
 
 # Printed and released numbers
@@ -150,7 +249,7 @@ def test_released_scores_disagree_where_the_accuracies_agree():
     assert first.min() >= 0.605 and first.max() <= 0.755  # printed: 0.61 to 0.75
     both = published_tables.disagreement(scores)
     assert both["row"].nunique() == 4
-    differing = both[both["verdict"] == "another score"]
+    differing = both[both["difference"].abs() > 1e-9]
     assert differing["row"].nunique() == 2 and (differing["difference"] != 0).all()
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from detector_frames import product, scores_of
 
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study import gates, interface, protocol
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, ROW, SET, WEIGHTS
 
@@ -32,20 +33,28 @@ def words(**given):
 @pytest.mark.parametrize(
     ("given", "verdict"),
     [
-        ({}, "rows were read"),
-        ({"before_reading": "not applicable"}, "rows were read"),
-        ({"before_reading": "not applicable", "unread_rows": "not run"}, "stands out"),
-        ({"before_reading": "not run"}, "stands out"),
-        ({"before_reading": "not applicable", "unread_rows": "not applicable"}, "stands out"),
-        ({"unread_rows": "failed"}, "failed"),
-        ({"blind": "failed", "clean_models": "not run"}, "failed"),
-        ({"clean_models": "not run"}, "not run"),
-        ({"placebo_name": "failed"}, "rows were read"),
-        ({"false_alarms": "undetermined"}, "not run"),
+        ({}, SUPPORTED),
+        ({"before_reading": "not applicable"}, SUPPORTED),
+        ({"before_reading": "not applicable", "unread_rows": "not run"}, INCONCLUSIVE),
+        ({"before_reading": "not run"}, INCONCLUSIVE),
+        ({"before_reading": "not applicable", "unread_rows": "not applicable"}, INCONCLUSIVE),
+        ({"unread_rows": "failed"}, CONTROL_FAILS),
+        ({"blind": "failed", "clean_models": "not run"}, CONTROL_FAILS),
+        ({"clean_models": "not run"}, INCONCLUSIVE),
+        ({"placebo_name": "failed"}, SUPPORTED),
+        ({"false_alarms": "undetermined"}, INCONCLUSIVE),
     ],
 )
 def test_what_gates_allow(given, verdict):
-    assert gates.gate_verdict(words(**given)).startswith(verdict)
+    assert gates.gate_verdict(words(**given), 20, is_exact=False) == verdict
+
+
+def test_an_exact_test_needs_no_proof_of_its_rate_and_few_units_decide_nothing():
+    undetermined = words(false_alarms="undetermined")
+    assert gates.gate_verdict(undetermined, 20, is_exact=True) == SUPPORTED
+    assert gates.gate_verdict(words(clean_models="not run"), 20, is_exact=True) == INCONCLUSIVE
+    assert gates.gate_verdict(words(), 4, is_exact=True) == INCONCLUSIVE
+    assert gates.gate_verdict(words(blind="failed"), 4, is_exact=True) == INCONCLUSIVE
 
 
 N_UNITS = 60  # enough that no false alarm at all is calibrated
@@ -87,7 +96,7 @@ def test_gates_of_rows_by_hand():
         assert row[f"{gate}_low"] == pytest.approx(margin - half_width, abs=1e-5)
     assert row["placebo_name_margin"] == pytest.approx(-0.1)
     assert row["placebo_name"] == "not applicable"
-    assert (row["false_alarms"], row["verdict"]) == ("passed", "rows were read")
+    assert (row["false_alarms"], row["verdict"]) == ("passed", SUPPORTED)
     assert (row["false_positive_rate"], row["calibration"]) == (0, "calibrated")
 
 
@@ -103,22 +112,18 @@ def test_which_gates_apply_is_fixed_by_access_and_name():
     assert left_out == [{before}, {before, placebo}, {placebo}, {before, placebo, "blind"}]
     # The placebo name scores higher than the right one, which is said and decides nothing.
     assert table["placebo_name"].tolist()[0] == "failed"
-    assert table["verdict"].tolist() == ["rows were read"] * 4
+    assert table["verdict"].tolist() == [SUPPORTED] * 4
 
 
 @pytest.mark.parametrize(
-    ("missing", "gate", "verdict"),
-    [
-        ("base", "before_reading", "stands out from clean models"),
-        ("clean", "clean_models", "not run"),
-    ],
+    ("missing", "gate"), [("base", "before_reading"), ("clean", "clean_models")]
 )
-def test_a_control_that_is_not_there_is_not_run(missing, gate, verdict):
+def test_a_control_that_is_not_there_is_not_run(missing, gate):
     sets = with_text(matrix())
     row = gates.gate_table(sets[sets["model"] != missing], [detector()]).iloc[0]
-    assert (row[gate], row["verdict"]) == ("not run", verdict)
+    assert (row[gate], row["verdict"]) == ("not run", INCONCLUSIVE)
     row = gates.gate_table(matrix(), [detector()]).iloc[0]
-    assert (row["blind"], row["verdict"]) == ("not run", "not run")
+    assert (row["blind"], row["verdict"]) == ("not run", INCONCLUSIVE)
 
 
 def test_pairs_are_of_one_unit():
@@ -134,21 +139,22 @@ def test_pairs_are_of_one_unit():
 
 
 @pytest.mark.parametrize(
-    ("n_units", "unit", "calibration", "word"),
+    ("n_units", "unit", "calibration", "word", "verdict"),
     [
-        (3, ROW, "undetermined", "passed"),
-        (3, SET, "undetermined", "undetermined"),
-        (20, ROW, "miscalibrated", "failed"),
-        (20, SET, "miscalibrated", "failed"),
+        (3, ROW, "undetermined", "undetermined", SUPPORTED),
+        (3, SET, "undetermined", "undetermined", INCONCLUSIVE),
+        (20, ROW, "miscalibrated", "failed", CONTROL_FAILS),
+        (20, SET, "miscalibrated", "failed", CONTROL_FAILS),
     ],
 )
-def test_undetermined_false_alarms_pass_where_the_test_is_exact(n_units, unit, calibration, word):
+def test_undetermined_false_alarms_are_called_so_and_allow_what_is_exact(
+    n_units, unit, calibration, word, verdict
+):
     sets = with_text(matrix())
     is_some = sets["condition"].eq("fresh rows") & sets["unit"].lt(n_units)
     sets = sets.assign(p=sets["p"].mask(is_some, 0.01))
     row = gates.gate_table(sets, [detector(unit=unit)]).iloc[0]
-    assert (row["calibration"], row["false_alarms"]) == (calibration, word)
-    assert (row["verdict"] == gates.ROWS_WERE_READ) == (word == "passed")
+    assert (row["calibration"], row["false_alarms"], row["verdict"]) == (calibration, word, verdict)
 
 
 def test_a_score_of_a_set_must_exceed_that_of_an_unread_set():
@@ -164,10 +170,10 @@ def test_exchangeability_has_two_controls_in_its_own_arm():
     sets = matrix("exchangeability", values, flags=["published order"])
     row = gates.gate_table(sets, [detector("exchangeability", LOG_PROBABILITIES, SET)]).iloc[0]
     assert row["unread_rows_margin"] == pytest.approx(0.5)  # the nearer of the two
-    assert (row["blind"], row["verdict"]) == ("not applicable", "rows were read")
+    assert (row["blind"], row["verdict"]) == ("not applicable", SUPPORTED)
     one = sets[sets["condition"] != "same rows, shuffled"]
     row = gates.gate_table(one, [detector("exchangeability", LOG_PROBABILITIES, SET)]).iloc[0]
-    assert (row["unread_rows"], row["verdict"]) == ("not run", "stands out from clean models")
+    assert (row["unread_rows"], row["verdict"]) == ("not run", INCONCLUSIVE)
 
 
 def test_a_detector_without_sets_is_refused():
@@ -185,20 +191,30 @@ def test_the_table_has_the_columns_that_other_programs_read():
     row = table.iloc[0]
     assert len(table) == 1  # text alone has power too, and no line
     assert (row["n_models"], row["power_at_5_fpr"], row["room"]) == (N_UNITS, 1, "lab")
-    assert (row["word"], row["verdict"], row["blind"]) == ("seen", "seen", "passed")
+    assert (row["word"], row["verdict"], row["blind"]) == (SUPPORTED, SUPPORTED, "passed")
 
 
 def test_the_verdict_is_what_power_and_gates_allow():
     sets = with_text(matrix())
-    assert table_of(sets, detector(question=interface.INFLATED))["verdict"].tolist() == ["inflated"]
+    other_question = table_of(sets, detector(question=interface.INFLATED)).iloc[0]
+    assert (other_question["question"], other_question["verdict"]) == (
+        interface.INFLATED,
+        SUPPORTED,
+    )
     without_base = sets[sets["model"] != "base"]
-    assert table_of(without_base, detector())["verdict"].tolist() == [gates.STANDS_OUT]
-    assert table_of(with_text(matrix(), 0.9), detector())["verdict"].tolist() == ["cannot tell"]
-    assert table_of(matrix(), detector())["verdict"].tolist() == ["cannot tell"]
+    assert table_of(without_base, detector())["verdict"].tolist() == [INCONCLUSIVE]
+    assert table_of(with_text(matrix(), 0.9), detector())["verdict"].tolist() == [CONTROL_FAILS]
+    assert table_of(matrix(), detector())["verdict"].tolist() == [INCONCLUSIVE]
     unflagged = table_of(sets.assign(p=0.5), detector()).iloc[0]
-    assert (unflagged["word"], unflagged["verdict"]) == ("mostly escapes", "mostly escapes")
+    assert (unflagged["word"], unflagged["verdict"]) == (NOT_SUPPORTED, NOT_SUPPORTED)
     not_run = pd.concat([sets, product(unit=range(9), condition="paraphrase")])
-    assert table_of(not_run, detector())["verdict"].tolist() == ["seen", "not run"]
+    assert table_of(not_run, detector())["verdict"].tolist() == [SUPPORTED, "not run"]
+
+
+def test_fewer_than_five_units_carry_no_verdict():
+    sets = with_text(matrix())
+    few = table_of(sets[sets["unit"] < 4], detector()).iloc[0]
+    assert (few["n_flagged"], few["word"], few["verdict"]) == (4, INCONCLUSIVE, INCONCLUSIVE)
 
 
 def test_a_detector_that_joins_changes_no_other_line():
@@ -239,12 +255,60 @@ def test_noise_length_and_was_fine_tuned_fail_on_unread_rows():
     assert table.set_index("detector").loc["was fine-tuned", "unread_rows_margin"] == 0
 
 
-def test_the_headline_names_who_passes_and_counts_who_fails():
-    table = pd.DataFrame({"detector": ["A", "B", "C", "A", "C"]})
-    passes, failed, not_run = gates.ROWS_WERE_READ, gates.FAILED, gates.NOT_RUN
-    some = table.assign(verdict=[passes, failed, not_run, gates.STANDS_OUT, passes])
-    said = "Of 3 detectors these pass every gate that applies: A. Fail one: 1; undecided: 1."
-    assert gates.headline(some) == said
-    none = table.assign(verdict=[passes, failed, failed, failed, passes])
-    said = "Of 3 detectors these pass every gate that applies: none. Fail one: 3; undecided: 0."
-    assert gates.headline(none) == said
+def gate_words(**by_detector):
+    """Rows of a table of gates: all are passed but those that are named with their word."""
+    rows = [
+        {"detector": name, "is_exact": True, "verdict": SUPPORTED} | words(**given)
+        for name, of_benchmarks in by_detector.items()
+        for given in of_benchmarks
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_the_headline_has_three_groups_and_an_undetermined_gate_is_not_passed():
+    table = gate_words(
+        A=[{}, {"placebo_name": "failed"}],
+        B=[{}, {"blind": "failed", "false_alarms": "undetermined"}],
+        C=[{"false_alarms": "undetermined"}],
+        DICE=[{"blind": "failed"}],
+    )
+    assert gates.headline(table) == (
+        "1 of 3 detectors pass every gate that applies: A. "
+        "1 fail no gate, and at least one is undetermined: C (false alarms). "
+        "1 fail at least one gate: B (blind)."
+    )
+    none = gate_words(A=[{"unread_rows": "failed"}], C=[{"clean_models": "not run"}])
+    assert gates.headline(none) == (
+        "0 of 2 detectors pass every gate that applies. "
+        "1 fail no gate, and at least one is undetermined: C (clean models). "
+        "1 fail at least one gate: A (unread rows)."
+    )
+
+
+def test_who_fails_by_the_false_alarms_of_an_exact_test_alone_is_said():
+    names = {"A": {"false_alarms": "failed"}, "B": {"blind": "failed", "false_alarms": "failed"}}
+    table = gate_words(**{name: [given] for name, given in names.items()})
+    clean = product(detector=["A", "B"], unit=range(20), model="clean", copies=0)
+    clean = clean.assign(p=np.where(clean["unit"] < 5, 0.01, 0.5))
+    fresh = product(detector=["A", "B"], unit=range(20), condition="fresh rows").assign(p=0.5)
+    said = gates.by_false_alarms_alone(pd.concat([clean, fresh]), table)
+    assert "does not name A, which fail" in said
+    assert "they flag 5 of 20 sets of clean models" in said
+    assert "Of all sets that nobody read they flag 5 of 40." in said
+    assert gates.by_false_alarms_alone(clean, table.assign(is_exact=False)) == ""
+    assert gates.by_false_alarms_alone(clean, table.assign(false_alarms="passed")) == ""
+
+
+def test_whose_verdicts_hang_on_the_loosened_gate_is_said():
+    """And that it was loosened between the pilot and the study."""
+    table = gate_words(A=[{}], B=[{"false_alarms": "undetermined"}])
+    said = gates.loosened(table)
+    assert "after the results of the pilot" in said and "commit 62d944f loosened one gate" in said
+    assert said.endswith("Under the first rule B would have no verdict.")
+    strict = gates.loosened(table.assign(is_exact=False))
+    assert strict.endswith("Under the first rule no detector would have no verdict.")
+
+
+def test_a_detector_that_is_left_out_has_counts_and_no_verdict():
+    table = table_of(with_text(matrix("DICE")), detector("DICE")).iloc[0]
+    assert (table["n_flagged"], table["word"], table["verdict"]) == (N_UNITS, "", "")

@@ -7,20 +7,16 @@ import pandas as pd
 import pytest
 from detector_frames import product, scores_of
 
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.study import figures, from_notebooks, lab_panel, protocol
 from contamination.study.conditions import FRESH, TRUTHS, VERBATIM
-from contamination.study.panel import (
-    CANNOT_TELL,
-    CONTROL_FORBIDS,
-    NOT_RECOGNISED,
-    NOT_RUN,
-    RECOGNISED,
-    Evidence,
-    judged,
-    not_run,
-    panel,
-    verdict,
-)
+from contamination.study.panel import Evidence, judged, not_run, panel, verdict
 
 
 def evidence(method, what, model="M", dataset="D", statistic="share", truth=""):
@@ -33,30 +29,33 @@ def evidence(method, what, model="M", dataset="D", statistic="share", truth=""):
 
 
 @pytest.mark.parametrize(
-    ("ci_low", "chance", "control", "expected"),
+    ("ends", "chance", "control", "expected"),
     [
-        (0.6, 0.5, 0.55, RECOGNISED),
-        (0.5, 0.5, 0.2, NOT_RECOGNISED),  # reaches down to chance
-        (0.6, 0.5, 0.6, CONTROL_FORBIDS),  # reaches down to the control
-        (0.6, 0.5, math.nan, CANNOT_TELL),
-        (math.nan, 0.5, 0.2, CANNOT_TELL),
+        ((0.6, 0.8), 0.5, 0.55, SUPPORTED),
+        ((0.5, 0.7), 0.5, 0.2, INCONCLUSIVE),  # reaches chance, and an effect of 0.10
+        ((0.5, 0.59), 0.5, 0.2, NOT_SUPPORTED),  # reaches chance, and no effect of 0.10
+        ((0.0, 0.05), 0.25, 0.2, NOT_SUPPORTED),
+        ((0.6, 0.8), 0.5, 0.6, CONTROL_FAILS),  # reaches down to the control
+        ((0.6, 0.8), 0.5, math.nan, INCONCLUSIVE),  # nothing could have overturned it
+        ((math.nan, math.nan), 0.5, 0.2, NOT_RUN),
     ],
 )
-def test_verdict_is_no_stronger_than_chance_and_control_allow(ci_low, chance, control, expected):
-    assert verdict(0.7, ci_low, chance, control) == expected
+def test_verdict_is_no_stronger_than_chance_and_control_allow(ends, chance, control, expected):
+    assert verdict(*ends, chance, control) == expected
 
 
-def test_what_was_not_run_has_no_other_verdict():
-    assert verdict(0.9, 0.8, 0.5, 0.5, is_run=False) == NOT_RUN
+def test_an_interval_over_few_models_decides_nothing():
+    assert verdict(0.9, 1.0, 0.5, 0.6, n_models=4) == INCONCLUSIVE
+    assert verdict(0.9, 1.0, 0.5, 0.6, n_models=5) == SUPPORTED
 
 
 def test_only_verdicts_of_the_list_are_taken():
-    with pytest.raises(ValueError, match='unknown verdict "contaminated": one of recognised'):
+    with pytest.raises(ValueError, match='"contaminated" is no verdict: one of supported'):
         evidence("DCQ", "contaminated")
 
 
 def test_a_panel_has_the_columns_of_its_file_and_keeps_the_order():
-    table = panel([evidence("DCQ", RECOGNISED), not_run("M", "D", "", "DICE", "no weights")])
+    table = panel([evidence("DCQ", SUPPORTED), not_run("M", "D", "", "DICE", "no weights")])
     wanted = ["model", "dataset", "truth", "method", "statistic", "value", "control_value"]
     assert {*wanted, "verdict", "ci_low", "ci_high", "n", "control", "note"} <= set(table)
     assert table["method"].tolist() == ["DCQ", "DICE"]
@@ -72,8 +71,8 @@ def test_an_empty_panel_is_refused():
 # The lab's rows
 
 
-def known_truth():
-    """Three units, one condition read and seen by a good detector, and one that sees nothing."""
+def known_truth(units=3):
+    """Units, one condition read and seen by a good detector, and one that sees nothing."""
 
     def good_score(deal, model, condition, is_read):
         is_seen = is_read & (model == "dosed") & (condition == VERBATIM)
@@ -82,8 +81,8 @@ def known_truth():
     def blind_score(deal, model, condition, is_read):
         return deal.random(len(is_read))
 
-    good = scores_of("good", good_score, units=3)
-    blind = scores_of("blind", blind_score, units=3)
+    good = scores_of("good", good_score, units=units)
+    blind = scores_of("blind", blind_score, units=units)
     scores = pd.concat([good, blind], ignore_index=True)
     return scores, protocol.sets_of(scores)
 
@@ -94,25 +93,36 @@ def test_rows_of_the_lab_carry_the_flag_of_their_set():
     assert not table.duplicated(["model", "dataset", "method"]).any()
     dosed = table["model"].str.startswith("dosed, 12 copies, unit")
     read = table[dosed & table["truth"].eq(TRUTHS[VERBATIM]) & table["method"].eq("good")]
-    assert read["verdict"].tolist() == [RECOGNISED] * 3
+    assert read["flagged"].tolist() == [True] * 3
     assert (read["ci_low"] > 0.5).all()
+    # One set in twenty is flagged where nothing was read, so a flag is no verdict.
+    assert set(table["verdict"]) == {""}
     # A clean model read nothing, whatever the dosed one reads of the dataset.
     assert set(table.loc[table["model"].str.startswith("clean"), "truth"]) == {TRUTHS[FRESH]}
     assert not table["model"].str.startswith("base").any()
     agreed = table.merge(sets, left_on=["method", "value"], right_on=["detector", "value"])
-    assert (agreed["verdict"].eq(RECOGNISED) == agreed["p"].le(0.05)).all()
+    assert (agreed["flagged"] == agreed["p"].le(0.05)).all()
+    left_out = lab_panel.lab_rows(
+        *(frame.replace({"detector": {"blind": "DICE"}}) for frame in (scores, sets))
+    )
+    assert left_out.loc[left_out["method"].eq("DICE"), "note"].str.contains("unrelated").all()
 
 
-def test_the_table_of_evasion_counts_units_and_calls_false_alarms_so():
-    _, sets = known_truth()
+def test_the_table_of_evasion_counts_units_and_claims_nothing_where_nothing_was_read():
+    _, sets = known_truth(units=6)
     table = lab_panel.evasion_table(sets).set_index(["method", "condition"])
     good = table.loc[("good", VERBATIM)]
-    assert (good["n_detected"], good["n_models"], good["n_rows"]) == (3, 3, 60)
-    assert good["ci_low"] == pytest.approx(0.025 ** (1 / 3))  # Clopper-Pearson of 3 of 3
-    assert table.loc[("good", FRESH), "verdict"] == "no alarm"
-    alarmed = sets.assign(p=0.01)
-    of_alarmed = lab_panel.evasion_table(alarmed).set_index(["method", "condition"])
-    assert of_alarmed.loc[("blind", FRESH), "verdict"] == "false alarm"
+    assert (good["n_detected"], good["n_models"], good["n_rows"]) == (6, 6, 60)
+    assert good["ci_low"] == pytest.approx(0.025 ** (1 / 6))  # Clopper-Pearson of 6 of 6
+    assert good["verdict"] == SUPPORTED
+    # False alarms are a count and a rate, however many there are.
+    alarmed = lab_panel.evasion_table(sets.assign(p=0.01)).set_index(["method", "condition"])
+    for of_sets, n_flagged in ((table, 0), (alarmed, 6)):
+        fresh = of_sets.loc[("good", FRESH)]
+        assert (fresh["verdict"], fresh["n_detected"]) == ("", n_flagged)
+    _, few = known_truth(units=4)
+    words = lab_panel.evasion_table(few).set_index(["method", "condition"])["verdict"]
+    assert words[("good", VERBATIM)] == INCONCLUSIVE
 
 
 def test_the_mean_over_units_stands_beside_a_clean_model_and_fresh_rows():
@@ -129,10 +139,22 @@ def test_the_mean_over_units_stands_beside_a_clean_model_and_fresh_rows():
     assert table["n_units"].eq(2).all() and table["n_flagged"].tolist() == [0, 1, 2, 0]
     assert table["auc"].tolist() == pytest.approx([0.5, 0.7, 0.9, 0.4])
     assert table.loc[1, "ci_high"] == pytest.approx(0.7 + 12.7062 * 0.1, abs=1e-4)  # t, 1 df
-    verdicts = ["cannot be told", "cannot be told", "above chance", "below chance"]
-    assert table["verdict"].tolist() == verdicts
+    assert table["verdict"].tolist() == ["", INCONCLUSIVE, INCONCLUSIVE, ""]  # two units
     with pytest.raises(ValueError, match="no set of reviews scored by C"):
         lab_panel.over_units(product(unit=0), "C", "reviews")
+
+
+@pytest.mark.parametrize(
+    ("clean", "expected"), [(0.5, SUPPORTED), (0.79, CONTROL_FAILS), (0.9, CONTROL_FAILS)]
+)
+def test_a_mean_over_units_is_supported_where_it_lies_above_its_controls(clean, expected):
+    spread = 0.01 * np.arange(-2, 3)  # mean 0; half a 95 % interval of five: 0.0196
+    read = product(unit=range(5), copies=12).assign(value=0.8 + spread, p=0.01)
+    of_clean = product(unit=range(5), model="clean", copies=0).assign(value=clean + spread, p=0.5)
+    table = lab_panel.over_units(pd.concat([read, of_clean]), "A", "topics")
+    assert table["verdict"].tolist() == ["", expected]
+    nothing = lab_panel.over_units(pd.concat([read.assign(value=0.5 + spread)]), "A", "topics")
+    assert nothing["verdict"].tolist() == [NOT_SUPPORTED]  # at most 0.52
 
 
 def test_one_unit_has_a_mean_and_no_interval():
@@ -146,6 +168,9 @@ def test_the_figure_shows_counts_and_false_alarms_in_another_colour():
     once = evasion.query("method == 'good'").assign(copies=1, n_detected=2)
     figure = figures.power_matrix(pd.concat([evasion, once]))
     (axis,) = figure.axes
+    left_out = evasion.assign(method=evasion["method"].replace("blind", "DICE"))
+    drawn = figures.power_matrix(left_out).axes[0].get_yticklabels()
+    assert [label.get_text() for label in drawn] == ["good"]
     names = [label.get_text() for label in axis.get_xticklabels()]
     assert names[:2] == ["verbatim, copies: 1", "verbatim"]  # a smaller dose: verbatim alone
     assert {text.get_text() for text in axis.texts} == {"0", "1", "2", "3"}
@@ -165,7 +190,7 @@ def test_a_quiz_is_held_against_the_same_models_unread_rows():
     unread = common | {"condition": "unseen, same model", "copies": 0, "max_pct": 4.0}
     unread |= {"ci_low_pct": 0.0, "ci_high_pct": 10.0}
     read = common | {"condition": "with label", "copies": 12, "max_pct": 30.0}
-    for low, expected in ((18.0, RECOGNISED), (8.0, CONTROL_FORBIDS), (2.0, NOT_RECOGNISED)):
+    for low, expected in ((18.0, SUPPORTED), (8.0, CONTROL_FAILS), (2.0, INCONCLUSIVE)):
         lab = pd.DataFrame([unread, read | {"ci_low_pct": low, "ci_high_pct": 44.0}])
         table = judged(from_notebooks.dcq_rows(lab))
         assert table["verdict"].tolist() == [expected]
@@ -190,10 +215,24 @@ def replication_lab():
 
 def test_a_replication_is_held_against_the_other_clean_partitions():
     table = judged(from_notebooks.replication_rows(replication_lab()))
-    assert table["verdict"].tolist() == [RECOGNISED, NOT_RECOGNISED, NOT_RECOGNISED]
+    # A: 9 of 10, at least 0.60. B: 1 of 10, above none of C's 10, whose upper end is 0.28. C: none
+    # of 10, whose upper end leaves room for 10 points above B's share.
+    assert table["verdict"].tolist() == [SUPPORTED, CONTROL_FAILS, INCONCLUSIVE]
     # B's one near-exact match counts for A and C, not against B itself.
     assert table["control_value"].tolist() == [0.05, 0.0, 0.1]
     assert table["truth"].tolist() == [TRUTHS[VERBATIM], TRUTHS[FRESH], TRUTHS[FRESH]]
+
+
+def test_a_replication_is_judged_by_its_interval_and_not_by_the_algorithm_s_decision():
+    """One match of ten flags a partition, and so do nine; the decision does not move a verdict."""
+    lab = replication_lab()
+    decided = judged(from_notebooks.replication_rows(lab))
+    reversed_ = judged(
+        from_notebooks.replication_rows(lab.assign(contaminated=~lab["contaminated"]))
+    )
+    assert reversed_["verdict"].tolist() == decided["verdict"].tolist()
+    none = lab.assign(n_exact=0, n_near_exact=0, n_valid=200)
+    assert judged(from_notebooks.replication_rows(none))["verdict"].tolist() == [NOT_SUPPORTED] * 3
 
 
 def test_min_k_is_held_against_the_best_classifier_of_words():
@@ -203,7 +242,7 @@ def test_min_k_is_held_against_the_best_classifier_of_words():
     aucs = aucs.assign(copies=[4.0, np.nan])  # as a file with gaps gives them
     words = {"setting": "random, 4 copies", "baseline": ["date rule", "bag of words"]}
     of_other_deal = pd.DataFrame(words | {"seed": 1, "auc": 0.9, "ci_high": 0.95})
-    for high, expected in ((0.58, RECOGNISED), (0.62, CONTROL_FORBIDS)):
+    for high, expected in ((0.58, SUPPORTED), (0.62, CONTROL_FAILS)):
         blind = pd.DataFrame(words | {"seed": 0, "auc": [0.5, 0.52], "ci_high": [0.9, high]})
         blind = pd.concat([of_other_deal, blind])
         table = judged(from_notebooks.min_k_rows(aucs, blind))
@@ -211,7 +250,7 @@ def test_min_k_is_held_against_the_best_classifier_of_words():
         assert table["control"].tolist() == ["bag of words, no model"]
 
 
-@pytest.mark.parametrize(("high", "first"), [(96.0, RECOGNISED), (99.0, CONTROL_FORBIDS)])
+@pytest.mark.parametrize(("high", "first"), [(96.0, SUPPORTED), (99.0, CONTROL_FAILS)])
 def test_dice_is_held_against_two_clean_models(high, first):
     """Asked the same questions: on GSM-i, those that detectors were trained on."""
     aurocs = pd.DataFrame({"tested_on": ["GSM-i", "GSM-ii", "GSM-hard"], "method": "DICE"})
@@ -222,4 +261,6 @@ def test_dice_is_held_against_two_clean_models(high, first):
     table = judged(from_notebooks.dice_rows(aurocs, pd.DataFrame(controls)))
     assert table["dataset"].tolist() == ["GSM-i", "GSM-ii"]
     assert table["control"].tolist() == names[::-1]
-    assert table["verdict"].tolist() == [first, CONTROL_FORBIDS]
+    assert table["verdict"].tolist() == [first, CONTROL_FAILS]
+    few = judged(from_notebooks.dice_rows(aurocs.assign(n_models=4), pd.DataFrame(controls)))
+    assert few["verdict"].tolist() == [INCONCLUSIVE] * 2  # two pairs of models

@@ -178,10 +178,18 @@ def test_words_at_their_bounds():
     assert [protocol.calibration_word(*ends) for ends in words] == [
         *("calibrated", "undetermined", "miscalibrated", "calibrated", "not run")
     ]
-    words = [(0.05, 0.4), (0.06, 0.49), (0.06, 0.5), (NAN, NAN)]
+    words = [(0.05, 0.4, 20), (0.06, 0.49, 20), (0.06, 0.5, 20), (NAN, NAN, 20), (0.01, 1.0, 4)]
     assert [protocol.power_word(*ends) for ends in words] == [
-        *("seen", "mostly escapes", "cannot tell", "not run")
+        *("supported", "not supported", "inconclusive", "not run", "inconclusive")
     ]
+
+
+def test_a_detector_that_is_left_out_has_counts_and_no_word():
+    both = [power_frame().assign(detector=name) for name in ("A", *protocol.LEFT_OUT)]
+    table = protocol.power_table(pd.concat(both)).set_index("detector")
+    assert table.loc["DICE", "n_flagged"].tolist() == table.loc["A", "n_flagged"].tolist()
+    assert table.loc["DICE", "word"].tolist() == ["", ""]
+    assert table.loc["A", "word"].tolist() == ["supported"] * 2
 
 
 def test_false_alarms_apart_for_dosed_and_clean_models():
@@ -228,7 +236,7 @@ def test_power_by_hand():
     # Six units change, all one way: 2 * (1 / 2)^6.
     assert np.isnan(table.loc["verbatim", "p_against_verbatim"])
     assert table.loc["paraphrase", "p_against_verbatim"] == pytest.approx(2 / 64)
-    assert table["word"].tolist() == ["seen", "seen"]
+    assert table["word"].tolist() == ["supported", "supported"]
     assert table["power_by_rank"].isna().all()
 
 
@@ -273,11 +281,24 @@ def test_pairs_of_detectors_on_the_one_cell():
             sets_with_flags(flags < 20, detector="B", copies=12),
         ]
     )
-    row = protocol.detector_pairs(sets).to_dict("records")
+    row = protocol.detector_pairs(sets, ["A", "B", "absent"]).to_dict("records")
     assert row == [
         {"detector": "A", "other": "B", "n_units": 20, "n_only_detector": 6, "n_only_other": 0}
-        | {"p": 2 / 64}
+        | {"p": 2 / 64, "p_adjusted": 2 / 64}
     ]
+
+
+def test_pairs_of_detectors_are_one_family():
+    """6, 10 and 4 units differ one way: p 2/64, 2/1024 and 2/16, times 2, 3 and 1 by Holm."""
+    flags = np.arange(20)
+    of = {"A": flags < 10, "B": flags < 4, "C": flags < 0}
+    sets = pd.concat([sets_with_flags(own, detector=name) for name, own in of.items()])
+    table = protocol.detector_pairs(sets, list(of)).set_index(["detector", "other"])
+    assert table["p_adjusted"].to_dict() == pytest.approx(
+        {("A", "B"): 4 / 64, ("A", "C"): 6 / 1024, ("B", "C"): 2 / 16}
+    )
+    # Alone, the first pair would be significant.
+    assert protocol.detector_pairs(sets, ["A", "B"])["p_adjusted"].item() < 0.05
 
 
 # The protocol's own controls
@@ -299,7 +320,7 @@ def replicates(powers, n_units=20, n_replicates=200, seed=1):
     return protocol.power_table(sets.assign(p=np.where(is_flagged, 0.01, 0.5)))
 
 
-def test_noise_is_called_seen_in_at_most_5_percent_of_replicates():
+def test_the_power_of_noise_is_supported_in_at_most_5_percent_of_replicates():
     table = replicates([0.05, 0.05, 0.05])
     is_rejected = table[["p_adjusted", "p_value"]].le(0.05).groupby(table["detector"]).any()
     assert is_rejected["p_adjusted"].sum() <= stats.binom.ppf(0.99, 200, 0.05)
@@ -316,7 +337,7 @@ def test_known_power_is_covered():
     assert (table["power_at_5_fpr"] - truth).abs().max() > 0.2
 
 
-def test_an_oracle_is_seen_and_noise_is_not_from_row_scores_on():
+def test_an_oracle_is_supported_and_noise_is_not_from_row_scores_on():
     def oracle(generator, model, condition, is_read):
         is_known = model == "dosed" and condition == "verbatim"
         return generator.normal(size=is_read.size) + 3 * is_read * is_known
@@ -326,5 +347,5 @@ def test_an_oracle_is_seen_and_noise_is_not_from_row_scores_on():
 
     scores = pd.concat([scores_of("oracle", oracle), scores_of("noise", noise)])
     table = protocol.power_table(protocol.sets_of(scores)).set_index("detector")
-    assert table.loc["oracle", ["power_at_5_fpr", "word"]].tolist() == [1, "seen"]
-    assert table.loc["noise", "word"] != "seen"
+    assert table.loc["oracle", ["power_at_5_fpr", "word"]].tolist() == [1, "supported"]
+    assert table.loc["noise", "word"] != "supported"

@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 from detector_frames import product
 from notebook_files import ROOT
+from scipy import stats
 from tiny_models import saved, tiny_llama
 
 from contamination.core import storage
 from contamination.core.statistics import auc
+from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
 from contamination.dice import fine_tuning
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models import forward
@@ -291,19 +293,62 @@ def word(real, lab):
     return table.set_index("condition").loc[c.PARAPHRASE]
 
 
-def test_the_three_words_of_an_effect():
+def test_agreement_takes_an_equivalence_test():
     lab = room([-0.20, -0.22], copies=3, units=20)
-    assert word(room([-0.18, -0.24]), lab)["verdict"] == "agrees"
-    assert word(room([0.01, -0.01]), lab)["verdict"] == "differs"
-    assert word(room([0.4, -0.7]), lab)["verdict"] == "cannot tell"  # any effect, it seems
-    # Without an effect in the lab there is nothing to agree with.
-    assert word(room([0.02, -0.02]), room([0.02, -0.02], copies=3))["verdict"] == "cannot tell"
+    assert word(room([-0.18, -0.24]), lab)["verdict"] == SUPPORTED  # the same, and precisely so
+    assert word(room([0.01, -0.01]), lab)["verdict"] == NOT_SUPPORTED  # apart by 0.19 to 0.23
+    # One side of zero in both rooms, and no difference shown: that was once called agreement.
+    wide = word(room([-0.05, -0.37]), lab)
+    assert wide["effect_high"] < 0 and wide["ci_low"] < 0 < wide["ci_high"]
+    assert wide["verdict"] == INCONCLUSIVE
+    # An interval that excludes zero and reaches into the margin is no proof of disagreement.
+    near = word(room([-0.06, -0.16]), lab)
+    assert 0 < near["ci_low"] < rooms.MARGIN < near["ci_high"]
+    assert near["verdict"] == INCONCLUSIVE
+    # Two rooms without an effect are equal as well.
+    assert word(room([0.02, -0.02]), room([0.02, -0.02], copies=3))["verdict"] == SUPPORTED
+
+
+def test_the_two_one_sided_tests_by_hand():
+    """Means -0.21 and -0.20; the p of a difference of 0.10 or more is that of the nearer margin."""
+    real, lab = room([-0.18, -0.24]), room([-0.15, -0.25], copies=3)
+    row = word(real, lab)
+    se = np.sqrt(0.03**2 / 5 + 0.05**2 / 5)  # six units each, standard deviations 0.03 and 0.05
+    df = se**4 / ((0.03**2 / 5) ** 2 / 5 + (0.05**2 / 5) ** 2 / 5)
+    assert row["difference"] == pytest.approx(-0.01)
+    assert row["p_equivalent"] == pytest.approx(stats.t.sf(0.09 / se, df))
+    half = stats.t.ppf(0.95, df) * se  # of the 90 % interval, which lies within the margin
+    assert (row["p_equivalent"] <= 0.05) == (-0.01 - half > -0.10)
+
+
+def test_equivalence_is_corrected_for_all_effects_of_the_table():
+    """p of 0.02 alone is enough; with two other effects that are as wide it is not."""
+    lab = [room([-0.15, -0.25], copies=3, units=12)]
+    real = [room([-0.12, -0.28])]
+    alone = rooms.agreement(real[0], lab[0], "topics").set_index("condition").loc[c.PARAPHRASE]
+    assert alone["p_equivalent"] < 0.05 and alone["verdict"] == SUPPORTED
+    for name in ("B", "C"):
+        lab.append(lab[0].assign(detector=name))
+        real.append(room([-0.02, -0.38]).assign(detector=name))
+    table = rooms.agreement(pd.concat(real), pd.concat(lab), "topics")
+    row = table.set_index(["detector", "condition"]).loc[("A", c.PARAPHRASE)]
+    assert row["p_equivalent"] == alone["p_equivalent"]
+    assert row["p_adjusted"] == pytest.approx(3 * alone["p_equivalent"])
+    assert row["p_adjusted"] > 0.05 and row["verdict"] == INCONCLUSIVE
+
+
+def test_fewer_than_five_units_decide_nothing():
+    lab = room([-0.20, -0.22], copies=3, units=20)
+    few = word(room([-0.20, -0.22], units=4), lab)
+    assert (few["verdict"], few["note"]) == (INCONCLUSIVE, "fewer than 5 units")
+    assert word(room([0.3, 0.31], units=4), lab)["verdict"] == INCONCLUSIVE
 
 
 def test_effects_are_compared_at_like_doses_alone():
     lab = room([-0.20, -0.22], copies=3, units=20)
     row = word(room([-0.18, -0.24], verbatim=0.95), lab)
-    assert row["verdict"] == "cannot tell" and np.isnan(row["copies"])
+    assert row["verdict"] == NOT_RUN and np.isnan(row["copies"])
+    assert row["note"].startswith("no doses at which")
     assert np.isnan(word(room([-0.1, -0.08], 0.64), lab)["copies"])  # 0.11 apart
     assert np.isnan(word(room([-0.18, -0.24], units=2), lab)["copies"])  # too few units
     both = pd.concat([room([-0.18, -0.24]), room([-0.3, -0.2], 0.85, 16)])
@@ -319,31 +364,33 @@ def test_what_the_base_model_says_of_the_same_deal_is_subtracted():
     assert row["difference"] == pytest.approx(0.10)
 
 
-def test_conditions_that_a_room_did_not_ask_cannot_be_told():
+def test_conditions_that_a_room_did_not_ask_are_not_run():
     lab = room([-0.2, -0.22], copies=3)
     table = rooms.agreement(room([-0.18, -0.24]), lab, "topics").set_index("condition")
-    assert table.loc[[c.SEVERAL, c.WITHOUT_LABEL], "verdict"].tolist() == ["cannot tell"] * 2
+    assert table.loc[[c.SEVERAL, c.WITHOUT_LABEL], "verdict"].tolist() == [NOT_RUN] * 2
     for name in ("noise", c.TEXT_ALONE):  # are held against nothing
         control = lab.assign(detector=name)
         assert rooms.agreement(control, control, "topics").empty
 
 
 def test_the_headline_confirms_and_refutes():
-    table = pd.DataFrame({"verdict": ["agrees", "agrees", "cannot tell"]})
-    said = rooms.headline(table)
-    assert "where it can be told, a real model and the lab agree." in said
-    assert said.endswith("Of 3 effects 2 agree, 0 differ and 1 cannot be told.")
-    table.loc[0, "verdict"] = "differs"
-    said = rooms.headline(table)
-    assert "the lab agree, and no more differ than chance would give. Of 3" in said
-    assert said.endswith(
-        "1 agree, 1 differs and 1 cannot be told. If none truly differed, 0.2 would seem to."
-    )
-    more = pd.DataFrame({"verdict": ["differs"] * 3 + ["agrees"] * 9})
-    assert "agree in some effects and differ in others." in rooms.headline(more)
-    assert "real model and the lab differ." in rooms.headline(table.assign(verdict="differs"))
-    nothing = rooms.headline(table.assign(verdict="cannot tell"))
-    assert "whether a real model and the lab agree cannot be told." in nothing
+    lab = room([-0.20, -0.22], copies=3, units=20)
+    equal = rooms.agreement(room([-0.18, -0.24]), lab, "topics").dropna(subset="difference")
+    said = rooms.headline(equal)
+    assert "equal within ±0.10 AUC in 1 of 1 comparisons" in said
+    assert "differ by more than that in 0; 0 are inconclusive" in said
+    assert said.endswith("0 of the intervals exclude zero; chance alone would exclude it in 0.1.")
+    apart = rooms.agreement(room([0.01, -0.01]), lab, "topics").dropna(subset="difference")
+    said = rooms.headline(apart)
+    assert "in 0 of 1 comparisons" in said and "differ by more than that in 1; 0 are" in said
+    assert "1 of the intervals exclude zero (A, paraphrase: +0.21 [" in said
+    wide = rooms.agreement(room([-0.05, -0.37]), lab, "topics").dropna(subset="difference")
+    said = rooms.headline(wide)
+    assert "in 0 of 1 comparisons" in said and "more than that in 0; 1 are inconclusive" in said
+    reach = wide[["ci_low", "ci_high"]].abs().to_numpy().max()
+    assert f"reach as far as {reach:.2f} from zero" in said
+    nothing = rooms.agreement(room([-0.18, -0.24], units=2), lab, "topics")
+    assert rooms.headline(nothing).endswith("No effect could be compared.")
 
 
 def test_all_units_together_by_stouffer():

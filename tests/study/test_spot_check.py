@@ -34,7 +34,8 @@ def again(scores, unit=1, add=0.0):
 
 def verdict(scores, is_same=False, **changes):
     row = agreement.judged(again(scores, **changes), scores, SPREAD, is_same).iloc[0]
-    return row["verdict"], row["holds"]
+    assert row["outcome"] == agreement.OUTCOMES[row["reason"]]
+    return row["reason"], row["holds"]
 
 
 def test_distance_between_seeds_by_hand():
@@ -74,7 +75,8 @@ def test_in_the_ledgers_environment_every_score_must_agree():
     one = again(scores)
     one.loc[5, "score"] += 1e-4
     table = agreement.judged(one, scores, SPREAD, True)
-    assert table["verdict"].tolist() == [agreement.ALTERED]
+    assert table["reason"].tolist() == [agreement.ALTERED]
+    assert table["outcome"].tolist() == ["differs"]
     assert table["holds"].tolist() == [False]
 
 
@@ -94,6 +96,7 @@ def test_elsewhere_the_measured_spread_decides():
     assert verdict(scores, add=0.01) == (agreement.WITHIN, True)
     middle, holds = verdict(scores, add=0.8)
     assert middle == agreement.NUMERICS and pd.isna(holds)
+    assert agreement.OUTCOMES[middle] == "not recomputable"
     assert verdict(scores, add=20.0) == (agreement.ANOTHER, False)
 
 
@@ -101,7 +104,7 @@ def test_elsewhere_the_scores_of_another_seed_are_another_model():
     scores = stored()
     made_up = again(scores, unit=2).assign(unit=1)
     row = agreement.judged(made_up, scores, SPREAD, False).iloc[0]
-    assert (row["verdict"], row["is_nearest"]) == (agreement.ANOTHER, False)
+    assert (row["reason"], row["is_nearest"]) == (agreement.ANOTHER, False)
 
 
 def test_elsewhere_the_auc_of_a_set_may_not_move():
@@ -112,7 +115,7 @@ def test_elsewhere_the_auc_of_a_set_may_not_move():
     row = agreement.judged(new, scores, SPREAD, False).iloc[0]
     assert row["relative_rms"] < row["relative_rms_tolerance"] == pytest.approx(0.2)
     assert row["auc_change"] > row["auc_change_tolerance"] == pytest.approx(0.04)
-    assert row["verdict"] == agreement.NUMERICS
+    assert row["reason"] == agreement.NUMERICS
 
 
 def test_rows_that_are_missing_are_refused():
@@ -200,7 +203,7 @@ def test_the_packages_models_read_what_its_settings_say(monkeypatch):
     n_read = len(spot_check.arms.DEALT) - 1  # of fresh rows nothing is read
     expected = (here["copies"] * n_read, here["n_tokens"], here["training"])
     assert [(copies, n, training) for copies, n, _, training in read] == [expected] * 2
-    assert set(table["verdict"]) == {agreement.RECIPE}  # the made-up training has another hash
+    assert set(table["reason"]) == {agreement.RECIPE}  # the made-up training has another hash
 
 
 def test_three_models_that_agree_pass(retrained):
@@ -217,7 +220,8 @@ def test_other_instructions_of_the_processor_are_named(retrained):
     retrained["environment"] = {"processor": "DEFAULT"}
     table = spot_check.check()
     assert set(table["environment"]) == {"processor DEFAULT"}  # the ledger's is AVX2
-    assert set(table["verdict"]) == {agreement.WITHIN}
+    assert set(table["reason"]) == {agreement.WITHIN}
+    assert set(table["outcome"]) == {"reproduced"}
     spot_check.require(table)
 
 
@@ -225,7 +229,7 @@ def test_another_recipe_fails_the_run(retrained):
     changed = {k: facts | {"n_tokens": 11} for k, facts in retrained["facts"].items()}
     retrained["facts"] = changed
     table = spot_check.check()
-    assert set(table["verdict"]) == {agreement.RECIPE}
+    assert set(table["reason"]) == {agreement.RECIPE}
     with pytest.raises(ValueError, match=r"3 of 3 rows .* another recipe"):
         spot_check.require(table)
 
@@ -234,7 +238,8 @@ def test_another_world_is_said_and_fails_nothing(retrained):
     retrained["world"] = {"hashes": {"background": "b"}, "packages": {"numpy": "2"}}
     table = spot_check.check()
     assert list(table) == spot_check.COLUMNS
-    assert set(table["verdict"]) == {agreement.WORLD}
+    assert set(table["reason"]) == {agreement.WORLD}
+    assert set(table["outcome"]) == {"not recomputable"}
     assert set(table["environment"]) == {"numpy 2"}
     assert len(table) == 3 and table["holds"].isna().all()
     spot_check.require(table)

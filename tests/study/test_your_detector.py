@@ -173,7 +173,8 @@ def headline_of(frames, access=LOG_PROBABILITIES):
 
 def test_the_headline_of_a_detector_that_sees_read_rows():
     assert headline_of(first_look(read=0.001, unread=0.5, value=0.9)) == (
-        "A flags 3 of 3 datasets that were read and 0 of 6 that nobody read: no gate refuses it."
+        "A flags 3 of 3 datasets that were read and 0 of 6 that nobody read: no gate refuses it; "
+        "undecided: false_alarms."
     )
 
 
@@ -181,7 +182,7 @@ def test_the_headline_of_a_detector_that_sees_none():
     said = headline_of(first_look(read=0.5, unread=0.5, value=0.5), access=WEIGHTS)
     assert said == (
         "A flags 0 of 3 datasets that were read and 0 of 6 that nobody read: refused by "
-        "blind, before_reading, unread_rows, clean_models."
+        "blind, before_reading, unread_rows, clean_models; undecided: false_alarms."
     )
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from contamination.audit import finding
 from contamination.audit.asked import asked_of, name_of
-from contamination.audit.comparison import by_text_alone
+from contamination.audit.comparison import by_text_alone, near_copies
 from contamination.audit.completing import replication
 from contamination.audit.finding import Audit, Finding, Target
 from contamination.audit.internals import dice, min_k
@@ -20,14 +20,14 @@ from contamination.audit.plan import why_not
 from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.rows import cleaned
 from contamination.audit.settings import CONTAMINATED, LAB, Data, Model
-from contamination.models.causal import CausalLM
-from contamination.study.panel import (
-    CONTROL_FORBIDS,
-    NOT_RECOGNISED,
-    RECOGNISED,
-    not_run,
-    panel,
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_SUPPORTED,
+    SUPPORTED,
 )
+from contamination.models.causal import CausalLM
+from contamination.study.panel import not_run, panel
 
 COMPARISON = "comparison rows"
 COUNTS = ("n_valid", "n_refused", "n_error")
@@ -56,7 +56,8 @@ def prepare(
         unseen = cleaned(what, comparison, what.comparison_split, n, seed, unlike=rows)
     sets = [rows.passages for rows in (rows, unseen) if rows is not None]
     text_alone = by_text_alone(*sets, seed) if unseen else ()
-    return Audit(who, what, asked, rows, unseen, n_instances, seed, text_alone)
+    copies = (near_copies(*sets),) if unseen else ()
+    return Audit(who, what, asked, rows, unseen, n_instances, seed, text_alone, copies)
 
 
 def rows_table(audit: Audit) -> pd.DataFrame:
@@ -92,7 +93,7 @@ def findings_of(
 
     A method that the access or the rows do not allow has a row that says why, and so have
     all of them where the target has no place (a dry run). Where the text alone tells the
-    comparison rows apart, a method that uses them asks nothing: "control forbids".
+    comparison rows apart, a method that uses them asks nothing: "control fails".
     ``clean_lm`` is a small model that has read none of it, ``references`` are folders or hub
     ids of clean models for DICE.
     """
@@ -100,7 +101,7 @@ def findings_of(
     def unasked(method: str, reason: str) -> Finding:
         about = target.name, " ".join(audit.names), target.truth
         row = not_run(*about, method, reason)
-        return Finding(replace(row, verdict=CONTROL_FORBIDS) if reason == audit.refusal else row)
+        return Finding(replace(row, verdict=CONTROL_FAILS) if reason == audit.refusal else row)
 
     runs: dict[str, Callable[[], Finding]] = {
         finding.DCQ: lambda: dcq(audit, target, clean_lm, n_resamples),
@@ -144,19 +145,21 @@ def controls_table(audit: Audit, findings: Mapping[str, Mapping[str, Finding]]) 
 
     The verdict takes those into account that decide; the others are there to be read. Rows
     that begin with "gap to" hold a difference of shares, -1 to 1. Method "comparison rows" is
-    ``comparison.by_text_alone``, with chance and p_value; if one decides, nothing was compared.
+    ``comparison.near_copies`` and ``comparison.by_text_alone``, with chance, p_value and holds
+    (is the control as it must be?); if one decides, nothing was compared.
     """
     rows = [
         {"model": model, "method": method} | row
         for model, of_model in findings.items()
         for method, controls in [
-            (COMPARISON, audit.text_alone),
+            (COMPARISON, (*audit.near_copies, *audit.text_alone)),
             *((method, found.controls) for method, found in of_model.items()),
         ]
         for row in controls
     ]
     columns = ["model", "method", "control", "n", "value", "ci_low", "ci_high", "decides"]
-    return pd.DataFrame(rows, columns=[*columns, "chance", "p_value"])
+    table = pd.DataFrame(rows, columns=[*columns, "chance", "p_value", "holds"])
+    return table.astype({"holds": "boolean"})
 
 
 def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) -> pd.DataFrame:
@@ -186,16 +189,22 @@ def headline(model: str, rows: pd.DataFrame) -> str:
     """What its rows of ``audit.csv`` allow to be said, and what to do with the model's score."""
     of = rows.groupby("verdict")["method"].agg(", ".join)
     dataset = rows["dataset"].iloc[0]
-    if RECOGNISED in of:
-        text = f"{of[RECOGNISED]} recognised rows of {dataset} beyond every control. "
-        text += "Do not take its score there at face value: score it on rows that it cannot know."
-    elif len(refused := rows[rows["verdict"].eq(CONTROL_FORBIDS) & rows["value"].isna()]):
+    is_open = rows["verdict"].eq(INCONCLUSIVE) & rows["value"].notna()
+    undecided = f"{', '.join(rows.loc[is_open, 'method'])}: inconclusive. " if any(is_open) else ""
+    if SUPPORTED in of:
+        text = f"{of[SUPPORTED]}: it is supported that the model was trained on {dataset}, "
+        text += "beyond every control. Do not take its score there at face value: score it on "
+        text += "rows that it cannot know."
+    elif len(refused := rows[rows["verdict"].eq(CONTROL_FAILS) & rows["value"].isna()]):
         text = f"{', '.join(refused['method'])}: not asked, {refused['note'].iloc[0]}."
-    elif CONTROL_FORBIDS in of:
-        text = f"{of[CONTROL_FORBIDS]}: above chance on {dataset}, but so is a control. "
+    elif CONTROL_FAILS in of:
+        text = f"{of[CONTROL_FAILS]}: above chance on {dataset}, but so is a control. "
         text += "That is no ground to distrust the score, and no proof of a clean model."
-    elif NOT_RECOGNISED in of:
-        text = f"no sign by {of[NOT_RECOGNISED]} that it read {dataset}. This is no proof."
+    elif NOT_SUPPORTED in of:
+        text = f"{of[NOT_SUPPORTED]}: no effect of {dataset} as large as the smallest of interest. "
+        text += f"{undecided}This is no proof of a clean model."
+    elif undecided:
+        text = f"nothing is shown about {dataset}. {undecided}This is no proof of a clean model."
     else:
         notes = "; ".join((rows["method"] + ": " + rows["note"])[rows["note"].ne("")])
         text = f"nothing can be said about {dataset}. {notes}."

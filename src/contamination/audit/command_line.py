@@ -136,7 +136,7 @@ def write_verdict(outputs: Path, data: Mapping[str, Any]) -> Path:
         "The controls that decide": (deciding, f"{model}method control n value interval"),
         "Dataset against comparison rows, by their text alone; chance and p where it was needed": (
             by_text,
-            "control n value interval chance p_value",
+            "control n value interval chance p_value holds",
         ),
     }
     about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))

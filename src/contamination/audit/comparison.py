@@ -4,14 +4,18 @@ A method that holds the dataset against comparison rows sees memory only where t
 themselves do not tell the two apart (Das et al., arXiv:2406.16201). Four classifiers look at
 date, length and style (words, punctuation, capitals, line breaks).
 
-The rule, fixed beforehand: the rows are told apart if for one of the four the 95 % interval of its
-AUC lies above 0.5 and its p is at most 0.05 / 4.
+The rule, fixed beforehand: the rows are told apart, and nothing is asked, if for one of the four
+the 95 % interval of its AUC lies above 0.5 and its p is at most 0.05 / 4. An interval that leaves
+out 0.5 in any other way is said: the two files then differ, or rows of one have near-copies in the
+other. A classifier that has learnt a row of one file puts its near-copy there as well, so that
+near-copies push its AUC below 0.5. They are counted first.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -27,8 +31,11 @@ from contamination.core.blind import (
     blind_table,
     date_rule_scores,
 )
-from contamination.core.overlap import is_latin, words
+from contamination.core.overlap import is_latin, ngrams, words
 
+NEAR_COPIES = "near-copies of dataset rows among the comparison rows"
+NEAR_COPY = 0.8  # share of two texts' words that they have in common, as ``overlap.word_overlap``
+MOST_COMPARED = 400  # rows of either, the first of a random order: each is compared with each
 LENGTH = "length"
 CHANCE, LEVEL = 0.5, 0.05
 CLASSIFIERS = (DATE_RULE, LENGTH, BAG_OF_WORDS, TF_IDF)
@@ -42,6 +49,38 @@ _CAPITAL = re.compile(r"\b[A-Z]")
 Judged = tuple[dict[str, float], Callable[[], float]]  # AUC with its interval, and its p
 
 
+def near_copies(dataset: Sequence[str], comparison: Sequence[str]) -> dict[str, Any]:
+    """How many dataset rows have a near-copy among the comparison rows.
+
+    A near-copy has 13 words in a row in common with a text (``overlap.ngrams``), or 80 % of the
+    words of both (``overlap.word_overlap``). At most 400 rows of either are compared.
+
+    Returns:
+        A row as of :func:`by_text_alone`: n dataset rows, the share with a near-copy (0 to 1) and
+        its interval; holds where there is none.
+
+    >>> near_copies(["a red cat sat", "one two"], ["a red cat sat here"])["value"]
+    0.5
+    """
+    # Words are counted once for each text, which ``word_overlap`` would do for each pair.
+    others = [(Counter(words(text)), ngrams(text)) for text in comparison[:MOST_COMPARED]]
+
+    def has_copy(text: str) -> bool:
+        own, runs = Counter(words(text)), ngrams(text)
+        return any(
+            not runs.isdisjoint(known)
+            or 2 * (own & other).total() >= NEAR_COPY * (own.total() + other.total())
+            for other, known in others
+            if own
+        )
+
+    n = min(len(dataset), MOST_COMPARED)
+    n_found = sum(map(has_copy, dataset[:n]))
+    low, high = statistics.share_interval(n_found, n)
+    row = {"control": NEAR_COPIES, "n": n, "value": n_found / n, "ci_low": low, "ci_high": high}
+    return row | {"decides": False, "holds": n_found == 0}
+
+
 def by_text_alone(
     dataset: Sequence[str], comparison: Sequence[str], seed: int = 0
 ) -> tuple[dict[str, Any], ...]:
@@ -52,7 +91,8 @@ def by_text_alone(
         ``finding.control_row``: control, n (of both), value (AUC, 0 to 1; of date and length in
         the direction that is larger), ci_low, ci_high, decides (told apart by it); and chance
         (0.5), p_value: Mann-Whitney's for date and length, of shuffled labels with all training
-        done again for words; NaN where the interval or an earlier row has decided already.
+        done again for words; NaN where the interval or an earlier row has decided already; holds,
+        whether the interval contains chance.
     """
     texts = [*dataset, *comparison]
     is_data = np.arange(len(texts)) < len(dataset)
@@ -68,7 +108,8 @@ def by_text_alone(
             p = p_value()
         shown = {"control": name + _NO_MODEL, "n": len(texts), "value": judged["auc"]}
         shown |= {"ci_low": judged["ci_low"], "ci_high": judged["ci_high"], "chance": CHANCE}
-        found.append(shown | {"p_value": p, "decides": bool(p <= LEVEL / len(CLASSIFIERS))})
+        shown |= {"p_value": p, "decides": bool(p <= LEVEL / len(CLASSIFIERS))}
+        found.append(shown | {"holds": judged["ci_low"] <= CHANCE <= judged["ci_high"]})
     return tuple(found)
 
 
@@ -86,17 +127,40 @@ def refusal(found: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def said(found: Sequence[dict[str, Any]]) -> str:
-    """One line: told apart, or how large a difference would not have been seen."""
+def said(found: Sequence[dict[str, Any]], copies: Mapping[str, Any]) -> str:
+    """One line: told apart, different, or how large a difference would not have been seen.
+
+    ``found`` of :func:`by_text_alone`, ``copies`` of :func:`near_copies`.
+    """
     if text := refusal(found):
         return text
+    n_copies = f"{round(copies['value'] * copies['n'])} of {copies['n']} dataset rows have a "
+    n_copies += "near-copy among the comparison rows"
+    apart = [row for row in found if not row["holds"]]
+    if not apart:
+        shown = ", ".join(
+            f"{_short(row)} {row['value']:.2f} ± {(row['ci_high'] - row['ci_low']) / 2:.2f}"
+            for row in found
+        )
+        return (
+            f"dataset and comparison rows (n = {found[0]['n']}) are not told apart by their text "
+            f"alone; a smaller difference would not show: AUC {shown}, chance {CHANCE:.2f}; "
+            f"{n_copies}"
+        )
     shown = ", ".join(
-        f"{_short(row)} {row['value']:.2f} ± {(row['ci_high'] - row['ci_low']) / 2:.2f}"
-        for row in found
+        f"{_short(row)} {row['value']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
+        for row in apart
     )
+    above = "; above chance, though not after correction for four classifiers"
+    below = (
+        "; below chance, as where rows resemble rows of the other file more than those of their "
+    )
+    below += "own (near-copies, or rows dealt to the files in pairs), which makes gaps smaller"
+    kinds = {row["ci_low"] > CHANCE for row in apart}
     return (
-        f"dataset and comparison rows (n = {found[0]['n']}) are not told apart by their text "
-        f"alone; a smaller difference would not show: AUC {shown}, chance {CHANCE:.2f}"
+        f"dataset and comparison rows (n = {found[0]['n']}) are not two random draws of one kind: "
+        f"AUC {shown}, chance {CHANCE:.2f}{above * (True in kinds)}{below * (False in kinds)}; "
+        f"{n_copies}"
     )
 
 

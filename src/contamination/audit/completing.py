@@ -14,6 +14,15 @@ from contamination.audit.finding import REPLICATION, UNSEEN, Audit, Finding, Tar
 from contamination.audit.rows import FEWEST_ROWS, Rows, whole
 from contamination.audit.settings import Replication
 from contamination.core.overlap import words
+from contamination.core.statistics import share_interval
+from contamination.core.verdicts import (
+    CLAIMS,
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.data import partitions
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, REFUSED, Endpoint, Request
@@ -28,12 +37,12 @@ from contamination.replication import completions, decisions, did_chatgpt_cheat,
 from contamination.replication.cutting import cut_rows
 from contamination.replication.instructions import GENERAL, GUIDED, WRONG_DATASET, WRONG_SPLIT
 from contamination.replication.prompts import FIRST_INSTANCES_PROMPT, JUDGE_PROMPT
-from contamination.study.panel import CANNOT_TELL, CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED
 
 FEWEST_WORDS = 4  # of a piece: the rule judge calls no shorter one a match
 N_FIRST = 10  # instances at the head of the split that Did-ChatGPT-Cheat? knows
 CHEAT_FORMAT = "CSV"
 LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
+_SMALLEST_SHARE = CLAIMS["replication_own"].smallest_effect
 
 
 def completion_requests(prompts: Sequence[str], asked: Asked) -> list[Request]:
@@ -255,22 +264,26 @@ def cheat_rows(own: OwnCompletions, answer: pd.DataFrame, near_exact: float) -> 
 def own_table(parts: Sequence[pd.DataFrame], name: str, seed: int, begins: str) -> pd.DataFrame:
     """``replication_own.csv``: columns of ``replication_lab.csv``, then bos and verdict.
 
-    The verdict stands in the guided rows of Algorithm 2: "recognised" where guided
-    completions are flagged and none without the right names; "control forbids" where others
-    are flagged too (the model knows the texts by heart, or they follow from their first
-    pieces); "cannot tell" where one of them has no answer; else "not recognised".
+    The verdict stands in the guided rows of Algorithm 2: supported where guided completions are
+    flagged and none without the right names; control fails where others are flagged too (the
+    model knows the texts by heart, or they follow from their first pieces); inconclusive where
+    one of them has no answer; not run where guided ones have none. Where they are not flagged,
+    not supported if the upper end of the share of matches lies below the smallest effect, else
+    inconclusive.
     """
     table = decisions.lab_table(parts, name, seed).assign(bos=begins, verdict=None)
     of_2 = table[table["method"] == decisions.ALGORITHM_2]
     for _, rows in of_2.groupby([*decisions.PARTITION, "metric"], dropna=False):
         by = rows.set_index("instruction")
         guided, controls = by.loc[GUIDED], by.loc[[GENERAL, WRONG_DATASET, WRONG_SPLIT]]
+        n_matches = int(guided[["n_exact", "n_near_exact"]].sum())
+        is_seen_apart = share_interval(n_matches, int(guided["n_valid"]))[1] < _SMALLEST_SHARE
         cases = [
-            (guided["n_valid"] == 0, CANNOT_TELL),
-            (not guided["contaminated"], NOT_RECOGNISED),
-            (controls["contaminated"].eq(True).any(), CONTROL_FORBIDS),
-            (controls["n_valid"].eq(0).any(), CANNOT_TELL),
-            (True, RECOGNISED),
+            (guided["n_valid"] == 0, NOT_RUN),
+            (not guided["contaminated"], NOT_SUPPORTED if is_seen_apart else INCONCLUSIVE),
+            (controls["contaminated"].eq(True).any(), CONTROL_FAILS),
+            (controls["n_valid"].eq(0).any(), INCONCLUSIVE),
+            (True, SUPPORTED),
         ]
         said = next(word for holds, word in cases if holds)
         table.loc[rows.index[rows["instruction"] == GUIDED], "verdict"] = said

@@ -1,8 +1,8 @@
 """What an audit asks about, and what a method found: its row of the panel beside its controls.
 
-A verdict compares the lower end of the method's 95 % interval with chance and with
-the upper end of its strongest control (``study.panel.verdict``); that of a quiz asks
-for gaps above 0 (``audit.gaps``).
+A verdict compares the method's 95 % interval with chance and with the upper end of its
+strongest control (``study.panel.verdict``); that of a quiz asks for gaps above 0
+(``audit.gaps``).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from contamination.audit.asked import Asked
 from contamination.audit.rows import Rows
 from contamination.audit.settings import Data, Model
 from contamination.core import statistics
+from contamination.core.verdicts import CLAIMS
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
 from contamination.study.panel import Evidence, verdict
@@ -41,6 +42,7 @@ class Audit:
         unseen: rows that the model cannot have seen, or None.
         n_quizzed: rows of either that the other methods take.
         text_alone: dataset against unseen rows, ``comparison.by_text_alone``.
+        near_copies: rows that the two have nearly in common, ``comparison.near_copies``.
     """
 
     model: Model
@@ -51,6 +53,7 @@ class Audit:
     n_quizzed: int
     seed: int
     text_alone: tuple[dict, ...] = ()
+    near_copies: tuple[dict, ...] = ()
 
     @property
     def names(self) -> tuple[str, str]:
@@ -122,10 +125,12 @@ def judged(
     chance: float,
     controls: Sequence[dict],
     note: str = "",
+    n_models: int | None = None,
 ) -> Evidence:
     """The row of the panel; the strongest control is that with the highest upper end.
 
-    ``own`` holds the method's own value, as :func:`control_row` gives it.
+    ``own`` holds the method's own value, as :func:`control_row` gives it; ``n_models`` is the
+    number of models where its interval is one over models.
     """
     deciding = [row for row in controls if row["decides"] and not math.isnan(row["ci_high"])]
     strongest = max(deciding, key=lambda row: row["ci_high"], default=None)
@@ -138,7 +143,7 @@ def judged(
         statistic=statistic,
         control=f"{strongest['control']}, at most {upper:.2f}" if strongest else "none",
         control_value=strongest["value"] if strongest else math.nan,
-        verdict=verdict(own["value"], own["ci_low"], chance, upper),
+        verdict=verdict(own["ci_low"], own["ci_high"], chance, upper, n_models, CLAIMS["audit"]),
         note=note,
         **{name: own[name] for name in ("value", "ci_low", "ci_high", "n")},
     )

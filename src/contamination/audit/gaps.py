@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from contamination.core.statistics import share_difference_interval
+from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, SUPPORTED
 from contamination.dcq.comparison import FEWEST_QUIZZES
-from contamination.study.panel import CANNOT_TELL, CONTROL_FORBIDS, NOT_RECOGNISED, RECOGNISED
+from contamination.study.panel import verdict
 
 GAP = "gap to"
 
@@ -71,18 +72,15 @@ def _gap(control: str, *pairs: np.ndarray) -> dict:
     return row | {"decides": bool(is_all or min(n, n_other) >= FEWEST_QUIZZES)}
 
 
-def verdict_of_gaps(ci_low: float, chance: float, found: Sequence[dict]) -> str:
-    """The strongest verdict that the lower end of a level and its gaps allow.
+def verdict_of_gaps(ci_low: float, ci_high: float, chance: float, found: Sequence[dict]) -> str:
+    """The strongest verdict that the interval of a level and its gaps allow.
 
-    "cannot tell" without a level (NaN) or a gap that decides; "not recognised" where the
-    level reaches down to chance; "control forbids" where a deciding gap reaches down to 0;
-    else "recognised".
+    That of ``panel.verdict`` with the gaps as its control: control fails where the level lies
+    above chance and a deciding gap reaches down to 0, inconclusive where no gap decides.
     """
     deciding = [row["ci_low"] for row in found if row["decides"]]
-    if math.isnan(ci_low):
-        return CANNOT_TELL
-    if ci_low <= chance:
-        return NOT_RECOGNISED
-    if not deciding:
-        return CANNOT_TELL
-    return RECOGNISED if min(deciding) > 0 else CONTROL_FORBIDS
+    # What the level says by itself, if there is a gap that could overturn it.
+    of_level = verdict(
+        ci_low, ci_high, chance, -math.inf if deciding else math.nan, claim=CLAIMS["audit"]
+    )
+    return CONTROL_FAILS if of_level == SUPPORTED and min(deciding) <= 0 else of_level

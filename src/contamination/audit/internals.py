@@ -16,7 +16,7 @@ from contamination.audit.rows import labelled, questions
 from contamination.audit.settings import Dice, OwnPassages
 from contamination.core import scores, statistics
 from contamination.core.scores import K_PERCENT, min_k_score
-from contamination.dice.controls import BEYOND, NOT_BEYOND
+from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, INCONCLUSIVE
 from contamination.dice.experiments import of_pairs
 from contamination.dice.locate import EUCLIDEAN, commonest_layer, distances
 from contamination.dice.mixtures import SEEN
@@ -26,7 +26,6 @@ from contamination.models.causal import CausalLM, load_masked_lm, token_log_prob
 from contamination.models.chat import Endpoint, prompt_log_probs
 from contamination.models.loading import LanguageModel
 from contamination.models.source import check_model
-from contamination.study.panel import CANNOT_TELL, RECOGNISED
 
 N_QUESTIONS = 4  # of a set, at least
 ONE_IS_NONE = "one clean model cannot show how far two of them lie apart"
@@ -114,7 +113,7 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
 
     Beyond them it says that a model differs from its references, not why: training
     on other rows of the same kind does as well (notebook 05). So it never
-    gives more than "cannot tell".
+    supports the claim.
     """
     rows = audit.quizzed[0]
     answers = rows.rows[rows.label_column] if rows.labels else ""
@@ -131,11 +130,14 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
         control_row(about, int(table.loc[name, "n"]), *(table.loc[name, names] / 100), True)
         for name in (TARGET, REFERENCE)
     )
-    row = judged(audit, target, DICE, "AUROC", own, 0.5, found)
-    if row.verdict == RECOGNISED:
-        note = "it differs from clean references; DICE cannot say whether by these rows"
-        row = dataclasses.replace(row, verdict=CANNOT_TELL, note=note)
-    return Finding(row, tuple(found))
+    row = judged(audit, target, DICE, "AUROC", own, 0.5, found, n_models=len(references))
+    notes = []
+    if own["ci_low"] > max(0.5, *(one["ci_high"] for one in found)):
+        notes.append("it differs from clean references; DICE cannot say whether by these rows")
+        row = dataclasses.replace(row, verdict=INCONCLUSIVE)
+    if len(references) < FEWEST_MODELS:
+        notes.append(f"fewer than {FEWEST_MODELS} clean references")
+    return Finding(dataclasses.replace(row, note="; ".join(notes)), tuple(found))
 
 
 def own_questions(settings: Dice) -> pd.DataFrame | None:
@@ -167,7 +169,7 @@ def against_references(settings: Dice, problems: pd.DataFrame) -> pd.DataFrame:
         comparison ("target against reference" or "reference against reference"), n,
         n_models, layer, auroc_pct, folded_auroc_pct, ci_low, ci_high, bos ("first" or
         "none": what texts of the target begin with), verdict: whether the target's interval
-        lies above 50 and above the references' value.
+        lies above 50 and above that of the references; inconclusive with fewer than five.
     """
     parts = {SEEN: problems[::2].reset_index(drop=True), TESTED: problems[1::2]}
     models, begins = [], []
@@ -183,10 +185,13 @@ def against_references(settings: Dice, problems: pd.DataFrame) -> pd.DataFrame:
     pool[OTHER_CLEAN] = {seed: clean[(seed + 1) % len(clean)] for seed in clean}
     apart = distances(models[0].states[SEEN], models[1].states[SEEN])[EUCLIDEAN]
     layer = commonest_layer(apart)
-    rows = [
-        {"comparison": name, "layer": layer}
-        | dataclasses.asdict(of_pairs(pool, against, CLEAN, layer, TESTED))
-        for name, against in ((TARGET, "target"), (REFERENCE, OTHER_CLEAN))
-    ]
-    verdict = BEYOND if rows[0]["ci_low"] > max(50, rows[1]["auroc_pct"]) else NOT_BEYOND
-    return pd.DataFrame(rows).assign(bos=begins[0], verdict=[verdict, None])
+    rows = []
+    for name, against in ((TARGET, "target"), (REFERENCE, OTHER_CLEAN)):
+        auroc = of_pairs(pool, against, CLEAN, layer, TESTED)
+        row = {"comparison": name, "layer": layer, "n": auroc.n, "n_models": auroc.n_models}
+        rows.append(row | auroc.columns())
+    own, other = rows
+    ends = own["ci_low"], own["ci_high"]
+    bar = {"control_high": other["ci_high"], "n_models": len(clean)}
+    verdict = CLAIMS["dice_own_references"].verdict(*ends, **bar)
+    return pd.DataFrame(rows).assign(bos=begins[0], verdict=[verdict, ""])

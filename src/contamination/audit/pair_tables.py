@@ -14,10 +14,10 @@ import pandas as pd
 
 from contamination.audit.pairs import Pairs, measured_pairs, trained_pairs
 from contamination.audit.settings import Dice
-from contamination.core.statistics import CANNOT_TELL, share_difference_interval
+from contamination.core.statistics import share_difference_interval
+from contamination.core.verdicts import CLAIMS
 from contamination.dice import paper_rows
-from contamination.dice.accuracy import accuracy_rows
-from contamination.dice.controls import BEYOND, NOT_BEYOND
+from contamination.dice.accuracy import accuracy_rows, gains
 from contamination.dice.mixtures import MATH, SEEN, SYN, UNSEEN
 from contamination.dice.pool import (
     BASE,
@@ -31,8 +31,6 @@ from contamination.dice.pool import (
 )
 
 PRINTED_MODEL = "LLaMA2-7B"  # of Table 2 and Figure 4(a) and (b)
-# The lowest and the highest of five pairs hold the median between them with 94 %, of two with 50 %.
-FEWEST_PAIRS = 5
 Panels = dict[str, dict[tuple[str, str, str], str]]
 # Figure 5, panel by panel: detectors of, contaminated models tested, clean models tested.
 PANELS = {
@@ -54,8 +52,8 @@ def tables_of(
     Returns:
         The tables by name, the located layer, and Figure 5's panels as
         ``plots.auroc_layers`` takes them. Tables: accuracy, table_1 (see :func:`table_1`),
-        layers (Figure 4), auroc (Table 2), auroc_layers (Figure 5), flags and correlation
-        (Figure 6), decoding (Figure 7).
+        layers (Figure 4), auroc (Table 2), auroc_layers (Figure 5), flags, correlation and
+        inflation (Figure 6), decoding (Figure 7).
     """
     trained = trained_pairs(settings, pairs)
     pool = measured_pairs(settings, pairs, trained)
@@ -70,6 +68,7 @@ def tables_of(
     tables["flags"] = paper_rows.flags(shown, layer)
     correlated = paper_rows.correlation_rows(tables["flags"], tables["accuracy"], "own")
     tables["correlation"] = pd.DataFrame(correlated).drop(columns="paper")
+    tables["inflation"] = paper_rows.with_flags(gains(tables["accuracy"]), tables["flags"])
     # All four models at most are held at once, in this process: a cluster has room for one.
     load = dataclasses.replace(settings, engine="local").load
     sampled = [name for name in (CONTAMINATED, named(SYN, HIGH)) if name in trained]
@@ -106,8 +105,8 @@ def table_1(scores: pd.DataFrame) -> pd.DataFrame:
         accuracy_released_rules_pct (means over models), gain_points (over the
         clean mean), ci_low_points and ci_high_points (95 % over questions: each
         counts once, however many models answer it), clean_range_points (largest
-        minus smallest accuracy of clean models), verdict (whether the gain, up or
-        down, exceeds that range; not told where its interval holds zero), paper.
+        minus smallest accuracy of clean models), verdict (whether the gain exceeds
+        that range; inconclusive with fewer than five models of either kind), paper.
     """
     groups = scores.groupby(["benchmark", "condition"], sort=False)
     columns = ["accuracy_pct", "accuracy_released_rules_pct"]
@@ -121,10 +120,15 @@ def table_1(scores: pd.DataFrame) -> pd.DataFrame:
     of_questions = zip(counts[0], found["n"], counts[1], found["n"], strict=True)
     ends = 100 * np.array([share_difference_interval(*row) for row in of_questions])
     found["ci_low_points"], found["ci_high_points"] = ends.T
-    beyond = found["gain_points"].abs() > found["clean_range_points"]
-    holds_zero = (found["ci_low_points"] <= 0) & (found["ci_high_points"] >= 0)
-    verdict = beyond.map({True: BEYOND, False: NOT_BEYOND}).mask(beyond & holds_zero, CANNOT_TELL)
-    found["verdict"] = verdict.where(found["condition"] != CLEAN, None)
+    n_clean = found["benchmark"].map(clean.size())
+    fewest = np.minimum(found["n_models"], n_clean)
+    columns_of = zip(*ends.T, found["clean_range_points"], fewest, strict=True)
+    claim = CLAIMS["dice_own_table_1"]
+    verdicts = [
+        claim.verdict(low, high, control_high=clean_range, n_models=n)
+        for low, high, clean_range, n in columns_of
+    ]
+    found["verdict"] = np.where(found["condition"] == CLEAN, "", verdicts)
     order = ["benchmark", "condition", "n", "n_models", *columns, "gain_points"]
     order += ["ci_low_points", "ci_high_points"]
     return found[[*order, "clean_range_points", "verdict", "paper"]]
@@ -145,8 +149,8 @@ def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
     """Table 2, each cell beside that of two clean models; printed for LLaMA2-7B alone.
 
     The verdict compares the interval with their folded value, since which of two clean
-    models comes first is chance. They have no interval: their pairs share models. Too few
-    pairs of models for an interval of 95 % are never said to be beyond them.
+    models comes first is chance. They have no interval: their pairs share models. Fewer than
+    five pairs of models are inconclusive.
     """
     keys = ["tested_on", "method"]
     names = {"auroc_pct": "two_clean_pct", "folded_auroc_pct": "two_clean_folded_pct"}
@@ -158,10 +162,16 @@ def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
         for row in paper_rows.auroc_rows(pool, name, problems, layer)
     ]
     found = pd.DataFrame(rows).merge(clean[[*keys, *names.values()]], on=keys)
-    beyond = found["ci_low"] > found["two_clean_folded_pct"]
-    verdict = beyond.map({True: BEYOND, False: NOT_BEYOND})
-    verdict = verdict.mask(beyond & (found["n_models"] < 2 * FEWEST_PAIRS), CANNOT_TELL)
-    found["verdict"] = verdict.where(found["ci_low"].notna())
+    claim = CLAIMS["dice_own_auroc"]
+    found["verdict"] = [
+        claim.verdict(
+            row.ci_low,
+            row.ci_high,
+            control_high=row.two_clean_folded_pct,
+            n_models=row.n_models // 2,
+        )
+        for row in found.itertuples()
+    ]
     return found if paper_model == PRINTED_MODEL else found.assign(paper=None)
 
 

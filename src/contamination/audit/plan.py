@@ -206,7 +206,7 @@ def announce_audit(audit: Audit) -> str:
     if source != GIVEN:
         lines.append(f"options of the quizzes: {source}")
     if audit.unseen is not None:
-        lines.append(comparison.said(audit.text_alone))
+        lines.append(comparison.said(audit.text_alone, *audit.near_copies))
     if asked.endpoints and not audit.refusal:
         whole = plan_table(audit)["cost"].sum(min_count=1)
         cost = "unknown without prices" if pd.isna(whole) else f"at most {whole:.2f}"

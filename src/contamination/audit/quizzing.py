@@ -18,6 +18,7 @@ from contamination.audit.options import quizzes_of, read_options
 from contamination.audit.rows import Rows, whole
 from contamination.audit.settings import INSTRUCT, Quiz
 from contamination.core.statistics import share_interval
+from contamination.core.verdicts import CLAIMS
 from contamination.data import partitions
 from contamination.dcq import contaminating, controls, perturbation, respondents
 from contamination.dcq.assessment import POSITIONS
@@ -39,13 +40,12 @@ from contamination.dcq.respondents import (
 )
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint, Request
-from contamination.study.panel import Evidence
+from contamination.study.panel import Evidence, verdict
 
 # At most: the modified quiz and one for each position; the paper's second perturbation on top.
 N_QUIZZES = 1 + len(POSITIONS)
 SHARES = ("max_pct", "ci_low_pct", "ci_high_pct")
 TEMPLATE = "chat template"  # what decides how a text begins there
-REACHED, ABOVE_CHANCE, AT_CHANCE = "reaches the model", "above chance", "not above chance"
 
 
 def respondent_of(
@@ -151,7 +151,7 @@ def _judged_by_gaps(
     """The row with its verdict; the control named is the gap that reaches down furthest."""
     found = gaps(taken[0], taken[1] if len(taken) > 1 else None, UNSEEN)
     shown = [{k: v for k, v in gap.items() if k != "other"} for gap in found]
-    said = verdict_of_gaps(row.ci_low, chance, found)
+    said = verdict_of_gaps(row.ci_low, row.ci_high, chance, found)
     deciding = [gap for gap in found if gap["decides"]]
     if not deciding:
         why = "no gap can be taken: too few quizzes that a rule gets wrong, and no unseen rows"
@@ -287,15 +287,16 @@ def answered_positions(answers: pd.DataFrame, own: OwnQuiz) -> pd.DataFrame:
 def rules_beside(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
     """The rules without memory, at the positions that each model was quizzed at.
 
-    Columns of ``controls.control_table`` with model_max_pct, and verdict: "reaches the
-    model", "above chance" (the texts give part of the originals away) or "not above chance".
+    Columns of ``controls.control_table`` with model_max_pct, and verdict: whether the model's
+    interval lies above what guessing gives and above the rule's interval.
     """
     choices = controls.rule_choices(quizzes.assign(dataset=levels["dataset"].iloc[0]))
     parts = [controls.control_table(choices, levels.iloc[[place]]) for place in range(len(levels))]
     found = pd.concat(parts, ignore_index=True).rename(columns={"paper_max_pct": "model_max_pct"})
-    is_above = found["ci_low_pct"] > found["chance_pct"]
-    verdict = is_above.map({True: ABOVE_CHANCE, False: AT_CHANCE})
-    return found.assign(verdict=verdict.mask(found["max_pct"] >= found["model_max_pct"], REACHED))
+    ends = {row["model"]: shares_of(row)[1:] for row in levels.to_dict("records")}
+    bars = zip(found["model"], found["chance_pct"] / 100, found["ci_high_pct"] / 100, strict=True)
+    claim = CLAIMS["dcq_own_controls"]
+    return found.assign(verdict=[verdict(*ends[m], *of, claim=claim) for m, *of in bars])
 
 
 def plan_tuning(

@@ -159,8 +159,105 @@ CLAIMS: dict[str, Claim] = {
     # Blind baselines, Min-k% Prob and WikiMIA
     # Case studies
     # DICE
+    "dice_layers": Claim(
+        "At the located layer, more than half of the distance between the states of a "
+        "contaminated and a clean model is absent between two clean models.",
+        null=0.5,
+        unit="share of the distance",
+    ),
+    "dice_auroc": Claim(
+        "DICE tells contaminated from clean models better than it tells two clean models apart.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points of AUROC",
+    ),
+    "dice_inflation": Claim(
+        "Contamination raises the accuracy on the questions that were seen (GSM-i) by more than "
+        "that on fresh ones (GSM-ii).",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
+    "dice_own_inflation": Claim(
+        "Contamination raises the accuracy on the questions that were seen (GSM-i) by more than "
+        "that on fresh ones (GSM-ii).",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
+    "dice_own_layers": Claim(
+        "At the located layer, more than half of the distance between the states of a "
+        "contaminated and a clean model is absent between two clean models.",
+        null=0.5,
+        unit="share of the distance",
+    ),
+    "dice_own_auroc": Claim(
+        "The method tells contaminated from clean models better than it tells two clean models "
+        "apart.",
+        null=50.0,
+        smallest_effect=10.0,
+        unit="AUROC in percent",
+    ),
+    "dice_own_table_1": Claim(
+        "Contamination raises the accuracy by more than clean models differ among themselves.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
+    "dice_own_references": Claim(
+        "DICE tells the model from its clean references better than it tells the references apart.",
+        null=50.0,
+        smallest_effect=10.0,
+        unit="AUROC in percent",
+    ),
     # The detector study
+    "detectors": Claim(
+        "The detector flags more units than the 5 % that chance flags, and no gate that applies "
+        "refuses it.",
+        null=0.05,
+        smallest_effect=0.45,  # a power of one half
+        unit="share of units flagged",
+    ),
+    "your_detector": Claim(
+        "The detector flags more units than the 5 % that chance flags, and no gate that applies "
+        "refuses it.",
+        null=0.05,
+        smallest_effect=0.45,
+        unit="share of units flagged",
+    ),
+    "evasion": Claim(
+        "The detector flags more units than the 5 % that chance flags.",
+        null=0.05,
+        smallest_effect=0.45,
+        unit="share of units flagged",
+    ),
+    "over_base_models": Claim(
+        "Rows that a model was trained on score higher than held-out rows of the same draw."
+    ),
+    "evidence": Claim("The model was trained on this dataset.", unit="AUC or share"),
+    "pretrained_agreement": Claim(
+        "An effect of indirect exposure differs by less than the margin between the real model "
+        "and the lab (two one-sided tests).",
+        null=0.0,
+        smallest_effect=0.10,  # the margin of the equivalence test, on either side
+    ),
     # The audit of a user's model
+    "audit": Claim("The model was trained on this dataset.", unit="AUC or share"),
+    "dcq_own_controls": Claim(
+        "The model finds more originals than a rule that has seen no data.",
+        null=0.25,
+        unit="share of quizzes",
+    ),
+    "replication_own": Claim(
+        "Guided instructions make the model complete rows of this partition.",
+        null=0.0,
+        unit="share of completions that match",
+    ),
+    "pretrained_replication": Claim(
+        "Guided instructions make the model complete rows of this partition.",
+        null=0.0,
+        unit="share of completions that match",
+    ),
 }
 
 

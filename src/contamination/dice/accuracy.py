@@ -7,14 +7,24 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
+from contamination.core.verdicts import CLAIMS
 from contamination.dice import published_tables
 from contamination.dice.answers import accuracy_row
 from contamination.dice.mixtures import IN_DISTRIBUTION, SEEN, UNSEEN, Problems
-from contamination.dice.pool import CLEAN, HIGH, LOW, OTHER_CLEAN, ROWS, Condition, Trained
+from contamination.dice.pool import (
+    CLEAN,
+    CLEAN_CONTROLS,
+    HIGH,
+    LOW,
+    OTHER_CLEAN,
+    ROWS,
+    Condition,
+    Trained,
+)
 from contamination.models.causal import CausalLM, load_causal_lm
 
-SMALL_GAP = 5.0  # points of accuracy; fresh questions within them do as well
 DOSE_NAMES = {0: "OpenOrca 100%", LOW: "{} 2%", HIGH: "{} 10%"}  # as Table 1 prints them
 
 
@@ -56,6 +66,7 @@ def accuracy_rows(
             for name in sets[condition.name]:
                 training = DOSE_NAMES.get(condition.copies, "").format(condition.problems)
                 is_paper = condition.name != OTHER_CLEAN and condition.fixed == ROWS
+                is_paper &= condition.times_rate == 1
                 rows.append(
                     {"base_model": base_model, "contamination": condition.problems or CLEAN}
                     | {"condition": condition.name, "copies": condition.copies}
@@ -72,17 +83,47 @@ def gains(accuracy: pd.DataFrame) -> pd.DataFrame:
     """What contamination adds to the clean models' mean accuracy, in points.
 
     Returns:
-        condition, gain_seen (GSM-i), gain_fresh (GSM-ii), gain_elsewhere (other
-        distributions; undefined where none was asked), verdict ("inflated" where fresh
-        questions do not follow: the score on GSM-i is partly false).
+        condition, n_models, gain_seen (GSM-i), gain_fresh (GSM-ii), gain_elsewhere (other
+        distributions; undefined where none was asked), inflation_points (gain_seen minus
+        gain_fresh: what of the score is false) with ci_low and ci_high, Welch's 95 % over models,
+        and verdict: whether it is inflated, by more than other clean models seem to be. The
+        verdict of clean models is blank.
     """
     kind = accuracy["benchmark"].map({SEEN: "gain_seen", UNSEEN: "gain_fresh"})
     kind = kind.where(accuracy["in_distribution"], "gain_elsewhere")
     means = accuracy.pivot_table("accuracy_pct", "condition", kind, sort=False)
     means = means.reindex(columns=["gain_seen", "gain_fresh", "gain_elsewhere"])
     gain = (means - means.loc[CLEAN]).drop(index=CLEAN)
-    is_false = gain["gain_seen"] > gain["gain_fresh"] + SMALL_GAP
-    return gain.assign(verdict=np.where(is_false, "inflated", "not inflated")).reset_index()
+    gaps = inflation(accuracy).groupby("condition")["gap_points"].agg(list)
+    clean, claim = gaps[CLEAN], CLAIMS["dice_inflation"]
+    gain.insert(0, "n_models", [len(gaps[name]) for name in gain.index])
+    gain["inflation_points"] = [np.mean(gaps[name]) for name in gain.index]
+    gain[["ci_low", "ci_high"]] = [_welch_interval(gaps[name], clean) for name in gain.index]
+    is_clean = gain.index.isin(CLEAN_CONTROLS)
+    bar = gain.loc[is_clean, "ci_high"].max() if is_clean.any() else -np.inf
+    gain["verdict"] = [
+        claim.verdict(
+            row.ci_low, row.ci_high, control_high=bar, n_models=min(row.n_models, len(clean))
+        )
+        for row in gain.itertuples()
+    ]
+    gain["verdict"] = gain["verdict"].mask(is_clean, "")
+    return gain.reset_index()
+
+
+def _welch_interval(values: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
+    """95 % t interval of a difference of means; without any spread it has no width."""
+    if min(len(values), len(others)) < 2:
+        return np.nan, np.nan
+    difference = float(np.mean(values) - np.mean(others))
+    squares = [np.var(group, ddof=1) / len(group) for group in (values, others)]
+    if not sum(squares):
+        return difference, difference
+    # By hand: scipy warns where one of the two has no spread, which few questions make likely.
+    n_less_1 = len(values) - 1, len(others) - 1
+    df = sum(squares) ** 2 / sum(s**2 / n for s, n in zip(squares, n_less_1, strict=True))
+    half = float(stats.t.ppf(0.975, df) * np.sqrt(sum(squares)))
+    return difference - half, difference + half
 
 
 def inflation(accuracy: pd.DataFrame) -> pd.DataFrame:

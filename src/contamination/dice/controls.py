@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from contamination.core.verdicts import FEWEST_MODELS
 from contamination.dice import experiments
 from contamination.dice.detector import MEAN_DIFFERENCE, Auroc
 from contamination.dice.experiments import TEST_HALF, TRAIN_HALF
@@ -65,10 +66,6 @@ _AT += (LEGITIMATE, FORMAT_ONLY, ANOTHER, LAYER_0, SHUFFLED, BASELINE, TOPIC_CLE
 EXPECTED = {**dict.fromkeys(_ABOVE, ABOVE_CHANCE), **dict.fromkeys(_AT, AT_CHANCE)}
 EXPECTED[DIRECTION] = BELOW_MLP
 
-# A pair of models beside two clean ones, scored in the same way.
-BEYOND, NOT_BEYOND = "beyond two clean models", "no more than two clean models"
-VERDICTS = {True: "holds", False: "does not hold", None: "cannot be told"}
-
 
 def control_row(
     control: str, auroc: Auroc, layer: int | None, mlp: Auroc | None = None, expected: str = ""
@@ -77,12 +74,13 @@ def control_row(
 
     ``layer`` is None where no state is read. ``mlp`` is the MLP's AUROC on the same, for what is
     expected below it; ``expected`` a key of ``EXPECTED`` if ``control`` is none itself. holds is
-    empty without an interval: "at chance" where it holds 50, "above chance" where it lies above,
-    "below the MLP" where it lies below the MLP's AUROC.
+    whether the control came out as expected: "at chance" where the interval contains 50, "above
+    chance" where it lies above, "below the MLP" where it lies below the MLP's AUROC. It is empty
+    where the interval draws fewer than five models of a kind, and without an interval.
     """
     expectation = EXPECTED[expected or control]
     holds = None
-    if not np.isnan(auroc.ci_low):
+    if not np.isnan(auroc.ci_low) and auroc.n_drawn >= FEWEST_MODELS:
         holds = {
             AT_CHANCE: auroc.ci_low <= 50 <= auroc.ci_high,
             ABOVE_CHANCE: auroc.ci_low > 50,
@@ -90,7 +88,7 @@ def control_row(
         }[expectation]
     row = {"control": control, "layer": layer, "n_models": auroc.n_models, "n": auroc.n}
     row |= auroc.columns() | {"expected_if_detector_works": expectation}
-    return row | {"holds": holds, "verdict": VERDICTS[holds]}
+    return row | {"holds": holds}
 
 
 def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.DataFrame:
@@ -163,22 +161,31 @@ def headline(table: pd.DataFrame) -> str:
     """What the detector detects, in two sentences, from ``dice_controls``."""
     rows = table.set_index("control")
     texts, order = (rows.loc[name] for name in (TWO_CLEAN, REORDERED_CLEAN))
-    tells = "tells" if max(texts["ci_low"], order["ci_low"]) > 50 else "does not tell"
+    tells = "tells two clean models apart"
+    if pd.isna(texts["holds"]) or pd.isna(order["holds"]):
+        tells += f", or not, is inconclusive with fewer than {FEWEST_MODELS} models of a kind"
+    elif max(texts["ci_low"], order["ci_low"]) <= 50:
+        tells = "is not shown to tell two clean models apart"
     return (
-        f"On fresh questions DICE {tells} two clean models apart: AUROC {texts['auroc_pct']:.0f} % "
+        f"On fresh questions DICE {tells}: AUROC {texts['auroc_pct']:.0f} % "
         f"where they read other texts, {order['auroc_pct']:.0f} % where the same in another order. "
         + licensed(table)
     )
 
 
 def licensed(table: pd.DataFrame) -> str:
-    """The strongest verdict on a model that ``dice_controls`` allows."""
+    """The strongest reading of a flag that ``dice_controls`` allows.
+
+    Models that were trained innocently excuse a flag unless they are shown to be at chance, which
+    takes five of them.
+    """
     innocent = (LEGITIMATE, FORMAT_ONLY, ANOTHER)
     is_innocent = table["control"].astype(str).str.startswith(innocent)
+    is_held = table["holds"].eq(True).fillna(False)
     verdict = "it was fine-tuned on such problems"
-    if table.set_index("control").loc[HELD_OUT, "ci_low"] <= 50:
+    if not is_held[table["control"].eq(HELD_OUT)].all():
         verdict = "it differs from the reference, and no more"
-    elif (is_innocent & (table["ci_low"] > 50)).any():
+    elif not is_held[is_innocent].all():
         verdict = "it was fine-tuned on something like these problems, perhaps their train split"
     elif sees_membership(table):
         verdict = "it read these questions"
@@ -192,6 +199,9 @@ def sees_membership(table: pd.DataFrame) -> bool:
     the roles.
     """
     rows = table.set_index("control")
-    low = rows.loc[[WITHIN, SWAPPED, PAIRED, SWAPPED_PAIRED], "ci_low"].to_numpy()
+    of_members = [WITHIN, SWAPPED, PAIRED, SWAPPED_PAIRED]
+    if not rows.loc[of_members, "holds"].eq(True).fillna(False).all():
+        return False
+    low = rows.loc[of_members, "ci_low"].to_numpy()
     clean = [WITHIN_CLEAN, SWAPPED_CLEAN, PAIRED_CLEAN, SWAPPED_PAIRED_CLEAN]
     return bool((low > rows.loc[clean, "auroc_pct"].clip(lower=50).to_numpy()).all())

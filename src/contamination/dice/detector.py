@@ -95,6 +95,7 @@ class Auroc:
         n: scores of one pair.
         n_models: distinct models.
         resampled: what the interval draws, ``PAIRS`` or ``MODELS``; "" without one.
+        n_drawn: how many of these it draws, of the kind that has fewest.
     """
 
     auroc_pct: float
@@ -104,6 +105,7 @@ class Auroc:
     n: int
     n_models: int
     resampled: str = ""
+    n_drawn: int = 0
 
     def columns(self) -> dict[str, float | str]:
         """The AUROC and its interval as columns of a table."""
@@ -147,7 +149,9 @@ def auroc_over_models(
         resampled = PAIRS if models is None else MODELS
     folded = float(np.maximum(aucs, 100 - aucs).mean())
     n = len(positives[0]) + len(negatives[0])
-    return Auroc(float(aucs.mean()), folded, low, high, n, n_models, resampled)
+    kinds = [range(len(aucs))] if models is None else zip(*models, strict=True)
+    n_drawn = min(len(set(kind)) for kind in kinds)
+    return Auroc(float(aucs.mean()), folded, low, high, n, n_models, resampled, n_drawn)
 
 
 def _resampled_means(

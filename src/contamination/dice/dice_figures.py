@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from contamination.core import plots
 from contamination.core.plots import CHANCE, MEMBER, OTHER, PAPER
-from contamination.dice.accuracy import SMALL_GAP
+from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.dice.paper_rows import FLAG_THRESHOLD
 
 
@@ -71,11 +71,14 @@ def auroc_layers(rows: pd.DataFrame, panels: dict[str, dict[tuple[str, str, str]
     return figure
 
 
-def flags_and_gaps(flags: pd.DataFrame, gaps: pd.DataFrame, conditions: list[str]) -> Figure:
+def flags_and_gaps(
+    flags: pd.DataFrame, gaps: pd.DataFrame, inflated: pd.DataFrame, conditions: list[str]
+) -> Figure:
     """Figure 6: mean predictions by set of problems, and against the false part of the score.
 
     ``flags`` (condition, benchmark, flag) and ``gaps`` (condition, gap_points, flag) hold a row for
-    each model; the upper panel shows ``conditions``.
+    each model, ``inflated`` one for each condition (``paper_rows.with_flags``); the upper panel
+    shows ``conditions``.
     """
     figure, (upper, lower) = _panels(2, 4.2)
     shown = flags[flags["condition"].isin(conditions)]
@@ -90,9 +93,10 @@ def flags_and_gaps(flags: pd.DataFrame, gaps: pd.DataFrame, conditions: list[str
     lower.scatter(gaps["flag"], gaps["gap_points"], s=14, color=CHANCE, alpha=0.5)
     high = means["flag"] > FLAG_THRESHOLD
     lower.scatter(means["flag"], means["gap_points"], s=45, color=np.where(high, MEMBER, OTHER))
-    n_false = (high & (means["gap_points"] < SMALL_GAP)).sum()
-    title = f"Flagged, but not inflated: {n_false} of {len(means)} conditions"
-    lower.set_title(title, loc="left")
+    of_flagged = inflated.loc[inflated["flagged"].eq(True).fillna(False), "verdict"]
+    counts = [(of_flagged == word).sum() for word in (SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE)]
+    title = "Flagged conditions, inflated or not: {} yes, {} no, {} inconclusive"
+    lower.set_title(title.format(*counts), loc="left", fontsize="medium")
     lower.axhline(0, color=CHANCE, linestyle="--")
     lower.set(ylabel="inflation of GSM-i, points")
     for axis in (upper, lower):

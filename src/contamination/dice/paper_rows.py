@@ -6,9 +6,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
+from contamination.core.verdicts import (
+    CLAIMS,
+    FEWEST_MODELS,
+    INCONCLUSIVE,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.dice import locate, published_tables
-from contamination.dice.accuracy import SMALL_GAP, inflation
+from contamination.dice.accuracy import inflation
 from contamination.dice.answers import BASELINES, answer, baseline_scores
 from contamination.dice.detector import (
     MEAN_DIFFERENCE,
@@ -18,13 +26,22 @@ from contamination.dice.detector import (
     probability,
 )
 from contamination.dice.experiments import held_out_detectors, of_pairs, train_on
-from contamination.dice.mixtures import IN_DISTRIBUTION, MATH, SEEN, Problems
-from contamination.dice.pool import BASE, CLEAN, CONTAMINATED, OTHER_CLEAN, Pool, paired_seeds
+from contamination.dice.mixtures import IN_DISTRIBUTION, MATH, SEEN, UNSEEN, Problems
+from contamination.dice.pool import (
+    BASE,
+    CLEAN,
+    CONTAMINATED,
+    OTHER_CLEAN,
+    REORDERED,
+    Pool,
+    paired_seeds,
+)
 from contamination.models.causal import CausalLM
 
 TOP_K = 50  # of the paper's sampling
 PAPER_LAYERS = {SEEN: 29, MATH: 30}  # Figure 4, LLaMA2-7B contaminated with this
 FLAG_THRESHOLD = 0.5  # Figure 6(a) reads predictions above it as contaminated
+Distances = Mapping[int, Mapping[str, np.ndarray]]  # seed of a pair of models, then the distance
 
 
 # Figure 4
@@ -35,22 +52,21 @@ def layer_rows(pool: Pool, condition: str, contamination: str, dataset: str = SE
 
     Paired by seed, on the prompts of ``dataset``; ``contamination`` is the set they have read.
     share_argmax is the share of prompts with their largest distance at a layer, located the
-    commonest of these, null_mean the mean distance of two clean models; the verdict of located
-    layers says where most of the distance comes from.
+    commonest of these, null_mean the mean distance of two clean models. Of located layers also
+    share_from_training, how much of the distance two clean models do not have (of each pair, paired
+    by seed; mean with the 95 % t interval), and the verdict on it.
     """
     values, null = (
-        [
-            locate.distances(pool[name][seed].states[dataset], pool[CLEAN][seed].states[dataset])
+        {
+            seed: locate.distances(
+                pool[name][seed].states[dataset], pool[CLEAN][seed].states[dataset]
+            )
             for seed in paired_seeds(pool, name, CLEAN)
-        ]
+        }
         for name in (condition, OTHER_CLEAN)
     )
     about = {"model": condition, "dataset": dataset, "n_models": 2 * len(values)}
-    stacked = (
-        {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        for parts in (values, null)
-    )
-    return _layer_table(*stacked, about, PAPER_LAYERS.get(contamination))
+    return _layer_table(values, null, about, PAPER_LAYERS.get(contamination))
 
 
 def layer_rows_all_tokens(
@@ -62,8 +78,10 @@ def layer_rows_all_tokens(
     """As :func:`layer_rows` for one pair, by the released code's norm over all tokens."""
     values, nulls = (
         {
-            f"{name}{locate.ALL_TOKENS}": part
-            for name, part in locate.distances_all_tokens(*both, prompts).items()
+            0: {
+                f"{name}{locate.ALL_TOKENS}": part
+                for name, part in locate.distances_all_tokens(*both, prompts).items()
+            }
         }
         for both in (pair, null)
     )
@@ -71,30 +89,46 @@ def layer_rows_all_tokens(
 
 
 def _layer_table(
-    distances_by_name: Mapping[str, np.ndarray],
-    null: Mapping[str, np.ndarray],
-    about: Mapping[str, object],
-    paper_layer: int | None = None,
+    pairs: Distances, null: Distances, about: Mapping[str, object], paper_layer: int | None = None
 ) -> pd.DataFrame:
     rows = []
-    for name, values in distances_by_name.items():
+    for name in next(iter(pairs.values())):
+        values, nulls = (np.concatenate([one[name] for one in of.values()]) for of in (pairs, null))
         located = locate.commonest_layer(values)
+        of_located = _share_from_training(
+            [
+                1 - float(null[seed][name][:, located].mean() / own[name][:, located].mean())
+                for seed, own in pairs.items()
+                if seed in null
+            ]
+        )
         n_largest = np.bincount(1 + values[:, 1:-1].argmax(axis=1), minlength=values.shape[1])
         for layer in range(values.shape[1]):
             after_norm = layer == values.shape[1] - 1
             is_block = layer > 0 and not after_norm
-            mean, null_mean = (float(part[:, layer].mean()) for part in (values, null[name]))
+            mean, null_mean = (float(part[:, layer].mean()) for part in (values, nulls))
             is_located = layer == located
-            half = "between clean models too" if null_mean > mean / 2 else "from what was read"
             rows.append(
                 dict(about)
                 | {"layer": layer - after_norm, "after_norm": after_norm, "distance": name}
                 | {"n": len(values), "mean": mean}
                 | {"share_argmax": n_largest[layer] / len(values) if is_block else None}
                 | {"null_mean": null_mean, "located": is_located, "paper_layer": paper_layer}
-                | {"verdict": half if is_located else ""}
+                | (of_located if is_located else dict.fromkeys(of_located) | {"verdict": ""})
             )
-    return pd.DataFrame(rows).astype({"paper_layer": "Int64", "share_argmax": float})
+    numbers = dict.fromkeys(["share_argmax", "share_from_training", "ci_low", "ci_high"], float)
+    return pd.DataFrame(rows).astype({"paper_layer": "Int64"} | numbers)
+
+
+def _share_from_training(shares: Sequence[float]) -> dict[str, float | str]:
+    """Mean over pairs of models with its 95 % t interval, and the verdict on more than a half."""
+    n, low, high = len(shares), np.nan, np.nan
+    if n > 1:
+        low, high = stats.t.interval(0.95, n - 1, np.mean(shares), max(stats.sem(shares), 1e-12))
+    few = n < FEWEST_MODELS
+    verdict = INCONCLUSIVE if few else CLAIMS["dice_layers"].verdict(low, high)
+    mean = float(np.mean(shares)) if n else np.nan
+    return {"share_from_training": mean, "ci_low": low, "ci_high": high, "verdict": verdict}
 
 
 def located_layer(layers: pd.DataFrame) -> int:
@@ -128,6 +162,65 @@ def auroc_rows(pool: Pool, condition: str, contamination: str, layer: int) -> li
             row = _auroc_row(condition, tested_on, pair, method, *measured)
             rows.append(row | {"paper": printed.get((contamination, tested_on, method))})
     return rows
+
+
+def beside_clean(rows: pd.DataFrame) -> pd.DataFrame:
+    """Table 2's rows with how far each lies above two clean models that were scored alike.
+
+    Returns:
+        the columns of ``rows``; two_clean_pct, the folded AUROC of the two clean models that reach
+        highest (which of them comes first is chance); difference_pct with difference_low and
+        difference_high, from the 95 % intervals of both (the root of the sum of squares); and
+        verdict, blank for clean models and where none were asked.
+    """
+    is_clean = rows["trained_on"].isin([OTHER_CLEAN, REORDERED])
+    by_cell = {cell: part for cell, part in rows[is_clean].groupby(["tested_on", "method"])}
+    found = []
+    for row, is_control in zip(rows.to_dict("records"), is_clean, strict=True):
+        controls = by_cell.get((row["tested_on"], row["method"]))
+        if is_control or controls is None:
+            found.append({"verdict": ""})
+            continue
+        control = max(controls.to_dict("records"), key=lambda one: _folded(one)[2])
+        value, low, high = (row[name] for name in ("auroc_pct", "ci_low", "ci_high"))
+        of_clean, clean_low, clean_high = _folded(control)
+        difference = value - of_clean
+        ends = (
+            difference - np.hypot(value - low, clean_high - of_clean),
+            difference + np.hypot(high - value, of_clean - clean_low),
+        )
+        n_pairs = min(row["n_models"], control["n_models"]) // 2
+        word = CLAIMS["dice_auroc"].verdict(*ends, n_models=n_pairs)
+        found.append(
+            {"two_clean_pct": of_clean, "difference_pct": difference, "verdict": word}
+            | dict(zip(("difference_low", "difference_high"), ends, strict=True))
+        )
+    columns = ["two_clean_pct", "difference_pct", "difference_low", "difference_high", "verdict"]
+    return rows.join(pd.DataFrame(found, index=rows.index).reindex(columns=columns))
+
+
+def _folded(row: Mapping[str, float]) -> tuple[float, float, float]:
+    """AUROC and its interval with the sign that makes it larger."""
+    low, high = row["ci_low"], row["ci_high"]
+    if row["auroc_pct"] < 50:
+        low, high = 100 - high, 100 - low
+    return row["folded_auroc_pct"], low, high
+
+
+def headline(table_2: pd.DataFrame) -> str:
+    """What contamination adds to telling any two models apart, on fresh questions.
+
+    ``table_2`` as :func:`beside_clean`.
+    """
+    is_row = table_2["trained_on"].eq(CONTAMINATED) & table_2["method"].eq(MLP)
+    row = table_2[is_row & table_2["tested_on"].eq(UNSEEN)].iloc[0]
+    between = f"[{row['difference_low']:.0f}, {row['difference_high']:.0f}]"
+    return (
+        f"Asked fresh questions, DICE tells contaminated from clean models with an AUROC of "
+        f"{row['auroc_pct']:.0f} %, and two clean models apart with {row['two_clean_pct']:.0f} %. "
+        f"The difference is {row['difference_pct']:+.0f} points {between}: {row['verdict']}. The "
+        f"other {row['two_clean_pct'] - 50:.0f} points above chance come with any two models."
+    )
 
 
 def auroc_by_layer(
@@ -204,20 +297,37 @@ def correlation_rows(
     return [row | {"paper": None} for row in rows]
 
 
-def flag_verdicts(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Mean flag and inflation of each condition, and whether the two agree.
+def with_flags(gains: pd.DataFrame, flagged: pd.DataFrame) -> pd.DataFrame:
+    """``dice_inflation.csv``: the inflation of each condition beside its mean flag on GSM-i.
 
-    ``gaps`` holds condition, gap_points and flag (on GSM-i), one row per model.
+    ``gains`` as ``accuracy.gains``, ``flagged`` as :func:`flags`; added are flag (0 to 1, empty
+    where no detector met the condition) and flagged, whether it is above the paper's threshold.
     """
-    groups = gaps.groupby("condition", sort=False)
-    means = groups[["gap_points", "flag"]].mean().assign(n_models=groups.size())
-    flagged = means["flag"] > FLAG_THRESHOLD
-    inflated = means["gap_points"] >= SMALL_GAP
-    kinds = [flagged & inflated, flagged, inflated]
-    words = ["flagged, and inflated", "flagged, though fresh questions do as well"]
-    verdict = np.select(kinds, [*words, "inflated, not flagged"], "neither")
-    columns = ["condition", "n_models", "gap_points", "flag", "verdict"]
-    return means.assign(verdict=verdict).reset_index()[columns]
+    means = flagged[flagged["benchmark"] == SEEN].groupby("condition")["flag"].mean()
+    flag = gains["condition"].map(means)
+    return gains.assign(flag=flag, flagged=flag.gt(FLAG_THRESHOLD).where(flag.notna()))
+
+
+def headline_of_flags(table: pd.DataFrame) -> str:
+    """Whether the flag follows the inflation, in conditions where a verdict says which it is.
+
+    ``table`` as :func:`with_flags`.
+    """
+    by_word = {word: table[table["verdict"] == word] for word in (SUPPORTED, NOT_SUPPORTED)}
+    named, n_flagged = [], []
+    for rows in by_word.values():
+        shown = [
+            f"{row.condition} ({row.inflation_points:+.0f} points, flag {row.flag:.2f})"
+            for row in rows.itertuples()
+        ]
+        named.append("; ".join(shown) or "no condition")
+        n_flagged.append(f"{rows['flagged'].eq(True).sum()} of {len(rows)}")
+    n_open = table["verdict"].eq(INCONCLUSIVE).sum()
+    return (
+        f"Shown to be inflated: {named[0]}. Shown not to be: {named[1]}. Above the paper's "
+        f"threshold of {FLAG_THRESHOLD} lie the flags of {n_flagged[0]} of the first kind and of "
+        f"{n_flagged[1]} of the second. {n_open} conditions are inconclusive."
+    )
 
 
 # Figure 7

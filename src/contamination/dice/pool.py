@@ -39,6 +39,7 @@ class Condition:
         first_seed: added to the seeds of data and order; 100 gives other clean data.
         first_order: added to the seed of the order alone; 100 gives the same data in
             another order.
+        times_rate: times the learning rate of the others.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Condition:
     fixed: str = ROWS
     first_seed: int = 0
     first_order: int = 0
+    times_rate: float = 1.0
 
 
 def named(problems: str, copies: int) -> str:
@@ -59,12 +61,20 @@ CONTAMINATED = named(SEEN, HIGH)  # against clean: the paper's pair of models
 FIXED_STEPS = f"{CONTAMINATED}, fixed steps"
 SCORED = (CLEAN, CONTAMINATED, named(SYN, HIGH))  # conditions that Table 2 compares
 ON_MATH = (OTHER_CLEAN, named(MATH, HIGH))  # beside clean and base, what Figure 5(b) compares
+# At the paper's doses models of the lab do not learn the answers by heart. These do: a positive
+# control, without which "not inflated" would say nothing, and clean models at its rate.
+BY_HEART, CLEAN_HIGH_RATE = f"{SEEN}, most rows, high rate", "clean, high rate"
+HIGH_RATE, MOST_ROWS = 10.0, 0.8  # times the learning rate; share of the rows
+CLEAN_CONTROLS = (OTHER_CLEAN, REORDERED, CLEAN_HIGH_RATE)
 
 
-def conditions(n_models: int, n_others: int, only_decisive: bool = False) -> list[Condition]:
+def conditions(
+    n_models: int, n_others: int, only_decisive: bool = False, n_most: int = 0
+) -> list[Condition]:
     """Every condition of the study, or those that the decisive controls need.
 
-    ``n_models`` per arm where a conclusion hangs on them, ``n_others`` elsewhere.
+    ``n_models`` per arm where a conclusion hangs on them, ``n_others`` elsewhere; ``n_most``
+    copies (see ``most_copies``) in the positive control of inflation, which is left out for 0.
     """
     decisive = [
         Condition(CLEAN, "", 0, n_models),
@@ -77,11 +87,25 @@ def conditions(n_models: int, n_others: int, only_decisive: bool = False) -> lis
     others += ((MATH, HIGH),)
     if only_decisive:
         return decisive
+    by_heart = [
+        Condition(CLEAN_HIGH_RATE, "", 0, n_models, times_rate=HIGH_RATE),
+        Condition(BY_HEART, SEEN, n_most, n_models, times_rate=HIGH_RATE),
+    ]
     return [
         *decisive,
         *(Condition(named(s, n), s, n, n_others) for s, n in others),
         Condition(FIXED_STEPS, SEEN, HIGH, n_others, fixed=STEPS),
+        *(by_heart if n_most else []),
     ]
+
+
+def most_copies(n_rows: int, n_problems: int) -> int:
+    """Copies of each problem that fill ``MOST_ROWS`` of a mixture, at least one.
+
+    >>> most_copies(608, 16)
+    30
+    """
+    return max(1, int(MOST_ROWS * n_rows) // n_problems)
 
 
 @dataclass(frozen=True)
@@ -123,7 +147,8 @@ def train_pool(
             budget = n_tokens if condition.fixed == STEPS else None
             mixture = mixtures.mix(vanilla, rows, condition.copies, n_rows, data_seed, budget)
             order_seed = data_seed + condition.first_order
-            folder = fine_tune_lab(lab, base, mixture, order_seed, learning_rate)
+            rate = learning_rate * condition.times_rate
+            folder = fine_tune_lab(lab, base, mixture, order_seed, rate)
             n_steps = describe(folder)["n_steps"]
             pool[condition.name][seed] = Trained(folder, mixture, n_steps)
     return pool

@@ -155,8 +155,7 @@ def disagreement(scores: pd.DataFrame) -> pd.DataFrame:
     both = both.rename(columns={"row_first": "row"}).sort_values(["row", "benchmark"])
     columns = ["row", "row_second", "benchmark", "accuracy_pct", "score_first", "score_second"]
     difference = both["score_second"] - both["score_first"]
-    verdict = np.where(difference.abs() > 1e-9, "another score", "same score")
-    return both[columns].assign(difference=difference, verdict=verdict).reset_index(drop=True)
+    return both[columns].assign(difference=difference).reset_index(drop=True)
 
 
 def misalignment() -> dict[str, int]:

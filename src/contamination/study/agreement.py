@@ -21,10 +21,14 @@ from contamination.study.protocol import KEY
 
 TOLERANCE = 1e-6  # of a score in single precision; relative to it where it is above 1
 MARGIN = 10  # times the largest distance that was measured, under one other base model
+REPRODUCED, DIFFERS, NOT_RECOMPUTABLE = "reproduced", "differs", "not recomputable"
 SAME, WITHIN, NUMERICS = "the same scores", "within the spread", "numerics"
 ALTERED, ANOTHER, RECIPE = "other scores", "another model", "another recipe"
-WORLD = "another world, not comparable"
-HOLDS = {SAME: True, WITHIN: True, ALTERED: False, ANOTHER: False, RECIPE: False}  # else undecided
+WORLD = "other texts"
+OUTCOMES = dict.fromkeys((SAME, WITHIN), REPRODUCED)
+OUTCOMES |= dict.fromkeys((ALTERED, ANOTHER, RECIPE), DIFFERS)
+OUTCOMES |= dict.fromkeys((NUMERICS, WORLD), NOT_RECOMPUTABLE)
+HOLDS = {REPRODUCED: True, DIFFERS: False}  # else undecided
 
 
 def rms(differences: Any) -> Any:
@@ -90,7 +94,7 @@ def distances(scores: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
 def judged(
     scores: pd.DataFrame, stored: pd.DataFrame, spread: Mapping[str, Mapping], is_same: bool
 ) -> pd.DataFrame:
-    """``distances`` with limits, verdict and holds (true, false or undecided).
+    """``distances`` with limits, and reason, ``with_outcome``.
 
     ``spread`` has the largest relative_rms and auc_change that were measured, by detector;
     ``is_same`` says whether the environment is the ledger's. "Another model" lies as far off as
@@ -101,7 +105,7 @@ def judged(
     another = table["detector"].map(apart["min"] / apart["median"])
     if is_same:
         agrees = table["largest_difference"] <= TOLERANCE
-        table["tolerance"], table["verdict"] = TOLERANCE, np.where(agrees, SAME, ALTERED)
+        table["tolerance"], table["reason"] = TOLERANCE, np.where(agrees, SAME, ALTERED)
     else:
         agrees = table["is_nearest"]
         for name in ("relative_rms", "auc_change"):
@@ -109,5 +113,12 @@ def judged(
             table[f"{name}_tolerance"] = table["detector"].map(largest)
             agrees &= table[name] <= table[f"{name}_tolerance"]
         is_other = ~table["is_nearest"] | (table["relative_rms"] >= another)
-        table["verdict"] = np.select([agrees, is_other], [WITHIN, ANOTHER], NUMERICS)
-    return table.assign(holds=table["verdict"].map(HOLDS).astype("boolean"))
+        table["reason"] = np.select([agrees, is_other], [WITHIN, ANOTHER], NUMERICS)
+    return with_outcome(table)
+
+
+def with_outcome(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with what its reasons mean: outcome (reproduced, differs, not recomputable), and
+    holds (true, false or undecided)."""
+    outcome = table["reason"].map(OUTCOMES)
+    return table.assign(outcome=outcome, holds=outcome.map(HOLDS).astype("boolean"))

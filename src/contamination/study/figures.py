@@ -7,6 +7,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from contamination.core.plots import new_figure
+from contamination.study import protocol
 from contamination.study.conditions import (
     ALONE,
     FULL,
@@ -30,8 +31,9 @@ def power_matrix(evasion: pd.DataFrame, copies: int | None = None) -> Figure:
 
     ``evasion`` as in ``lab_panel.evasion_table``, of one benchmark; the largest dose, unless
     ``copies`` is given. Conditions of which no row was read are orange. Beside the count stands
-    the number of units where not all cells have as many.
+    the number of units where not all cells have as many. What the study leaves out is not drawn.
     """
+    evasion = evasion[~evasion["method"].isin(protocol.LEFT_OUT)]
     dose = copies or evasion["copies"].max()
     is_shown = evasion["copies"].eq(dose)
     others = evasion[~is_shown & evasion["condition"].eq(VERBATIM)]

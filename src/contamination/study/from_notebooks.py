@@ -44,7 +44,10 @@ def dcq_rows(lab: pd.DataFrame) -> Iterator[dict]:
 
 
 def replication_rows(lab: pd.DataFrame) -> Iterator[dict]:
-    """Guided completions of partitions against the clean ones of their benchmark."""
+    """Guided completions of partitions against the clean ones of their benchmark.
+
+    How many completions match by chance is not known by construction: clean partitions show it.
+    """
     rows = lab.query(
         "method == 'Algorithm 2' and metric == 'rule judge' and instruction == 'guided'"
     )
@@ -53,6 +56,7 @@ def replication_rows(lab: pd.DataFrame) -> Iterator[dict]:
         clean = rows.query("benchmark == @row.benchmark and copies == 0")
         clean = clean[clean["dataset"] != row.dataset]
         n_clean, n_clean_matches = int(clean["n_valid"].sum()), int(clean["n_matches"].sum())
+        clean_share = n_clean_matches / n_clean if n_clean else float("nan")
         low, high = share_interval(int(row.n_matches), row.n_valid)
         yield {
             "model": f"notebook 03, {row.model}, seed {row.seed}",
@@ -63,9 +67,9 @@ def replication_rows(lab: pd.DataFrame) -> Iterator[dict]:
             "value": row.n_matches / row.n_valid,
             "ci_low": low,
             "ci_high": high,
-            "chance": 0.0 if row.contaminated else 1.0,
+            "chance": clean_share,
             "control": "the same model, partitions it never read",
-            "control_value": n_clean_matches / n_clean if n_clean else float("nan"),
+            "control_value": clean_share,
             "control_high": share_interval(n_clean_matches, n_clean)[1],
             "n": row.n_valid,
         }
@@ -122,4 +126,5 @@ def dice_rows(aurocs: pd.DataFrame, controls: pd.DataFrame) -> Iterator[dict]:
             "control_value": control["auroc_pct"] / 100,
             "control_high": control["ci_high"] / 100,
             "n": row.n_models,
+            "n_models": row.n_models // 2,  # of either kind
         }

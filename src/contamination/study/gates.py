@@ -12,9 +12,24 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    FEWEST_MODELS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    SUPPORTED,
+)
 from contamination.study import interface, protocol
 from contamination.study.conditions import SWAP, TEXT_ALONE, TEXT_ALONE_SETS
-from contamination.study.protocol import BASE, CALIBRATED, CLEAN, DOSED, NOT_RUN, PLACEBO
+from contamination.study.protocol import (
+    BASE,
+    CALIBRATED,
+    CLEAN,
+    DOSED,
+    LEFT_OUT,
+    PLACEBO,
+    UNDETERMINED,
+)
 
 BLIND = "blind"  # G1: a classifier of the text alone
 BEFORE_READING = "before_reading"  # G2: the base model, on the same rows
@@ -37,15 +52,17 @@ NOT_APPLICABLE = {"exchangeability": {BLIND}, "ConStat": {BLIND}}
 # Of all others: verbatim.
 GATE_CONDITION = {"exchangeability": protocol.ORDERED, "dataset inference": protocol.ORDERED}
 GATE_CONDITION |= {"option margin": SWAP}
-# Detectors of sets whose p is exact, as by re-dealing it is for rows. Their false alarms need no
-# proof, and fail the gate only where they are shown to be too many.
+# Detectors of sets whose p is exact, as by re-dealing it is for rows. Their level holds by
+# construction, so a rate of false alarms that stays undetermined does not forbid a verdict. The
+# protocol asked for a proof of the rate until commit 62d944f, which came after the pilot's results
+# and before the study's.
 EXACT = {"exchangeability"}
+LOOSENED_IN = "62d944f"
 GATE_COPIES = 12  # the largest dose of the lab
 # G3 of a score of a set: conditions of the same model that it must exceed, each of them.
 UNREAD_SETS = {"exchangeability": (protocol.SHUFFLED, protocol.FRESH)}
 
 PASSED, FAILED, NOT_APPLIED = "passed", "failed", "not applicable"
-ROWS_WERE_READ, STANDS_OUT, INFLATED = "rows were read", "stands out from clean models", "inflated"
 
 COLUMNS = ["detector", "access", "room", "question", *protocol.CELL, "n_units", "n_models"]
 COLUMNS += [*protocol.POWERS, *GATES, *protocol.RATES, "calibration", "word", "verdict"]
@@ -65,20 +82,27 @@ def superiority(differences: np.ndarray) -> tuple[float, float]:
     return float(values.mean()), float(values.mean() - t * stats.sem(values))
 
 
-def gate_verdict(words: Mapping[str, str]) -> str:
-    """What the gates of one detector, gate to word, allow it to say of rows that it flags.
+def is_exact(detector: interface.Detector) -> bool:
+    """Whether a flag has a level of at most 0.05 by construction, whatever the model and texts."""
+    return detector.unit == interface.ROW or detector.name in EXACT
 
-    "failed" if one failed; "rows were read" if all that apply were passed, and G2 or G3 are among
-    them; "stands out from clean models" if all but these two were; else "not run".
+
+def gate_verdict(words: Mapping[str, str], n_units: int, is_exact: bool) -> str:
+    """What the gates of one detector, gate to word, allow a flag to say: that the rows were read.
+
+    Control fails if one failed; supported if all that apply were passed, and G2 or G3 are among
+    them; else inconclusive, as with fewer than five units. Of an exact test the rate of false
+    alarms may be undetermined.
     """
     of_rows = {words[BEFORE_READING], words[UNREAD_ROWS]} - {NOT_APPLIED}
     apart = (BEFORE_READING, UNREAD_ROWS, PLACEBO_NAME)
-    others = {words[gate] for gate in GATES if gate not in apart}
+    others = {words[gate] for gate in GATES if gate not in apart} - {NOT_APPLIED}
+    if n_units < FEWEST_MODELS:
+        return INCONCLUSIVE
     if FAILED in of_rows | others:
-        return FAILED
-    if others & {NOT_RUN, protocol.UNDETERMINED}:
-        return NOT_RUN
-    return ROWS_WERE_READ if of_rows == {PASSED} else STANDS_OUT
+        return CONTROL_FAILS
+    allowed = {PASSED, UNDETERMINED} if is_exact else {PASSED}
+    return SUPPORTED if others <= allowed and of_rows == {PASSED} else INCONCLUSIVE
 
 
 def gate_table(
@@ -90,10 +114,11 @@ def gate_table(
     dose of the room. ValueError for a detector without sets.
 
     Returns:
-        detector, access, question, benchmark; for each gate its word (passed, failed, not run,
-        not applicable; of false_alarms also undetermined) and, but for false_alarms,
+        detector, access, question, is_exact, benchmark; for each gate its word (passed, failed,
+        not run, not applicable; of false_alarms also undetermined) and, but for false_alarms,
         ``<gate>_margin`` and ``<gate>_low``: the mean of score minus control over units and its
-        lower limit; the columns of ``protocol.false_alarms``; verdict (``gate_verdict``).
+        lower limit; the columns of ``protocol.false_alarms``; verdict (``gate_verdict``; blank
+        for detectors that are left out of the count).
     """
     sets = protocol.flag(sets)
     alarms = protocol.false_alarms(sets)
@@ -107,16 +132,18 @@ def gate_table(
         for benchmark in sorted(own["benchmark"].unique()):
             row = {"detector": name, "benchmark": benchmark}
             row |= {"access": detector.access, "question": detector.question}
+            row["is_exact"] = is_exact(detector)
             by_calibration = {CALIBRATED: PASSED, protocol.MISCALIBRATED: FAILED}
-            if detector.unit == interface.ROW or name in EXACT:
-                by_calibration[protocol.UNDETERMINED] = PASSED
             words = {FALSE_ALARMS: by_calibration.get(calibration, calibration)}
+            of_benchmark = own[own["benchmark"].eq(benchmark) & own["model"].eq(DOSED)]
+            n_units = of_benchmark["unit"].nunique()
             margins = _margins(sets[sets["benchmark"].eq(benchmark)], detector, copies)
             for gate, (margin, low) in margins.items():
                 row |= {f"{gate}_margin": margin, f"{gate}_low": low}
                 words[gate] = NOT_RUN if np.isnan(low) else PASSED if low > 0 else FAILED
             words = {gate: words[gate] if gate in applicable else NOT_APPLIED for gate in GATES}
-            rows.append(row | words | {"verdict": gate_verdict(words)})
+            verdict = gate_verdict(words, n_units, row["is_exact"])
+            rows.append(row | words | {"verdict": "" if name in LEFT_OUT else verdict})
     return pd.DataFrame(rows).merge(alarms, left_on="detector", right_index=True)
 
 
@@ -150,28 +177,86 @@ def _margins(
 
 
 def detector_table(sets: pd.DataFrame, gates: pd.DataFrame, room: str = "lab") -> pd.DataFrame:
-    """``study.csv``: power in every cell with what the gates make of it; columns ``COLUMNS``.
+    """``detectors.csv``: power in every cell with what the gates make of it; columns ``COLUMNS``.
 
     ``gates`` of ``gate_table`` for the same ``sets`` decides which detectors stand in the table,
-    and in which order. word is of power alone. verdict is the same, but "seen" needs all gates:
-    without G2 and G3 it is "stands out from clean models", with a gate failed or not run "cannot
-    tell", and "inflated" of a detector that does not ask whether rows were read.
+    and in which order. word is of power alone. verdict is the same, but where the power is
+    supported the gates decide: a claim needs both.
     """
     table = gates.merge(protocol.power_table(sets), on=["detector", "benchmark"])
-    names = {ROWS_WERE_READ: protocol.SEEN, STANDS_OUT: STANDS_OUT}
-    seen = table["verdict"].map(names).fillna(protocol.CANNOT_TELL)
-    seen = seen.mask(seen.eq(protocol.SEEN) & table["question"].ne(interface.READ), INFLATED)
-    table["verdict"] = table["word"].where(table["word"].ne(protocol.SEEN), seen)
+    table["verdict"] = table["word"].where(table["word"].ne(SUPPORTED), table["verdict"])
     return table.assign(room=room, n_models=table["n_units"])[COLUMNS]
 
 
 def headline(gate_table: pd.DataFrame) -> str:
-    """Which detectors pass all their gates on every mini-benchmark, in one sentence."""
-    verdicts = gate_table.groupby("detector", sort=False)["verdict"].agg(set)
-    passed = verdicts.index[[words <= {ROWS_WERE_READ, STANDS_OUT} for words in verdicts]]
-    n_failed = sum(FAILED in words for words in verdicts)
-    return (
-        f"Of {len(verdicts)} detectors these pass every gate that applies: "
-        f"{', '.join(passed) or 'none'}. "
-        f"Fail one: {n_failed}; undecided: {len(verdicts) - len(passed) - n_failed}."
+    """Which detectors pass their gates on every mini-benchmark, which fail one, which neither.
+
+    A detector whose rate of false alarms is undetermined has not passed that gate, although its
+    verdicts stand if its test is exact. Detectors that are ``LEFT_OUT`` are not counted.
+    """
+    counted = gate_table[~gate_table["detector"].isin(LEFT_OUT)]
+    groups: dict[str, list[str]] = {PASSED: [], UNDETERMINED: [], FAILED: []}
+    for name, rows in counted.groupby("detector", sort=False):
+        words = {
+            word: [
+                gate.replace("_", " ")
+                for gate in GATES
+                if gate != PLACEBO_NAME and rows[gate].eq(word).any()
+            ]
+            for word in (FAILED, UNDETERMINED, NOT_RUN)
+        }
+        why = words[FAILED] or words[UNDETERMINED] + words[NOT_RUN]
+        kind = FAILED if words[FAILED] else UNDETERMINED if why else PASSED
+        groups[kind].append(f"{name} ({', '.join(why)})" if why else name)
+    parts = (
+        f"of {sum(map(len, groups.values()))} detectors pass every gate that applies",
+        "fail no gate, and at least one is undetermined",
+        "fail at least one gate",
     )
+    return " ".join(
+        f"{len(names)} {part}{': ' + ', '.join(names) if names else ''}."
+        for part, names in zip(parts, groups.values(), strict=True)
+    )
+
+
+def by_false_alarms_alone(sets: pd.DataFrame, gate_table: pd.DataFrame) -> str:
+    """Which exact tests no gate but that of false alarms refuses, and why; "" without any."""
+    others = [gate for gate in GATES if gate not in (FALSE_ALARMS, PLACEBO_NAME)]
+    alone = gate_table[FALSE_ALARMS].eq(FAILED) & ~gate_table[others].eq(FAILED).any(axis=1)
+    alone = (alone & gate_table["is_exact"]).groupby(gate_table["detector"], sort=False).all()
+    names = alone.index[alone].tolist()
+    if not names:
+        return ""
+    flagged = protocol.flag(sets[sets["detector"].isin(names)])
+    counted = flagged[flagged["unread"].ne("") & flagged["flagged"].notna()]
+
+    def counts(of: pd.DataFrame) -> str:
+        flags = of.groupby("detector")["flagged"]
+        return _listed([f"{flags.sum()[name]:.0f} of {flags.count()[name]}" for name in names])
+
+    of_clean = counts(counted[counted["unread"].eq(CLEAN)])
+    return (
+        f"The table does not name {_listed(names)}, which fail the gate of false alarms and "
+        f"no other gate: they flag {of_clean} sets of clean models. Their p is exact by "
+        "construction, so an excess of flags is luck or a fault of the code, and no fault was "
+        f"found. Of all sets that nobody read they flag {counts(counted)}. The rule was there "
+        "before these results and is kept until the second edition of the study."
+    )
+
+
+def loosened(gate_table: pd.DataFrame) -> str:
+    """Which gate the protocol loosened after the pilot, and whose verdicts hang on that."""
+    open_ = gate_table["is_exact"] & gate_table[FALSE_ALARMS].eq(UNDETERMINED)
+    names = gate_table.loc[open_ & gate_table["verdict"].eq(SUPPORTED), "detector"].unique()
+    return (
+        "The protocol was fixed before the first score of the study, but after the results of the "
+        f"pilot. Between the two, commit {LOOSENED_IN} loosened one gate. Until then a detector "
+        "had to be shown to raise few false alarms; since then an exact test passes unless it is "
+        "shown to raise too many. Under the first rule "
+        f"{_listed(names) or 'no detector'} would have no verdict."
+    )
+
+
+def _listed(words: Sequence[str]) -> str:
+    *others, last = ["", *words]
+    return f"{', '.join(others[1:])} and {last}" if len(words) > 1 else last

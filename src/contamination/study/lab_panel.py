@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination.core.statistics import auc_interval, verdict
+from contamination.core.statistics import auc_interval
+from contamination.core.verdicts import CLAIMS, SUPPORTED
 from contamination.study import interface, protocol
 from contamination.study.conditions import (
     DOSED,
@@ -20,11 +21,9 @@ from contamination.study.conditions import (
     VERBATIM,
     WITHOUT_LABEL,
 )
-from contamination.study.panel import NOT_RECOGNISED, RECOGNISED
 
 N_RESAMPLES = 1_000
 SIBLINGS = "unread rows of the same name and draw"
-FALSE_ALARM, NO_ALARM = "false alarm", "no alarm"
 
 # Question: model, condition, copies.
 QUESTIONS = {
@@ -38,7 +37,7 @@ QUESTIONS = {
     "a whole dataset in published order": (DOSED, ORDERED, 12),
 }
 ACCESS = (interface.ANSWERS, interface.LOG_PROBABILITIES, interface.WEIGHTS)
-MOST_NAMES = 2  # of one cell
+FEWEST_NAMES = 2  # of one cell, where there are as many; with all that tie with the last of them
 
 
 def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
@@ -49,8 +48,9 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         method, benchmark, condition, copies, n_models, n_detected, power_at_5_fpr, ci_low,
-        ci_high, n_rows, verdict: where nothing was read "false alarm" if more than 5 % are
-        flagged (exact binomial) else "no alarm"; elsewhere the word of ``protocol.power_table``.
+        ci_high, n_rows, verdict: the word of ``protocol.power_table``; blank where nothing was
+        read, since so few units cannot show that false alarms are at most 10 %, which the gate
+        of all unread sets together asks.
     """
     sets = protocol.flag(sets)
     dosed = sets[sets["model"].isin(protocol.READERS)]
@@ -60,11 +60,6 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
         detector, benchmark, model, condition, copies = cell
         n, n_flagged = len(part), int(part["flagged"].sum())
         low, high = protocol.clopper_pearson(n_flagged, n, protocol.LEVEL / 2)
-        if condition in NOTHING_READ:
-            p = stats.binomtest(n_flagged, n, protocol.LEVEL, alternative="greater").pvalue
-            word = FALSE_ALARM if p <= protocol.LEVEL else NO_ALARM
-        else:
-            word = words[cell]
         rows.append(
             {
                 "method": detector,
@@ -77,7 +72,7 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
                 "ci_low": low,
                 "ci_high": high,
                 "n_rows": int((part["n_read"] + part["n_unread"]).min()),
-                "verdict": word,
+                "verdict": "" if condition in NOTHING_READ else words[cell],
             }
         )
     return pd.DataFrame(rows)
@@ -91,8 +86,8 @@ def over_units(sets: pd.DataFrame, detector: str, benchmark: str) -> pd.DataFram
     model of its own; undefined for fewer than two. ValueError where the detector has no such set.
 
     Returns:
-        model, condition, copies, n_units, auc, ci_low, ci_high, n_flagged, verdict: where the
-        interval lies ("above chance", "below chance", "cannot be told").
+        model, condition, copies, n_units, auc, ci_low, ci_high, n_flagged, verdict (blank for
+        the controls, whose interval has to lie below that of a claim that is supported).
     """
     own = sets[sets["detector"].eq(detector) & sets["benchmark"].eq(benchmark)]
     if own.empty:
@@ -116,21 +111,31 @@ def over_units(sets: pd.DataFrame, detector: str, benchmark: str) -> pd.DataFram
                 "ci_low": mean - half,
                 "ci_high": mean + half,
                 "n_flagged": int(part["flagged"].sum()),
-                "verdict": verdict(mean - half, mean + half, 0.5, "above chance", "below chance"),
             }
         )
-    order = pd.DataFrame(rows).sort_values(["condition", "copies"], ascending=[False, True])
-    return order.reset_index(drop=True)
+    table = pd.DataFrame(rows).sort_values(["condition", "copies"], ascending=[False, True])
+    is_claim = table["model"].eq(DOSED) & table["condition"].eq(VERBATIM)
+    highest = table.loc[~is_claim, "ci_high"].max()
+    claim, control = CLAIMS["over_base_models"], -np.inf if np.isnan(highest) else highest
+    table["verdict"] = [
+        claim.verdict(row.ci_low, row.ci_high, control_high=control, n_models=row.n_units)
+        if is_one
+        else ""
+        for row, is_one in zip(table.itertuples(), is_claim, strict=True)
+    ]
+    return table.reset_index(drop=True)
 
 
 def lab_rows(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
     """Rows of ``evidence.csv``: every dataset of every model that read on, by detectors of rows.
 
     The value is the AUC of rows dealt to be read against their unread siblings, which are the
-    control. "recognised" if re-dealing gives p <= 0.05, else "not recognised".
+    control. flagged is whether re-dealing gives p <= 0.05. That is one set's own test, which
+    flags one set in twenty where nothing was read, so the verdict is blank: a claim needs many
+    sets (``evasion_table``).
 
     Returns:
-        the fields of ``panel.Evidence``, and condition.
+        the fields of ``panel.Evidence``, condition and flagged.
     """
     groups = scores.groupby(protocol.KEY)
     is_asked = sets["p"].notna() & ~sets["model"].isin([protocol.BASE, protocol.PLACEBO])
@@ -154,9 +159,10 @@ def lab_rows(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
                 "n": row.n_read + row.n_unread,
                 "control": SIBLINGS,
                 "control_value": 0.5,
-                "verdict": RECOGNISED if row.p <= protocol.LEVEL else NOT_RECOGNISED,
-                "note": "",
+                "verdict": "",
+                "note": protocol.LEFT_OUT.get(row.detector, ""),
                 "condition": FRESH if is_clean else condition,
+                "flagged": row.p <= protocol.LEVEL,
             }
         )
     return pd.DataFrame(rows)
@@ -166,14 +172,16 @@ def by_access(detectors: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     """For each of ``QUESTIONS`` and each access the detectors that flag most units of a benchmark.
 
     ``detectors`` as in ``gates.detector_table``. More access includes less: with log-probabilities
-    answers can be had too. Named are detectors whose verdict is "seen", those with most power
-    first (ties by the table's order), at most two; without any, how many units the best flags.
+    answers can be had too. Named are detectors whose verdict is "supported", those with most power
+    first: two, and all that tie with the second. Without any, how many units the best flags. What
+    is left out of the study's count is not named.
 
     Returns:
         what was read, and a column for each access.
     """
     place = {access: rank for rank, access in enumerate(ACCESS)}
     of_rows = detectors[detectors["question"].eq(interface.READ) & detectors["access"].isin(place)]
+    of_rows = of_rows[~of_rows["detector"].isin(protocol.LEFT_OUT)]
     rows = []
     for question, cell in QUESTIONS.items():
         is_cell = (of_rows[protocol.CELL] == [benchmark, *cell]).all(axis=1)
@@ -186,11 +194,13 @@ def by_access(detectors: pd.DataFrame, benchmark: str) -> pd.DataFrame:
 def _named(best: pd.DataFrame) -> str:
     if best.empty:
         return "not asked"
-    seen = best[best["verdict"] == protocol.SEEN]
+    seen = best[best["verdict"] == SUPPORTED]
     if seen.empty:
         first = best.iloc[0]
         return f"none; at best {first['n_flagged']:.0f} of {first['n_units']}"
-    return ", ".join(
-        f"{row.detector} {row.n_flagged:.0f} of {row.n_units}"
-        for row in seen.head(MOST_NAMES).itertuples()
+    last = seen["power_at_5_fpr"].iloc[min(FEWEST_NAMES, len(seen)) - 1]
+    named = seen[seen["power_at_5_fpr"].ge(last)].groupby(["n_flagged", "n_units"], sort=False)
+    return "; ".join(
+        f"{', '.join(rows['detector'])}: {n_flagged:.0f} of {n_units}{' each' * (len(rows) > 1)}"
+        for (n_flagged, n_units), rows in named
     )

@@ -1,6 +1,6 @@
 """What the methods say about one model and one dataset, each beside its control.
 
-A row is one statistic of one method. Its verdict comes from a closed list and is
+A row is one statistic of one method. Its verdict is one of the five of ``core.verdicts`` and
 no stronger than the control allows.
 """
 
@@ -9,16 +9,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
-RECOGNISED = "recognised"
-NOT_RECOGNISED = "not recognised"
-CONTROL_FORBIDS = "control forbids"
-CANNOT_TELL = "cannot tell"
-NOT_RUN = "not run"
-VERDICTS = (RECOGNISED, NOT_RECOGNISED, CONTROL_FORBIDS, CANNOT_TELL, NOT_RUN)
+from contamination.core.verdicts import (
+    CLAIMS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    SUPPORTED,
+    Claim,
+    check_verdicts,
+)
 
 
 @dataclass(frozen=True)
@@ -36,34 +38,30 @@ class Evidence:
     n: int  # what the interval resamples, such as instances
     control: str  # what could overturn the value
     control_value: float  # the same statistic of the control; NaN where there is none
-    verdict: str  # one of ``VERDICTS``, see :func:`verdict`
+    verdict: str  # see :func:`verdict`
     note: str = ""  # what a reader must know, such as why it was not run
 
     def __post_init__(self) -> None:
-        if self.verdict not in VERDICTS:
-            raise ValueError(f'unknown verdict "{self.verdict}": one of {", ".join(VERDICTS)}')
+        check_verdicts([self.verdict])
 
 
 def verdict(
-    value: float, ci_low: float, chance: float, control_value: float, is_run: bool = True
+    ci_low: float,
+    ci_high: float,
+    chance: float,
+    control_high: float,
+    n_models: int | None = None,
+    claim: Claim = CLAIMS["evidence"],
 ) -> str:
-    """The strongest verdict that a value, chance and its control allow.
+    """The strongest verdict that an interval, chance and its control allow.
 
-    ``chance`` is what no memory gives by the statistic's construction; ``control_value`` the
-    control's value, or the upper end of its interval where it has one.
-
-    Returns:
-        "not run"; "cannot tell" where value, interval or control is missing; "not recognised"
-        where the interval reaches down to chance; "control forbids" where it lies above chance
-        but reaches down to the control; else "recognised".
+    ``chance`` is what no memory gives by the statistic's construction; ``control_high`` the upper
+    end of the control's interval, or its value where it has none; ``n_models`` the number of
+    models where the interval is one over models. Without a control (NaN) nothing is supported.
     """
-    if not is_run:
-        return NOT_RUN
-    if any(math.isnan(number) for number in (value, ci_low, chance, control_value)):
-        return CANNOT_TELL
-    if ci_low <= chance:
-        return NOT_RECOGNISED
-    return CONTROL_FORBIDS if ci_low <= control_value else RECOGNISED
+    claim = replace(claim, null=chance)
+    found = claim.verdict(ci_low, ci_high, control_high=control_high, n_models=n_models)
+    return INCONCLUSIVE if found == SUPPORTED and math.isnan(control_high) else found
 
 
 def not_run(model: str, dataset: str, truth: str, method: str, reason: str) -> Evidence:
@@ -87,14 +85,18 @@ def judged(rows: Iterable[dict]) -> pd.DataFrame:
     Args:
         rows: fields of :class:`Evidence` without the verdict, and chance: what no memory
             gives; where it has one control_high, the upper end of the control's interval,
-            with which the verdict compares; further columns, which stay.
+            with which the verdict compares; n_models where the interval is one over models;
+            further columns, which stay.
 
     Returns:
         The fields of :class:`Evidence`, control_high (empty where there is none), the others.
     """
     table = pd.DataFrame([{"note": "", "control_high": math.nan, **row} for row in rows])
+    if "n_models" not in table:
+        table["n_models"] = math.nan
     limits = table["control_high"].fillna(table["control_value"])
-    values = zip(table["value"], table["ci_low"], table.pop("chance"), limits, strict=True)
-    table["verdict"] = [verdict(*of_row) for of_row in values]
+    n_models = [None if math.isnan(n) else int(n) for n in table.pop("n_models")]
+    ends = table["ci_low"], table["ci_high"], table.pop("chance"), limits, n_models
+    table["verdict"] = [verdict(*of_row) for of_row in zip(*ends, strict=True)]
     first = [*(field.name for field in dataclasses.fields(Evidence)), "control_high"]
     return table[[*first, *table.columns.difference(first, sort=False)]]

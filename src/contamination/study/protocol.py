@@ -9,11 +9,13 @@ Frames, as everywhere in this room:
 
 A **unit** is a base model with its own deal of rows; a **cell** is what a dosed model read
 (benchmark, model, condition, copies). One frame holds one room: thresholds never leave it.
-Nothing that is said of a detector depends on which others stand in the frame.
+Nothing that is said of a detector depends on which others stand in the frame; only
+``detector_pairs`` corrects for the pairs that it is asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -24,6 +26,14 @@ from scipy import stats
 
 from contamination.core.statistics import auc, holm
 from contamination.core.storage import hash_of
+from contamination.core.verdicts import (
+    CLAIMS,
+    FEWEST_MODELS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.study.conditions import (  # noqa: F401
     BASE,
     CLEAN,
@@ -56,7 +66,11 @@ N_REDEALS = 9_999
 N_SIBLINGS, N_UNITS = 39, 3  # fewer give no rank; fewer say nothing about other units
 
 MISCALIBRATED, UNDETERMINED, CALIBRATED = "miscalibrated", "undetermined", "calibrated"
-SEEN, ESCAPES, CANNOT_TELL, NOT_RUN = "seen", "mostly escapes", "cannot tell", "not run"
+# Scored and stored, but not judged: neither words nor figures count these detectors.
+LEFT_OUT = {
+    "DICE": "its network was trained on hidden states of three other base models, and the "
+    "coordinates of hidden states are unrelated from one base model to the next"
+}
 
 
 def sets_of(scores: pd.DataFrame) -> pd.DataFrame:
@@ -215,10 +229,21 @@ def mcnemar_p(n_first: Any, n_second: Any) -> Any:
     return np.minimum(1, 2 * stats.binom.cdf(smaller, np.add(n_first, n_second), 0.5))
 
 
-def power_word(p_adjusted: float, high: float) -> str:
-    """Seen (p <= 0.05), mostly escapes (upper limit below 0.5), cannot tell; not run for NaN."""
-    word = ESCAPES if high < 0.5 else CANNOT_TELL
-    return NOT_RUN if np.isnan(p_adjusted) else SEEN if p_adjusted <= LEVEL else word
+def power_word(p_adjusted: float, high: float, n_units: int) -> str:
+    """The verdict on a power, which the protocol leaves to a test and an upper limit.
+
+    Supported (the protocol's *seen*) if the adjusted p is at most 0.05; not supported (*mostly
+    escapes*) if the upper limit lies below a power of one half; else inconclusive (*cannot
+    tell*), as with fewer than five units. Not run for NaN.
+    """
+    if np.isnan(p_adjusted):
+        return NOT_RUN
+    if n_units < FEWEST_MODELS:
+        return INCONCLUSIVE
+    if p_adjusted <= LEVEL:
+        return SUPPORTED
+    claim = CLAIMS["detectors"]
+    return NOT_SUPPORTED if high < claim.null + claim.smallest_effect else INCONCLUSIVE
 
 
 def power_table(sets: pd.DataFrame) -> pd.DataFrame:
@@ -229,6 +254,7 @@ def power_table(sets: pd.DataFrame) -> pd.DataFrame:
         detector's cells (Bonferroni); p_value of power <= 0.05, exact binomial, and adjusted by
         Holm over the cells; p_against_verbatim of McNemar against verbatim rows at the same dose
         with nothing read after them, adjusted so; power_by_rank by ``p`` where own_p decides.
+        word is blank for detectors that are ``LEFT_OUT``.
     """
     sets = flag(sets)
     sets = sets[sets["model"].isin(READERS) & ~sets["condition"].isin(NOTHING_READ)]
@@ -254,21 +280,27 @@ def power_table(sets: pd.DataFrame) -> pd.DataFrame:
     for name in ("p_adjusted", "p_against_verbatim"):
         for _, p in table[name].dropna().groupby(table["detector"]):
             table.loc[p.index, name] = holm(p)
-    table["word"] = [*map(power_word, table["p_adjusted"], table["ci_high"])]
+    words = [*map(power_word, table["p_adjusted"], table["ci_high"], n)]
+    table["word"] = np.where(table["detector"].isin(LEFT_OUT), "", words)
     order = {word: place for place, word in enumerate([*READERS, *CONDITIONS])}
     table = table.sort_values(["detector", *CELL], key=lambda column: column.replace(order))
     return table[["detector", *CELL, "n_units", *POWERS, "word"]].reset_index(drop=True)
 
 
-def detector_pairs(sets: pd.DataFrame) -> pd.DataFrame:
-    """Each two detectors on ``RANKED_CELL``: detector, other, n_units, n_only_detector,
-    n_only_other, p (``mcnemar_p``; not adjusted, so that a later detector changes nobody's)."""
+def detector_pairs(sets: pd.DataFrame, detectors: Sequence[str]) -> pd.DataFrame:
+    """Each two of some detectors on ``RANKED_CELL``, paired by unit; they are one family.
+
+    Returns:
+        detector, other, n_units, n_only_detector, n_only_other, p (``mcnemar_p``) and p_adjusted,
+        by Holm over all rows.
+    """
     cell = flag(sets)[(sets[CELL] == list(RANKED_CELL)).all(axis=1).to_numpy()]
     flags = cell.pivot(index="unit", columns="detector", values="flagged")
     rows = []
-    for pair in combinations(flags, 2):
+    for pair in combinations([name for name in detectors if name in flags], 2):
         change = (flags[pair[0]] - flags[pair[1]]).dropna()
         n_only = (int(change.gt(0).sum()), int(change.lt(0).sum()))
         rows.append((*pair, len(change), *n_only, mcnemar_p(*n_only)))
     columns = ["detector", "other", "n_units", "n_only_detector", "n_only_other", "p"]
-    return pd.DataFrame(rows, columns=columns)
+    table = pd.DataFrame(rows, columns=columns)
+    return table.assign(p_adjusted=holm(table["p"]))

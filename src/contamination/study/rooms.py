@@ -12,7 +12,15 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination.core.statistics import holm, verdict
+from contamination.core.statistics import holm
+from contamination.core.verdicts import (
+    CLAIMS,
+    FEWEST_MODELS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.study import protocol
 from contamination.study.conditions import (
     NOTHING_READ,
@@ -22,16 +30,18 @@ from contamination.study.conditions import (
     TEXT_ALONE,
     WITHOUT_LABEL,
 )
-from contamination.study.protocol import BASE, CANNOT_TELL, DOSED, LEVEL, VERBATIM
+from contamination.study.protocol import BASE, DOSED, LEVEL, VERBATIM
 from contamination.study.scoring import CONTROLS
 
-AGREES, DIFFERS = "agrees", "differs"
+# Of the equivalence test. Chosen after the first results were seen; the protocol of the room has
+# none, so its "agrees" (the same sign in both rooms) is no verdict here.
+MARGIN = CLAIMS["pretrained_agreement"].smallest_effect
 COMPARED = (PARAPHRASE, SEVERAL, WITHOUT_LABEL)
 LEAST, MOST = 0.6, 0.9  # mean AUC of verbatim rows at which an effect has room on both sides
 MOST_APART = 0.1  # of two rooms' mean AUC of verbatim rows; farther apart no dose is alike
 _OF_A_ROOM = ["copies", "verbatim_auc", "verbatim_power", "effect", "effect_low", "effect_high"]
 COLUMNS = ["detector", "condition", *_OF_A_ROOM, *(f"lab_{name}" for name in _OF_A_ROOM)]
-COLUMNS += ["difference", "ci_low", "ci_high", "verdict"]
+COLUMNS += ["difference", "ci_low", "ci_high", "p_equivalent", "p_adjusted", "verdict", "note"]
 
 
 def combined(sets: pd.DataFrame) -> pd.DataFrame:
@@ -67,8 +77,11 @@ def agreement(real: pd.DataFrame, lab: pd.DataFrame, benchmark: str) -> pd.DataF
     than three units, all figures are NaN. Where the base model was asked, what it says of the same
     rows is subtracted. Limits are of 95 % t intervals over units, of the difference Welch's.
 
-    verdict: "differs" where the interval of the difference excludes 0; "agrees" where it does not
-    and both effects' intervals lie on the same side of 0; else "cannot tell".
+    p_equivalent is that of two one-sided Welch tests of a difference of ``MARGIN`` or more,
+    p_adjusted by Holm over the table. verdict: supported (the difference is smaller than the
+    margin) where p_adjusted is at most 0.05; not supported where the 95 % interval lies wholly
+    outside the margin; else inconclusive, as with fewer than five units; not run, with its note,
+    without figures.
     """
     rooms = [real, lab[lab["benchmark"].eq(benchmark)]]
     names = [name for name in real["detector"].unique() if name in set(rooms[1]["detector"])]
@@ -79,7 +92,12 @@ def agreement(real: pd.DataFrame, lab: pd.DataFrame, benchmark: str) -> pd.DataF
         for condition in COMPARED:
             compared = _compared(*(_by_dose(sets, condition) for sets in of_rooms))
             rows.append({"detector": detector, "condition": condition} | compared)
-    return pd.DataFrame(rows, columns=COLUMNS)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    known = table["p_equivalent"].notna()
+    table.loc[known, "p_adjusted"] = holm(table.loc[known, "p_equivalent"])
+    is_equal = table["p_adjusted"].le(LEVEL) & table["verdict"].eq(INCONCLUSIVE)
+    table["verdict"] = table["verdict"].mask(is_equal & table["note"].eq(""), SUPPORTED)
+    return table
 
 
 def _by_dose(sets: pd.DataFrame, condition: str) -> dict[int, tuple[float, float, pd.Series]]:
@@ -108,45 +126,55 @@ def _compared(real: dict[int, tuple], lab: dict[int, tuple]) -> dict[str, float 
     apart = [(abs(known[a] - of_lab[b]), a, b) for a, b in product(known, of_lab)]
     nearest, *doses = min(apart, default=(np.inf, 0, 0))
     if nearest > MOST_APART:
-        return {"verdict": CANNOT_TELL}
-    row, effects, sides = {}, [], []
+        return {"verdict": NOT_RUN, "note": "no doses at which verbatim rows are seen alike"}
+    row, effects = {}, []
     for prefix, room, copies in zip(("", "lab_"), (real, lab), doses, strict=True):
         auc, power, effect = room[copies]
         low, high = stats.ttest_1samp(effect, 0).confidence_interval()
         figures = (copies, auc, power, effect.mean(), low, high)
         row |= {f"{prefix}{name}": x for name, x in zip(_OF_A_ROOM, figures, strict=True)}
         effects.append(effect)
-        sides.append(verdict(low, high))
-    low, high = stats.ttest_ind(*effects, equal_var=False).confidence_interval()
-    is_one_side = sides[0] == sides[1] and sides[0] in ("above", "below")
-    word = AGREES if is_one_side else CANNOT_TELL
-    word = word if low <= 0 <= high else CANNOT_TELL if np.isnan(low) else DIFFERS
+    welch = stats.ttest_ind(*effects, equal_var=False)
+    low, high = welch.confidence_interval()
+    # The larger p of the two tests: above the lower margin, and below the upper one.
+    above = stats.ttest_ind(effects[0] + MARGIN, effects[1], equal_var=False, alternative="greater")
+    below = stats.ttest_ind(effects[0] - MARGIN, effects[1], equal_var=False, alternative="less")
     row |= {"difference": row["effect"] - row["lab_effect"], "ci_low": low, "ci_high": high}
-    return row | {"verdict": word}
+    row["p_equivalent"] = max(above.pvalue, below.pvalue)
+    is_outside = low > MARGIN or high < -MARGIN
+    few = min(map(len, effects)) < FEWEST_MODELS
+    note = f"fewer than {FEWEST_MODELS} units" if few else ""
+    return row | {"verdict": INCONCLUSIVE if few or not is_outside else NOT_SUPPORTED, "note": note}
 
 
 def headline(table: pd.DataFrame) -> str:
-    """What ``agreement`` says of all effects; each of its intervals stands for itself.
-
-    Differences count as such where chance, one effect in twenty, would give as many in less
-    than one table of twenty. That takes effects for independent, which models shared are not.
-    """
+    """What ``agreement`` says of all effects: how large they are, and which exclude zero."""
+    known = table[table["difference"].notna()]
     counts = table["verdict"].value_counts()
-    n_agree, n_differ = (int(counts.get(word, 0)) for word in (AGREES, DIFFERS))
-    n_open = len(table) - n_agree - n_differ
-    is_chance = stats.binomtest(n_differ, len(table), LEVEL, "greater").pvalue > LEVEL
-    told = {
-        (True, False): "where it can be told, a real model and the lab agree",
-        (False, True): "where it can be told, a real model and the lab differ",
-        (True, True): "a real model and the lab agree in some effects and differ in others",
-        (False, False): "whether a real model and the lab agree cannot be told",
-    }[n_agree > 0, not is_chance]
-    if n_differ and is_chance:
-        told += ", and no more differ than chance would give"
-    differ = "differs" if n_differ == 1 else "differ"
-    counted = f"{n_agree} agree, {n_differ} {differ} and {n_open} cannot be told"
-    text = f"In how other readings than word for word are seen, {told}. "
-    text += f"Of {len(table)} effects {counted}."
-    if n_differ:
-        text += f" If none truly differed, {LEVEL * len(table):.1f} would seem to."
-    return text
+    n_equal, n_apart = (int(counts.get(word, 0)) for word in (SUPPORTED, NOT_SUPPORTED))
+    n_uncorrected = int(table["p_equivalent"].le(LEVEL).sum())
+    text = (
+        "We compared how much harder each kind of indirect exposure is to detect than a verbatim "
+        "copy, in the lab's models and in the real one. "
+        f"The two are shown to be equal within ±{MARGIN:.2f} AUC in {n_equal} of {len(table)} "
+        f"comparisons (two one-sided tests, Holm over all; {n_uncorrected} without Holm) and "
+        f"shown to differ by more than that in {n_apart}; {len(table) - n_equal - n_apart} are "
+        "inconclusive or could not be made. The margin was chosen after these results were seen. "
+    )
+    if known.empty:
+        return text + "No effect could be compared."
+    ends = known[["ci_low", "ci_high"]]
+    text += (
+        f"The differences run from {known['difference'].min():+.2f} to "
+        f"{known['difference'].max():+.2f} AUC, and their 95 % intervals reach as far as "
+        f"{ends.abs().to_numpy().max():.2f} from zero. "
+    )
+    excluded = known[(known["ci_low"] > 0) | (known["ci_high"] < 0)]
+    named = "; ".join(
+        f"{row.detector}, {row.condition}: {row.difference:+.2f} [{row.ci_low:.2f}, "
+        f"{row.ci_high:.2f}]"
+        for row in excluded.itertuples()
+    )
+    n_chance = LEVEL * len(known)
+    text += f"{len(excluded)} of the intervals exclude zero{' (' + named + ')' if named else ''}; "
+    return text + f"chance alone would exclude it in {n_chance:.1f}."

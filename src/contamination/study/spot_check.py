@@ -33,7 +33,7 @@ BASE0 = "base0"
 N_MODELS = 3
 COLUMNS = ["part", "model", "recipe_hash", "detector", "n_scores", "largest_difference"]
 COLUMNS += ["tolerance", "relative_rms", "relative_rms_tolerance", "auc_change"]
-COLUMNS += ["auc_change_tolerance", "is_nearest", "environment", "verdict", "holds"]
+COLUMNS += ["auc_change_tolerance", "is_nearest", "environment", "outcome", "reason", "holds"]
 
 
 def _margins(lm: CausalLM, rows: Rows) -> np.ndarray:
@@ -120,14 +120,15 @@ def check(n_models: int = N_MODELS) -> pd.DataFrame:
         other = _differing(here["packages"], about["world"]["packages"])
         rows = pd.MultiIndex.from_product([seeds, stored["detector"].unique()])
         table = rows.to_frame(index=False, name=["unit", "detector"])
-        table = table.assign(verdict=agreement.WORLD, holds=pd.NA)
+        table["reason"] = agreement.WORLD
     else:
         base = world.base_model(lab, about["n_background_tokens"], about["world_seed"])
         with storage.empty_cache():
             scores, facts = train_and_score(about, lab, base, seeds)
         table = agreement.judged(scores, stored, about["spread"], not other)
         differs = table["unit"].map(lambda unit: facts[str(unit)] != about["models"][str(unit)])
-        table.loc[differs, ["verdict", "holds"]] = agreement.RECIPE, False
+        table.loc[differs, "reason"] = agreement.RECIPE
+    table = agreement.with_outcome(table)
     table["part"], table["model"] = BASE0, "deal " + table["unit"].astype(str)
     table["recipe_hash"] = table["unit"].map(lambda u: about["models"][str(u)]["recipe_hash"])
     table["environment"] = ", ".join(other) or "the ledger's"
@@ -139,6 +140,6 @@ def require(table: pd.DataFrame) -> None:
     failed = table[table["holds"].eq(False).fillna(False)]
     if not failed.empty:
         row = failed.iloc[0]
-        first = f"{row['part']}, {row['model']}, {row['detector']}: {row['verdict']}"
+        first = f"{row['part']}, {row['model']}, {row['detector']}: {row['reason']}"
         count = f"{len(failed)} of {len(table)} rows of the spot check fail"
         raise ValueError(f"the ledger does not match the code: {count}, the first {first}")
