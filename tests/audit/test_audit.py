@@ -635,4 +635,8 @@ def test_the_strongest_control_that_decides_stands_beside_a_value():
     ]
     row = finding.judged(prepared(), Target("m", None), "a method", "share", own, 0.25, controls)
     assert (row.control, row.control_value) == ("strong, at most 0.70", 0.2)
-    assert row.verdict == panel.verdict(0.8, 0.6, 0.25, 0.7) != panel.verdict(0.8, 0.6, 0.25, 0.4)
+    assert row.verdict == CONTROL_FAILS
+    weaker = finding.judged(
+        prepared(), Target("m", None), "a method", "share", own, 0.25, controls[:1]
+    )
+    assert weaker.verdict == SUPPORTED

@@ -5,18 +5,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from notebook_files import ROOT
 
-from contamination.core import blind, overlap, statistics, storage
+from contamination.core import blind, folds, overlap, statistics, storage
 from contamination.core.blind import blind_table, cross_validated_scores, date_rule_scores
+from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.data import published
 from contamination.min_k import wikimia_tables
 
-WORDS = [f"{a}{b}" for a in ("ka", "lo", "mi", "nu", "pe") for b in ("ra", "so", "ti", "vu", "ze")]
+SYLLABLES = [f"{a}{b}" for a in "klmnprstv" for b in "aeu"]
+WORDS = [f"{a}{b}" for a in SYLLABLES for b in SYLLABLES]
 
 
-def random_passages(n_passages, seed, n_words=12):
+def random_passages(n_passages, seed, n_words=12, vocabulary=WORDS):
     rng = np.random.default_rng(seed)
-    return [" ".join(rng.choice(WORDS, n_words)) for _ in range(n_passages)]
+    return [" ".join(rng.choice(vocabulary, n_words)) for _ in range(n_passages)]
 
 
 def test_the_latest_year_decides_and_other_numbers_do_not_count():
@@ -51,15 +54,18 @@ def test_each_baseline_finds_a_leak_and_members_score_higher():
 
 
 @pytest.mark.parametrize("baseline", ["bag of words", "TF-IDF"])
-def test_per_fold_means_are_unbiased_where_there_is_nothing_to_find(baseline):
+def test_per_fold_means_are_unbiased_where_there_is_nothing_to_find(baseline, monkeypatch):
+    # Few words, so that passages differ little, and folds as if none were near-copies.
+    monkeypatch.setattr(folds.NearCopies, "exist", False)
     # 41 members in 5 folds: no fold has the share of members of the others.
     is_member = np.arange(81) < 41
     per_fold, pooled = [], []
     for seed in range(40):
-        folds = cross_validated_scores(random_passages(81, seed), is_member, baseline, 5, seed)
-        per_fold.append(np.mean([statistics.auc(s, is_member[i]) for i, s in folds]))
-        items = np.concatenate([items for items, _ in folds])
-        pooled.append(statistics.auc(np.concatenate([s for _, s in folds]), is_member[items]))
+        texts = random_passages(81, seed, vocabulary=WORDS[:25])
+        scored = cross_validated_scores(texts, is_member, baseline, 5, seed)
+        per_fold.append(np.mean([statistics.auc(s, is_member[i]) for i, s in scored]))
+        items = np.concatenate([items for items, _ in scored])
+        pooled.append(statistics.auc(np.concatenate([s for _, s in scored]), is_member[items]))
     standard_error = np.std(per_fold) / np.sqrt(len(per_fold))
     assert abs(np.mean(per_fold) - 0.5) < 3 * standard_error
     assert np.mean(pooled) < np.mean(per_fold)
@@ -69,10 +75,10 @@ def test_no_passage_is_scored_by_a_classifier_that_saw_it():
     # Each member has a word of its own: it gives the label away to whoever trained on it.
     texts = [f"{text} own{number}" for number, text in enumerate(random_passages(40, seed=2))]
     is_member = np.arange(40) < 20
-    folds = cross_validated_scores(texts, is_member, "bag of words", n_folds=4)
-    assert sorted(np.concatenate([items for items, _ in folds])) == list(range(40))
-    assert all(is_member[items].sum() == 5 for items, _ in folds)
-    assert np.mean([statistics.auc(s, is_member[items]) for items, s in folds]) < 0.8
+    scored = cross_validated_scores(texts, is_member, "bag of words", n_folds=4)
+    assert sorted(np.concatenate([items for items, _ in scored])) == list(range(40))
+    assert all(is_member[items].sum() == 5 for items, _ in scored)
+    assert np.mean([statistics.auc(s, is_member[items]) for items, s in scored]) < 0.8
 
 
 def test_the_permutation_null_is_centred_on_chance_and_the_interval_holds_the_auc():
@@ -120,6 +126,46 @@ def test_bad_requests_are_refused():
         blind_table(texts, [True] * 4 + [False] * 4, baselines=("bag",), n_folds=2)
 
 
+# Verdicts
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.55, 0.70, SUPPORTED),
+        (0.45, 0.58, NOT_SUPPORTED),
+        (0.45, 0.70, INCONCLUSIVE),
+        (0.21, 0.39, SUPPORTED),  # a rule with its sign turned tells the kinds apart
+        (0.42, 0.55, NOT_SUPPORTED),
+        (0.39, 0.55, INCONCLUSIVE),
+        (np.nan, np.nan, ""),  # a baseline that does not apply makes no claim
+    ],
+)
+def test_a_blind_verdict_counts_either_direction(low, high, expected):
+    assert blind.verdict(low, high) == expected
+
+
+def test_a_correction_can_take_a_blind_verdict_back():
+    table = pd.DataFrame({"ci_low": [0.55, 0.55], "ci_high": [0.7, 0.7]})
+    assert (blind.with_verdict(table)["verdict"] == SUPPORTED).all()
+    corrected = blind.with_verdict(table.assign(p_adjusted=[0.01, 0.2]))
+    assert corrected["verdict"].tolist() == [SUPPORTED, INCONCLUSIVE]
+
+
+def test_texts_dealt_in_turn_within_their_templates_are_not_told_apart():
+    """Ordinary folds gave AUC 0.34 and 0.30 here, below chance, and the text said equal."""
+    rows = [
+        pd.read_json(ROOT / f"params/audit/{name}.jsonl", lines=True)
+        for name in ("sample", "unseen")
+    ]
+    texts = [text for each in rows for text in each["text"]]
+    trained = ["bag of words", "TF-IDF"]
+    how = {"baselines": trained, "n_folds": 5, "n_permutations": 0, "n_resamples": 200}
+    table = blind_table(texts, np.arange(120) < 60, **how)
+    assert table["auc"].between(0.44, 0.56).all()
+    assert (table["ci_low"] < 0.5).all() and (table["ci_high"] > 0.5).all()
+
+
 # Scores without texts
 
 
@@ -156,7 +202,8 @@ def test_the_package_holds_numbers_for_every_passage_of_wikimia():
     assert all(kind.kind in "bif" for kind in scored.dtypes)
     table = wikimia_tables.wikimia_blind_table(n_resamples=20)
     words = table[table["baseline"] == blind.BAG_OF_WORDS]
-    assert (words["ci_low"] > 0.95).all()
+    assert (words["ci_low"] > 0.9).all()
+    assert (blind.with_verdict(words)["verdict"] == SUPPORTED).all()
 
 
 @pytest.mark.mirror

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -233,3 +234,39 @@ def test_difference_of_shares_keeps_its_level_at_the_ends():
     low, high = statistics.share_difference_interval(0, 40, 0, 40)
     assert low < 0 < high
     assert np.isnan(statistics.share_difference_interval(0, 0, 1, 2)).all()
+
+
+def test_only_pairs_within_a_set_count():
+    """Three pairs in the first set, one in the second, and none in the third."""
+    first = ([3, 1, 2, 0], np.array([True, False, False, False]))
+    second, third = ([0, 5], np.array([True, False])), ([9], np.array([True]))
+    assert statistics.auc_within([first, second, third]) == pytest.approx(3 / 4)
+    assert np.isnan(statistics.auc_within([third]))
+    resampled = statistics.bootstrap_auc_within([first, second, third], 400, seed=0)
+    assert np.nanmin(resampled) == 0 and np.nanmax(resampled) == 1  # a set alone, now and then
+    assert np.isnan(statistics.bootstrap_auc_within([third], 5, seed=0)).all()
+
+
+def test_one_set_has_the_spread_of_the_ordinary_bootstrap():
+    rng = np.random.default_rng(3)
+    scores, is_member = rng.normal(size=80).round(1), np.arange(80) < 40
+    within = statistics.bootstrap_auc_within([(scores, is_member)], 4000, seed=0)
+    plain = statistics.bootstrap_aucs([scores], is_member, 4000, seed=0)[0]
+    assert within.std() == pytest.approx(plain.std(), rel=0.1)
+    assert within.mean() == pytest.approx(plain.mean(), abs=0.01)
+
+
+def test_a_p_without_spread_is_the_smallest_that_so_few_items_allow():
+    assert statistics.bootstrap_p(1.0, np.ones(9), 0.5, statistics.smallest_split_p(3, 3)) == 0.1
+    assert statistics.bootstrap_p(0.5, np.full(9, 0.5), 0.5) == 1
+    assert np.isnan(statistics.bootstrap_p(np.nan, np.ones(9)))
+    far = statistics.bootstrap_p(0.9, 0.9 + 0.02 * np.random.default_rng(0).normal(size=500), 0.5)
+    assert 0 < far < 1e-50  # a count of 500 resamples would stop at 1/501
+
+
+def test_the_tests_of_several_tables_are_one_family():
+    first = pd.DataFrame({"p": [0.01, np.nan]})
+    second = pd.DataFrame({"p": [0.04, 0.03]})
+    first, second = statistics.with_p_adjusted(first, second)
+    assert first["p_adjusted"].round(2).fillna(-1).tolist() == [0.03, -1]
+    assert second["p_adjusted"].round(2).tolist() == [0.06, 0.06]

@@ -5,11 +5,16 @@ in date, topic or style can be solved from the text alone, so an AUC of a
 detector says nothing until the AUC of a classifier that never saw the model
 stands beside it.
 
-Classifiers are judged on passages they were not trained on, by stratified
-cross-validation. AUCs are taken within each fold and then averaged. Pooling
-the scores of all folds is biased where there is nothing to find: a training
-part with one member more predicts more members, and just there one member
+Classifiers are judged on passages they were not trained on, by cross-validation, and a
+passage is not judged by its near-copies (``core.folds``). Only passages of one fold
+are compared. Pooling the scores of all folds is biased where there is nothing to find: a
+training part with one member more predicts more members, and just there one member
 fewer is left to test.
+
+Intervals are wider than a bootstrap of the scores says. Each pair of passages is used twice:
+one of them trains the classifier that judges the other, and the other way round. What
+the two have in common by chance therefore counts twice, and the variance is up to twice that
+of scores which were fixed beforehand. So the bootstrap's deviations are stretched by √2.
 """
 
 from __future__ import annotations
@@ -18,31 +23,34 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import sklearn
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer
 
-from contamination.core import overlap, statistics, storage
+from contamination.core import folds, overlap, statistics, storage
 from contamination.core.overlap import ngram_overlap_share
 from contamination.core.syntax import hash_of_modules
+from contamination.core.verdicts import CLAIMS
 
 DATE_RULE = "date rule"
 BAG_OF_WORDS = "bag of words"
 TF_IDF = "TF-IDF"
 BASELINES = (DATE_RULE, BAG_OF_WORDS, TF_IDF)
-COLUMNS = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
+COLUMNS = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high", "p"]
 COLUMNS += ["permutation_null", "permutation_high", "p_value", "tpr_at_5_fpr", "overlap_pct"]
 LABELS = ["benchmark", "setting", "length", "seed"]  # put before COLUMNS in blind_baselines.csv
 N_FOLDS = 10
+USED_TWICE = np.sqrt(2)  # by how much a cross-validated AUC strays further than its bootstrap
 
 Deals = Mapping[int, Sequence[bool]]  # deal to the membership of its passages
-Folds = list[tuple[np.ndarray, np.ndarray]]  # numbers of the passages of a fold, their scores
+Folds = list[tuple[np.ndarray, np.ndarray]]  # numbers of passages that are compared, their scores
 
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 
@@ -66,8 +74,9 @@ def blind_table(
         baselines: of "date rule", "bag of words", "TF-IDF".
         groups: what a passage is a version of, such as its page, shape
             (n_passages,), each with both kinds. Versions of one thing fall into
-            one fold, and labels are shuffled among them alone.
-        n_folds: folds of the cross-validation; each needs both kinds.
+            one fold, and labels are shuffled among them alone. Without groups,
+            near-copies are found by the words that they share.
+        n_folds: folds of the cross-validation, at most.
         n_permutations: times that labels are shuffled and everything, training
             included, is done again.
         n_resamples: resamples of the bootstrap, which keeps the trained
@@ -76,7 +85,8 @@ def blind_table(
 
     Returns:
         One row for each baseline. auc and tpr_at_5_fpr are means over folds (the date
-        rule needs none); permutation_null is the mean AUC under shuffled labels,
+        rule needs none), ci_low, ci_high and the two-sided p those of the AUC;
+        permutation_null is the mean AUC under shuffled labels,
         permutation_high its upper 95 % quantile, p_value the share of permutations,
         the true labels among them, at least as high; overlap_pct the non-members that
         share an n-gram of words with a member. The date rule's cells are empty where
@@ -100,7 +110,7 @@ def blind_table(
         raise ValueError("each group needs both kinds, since labels are shuffled within it")
     settings = list(baselines), n_folds, n_permutations, n_resamples, seed
     of_groups = None if groups is None else groups.tolist()
-    code = hash_of_modules(sys.modules[__name__], statistics, overlap)
+    code = hash_of_modules(sys.modules[__name__], folds, statistics, overlap)
     made_by = [list(texts), is_member.tolist(), of_groups, settings, code]
     made_by += [np.__version__, sklearn.__version__]
     return storage.cached_table(
@@ -127,10 +137,10 @@ def _blind_table(
     rows = []
     for baseline in baselines:
         scorer = _scorer(baseline, texts, n_folds, seed, groups)
-        folds = scorer(is_member)
+        judged = scorer(is_member)
         row = {"baseline": baseline} | shared
-        if folds:
-            row |= _judged(folds, is_member, n_resamples, seed)
+        if judged:
+            row |= _judged(judged, is_member, baseline, n_resamples, seed)
             row |= _permuted(scorer, is_member, groups, row["auc"], n_permutations, seed)
         rows.append(row)
     return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(COLUMNS[3:], float))
@@ -149,8 +159,7 @@ def blind_rows(
 
     ``cases.downstream`` and ``cases.books`` have rows of their own: the first averages
     over datasets, the second resamples books. ``labels`` (benchmark, setting, length) and
-    the deal (seed) stand before the columns of ``blind_table``, behind them verdict: "above
-    chance", "below chance" or "cannot be told".
+    the deal (seed) stand before the columns of ``blind_table``.
     """
     parts = []
     for deal, passages in texts.items():
@@ -165,17 +174,32 @@ def blind_rows(
         values = labels | {"seed": deal}
         named = pd.DataFrame({name: values.get(name) for name in LABELS}, index=table.index)
         parts.append(pd.concat([named.astype({"length": "Int64"}), table], axis=1))
-    return with_verdict(pd.concat(parts, ignore_index=True))
+    return pd.concat(parts, ignore_index=True)
 
 
-def with_verdict(table: pd.DataFrame, null: float = 0.5, name: str = "chance") -> pd.DataFrame:
-    """A table of AUCs and what their intervals carry: above ``null``, below, or neither.
+def with_verdict(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``blind_table`` and whether the text alone tells the kinds apart, in ``verdict``.
 
-    A baseline that does not apply has no interval, and nothing can be told.
+    Column p_adjusted, where there is one, is the corrected p. A baseline that does not apply
+    makes no claim.
     """
-    ends = table[["ci_low", "ci_high"]].fillna(null).to_numpy()
-    words = {"above": f"above {name}", "below": f"below {name}"}
-    return table.assign(verdict=[statistics.verdict(*pair, null, **words) for pair in ends])
+    p_adjusted = table["p_adjusted"] if "p_adjusted" in table else [None] * len(table)
+    rows = zip(table["ci_low"], table["ci_high"], p_adjusted, strict=True)
+    return table.assign(verdict=[verdict(*row) for row in rows])
+
+
+def verdict(low: float, high: float, p_adjusted: float | None = None) -> str:
+    """What the interval of a blind AUC says; blank where there is none.
+
+    Either direction counts: an AUC far below one half is that of a rule with its sign turned.
+
+    >>> verdict(0.55, 0.7), verdict(0.21, 0.39), verdict(0.45, 0.58), verdict(0.3, 0.52)
+    ('supported', 'supported', 'not supported', 'inconclusive')
+    """
+    if np.isnan(low):
+        return ""
+    turned = (low, high) if low + high >= 1 else (1 - high, 1 - low)
+    return CLAIMS["blind_baselines"].verdict(*turned, p_adjusted=p_adjusted)
 
 
 def n_folds(is_member: Sequence[bool]) -> int:
@@ -207,18 +231,19 @@ def cross_validated_scores(
     seed: int = 0,
     groups: Sequence[int] | None = None,
 ) -> Folds:
-    """Of each fold the numbers of its passages, and their scores by a classifier of the others.
+    """Numbers of passages that are compared, and their scores by a classifier of other folds.
 
     Args:
         texts: n_passages passages.
         is_member: their membership, shape (n_passages,).
         baseline: "bag of words" (which words occur) or "TF-IDF"; logistic
             regression on words of two or more letters, in lower case.
-        n_folds: stratified folds.
+        n_folds: folds, at most; see ``folds.fold_maker``.
         seed: of the folds.
         groups: what a passage is part of, such as its book, shape (n_passages,).
-            Passages of one group fall into one fold: a classifier that has seen
-            some of a book recognises the others by its names and topics.
+            Passages of one group fall into one fold, and folds are stratified: a
+            classifier that has seen some of a book recognises the others by its
+            names and topics.
     """
     return _scorer(baseline, texts, n_folds, seed, groups)(np.asarray(is_member, bool))
 
@@ -234,8 +259,8 @@ def fold_scores(
     table = pd.DataFrame({"is_member": np.asarray(is_member, bool), "fold": -1})
     table[DATE_RULE] = date_rule_scores(texts)
     for baseline in (BAG_OF_WORDS, TF_IDF):
-        folds = cross_validated_scores(texts, is_member, baseline, n_folds, seed)
-        for number, (items, values) in enumerate(folds):
+        judged = cross_validated_scores(texts, is_member, baseline, n_folds, seed)
+        for number, (items, values) in enumerate(judged):
             table.loc[items, ["fold", baseline]] = np.column_stack([[number] * len(items), values])
     return table.astype({"fold": int})
 
@@ -251,9 +276,9 @@ def table_of_scores(
     for baseline in BASELINES:
         values = scored[baseline].to_numpy()
         parts = [np.arange(len(fold))] if baseline == DATE_RULE else of_folds
-        folds = [(items, values[items]) for items in parts]
-        judged = _judged(folds, is_member, n_resamples, seed)
-        rows.append({"baseline": baseline} | counts | judged)
+        judged = [(items, values[items]) for items in parts]
+        row = _judged(judged, is_member, baseline, n_resamples, seed)
+        rows.append({"baseline": baseline} | counts | row)
     return pd.DataFrame(rows).reindex(columns=COLUMNS)
 
 
@@ -271,35 +296,53 @@ def _scorer(
     # passages at once tells the classifier nothing about those it is tested on.
     counts = CountVectorizer().fit_transform(texts)
     transform = Binarizer() if baseline == BAG_OF_WORDS else TfidfTransformer(sublinear_tf=True)
-    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    if groups is None:
+        folds_for = folds.fold_maker(counts, n_folds, seed)
+    else:
+        whole_groups = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+
+        def folds_for(is_member: np.ndarray) -> list[folds.Fold]:
+            found = whole_groups.split(counts, is_member, groups)
+            return [(train, [test]) for train, test in found]
 
     def cross_validate(is_member: np.ndarray) -> Folds:
         scored = []
-        folds = kind(n_folds, shuffle=True, random_state=seed)
-        for train, test in folds.split(counts, is_member, groups):
+        for train, tests in folds_for(is_member):
             classifier = make_pipeline(
                 transform, LogisticRegression(solver="liblinear", class_weight="balanced")
             )
             classifier.fit(counts[train], is_member[train])
-            scored.append((test, classifier.decision_function(counts[test])))
+            scored += [(test, classifier.decision_function(counts[test])) for test in tests]
         return scored
 
     return cross_validate
 
 
-def _mean_auc(folds: Folds, is_member: np.ndarray) -> float:
-    return float(np.mean([statistics.auc(values, is_member[items]) for items, values in folds]))
+def _sets(judged: Folds, is_member: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(values, is_member[items]) for items, values in judged]
 
 
-def _judged(folds: Folds, is_member: np.ndarray, n_resamples: int, seed: int) -> dict[str, float]:
-    resampled = [
-        statistics.bootstrap_aucs([values], is_member[items], n_resamples, seed + number)[0]
-        for number, (items, values) in enumerate(folds)
-    ]
-    low, high = statistics.percentile_interval(np.mean(resampled, axis=0))
-    rates = [statistics.tpr_at_fpr(values, is_member[items]) for items, values in folds]
-    row = {"auc": _mean_auc(folds, is_member), "ci_low": low, "ci_high": high}
-    return row | {"tpr_at_5_fpr": float(np.mean(rates))}
+def widened(auc: float, resampled: np.ndarray) -> np.ndarray:
+    """Resamples of a cross-validated AUC with the spread that it has: see the module."""
+    return np.clip(auc + USED_TWICE * (resampled - auc), 0, 1)
+
+
+def _judged(
+    judged: Folds, is_member: np.ndarray, baseline: str, n_resamples: int, seed: int
+) -> dict[str, Any]:
+    sets = _sets(judged, is_member)
+    auc = statistics.auc_within(sets)
+    if baseline == DATE_RULE:  # it is one set, and nothing was trained
+        resampled = statistics.bootstrap_aucs([sets[0][0]], is_member, n_resamples, seed)[0]
+    else:
+        resampled = widened(auc, statistics.bootstrap_auc_within(sets, n_resamples, seed))
+    low, high = statistics.percentile_interval(resampled)
+    smallest = statistics.smallest_split_p(int(is_member.sum()), int((~is_member).sum()))
+    p = statistics.bootstrap_p(auc, resampled, 0.5, smallest)
+    known = [one for one in sets if 0 < one[1].sum() < one[1].size]
+    rates = [statistics.tpr_at_fpr(*one) for one in known]
+    rate = float(np.average(rates, weights=[kind.sum() for _, kind in known]))
+    return {"auc": auc, "ci_low": low, "ci_high": high, "p": p, "tpr_at_5_fpr": rate}
 
 
 def _permuted(
@@ -315,7 +358,7 @@ def _permuted(
         return {}
     rng = np.random.default_rng(seed)
     shuffled = (_shuffled(is_member, groups, rng) for _ in range(n_permutations))
-    null = np.array([_mean_auc(scorer(labels), labels) for labels in shuffled])
+    null = np.array([statistics.auc_within(_sets(scorer(labels), labels)) for labels in shuffled])
     return {
         "permutation_null": float(null.mean()),
         "permutation_high": float(np.quantile(null, statistics.LEVEL)),

@@ -6,10 +6,13 @@ step takes a seed; every interval is a percentile interval of a bootstrap.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pandas as pd
 from scipy import stats
+from scipy.sparse import csr_matrix
 
 LEVEL = 0.95  # of every interval
 _VALUES_PER_CHUNK = 2_000_000  # bounds the memory of a bootstrap at any sample size
@@ -109,6 +112,56 @@ def _aucs_of_levels(members: np.ndarray, others: np.ndarray, n_levels: int) -> n
     return wins / (members.shape[1] * others.shape[1])
 
 
+def auc_within(sets: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
+    """AUC over the pairs of a member and a non-member that lie in one set.
+
+    ``sets`` are scores and membership, each of shape (n_items,). A set counts by its pairs, so
+    one that holds one kind alone counts for nothing; without any pair the AUC is undefined.
+
+    >>> auc_within([([2, 1], [True, False]), ([1, 2, 3], [True, False, True]), ([5], [True])])
+    0.6666666666666666
+    """
+    known = [(scores, kind) for scores, kind in sets if 0 < np.sum(kind) < len(kind)]
+    if not known:
+        return float("nan")
+    n_pairs = [np.sum(kind) * (len(kind) - np.sum(kind)) for _, kind in known]
+    return float(np.average([auc(*one) for one in known], weights=n_pairs))
+
+
+def bootstrap_auc_within(
+    sets: Sequence[tuple[np.ndarray, np.ndarray]], n_resamples: int, seed: int
+) -> np.ndarray:
+    """``auc_within`` of resampled items, shape (n_resamples,); undefined where no pair is drawn.
+
+    A Poisson bootstrap: each item comes as often as a Poisson draw of mean 1 says, whatever
+    its set. Resampling within sets would give a set of one member no spread at all.
+    """
+    rng = np.random.default_rng(seed)
+    wins, pairs = np.zeros(n_resamples), np.zeros(n_resamples)
+    for scores, is_member in sets:
+        levels, level = np.unique(np.asarray(scores, float), return_inverse=True)
+        is_member = np.asarray(is_member, dtype=bool)
+        n_rows = max(1, _VALUES_PER_CHUNK // len(level))
+        for start in range(0, n_resamples, n_rows):
+            rows = slice(start, min(start + n_rows, n_resamples))
+            drawn = rng.poisson(1, (rows.stop - rows.start, len(level))).astype(float)
+            members, others = (
+                _at_levels(drawn[:, kind], level[kind], levels.size)
+                for kind in (is_member, ~is_member)
+            )
+            wins[rows] += (members * (np.cumsum(others, axis=1) - others / 2)).sum(axis=1)
+            pairs[rows] += members.sum(axis=1) * others.sum(axis=1)
+    return np.divide(wins, pairs, out=np.full(n_resamples, np.nan), where=pairs > 0)
+
+
+def _at_levels(counts: np.ndarray, level: np.ndarray, n_levels: int) -> np.ndarray:
+    """Counts of the items (columns) added up by level, shape (n_rows, n_levels)."""
+    added = csr_matrix(
+        (np.ones(level.size), (np.arange(level.size), level)), (level.size, n_levels)
+    )
+    return counts @ added
+
+
 def percentile_interval(values: np.ndarray) -> tuple[float, float]:
     """Central 95 % interval of bootstrap values; undefined ones are left out."""
     values = np.asarray(values, dtype=float)
@@ -124,6 +177,35 @@ def auc_interval(
 ) -> tuple[float, float]:
     """Stratified bootstrap interval of an AUC."""
     return percentile_interval(bootstrap_aucs([scores], is_member, n_resamples, seed)[0])
+
+
+def bootstrap_p(
+    value: float, resampled: np.ndarray, null: float = 0.0, smallest: float = 0.0
+) -> float:
+    """Two-sided p that ``value`` is ``null``, by a normal with the bootstrap's standard error.
+
+    Unlike a count of resamples it does not stop at one in their number, so that it can be
+    corrected for many tests. ``smallest`` is the least that so few items allow.
+
+    >>> round(bootstrap_p(1.96, np.random.default_rng(0).normal(1.96, 1, 100_000)), 3)
+    0.05
+    """
+    error = np.nanstd(resampled)
+    if np.isnan(value) or np.isnan(error):
+        return float("nan")
+    if error == 0:
+        return 1.0 if value == null else smallest
+    return float(max(smallest, 2 * stats.norm.sf(abs(value - null) / error)))
+
+
+def smallest_split_p(n_members: int, n_others: int) -> float:
+    """The smallest two-sided p of a test that deals so many items to two groups anew.
+
+    >>> smallest_split_p(3, 3)
+    0.1
+    """
+    n = n_members + n_others
+    return min(1.0, 2 / math.comb(n, n_members)) if n <= 100 else 0.0
 
 
 def over_drawn_models(resampled: np.ndarray, seed: int) -> np.ndarray:
@@ -314,6 +396,18 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     adjusted = np.empty_like(p_values)
     adjusted[order] = np.minimum(1, np.maximum.accumulate(steps))
     return adjusted
+
+
+def with_p_adjusted(*tables: pd.DataFrame) -> list[pd.DataFrame]:
+    """The tables with ``p_adjusted``: Holm's correction over all their ``p`` together.
+
+    The tests of a notebook are one family. A row without ``p`` is no test.
+    """
+    p_values = np.concatenate([table["p"].to_numpy(float) for table in tables])
+    adjusted, is_test = np.full(p_values.size, np.nan), ~np.isnan(p_values)
+    adjusted[is_test] = holm(p_values[is_test])
+    parts = np.split(adjusted, np.cumsum([len(table) for table in tables])[:-1])
+    return [table.assign(p_adjusted=part) for table, part in zip(tables, parts, strict=True)]
 
 
 def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float:

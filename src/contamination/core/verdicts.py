@@ -157,7 +157,60 @@ CLAIMS: dict[str, Claim] = {
         unit="share",
     ),
     # Blind baselines, Min-k% Prob and WikiMIA
+    "blind_baselines": Claim(
+        "A classifier of the text alone tells the two kinds of passages apart, without any model."
+    ),
+    "min_k_auc": Claim(
+        "Training on passages raises the AUC of this score, compared with the same model before.",
+        null=0.0,
+    ),
+    "min_k_trends": Claim(
+        "The AUC is higher in the second of the two conditions than in the first.", null=0.0
+    ),
+    "min_k_sweep": Claim(
+        "This k gives a higher AUC than the k used everywhere else, on passages that had no part "
+        "in choosing it.",
+        null=0.0,
+    ),
+    "pretrained_min_k": Claim(
+        "The score of a model newer than both kinds tells older from newer pages better than the "
+        "words alone do."
+    ),
+    "naturalness": Claim(
+        "A rule without memory finds the original more often than one in five.",
+        null=20.0,
+        smallest_effect=10.0,
+        unit="percent of quizzes",
+    ),
     # Case studies
+    "books_auc": Claim(
+        "Snippets of books that the model was trained on score higher than snippets of others."
+    ),
+    "books_differences": Claim(
+        "The first of the two has the higher AUC on the same books.", null=0.0
+    ),
+    "downstream": Claim(
+        "Inserting an example once raises its score, compared with held-out examples.", null=0.0
+    ),
+    "downstream_occurrence": Claim(
+        "Inserting examples so many times raises their AUC, compared with the model before.",
+        null=0.0,
+    ),
+    "downstream_learning_rate": Claim(
+        "The AUC is higher at the raised learning rate than at the lower one.", null=0.0
+    ),
+    "downstream_dataset_size": Claim(
+        "The AUC is higher in this corpus than in the smallest one.", null=0.0
+    ),
+    "downstream_own": Claim(
+        "Training as the row says raises the AUC, compared with the row's reference.", null=0.0
+    ),
+    "unlearning": Claim(
+        "Suspected items have the higher mean of the row's metric under the unlearned model, and "
+        "not because they are easy for a model that never read them.",
+        null=0.0,
+        unit="ROUGE-L, recall or share",
+    ),
     # DICE
     "dice_layers": Claim(
         "At the located layer, more than half of the distance between the states of a "
@@ -249,11 +302,6 @@ CLAIMS: dict[str, Claim] = {
         unit="share of quizzes",
     ),
     "replication_own": Claim(
-        "Guided instructions make the model complete rows of this partition.",
-        null=0.0,
-        unit="share of completions that match",
-    ),
-    "pretrained_replication": Claim(
         "Guided instructions make the model complete rows of this partition.",
         null=0.0,
         unit="share of completions that match",
