@@ -283,10 +283,15 @@ def detectors(sets: pd.DataFrame) -> tuple[str, str]:
     n_units, dose = sets["unit"].nunique(), sets["copies"].max()
     alt = f"Units that each detector flags of {n_units}, by what the model read; orange: nothing"
     is_control = gate_table["detector"].isin([control.name for control in scoring.CONTROLS])
-    part = f"{gates.headline(gate_table[~is_control])}\n\n![{alt}]({MATRIX})\n\n{by_access}"
+    counted = gate_table[~is_control]
+    left_out = [f"{name} is not counted: {why}." for name, why in protocol.LEFT_OUT.items()]
+    said = [gates.headline(counted), *left_out, gates.loosened(counted)]
+    below = gates.by_false_alarms_alone(sets, counted)
+    parts = (" ".join(said), f"![{alt}]({MATRIX})", by_access, below)
+    part = "\n\n".join(filter(None, parts))
     judged = power["detector"].map(gates.GATE_CONDITION).fillna(protocol.VERBATIM)
     verbatim = power[power["condition"].eq(judged) & power["model"].eq(protocol.DOSED)]
-    tables = [by_access]
+    tables = [by_access, *filter(None, [below]), " ".join(said)]
     for benchmark, rows in verbatim.groupby("benchmark", sort=False):
         of_dose = rows.pivot(index="detector", columns="copies", values="n_flagged")
         of_dose = of_dose.reindex(rows["detector"].unique())
@@ -301,10 +306,14 @@ def detectors(sets: pd.DataFrame) -> tuple[str, str]:
 
 
 def _gates_of(row: pd.Series) -> str:
-    """What the gates allow a detector to say, or which of them decide that it may not."""
-    failed = [gate for gate in gates.GATES if row[gate] == gates.FAILED]
-    failed = [gate.replace("_", " ") for gate in failed if gate != gates.PLACEBO_NAME]
-    return f"failed: {', '.join(failed)}" if row["verdict"] == gates.FAILED else row["verdict"]
+    """Which gates a detector fails; without any, which are undetermined; else that it passes."""
+    if row.name in protocol.LEFT_OUT:
+        return "not counted"
+    named = {word: [] for word in (gates.FAILED, protocol.UNDETERMINED, protocol.NOT_RUN)}
+    for gate in gates.GATES:
+        if gate != gates.PLACEBO_NAME and row[gate] in named:
+            named[row[gate]].append(gate.replace("_", " "))
+    return next((f"{word}: {', '.join(of)}" for word, of in named.items() if of), "passed")
 
 
 def _at_most(row: pd.Series) -> str:

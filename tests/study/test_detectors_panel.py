@@ -251,16 +251,22 @@ def test_min_k_is_held_against_the_best_classifier_of_words():
 
 
 @pytest.mark.parametrize(("high", "first"), [(96.0, SUPPORTED), (99.0, CONTROL_FAILS)])
-def test_dice_is_held_against_two_clean_models(high, first):
+def test_dice_is_held_against_two_clean_models(monkeypatch, high, first):
     """Asked the same questions: on GSM-i, those that detectors were trained on."""
     aurocs = pd.DataFrame({"tested_on": ["GSM-i", "GSM-ii", "GSM-hard"], "method": "DICE"})
     aurocs = aurocs.assign(trained_on="GSM-i x5", auroc_pct=[99.0, 60.0, 70.0], n_models=16)
     aurocs = aurocs.assign(ci_low=[98.0, 55.0, 65.0], ci_high=100.0)
     names = ["two clean models, other texts", "the same, on the detector's training questions"]
-    controls = {"control": names, "auroc_pct": [64.0, 90.0], "ci_high": [67.0, high]}
-    table = judged(from_notebooks.dice_rows(aurocs, pd.DataFrame(controls)))
+    controls = pd.DataFrame({"control": names, "auroc_pct": [64.0, 90.0], "ci_high": [67.0, high]})
+    monkeypatch.setattr(from_notebooks.dice_controls, "sees_membership", lambda table: True)
+    table = judged(from_notebooks.dice_rows(aurocs, controls))
     assert table["dataset"].tolist() == ["GSM-i", "GSM-ii"]
     assert table["control"].tolist() == names[::-1]
     assert table["verdict"].tolist() == [first, CONTROL_FAILS]
-    few = judged(from_notebooks.dice_rows(aurocs.assign(n_models=4), pd.DataFrame(controls)))
+    few = judged(from_notebooks.dice_rows(aurocs.assign(n_models=4), controls))
     assert few["verdict"].tolist() == [INCONCLUSIVE] * 2  # two pairs of models
+    # A detector of which model it is cannot support that a dataset was read.
+    monkeypatch.setattr(from_notebooks.dice_controls, "sees_membership", lambda table: False)
+    blind = judged(from_notebooks.dice_rows(aurocs, controls))
+    assert not blind["verdict"].eq(SUPPORTED).any()
+    assert blind["note"].eq("it cannot say which questions were read").all()

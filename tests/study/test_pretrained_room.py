@@ -378,19 +378,21 @@ def test_the_headline_confirms_and_refutes():
     equal = rooms.agreement(room([-0.18, -0.24]), lab, "topics").dropna(subset="difference")
     said = rooms.headline(equal)
     assert "equal within ±0.10 AUC in 1 of 1 comparisons" in said
-    assert "differ by more than that in 0; 0 are inconclusive" in said
-    assert said.endswith("0 of the intervals exclude zero; chance alone would exclude it in 0.1.")
+    assert "differ by more than that in 0. 0 are inconclusive" in said
+    assert said.endswith("Intervals that exclude zero: 0; chance alone would give 0.1.")
     apart = rooms.agreement(room([0.01, -0.01]), lab, "topics").dropna(subset="difference")
     said = rooms.headline(apart)
-    assert "in 0 of 1 comparisons" in said and "differ by more than that in 1; 0 are" in said
-    assert "1 of the intervals exclude zero (A, paraphrase: +0.21 [" in said
+    assert "in 0 of 1 comparisons" in said and "differ by more than that in 1. 0 are" in said
+    assert "Intervals that exclude zero: 1 (A, paraphrase: +0.21 [" in said
     wide = rooms.agreement(room([-0.05, -0.37]), lab, "topics").dropna(subset="difference")
     said = rooms.headline(wide)
-    assert "in 0 of 1 comparisons" in said and "more than that in 0; 1 are inconclusive" in said
+    assert "in 0 of 1 comparisons" in said and "more than that in 0. 1 are inconclusive" in said
     reach = wide[["ci_low", "ci_high"]].abs().to_numpy().max()
     assert f"reach as far as {reach:.2f} from zero" in said
     nothing = rooms.agreement(room([-0.18, -0.24], units=2), lab, "topics")
-    assert rooms.headline(nothing).endswith("No effect could be compared.")
+    said = rooms.headline(nothing)
+    assert "0 are inconclusive, and 3 could not be made." in said
+    assert said.endswith("No effect could be compared.")
 
 
 def test_all_units_together_by_stouffer():

@@ -30,6 +30,7 @@ from contamination.models.causal import CausalLM
 from contamination.study.panel import not_run, panel
 
 COMPARISON = "comparison rows"
+CONTROLS = ["control", "n", "value", "ci_low", "ci_high", "decides", "chance", "p_value", "holds"]
 COUNTS = ("n_valid", "n_refused", "n_error")
 
 
@@ -64,6 +65,12 @@ def rows_table(audit: Audit) -> pd.DataFrame:
     """What was loaded and what was left out: rows, and the counts of ``rows.Rows``."""
     sets = zip(("dataset", "comparison"), audit.sets, strict=False)
     return pd.DataFrame([{"rows": name} | rows.counts for name, rows in sets])
+
+
+def checks_table(audit: Audit) -> pd.DataFrame:
+    """The dataset against the comparison rows without any model, ``CONTROLS``; no row without."""
+    table = pd.DataFrame([*audit.near_copies, *audit.text_alone], columns=CONTROLS)
+    return table.astype({"holds": "boolean"})
 
 
 def target_of(audit: Audit, name: str, lab: Lab | None) -> Target:
@@ -157,8 +164,7 @@ def controls_table(audit: Audit, findings: Mapping[str, Mapping[str, Finding]]) 
         ]
         for row in controls
     ]
-    columns = ["model", "method", "control", "n", "value", "ci_low", "ci_high", "decides"]
-    table = pd.DataFrame(rows, columns=[*columns, "chance", "p_value", "holds"])
+    table = pd.DataFrame(rows, columns=["model", "method", *CONTROLS])
     return table.astype({"holds": "boolean"})
 
 
@@ -166,7 +172,7 @@ def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) 
     """The first rows of the dataset and what each method that was run made of them.
 
     Returns:
-        text, quiz (the answers), first_piece, second_piece, completion, verdict,
+        text, quiz (the answers), first_piece, second_piece, completion, label (the judge's),
         min_k_score; columns of methods that were not run are missing.
     """
     table = pd.DataFrame({"text": audit.rows.passages[:n]})
@@ -178,8 +184,9 @@ def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) 
         table["quiz"] = by_row.reindex(audit.rows.rows["index"].head(n)).to_numpy()
     if len(scored := findings[finding.REPLICATION].details):
         guided = scored[scored["instruction"].eq("guided") & scored["rows"].eq("dataset")].head(n)
-        for name in ("first_piece", "second_piece", "completion", "verdict"):
+        for name in ("first_piece", "second_piece", "completion"):
             table[name] = guided[name].to_numpy()
+        table["label"] = guided["verdict"].to_numpy()
     if len(passages := findings[finding.MIN_K].details):
         table["min_k_score"] = passages["score"].head(n).to_numpy()
     return table

@@ -12,6 +12,7 @@ import pandas as pd
 
 from contamination.core.scores import MIN_K
 from contamination.core.statistics import share_interval
+from contamination.dice import controls as dice_controls
 from contamination.study.conditions import FRESH, PARAPHRASE, TRUTHS, VERBATIM
 from contamination.study.four_methods import DCQ, DICE, RANKING, REPLICATION
 
@@ -100,7 +101,12 @@ def min_k_rows(aucs: pd.DataFrame, blind: pd.DataFrame) -> Iterator[dict]:
 
 
 def dice_rows(aurocs: pd.DataFrame, controls: pd.DataFrame) -> Iterator[dict]:
-    """Contaminated against clean models by the paper's protocol, beside two clean models."""
+    """Contaminated against clean models by the paper's protocol, beside two clean models.
+
+    They cannot support that a model was trained on a dataset unless the other controls of 05 show
+    that the detector sees which questions were read.
+    """
+    sees = dice_controls.sees_membership(controls)
     truths = {"GSM-i": VERBATIM, "GSM-ii": FRESH, "GSM-i-Syn": PARAPHRASE}
     clean = controls.set_index("control")
     rows = aurocs[aurocs["method"].eq("DICE") & aurocs["trained_on"].str.startswith("GSM-i ")]
@@ -127,4 +133,6 @@ def dice_rows(aurocs: pd.DataFrame, controls: pd.DataFrame) -> Iterator[dict]:
             "control_high": control["ci_high"] / 100,
             "n": row.n_models,
             "n_models": row.n_models // 2,  # of either kind
+            "may_support": sees,
+            "note": "" if sees else "it cannot say which questions were read",
         }

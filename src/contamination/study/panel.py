@@ -86,17 +86,18 @@ def judged(rows: Iterable[dict]) -> pd.DataFrame:
         rows: fields of :class:`Evidence` without the verdict, and chance: what no memory
             gives; where it has one control_high, the upper end of the control's interval,
             with which the verdict compares; n_models where the interval is one over models;
-            further columns, which stay.
+            may_support, whether the method can support the claim at all, where that hangs on
+            other controls of its; further columns, which stay.
 
     Returns:
         The fields of :class:`Evidence`, control_high (empty where there is none), the others.
     """
-    table = pd.DataFrame([{"note": "", "control_high": math.nan, **row} for row in rows])
-    if "n_models" not in table:
-        table["n_models"] = math.nan
+    unsaid = {"note": "", "control_high": math.nan, "n_models": math.nan, "may_support": True}
+    table = pd.DataFrame([unsaid | row for row in rows])
     limits = table["control_high"].fillna(table["control_value"])
     n_models = [None if math.isnan(n) else int(n) for n in table.pop("n_models")]
     ends = table["ci_low"], table["ci_high"], table.pop("chance"), limits, n_models
-    table["verdict"] = [verdict(*of_row) for of_row in zip(*ends, strict=True)]
+    found = pd.Series([verdict(*of_row) for of_row in zip(*ends, strict=True)])
+    table["verdict"] = found.mask(found.eq(SUPPORTED) & ~table.pop("may_support"), INCONCLUSIVE)
     first = [*(field.name for field in dataclasses.fields(Evidence)), "control_high"]
     return table[[*first, *table.columns.difference(first, sort=False)]]

@@ -151,15 +151,18 @@ def headline(table: pd.DataFrame) -> str:
     """What ``agreement`` says of all effects: how large they are, and which exclude zero."""
     known = table[table["difference"].notna()]
     counts = table["verdict"].value_counts()
-    n_equal, n_apart = (int(counts.get(word, 0)) for word in (SUPPORTED, NOT_SUPPORTED))
+    n_equal, n_apart, n_open, n_missing = (
+        int(counts.get(word, 0)) for word in (SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE, NOT_RUN)
+    )
     n_uncorrected = int(table["p_equivalent"].le(LEVEL).sum())
     text = (
         "We compared how much harder each kind of indirect exposure is to detect than a verbatim "
         "copy, in the lab's models and in the real one. "
         f"The two are shown to be equal within ±{MARGIN:.2f} AUC in {n_equal} of {len(table)} "
         f"comparisons (two one-sided tests, Holm over all; {n_uncorrected} without Holm) and "
-        f"shown to differ by more than that in {n_apart}; {len(table) - n_equal - n_apart} are "
-        "inconclusive or could not be made. The margin was chosen after these results were seen. "
+        f"shown to differ by more than that in {n_apart}. {n_open} are inconclusive"
+        f"{f', and {n_missing} could not be made' if n_missing else ''}. The margin was chosen "
+        "after these results were seen. "
     )
     if known.empty:
         return text + "No effect could be compared."
@@ -176,5 +179,5 @@ def headline(table: pd.DataFrame) -> str:
         for row in excluded.itertuples()
     )
     n_chance = LEVEL * len(known)
-    text += f"{len(excluded)} of the intervals exclude zero{' (' + named + ')' if named else ''}; "
-    return text + f"chance alone would exclude it in {n_chance:.1f}."
+    text += f"Intervals that exclude zero: {len(excluded)}{' (' + named + ')' if named else ''}; "
+    return text + f"chance alone would give {n_chance:.1f}."
