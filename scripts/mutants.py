@@ -16,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -28,8 +28,7 @@ SURVIVED, KILLED = "survived", "killed"
 OUTCOMES = {0: SURVIVED, 1: KILLED}  # pytest's exit codes; others say that no test decided
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """One wrong text in place of a right one, and the tests that should notice.
 
     ``file`` is in the package. ``now`` stands in it exactly once; lines after its first are

@@ -98,6 +98,16 @@ def test_the_permutation_null_is_centred_on_chance_and_the_interval_holds_the_au
     assert 1 / 61 <= row["p_value"] <= 1
 
 
+def test_labels_are_shuffled_within_groups_alone():
+    """Of three passages one is a member, of three others two: 3 times 3 ways, and no other."""
+    groups, is_member = np.array([2, 1, 2, 1, 1, 2]), np.array([1, 1, 0, 0, 0, 1], dtype=bool)
+    rng = np.random.default_rng(0)
+    drawn = np.array([blind._shuffled(is_member, groups, rng) for _ in range(200)])
+    assert len(np.unique(drawn, axis=0)) == 9
+    assert (drawn[:, groups == 1].sum(axis=1) == 1).all()
+    assert (drawn[:, groups == 2].sum(axis=1) == 2).all()
+
+
 def test_a_table_is_made_again_when_code_that_makes_it_changes(monkeypatch, tmp_path):
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path))
     made, make = [], blind._blind_table
