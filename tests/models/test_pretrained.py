@@ -246,7 +246,7 @@ def run_section(number, heading, monkeypatch, tmp_path, **names):
 
 @pytest.mark.mirror
 def test_a_time_capsule_has_its_control(chat_path, monkeypatch, tmp_path):
-    given = {"pretrained_model": str(chat_path), "capsule_lengths": [32], "capsule_rows": [4, 4]}
+    given = {"pretrained_model": str(chat_path), "capsule_lengths": [32], "capsule_rows": 4}
     given |= {"control_rows": 4, "control_copies": 8, "control_rate": 0.5}
     given |= {"n_resamples": 50, "names": {}}
     given |= {"settings": {"n_resamples": 50, "n_permutations": 2}}

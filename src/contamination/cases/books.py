@@ -16,7 +16,7 @@ import pandas as pd
 from contamination.cases.library import TEST, VALIDATION
 from contamination.core import blind, statistics
 from contamination.core.scores import MIN_K, PPL
-from contamination.core.statistics import verdict
+from contamination.core.verdicts import CLAIMS
 from contamination.data.published import printed_cells
 
 BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
@@ -25,7 +25,7 @@ SEED = 0  # of folds and of the bootstrap: every method sees the same books
 HIGH_RATE_PCT = 50  # a rate above this means: most snippets count as read
 AUC_COLUMNS = ["model", "part", "method", "k_percent", "n_members", "n_non_members", "n_snippets"]
 AUC_COLUMNS += ["auc", "ci_low", "ci_high", "blind_auc", "threshold", "accuracy"]
-AUC_COLUMNS += ["accuracy_low", "accuracy_high", "paper_auc", "verdict"]
+AUC_COLUMNS += ["accuracy_low", "accuracy_high", "paper_auc", "p", "holds"]
 
 
 def best_threshold(values: np.ndarray, is_member: np.ndarray) -> float:
@@ -80,6 +80,7 @@ def auc_rows(
     *,
     model: str,
     n_resamples: int,
+    is_control: bool = False,
 ) -> pd.DataFrame:
     """Rows of ``books_auc.csv`` of one model: AUC and threshold of each method.
 
@@ -91,11 +92,13 @@ def auc_rows(
         detected: scores of the snippets, as ``min_k.detect.detect`` gives them.
         snippets: as ``library.random_snippets`` returns them.
         words: ``blind_rows`` of the same snippets.
+        is_control: whether the model read none of the books. Then its AUC must be at chance:
+            ``holds`` says whether the interval contains one half, and there is no p.
 
     Returns:
         Columns ``AUC_COLUMNS``; n_members and n_non_members count books,
-        n_snippets the snippets of each, accuracy is a share of snippets; verdict
-        says where the interval of the AUC lies against chance.
+        n_snippets the snippets of each, accuracy is a share of snippets; p is the
+        two-sided one of an AUC of one half.
     """
     words_of = words[words["method"] == blind.BAG_OF_WORDS].set_index("part")["auc"]
     printed = printed_cells().query("table == 'Figure 4 (books)'").set_index("row")["value"]
@@ -111,27 +114,70 @@ def auc_rows(
             share = in_training.mean()
             pairs = share * right[in_training][:, None] + (1 - share) * right[~in_training]
             wins = book_wins(of_books, in_training)
-            limits, limits_right = (
-                statistics.percentile_interval(resampled_books(each, n_resamples, SEED))
-                for each in (wins, pairs)
+            resampled, resampled_right = (
+                resampled_books(each, n_resamples, SEED) for each in (wins, pairs)
             )
+            limits = statistics.percentile_interval(resampled)
+            limits_right = statistics.percentile_interval(resampled_right)
             rows.append(
                 {"model": model, "part": part, "method": method, "k_percent": k_percent}
                 | _counts(of_books, in_training)
                 | {"auc": float(wins.mean()), "ci_low": limits[0], "ci_high": limits[1]}
+                | _test(float(wins.mean()), resampled, limits, in_training, is_control)
                 | {"blind_auc": words_of[part], "threshold": threshold}
                 | {"accuracy": float(right.mean())}
                 | {"accuracy_low": limits_right[0], "accuracy_high": limits_right[1]}
                 | {"paper_auc": printed.get(method) if part == VALIDATION else None}
             )
-    return _table(rows)
+    return pd.DataFrame(rows).reindex(columns=AUC_COLUMNS)
+
+
+def _test(
+    auc: float,
+    resampled: np.ndarray,
+    limits: tuple[float, float],
+    in_training: np.ndarray,
+    is_control: bool,
+) -> dict[str, float | bool]:
+    if is_control:
+        return {"holds": limits[0] <= 0.5 <= limits[1]}
+    n_read, n_other = int(in_training.sum()), int((~in_training).sum())
+    smallest = statistics.smallest_split_p(n_read, n_other)
+    return {"p": statistics.bootstrap_p(auc, resampled, 0.5, smallest)}
+
+
+def with_verdict(auc: pd.DataFrame, words: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Rows of ``auc_rows`` and ``blind_rows`` with p_adjusted and the verdict of each claim.
+
+    Rows of a control have no p, and are blank. ``words`` are the ``blind_rows`` of books that
+    chance did not assign: there a score has to lie above the interval of the bag of words.
+    """
+    claim = CLAIMS["books_auc"]
+    highest = {}
+    if words is not None:
+        of_bag = words[words["method"] == blind.BAG_OF_WORDS]
+        highest = of_bag.set_index("part")["ci_high"].to_dict()
+    said = [
+        ""
+        if pd.isna(row.p)
+        else claim.verdict(
+            row.ci_low,
+            row.ci_high,
+            p_adjusted=row.p_adjusted,
+            control_high=highest.get(row.part, -np.inf),
+        )
+        for row in auc.itertuples()
+    ]
+    return auc.assign(verdict=said)
 
 
 def blind_rows(snippets: pd.DataFrame, *, n_resamples: int) -> pd.DataFrame:
     """Rows of ``books_auc.csv`` of classifiers that see the words of snippets and no model.
 
     A classifier is judged on books that it was not trained on. AUCs are taken
-    within each fold and averaged, as in ``min_k.blind``. Threshold and accuracy are empty.
+    within each fold and averaged, and the interval allows for books that judge each other, as
+    in ``core.blind``. Threshold and accuracy are empty; ``holds`` says whether the interval
+    contains one half.
     """
     rows = []
     for part, chosen, in_training in _known_parts(snippets):
@@ -150,14 +196,16 @@ def blind_rows(snippets: pd.DataFrame, *, n_resamples: int) -> pd.DataFrame:
                 for items, values in scored
             ]
             resampled = [resampled_books(f, n_resamples, SEED + n) for n, f in enumerate(folds)]
-            low, high = statistics.percentile_interval(np.mean(resampled, axis=0))
+            auc = float(np.mean([fold.mean() for fold in folds]))
+            drawn = blind.widened(auc, np.mean(resampled, axis=0))
+            low, high = statistics.percentile_interval(drawn)
             rows.append(
                 {"model": "none", "part": part, "method": baseline}
                 | _counts(is_member.reshape(-1, n_snippets), in_training)
-                | {"auc": float(np.mean([fold.mean() for fold in folds]))}
-                | {"ci_low": low, "ci_high": high}
+                | {"auc": auc, "ci_low": low, "ci_high": high}
+                | _test(auc, drawn, (low, high), in_training, is_control=True)
             )
-    return _table(rows)
+    return pd.DataFrame(rows).reindex(columns=AUC_COLUMNS)
 
 
 def comparisons(
@@ -170,7 +218,8 @@ def comparisons(
     """What could explain the AUC of Min-k% Prob otherwise; both sides see the same books.
 
     ``clean`` are scores under a model that read none of the books. For each known part the
-    difference of AUCs: Min-k% Prob against PPL, and the model against the clean one.
+    difference of AUCs with its interval and p: Min-k% Prob against PPL, and the model against
+    the clean one.
     """
     of_method = {method: values for (method, _), values in _by_method(detected)}
     others = {"Min-k% Prob − PPL": of_method[PPL]}
@@ -187,9 +236,16 @@ def comparisons(
             first, second = (resampled_books(each, n_resamples, SEED) for each in wins)
             low, high = statistics.percentile_interval(first - second)
             difference = float(wins[0].mean() - wins[1].mean())
-            rows.append((name, part, difference, low, high, verdict(low, high)))
-    columns = ["compared", "part", "difference", "ci_low", "ci_high", "verdict"]
-    return pd.DataFrame(rows, columns=columns)
+            p = statistics.bootstrap_p(difference, first - second)
+            rows.append((name, part, difference, low, high, p))
+    return pd.DataFrame(rows, columns=["compared", "part", "difference", "ci_low", "ci_high", "p"])
+
+
+def differences_verdict(compared: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``comparisons`` with p_adjusted, and their verdicts."""
+    claim, rows = CLAIMS["books_differences"], compared.itertuples()
+    said = [claim.verdict(row.ci_low, row.ci_high, p_adjusted=row.p_adjusted) for row in rows]
+    return compared.assign(verdict=said)
 
 
 def rate_rows(
@@ -261,13 +317,6 @@ def rates_headline(rates: pd.DataFrame, clean: pd.DataFrame, n_top: int) -> str:
         f"model that read none, {n_high} of {len(clean)} books have a rate above "
         f"{HIGH_RATE_PCT} %. A high rate is {'a sign' if is_proof else 'no proof'} of reading here."
     )
-
-
-def _table(rows: list[dict]) -> pd.DataFrame:
-    table = pd.DataFrame(rows)
-    limits = zip(table["ci_low"], table["ci_high"], strict=True)
-    words = [verdict(*ends, 0.5, "above chance", "below chance") for ends in limits]
-    return table.assign(verdict=words).reindex(columns=AUC_COLUMNS)
 
 
 def _by_method(detected: pd.DataFrame) -> list[tuple[tuple[str, float], np.ndarray]]:

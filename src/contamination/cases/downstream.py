@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import blind, scores, statistics
-from contamination.core.statistics import verdict
+from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, SUPPORTED, Claim
 from contamination.lab.training import describe
 from contamination.min_k import detect
 from contamination.models.causal import CausalLM, option_log_probs
@@ -34,7 +34,9 @@ COLUMNS = ["dataset", "setting", "method", "occurrence", "learning_rate", "n_tok
 COLUMNS += ["seed", "n_models", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
 COLUMNS += ["difference", "difference_low", "difference_high", "tpr_at_5_fpr", "p_value"]
 COLUMNS += ["blind_auc", "accuracy_contaminants", "accuracy_others", "gap_low", "gap_high"]
-COLUMNS += ["chance_accuracy", "paper_auc", "paper_tpr", "verdict"]
+COLUMNS += ["chance_accuracy", "paper_auc", "paper_tpr", "p", "holds"]
+BEFORE, NO_MODEL, OWN = "before insertion", "no model", "own"  # settings
+CONTROLS = (NO_MODEL, BEFORE, "outliers, before", "like the corpus, before")
 
 Scores = Mapping[int, pd.DataFrame]
 
@@ -95,8 +97,10 @@ def auc_rows(
 
     Returns:
         Columns ``COLUMNS``; seed is empty where several models stand behind a
-        row. difference is this AUC minus that of ``first``; verdict goes by it,
-        and without one by where the AUC lies against chance.
+        row. difference is this AUC minus that of ``first``; p is that of no difference,
+        without ``first`` that of an AUC of one half, and left out where fewer than five
+        models stand behind the row (``with_verdict``). ``holds`` says of a setting among
+        ``CONTROLS`` whether the interval contains one half, as it must.
     """
     rows = []
     for method in next(iter(scored.values()))["method"].unique():
@@ -113,6 +117,8 @@ def auc_rows(
             parts.append({"dataset": AVERAGE, **_averaged(parts)})
         rows += [_row(part) | {"method": method} for part in parts]
     seeds = list(scored)
+    if len(seeds) < FEWEST_MODELS and labels.get("setting") != OWN:
+        rows = [row | {"p": np.nan} for row in rows]
     labels |= {"n_models": len(seeds), "seed": seeds[0] if len(seeds) == 1 else None}
     return _table(rows, labels)
 
@@ -163,18 +169,53 @@ def _row(part: dict) -> dict[str, Any]:
     if "changes" in part:
         low, high = statistics.percentile_interval(part["changes"])
         row |= {"difference": part["change"], "difference_low": low, "difference_high": high}
-    return row
+        return row | {"p": statistics.bootstrap_p(part["change"], part["changes"])}
+    return row | {"p": statistics.bootstrap_p(part["auc"], part["aucs"], 0.5)}
 
 
 def _table(rows: list[dict], labels: Mapping[str, Any]) -> pd.DataFrame:
     table = pd.DataFrame(rows).assign(**labels).reindex(columns=COLUMNS)
-    return table.assign(verdict=table.apply(_verdict, axis=1)).astype({"seed": "Int64"})
+    is_control = table["setting"].isin(CONTROLS)
+    holds = table["ci_low"].le(0.5) & table["ci_high"].ge(0.5)
+    table["holds"] = holds.astype(object).where(is_control, None)
+    table["p"] = table["p"].mask(is_control)
+    return table.astype({"seed": "Int64"})
 
 
-def _verdict(row: pd.Series) -> str:
-    if pd.isna(row["difference"]):
-        return verdict(row["ci_low"], row["ci_high"], 0.5, "above chance", "below chance")
-    return verdict(row["difference_low"], row["difference_high"], 0, "rises", "falls")
+def with_verdict(
+    rows: pd.DataFrame, table: str = "downstream", words: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Rows with p_adjusted, and the verdict on the claim of ``table`` about each.
+
+    A control has ``holds`` and no verdict. A row is about the difference; without one it makes
+    a claim in the table ``downstream`` alone, where chance decided what was inserted and an AUC
+    above one half says as much. Rows of one's own model (setting "own") are about that model,
+    whose examples chance need not have dealt: they have to lie above the interval of the bag
+    of words in ``words``, the ``blind_rows`` of these examples.
+    """
+    claim, highest = CLAIMS[table], {}
+    if words is not None:
+        of_bag = words[words["method"] == blind.BAG_OF_WORDS]
+        highest = of_bag.set_index("dataset")["ci_high"].to_dict()
+    said = [_verdict(row, claim, table, highest) for row in rows.itertuples()]
+    return rows.assign(verdict=said)
+
+
+def _verdict(row: Any, claim: Claim, table: str, highest: Mapping[str, float]) -> str:
+    is_own = row.setting == OWN
+    if row.setting in CONTROLS or (pd.isna(row.difference) and table != "downstream"):
+        return ""
+    low, high, control = row.difference_low, row.difference_high, -np.inf
+    if pd.isna(row.difference):
+        low, high = row.ci_low - 0.5, row.ci_high - 0.5
+        control = highest[row.dataset] - 0.5 if is_own else control
+    return claim.verdict(
+        low,
+        high,
+        p_adjusted=None if pd.isna(row.p_adjusted) else row.p_adjusted,
+        control_high=control,
+        n_models=None if is_own else row.n_models,
+    )
 
 
 def blind_rows(
@@ -210,7 +251,7 @@ def blind_rows(
             | {"ci_low": mean - half, "ci_high": mean + half, **counts}
             | {"tpr_at_5_fpr": of_baseline["tpr_at_5_fpr"].mean()}
         )
-    return _table(rows, {"setting": "no model"})
+    return _table(rows, {"setting": NO_MODEL})
 
 
 def with_blind(rows: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
@@ -286,18 +327,21 @@ def with_accuracy(
 def methods_headline(average: pd.DataFrame, low: float, high: float) -> str:
     """Whether inserted examples are found, and by which of two scores better.
 
-    ``average`` has the rows of the average over datasets, differences to the model before
-    insertion; ``low`` and ``high`` are the paired interval of AUC(Min-k% Prob) - AUC(PPL).
+    ``average`` has the rows of ``with_verdict`` of the average over datasets, with differences
+    to the model before insertion; ``low`` and ``high`` are the paired interval of
+    AUC(Min-k% Prob) - AUC(PPL).
     """
     row = average.set_index("method").loc[scores.MIN_K]
-    word = {"rises": "is found", "falls": "lowers the score"}.get(row["verdict"], "is not found")
-    better = verdict(low, high, 0, "better than PPL", "worse than PPL")
-    return (
-        f"Insertion {word}: the AUC of Min-k% Prob changes by {row['difference']:+.2f} "
-        f"[{row['difference_low']:.2f}, {row['difference_high']:.2f}] to {row['auc']:.2f}. It is "
-        f"{better.replace('cannot be told', 'not told apart from PPL')} "
-        f"[{low:.3f}, {high:.3f}]; the paper has it first."
+    text = (
+        f"Insertion changes the AUC of {scores.MIN_K} by {row['difference']:+.2f} "
+        f"[{row['difference_low']:.2f}, {row['difference_high']:.2f}] to {row['auc']:.2f}; its "
+        f"lead over {scores.PPL}, which the paper has behind it, is in [{low:.3f}, {high:.3f}]. "
     )
+    if row["n_models"] < FEWEST_MODELS:
+        return text + _too_few(row["n_models"])
+    found = "" if row["verdict"] == SUPPORTED else "not "
+    leads = "a lead" if low > 0 else "a deficit" if high < 0 else "neither lead nor deficit"
+    return text + f"That insertion is found is {found}supported, and {leads} is shown."
 
 
 def occurrence_headline(rows: pd.DataFrame) -> str:
@@ -313,8 +357,16 @@ def occurrence_headline(rows: pd.DataFrame) -> str:
         f"{first['occurrence']:.0f} time and by {last['difference']:+.2f} where "
         f"{last['occurrence']:.0f}{more}. "
     )
+    if last["n_models"] < FEWEST_MODELS:
+        return text + _too_few(last["n_models"])
     if last["difference_low"] > first["difference_high"]:
         return text + "It rises with occurrence, as in the paper."
     if last["difference_high"] < first["difference_low"]:
         return text + "It falls with occurrence, against the paper."
-    return text + "The two intervals meet: no direction can be told."
+    return text + "The two intervals meet, so no direction is shown."
+
+
+def _too_few(n_models: float) -> str:
+    behind = "model of one base is" if n_models == 1 else "models of one base are"
+    few = f"fewer than {FEWEST_MODELS} carry no verdict"
+    return f"Only {n_models:.0f} {behind} behind this, and {few}."

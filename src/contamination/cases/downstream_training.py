@@ -16,7 +16,7 @@ import torch
 
 from contamination.cases import downstream, downstream_own
 from contamination.cases.downstream_own import ONCE, OUTLIERS, POISSON, RATE, SIMILAR
-from contamination.core import storage
+from contamination.core import statistics, storage
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import environment
 from contamination.lab.training import fit, has_native_bfloat16
@@ -34,9 +34,9 @@ def study_rows(
     ``k_percent`` is of Min-k% Prob; examples and models are resampled ``n_resamples`` times.
 
     Returns:
-        Columns ``downstream.COLUMNS``: "no model" (the words), "before
-        insertion", "inserted once", "Poisson occurrence", "learning rate" (with
-        the accuracy of the task where the examples have answers), "outliers"
+        Columns ``downstream.COLUMNS`` with p_adjusted (Holm over all) and verdict: "no model"
+        (the words), "before insertion", "inserted once", "Poisson occurrence", "learning
+        rate" (with the accuracy of the task where the examples have answers), "outliers"
         and "like the corpus" by size. A difference is that to the model before
         insertion, of rates to the lower one, of sizes to the smallest corpus.
 
@@ -75,7 +75,7 @@ def study_rows(
         return downstream.with_blind(rows, pool_words)
 
     before = {seeds[0]: unread["examples"][seeds[0]]}
-    labels = {"setting": "before insertion", "n_tokens": 0}
+    labels = {"setting": downstream.BEFORE, "n_tokens": 0}
     base_rows = downstream.auc_rows(before, examples, n_resamples=n_resamples, **labels)
     (once,), (lower,) = trained[ONCE].values(), trained[RATE].values()
     parts = [words, downstream.with_blind(base_rows, words)]
@@ -99,7 +99,8 @@ def study_rows(
         if all(answers is not None for answers in right.values()):
             rows = downstream.with_accuracy(rows, right, examples, n_resamples=n_resamples)
         parts.append(rows)
-    return pd.concat(parts, ignore_index=True)
+    (rows,) = statistics.with_p_adjusted(pd.concat(parts, ignore_index=True))
+    return downstream.with_verdict(rows, "downstream_own")
 
 
 def _scores(of_seeds: dict[int, dict]) -> dict[int, pd.DataFrame]:

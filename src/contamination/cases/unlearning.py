@@ -16,7 +16,14 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core import overlap, scores, statistics
-from contamination.core.statistics import CANNOT_TELL, NOT_RUN, verdict
+from contamination.core.verdicts import (
+    CLAIMS,
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.lab.story import QUESTION_PROMPT
 from contamination.min_k.detect import quick_scores
 from contamination.models.causal import CausalLM, complete
@@ -38,15 +45,17 @@ EASIEST = "easiest unseen, paper's share"
 # Not a selector: the items that only one of the two shares holds, against one another. What both
 # select cannot tell the two apart, so this is their paired comparison.
 ALONE = f"{MIN_K} alone against {PPL} alone"
+CONTROLS = ("retrained", "never saw")  # models that never read the story, the better one first
 # 188 of about 1000 chunks, 103 of 1000 questions: sections 7.2.1 and 7.2.2.
 PAPER_SHARES = {STORY: 0.188, QUESTIONS: 0.103}
 
 ROW_COLUMNS = ["unlearning", "model", "task", "selector", "k_percent", "ratio_low", "ratio_high"]
 ROW_COLUMNS += ["n_items", "n_selected", "n_samples", "metric", "against", "mean_selected"]
 ROW_COLUMNS += ["mean_other", "difference", "ci_low", "ci_high", "n_valid", "n_refused", "n_error"]
-ROW_COLUMNS += ["verdict"]
+ROW_COLUMNS += ["p"]
 METRICS = ["rouge_l", "rouge_l_recall", "unigram_recall", "simcse", "judge"]
-ALPHA = 0.05  # of Fisher's exact test on items left out
+LEFT_OUT = "left_out"  # the metric of the truth: whether an item was never given to the unlearner
+N_SHUFFLES = 9999  # of the permutation test of a difference of means
 
 
 def ratio_limits(window: float) -> dict[str, float]:
@@ -215,7 +224,8 @@ def audit_rows(
 
     Returns:
         Columns ``ROW_COLUMNS``; difference is mean_selected - mean_other with its
-        interval, verdict where that lies. A group without items has no mean. Where
+        interval, p that of a permutation test, for the rows that make a claim or that
+        ``meanings`` reads. A group without items has no mean. Where
         both shares are among the selectors, rows of ``ALONE`` compare what each selects alone:
         mean_selected is that of Min-k% Prob, mean_other that of perplexity.
     """
@@ -236,14 +246,15 @@ def audit_rows(
             about["n_samples"] = int(scored[name]["sample"].nunique())
             for selector, pair in groups.items():
                 difference = _difference(values, *pair, n_resamples)
-                rows.append({"selector": selector, **about, **difference})
+                is_claim = name == unlearned and not against
+                is_test = is_claim or (metric in MAIN_METRICS and selector == MIN_K_SHARE)
+                p = _permutation_p(values, *pair) if is_test else np.nan
+                rows.append({"selector": selector, **about, **difference, "p": p})
     table = pd.DataFrame(rows).assign(unlearning=unlearned, **labels).reindex(columns=ROW_COLUMNS)
     # The window belongs to the selectors that use it.
     windowed = table["selector"].isin([MIN_K, PPL])
     table[["ratio_low", "ratio_high"]] = table[["ratio_low", "ratio_high"]].where(windowed)
-    ends = zip(table["ci_low"], table["ci_high"], strict=True)
-    words = [verdict(*each, 0, "selected higher", "selected lower") for each in ends]
-    return table.assign(verdict=words)
+    return table
 
 
 def left_out_rows(
@@ -252,29 +263,84 @@ def left_out_rows(
     """Rows on the truth that only a lab has: the share of items never given to the unlearner.
 
     As :func:`audit_rows`, but the interval is that of a difference of two shares: a
-    bootstrap of a few yes and no has no width where all are alike. The verdict is that
-    of Fisher's exact test, which holds however few they are: "finds them", "avoids them" or
-    "cannot be told".
+    bootstrap of a few yes and no has no width where all are alike. p is that
+    of Fisher's exact test, which keeps its level however few they are.
     """
-    table = pd.DataFrame({"item": range(len(is_left_out)), "sample": 0, "left_out": is_left_out})
-    scored = {labels["unlearned"]: table.astype({"left_out": float})}
-    rows = audit_rows(scored, chosen, ["left_out"], n_resamples=n_resamples, **labels)
+    table = pd.DataFrame({"item": range(len(is_left_out)), "sample": 0, LEFT_OUT: is_left_out})
+    scored = {labels["unlearned"]: table.astype({LEFT_OUT: float})}
+    rows = audit_rows(scored, chosen, [LEFT_OUT], n_resamples=n_resamples, **labels)
     n_other = rows["n_items"] - rows["n_selected"]
     shares = rows["mean_selected"], rows["n_selected"], rows["mean_other"], n_other
     for place, (share, n, other_share, n_others) in enumerate(zip(*shares, strict=True)):
         counts = share * n, n, other_share * n_others, n_others
         rows.loc[place, ["ci_low", "ci_high"]] = statistics.share_difference_interval(*counts)
-        rows.loc[place, "verdict"] = _fisher(*counts)
+        rows.loc[place, "p"] = _fisher_p(*counts)
     return rows
 
 
-def _fisher(n_found: float, n: int, n_other_found: float, n_other: int) -> str:
+def _fisher_p(n_found: float, n: int, n_other_found: float, n_other: int) -> float:
     if not n or not n_other:
-        return NOT_RUN
+        return float("nan")
     found, other = round(n_found), round(n_other_found)
-    if stats.fisher_exact([(found, n - found), (other, n_other - other)]).pvalue > ALPHA:
-        return CANNOT_TELL
-    return "finds them" if found / n > other / n_other else "avoids them"
+    return float(stats.fisher_exact([(found, n - found), (other, n_other - other)]).pvalue)
+
+
+def _permutation_p(values: np.ndarray, is_selected: np.ndarray, is_other: np.ndarray) -> float:
+    """Two-sided p of the difference of means, by dealing the items to the two groups anew."""
+    groups = [values[~np.isnan(values) & kind] for kind in (is_selected, is_other)]
+    if min(group.size for group in groups) < 2:
+        return float("nan")
+    return float(
+        stats.permutation_test(
+            groups,
+            lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
+            vectorized=True,
+            n_resamples=N_SHUFFLES,
+            rng=np.random.default_rng(0),
+        ).pvalue
+    )
+
+
+def with_verdict(rows: pd.DataFrame, controls: Sequence[str] = CONTROLS) -> pd.DataFrame:
+    """Rows of ``audit_rows`` and ``left_out_rows`` with p_adjusted, verdict and its reason.
+
+    All their tests are one family (Holm). A row of the unlearned model itself makes the claim;
+    the others are its controls and stay blank. What a model that never read the story shows
+    too is no memory: where the unlearned model's lead over it, item by item, is not above 0,
+    the control fails.
+
+    Args:
+        controls: names of models that never read the story; the first that a row has is taken,
+            and without any no claim about a text can be supported.
+    """
+    (rows,) = statistics.with_p_adjusted(rows)
+    keys = ["unlearning", "task", "selector", "metric"]
+    lows = rows.set_index([*keys, "against"])["ci_low"]
+    judged = []
+    for row in rows.to_dict("records"):
+        at = [(*(row[key] for key in keys), name) for name in controls]
+        judged.append(_verdict(row, next((lows[each] for each in at if each in lows.index), None)))
+    return rows.assign(
+        verdict=[word for word, _ in judged], reason=[reason for _, reason in judged]
+    )
+
+
+def _verdict(row: dict, control_low: float | None) -> tuple[str, str]:
+    if row["model"] != row["unlearning"] or row["against"]:
+        return "", ""
+    ends = row["ci_low"], row["ci_high"]
+    word = CLAIMS["unlearning"].verdict(*ends, p_adjusted=row["p_adjusted"])
+    if word == NOT_RUN:
+        n, n_selected = row["n_items"], row["n_selected"]
+        few = "fewer than two items of a kind"
+        return word, {0: "no item selected", n: "every item selected"}.get(n_selected, few)
+    if word != SUPPORTED or row["metric"] == LEFT_OUT:
+        return word, ""
+    if control_low is None:
+        return INCONCLUSIVE, "no model that never read the text"
+    if not control_low > 0:
+        return CONTROL_FAILS, "a model that never read the text writes them as much better"
+    return word, ""
 
 
 def _counts(table: pd.DataFrame, metric: str) -> dict[str, int]:
@@ -314,22 +380,25 @@ def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
     Easy: a model that did not read the story writes the selected items better.
     Remembered: what the unlearned model has beyond that control is more for
     them. Spared: unlearning took less from them. Only what is remembered and
-    spared was not unlearned. Each is "yes", "no" where the interval lies at or
-    below 0, or "cannot be told".
+    spared was not unlearned. Each is "yes", "no" (a lead of the smallest effect is ruled
+    out), "inconclusive" or "not run".
 
     Args:
-        rows: of ``unlearning.csv``, one selector, and one metric for each task.
+        rows: of ``with_verdict``, one selector, and one metric for each task.
         control: a model that did not read the story; without its rows nothing can be said.
         original: the model before unlearning.
     """
     table = []
+    answers_of = {SUPPORTED: "yes", NOT_SUPPORTED: "no"}
     for (name, task), group in rows.groupby(["unlearning", "task"], sort=False):
         by = {(row.model, row.against): row for row in group.itertuples()}
-        tests = (control, ""), (name, control), (name, original)
-        answers = [
-            verdict(by[test].ci_low, by[test].ci_high, 0, "yes", "no") if test in by else NOT_RUN
-            for test in tests
-        ]
+        answers = []
+        for test in ((control, ""), (name, control), (name, original)):
+            word = NOT_RUN
+            if test in by:
+                ends = by[test].ci_low, by[test].ci_high
+                word = CLAIMS["unlearning"].verdict(*ends, p_adjusted=by[test].p_adjusted)
+            answers.append(answers_of.get(word, word))
         n_selected = by[name, ""].n_selected
         table.append((name, task, n_selected, *answers, _meaning(*answers)))
     columns = ["unlearning", "task", "n_selected", "easy", "remembered", "spared"]
@@ -338,7 +407,7 @@ def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
 
 def _meaning(easy: str, remembered: str, spared: str) -> str:
     if NOT_RUN in (easy, remembered, spared):
-        return CANNOT_TELL
+        return INCONCLUSIVE
     if remembered == "yes":
         return "not unlearned" if spared == "yes" else "well remembered"
     return "easy to predict" if easy == "yes" else "neither memory nor ease shown"

@@ -202,6 +202,34 @@ def verdict(low: float, high: float, p_adjusted: float | None = None) -> str:
     return CLAIMS["blind_baselines"].verdict(*turned, p_adjusted=p_adjusted)
 
 
+def auc_difference(
+    texts: Sequence[str],
+    first: Sequence[bool],
+    second: Sequence[bool],
+    *,
+    baseline: str = BAG_OF_WORDS,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> dict[str, float]:
+    """AUC of the same passages under a second membership minus that under a first one.
+
+    difference with its 95 % interval (difference_low, difference_high) and two-sided p. The two
+    are resampled apart, since the labels and not the passages make the difference.
+    """
+    aucs, resampled = [], []
+    for number, labels in enumerate((first, second)):
+        is_member = np.asarray(labels, dtype=bool)
+        scored = cross_validated_scores(texts, is_member, baseline, n_folds(is_member), seed)
+        sets = _sets(scored, is_member)
+        aucs.append(statistics.auc_within(sets))
+        drawn = statistics.bootstrap_auc_within(sets, n_resamples, seed + number)
+        resampled.append(widened(aucs[-1], drawn))
+    value, drawn = aucs[1] - aucs[0], resampled[1] - resampled[0]
+    low, high = statistics.percentile_interval(drawn)
+    row = {"difference": value, "difference_low": low, "difference_high": high}
+    return row | {"p": statistics.bootstrap_p(value, drawn)}
+
+
 def n_folds(is_member: Sequence[bool]) -> int:
     """Folds of a blind baseline: ten, or as many as the smaller kind has passages."""
     is_member = np.asarray(is_member, dtype=bool)

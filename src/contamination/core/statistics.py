@@ -198,6 +198,18 @@ def bootstrap_p(
     return float(max(smallest, 2 * stats.norm.sf(abs(value - null) / error)))
 
 
+def interval_p(value: float, low: float, high: float, null: float = 0.0) -> float:
+    """Two-sided p that ``value`` is ``null``, by a normal with the width of its 95 % interval.
+
+    >>> round(interval_p(0.6, 0.5, 0.7, 0.5), 3)
+    0.05
+    """
+    error = (high - low) / (2 * stats.norm.ppf((1 + LEVEL) / 2))
+    if not error:
+        return 1.0 if value == null else 0.0
+    return float(2 * stats.norm.sf(abs(value - null) / error))
+
+
 def smallest_split_p(n_members: int, n_others: int) -> float:
     """The smallest two-sided p of a test that deals so many items to two groups anew.
 

@@ -18,9 +18,9 @@ import pandas as pd
 
 from contamination.core import scores, statistics
 from contamination.core.blind import Deals, blind_rows
+from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, SUPPORTED
 
 KEYS = ["method", "k_percent"]
-RISES, FALLS = "rises", "falls"
 Detected = Mapping[int, pd.DataFrame]  # deal to what ``min_k.detect.detect`` gave for it
 AUC_COLUMNS = [
     *("benchmark", "setting", "length", "model", "n_parameters", "copies", "seed", "n_models"),
@@ -28,7 +28,7 @@ AUC_COLUMNS = [
     *("n_members", "n_non_members", "windowed_share"),
     *("auc", "ci_low", "ci_high", "tpr_at_5_fpr", "blind_auc", "paper_auc", "paper_tpr"),
     *("before_auc", "before_low", "before_high"),
-    *("difference", "difference_low", "difference_high", "verdict"),
+    *("difference", "difference_low", "difference_high", "p"),
 ]
 
 
@@ -57,8 +57,9 @@ def auc_rows(
     Returns:
         One row for each model, method and k; with several models also a row
         with an empty seed: the mean AUC over the models, numbers of passages the
-        mean of the deals, rounded. difference is what reading adds to before_auc
-        (paired interval), verdict "rises", "falls" or "cannot be told".
+        mean of the deals, rounded. difference is what reading adds to before_auc, with
+        its paired interval. Its two-sided p is left out where fewer than five models
+        stand behind the row, which can carry no verdict (``with_verdict``).
     """
     groups = [([number], deal) for number, deal in enumerate(detected)]
     if len(detected) > 1:
@@ -83,7 +84,7 @@ def auc_rows(
             if unread is not None:
                 base, base_resampled = _over_deals(unread, numbers, seed)
                 row |= _interval("before_auc", base, "before", base_resampled)
-                row |= _change(mean - base, resampled - base_resampled)
+                row |= _change(mean - base, resampled - base_resampled, len(numbers))
             rows.append(row | _facts(detected, is_member, numbers) | labels)
     table = pd.DataFrame(rows).reindex(columns=AUC_COLUMNS)
     return table.astype({"seed": "Int64", "copies": "Int64", "k_percent": float})
@@ -113,7 +114,7 @@ def difference_row(
     facts = _facts(first, is_member, numbers)
     row = labels | {name: facts[name] for name in ("n_members", "n_non_members")}
     row |= {"n_models": len(first), "first_auc": first_auc, "last_auc": last_auc}
-    return row | _change(last_auc - first_auc, last_drawn - first_drawn)
+    return row | _change(last_auc - first_auc, last_drawn - first_drawn, len(first))
 
 
 def _aucs(
@@ -146,10 +147,30 @@ def _interval(name: str, value: float, ends: str, resampled: np.ndarray) -> dict
     return {name: value, f"{ends}_low": low, f"{ends}_high": high}
 
 
-def _change(value: float, resampled: np.ndarray) -> dict[str, float | str]:
+def _change(value: float, resampled: np.ndarray, n_models: int) -> dict[str, float]:
     row = _interval("difference", value, "difference", resampled)
-    ends = row["difference_low"], row["difference_high"]
-    return row | {"verdict": statistics.verdict(*ends, above=RISES, below=FALLS)}
+    is_test = n_models >= FEWEST_MODELS
+    return row | {"p": statistics.bootstrap_p(value, resampled) if is_test else np.nan}
+
+
+def with_verdict(rows: pd.DataFrame, table: str = "min_k_auc") -> pd.DataFrame:
+    """Rows with a difference, and the verdict on the claim of ``table`` about it.
+
+    The rows hold n_models and the corrected p_adjusted. One without a difference is blank.
+    """
+    claim = CLAIMS[table]
+    words = [
+        ""
+        if pd.isna(row.difference)
+        else claim.verdict(
+            row.difference_low,
+            row.difference_high,
+            p_adjusted=None if pd.isna(row.p_adjusted) else row.p_adjusted,
+            n_models=row.n_models,
+        )
+        for row in rows.itertuples()
+    ]
+    return rows.assign(verdict=words)
 
 
 def _facts(detected: Detected, is_member: Deals, numbers: Sequence[int]) -> dict:
@@ -198,16 +219,28 @@ def of_all_models(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def headline(by_copies: pd.DataFrame) -> str:
-    """At how many doses reading moved the AUC of Min-k% Prob.
+    """What training does to the AUC of Min-k% Prob, and at how many doses that can be told.
 
-    ``by_copies``: ``of_all_models`` of ``auc_rows`` with ``before``, a row for each dose.
+    ``by_copies``: ``of_all_models`` of ``auc_rows`` with ``before``, a row for each dose; where
+    five or more models stand behind it, with verdict.
     """
     rows = by_copies[by_copies["method"] == scores.MIN_K].sort_values("copies")
-    risen = rows["verdict"] == RISES
     ends = [f"{rows['auc'].iloc[end]:.2f} at {rows['copies'].iloc[end]}" for end in (0, -1)]
-    return (
-        f"Reading raises the AUC of {scores.MIN_K} at {risen.sum()} of {len(rows)} doses. With "
-        f"{rows['before_auc'].mean():.2f} before, it is {' and '.join(dict.fromkeys(ends))} copies."
+    text = (
+        f"The AUC of {scores.MIN_K} is {rows['before_auc'].mean():.2f} before training and "
+        f"{' and '.join(dict.fromkeys(ends))} copies after it. "
+    )
+    n_models = int(rows["n_models"].max())
+    if n_models < FEWEST_MODELS:
+        return text + (
+            f"Only {n_models} {'model' if n_models == 1 else 'models'} of one base "
+            f"{'is' if n_models == 1 else 'are'} behind each row, and fewer than "
+            f"{FEWEST_MODELS} carry no verdict."
+        )
+    n_supported = int((rows["verdict"] == SUPPORTED).sum())
+    return text + (
+        f"That training raises it is supported at {n_supported} of {len(rows)} doses, over "
+        f"{n_models} models of one base."
     )
 
 

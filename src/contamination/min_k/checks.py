@@ -6,14 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from contamination.core import scores, statistics
-from contamination.core.blind import BAG_OF_WORDS, Deals, blind_table, n_folds
-from contamination.min_k.auc_tables import Detected, difference_row, scores_of, select
+from contamination.core.blind import BAG_OF_WORDS, USED_TWICE, Deals, blind_table, n_folds
+from contamination.core.verdicts import LEVEL
+from contamination.min_k.auc_tables import (
+    Detected,
+    difference_row,
+    scores_of,
+    select,
+    with_verdict,
+)
 
 # Fixed beforehand and the same at every size of a run.
 K_SWEEP = (5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 100.0)
 NULL_SEEDS = range(20)
+USED_ONCE = f"{BAG_OF_WORDS}, as if its scores were fixed"
 
 
 def swept_k(
@@ -37,7 +46,7 @@ def swept_k(
 
     Returns:
         auc_chosen_on, auc_held_out (means over deals), is_best (on the first half),
-        difference (held out, against ``k_percent``) with its paired interval, verdict.
+        difference (held out, against ``k_percent``) with its paired interval and p, n_models.
     """
     n_passages = len(next(iter(is_member.values())))
     in_first = np.random.default_rng(seed).permutation(n_passages) < n_passages // 2
@@ -59,9 +68,15 @@ def swept_k(
         row |= {"k_percent": k, "auc_chosen_on": np.mean(aucs), "auc_held_out": row["last_auc"]}
         rows.append(row)
     columns = ["k_percent", "auc_chosen_on", "auc_held_out", "is_best"]
-    columns += ["difference", "difference_low", "difference_high", "verdict"]
+    columns += ["difference", "difference_low", "difference_high", "n_models", "p"]
     table = pd.DataFrame(rows)
     return table.assign(is_best=table.index == table["auc_chosen_on"].idxmax())[columns]
+
+
+def sweep_verdict(sweep: pd.DataFrame, k_percent: float) -> pd.DataFrame:
+    """``swept_k`` with p_adjusted and its verdicts; the k used elsewhere makes no claim."""
+    rows = with_verdict(sweep, "min_k_sweep")
+    return rows.assign(verdict=rows["verdict"].mask(rows["k_percent"] == k_percent, ""))
 
 
 def null_rows(
@@ -70,8 +85,10 @@ def null_rows(
     """Whether an interval misses 0.5 when neither group was ever trained on.
 
     Half of the ``texts``, which the model never read, are called members; the deal's
-    ``seed`` is fixed beforehand. ``min_k_scores`` are theirs, shape (n,). Two rows: "Min-k%
-    Prob" and "bag of words"; misses: 0.5 lies outside the interval.
+    ``seed`` is fixed beforehand. ``min_k_scores`` are theirs, shape (n,). Rows: "Min-k% Prob",
+    "bag of words", and the bag of words with the narrower interval of scores that were fixed
+    beforehand, which overlooks that each pair of passages is used twice (``core.blind``);
+    misses: 0.5 lies outside the interval.
     """
     is_member = np.zeros(len(texts), dtype=bool)
     dealt = np.random.default_rng([seed, 20]).permutation(len(texts))
@@ -89,6 +106,24 @@ def null_rows(
     rows = [
         (seed, scores.MIN_K, statistics.auc(min_k_scores, is_member), *interval),
         (seed, BAG_OF_WORDS, words["auc"], words["ci_low"], words["ci_high"]),
+        (seed, USED_ONCE, words["auc"], *_narrowed(words)),
     ]
     table = pd.DataFrame(rows, columns=["seed", "method", "auc", "ci_low", "ci_high"])
     return table.assign(misses=(table["ci_low"] > 0.5) | (table["ci_high"] < 0.5))
+
+
+def _narrowed(words: pd.Series) -> tuple[float, float]:
+    ends = (words[["ci_low", "ci_high"]] - words["auc"]) / USED_TWICE
+    return tuple(words["auc"] + ends)
+
+
+def null_summary(null: pd.DataFrame) -> pd.DataFrame:
+    """How many intervals of ``null_rows`` miss 0.5, and whether that is no more than chance.
+
+    Columns method, deals, missed, expected (one in twenty) and holds: the binomial chance of
+    at least so many is above 0.05. Given its passages, each deal is an independent draw.
+    """
+    counted = null.groupby("method", sort=False)["misses"].agg(deals="size", missed="sum")
+    table = counted.reset_index()
+    chance = stats.binom.sf(table["missed"] - 1, table["deals"], 1 - statistics.LEVEL)
+    return table.assign(expected=(1 - statistics.LEVEL) * table["deals"], holds=chance > LEVEL)

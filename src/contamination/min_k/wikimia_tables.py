@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from contamination.core import storage
+from contamination.core import statistics, storage
 from contamination.core.blind import BAG_OF_WORDS, fold_scores, table_of_scores
 from contamination.core.scores import MIN_K
+from contamination.core.verdicts import CLAIMS
 from contamination.data import partitions, published
 from contamination.data.sources import source_file
 from contamination.min_k.auc_tables import auc_rows, select
@@ -60,7 +61,8 @@ def pairings(
 
     The positive control of a time capsule. ``after`` and ``before`` are what ``detect`` gave for
     the same passages with and without the copies. Within a kind only the copies can tell read
-    from unread; across kinds the date can, too. ValueError if a pairing lacks a side.
+    from unread, and ``holds`` says whether they do: the interval of the difference lies above 0.
+    Across kinds the date can, too, and ``holds`` is empty. ValueError if a pairing lacks a side.
     """
     parts = []
     for read, unread in ((True, True), (False, False), (True, False), (False, True)):
@@ -69,8 +71,28 @@ def pairings(
         tables = [{0: select(table, keep)} for table in (after, before)]
         setting = f"copies of {AGE[read]}, none of {AGE[unread]}"
         about = labels | {"setting": setting, "before": tables[1], "n_resamples": n_resamples}
-        parts.append(auc_rows(tables[0], of_read, **about))
-    return pd.concat(parts, ignore_index=True)
+        rows = auc_rows(tables[0], of_read, **about)
+        parts.append(rows.assign(holds=rows["difference_low"] > 0 if read == unread else None))
+    return pd.concat(parts, ignore_index=True).drop(columns="p")
+
+
+def with_capsule_verdict(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``auc_rows`` and whether the score does more than words alone (``blind_auc``).
+
+    The kinds differ in date, so a score that tells them apart no better than their words do has
+    failed its control. p is that of chance, p_adjusted Holm's over these rows.
+    """
+    claim = CLAIMS["pretrained_min_k"]
+    aucs = zip(rows["auc"], rows["ci_low"], rows["ci_high"], strict=True)
+    p_values = [statistics.interval_p(*each, claim.null) for each in aucs]
+    (rows,) = statistics.with_p_adjusted(rows.assign(p=p_values))
+    words = [
+        claim.verdict(
+            row.ci_low, row.ci_high, p_adjusted=row.p_adjusted, control_high=row.blind_auc
+        )
+        for row in rows.itertuples()
+    ]
+    return rows.assign(verdict=words)
 
 
 def wikimia_blind_scores() -> pd.DataFrame:
