@@ -30,6 +30,12 @@ OFFLINE = "TESTS_OFFLINE_LOG"  # what children tried to reach off this machine, 
 
 def pytest_configure(config):
     """Every Python that a test starts is held to this machine; workers inherit it."""
+    try:
+        sources.available()
+    except (
+        OSError
+    ) as error:  # a mirror was named, and skipping its tests would hide that it is gone
+        raise pytest.UsageError(str(error)) from None
     if OFFLINE not in os.environ:
         os.environ[OFFLINE] = tempfile.mkstemp(prefix="offline")[1]
         folders = [str(ROOT / "tests/offline"), os.environ.get("PYTHONPATH", "")]
