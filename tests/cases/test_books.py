@@ -7,9 +7,10 @@ from scripted_server import MODEL, Reply, ScriptedServer
 
 from contamination.cases import books, books_own, library
 from contamination.cases.books_own import OwnBooks
-from contamination.core import blind, scores
+from contamination.core import blind, scores, statistics
 from contamination.core.scores import LOWERCASE, MIN_K, NEIGHBOR, PPL, ZLIB
 from contamination.core.statistics import auc
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.models.chat import ChatError, Endpoint
 
 SIDES = ("validation", "validation", "test", "test")
@@ -151,8 +152,36 @@ def test_rows_of_a_perfect_and_of_a_useless_score(two_each):
     )
     assert rows[["n_members", "n_non_members", "n_snippets"]].to_numpy().tolist() == [[2, 2, 2]] * 2
     assert rows["paper_auc"].fillna("").tolist() == ["0.88", ""]
+    (tested,) = statistics.with_p_adjusted(rows)
+    assert books.with_verdict(tested)["verdict"].tolist() == [INCONCLUSIVE] * 2
     useless = books.auc_rows(perfect.assign(score=0.0), two_each, words, model="m", n_resamples=20)
     assert useless["auc"].tolist() == [0.5, 0.5] and useless["accuracy"].tolist() == [0.5, 0.5]
+
+
+def test_a_model_that_read_none_is_a_control_and_has_no_verdict(two_each):
+    is_read = two_each["in_training"].to_numpy(float)
+    words = books.blind_rows(two_each, n_resamples=20)
+    how = {"model": "m", "n_resamples": 20, "is_control": True}
+    holds = [
+        books.auc_rows(detected(scores), two_each, words, **how)
+        for scores in (0 * is_read, is_read)
+    ]
+    assert [rows["holds"].tolist() for rows in holds] == [[True] * 2, [False] * 2]
+    both = pd.concat([*holds, words]).assign(p_adjusted=np.nan)
+    assert both["p"].isna().all() and (books.with_verdict(both)["verdict"] == "").all()
+
+
+def test_books_that_chance_did_not_assign_have_to_beat_their_words():
+    """An AUC of 0.8 [0.7, 0.9], where the words reach up to 0.65 or up to 0.75."""
+    row = {"part": "validation", "p": 0.001, "p_adjusted": 0.001, "ci_low": 0.7, "ci_high": 0.9}
+    said = []
+    for highest in (0.65, 0.75):
+        words = [{"method": blind.BAG_OF_WORDS, "part": "validation", "ci_high": highest}]
+        said += books.with_verdict(pd.DataFrame([row]), pd.DataFrame(words))["verdict"].tolist()
+    assert said == [SUPPORTED, CONTROL_FAILS]
+    assert books.with_verdict(pd.DataFrame([row]))["verdict"].tolist() == [SUPPORTED]
+    corrected = pd.DataFrame([row | {"p_adjusted": 0.06}])
+    assert books.with_verdict(corrected)["verdict"].tolist() == [INCONCLUSIVE]
 
 
 def test_the_threshold_of_the_validation_books_judges_the_test_books():
@@ -220,7 +249,12 @@ def test_comparisons_are_paired_and_have_the_sign_of_min_k(two_each):
     table = books.comparisons(both, two_each, clean=detected(is_read), n_resamples=20)
     values = table[["difference", "ci_low", "ci_high"]].to_numpy().tolist()
     assert values == [[1, 1, 1]] * 2 + [[0, 0, 0]] * 2
-    assert table["verdict"].tolist() == ["above"] * 2 + ["cannot be told"] * 2
+    (table,) = statistics.with_p_adjusted(table)
+    judged = books.differences_verdict(table)["verdict"]
+    # Two books of a kind can be dealt in six ways: p is at least 1/3, whatever the difference.
+    assert judged.tolist() == [INCONCLUSIVE] * 2 + [NOT_SUPPORTED] * 2
+    large = table.assign(p_adjusted=0.01)
+    assert books.differences_verdict(large)["verdict"].tolist()[:2] == [SUPPORTED] * 2
     assert table["part"].tolist() == ["validation", "test"] * 2
 
 

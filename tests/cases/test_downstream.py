@@ -8,8 +8,9 @@ from notebook_files import ROOT
 from contamination.cases import downstream, downstream_examples, downstream_own, published
 from contamination.cases.books_own import OwnBooks
 from contamination.cases.downstream_own import OwnStudy
-from contamination.core import blind, run
+from contamination.core import blind, run, statistics
 from contamination.core.scores import MIN_K, PPL
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import train
@@ -259,47 +260,90 @@ def test_printed_learning_rates():
 # Verdicts and headlines
 
 
-def test_a_verdict_goes_by_the_change_where_there_is_one():
-    models = {0: scored(PERFECT, PERFECT)}
-    alone = downstream.auc_rows(models, EXAMPLES, n_resamples=9)
-    assert set(alone["verdict"]) == {"above chance"}
-    same = downstream.auc_rows(models, EXAMPLES, first=models, n_resamples=9)
-    assert set(same["verdict"]) == {"cannot be told"}
-    worse = {0: scored(REVERSED, REVERSED)}
-    assert set(downstream.auc_rows(worse, EXAMPLES, first=models, n_resamples=9)["verdict"]) == {
-        "falls"
+MANY = pd.DataFrame(
+    {
+        "dataset": "a",
+        "text": [f"word{n} and more" for n in range(24)],
+        "is_member": np.arange(24) < 12,
     }
+)
+GOOD, BAD = np.arange(24, 0, -1), np.arange(24)
+
+
+def judged(values, first=None, n_models=5, table="downstream", **labels):
+    """Verdict on Min-k% Prob under models that all score alike."""
+    models = dict.fromkeys(range(n_models), scored(values))
+    before = None if first is None else dict.fromkeys(models, scored(first))
+    rows = downstream.auc_rows(models, MANY, first=before, n_resamples=50, **labels)
+    (rows,) = statistics.with_p_adjusted(rows)
+    return downstream.with_verdict(rows, table).iloc[0]
+
+
+def test_a_verdict_goes_by_the_change_where_there_is_one():
+    assert judged(GOOD, first=BAD)["verdict"] == SUPPORTED
+    assert judged(GOOD, first=GOOD)["verdict"] == NOT_SUPPORTED
+    assert judged(BAD, first=GOOD)["verdict"] == NOT_SUPPORTED
+    # Chance decided what was inserted, so that an AUC above one half says as much.
+    assert judged(GOOD)["verdict"] == SUPPORTED and judged(BAD)["verdict"] == NOT_SUPPORTED
+    # A lower rate, or the smallest corpus, is what others are compared with.
+    assert judged(GOOD, table="downstream_learning_rate")["verdict"] == ""
+
+
+def test_four_models_carry_no_verdict():
+    row = judged(GOOD, first=BAD, n_models=4)
+    assert row["verdict"] == INCONCLUSIVE and np.isnan(row["p"])
+
+
+def test_a_control_holds_where_its_interval_contains_one_half():
+    flat = judged(np.tile([1, 0], 12), n_models=1, setting=downstream.BEFORE)
+    assert (flat["verdict"], flat["holds"]) == ("", True)
+    assert not judged(GOOD, n_models=1, setting=downstream.BEFORE)["holds"]
+    words = downstream.blind_rows(MANY, n_resamples=20)
+    assert words["holds"].notna().all() and words["p"].isna().all()
+
+
+@pytest.mark.parametrize(("highest", "expected"), [(0.6, SUPPORTED), (1.0, CONTROL_FAILS)])
+def test_ones_own_examples_have_to_beat_their_words(highest, expected):
+    """Nobody need have dealt them by chance; one model is enough for a claim about it."""
+    rows = downstream.auc_rows({0: scored(GOOD)}, MANY, n_resamples=50, setting=downstream.OWN)
+    words = pd.DataFrame({"method": [blind.BAG_OF_WORDS], "dataset": "a", "ci_high": highest})
+    (rows,) = statistics.with_p_adjusted(rows)
+    assert downstream.with_verdict(rows, words=words)["verdict"].tolist() == [expected]
 
 
 @pytest.mark.parametrize(
-    ("gap", "verdict", "expected"),
+    ("gap", "n_models", "verdict", "expected"),
     [
-        ((0.01, 0.1), "rises", ["Insertion is found", "It is better than PPL [0.010, 0.100]"]),
-        ((-0.1, -0.01), "cannot be told", ["is not found", "worse than PPL"]),
-        ((-0.1, 0.1), "rises", ["not told apart from PPL"]),
+        ((0.01, 0.1), 5, SUPPORTED, ["insertion is found is supported", "and a lead is shown"]),
+        ((-0.1, -0.01), 5, INCONCLUSIVE, ["is not supported", "a deficit is shown"]),
+        ((-0.1, 0.1), 5, SUPPORTED, ["is supported", "neither lead nor deficit is shown"]),
+        ((0.01, 0.1), 2, INCONCLUSIVE, ["Only 2 models of one base are behind this"]),
     ],
 )
-def test_whether_insertion_is_found(gap, verdict, expected):
+def test_whether_insertion_is_found(gap, n_models, verdict, expected):
     row = {"method": MIN_K, "auc": 0.8, "difference": 0.1, "verdict": verdict}
-    rows = pd.DataFrame([row | {"difference_low": 0.05, "difference_high": 0.2}])
-    said = downstream.methods_headline(rows, *gap)
-    assert "changes by +0.10 [0.05, 0.20] to 0.80" in said
+    row |= {"difference_low": 0.05, "difference_high": 0.2, "n_models": n_models}
+    said = downstream.methods_headline(pd.DataFrame([row]), *gap)
+    assert "by +0.10 [0.05, 0.20] to 0.80" in said and f"in [{gap[0]:.3f}, {gap[1]:.3f}]" in said
     assert all(part in said for part in expected)
+    assert ("is found" in said) == (n_models >= 5)
 
 
 @pytest.mark.parametrize(
-    ("last", "expected"),
+    ("last", "n_models", "expected"),
     [
-        ((0.4, 0.3, 0.5), "It rises with occurrence"),
-        ((-0.2, -0.3, -0.1), "It falls with occurrence"),
-        ((0.2, 0.15, 0.25), "no direction can be told"),
+        ((0.4, 0.3, 0.5), 5, "It rises with occurrence"),
+        ((-0.2, -0.3, -0.1), 5, "It falls with occurrence"),
+        ((0.2, 0.15, 0.25), 5, "no direction is shown"),
+        ((0.4, 0.3, 0.5), 1, "Only 1 model of one base is behind this"),
     ],
 )
-def test_whether_occurrence_helps(last, expected):
+def test_whether_occurrence_helps(last, n_models, expected):
     names = ["difference", "difference_low", "difference_high"]
     rows = pd.DataFrame([(0.1, 0.0, 0.2), last], columns=names).assign(occurrence=[1, 4])
-    said = downstream.occurrence_headline(rows)
+    said = downstream.occurrence_headline(rows.assign(n_models=n_models))
     assert expected in said and f"by {last[0]:+.2f} where 4 or more" in said
+    assert ("rises" in said) == (last[0] == 0.4 and n_models == 5)
 
 
 # One's own examples

@@ -17,6 +17,13 @@ from contamination.cases.unlearning import EASIEST, MIN_K, MIN_K_SHARE, PPL, PPL
 from contamination.cases.unlearning_labels import generic_labels
 from contamination.cases.unlearning_own import OwnModels, judge_settings, own_items
 from contamination.core import run, storage
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.lab import recipes, training
 from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
@@ -249,7 +256,8 @@ def test_rows_hold_means_of_both_groups_and_the_window_where_it_was_used():
     )
     assert (row["n_items"], row["n_selected"], row["n_samples"], row["n_valid"]) == (4, 2, 2, 8)
     assert row["ci_low"] <= row["difference"] <= row["ci_high"]
-    assert row["verdict"] in ("selected higher", "cannot be told")
+    assert row["p"] == pytest.approx(1 / 3)  # two of four items: six ways to deal them
+    assert by["p"].notna().sum() == 2  # the claims of the model itself, by both selectors
     beyond = by.loc[("forgot", "clean", MIN_K)]
     assert [beyond["mean_selected"], beyond["mean_other"]] == pytest.approx([0.4, 0.1])
     assert by.loc[("clean", "", MIN_K), "difference"] == pytest.approx(0.1)
@@ -446,10 +454,12 @@ def test_the_full_parameters_fit_the_notebook():
 
 def row(ends, model="forgot", against=""):
     about = {"unlearning": "forgot", "task": STORY, "model": model, "against": against}
-    return about | {"n_selected": 10, "ci_low": ends[0], "ci_high": ends[1]}
+    ends = {"ci_low": ends[0], "ci_high": ends[1]}
+    return about | {"n_selected": 10, "p_adjusted": 0.01} | ends
 
 
-YES, NO, NONE = (0.1, 0.3), (-0.1, 0.1), (np.nan, np.nan)
+YES, NO, NONE = (0.1, 0.3), (-0.1, 0.05), (np.nan, np.nan)
+OPEN = (-0.1, 0.3)  # a lead of 0.10 is not ruled out
 
 
 @pytest.mark.parametrize(
@@ -460,7 +470,8 @@ YES, NO, NONE = (0.1, 0.3), (-0.1, 0.1), (np.nan, np.nan)
         (NO, YES, NO, "well remembered"),
         (YES, NO, YES, "easy to predict"),
         (NO, NO, YES, "neither memory nor ease shown"),
-        (NONE, NONE, NONE, "cannot be told"),
+        (OPEN, OPEN, OPEN, "neither memory nor ease shown"),
+        (NONE, NONE, NONE, INCONCLUSIVE),
     ],
 )
 def test_what_selected_means(is_easy, is_remembered, is_spared, expected):
@@ -468,9 +479,13 @@ def test_what_selected_means(is_easy, is_remembered, is_spared, expected):
     rows.append(row(is_spared, against="original"))
     meant = unlearning.meanings(pd.DataFrame(rows), "retrained", "original")
     assert meant["selected_means"].tolist() == [expected]
-    assert (meant["easy"] == "yes").item() == (is_easy == YES)
+    answers = {YES: "yes", NO: "no", OPEN: INCONCLUSIVE, NONE: NOT_RUN}
+    assert meant["easy"].tolist() == [answers[is_easy]]
+    # Corrected for their number, the same intervals carry nothing.
+    weak = pd.DataFrame(rows).assign(p_adjusted=0.2)
+    assert "yes" not in set(unlearning.meanings(weak, "retrained", "original").iloc[0])
     without = unlearning.meanings(pd.DataFrame(rows[:1]), "retrained", "original")
-    assert without["selected_means"].tolist() == ["cannot be told"]
+    assert without["selected_means"].tolist() == [INCONCLUSIVE]
     assert without["easy"].tolist() == ["not run"]
 
 
@@ -484,18 +499,43 @@ def test_whether_suspicion_is_memory():
     assert other.endswith("no proof of memory.")
 
 
-def test_the_verdict_of_items_left_out_is_fishers():
-    def verdict(n_found, n_found_of_others):
+def test_the_p_of_items_left_out_is_fishers():
+    def judged(n_found, n_found_of_others):
         chosen = np.arange(40) < 10
         left_out = np.r_[np.arange(10) < n_found, np.arange(30) < n_found_of_others]
-        return unlearning.left_out_rows(left_out, {MIN_K: chosen}, **HOW)["verdict"].item()
+        rows = unlearning.left_out_rows(left_out, {MIN_K: chosen}, **HOW)
+        return unlearning.with_verdict(rows).iloc[0]
 
-    assert verdict(8, 2) == "finds them"
-    assert verdict(0, 20) == "avoids them"
-    # 4 of 10 and 6 of 30: p 0.232.
-    assert verdict(4, 6) == "cannot be told"
+    assert judged(8, 2)["verdict"] == SUPPORTED
+    assert judged(0, 20)["verdict"] == NOT_SUPPORTED  # the selection avoids them
+    open_ = judged(4, 6)
+    assert (open_["verdict"], round(open_["p"], 3)) == (INCONCLUSIVE, 0.232)
     nobody = unlearning.left_out_rows(np.ones(4, bool), {MIN_K: np.zeros(4, bool)}, **HOW)
-    assert nobody["verdict"].item() == "not run"
+    row = unlearning.with_verdict(nobody).iloc[0]
+    assert (row["verdict"], row["reason"]) == (NOT_RUN, "no item selected")
+
+
+@pytest.mark.parametrize(
+    ("beyond_control", "expected"),
+    [(YES, SUPPORTED), (OPEN, CONTROL_FAILS), (None, INCONCLUSIVE)],
+)
+def test_what_a_model_that_never_read_shows_too_is_no_memory(beyond_control, expected):
+    about = {"selector": MIN_K_SHARE, "metric": "rouge_l", "n_items": 60, "p": 0.001}
+    rows = [row(YES) | about]
+    if beyond_control:
+        rows += [row(beyond_control, against="retrained") | about, row(YES, "retrained") | about]
+    judged = unlearning.with_verdict(pd.DataFrame(rows).drop(columns="p_adjusted"))
+    assert judged["verdict"].tolist() == [expected] + [""] * (len(rows) - 1)
+    assert bool(judged["reason"][0]) == (expected != SUPPORTED)
+
+
+def test_one_of_forty_tests_is_no_finding():
+    """p 0.01 alone carries the claim; among forty tests it would come by chance."""
+    about = {"selector": MIN_K_SHARE, "metric": unlearning.LEFT_OUT, "n_items": 60}
+    rows = pd.DataFrame([row(YES) | about | {"p": 0.01}]).drop(columns="p_adjusted")
+    assert unlearning.with_verdict(rows)["verdict"].tolist() == [SUPPORTED]
+    others = pd.concat([rows, pd.concat([rows.assign(p=0.5)] * 39)], ignore_index=True)
+    assert unlearning.with_verdict(others)["verdict"].tolist() == [INCONCLUSIVE] * 40
 
 
 def test_printed_numbers():

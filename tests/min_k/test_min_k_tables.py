@@ -6,6 +6,7 @@ import pytest
 
 from contamination.core import blind, statistics
 from contamination.core.scores import MIN_K, PPL
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.min_k import auc_tables, checks, wikimia_tables
 
 IS_MEMBER = np.array([True, True, False, False])
@@ -48,7 +49,8 @@ def test_each_model_has_a_deal_of_its_own():
 def test_of_one_model_every_row_stays():
     rows = auc_tables.auc_rows({0: detected(PERFECT, PERFECT)}, {0: IS_MEMBER}, n_resamples=5)
     assert len(auc_tables.of_all_models(rows)) == len(rows) == 2
-    assert rows[["before_auc", "difference", "verdict"]].isna().all(axis=None)
+    assert rows[["before_auc", "difference", "p"]].isna().all(axis=None)
+    assert (auc_tables.with_verdict(rows.assign(p_adjusted=np.nan))["verdict"] == "").all()
 
 
 def test_rows_say_whether_the_reference_has_the_same_tokenizer():
@@ -68,9 +70,32 @@ def test_reading_is_held_against_the_same_model_before():
     ends = ["before_auc", "difference", "difference_low", "difference_high"]
     assert by.loc[MIN_K, ends].tolist() == [0, 1, 1, 1]
     assert by.loc[PPL, ends].tolist() == [1, 0, 0, 0]
-    assert by["verdict"].to_dict() == {MIN_K: auc_tables.RISES, PPL: statistics.CANNOT_TELL}
     turned = auc_tables.auc_rows(before, {0: IS_MEMBER}, before=after, n_resamples=20)
-    assert turned.set_index("method").loc[MIN_K, "verdict"] == auc_tables.FALLS
+    assert turned.set_index("method").loc[MIN_K, ends].tolist() == [1, -1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("n_models", "turned", "expected"),
+    [(5, False, SUPPORTED), (5, True, NOT_SUPPORTED), (4, False, INCONCLUSIVE)],
+)
+def test_fewer_than_five_models_carry_no_verdict(n_models, turned, expected):
+    """Twelve passages that training puts from the wrong order into the right one, or back."""
+    deals = dict.fromkeys(range(n_models), np.arange(12) < 6)
+    right, wrong = detected(np.arange(12, 0, -1), []), detected(np.arange(12), [])
+    after, before = (
+        dict.fromkeys(deals, each) for each in ((right, wrong)[:: -1 if turned else 1])
+    )
+    rows = auc_tables.auc_rows(after, deals, before=before, n_resamples=20)
+    (rows,) = statistics.with_p_adjusted(auc_tables.of_all_models(rows))
+    row = auc_tables.with_verdict(rows).iloc[0]
+    assert row["n_models"] == n_models and row["verdict"] == expected
+    assert pd.isna(row["p"]) == (n_models < 5)  # no test, so no part of the family
+
+
+def test_a_correction_for_many_tests_takes_a_small_change_back():
+    row = {"difference": 0.2, "difference_low": 0.01, "difference_high": 0.4, "n_models": 5}
+    rows = pd.DataFrame([row | {"p_adjusted": p} for p in (0.04, 0.2)])
+    assert auc_tables.with_verdict(rows)["verdict"].tolist() == [SUPPORTED, INCONCLUSIVE]
 
 
 def test_the_change_is_paired():
@@ -103,7 +128,7 @@ def test_a_difference_is_last_minus_first():
     row = auc_tables.difference_row(scored, scored, {0: IS_MEMBER}, **how)
     assert [row[name] for name in ("first_auc", "last_auc", "difference")] == [0, 1, 1]
     assert (row["difference_low"], row["difference_high"]) == (1, 1)
-    assert (row["what"], row["n_members"], row["verdict"]) == ("method", 2, auc_tables.RISES)
+    assert (row["what"], row["n_members"], row["n_models"]) == ("method", 2, 1)
 
 
 def test_k_is_chosen_on_one_half_and_judged_on_the_other():
@@ -111,11 +136,14 @@ def test_k_is_chosen_on_one_half_and_judged_on_the_other():
     is_member = np.arange(16) % 2 == 0
     at_5 = np.where(is_member, 1.0, 0.0)
     both = pd.concat([detected(at_5, [], 5.0), detected(-at_5, [], 50.0)])
-    sweep = checks.swept_k({0: both}, {0: is_member}, 50.0, n_resamples=20)
+    deals = dict.fromkeys(range(5), is_member)
+    sweep = checks.swept_k(dict.fromkeys(deals, both), deals, 50.0, n_resamples=20)
     assert sweep["auc_chosen_on"].tolist() == sweep["auc_held_out"].tolist() == [1.0, 0.0]
     assert sweep["is_best"].tolist() == [True, False]
     assert sweep["difference"].tolist() == [1.0, 0.0]
-    assert sweep["verdict"].tolist() == [auc_tables.RISES, statistics.CANNOT_TELL]
+    (sweep,) = statistics.with_p_adjusted(sweep)
+    # The k used everywhere else is compared with itself, and makes no claim.
+    assert checks.sweep_verdict(sweep, 50.0)["verdict"].tolist() == [SUPPORTED, ""]
 
 
 def test_a_null_deal_misses_where_its_interval_leaves_chance_out():
@@ -123,10 +151,24 @@ def test_a_null_deal_misses_where_its_interval_leaves_chance_out():
     texts = [f"word{number} and more" for number in range(4)]
     deals = [checks.null_rows(np.arange(4.0), texts, seed, n_resamples=50) for seed in range(20)]
     null = pd.concat(deals)
-    assert null.groupby("method").size().tolist() == [20, 20]
+    assert null.groupby("method").size().tolist() == [20, 20, 20]
     of_min_k = null[null["method"] == MIN_K]
     assert set(of_min_k["auc"]) == {0.0, 0.25, 0.5, 0.75, 1.0}
     assert of_min_k["misses"].tolist() == of_min_k["auc"].isin([0.0, 1.0]).tolist()
+
+
+def test_the_narrower_interval_of_words_misses_where_the_honest_one_need_not():
+    """0.3 below a half: 0.32 to either side reaches it, 0.32 / √2 does not."""
+    words = pd.Series({"auc": 0.2, "ci_low": -0.12, "ci_high": 0.52})
+    assert checks._narrowed(words) == pytest.approx((-0.026, 0.426), abs=0.001)
+
+
+@pytest.mark.parametrize(("n_missed", "holds"), [(1, True), (3, True), (4, False)])
+def test_more_misses_than_chance_allows_are_a_fault_of_the_interval(n_missed, holds):
+    """Of 20, at least three come with p = 0.08, at least four with p = 0.02."""
+    null = pd.DataFrame({"method": "m", "misses": np.arange(20) < n_missed})
+    row = checks.null_summary(null).iloc[0]
+    assert (row["missed"], row["expected"], row["holds"]) == (n_missed, pytest.approx(1), holds)
 
 
 def test_blind_rows_find_words_that_give_members_away():
@@ -137,8 +179,10 @@ def test_blind_rows_find_words_that_give_members_away():
     rows = blind.blind_rows({3: texts, 4: texts}, {3: told, 4: untold}, **how)
     assert rows["benchmark"].tolist() == ["b"] * 6
     by = rows.set_index(["seed", "baseline"])
-    assert by.loc[(3, "bag of words"), ["auc", "verdict"]].tolist() == [1.0, "above chance"]
-    assert by.loc[(4, "bag of words"), "verdict"] != "above chance"
+    judged = blind.with_verdict(rows).set_index(["seed", "baseline"])["verdict"]
+    assert by.loc[(3, "bag of words"), "auc"] == 1 and judged[3, "bag of words"] == SUPPORTED
+    assert judged[4, "bag of words"] != SUPPORTED
+    assert judged[3, "date rule"] == ""  # no passage names a year
 
 
 def test_the_best_words_stand_beside_every_method():
@@ -172,13 +216,19 @@ def test_printed_average_stands_beside_the_methods_it_has():
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "expected"),
-    [(["rises", "rises"], "at 2 of 2 doses"), (["cannot be told", "falls"], "at 0 of 2 doses")],
+    ("n_models", "verdicts", "expected"),
+    [
+        (5, [SUPPORTED, SUPPORTED], "supported at 2 of 2 doses, over 5 models"),
+        (5, [INCONCLUSIVE, NOT_SUPPORTED], "supported at 0 of 2 doses, over 5 models"),
+        (2, [INCONCLUSIVE] * 2, "Only 2 models of one base are behind each row"),
+        (1, [INCONCLUSIVE] * 2, "Only 1 model of one base is behind each row"),
+    ],
 )
-def test_headline_of_the_doses(verdicts, expected):
+def test_headline_of_the_doses(n_models, verdicts, expected):
     rows = pd.DataFrame({"copies": [8, 1], "auc": [0.9, 0.6], "before_auc": [0.5, 0.52]})
-    said = auc_tables.headline(rows.assign(method=MIN_K, verdict=verdicts))
-    assert expected in said and "With 0.51 before, it is 0.60 at 1 and 0.90 at 8 copies" in said
+    said = auc_tables.headline(rows.assign(method=MIN_K, verdict=verdicts, n_models=n_models))
+    assert "is 0.51 before training and 0.60 at 1 and 0.90 at 8 copies after" in said
+    assert expected in said and ("no verdict" in said) == (n_models < 5)
 
 
 @pytest.mark.parametrize(
@@ -219,8 +269,10 @@ def test_copies_show_in_every_pairing_and_the_date_across_kinds_alone():
     across += ["copies of newer pages, none of older pages"]
     assert rows.loc[across, "before_auc"].tolist() == [1, 0]
     within = rows.drop(index=across)
-    assert within["before_auc"].between(0.2, 0.8).all() and (within["verdict"] == "rises").all()
-    assert (rows.loc[across, "verdict"] == statistics.CANNOT_TELL).all()
+    assert within["before_auc"].between(0.2, 0.8).all() and within["holds"].all()
+    assert rows.loc[across, "holds"].isna().all() and "verdict" not in rows
+    unmoved = wikimia_tables.pairings(before, before, is_member, is_read, n_resamples=50)
+    assert not unmoved.set_index("setting").loc[within.index, "holds"].any()
     assert (rows[["n_members", "n_non_members"]] == 10).all(axis=None)
 
 
@@ -228,12 +280,25 @@ def test_a_k_that_is_better_by_luck_does_not_carry_over():
     """Nothing but noise at any k: whichever is best on one half, the other cannot tell."""
     rng = np.random.default_rng(2)
     both = pd.concat([detected(rng.normal(size=60), [], k) for k in (5.0, 50.0)])
-    sweep = checks.swept_k({0: both}, {0: np.arange(60) % 2 == 0}, 50.0, n_resamples=200)
-    assert (sweep["verdict"] == statistics.CANNOT_TELL).all()
+    deals = dict.fromkeys(range(5), np.arange(60) % 2 == 0)
+    sweep = checks.swept_k(dict.fromkeys(deals, both), deals, 50.0, n_resamples=200)
     # Other passages stand behind the AUC that is reported than behind the choice.
     assert (sweep["auc_chosen_on"] != sweep["auc_held_out"]).all()
     held_out = sweep["auc_held_out"]
     assert sweep["difference"].tolist() == pytest.approx((held_out - held_out.iloc[1]).tolist())
+    (sweep,) = statistics.with_p_adjusted(sweep)
+    assert SUPPORTED not in set(checks.sweep_verdict(sweep, 50.0)["verdict"])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(0.55, 0.65, CONTROL_FAILS), (0.995, 1.0, SUPPORTED), (0.45, 0.55, NOT_SUPPORTED)],
+)
+def test_a_time_capsule_has_to_beat_the_words(low, high, expected):
+    """The words alone tell older from newer pages with an AUC of 0.99."""
+    row = {"auc": (low + high) / 2, "ci_low": low, "ci_high": high, "blind_auc": 0.99}
+    judged = wikimia_tables.with_capsule_verdict(pd.DataFrame([row]))
+    assert judged["verdict"].item() == expected
 
 
 def test_folds_follow_the_smaller_kind():

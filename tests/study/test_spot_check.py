@@ -88,7 +88,7 @@ def test_a_score_may_be_off_by_a_millionth_and_not_by_two(moved, verdict):
     one.loc[5, "score"] += moved
     row = agreement.judged(one, scores, SPREAD, True).iloc[0]
     assert row["largest_difference"] == pytest.approx(moved, rel=0.05)
-    assert row["verdict"] == verdict
+    assert row["reason"] == verdict
 
 
 def test_elsewhere_the_measured_spread_decides():

@@ -129,7 +129,7 @@ def auc_rows(
                 | {"accuracy_low": limits_right[0], "accuracy_high": limits_right[1]}
                 | {"paper_auc": printed.get(method) if part == VALIDATION else None}
             )
-    return pd.DataFrame(rows).reindex(columns=AUC_COLUMNS)
+    return pd.DataFrame(rows).reindex(columns=AUC_COLUMNS).astype({"holds": "boolean"})
 
 
 def _test(
@@ -205,7 +205,7 @@ def blind_rows(snippets: pd.DataFrame, *, n_resamples: int) -> pd.DataFrame:
                 | {"auc": auc, "ci_low": low, "ci_high": high}
                 | _test(auc, drawn, (low, high), in_training, is_control=True)
             )
-    return pd.DataFrame(rows).reindex(columns=AUC_COLUMNS)
+    return pd.DataFrame(rows).reindex(columns=AUC_COLUMNS).astype({"holds": "boolean"})
 
 
 def comparisons(
@@ -236,7 +236,8 @@ def comparisons(
             first, second = (resampled_books(each, n_resamples, SEED) for each in wins)
             low, high = statistics.percentile_interval(first - second)
             difference = float(wins[0].mean() - wins[1].mean())
-            p = statistics.bootstrap_p(difference, first - second)
+            smallest = statistics.smallest_split_p(*wins[0].shape)
+            p = statistics.bootstrap_p(difference, first - second, smallest=smallest)
             rows.append((name, part, difference, low, high, p))
     return pd.DataFrame(rows, columns=["compared", "part", "difference", "ci_low", "ci_high", "p"])
 

@@ -177,7 +177,7 @@ def _table(rows: list[dict], labels: Mapping[str, Any]) -> pd.DataFrame:
     table = pd.DataFrame(rows).assign(**labels).reindex(columns=COLUMNS)
     is_control = table["setting"].isin(CONTROLS)
     holds = table["ci_low"].le(0.5) & table["ci_high"].ge(0.5)
-    table["holds"] = holds.astype(object).where(is_control, None)
+    table["holds"] = holds.astype("boolean").where(is_control)
     table["p"] = table["p"].mask(is_control)
     return table.astype({"seed": "Int64"})
 

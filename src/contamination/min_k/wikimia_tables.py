@@ -72,8 +72,9 @@ def pairings(
         setting = f"copies of {AGE[read]}, none of {AGE[unread]}"
         about = labels | {"setting": setting, "before": tables[1], "n_resamples": n_resamples}
         rows = auc_rows(tables[0], of_read, **about)
-        parts.append(rows.assign(holds=rows["difference_low"] > 0 if read == unread else None))
-    return pd.concat(parts, ignore_index=True).drop(columns="p")
+        holds = (rows["difference_low"] > 0).astype("boolean")
+        parts.append(rows.assign(holds=holds if read == unread else pd.NA))
+    return pd.concat(parts, ignore_index=True).drop(columns="p").astype({"holds": "boolean"})
 
 
 def with_capsule_verdict(rows: pd.DataFrame) -> pd.DataFrame:
