@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-LIMIT_SECONDS = 600.0  # only something that hangs takes as long
+LIMIT_SECONDS = 600  # only something that hangs takes as long
 
 
 def wait_until(happened: Callable[[], object], goes_on: Callable[[], object] = lambda: True):

@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
 import pytest
 from notebook_files import build
+from waiting import LIMIT_SECONDS, wait_until
 
 from contamination.core import run
 from contamination.core.parameters import ParameterError
@@ -198,15 +198,12 @@ def test_the_executed_notebook_comes_last(tmp_path, parameter_file):
 
 
 def test_kill_leaves_no_target_and_the_next_run_succeeds(tmp_path, parameter_file):
-    notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, TABLE, "import time; time.sleep(60)")
+    wait = f"import time; time.sleep({LIMIT_SECONDS})"
+    notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, TABLE, wait)
     command = [sys.executable, "-m", "contamination.core.run", str(notebook), str(parameter_file)]
     process = subprocess.Popen([*command, str(tmp_path / "out")], start_new_session=True)
     staged = tmp_path / "out/.staging/01_x/tables/t.csv"
-    for _ in range(300):
-        if staged.exists():
-            break
-        time.sleep(0.1)
-    assert staged.exists(), "the run did not get as far as its first table"
+    wait_until(staged.exists, lambda: process.poll() is None)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "out/notebooks").exists()

@@ -110,7 +110,6 @@ def hub(tmp_path_factory):
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=300,
         )
     return folder, done, server.asked
 

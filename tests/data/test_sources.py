@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import tenacity
 from notebook_files import ROOT
+from waiting import LIMIT_SECONDS
 
 from contamination.core import storage
 from contamination.data import sources
@@ -57,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             if fault == "stall":
                 server.stalled.set()
-                server.released.wait(30)
+                server.released.wait()
             return
         self.wfile.write(body)
 
@@ -277,7 +278,7 @@ def test_a_killed_download_leaves_no_final_file_and_the_next_run_goes_on(server,
         env=os.environ | {"PYTHONPATH": SOURCE_FOLDER},
     )
     try:
-        assert server.stalled.wait(60)
+        assert server.stalled.wait(LIMIT_SECONDS)
     finally:
         process.kill()
         process.wait()

@@ -473,17 +473,39 @@ def test_when_one_of_two_processes_is_killed_the_other_finishes(log):
         assert sum(server.counts.values()) <= 400 + 16
 
 
-def test_a_claim_is_held_while_its_call_takes_longer_than_the_lease(tmp_path, monkeypatch):
-    now, path, script = [1e9], tmp_path / "log.sqlite", Held(0)
-    monkeypatch.setattr(response_log.time, "time", lambda: now[0])
+LEASE = 0.4  # seconds of the test's own clock; the machine's renews a claim every 0.1
 
-    def expires_at():
-        with sqlite3.connect(path) as connection:
-            return [expires for (expires,) in connection.execute("SELECT expires_at FROM claims")]
 
+class Clock:
+    """What the log takes for the time; it stands still unless a test moves it by leases."""
+
+    def __init__(self, path):
+        self.now, self.path = 1e9, path
+
+    def move(self, leases):
+        self.now += leases * LEASE
+
+    def wait_for_renewal(self, key):
+        """Until the key's claim holds for a lease from now."""
+        query = "SELECT 1 FROM claims WHERE key = ? AND expires_at = ?"
+        with sqlite3.connect(self.path) as log:
+            given = key, self.now + LEASE
+            wait_until(lambda: log.execute(query, given).fetchone())
+        log.close()
+
+
+@pytest.fixture
+def clock(tmp_path, monkeypatch):
+    clock = Clock(tmp_path / "log.sqlite")
+    monkeypatch.setattr(response_log.time, "time", lambda: clock.now)
+    return clock
+
+
+def test_a_claim_is_held_while_its_call_takes_longer_than_the_lease(clock):
+    script = Held(0)
     with (
         ScriptedServer(script) as server,
-        ResponseLog(path, lease_seconds=0.4) as log,
+        ResponseLog(clock.path, LEASE) as log,
         ThreadPoolExecutor(1) as thread,
     ):
         asked = thread.submit(ask, server, log, "A or B?")
@@ -491,13 +513,35 @@ def test_a_claim_is_held_while_its_call_takes_longer_than_the_lease(tmp_path, mo
             wait_until(lambda: server.counts)
             key = key_of(endpoint_of(server), request("A or B?"))
             for _ in range(3):
-                now[0] += 0.9 * log.lease_seconds
-                wait_until(lambda: expires_at() == [now[0] + log.lease_seconds])
+                clock.move(0.9)
+                clock.wait_for_renewal(key)
                 assert log.claim([key], "another owner") == set()
         finally:
             script.let_go.set()
         assert asked.result()[0].status == "ok"
         assert server.counts == {"A or B?": 1}
+
+
+def test_a_call_whose_claim_lapsed_before_it_began_is_left_to_who_took_it(clock):
+    script = Held(0)
+    with (
+        ScriptedServer(script) as server,
+        ResponseLog(clock.path, LEASE) as log,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        first, second = (key_of(endpoint_of(server), request(text)) for text in "01")
+        asked = thread.submit(ask, server, log, "0", "1", concurrency=1)  # "1" is claimed ahead
+        try:
+            wait_until(lambda: server.counts)
+            wait_until(lambda: clock.move(2) or log.claim([second], "another owner"))
+            for _ in range(2):  # with the second, what the first found out has been taken in
+                clock.move(0.1)
+                clock.wait_for_renewal(first)
+            log.put([LogEntry(second, True, "", "", {}, good("C").body, 0.1, 0.0)])
+        finally:
+            script.let_go.set()
+        assert [answer.text for answer in asked.result()] == ["0", "C"]
+        assert server.counts == {"0": 1}
 
 
 def test_an_answer_that_another_run_paid_for_meanwhile_needs_no_room_under_the_cap(log):
@@ -538,7 +582,9 @@ def lasting(log):
         yield lasting
 
 
-def test_what_another_process_has_in_flight_is_waited_for_and_not_spent(lasting, monkeypatch):
+@pytest.fixture
+def waits(monkeypatch):
+    """Set when a batch waits for what other processes do."""
     waits, pause = threading.Event(), Batch._pause
 
     async def noted(batch, seconds):
@@ -546,14 +592,32 @@ def test_what_another_process_has_in_flight_is_waited_for_and_not_spent(lasting,
         await pause(batch, seconds)
 
     monkeypatch.setattr(Batch, "_pause", noted)
-    lasting.claim(["k"], "another process", run="paid", most={"k": 8.0}, cap=10)
+    return waits
+
+
+def test_what_another_process_has_in_flight_is_waited_for_and_not_spent(lasting, waits):
+    settings = {"log": lasting, "run": "paid", "price": PRICE, "cap": 10, "progress": False}
     with ScriptedServer(lambda body, n: good("B")) as server, ThreadPoolExecutor(1) as thread:
-        settings = {"log": lasting, "run": "paid", "price": PRICE, "cap": 10, "progress": False}
+        lasting.claim(["k"], "another process", run="paid", most={"k": 8.0}, cap=10)
         asked = thread.submit(answer_all, endpoint_of(server), [limited("0")], **settings)
-        assert waits.wait(LIMIT_SECONDS) and not server.counts  # 8 + 2.7
-        lasting.put([LogEntry("k", True, "paid", "another process", {}, good("B").body, 1, 7.3)])
+        wait_until(waits.is_set, lambda: not asked.done())
+        assert not server.counts  # 8 + 2.7
+        lasting.put([LogEntry("k", True, "paid", "another process", {}, good("C").body, 1, 7.3)])
         assert asked.result()[0].text == "B"  # 7.3 + 2.7
     assert lasting.spent("paid") == pytest.approx(7.3 + 1.9)
+
+
+def test_no_run_stops_at_its_cap_over_a_call_that_another_process_makes(lasting, waits):
+    settings = {"log": lasting, "run": "paid", "price": PRICE, "cap": 10, "progress": False}
+    with ScriptedServer(lambda body, n: good("B")) as server, ThreadPoolExecutor(1) as thread:
+        endpoint = endpoint_of(server)
+        key = key_of(endpoint, limited("0"))
+        lasting.put([LogEntry("k", True, "paid", "before", {}, good("A").body, 1, 9.0)])
+        lasting.claim([key], "another process", run="another run")
+        asked = thread.submit(answer_all, endpoint, [limited("0")], **settings)
+        wait_until(waits.is_set, lambda: not asked.done())
+        lasting.put([LogEntry(key, True, "another run", "there", {}, good("C").body, 1, 1.9)])
+        assert asked.result()[0].text == "C" and not server.counts
 
 
 def test_what_a_killed_process_had_in_flight_is_free_for_others_after_the_lease(lasting):

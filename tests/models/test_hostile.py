@@ -16,7 +16,7 @@ from contamination.core.visible import one_line, visible
 from contamination.models import chat, size
 from contamination.models.chat import Endpoint, Limits, Price, Request, answer_all
 
-QUICK = Limits(tries=2, total_seconds=5, try_seconds=5, first_wait_seconds=0.01)
+QUICK = Limits(tries=2, first_wait_seconds=0.01)
 LIMIT = 1_000_000
 ACTS = "\x1b[2J\x07\r\u202eevil\u2066\u200b\x9b\ud800"
 

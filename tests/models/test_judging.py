@@ -55,7 +55,7 @@ def test_a_scripted_judge_of_every_kind(tmp_path):
             JUDGE_PROMPT,
             log=log,
             progress=False,
-            limits=Limits(tries=1, try_seconds=2, first_wait_seconds=0.01),
+            limits=Limits(tries=1),
         )
         assert len(server.bodies) == len(said) - 1  # an empty completion is not sent
         assert all(body["temperature"] == 0 for body in server.bodies)

@@ -84,7 +84,7 @@ def test_the_90_minute_plan_runs_cell_by_cell(_minutes, path, until, tmp_path, m
     for cell in first:  # exercises have none
         cell.source += "".join(f"\n{name} = {value!r}" for name, value in values.items())
     folder = {"metadata": {"path": (ROOT / path).parent}}
-    NotebookClient(notebook, timeout=300, resources=folder).execute()
+    NotebookClient(notebook, resources=folder).execute()
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
 

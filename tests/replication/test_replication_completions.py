@@ -152,7 +152,7 @@ def endpoint_of(server):
     return Endpoint(server.base_url, MODEL, None)
 
 
-SETTINGS = {"progress": False, "limits": Limits(tries=1, try_seconds=2, first_wait_seconds=0.01)}
+SETTINGS = {"progress": False, "limits": Limits(tries=1)}
 
 
 def test_every_kind_of_completion_is_counted(log):

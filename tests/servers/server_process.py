@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-START_SECONDS = 120
+from waiting import LIMIT_SECONDS
 
 
 class ServerProcess:
@@ -38,7 +38,7 @@ class ServerProcess:
             self._process = subprocess.Popen(
                 self._command, stdout=log, stderr=subprocess.STDOUT, **self._settings
             )
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + LIMIT_SECONDS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()

@@ -14,6 +14,7 @@ import yaml
 from notebook_files import ROOT, edit_parameters
 from server_process import ServerProcess
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+from waiting import LIMIT_SECONDS
 
 from contamination.core import storage
 from contamination.core.storage import write_json, write_text
@@ -22,7 +23,6 @@ pytestmark = pytest.mark.servers
 
 RUN = ("00_start_here", "06_case_books")
 TOKEN = "a-token-for-this-test"  # noqa: S105
-LONGEST_RUN_SECONDS = 400
 OF_THE_SESSION = (storage.OUTPUTS_VARIABLE, storage.STAGING_VARIABLE, "JUPYTER_PREFER_ENV_PATH")
 
 
@@ -101,7 +101,7 @@ class Lab:
     def run_all(self):
         """Run All Cells, wait, save; the notebook as it is on the disk afterwards."""
         self._menu("Run", "Run All Cells")
-        deadline = time.monotonic() + LONGEST_RUN_SECONDS
+        deadline = time.monotonic() + LIMIT_SECONDS
         while True:
             self.page.wait_for_timeout(2000)
             self._menu("File", "Save Notebook")

@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from urllib.parse import parse_qs, parse_qsl, urlsplit
@@ -24,6 +23,7 @@ from server_process import ServerProcess
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_predict
+from waiting import wait_until
 
 from contamination.core import statistics, storage
 from contamination.wikimia.pages import Settings, collect
@@ -290,8 +290,7 @@ class Built:
             "NO_PROXY": "127.0.0.1",
         }
         killed = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-        while len(asked(server)) < 40 and killed.poll() is None:
-            time.sleep(0.01)
+        wait_until(lambda: len(asked(server)) >= 40, lambda: killed.poll() is None)
         killed.send_signal(signal.SIGKILL)
         assert killed.wait() == -signal.SIGKILL
         self.before = asked(server)

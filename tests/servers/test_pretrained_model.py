@@ -44,7 +44,6 @@ def audited(folder, tmp_path_factory):
             env=environment | cache,
             capture_output=True,
             text=True,
-            timeout=900,
         )
     return outputs, done
 
