@@ -5,8 +5,15 @@ import pandas as pd
 import pytest
 from detector_frames import product, scores_of
 
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
-from contamination.study import gates, interface, protocol
+from contamination.core.verdicts import (
+    CLAIMS,
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_SUPPORTED,
+    SUPPORTED,
+    check_verdicts,
+)
+from contamination.study import catalogue, gates, interface, lab_panel, protocol, rooms, store
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, ROW, SET, WEIGHTS
 
 NAN = np.nan
@@ -312,3 +319,20 @@ def test_whose_verdicts_hang_on_the_loosened_gate_is_said():
 def test_a_detector_that_is_left_out_has_counts_and_no_verdict():
     table = table_of(with_text(matrix("DICE")), detector("DICE")).iloc[0]
     assert (table["n_flagged"], table["word"], table["verdict"]) == (N_UNITS, "", "")
+
+
+def test_the_tables_of_the_study_use_the_five_words_for_one_claim_each():
+    sets, real = (catalogue.in_order(store.read(name).sets) for name in ("study", "pretrained"))
+    known = [one for one in catalogue.ALL if one.name in set(sets["detector"])]
+    detectors = gates.detector_table(sets, gates.gate_table(sets, known))
+    tables = {"detectors": detectors, "evasion": lab_panel.evasion_table(sets)}
+    tables["pretrained_agreement"] = rooms.agreement(real, sets, "topics")
+    for name, table in tables.items():
+        assert CLAIMS[name].text.endswith(".")
+        check_verdicts(table["verdict"])
+    check_verdicts(detectors["word"])
+    is_dice = detectors["detector"].eq("DICE")
+    assert detectors.loc[is_dice, ["word", "verdict"]].eq("").all(axis=None)
+    assert not detectors.loc[~is_dice, "verdict"].eq("").any()
+    undetermined = detectors[detectors["calibration"].eq("undetermined")]
+    assert undetermined["false_alarms"].eq("undetermined").all()
