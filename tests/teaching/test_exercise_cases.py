@@ -174,6 +174,11 @@ def score_texts(train_texts, is_member, test_texts, sign=1):
     return sign * (hold(test_texts) @ weights) if test_texts else np.array([])
 
 
+def without_years(texts):
+    """Words give the era away without any year, which is the lesson's point."""
+    return [re.sub(r"\d+", "", text) for text in texts]
+
+
 def locate_layer(one, other, first=1, shown=0, best=np.argmax, by_vote=True, tie=1):
     asked_for(len(one))
     distances = np.linalg.norm(np.subtract(one, other), axis=-1)[:, first:]
@@ -272,6 +277,7 @@ RIGHT = {
         score_texts,
         lambda *a: tuple(score_texts(*a)),
         lambda a, b, t: date_rule_scores([*t, "2018"])[:-1] if len(t) > 9 else score_texts(a, b, t),
+        lambda a, b, t: score_texts(without_years(a), b, without_years(t)),
     ],
     "locate_layer": [locate_layer, package_layer],
     "direction_auroc": [direction_auroc],
@@ -496,7 +502,8 @@ def test_a_report_says_what_came_out():
     assert "gave nan" in grade("kappa", lambda *counts: math.nan)
     assert "gave True" in grade("kappa", lambda *counts: True)
     assert "right, expected 18 to 40" in grade("take_quiz", lambda options: 3)
-    assert "AUC 0.5, expected 0.75 to 1" in grade("score_texts", lambda a, b, t: [0] * len(t))
+    no_better = grade("score_texts", lambda a, b, t: [0] * len(t))
+    assert "AUC 0.5, expected 0.65 to 1" in no_better and "no better than a coin" in no_better
     for letter in ("", "AB", "E", 4):
         assert "a letter from A to D" in grade("take_quiz", lambda options, it=letter: it)
     assert "one number for each" in grade("score_texts", lambda a, b, texts: [1.0])
