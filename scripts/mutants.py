@@ -106,12 +106,14 @@ def main() -> int:
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
         folder = copied(Path(temporary))
-        try:
-            wrong = [
-                with_fault((folder / PACKAGE / fault.file).read_text(), fault) for fault in chosen
-            ]
-        except ValueError as error:
-            print(f"error: {error}", file=sys.stderr)
+        wrong, errors = [], []
+        for fault in chosen:
+            try:
+                wrong.append(with_fault((folder / PACKAGE / fault.file).read_text(), fault))
+            except (FileNotFoundError, ValueError) as error:
+                errors.append(f"error: {error}")
+        if errors:
+            print(*errors, sep="\n", file=sys.stderr)
             return 1
         tests = dict.fromkeys(test for fault in chosen for test in fault.tests.split())
         outcome, printed = tested(folder, " ".join(tests))
