@@ -75,7 +75,8 @@ def test_another_process_trains_to_the_same_bytes(folders, tmp_path):
         "texts = TrainingTexts(BACKGROUND, (Dose(MEMBERS, copies=6),), tokenizer)\n"
         "print(training.train(recipe_for(texts, **TINY), texts))"
     )
-    here = os.pathsep.join([str(Path(__file__).parent), os.environ["PYTHONPATH"]])
+    tests = Path(__file__).parents
+    here = os.pathsep.join([str(tests[0]), str(tests[1]), os.environ["PYTHONPATH"]])
     there = os.environ | {"PYTHONPATH": here, "PYTHONHASHSEED": "12", "OMP_NUM_THREADS": "1"}
     there[storage.CACHE_VARIABLE] = str(tmp_path / "empty")
     command = [sys.executable, "-c", code]

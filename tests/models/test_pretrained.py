@@ -21,6 +21,7 @@ from contamination.audit import asked, completing
 from contamination.audit.settings import OwnTarget
 from contamination.core import storage
 from contamination.core.scores import LOWERCASE, MIN_K, MIN_K_PLUS_PLUS, PPL, ZLIB
+from contamination.core.verdicts import SUPPORTED, check_verdicts
 from contamination.data import published
 from contamination.dcq import known_truth, published_tables
 from contamination.min_k import detect
@@ -312,6 +313,7 @@ def test_a_real_model_completes_the_released_instances(chat_path, monkeypatch, t
         4: 2,
     }
     said = of_2.loc[of_2["instruction"] == "guided", "verdict"]
-    assert said.eq("not recognised").all()  # a model that has read nothing
+    assert not said.eq(SUPPORTED).any()  # a model that has seen nothing
+    check_verdicts(said)
     assert judged["n"].eq(6).all() and judged["judge"].nunique() == 3
     assert judged["agreement"].iloc[2] == pytest.approx(1 / 3)  # one kind of three is no match

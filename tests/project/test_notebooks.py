@@ -26,7 +26,7 @@ PROFILES = ("smoke", "demo", "released", "pretrained")
 PARAMETER_FILES = [path for name in PROFILES for path in sorted((ROOT / "params" / name).glob("*"))]
 LEFT_OUT = {"pretrained": {"06_case_books", "07_case_downstream", "08_case_unlearning"}}
 MAX_CODE_LINES = 30  # a cell is one thought
-LESSONS, MAX_LESSON_CELLS = ("02", "03", "04", "05"), 20
+LESSONS, MAX_LESSON_CELLS = ("02", "03", "04", "05"), 30
 
 
 def ids(path):
