@@ -95,13 +95,12 @@ def _layer_table(
     for name in next(iter(pairs.values())):
         values, nulls = (np.concatenate([one[name] for one in of.values()]) for of in (pairs, null))
         located = locate.commonest_layer(values)
-        of_located = _share_from_training(
-            [
-                1 - float(null[seed][name][:, located].mean() / own[name][:, located].mean())
-                for seed, own in pairs.items()
-                if seed in null
-            ]
+        seeds = [seed for seed in pairs if seed in null]
+        own, other = (
+            np.array([of[seed][name][:, located].mean() for seed in seeds]) for of in (pairs, null)
         )
+        with np.errstate(invalid="ignore"):  # two equal models lie nowhere apart
+            of_located = _share_from_training(1 - other / own)
         n_largest = np.bincount(1 + values[:, 1:-1].argmax(axis=1), minlength=values.shape[1])
         for layer in range(values.shape[1]):
             after_norm = layer == values.shape[1] - 1
