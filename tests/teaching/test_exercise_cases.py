@@ -503,7 +503,7 @@ def test_a_report_says_what_came_out():
     assert "gave True" in grade("kappa", lambda *counts: True)
     assert "right, expected 18 to 40" in grade("take_quiz", lambda options: 3)
     no_better = grade("score_texts", lambda a, b, t: [0] * len(t))
-    assert "AUC 0.5, expected 0.65 to 1" in no_better and "no better than a coin" in no_better
+    assert "AUC 0.5, expected 0.6 to 1" in no_better and "no better than a coin" in no_better
     for letter in ("", "AB", "E", 4):
         assert "a letter from A to D" in grade("take_quiz", lambda options, it=letter: it)
     assert "one number for each" in grade("score_texts", lambda a, b, texts: [1.0])
