@@ -122,7 +122,7 @@ lint: $(VENV)/.installed ## style of code and notebooks
 fuzz: $(VENV)/.installed ## every parser of untrusted input under a coverage-guided fuzzer, FUZZ_SECONDS=60 each (network for atheris, Linux; 15 min)
 	@test -d $(VENV)/fuzz || $(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --target $(VENV)/fuzz atheris==3.0.0
 	PYTHONPATH=$(abspath $(VENV)/fuzz) $(RUN) scripts/fuzz.py $(or $(FUZZ_SECONDS),60)
-mutants: $(VENV)/.installed ## do the tests bite: MINUTES, MUTANTS=text takes those whose name or file holds it
+mutants: $(VENV)/.installed ## do the tests bite: 10 to 25 min on one core, MUTANTS=text takes those whose name or file holds it
 	nice $(RUN) scripts/mutants.py $(MUTANTS)
 bench: $(VENV)/.extra ## speed against a limit measured in the same run
 	@set -e; for script in benchmarks/bench_*.py; do $(RUN) $$script; done
