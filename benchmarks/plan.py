@@ -24,7 +24,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from contamination.core import storage
+from contamination.core import caches, storage
 from contamination.core.parameters import OwnSettings, load_parameter_file, setting
 from contamination.dcq.perturbation import Ask, perturbation_request
 from contamination.dcq.respondents import ChatRespondent
@@ -141,7 +141,7 @@ def bytes_per_scored_token(plan: Assumptions, folder: Path) -> float:
     """Bytes that the score cache keeps of one token: three fp32 numbers and its share of a file."""
     n = 4096 // plan.passage_tokens * plan.passage_tokens
     arrays = {name: np.zeros(n, dtype=np.float32) for name in SCORED}
-    storage.seal(storage.write_safetensors(folder / "batch.safetensors", arrays, durable=False))
+    caches.seal(storage.write_safetensors(folder / "batch.safetensors", arrays, durable=False))
     return sum(path.stat().st_size for path in folder.glob("batch.*")) / n
 
 

@@ -1,12 +1,13 @@
 """Train the detector study's models, score them, and write the ledger of the package.
 
-    python scripts/ledger.py                          # what is not there yet, unit by unit
-    python scripts/ledger.py --jobs 2                 # the same, two units at a time
-    python scripts/ledger.py --engine ray             # the same, a unit a task of a cluster
+    python scripts/ledger.py                          # the first study, model by model
+    python scripts/ledger.py --study pretraining      # rows inserted while base models are trained
+    python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
+    python scripts/ledger.py --jobs 2                 # two models at a time
+    python scripts/ledger.py --engine ray             # each model a task of a Ray cluster
     python scripts/ledger.py --detector mine.py       # one detector on the models in the cache
-    python scripts/ledger.py --room pretrained        # a real model's room (make pretrained, data)
 
-A unit's three files are written when it is done; a run that was stopped goes on with the next,
+The files of a part are written when it is done. A run that was stopped goes on with the next part,
 and finds trained models and scored batches in the cache.
 """
 
@@ -16,41 +17,59 @@ import argparse
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from contamination.core import storage
 from contamination.models.engine import ENGINES, sweep
-from contamination.study import pretrained, store, study, yours
+from contamination.study import pretrained, pretraining, store, study, yours
 
-ROOT = Path(__file__).parents[1]
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+class Study(NamedTuple):
+    """What one study trains: numbers of its parts, the page that fixes it, what writes a part."""
+
+    numbers: Sequence[int]
+    protocol: str
+    write: Callable[..., None]
+
+
+STUDIES = {
+    store.STUDY: Study(study.UNITS, "protocol.md", study.write_unit),
+    pretraining.NAME: Study(pretraining.BASE_SEEDS, "protocol_2.md", pretraining.write_part),
+    pretrained.NAME: Study(pretrained.UNITS, "protocol_pretrained.md", pretrained.write_unit),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--room", choices=("lab", pretrained.NAME), default="lab")
-    parser.add_argument("--units", type=int, nargs="+", help="those of the room's protocol")
+    parser.add_argument("--study", choices=STUDIES, default=store.STUDY)
+    parser.add_argument("--units", type=int, nargs="+", help="numbers of parts; default: all")
     parser.add_argument("--benchmarks", nargs="+", default=study.BENCHMARKS)
     parser.add_argument("--copies", type=int, nargs="+", default=study.COPIES)
     parser.add_argument("--detector", type=Path, help="a module that defines DETECTOR")
     parser.add_argument("--folder", type=Path, default=store.FOLDER, help="where parts are written")
-    parser.add_argument("--name", help="of the ledger, as that of the room")
-    parser.add_argument("--jobs", type=int, default=1, help="processes, each with one unit")
+    parser.add_argument("--name", help="of the ledger; default: that of the study")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, each with one part")
     parser.add_argument("--engine", choices=ENGINES, default="local")
     parser.add_argument("--ray-address", default="")
     options = parser.parse_args()
-    is_lab = options.room == "lab"
-    if options.detector and not is_lab:
-        parser.error("--detector adds to the lab's room; the other has detectors of its own")
-    options.units = options.units or (study if is_lab else pretrained).UNITS
-    options.name = options.name or (store.STUDY if is_lab else pretrained.NAME)
+    chosen, is_first = STUDIES[options.study], options.study == store.STUDY
+    if options.detector and not is_first:
+        parser.error(
+            "--detector adds to the first study alone; the others have detectors of their own"
+        )
     detector, suffix = None, ""
     if options.detector:
         detector = yours.load(options.detector)
         suffix = "_" + re.sub(r"\W+", "_", detector.name.lower())
-    names = {unit: f"{options.name}_{unit}{suffix}" for unit in options.units}
-    missing = [u for u in options.units if not (options.folder / f"{names[u]}.json").exists()]
-    if missing and not is_lab:
+    name = options.name or options.study
+    names = {number: f"{name}_{number}{suffix}" for number in options.units or chosen.numbers}
+    missing = [n for n, part in names.items() if not (options.folder / f"{part}.json").exists()]
+    if missing and options.study == pretrained.NAME:
         try:
             print(pretrained.plan(missing), flush=True)
         except (OSError, ValueError) as error:
@@ -58,14 +77,12 @@ def main() -> None:
     if options.jobs > 1 and len(missing) > 1:
         again = [sys.executable, *sys.argv, "--jobs", "1", "--units"]
         with ThreadPoolExecutor(options.jobs) as pool:
-            runs = pool.map(lambda unit: subprocess.run([*again, str(unit)]).returncode, missing)
-        sys.exit(max(runs))
-    page = ROOT / "docs" / ("protocol.md" if is_lab else "protocol_pretrained.md")
-    about = {"protocol_sha256": storage.sha256_of_file(page)}
-    settings = (options.benchmarks, options.copies, detector) if is_lab else ()
-    write = study.write_unit if is_lab else pretrained.write_unit
-    jobs = [(options.folder, names[unit], about, unit, *settings) for unit in missing]
-    sweep(write, jobs, engine=options.engine, ray_address=options.ray_address)
+            runs = pool.map(lambda number: subprocess.run([*again, str(number)]), missing)
+        sys.exit(max(run.returncode for run in runs))
+    about = {"protocol_sha256": storage.sha256_of_file(DOCS / chosen.protocol)}
+    settings = (options.benchmarks, options.copies, detector) if is_first else ()
+    jobs = [(options.folder, names[number], about, number, *settings) for number in missing]
+    sweep(chosen.write, jobs, engine=options.engine, ray_address=options.ray_address)
 
 
 if __name__ == "__main__":

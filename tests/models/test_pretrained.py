@@ -19,7 +19,7 @@ from transformers import LlamaConfig, PreTrainedTokenizerFast
 
 from contamination.audit import asked, completing
 from contamination.audit.settings import OwnTarget
-from contamination.core import storage
+from contamination.core import caches, storage
 from contamination.core.scores import LOWERCASE, MIN_K, MIN_K_PLUS_PLUS, PPL, ZLIB
 from contamination.core.verdicts import SUPPORTED, check_verdicts
 from contamination.data import published
@@ -190,7 +190,7 @@ def test_flags_reach_pip(index, monkeypatch):
 
 def test_the_record_names_every_file(index, path):
     folder = pretrained.fetch()
-    names = {line.split()[1] for line in (folder / storage.SUMS).read_text().splitlines()}
+    names = {line.split()[1] for line in (folder / caches.SUMS).read_text().splitlines()}
     assert {"model.safetensors", "tokenizer.json", "config.json"} <= names
     assert "tokenizer.model" not in names
     record = json.loads((folder / pretrained.RECORD).read_text())

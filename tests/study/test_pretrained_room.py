@@ -207,7 +207,7 @@ def run_script(folder, *arguments):
     spec = importlib.util.spec_from_file_location("ledger_script", location)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    command = ["ledger.py", "--room", "pretrained", "--folder", str(folder), *arguments]
+    command = ["ledger.py", "--study", "pretrained", "--folder", str(folder), *arguments]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", command)
         script.main()
@@ -231,7 +231,7 @@ def test_without_the_model_or_for_one_detector_a_line_says_so(tmp_path, monkeypa
         run_script(tmp_path)
     with pytest.raises(SystemExit):
         run_script(tmp_path, "--detector", "mine.py")
-    assert "--detector adds to the lab's room" in capsys.readouterr().err
+    assert "--detector adds to the first study" in capsys.readouterr().err
 
 
 # The page

@@ -17,7 +17,7 @@ import pandas as pd
 
 from contamination.audit.asked import PERTURBER, Asked
 from contamination.audit.rows import FEWEST_ROWS, Rows
-from contamination.core import storage
+from contamination.core import storage, visible
 from contamination.core.overlap import normalised
 from contamination.data import partitions
 from contamination.data.partitions import format_instance
@@ -111,7 +111,7 @@ def read_options(source: str) -> pd.DataFrame:
     """Quizzes of an earlier run: instance, option_a to option_d and perhaps fifth, checked."""
     quizzes = partitions.load_rows(source)
     if source.lower().endswith(".csv"):  # as a run wrote it
-        quizzes = storage.with_texts(quizzes, storage.unguarded)
+        quizzes = storage.with_texts(quizzes, visible.unguarded)
     needed = ["instance", *OPTION_COLUMNS]
     if missing := [name for name in needed if name not in quizzes]:
         raise ValueError(f'options_file "{source}" lacks the columns {", ".join(missing)}')

@@ -16,7 +16,7 @@ import torch
 
 from contamination.cases import downstream, downstream_own
 from contamination.cases.downstream_own import ONCE, OUTLIERS, POISSON, RATE, SIMILAR
-from contamination.core import statistics, storage
+from contamination.core import caches, statistics, storage
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import environment
 from contamination.lab.training import fit, has_native_bfloat16
@@ -145,7 +145,7 @@ def _trained(
     what |= {"examples": examples["text"].tolist(), "study_schema": STUDY_SCHEMA}
     name = storage.hash_of({**what, **environment(device)})[:24]
     path = storage.cache_folder("downstream", "scores") / f"{name}.json"
-    hit = storage.is_whole(path)
+    hit = caches.is_whole(path)
     storage.record("cache", name="trainings with insertions", hits=int(hit), misses=int(not hit))
     if not hit:
         lm = _load(settings)
@@ -157,7 +157,7 @@ def _trained(
         right = None if measured["right"] is None else measured["right"].tolist()
         columns = measured["scores"].to_dict("list")
         storage.write_json(path, {"scores": columns, "right": right})
-        storage.seal(path)
+        caches.seal(path)
     stored = json.loads(path.read_text(encoding="utf-8"))
     right = None if stored["right"] is None else np.array(stored["right"], dtype=bool)
     return {"scores": pd.DataFrame(stored["scores"]), "right": right}

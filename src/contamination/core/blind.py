@@ -34,7 +34,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer
 
-from contamination.core import folds, overlap, statistics, storage
+from contamination.core import caches, folds, overlap, statistics
 from contamination.core.overlap import ngram_overlap_share
 from contamination.core.syntax import hash_of_modules
 from contamination.core.verdicts import CLAIMS
@@ -113,7 +113,7 @@ def blind_table(
     code = hash_of_modules(sys.modules[__name__], folds, statistics, overlap)
     made_by = [list(texts), is_member.tolist(), of_groups, settings, code]
     made_by += [np.__version__, sklearn.__version__]
-    return storage.cached_table(
+    return caches.cached_table(
         "min_k", "blind", made_by, lambda: _blind_table(texts, is_member, groups, *settings)
     )
 

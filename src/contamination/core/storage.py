@@ -5,10 +5,6 @@ folder and are renamed over the target, so a reader finds the old file or the
 new one and never half of either. Tables are CSV with full precision and "\\n"
 line ends, so that two runs give the same bytes.
 
-What a cache keeps is *sealed*: its SHA-256 lies beside a file, or in a folder of
-files. An entry that has none is not there, and one that no longer has it is
-damaged and made again. ``sha256sum --check`` reads these files too.
-
 Where things live:
 
 * results: ``outputs/<profile>/`` when Make or ``contamination.core.run`` runs a
@@ -27,31 +23,24 @@ import hashlib
 import io
 import json
 import os
-import re
 import shlex
 import shutil
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from contamination.core import visible
+
 OUTPUTS_VARIABLE = "CONTAMINATION_OUTPUTS"
 STAGING_VARIABLE = "CONTAMINATION_STAGING"
 CACHE_VARIABLE = "CONTAMINATION_CACHE"
 RECORD_NAME = "record.jsonl"
-# What a spreadsheet takes for a formula (the wide signs in some languages), and the numbers among
-# it. Apostrophes before it count, so that taking one away gives back exactly what was written.
-_FORMULA = re.compile("'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-SUMS = "files.sha256"  # in a sealed folder
-_SUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-_OF_FOLDER = (".new", ".old")  # what a temporary folder and the one it replaces end in
+FOLDER_ENDS = (".new", ".old")  # what a temporary folder and the one it replaces end in
 
 
 class DiskFullError(OSError):
@@ -141,7 +130,7 @@ def atomic_path(path: Path, durable: bool = True) -> Iterator[Path]:
     many times faster to fill.
     """
     path = Path(path)
-    with _temporary(path) as temporary:
+    with temporary_file(path) as temporary:
         yield temporary
         if durable:
             with temporary.open("rb") as stream:
@@ -152,31 +141,7 @@ def atomic_path(path: Path, durable: bool = True) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder beside ``path``, sealed and renamed to it at the end of the block.
-
-    Where another process was faster its folder stays; one that is not whole is replaced.
-    """
-    with _temporary(path) as temporary:
-        staged, replaced = (temporary.with_name(temporary.name + end) for end in _OF_FOLDER)
-        staged.mkdir()
-        try:
-            yield staged
-            seal(staged)
-            if path.exists() and not _is_as_sealed(path):
-                path.rename(replaced)
-            try:
-                staged.rename(path)
-            except OSError:
-                if not _is_as_sealed(path):
-                    raise
-        finally:
-            for folder in (staged, replaced):
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _temporary(path: Path) -> Iterator[Path]:
+def temporary_file(path: Path) -> Iterator[Path]:
     """A private file beside ``path``, locked until it is removed at the end.
 
     The system unlocks it when the process dies: whoever writes there next removes it then.
@@ -224,7 +189,7 @@ def _remove_leftovers(folder: Path) -> None:
     for leftover in folder.glob(".*.????????.part"):
         with contextlib.suppress(OSError), leftover.open("rb+") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for end in _OF_FOLDER:
+            for end in FOLDER_ENDS:
                 shutil.rmtree(f"{leftover}{end}", ignore_errors=True)
             leftover.unlink()
 
@@ -255,7 +220,7 @@ def write_csv(path: Path, table: pd.DataFrame) -> Path:
     A text that a spreadsheet would run as a formula gets an apostrophe, which :func:`read_csv`
     takes away: it begins with ``=``, ``+``, ``-``, ``@``, tab or carriage return, and is no number.
     """
-    table = with_texts(table, guarded)
+    table = with_texts(table, visible.guarded)
     text = table.to_csv(index=False, lineterminator="\n")
     if "\r" in text:
         # Only what ends a line is quoted, and readers take a carriage return for such an end.
@@ -267,21 +232,7 @@ def write_csv(path: Path, table: pd.DataFrame) -> Path:
 
 def read_csv(path: Path, **options: Any) -> pd.DataFrame:
     """A table as :func:`write_csv` was given it; options of ``pandas.read_csv``."""
-    return with_texts(pd.read_csv(path, **options), unguarded)
-
-
-def guarded(text: str) -> str:
-    """A text of a table as it stands in a CSV file.
-
-    >>> guarded("=1+1"), guarded("-0.5")
-    ("'=1+1", '-0.5')
-    """
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
-
-
-def unguarded(text: str) -> str:
-    """The text that :func:`guarded` was given."""
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+    return with_texts(pd.read_csv(path, **options), visible.unguarded)
 
 
 def with_texts(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
@@ -333,71 +284,6 @@ def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]
         return arrays, dict(stream.metadata() or {})
 
 
-# Entries of a cache, a file or a folder of files each: whole, damaged, or not there
-
-
-def seal(entry: Path, durable: bool = True) -> None:
-    """Write down the checksums of an entry, which is there from now on."""
-    sums, names = _sums_of(entry), _names_in(entry)
-    lines = [f"{sha256_of_file(sums.parent / name)}  {name}\n" for name in sorted(names)]
-    write_bytes(sums, "".join(lines).encode(), durable)
-
-
-def is_sealed(entry: Path) -> bool:
-    """Whether an entry is there, perhaps damaged."""
-    return entry.exists() and _sums_of(entry).is_file()
-
-
-def is_whole(entry: Path) -> bool:
-    """Whether an entry is there, and each of its bytes as it was when it was sealed.
-
-    A damaged one is named in a warning: whoever asks makes it again. Folders, whose files may be
-    large, are hashed once a process for as long as nothing about them changes.
-    """
-    if damaged := _damaged_file(entry):
-        warnings.warn(
-            f"{shown(damaged)} is damaged (its checksum differs) and is made again",
-            stacklevel=2,
-        )
-    return damaged is None and is_sealed(entry)
-
-
-def refuse_damaged(entry: Path, cure: str = "") -> None:
-    """ValueError, one line with the cure, for an entry that is there and damaged."""
-    if damaged := _damaged_file(entry):
-        remove = f"rm -r {in_shell(entry)} removes it, and the next run makes it again"
-        raise ValueError(f"{shown(damaged)} is damaged (its checksum differs): {cure or remove}")
-
-
-def _is_as_sealed(entry: Path) -> bool:
-    return is_sealed(entry) and _damaged_file(entry) is None
-
-
-def _damaged_file(entry: Path) -> Path | None:
-    """The first file of an entry that is not as it was sealed, or is new or gone."""
-    if not is_sealed(entry):
-        return None
-    sums, names = _sums_of(entry), _names_in(entry)
-    lines = sums.read_bytes().decode(errors="replace")
-    sealed = {name: sha256 for sha256, name in _SUM.findall(lines)}
-    hashed = sha256_once if entry.is_dir() else sha256_of_file
-    changed = (name for name in sorted(names) if hashed(sums.parent / name) != sealed.get(name))
-    gone = sorted(sealed.keys() - names)
-    return next((sums.parent / name for name in chain(changed, gone)), None)
-
-
-def _sums_of(entry: Path) -> Path:
-    return entry / SUMS if entry.is_dir() else entry.with_name(f"{entry.name}.sha256")
-
-
-def _names_in(entry: Path) -> set[str]:
-    """Files of an entry as its checksums name them; what file managers hide there is none."""
-    if not entry.is_dir():
-        return {entry.name}
-    files = (path.relative_to(entry) for path in entry.rglob("[!.]*") if path.is_file())
-    return {file.as_posix() for file in files if not file.parts[0].startswith(".")} - {SUMS}
-
-
 # What a run reads, and how often a cache served it
 
 
@@ -412,24 +298,6 @@ def record(kind: str, **what: Any) -> None:
         line = json.dumps({"kind": kind, **what}, sort_keys=True, ensure_ascii=False)
         with (Path(staging) / RECORD_NAME).open("a") as stream:
             stream.write(line + "\n")
-
-
-def cached_table(
-    room: str, name: str, made_by: Any, make: Callable[[], pd.DataFrame]
-) -> pd.DataFrame:
-    """A table from the cache, or made and kept; a text that is missing is None.
-
-    ``made_by``, a JSON value, is all that decides it: arguments, code, versions.
-    """
-    path = cache_folder(room, name) / f"{hash_of(made_by)[:24]}.parquet"
-    hit = is_whole(path)
-    record("cache", name=f"{room} {name}", hits=int(hit), misses=int(not hit))
-    if not hit:
-        write_parquet(path, make())
-        seal(path)
-    table = pd.read_parquet(path)
-    gaps = table.loc[:, table.isna().any()].select_dtypes(exclude="number").astype(object)
-    return table.assign(**gaps.where(gaps.notna(), None))
 
 
 class Outputs:

@@ -10,6 +10,10 @@ _ACTS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+# What a spreadsheet takes for a formula (the wide signs in some languages), and the numbers among
+# it. Apostrophes before it count, so that taking one away gives back exactly what was written.
+_FORMULA = re.compile("'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def visible(text: str) -> str:
@@ -29,3 +33,17 @@ def one_line(text: str, n_characters: int = 200) -> str:
 def reason(error: Exception) -> str:
     """What an error says, in one line."""
     return one_line(str(error), 300) or type(error).__name__
+
+
+def guarded(text: str) -> str:
+    """A text of a table as it stands in a CSV file.
+
+    >>> guarded("=1+1"), guarded("-0.5")
+    ("'=1+1", '-0.5')
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def unguarded(text: str) -> str:
+    """The text that :func:`guarded` was given."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 import torch.nn.functional as functional
 
-from contamination.core import storage
+from contamination.core import caches, storage
 from contamination.dice.mixtures import Mixture, Row, skill_texts
 from contamination.lab.packing import IGNORED
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
@@ -115,7 +115,7 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
     identity = {"identity": lm.identity, "rows": [list(row) for row in rows]}
     identity |= {"settings": dataclasses.asdict(settings), "code_schema": CODE_SCHEMA}
     folder = storage.cache_folder("dice", "models") / storage.hash_of(identity)[:24]
-    hit = storage.is_whole(folder)
+    hit = caches.is_whole(folder)
     storage.record("cache", name="fine-tuned models", hits=int(hit), misses=int(not hit))
     if hit:
         return folder

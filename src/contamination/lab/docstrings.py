@@ -27,7 +27,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from contamination.core import storage
+from contamination.core import caches, storage
 
 PACKAGES = {"numpy": "numpy", "scipy": "scipy", "pandas": "pandas", "sklearn": "scikit-learn"}
 COLUMNS = ["package", "package_version", "page", "family", "text", "n_words", "version"]
@@ -120,7 +120,7 @@ def _collected(
     """What ``read`` makes of the installed packages, cached; a warning unless it is as locked."""
     versions = {name: importlib.metadata.version(PACKAGES[name]) for name in sorted(PACKAGES)}
     made_by = {"versions": versions, "rules": rules}
-    table = storage.cached_table("lab", name, made_by, lambda: read(versions))
+    table = caches.cached_table("lab", name, made_by, lambda: read(versions))
     if hash_of_table(table) != locked:
         installed = ", ".join(f"{PACKAGES[name]} {version}" for name, version in versions.items())
         warnings.warn(

@@ -24,7 +24,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from contamination.core import overlap, storage
+from contamination.core import caches, overlap
 from contamination.core.overlap import NGRAM_WORDS, ngrams
 from contamination.core.syntax import hash_of_modules
 from contamination.lab.docstrings import hash_of_table, version_order
@@ -119,7 +119,7 @@ def clean_passages(docstrings: pd.DataFrame, background: Iterable[str], seed: in
     background = list(background)
     code = hash_of_modules(sys.modules[__name__], overlap)
     made_by = [hash_of_table(docstrings), background, seed, code, np.__version__]
-    return storage.cached_table(
+    return caches.cached_table(
         "lab", "passages", made_by, lambda: _clean_passages(docstrings, background, seed)
     )
 

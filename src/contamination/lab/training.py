@@ -30,7 +30,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from contamination.core import storage
+from contamination.core import caches, storage
 from contamination.lab.packing import IGNORED, Batch, training_stream
 from contamination.lab.recipes import Recipe, TrainingTexts, environment, recipe_hash
 from contamination.lab.tokenizer import tokenizer_files
@@ -76,7 +76,7 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
     environments = [*(one for one in before.get("environments", []) if one != here), here]
     name = f"{identity[:24]}-{storage.hash_of(environments)[:8]}"
     folder = storage.cache_folder("lab", "models") / name
-    hit = storage.is_whole(folder)
+    hit = caches.is_whole(folder)
     storage.record("cache", name="lab models", hits=int(hit), misses=int(not hit))
     if not hit:
         stream = training_stream(recipe, texts)
@@ -111,7 +111,7 @@ def describe(folder: Path) -> dict[str, Any]:
         ValueError: if it is damaged.
     """
     path = Path(folder) / RECIPE_FILE
-    storage.refuse_damaged(path.parent)
+    caches.refuse_damaged(path.parent)
     if not path.exists():
         raise FileNotFoundError(
             f"{Path(folder).name} is no lab checkpoint: {RECIPE_FILE} is missing"
@@ -280,7 +280,7 @@ def _publish(
     """Write a checkpoint, which appears whole or not at all."""
     weights = {name: weight.detach().cpu().numpy() for name, weight in model.named_parameters()}
     model.config.architectures = [type(model).__name__]
-    with storage.atomic_folder(folder) as staged:
+    with caches.atomic_folder(folder) as staged:
         storage.write_safetensors(staged / "model.safetensors", weights, {"format": "pt"})
         storage.write_text(staged / "config.json", model.config.to_json_string())
         for name, value in tokenizer_files(tokenizer).items():

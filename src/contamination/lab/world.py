@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from contamination import lab
-from contamination.core import storage
+from contamination.core import caches
 from contamination.core.syntax import hash_of_modules
 from contamination.data import partitions
 from contamination.data.partitions import format_instance
@@ -76,8 +76,8 @@ def build_world(seed: int) -> World:
         tokenizer = train_tokenizer([*prose, *_instances("tokenizer", seed)])
         return pd.DataFrame({"json": [tokenizer.backend_tokenizer.to_str()]})
 
-    background = storage.cached_table("lab", "background", made_by, texts)["text"]
-    merged = storage.cached_table("lab", "tokenizers", made_by, merges)["json"].item()
+    background = caches.cached_table("lab", "background", made_by, texts)["text"]
+    merged = caches.cached_table("lab", "tokenizers", made_by, merges)["json"].item()
     tokenizer = tokenizer_of(Tokenizer.from_str(merged))
     return World(docstrings, passages, tuple(background), tokenizer)
 

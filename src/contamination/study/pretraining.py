@@ -24,7 +24,16 @@ from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.lab.recipes import Dose
 from contamination.models.causal import load_causal_lm
-from contamination.study import baselines, context, four_methods, number_twins, sampling, scoring
+from contamination.study import (
+    baselines,
+    context,
+    four_methods,
+    number_twins,
+    sampling,
+    scoring,
+    store,
+    study,
+)
 from contamination.study.arms import question_of
 from contamination.study.assignment import assign
 from contamination.study.crossed import CrossedScores
@@ -233,6 +242,7 @@ def exposure(lab: world.World, base_seeds: Sequence[int]) -> list[dict]:
 # Detectors, and one part of the ledger: everything about one base model
 
 
+NAME = "pretraining"  # of the parts of the ledger
 PRETRAINED = "pretrained"
 COLUMNS = ["detector", "model", "benchmark", "pool", "row", "score"]
 WORDS = COLUMNS[:4]
@@ -333,6 +343,23 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str
         },
     }
     return pd.concat(tables, ignore_index=True), about
+
+
+def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int) -> None:
+    """``score_base`` as files of the ledger, ``about`` joined; scores in single precision."""
+    scores, made_by = score_base(study.the_lab(), base_seed)
+    small = {"score": "float32", "row": "int16"} | dict.fromkeys(WORDS, "category")
+    store.write_tables(folder, name, {"scores": scores.astype(small)}, made_by | about)
+
+
+def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """All parts of the arm: scores with a column base_seed, and what made each part."""
+    tables, made_by = [], []
+    for name in store.names(NAME, folder):
+        part, about = store.read_tables(name, folder)
+        tables.append(part["scores"].assign(base_seed=about["base_seed"]))
+        made_by.append(about)
+    return pd.concat(tables, ignore_index=True), made_by
 
 
 def crossed_scores(

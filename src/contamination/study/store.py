@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,27 +36,53 @@ def has(name: str) -> bool:
     return any(FOLDER.glob(f"{name}*.json"))
 
 
+def names(name: str, folder: Path | None = None) -> list[str]:
+    """Names of the parts of a ledger of the package or of a folder; FileNotFoundError for none."""
+    if not (paths := sorted((folder or FOLDER).glob(f"{name}*.json"))):
+        raise FileNotFoundError(f'no ledger is called "{name}"')
+    return [path.stem for path in paths]
+
+
+def read_tables(name: str, folder: Path | None = None) -> tuple[dict[str, pd.DataFrame], dict]:
+    """The tables of one part, by the last word of their files' names, and what made them.
+
+    ValueError where a table is not as it was written.
+    """
+    folder = folder or FOLDER
+    about = json.loads((folder / f"{name}.json").read_text())
+    tables = {}
+    for file, sha256 in about["sha256"].items():
+        if storage.sha256_of_file(folder / file) != sha256:
+            raise ValueError(f"{file} is not the file that was written: its SHA-256 differs")
+        table = pd.read_parquet(folder / file)
+        words = table.select_dtypes("category").columns
+        singles = table.select_dtypes("float32").columns
+        kinds = dict.fromkeys(words, object) | dict.fromkeys(singles, float)
+        tables[file.removeprefix(f"{name}_").removesuffix(".parquet")] = table.astype(kinds)
+    return tables, about
+
+
+def write_tables(
+    folder: Path, name: str, tables: Mapping[str, pd.DataFrame], about: Mapping[str, Any]
+) -> None:
+    """Write a part: a Parquet file for each table, then a JSON file with ``about``.
+
+    The JSON file is last: a part without it is not there.
+    """
+    sha256 = {}
+    for table, content in tables.items():
+        path = storage.write_parquet(folder / f"{name}_{table}.parquet", content)
+        sha256[path.name] = storage.sha256_of_file(path)
+    storage.write_json(folder / f"{name}.json", {**about, "sha256": sha256})
+
+
 def parts(name: str = STUDY, folder: Path | None = None) -> list[Ledger]:
-    """The parts of a ledger of the package or of a folder.
+    """The parts of a ledger with row scores and sets, of the package or of a folder.
 
     FileNotFoundError for an unknown one; ValueError where a table is not as it was written.
     """
-    folder = FOLDER if folder is None else folder
-    if not (paths := sorted(folder.glob(f"{name}*.json"))):
-        raise FileNotFoundError(f'no ledger is called "{name}"')
-    ledgers = []
-    for path in paths:
-        about = json.loads(path.read_text())
-        for table, sha256 in about.get("sha256", {}).items():
-            if storage.sha256_of_file(folder / table) != sha256:
-                raise ValueError(f"{table} is not the file that was written: its SHA-256 differs")
-        scores, sets = (
-            pd.read_parquet(path.with_name(f"{path.stem}_{table}.parquet"))
-            for table in ("scores", "sets")
-        )
-        scores = scores.astype({"score": float} | dict.fromkeys(WORDS, object))
-        ledgers.append(Ledger(scores, sets, about))
-    return ledgers
+    read = [read_tables(part, folder) for part in names(name, folder)]
+    return [Ledger(tables["scores"], tables["sets"], about) for tables, about in read]
 
 
 def read(name: str = STUDY, folder: Path | None = None) -> Ledger:
@@ -77,8 +104,4 @@ def write(folder: Path, name: str, ledger: Ledger) -> None:
     small = {"score": "float32", "row": "int16", "copies": "int16", "unit": "int16"}
     compact = ledger.scores[COLUMNS].astype(small | dict.fromkeys(WORDS, "category"))
     sets = ledger.sets.astype(dict.fromkeys(["value", "p", "own_p"], float))
-    tables = {f"{name}_scores.parquet": compact, f"{name}_sets.parquet": sets}
-    paths = [storage.write_parquet(folder / file, table) for file, table in tables.items()]
-    sha256 = {path.name: storage.sha256_of_file(path) for path in paths}
-    # The last file: a part without it is not there.
-    storage.write_json(folder / f"{name}.json", ledger.about | {"sha256": sha256})
+    write_tables(folder, name, {"scores": compact, "sets": sets}, ledger.about)
