@@ -287,6 +287,34 @@ CLAIMS: dict[str, Claim] = {
     "over_base_models": Claim(
         "Rows that a model was trained on score higher than held-out rows of the same draw."
     ),
+    # The pretraining study; its smallest effects were fixed in docs/protocol_2.md before its scores
+    "pretraining_detection": Claim(
+        "Rows that a model saw in pretraining score higher than held-out rows.",
+        smallest_effect=0.05,
+    ),
+    "pretraining_indirect": Claim(
+        "Rows that a model saw in another form in pretraining score higher than held-out rows.",
+        smallest_effect=0.05,
+    ),
+    "pretraining_later": Claim(
+        "Clean training afterwards lowers the AUC of rows that were seen.",
+        null=0.0,
+        smallest_effect=0.05,
+        unit="fall of the AUC",
+    ),
+    "pretraining_row_lists": Claim(
+        "At most a share q of the rows on a list were not seen, on average over assignments.",
+        null=0.0,
+        smallest_effect=0.0,
+        unit="q minus the share of false discoveries",
+    ),
+    "pretraining_twins": Claim(
+        "Number twins need no held-out rows: their own test raises a false alarm in at most 5 % "
+        "of models.",
+        null=0.0,
+        smallest_effect=0.0,
+        unit="0.05 minus the rate of false alarms",
+    ),
     "evidence": Claim("The model was trained on this dataset.", unit="AUC or share"),
     "pretrained_agreement": Claim(
         "An effect of indirect exposure differs by less than the margin between the real model "
