@@ -19,7 +19,7 @@ import pandas as pd
 
 from contamination.dcq.contaminating import training_texts
 from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.lab import recipes, world
+from contamination.lab import recipes, training, world
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.lab.recipes import Dose
@@ -308,12 +308,13 @@ def score_model(
     return pd.concat(tables, ignore_index=True), seconds
 
 
-def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str, Any]]:
+def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, np.ndarray, dict[str, Any]]:
     """One part of the ledger: a base model and its two continuations, trained and scored.
 
     Returns:
-        ``COLUMNS``; and what made them: base_seed, recipe hashes and tokens of the models, the
-        environment, seconds by detector and of the training.
+        ``COLUMNS``; the base model's loss at every step of its training; and what made them:
+        base_seed, recipe hashes and tokens of the models, the environment, seconds by detector and
+        of the training.
     """
     start = time.perf_counter()
     folders = {PRETRAINED: base_model(lab, base_seed)}
@@ -342,14 +343,18 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str
             **pd.DataFrame(seconds).groupby("detector", sort=False)["seconds"].sum().round(1),
         },
     }
-    return pd.concat(tables, ignore_index=True), about
+    losses = training.losses_of(folders[PRETRAINED])
+    return pd.concat(tables, ignore_index=True), losses, about
 
 
 def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int) -> None:
     """``score_base`` as files of the ledger, ``about`` joined; scores in single precision."""
-    scores, made_by = score_base(study.the_lab(), base_seed)
+    scores, losses, made_by = score_base(study.the_lab(), base_seed)
     small = {"score": "float32", "row": "int16"} | dict.fromkeys(WORDS, "category")
-    store.write_tables(folder, name, {"scores": scores.astype(small)}, made_by | about)
+    of_steps = pd.DataFrame({"step": np.arange(len(losses), dtype="int16")})
+    of_steps["loss"] = losses.astype("float32")
+    tables = {"scores": scores.astype(small), "losses": of_steps}
+    store.write_tables(folder, name, tables, made_by | about)
 
 
 def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
