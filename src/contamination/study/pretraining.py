@@ -19,10 +19,10 @@ import pandas as pd
 
 from contamination.dcq.contaminating import training_texts
 from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.lab import recipes, training, world
+from contamination.lab import training, world
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
-from contamination.lab.recipes import Dose
+from contamination.lab.recipes import Dose, Recipe, TrainingTexts
 from contamination.models.causal import load_causal_lm
 from contamination.study import (
     baselines,
@@ -31,6 +31,7 @@ from contamination.study import (
     number_twins,
     sampling,
     scoring,
+    spot_check,
     store,
     study,
 )
@@ -178,15 +179,19 @@ def background_tokens(lab: world.World) -> int:
     return sum(len(tokens.ids) + 2 for tokens in encoded)
 
 
-def base_model(lab: world.World, base_seed: int, times: int = 1) -> Path:
-    """A base model trained from scratch on the background and its share of the pools' rows.
+def base_recipe(lab: world.World, base_seed: int, times: int = 1) -> tuple[Recipe, TrainingTexts]:
+    """How a base model is trained: the background ``times`` times and its rows of the pools.
 
-    The background is read ``times`` times; rows are spread over the whole training. From the
-    cache where it is there, else five minutes of a core.
+    Rows are spread over the whole training.
     """
     doses = [dose for pool in pools() for dose in pool.doses(base_seed)]
     n_tokens = times * background_tokens(lab)
-    return world.dosed_from_scratch(lab, doses, n_tokens, base_seed, world.DEFAULT_SIZE)
+    return world.recipe_from_scratch(lab, doses, n_tokens, base_seed, world.DEFAULT_SIZE)
+
+
+def base_model(lab: world.World, base_seed: int, times: int = 1) -> Path:
+    """A base model of ``base_recipe``: from the cache, or trained in five minutes of a core."""
+    return training.train(*base_recipe(lab, base_seed, times))
 
 
 def later_model(lab: world.World, base: Path, base_seed: int, n_tokens: int) -> Path:
@@ -333,11 +338,12 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, np.ndarr
         seconds += spent
     about = {
         "base_seed": base_seed,
+        "world": spot_check.world_of(lab),
         "models": {
             model: {name: world.describe(folder)[name] for name in ("recipe_hash", "n_tokens")}
             for model, folder in folders.items()
         },
-        "environment": recipes.environment("cpu"),
+        "environment": spot_check.environment(),
         "seconds": {
             "training": round(trained, 1),
             **pd.DataFrame(seconds).groupby("detector", sort=False)["seconds"].sum().round(1),
