@@ -23,7 +23,7 @@ from contamination.lab import recipes, world
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.lab.recipes import Dose
-from contamination.models.causal import load_causal_lm
+from contamination.models.causal import CausalLM, load_causal_lm
 from contamination.study import (
     baselines,
     context,
@@ -266,18 +266,33 @@ def token_detectors(lab: world.World) -> tuple[Detector, ...]:
 
 
 def detectors_of(
-    lab: world.World, pool: Pool, of_tokens: Sequence[Detector]
+    lab: world.World, benchmark: str, kind: str, of_tokens: Sequence[Detector]
 ) -> tuple[Detector, ...]:
-    """All detectors that are asked about a pool, ``token_detectors`` first, the controls last."""
+    """All detectors that are asked about rows of a benchmark, the controls last.
+
+    ``kind`` is that of a pool, ``ROWS`` or ``INDIRECT``; ``of_tokens`` (``token_detectors``) are
+    the first.
+    """
     asked = [*of_tokens, four_methods.RANKING, context.CODEC]
     asked += [four_methods.DCQ, four_methods.REPLICATION]
-    if pool.benchmark == INDIRECT_ON:
+    if benchmark == INDIRECT_ON:
         asked += [context.RECALL, sampling.CDD, sampling.COVERAGE]
-    if pool.benchmark == WORD_PROBLEMS and pool.kind == ROWS:
+    if benchmark == WORD_PROBLEMS and kind == ROWS:
         reference = world.base_model(lab, N_REFERENCE_TOKENS, REFERENCE_SEED)
         lm = load_causal_lm(reference)
         asked += [number_twins.number_twins(lm, form) for form in number_twins.FORMS]
     return (*asked, *scoring.CONTROLS)
+
+
+def row_scores(detector: Detector, lm: CausalLM, rows: Rows) -> np.ndarray:
+    """Scores of rows under a model, shape (n_rows,); ValueError where one is undefined."""
+    values = np.asarray(detector.score(lm, rows), dtype=float)
+    if values.shape != (len(rows),) or not np.isfinite(values).all():
+        raise ValueError(
+            f"{detector.name}: {len(rows)} rows of {rows.dataset or 'no dataset'} need one finite "
+            f"score each, got an array of shape {values.shape}"
+        )
+    return values
 
 
 def score_model(
@@ -293,12 +308,7 @@ def score_model(
     for pool, asked in detectors.items():
         for detector in asked:
             start = time.perf_counter()
-            values = np.asarray(detector.score(lm, pool.rows), dtype=float)
-            if values.shape != (len(pool.rows),) or not np.isfinite(values).all():
-                raise ValueError(
-                    f"{detector.name}: {len(pool.rows)} rows of {pool.benchmark} need one finite "
-                    f"score each, got an array of shape {values.shape}"
-                )
+            values = row_scores(detector, lm, pool.rows)
             about = {"detector": detector.name, "model": model}
             about |= {"benchmark": pool.benchmark, "pool": pool.kind}
             table = pd.DataFrame({"row": np.arange(len(values)), "score": values})
@@ -322,7 +332,9 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str
         later = later_model(lab, folders[PRETRAINED], base_seed, n_tokens)
         folders[later_name(n_tokens)] = later
     of_tokens = token_detectors(lab)
-    every = {pool: detectors_of(lab, pool, of_tokens) for pool in pools()}
+    every = {
+        pool: detectors_of(lab, pool.benchmark, pool.kind, of_tokens) for pool in pools()
+    }
     few = {pool: of_tokens for pool in pools() if pool.kind == ROWS}
     tables, seconds = [], []
     for model, folder in folders.items():
