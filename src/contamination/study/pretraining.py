@@ -19,11 +19,11 @@ import pandas as pd
 
 from contamination.dcq.contaminating import training_texts
 from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.lab import recipes, world
+from contamination.lab import training, world
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
-from contamination.lab.recipes import Dose
-from contamination.models.causal import CausalLM, load_causal_lm
+from contamination.lab.recipes import Dose, Recipe, TrainingTexts
+from contamination.models.causal import load_causal_lm
 from contamination.study import (
     baselines,
     context,
@@ -31,6 +31,7 @@ from contamination.study import (
     number_twins,
     sampling,
     scoring,
+    spot_check,
     store,
     study,
 )
@@ -38,7 +39,7 @@ from contamination.study.arms import question_of
 from contamination.study.assignment import assign
 from contamination.study.crossed import CrossedScores
 from contamination.study.dc_pdd import dc_pdd, log_frequencies
-from contamination.study.interface import WORD_PROBLEMS, Detector, Rows
+from contamination.study.interface import WORD_PROBLEMS, Detector, Rows, row_scores
 
 BASE_SEEDS = tuple(range(300, 320))
 PILOT_SEEDS = (200, 201, 202)
@@ -178,15 +179,19 @@ def background_tokens(lab: world.World) -> int:
     return sum(len(tokens.ids) + 2 for tokens in encoded)
 
 
-def base_model(lab: world.World, base_seed: int, times: int = 1) -> Path:
-    """A base model trained from scratch on the background and its share of the pools' rows.
+def base_recipe(lab: world.World, base_seed: int, times: int = 1) -> tuple[Recipe, TrainingTexts]:
+    """How a base model is trained: the background ``times`` times and its rows of the pools.
 
-    The background is read ``times`` times; rows are spread over the whole training. From the
-    cache where it is there, else five minutes of a core.
+    Rows are spread over the whole training.
     """
     doses = [dose for pool in pools() for dose in pool.doses(base_seed)]
     n_tokens = times * background_tokens(lab)
-    return world.dosed_from_scratch(lab, doses, n_tokens, base_seed, world.DEFAULT_SIZE)
+    return world.recipe_from_scratch(lab, doses, n_tokens, base_seed, world.DEFAULT_SIZE)
+
+
+def base_model(lab: world.World, base_seed: int, times: int = 1) -> Path:
+    """A base model of ``base_recipe``: from the cache, or trained in five minutes of a core."""
+    return training.train(*base_recipe(lab, base_seed, times))
 
 
 def later_model(lab: world.World, base: Path, base_seed: int, n_tokens: int) -> Path:
@@ -284,17 +289,6 @@ def detectors_of(
     return (*asked, *scoring.CONTROLS)
 
 
-def row_scores(detector: Detector, lm: CausalLM, rows: Rows) -> np.ndarray:
-    """Scores of rows under a model, shape (n_rows,); ValueError where one is undefined."""
-    values = np.asarray(detector.score(lm, rows), dtype=float)
-    if values.shape != (len(rows),) or not np.isfinite(values).all():
-        raise ValueError(
-            f"{detector.name}: {len(rows)} rows of {rows.dataset or 'no dataset'} need one finite "
-            f"score each, got an array of shape {values.shape}"
-        )
-    return values
-
-
 def score_model(
     folder: Path, model: str, detectors: Mapping[Pool, Sequence[Detector]]
 ) -> tuple[pd.DataFrame, list[dict]]:
@@ -318,12 +312,13 @@ def score_model(
     return pd.concat(tables, ignore_index=True), seconds
 
 
-def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str, Any]]:
+def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, np.ndarray, dict[str, Any]]:
     """One part of the ledger: a base model and its two continuations, trained and scored.
 
     Returns:
-        ``COLUMNS``; and what made them: base_seed, recipe hashes and tokens of the models, the
-        environment, seconds by detector and of the training.
+        ``COLUMNS``; the base model's loss at every step of its training; and what made them:
+        base_seed, recipe hashes and tokens of the models, the environment, seconds by detector and
+        of the training.
     """
     start = time.perf_counter()
     folders = {PRETRAINED: base_model(lab, base_seed)}
@@ -332,9 +327,7 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str
         later = later_model(lab, folders[PRETRAINED], base_seed, n_tokens)
         folders[later_name(n_tokens)] = later
     of_tokens = token_detectors(lab)
-    every = {
-        pool: detectors_of(lab, pool.benchmark, pool.kind, of_tokens) for pool in pools()
-    }
+    every = {pool: detectors_of(lab, pool.benchmark, pool.kind, of_tokens) for pool in pools()}
     few = {pool: of_tokens for pool in pools() if pool.kind == ROWS}
     tables, seconds = [], []
     for model, folder in folders.items():
@@ -344,24 +337,29 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str
         seconds += spent
     about = {
         "base_seed": base_seed,
+        "world": spot_check.world_of(lab),
         "models": {
             model: {name: world.describe(folder)[name] for name in ("recipe_hash", "n_tokens")}
             for model, folder in folders.items()
         },
-        "environment": recipes.environment("cpu"),
+        "environment": spot_check.environment(),
         "seconds": {
             "training": round(trained, 1),
             **pd.DataFrame(seconds).groupby("detector", sort=False)["seconds"].sum().round(1),
         },
     }
-    return pd.concat(tables, ignore_index=True), about
+    losses = training.losses_of(folders[PRETRAINED])
+    return pd.concat(tables, ignore_index=True), losses, about
 
 
 def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int) -> None:
     """``score_base`` as files of the ledger, ``about`` joined; scores in single precision."""
-    scores, made_by = score_base(study.the_lab(), base_seed)
+    scores, losses, made_by = score_base(study.the_lab(), base_seed)
     small = {"score": "float32", "row": "int16"} | dict.fromkeys(WORDS, "category")
-    store.write_tables(folder, name, {"scores": scores.astype(small)}, made_by | about)
+    of_steps = pd.DataFrame({"step": np.arange(len(losses), dtype="int16")})
+    of_steps["loss"] = losses.astype("float32")
+    tables = {"scores": scores.astype(small), "losses": of_steps}
+    store.write_tables(folder, name, tables, made_by | about)
 
 
 def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
