@@ -284,6 +284,13 @@ CLAIMS: dict[str, Claim] = {
         smallest_effect=0.45,
         unit="share of units flagged",
     ),
+    "shift": Claim(
+        "The detector calls one of two unseen sets seen more often than the 5 % that its level "
+        "allows.",
+        null=0.05,
+        smallest_effect=0.10,
+        unit="share of pairs of sets",
+    ),
     "over_base_models": Claim(
         "Rows that a model was trained on score higher than held-out rows of the same draw."
     ),

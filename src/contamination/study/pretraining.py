@@ -39,7 +39,7 @@ from contamination.study.arms import question_of
 from contamination.study.assignment import assign
 from contamination.study.crossed import CrossedScores
 from contamination.study.dc_pdd import dc_pdd, log_frequencies
-from contamination.study.interface import WORD_PROBLEMS, Detector, Rows
+from contamination.study.interface import WORD_PROBLEMS, Detector, Rows, row_scores
 
 BASE_SEEDS = tuple(range(300, 320))
 PILOT_SEEDS = (200, 201, 202)
@@ -271,14 +271,18 @@ def token_detectors(lab: world.World) -> tuple[Detector, ...]:
 
 
 def detectors_of(
-    lab: world.World, pool: Pool, of_tokens: Sequence[Detector]
+    lab: world.World, benchmark: str, kind: str, of_tokens: Sequence[Detector]
 ) -> tuple[Detector, ...]:
-    """All detectors that are asked about a pool, ``token_detectors`` first, the controls last."""
+    """All detectors that are asked about rows of a benchmark, the controls last.
+
+    ``kind`` is that of a pool, ``ROWS`` or ``INDIRECT``; ``of_tokens`` (``token_detectors``) are
+    the first.
+    """
     asked = [*of_tokens, four_methods.RANKING, context.CODEC]
     asked += [four_methods.DCQ, four_methods.REPLICATION]
-    if pool.benchmark == INDIRECT_ON:
+    if benchmark == INDIRECT_ON:
         asked += [context.RECALL, sampling.CDD, sampling.COVERAGE]
-    if pool.benchmark == WORD_PROBLEMS and pool.kind == ROWS:
+    if benchmark == WORD_PROBLEMS and kind == ROWS:
         reference = world.base_model(lab, N_REFERENCE_TOKENS, REFERENCE_SEED)
         lm = load_causal_lm(reference)
         asked += [number_twins.number_twins(lm, form) for form in number_twins.FORMS]
@@ -298,12 +302,7 @@ def score_model(
     for pool, asked in detectors.items():
         for detector in asked:
             start = time.perf_counter()
-            values = np.asarray(detector.score(lm, pool.rows), dtype=float)
-            if values.shape != (len(pool.rows),) or not np.isfinite(values).all():
-                raise ValueError(
-                    f"{detector.name}: {len(pool.rows)} rows of {pool.benchmark} need one finite "
-                    f"score each, got an array of shape {values.shape}"
-                )
+            values = row_scores(detector, lm, pool.rows)
             about = {"detector": detector.name, "model": model}
             about |= {"benchmark": pool.benchmark, "pool": pool.kind}
             table = pd.DataFrame({"row": np.arange(len(values)), "score": values})
@@ -328,7 +327,7 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, np.ndarr
         later = later_model(lab, folders[PRETRAINED], base_seed, n_tokens)
         folders[later_name(n_tokens)] = later
     of_tokens = token_detectors(lab)
-    every = {pool: detectors_of(lab, pool, of_tokens) for pool in pools()}
+    every = {pool: detectors_of(lab, pool.benchmark, pool.kind, of_tokens) for pool in pools()}
     few = {pool: of_tokens for pool in pools() if pool.kind == ROWS}
     tables, seconds = [], []
     for model, folder in folders.items():
