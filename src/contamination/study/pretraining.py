@@ -317,8 +317,8 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, np.ndarr
 
     Returns:
         ``COLUMNS``; the base model's loss at every step of its training; and what made them:
-        base_seed, recipe hashes and tokens of the models, the environment, seconds by detector and
-        of the training.
+        base_seed, recipe hashes and tokens of the models, the environment, seconds in all, by
+        detector and of the training.
     """
     start = time.perf_counter()
     folders = {PRETRAINED: base_model(lab, base_seed)}
@@ -343,6 +343,7 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, np.ndarr
             for model, folder in folders.items()
         },
         "environment": spot_check.environment(),
+        "seconds_in_all": round(time.perf_counter() - start, 1),
         "seconds": {
             "training": round(trained, 1),
             **pd.DataFrame(seconds).groupby("detector", sort=False)["seconds"].sum().round(1),
