@@ -286,6 +286,12 @@ CLAIMS: dict[str, Claim] = {
         null=0.0,
         smallest_effect=0.10,  # the margin of the equivalence test, on either side
     ),
+    "pretrained_equivalence": Claim(
+        "Under the real model, the effect of one form of indirect exposure equals the lab's to "
+        "within the margin (two one-sided tests).",
+        null=0.0,
+        smallest_effect=0.10,  # the margin, fixed in docs/protocol_2.md before its models existed
+    ),
     # The audit of a user's model
     "audit": _TRAINED_ON,
     "dcq_own_controls": Claim(
