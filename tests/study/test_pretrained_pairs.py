@@ -342,20 +342,17 @@ def test_a_pair_that_is_not_whole_is_left_out_and_four_pairs_decide_nothing():
 
 
 def test_the_pilots_differences_are_those_of_the_page():
-    """The page prints them as lab minus real model, with the base model's share subtracted.
-
-    The endpoint subtracts nothing, so the pilot is taken for new units here.
-    """
+    """The page prints them for the endpoint: real model minus lab, with nothing subtracted."""
     pilot = store.read(pretrained.NAME).sets
     table = eq.equivalence(pilot.assign(unit=pilot["unit"] + CONFIRMATORY[0]), store.read().sets)
-    found = table[table["analysis"].eq(eq.SUBTRACTED)].set_index("condition")["difference"]
+    found = table[table["analysis"].eq(eq.CONFIRMING)].set_index("condition")["difference"]
     for condition, printed in (
-        (c.PARAPHRASE, "−0.065 (paraphrase)"),
-        (c.SEVERAL, "−0.017 (several)"),
-        (c.WITHOUT_LABEL, "+0.045 (without label)"),
+        (c.PARAPHRASE, "+0.025 (paraphrase)"),
+        (c.SEVERAL, "+0.008 (several)"),
+        (c.WITHOUT_LABEL, "−0.059 (without label)"),
     ):
         assert printed in PAGE
-        assert f"{-found[condition]:+.3f}".replace("-", "−") == printed.split()[0]
+        assert f"{found[condition]:+.3f}".replace("-", "−") == printed.split()[0]
     assert table["verdict"].isin([INCONCLUSIVE, ""]).all()  # three pairs decide nothing
 
 
