@@ -2,6 +2,7 @@
 
     python scripts/ledger.py                          # the first study, model by model
     python scripts/ledger.py --study pretraining      # rows inserted while base models are trained
+    python scripts/ledger.py --study tripled          # the same with three times the background
     python scripts/ledger.py --study shift            # rows that these models have not seen
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
     python scripts/ledger.py --study pairs            # five more pairs of that model
@@ -54,6 +55,9 @@ class Study(NamedTuple):
 STUDIES = {
     store.STUDY: Study(study.UNITS, "protocol.md", study.write_unit),
     pretraining.NAME: Study(pretraining.BASE_SEEDS, "protocol_2.md", pretraining.write_part),
+    pretraining.TRIPLED: Study(
+        pretraining.TRIPLED_SEEDS, "protocol_2.md", pretraining.write_tripled_part
+    ),
     shift.NAME: Study(pretraining.BASE_SEEDS, "protocol_2.md", shift.write_part),
     pretrained.NAME: Study(
         pretrained.UNITS, "protocol_pretrained.md", pretrained.write_unit, pretrained.plan

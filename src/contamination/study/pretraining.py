@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +248,8 @@ def exposure(lab: world.World, base_seeds: Sequence[int]) -> list[dict]:
 
 
 NAME = "pretraining"  # of the parts of the ledger
+TRIPLED = "tripled"  # the same with three times the background
+TRIPLED_SEEDS = BASE_SEEDS[:5]
 PRETRAINED = "pretrained"
 COLUMNS = ["detector", "model", "benchmark", "pool", "row", "score"]
 WORDS = COLUMNS[:4]
@@ -312,8 +314,12 @@ def score_model(
     return pd.concat(tables, ignore_index=True), seconds
 
 
-def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, np.ndarray, dict[str, Any]]:
+def score_base(
+    lab: world.World, base_seed: int, times: int = 1
+) -> tuple[pd.DataFrame, np.ndarray, dict[str, Any]]:
     """One part of the ledger: a base model and its two continuations, trained and scored.
+
+    With the background ``times`` times, no continuation is made.
 
     Returns:
         ``COLUMNS``; the base model's loss at every step of its training; and what made them:
@@ -321,9 +327,9 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, np.ndarr
         detector and of the training.
     """
     start = time.perf_counter()
-    folders = {PRETRAINED: base_model(lab, base_seed)}
+    folders = {PRETRAINED: base_model(lab, base_seed, times)}
     trained = time.perf_counter() - start
-    for n_tokens in LATER_TOKENS:
+    for n_tokens in LATER_TOKENS if times == 1 else ():
         later = later_model(lab, folders[PRETRAINED], base_seed, n_tokens)
         folders[later_name(n_tokens)] = later
     of_tokens = token_detectors(lab)
@@ -337,6 +343,7 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, np.ndarr
         seconds += spent
     about = {
         "base_seed": base_seed,
+        "background_times": times,
         "world": spot_check.world_of(lab),
         "models": {
             model: {name: world.describe(folder)[name] for name in ("recipe_hash", "n_tokens")}
@@ -353,9 +360,11 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, np.ndarr
     return pd.concat(tables, ignore_index=True), losses, about
 
 
-def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int) -> None:
+def write_part(
+    folder: Path, name: str, about: Mapping[str, Any], base_seed: int, times: int = 1
+) -> None:
     """``score_base`` as files of the ledger, ``about`` joined; scores in single precision."""
-    scores, losses, made_by = score_base(study.the_lab(), base_seed)
+    scores, losses, made_by = score_base(study.the_lab(), base_seed, times)
     small = {"score": "float32", "row": "int16"} | dict.fromkeys(WORDS, "category")
     of_steps = pd.DataFrame({"step": np.arange(len(losses), dtype="int16")})
     of_steps["loss"] = losses.astype("float32")
@@ -363,11 +372,16 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
     store.write_tables(folder, name, tables, made_by | about)
 
 
-def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """All parts of the arm: scores with a column base_seed, and what made each part."""
+write_tripled_part = partial(write_part, times=3)
+
+
+def read_parts(
+    name: str = NAME, folder: Path | None = None
+) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """All parts of a study of base models: scores with a column base_seed, and what made each."""
     tables, made_by = [], []
-    for name in store.names(NAME, folder):
-        part, about = store.read_tables(name, folder)
+    for part_name in store.names(name, folder):
+        part, about = store.read_tables(part_name, folder)
         tables.append(part["scores"].assign(base_seed=about["base_seed"]))
         made_by.append(about)
     return pd.concat(tables, ignore_index=True), made_by
