@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from contamination.core.statistics import (
-    auc_interval,
+from contamination.core.statistics import auc_interval
+from contamination.data import published
+from contamination.replication.bootstrap import (
     paired_bootstrap_p,
     sampled_paired_bootstrap_p,
     unpaired_bootstrap_p,
 )
-from contamination.data import published
 
 
 def seconds(task: Callable[[], object], n_runs: int = 5) -> float:

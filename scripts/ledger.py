@@ -2,7 +2,10 @@
 
     python scripts/ledger.py                          # the first study, model by model
     python scripts/ledger.py --study pretraining      # rows inserted while base models are trained
+    python scripts/ledger.py --study tripled          # the same with three times the background
+    python scripts/ledger.py --study shift            # rows that these models have not seen
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
+    python scripts/ledger.py --study pairs            # five more pairs of that model
     python scripts/ledger.py --jobs 2                 # two models at a time
     python scripts/ledger.py --engine ray             # each model a task of a Ray cluster
     python scripts/ledger.py --detector mine.py       # one detector on the models in the cache
@@ -24,23 +27,47 @@ from typing import NamedTuple
 
 from contamination.core import storage
 from contamination.models.engine import ENGINES, sweep
-from contamination.study import pretrained, pretraining, store, study, yours
+from contamination.study import (
+    pretrained,
+    pretrained_pairs,
+    pretraining,
+    shift,
+    store,
+    study,
+    yours,
+)
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 
 class Study(NamedTuple):
-    """What one study trains: numbers of its parts, the page that fixes it, what writes a part."""
+    """What one study trains: numbers of its parts, the page that fixes it, what writes a part.
+
+    ``plan`` says what parts will take, where there is one.
+    """
 
     numbers: Sequence[int]
     protocol: str
     write: Callable[..., None]
+    plan: Callable[[Sequence[int]], str] | None = None
 
 
 STUDIES = {
     store.STUDY: Study(study.UNITS, "protocol.md", study.write_unit),
     pretraining.NAME: Study(pretraining.BASE_SEEDS, "protocol_2.md", pretraining.write_part),
-    pretrained.NAME: Study(pretrained.UNITS, "protocol_pretrained.md", pretrained.write_unit),
+    pretraining.TRIPLED: Study(
+        pretraining.TRIPLED_SEEDS, "protocol_2.md", pretraining.write_tripled_part
+    ),
+    shift.NAME: Study(pretraining.BASE_SEEDS, "protocol_2.md", shift.write_part),
+    pretrained.NAME: Study(
+        pretrained.UNITS, "protocol_pretrained.md", pretrained.write_unit, pretrained.plan
+    ),
+    pretrained_pairs.NAME: Study(
+        pretrained_pairs.CONFIRMATORY,
+        "protocol_2.md",
+        pretrained_pairs.write_unit,
+        pretrained_pairs.plan,
+    ),
 }
 
 
@@ -69,9 +96,9 @@ def main() -> None:
     name = options.name or options.study
     names = {number: f"{name}_{number}{suffix}" for number in options.units or chosen.numbers}
     missing = [n for n, part in names.items() if not (options.folder / f"{part}.json").exists()]
-    if missing and options.study == pretrained.NAME:
+    if missing and chosen.plan:
         try:
-            print(pretrained.plan(missing), flush=True)
+            print(chosen.plan(missing), flush=True)
         except (OSError, ValueError) as error:
             sys.exit(str(error))
     if options.jobs > 1 and len(missing) > 1:

@@ -132,8 +132,9 @@ def test_what_cannot_be_made_again_is_refused_in_one_line_with_the_command(tmp_p
 WRITER = """
 import sys
 from pathlib import Path
-from contamination.core import storage
-with getattr(storage, sys.argv[1])(Path(sys.argv[2])) as staged:
+from contamination.core import caches, storage
+writers = {"atomic_folder": caches.atomic_folder, "atomic_path": storage.atomic_path}
+with writers[sys.argv[1]](Path(sys.argv[2])) as staged:
     (staged / "a.txt" if staged.is_dir() else staged).write_text("half")
     print("writing", flush=True)
     sys.stdin.read()

@@ -159,6 +159,17 @@ def test_a_damaged_checkpoint_is_named_and_trained_again(texts, folders, name, d
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
+def test_first_steps_alone_have_the_losses_of_the_whole_training(texts, folders):
+    losses = training.losses_of(folders[0])
+    assert losses.shape == (training.describe(folders[0])["n_steps"],)
+    assert losses[-1] < losses[0]
+    first = training.first_losses(recipe_for(texts, **TINY), texts, 3)
+    assert first.astype(np.float32).tolist() == losses[:3].tolist()
+    later = recipe_for(texts, **TINY, parent="the hash of a checkpoint")
+    with pytest.raises(ValueError, match="only a training from scratch"):
+        training.first_losses(later, texts, 3)
+
+
 def test_a_disk_that_is_full_when_a_model_is_saved_names_its_folder(folders, tmp_path):
     lm = load_causal_lm(folders[0], device="cpu")
 

@@ -1,7 +1,6 @@
 """The room of the real model: its deals on made rows, its units with a tiny model, its words."""
 
 import importlib.util
-import json
 import sys
 from itertools import combinations
 
@@ -9,39 +8,27 @@ import numpy as np
 import pandas as pd
 import pytest
 from detector_frames import product
+from made_quizzes import LABELLED, NAMES, made_quizzes, tiny_base
 from notebook_files import ROOT
 from scipy import stats
-from tiny_models import saved, tiny_llama
 
 from contamination.core import storage
 from contamination.core.statistics import auc
 from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
 from contamination.dice import fine_tuning
-from contamination.lab.tokenizer import train_tokenizer
 from contamination.models import forward
 from contamination.models.causal import load_causal_lm
 from contamination.study import conditions as c
 from contamination.study import pretrained, protocol, released_rows, rooms, store
 from contamination.study.released_rows import OPTION_MARGIN, UNITS, deal, reading_order
 
-NAMES = ("GSM8k", "WNLI", "AG News", "RTE", *released_rows.SHORTEST)
-LABELLED = ("WNLI", "AG News", "RTE")
 N = 6
 PAIRED = (c.VERBATIM, c.PARAPHRASE, c.SEVERAL, c.WITHOUT_LABEL)
-TEMPLATE = "{% for one in messages %}{{ one['content'] }}\n{% endfor %}"
-
-
-def made(name, row, wording):
-    label = f"\nlabel: {row % 2}" if name in LABELLED else ""
-    return f"text: {name} has row {row} {wording}{label}"
 
 
 @pytest.fixture(scope="module")
 def quizzes():
-    words = {"instance": "here", "option_a": "there", "option_b": "near", "option_c": "far off"}
-    rows = [(name, row) for name in NAMES for row in range(N)]
-    texts = {column: [made(*row, word) for row in rows] for column, word in words.items()}
-    return pd.DataFrame({"dataset": [name for name, _ in rows]} | texts)
+    return made_quizzes(N)
 
 
 # Deals
@@ -98,8 +85,8 @@ def test_what_is_read_is_what_the_condition_says(quizzes):
 def test_a_row_without_its_label_field_or_an_unknown_unit_is_refused(quizzes):
     with pytest.raises(ValueError, match='no field "label"'):
         deal(quizzes.assign(instance="text: no last field"), 0)
-    with pytest.raises(ValueError, match="no unit 6: they are 0 to 5"):
-        deal(quizzes, 6)
+    with pytest.raises(ValueError, match="no unit 16: they are 0 to 15"):
+        deal(quizzes, 16)
 
 
 def test_the_swap_arm_is_at_chance_whatever_the_models_taste():
@@ -129,14 +116,7 @@ def test_every_row_is_read_as_often_as_said_and_versions_in_turn(quizzes):
 
 @pytest.fixture(scope="module")
 def base(quizzes, tmp_path_factory):
-    texts = quizzes[["instance", "option_a", "option_b", "option_c"]].to_numpy().ravel()
-    tokenizer = train_tokenizer(texts, 320)
-    tokenizer.chat_template = TEMPLATE
-    folder = saved(tmp_path_factory.mktemp("models") / "tiny", tiny_llama(tokenizer), tokenizer)
-    config = folder / "tokenizer_config.json"
-    said = json.loads(config.read_text()) | {"chat_template": TEMPLATE}
-    storage.write_json(config, said)
-    return folder
+    return tiny_base(tmp_path_factory.mktemp("models") / "tiny", quizzes)
 
 
 @pytest.fixture
@@ -195,7 +175,7 @@ def test_all_weights_are_trained_until_the_loss_is_reached(small, base, quizzes)
 def test_clean_chat_rows_end_with_the_tokens_that_were_asked_for(small, base):
     lm = load_causal_lm(base)
     rows = pretrained.chat_rows(lm, 20, 0)
-    n_tokens = [pretrained._n_tokens(lm, prompt + response) for prompt, response in rows]
+    n_tokens = [pretrained.n_tokens_of(lm, prompt + response) for prompt, response in rows]
     assert sum(n_tokens) >= 20 > sum(n_tokens[:-1])
     assert rows[0][0] == f"say {rows[0][1].split()[1]}\n"
     with pytest.raises(ValueError, match="tokens too few"):

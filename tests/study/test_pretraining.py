@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from notebook_files import ROOT
 
+from contamination.core import storage
 from contamination.study import pretraining as arm
+from contamination.study import shift, store
 from contamination.study.pretraining import GROUPS, INDIRECT, ROWS
 
 SEEDS = (300, 301)
@@ -68,3 +70,22 @@ def test_seeds_are_those_of_the_protocol():
     assert len(arm.BASE_SEEDS) == 20 and not {*arm.PILOT_SEEDS} & {*arm.BASE_SEEDS}
     for tokens in arm.LATER_TOKENS:
         assert f"{tokens:,}" in page
+
+
+def test_the_page_of_the_pilot_has_its_numbers(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import pilot
+
+    page = pilot.PAGE.read_text()
+    assert pilot.readme.renewed(page, pilot.NAME, pilot.numbers()) == page
+    assert {about["base_seed"] for _, about in pilot.parts()} == set(arm.PILOT_SEEDS)
+
+
+def test_every_part_was_made_under_the_protocol_that_is_here():
+    """Changed after a part is there, the page would no longer be a promise."""
+    page = storage.sha256_of_file(ROOT / "docs/protocol_2.md")
+    for study in (arm.NAME, shift.NAME):
+        for path in store.FOLDER.glob(f"{study}_*.json"):
+            _, about = store.read_tables(path.stem)
+            assert about["protocol_sha256"] == page
+            assert about["base_seed"] in arm.BASE_SEEDS

@@ -24,7 +24,7 @@ from contamination.core import overlap, scores, statistics
 from contamination.core.blind import date_rule_scores
 from contamination.dcq import assessment, controls
 from contamination.dice import detector, locate
-from contamination.replication import algorithm2
+from contamination.replication import algorithm2, bootstrap
 from contamination.teaching.exercises import grade, stored
 
 
@@ -267,9 +267,7 @@ RIGHT = {
     ],
     "sign_flip_p": [
         sign_flip_p,
-        lambda d: (
-            statistics.sign_flip_p(np.array(d) / 100, np.zeros(len(d))) if d else asked_for(d)
-        ),
+        lambda d: bootstrap.sign_flip_p(np.array(d) / 100, np.zeros(len(d))) if d else asked_for(d),
     ],
     "min_k_score": [min_k_score, lambda v, k: np.float32(scores.min_k_score(v[1:], k))],
     "min_k_plus_plus": [min_k_plus_plus, package_plus_plus],

@@ -68,11 +68,37 @@ class Claim:
         return NOT_SUPPORTED if high < self.null + self.smallest_effect else INCONCLUSIVE
 
 
+# Claims that several tables make.
+_INFLATION = Claim(
+    "Contamination raises the accuracy on the questions that were seen (GSM-i) by more than that "
+    "on fresh ones (GSM-ii).",
+    null=0.0,
+    smallest_effect=10.0,
+    unit="points",
+)
+_LAYERS = Claim(
+    "At the located layer, more than half of the distance between the states of a contaminated "
+    "and a clean model is absent between two clean models.",
+    null=0.5,
+    unit="share of the distance",
+)
+_JUDGE = Claim(
+    "The judge and the reference agree on most completions that either calls near-exact.",
+    unit="share",
+)
+_POWER = Claim(
+    "The detector recognises more contaminated models than the 5 % that chance recognises.",
+    null=0.05,
+    smallest_effect=0.45,  # a power of one half
+    unit="share of models",
+)
+_TRAINED_ON = Claim("The model was trained on this dataset.", unit="AUC or share")
+
 CLAIMS: dict[str, Claim] = {
     # First look: the four methods on one small model
     "first_look": Claim(
-        "What the method finds where the model read the instances lies above chance and above "
-        "every control.",
+        "The method gives the model that was trained on the instances a higher value than chance "
+        "and than every control.",
         null=0.5,  # the table's chance; 0 where a method has none
         unit="share or AUC",
     ),
@@ -90,72 +116,70 @@ CLAIMS: dict[str, Claim] = {
         unit="points",
     ),
     "dcq_readings": Claim(
-        "The table says the same at every setting of the simulated respondent.",
+        "The conclusion is the same at every setting of the simulated respondent.",
         null=0.0,
         smallest_effect=1.0,
         unit="share of settings",
     ),
     "dcq_reciprocal": Claim(
-        "Every replicated instance is also answered right, and not because nearly all are.",
+        "The model answers every instance that it replicates, and not because it answers nearly "
+        "all.",
         null=0.0,
         smallest_effect=1.0,
         unit="share of replicas",
     ),
     "dcq_positions": Claim(
-        "Answers move to the position where the original is put, and not to another text there.",
+        "Answers move to the position of the original, and they do not move to another text there.",
         null=0.0,
         smallest_effect=10.0,
         unit="points",
     ),
     "dcq_dial": Claim(
-        "Natural paraphrases let a taker that never saw the originals find them more often.",
+        "A respondent that never saw the originals finds them more often among natural "
+        "paraphrases.",
         null=0.0,
         smallest_effect=10.0,
         unit="points",
     ),
     "pretrained_readings": Claim(
-        "A real model finds the originals more often than a clean one, beyond mere taste.",
+        "The real model finds the originals more often than a model that never saw them.",
         null=0.0,
         smallest_effect=10.0,
         unit="points",
     ),
     # Replication with the ICL judge
     "replication_published": Claim(
-        "Naming dataset and split raises the overlap, by a test that keeps its level.",
+        "Naming dataset and split raises the overlap with the reference, by a test that keeps its "
+        "level.",
         null=0.0,
         smallest_effect=0.10,
         unit="mean overlap",
     ),
     "replication_success": Claim(
-        "The algorithm decides right in more partitions than the answer that all are clean.",
+        "The algorithm is right about more partitions than the answer that all of them are clean.",
         null=0.0,
         smallest_effect=10.0,
         unit="points",
     ),
-    "judge_agreement": Claim(
-        "Judge and reference agree on most of what either calls near-exact.",
-        unit="share",
-    ),
+    "judge_agreement": _JUDGE,
     "replication_methods": Claim(
-        "Partitions that were read most often are flagged more often than clean ones.",
+        "Partitions at the highest dose are called contaminated more often than held-out ones.",
         null=0.0,
         smallest_effect=0.50,
         unit="share of partitions",
     ),
     "replication_placebos": Claim(
-        "Where guided completions beat general ones, they beat a wrong name too.",
+        "Where guided completions beat general ones, they also beat completions under a wrong "
+        "name.",
         unit="share of partitions",
     ),
     "pretrained_replication": Claim(
-        "The real model completes instances where the right names are given, and not else.",
+        "The real model completes instances when it is given the right names, and only then.",
         null=0.0,
         smallest_effect=1.0,
-        unit="flags",
+        unit="partitions",
     ),
-    "pretrained_judge": Claim(
-        "Judge and reference agree on most of what either calls near-exact.",
-        unit="share",
-    ),
+    "pretrained_judge": _JUDGE,
     # Blind baselines, Min-k% Prob and WikiMIA
     "blind_baselines": Claim(
         "A classifier of the text alone tells the two kinds of passages apart, without any model."
@@ -168,13 +192,12 @@ CLAIMS: dict[str, Claim] = {
         "The AUC is higher in the second of the two conditions than in the first.", null=0.0
     ),
     "min_k_sweep": Claim(
-        "This k gives a higher AUC than the k used everywhere else, on passages that had no part "
-        "in choosing it.",
+        "This k gives a higher AUC than the usual k, on passages that were not used to choose it.",
         null=0.0,
     ),
     "pretrained_min_k": Claim(
-        "The score of a model newer than both kinds tells older from newer pages better than the "
-        "words alone do."
+        "The score of a model that is newer than all pages tells older from newer pages better "
+        "than words alone do."
     ),
     "naturalness": Claim(
         "A rule without memory finds the original more often than one in five.",
@@ -184,7 +207,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     # Case studies
     "books_auc": Claim(
-        "Snippets of books that the model was trained on score higher than snippets of others."
+        "Snippets of books that the model was trained on score higher than snippets of other books."
     ),
     "books_differences": Claim(
         "The first of the two has the higher AUC on the same books.", null=0.0
@@ -203,47 +226,26 @@ CLAIMS: dict[str, Claim] = {
         "The AUC is higher in this corpus than in the smallest one.", null=0.0
     ),
     "downstream_own": Claim(
-        "Training as the row says raises the AUC, compared with the row's reference.", null=0.0
+        "The training of this row raises the AUC, compared with the reference of this row.",
+        null=0.0,
     ),
     "unlearning": Claim(
         "Suspected items have the higher mean of the row's metric under the unlearned model, and "
-        "not because they are easy for a model that never read them.",
+        "not because they are easy for a model that never saw them.",
         null=0.0,
         unit="ROUGE-L, recall or share",
     ),
     # DICE
-    "dice_layers": Claim(
-        "At the located layer, more than half of the distance between the states of a "
-        "contaminated and a clean model is absent between two clean models.",
-        null=0.5,
-        unit="share of the distance",
-    ),
+    "dice_layers": _LAYERS,
     "dice_auroc": Claim(
         "DICE tells contaminated from clean models better than it tells two clean models apart.",
         null=0.0,
         smallest_effect=10.0,
         unit="points of AUROC",
     ),
-    "dice_inflation": Claim(
-        "Contamination raises the accuracy on the questions that were seen (GSM-i) by more than "
-        "that on fresh ones (GSM-ii).",
-        null=0.0,
-        smallest_effect=10.0,
-        unit="points",
-    ),
-    "dice_own_inflation": Claim(
-        "Contamination raises the accuracy on the questions that were seen (GSM-i) by more than "
-        "that on fresh ones (GSM-ii).",
-        null=0.0,
-        smallest_effect=10.0,
-        unit="points",
-    ),
-    "dice_own_layers": Claim(
-        "At the located layer, more than half of the distance between the states of a "
-        "contaminated and a clean model is absent between two clean models.",
-        null=0.5,
-        unit="share of the distance",
-    ),
+    "dice_inflation": _INFLATION,
+    "dice_own_inflation": _INFLATION,
+    "dice_own_layers": _LAYERS,
     "dice_own_auroc": Claim(
         "The method tells contaminated from clean models better than it tells two clean models "
         "apart.",
@@ -264,25 +266,15 @@ CLAIMS: dict[str, Claim] = {
         unit="AUROC in percent",
     ),
     # The detector study
-    "detectors": Claim(
-        "The detector flags more units than the 5 % that chance flags, and no gate that applies "
-        "refuses it.",
+    "detectors": _POWER,
+    "your_detector": _POWER,
+    "evasion": _POWER,
+    "shift": Claim(
+        "The detector calls one of two unseen sets seen more often than the 5 % that its level "
+        "allows.",
         null=0.05,
-        smallest_effect=0.45,  # a power of one half
-        unit="share of units flagged",
-    ),
-    "your_detector": Claim(
-        "The detector flags more units than the 5 % that chance flags, and no gate that applies "
-        "refuses it.",
-        null=0.05,
-        smallest_effect=0.45,
-        unit="share of units flagged",
-    ),
-    "evasion": Claim(
-        "The detector flags more units than the 5 % that chance flags.",
-        null=0.05,
-        smallest_effect=0.45,
-        unit="share of units flagged",
+        smallest_effect=0.10,
+        unit="share of pairs of sets",
     ),
     "over_base_models": Claim(
         "Rows that a model was trained on score higher than held-out rows of the same draw."
@@ -315,17 +307,23 @@ CLAIMS: dict[str, Claim] = {
         smallest_effect=0.0,
         unit="0.05 minus the rate of false alarms",
     ),
-    "evidence": Claim("The model was trained on this dataset.", unit="AUC or share"),
+    "evidence": _TRAINED_ON,
     "pretrained_agreement": Claim(
         "An effect of indirect exposure differs by less than the margin between the real model "
         "and the lab (two one-sided tests).",
         null=0.0,
         smallest_effect=0.10,  # the margin of the equivalence test, on either side
     ),
+    "pretrained_equivalence": Claim(
+        "Under the real model, the effect of one form of indirect exposure equals the lab's to "
+        "within the margin (two one-sided tests).",
+        null=0.0,
+        smallest_effect=0.10,  # the margin, fixed in docs/protocol_2.md before its models existed
+    ),
     # The audit of a user's model
-    "audit": Claim("The model was trained on this dataset.", unit="AUC or share"),
+    "audit": _TRAINED_ON,
     "dcq_own_controls": Claim(
-        "The model finds more originals than a rule that has seen no data.",
+        "The model finds more originals than a rule that never saw the data.",
         null=0.25,
         unit="share of quizzes",
     ),

@@ -18,8 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as functional
+from safetensors.numpy import load_file as load_arrays
 from safetensors.torch import load_file
 from transformers import (
     BertConfig,
@@ -40,6 +42,7 @@ CLIP_NORM = 1.0
 FINAL_SHARE = 0.1
 MASKED_SHARE = 0.15
 RECIPE_FILE = "recipe.json"
+LOSSES_FILE = "losses.safetensors"
 
 
 def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> Path:
@@ -53,8 +56,8 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
         parent: folder of the checkpoint that ``recipe.parent`` names.
 
     Returns:
-        A folder with ``model.safetensors``, ``config.json``, the tokenizer and
-        ``recipe.json`` (read it with :func:`describe`).
+        A folder with ``model.safetensors``, ``config.json``, the tokenizer, ``recipe.json`` (read
+        it with :func:`describe`) and the loss of every step (:func:`losses_of`).
 
     Raises:
         ValueError: if the texts or the parent are not those of the recipe, a dose text is
@@ -84,7 +87,7 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
             model = build_model(recipe, texts.tokenizer)
             if parent is not None:
                 _load_parent(model, parent)
-            fit(model.to(device), stream.batches, recipe, texts.tokenizer.mask_token_id)
+            losses = fit(model.to(device), stream.batches, recipe, texts.tokenizer.mask_token_id)
         summary = {
             "recipe_hash": identity,
             "recipe": recipe.as_values(),
@@ -94,8 +97,33 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
             "n_tokens": stream.n_tokens,
             "n_dose_tokens": stream.n_dose_tokens,
         }
-        _publish(folder, model, texts.tokenizer, summary)
+        _publish(folder, model, texts.tokenizer, summary, losses)
     return folder
+
+
+def losses_of(folder: Path) -> np.ndarray:
+    """Mean loss of every training step of a checkpoint, nats per learnt token, shape (n_steps,)."""
+    caches.refuse_damaged(Path(folder))
+    return load_arrays(Path(folder) / LOSSES_FILE)["loss"].astype(float)
+
+
+def first_losses(recipe: Recipe, texts: TrainingTexts, n_steps: int) -> np.ndarray:
+    """Losses of the first steps of a training from scratch, as in :func:`losses_of`.
+
+    Nothing is read from the cache or written to it.
+
+    Raises:
+        ValueError: if the recipe continues another model.
+    """
+    if recipe.parent is not None:
+        raise ValueError("only a training from scratch starts without its parent")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    batches = training_stream(recipe, texts).batches
+    with _reproducible(device):
+        model = build_model(recipe, texts.tokenizer).to(device)
+        mask = texts.tokenizer.mask_token_id
+        losses = fit(model, batches[:n_steps], recipe, mask, len(batches))
+    return np.array(losses)
 
 
 def describe(folder: Path) -> dict[str, Any]:
@@ -144,13 +172,19 @@ def build_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> PreTraine
 
 
 def fit(
-    model: PreTrainedModel, batches: list[Batch], recipe: Recipe, mask_token_id: int | None = None
+    model: PreTrainedModel,
+    batches: list[Batch],
+    recipe: Recipe,
+    mask_token_id: int | None = None,
+    n_steps: int | None = None,
 ) -> list[float]:
     """Train a model in place, one AdamW step for each batch; mean losses, nats per learnt token.
 
     The output head runs only where something is learnt, which is what makes responses and
-    masked tokens cheap.
+    masked tokens cheap. ``n_steps`` are those of the whole training, if the batches are only its
+    first ones: the learning rate depends on it.
     """
+    n_steps = n_steps or len(batches)
     device = model.device
     optimizer = torch.optim.AdamW(
         [
@@ -173,7 +207,7 @@ def fit(
     losses = []
     for step, batch in enumerate(batches):
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(recipe, step, len(batches))
+            group["lr"] = learning_rate(recipe, step, n_steps)
         inputs, labels = torch.from_numpy(batch.input_ids), torch.from_numpy(batch.labels)
         with precision:
             if recipe.objective == "causal":
@@ -276,12 +310,15 @@ def _publish(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     summary: dict[str, Any],
+    losses: list[float],
 ) -> None:
     """Write a checkpoint, which appears whole or not at all."""
     weights = {name: weight.detach().cpu().numpy() for name, weight in model.named_parameters()}
     model.config.architectures = [type(model).__name__]
     with caches.atomic_folder(folder) as staged:
         storage.write_safetensors(staged / "model.safetensors", weights, {"format": "pt"})
+        steps = np.array(losses, dtype=np.float32)
+        storage.write_safetensors(staged / LOSSES_FILE, {"loss": steps})
         storage.write_text(staged / "config.json", model.config.to_json_string())
         for name, value in tokenizer_files(tokenizer).items():
             storage.write_json(staged / name, value)

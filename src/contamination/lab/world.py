@@ -95,10 +95,13 @@ def base_model(world: World, n_background_tokens: int, seed: int, size: str = DE
     return dosed_from_scratch(world, (), n_background_tokens, seed, size)
 
 
-def dosed_from_scratch(
+def recipe_from_scratch(
     world: World, doses: Sequence[Dose], n_background_tokens: int, seed: int, size: str
-) -> Path:
-    """A model of one size that reads background and doses mixed, from its first step on."""
+) -> tuple[Recipe, TrainingTexts]:
+    """Recipe and texts of a model that is trained from scratch on background and doses mixed.
+
+    ValueError for an unknown size.
+    """
     if size not in SIZES:
         raise ValueError(f'unknown size "{size}": choose from {", ".join(SIZES)}')
     n_layers, width, n_heads = SIZES[size]
@@ -112,7 +115,14 @@ def dosed_from_scratch(
         width=width,
         n_heads=n_heads,
     )
-    return train(recipe, texts)
+    return recipe, texts
+
+
+def dosed_from_scratch(
+    world: World, doses: Sequence[Dose], n_background_tokens: int, seed: int, size: str
+) -> Path:
+    """A model of one size that reads background and doses mixed, from its first step on."""
+    return train(*recipe_from_scratch(world, doses, n_background_tokens, seed, size))
 
 
 def continued_model(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.core.statistics import (
+from contamination.core.statistics import holm
+from contamination.replication.bootstrap import (
     chance_of_significance,
-    holm,
     paired_bootstrap_interval,
     paired_bootstrap_p,
     sampled_paired_bootstrap_p,

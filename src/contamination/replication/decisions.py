@@ -13,12 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core import overlap
-from contamination.core.statistics import (
-    paired_bootstrap_p,
-    share_difference_interval,
-    share_interval,
-    sign_flip_p,
-)
+from contamination.core.statistics import share_difference_interval, share_interval
 from contamination.core.verdicts import CLAIMS, CONTROL_FAILS
 from contamination.models import bleurt
 from contamination.models.chat import ERROR, REFUSED, UNPARSABLE
@@ -26,6 +21,10 @@ from contamination.models.judging import EXACT, INEXACT, NEAR_EXACT, rule_label
 from contamination.models.loading import LanguageModel
 from contamination.replication.algorithm1 import ALPHA
 from contamination.replication.algorithm2 import is_contaminated
+from contamination.replication.bootstrap import (
+    paired_bootstrap_p,
+    sign_flip_p,
+)
 from contamination.replication.instructions import GENERAL, GUIDED, WRONG_DATASET, WRONG_SPLIT
 from contamination.replication.prompts import NLI
 

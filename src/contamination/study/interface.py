@@ -77,3 +77,14 @@ class Detector:
     source: str = ""  # authors and number of the paper
     # A detector that costs much is asked of this mini-benchmark alone, where the gates need it.
     only_on: str = ""
+
+
+def row_scores(detector: Detector, lm: CausalLM, rows: Rows) -> np.ndarray:
+    """Scores of rows under a model, shape (n_rows,); ValueError where one is undefined."""
+    values = np.asarray(detector.score(lm, rows), dtype=float)
+    if values.shape != (len(rows),) or not np.isfinite(values).all():
+        raise ValueError(
+            f"{detector.name}: {len(rows)} rows of {rows.dataset or 'no dataset'} need one finite "
+            f"score each, got an array of shape {values.shape}"
+        )
+    return values

@@ -38,6 +38,7 @@ from contamination.study.released_rows import (
     OPTION_MARGIN,
     RELEASED,
     UNITS,
+    check_unit,
     datasets_of,
     deal,
     reading_order,
@@ -67,10 +68,19 @@ def plan(numbers: Sequence[int]) -> str:
 
 
 def write_unit(folder: Path, name: str, about: Mapping[str, Any], number: int) -> None:
-    """``score_unit`` as files, ``about`` joined; trained models, 540 MB each, are then removed."""
+    """``score_unit`` as files, ``about`` joined; the models are then removed.
+
+    ValueError for a number that is none of ``UNITS``.
+    """
+    check_unit(number, UNITS)
     models, facts = trained(Path(located(PACKAGED)), released_quizzes(), number)
     scores, sets, made_by = score_unit(models, released_quizzes(), number)
     store.write(folder, name, store.Ledger(scores, sets, made_by | facts | about))
+    remove_trained(models)
+
+
+def remove_trained(models: Sequence[LabModel]) -> None:
+    """Remove the folders of all models but the base model; each takes 540 MB."""
     for model in models:
         if model.kind != BASE:
             shutil.rmtree(model.folder)
@@ -89,16 +99,16 @@ def trained(
         return LabModel(kind, number, RELEASED, copies, folder, tuple(asked))
 
     models = [model(BASE, 0, base, every)]
-    models.append(model(CLEAN, 0, _reads(base, [read], FEW_COPIES, READING, number), few))
+    models.append(model(CLEAN, 0, trained_on(base, [read], FEW_COPIES, READING, number), few))
     for copies in COPIES:
         is_last = copies == COPIES[-1]
-        folder = _reads(base, [verbatim] if is_last else every, copies, READING, number)
+        folder = trained_on(base, [verbatim] if is_last else every, copies, READING, number)
         asked = [verbatim, datasets[FRESH]] if is_last else every
         models.append(model(DOSED, copies, folder, asked))
-    alone = _reads(base, [verbatim], FEW_COPIES, READING, number)
+    alone = trained_on(base, [verbatim], FEW_COPIES, READING, number)
     models.append(model(ALONE, FEW_COPIES, alone, [verbatim]))
     lm = load_causal_lm(alone)
-    n_tokens = CHAT_TIMES * FEW_COPIES * sum(_n_tokens(lm, text) for text in verbatim.read[0])
+    n_tokens = CHAT_TIMES * FEW_COPIES * sum(n_tokens_of(lm, text) for text in verbatim.read[0])
     chat = chat_rows(lm, n_tokens, number)
     later = fine_tune(alone, chat, replace(READING, seed=number))
     models.append(model(LATER, FEW_COPIES, later, [verbatim]))
@@ -108,14 +118,16 @@ def trained(
     return models, facts | {"n_chat_tokens": n_tokens, "n_chat_rows": len(chat)}
 
 
-def _reads(
+def trained_on(
     base: Path, datasets: Sequence[Dataset], copies: int, settings: Settings, seed: int
 ) -> Path:
+    """The base model after ``copies`` of what is read of some datasets, trained or cached."""
     texts = reading_order(datasets, copies, settings.batch_size, seed)
     return fine_tune(base, [("", text) for text in texts], replace(settings, seed=seed))
 
 
-def _n_tokens(lm: CausalLM, text: str) -> int:
+def n_tokens_of(lm: CausalLM, text: str) -> int:
+    """Tokens of a text, without those that mark its beginning and end."""
     return len(lm.tokenizer(text, add_special_tokens=False).input_ids)
 
 
@@ -130,7 +142,7 @@ def chat_rows(lm: CausalLM, n_tokens: int, seed: int) -> list[Row]:
             break
         prompt, response = rows[place]
         chosen.append((as_chat(lm, [prompt])[0], response))
-        n_tokens -= _n_tokens(lm, "".join(chosen[-1]))
+        n_tokens -= n_tokens_of(lm, "".join(chosen[-1]))
     if n_tokens > 0:
         raise ValueError(f"{len(rows)} clean rows have {n_tokens} tokens too few")
     return chosen
@@ -154,7 +166,7 @@ def at_equal_loss(
 
     target = mean_log_prob(lm)
     for copies in ALL_WEIGHTS_COPIES:
-        folder = _reads(base, [dataset], copies, ALL_WEIGHTS, seed)
+        folder = trained_on(base, [dataset], copies, ALL_WEIGHTS, seed)
         reached = mean_log_prob(load_causal_lm(folder))
         if reached >= target or copies == ALL_WEIGHTS_COPIES[-1]:
             break

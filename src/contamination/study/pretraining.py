@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,10 @@ import pandas as pd
 
 from contamination.dcq.contaminating import training_texts
 from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.lab import recipes, world
+from contamination.lab import training, world
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
-from contamination.lab.recipes import Dose
+from contamination.lab.recipes import Dose, Recipe, TrainingTexts
 from contamination.models.causal import load_causal_lm
 from contamination.study import (
     baselines,
@@ -31,6 +31,7 @@ from contamination.study import (
     number_twins,
     sampling,
     scoring,
+    spot_check,
     store,
     study,
 )
@@ -38,7 +39,7 @@ from contamination.study.arms import question_of
 from contamination.study.assignment import assign
 from contamination.study.crossed import CrossedScores
 from contamination.study.dc_pdd import dc_pdd, log_frequencies
-from contamination.study.interface import WORD_PROBLEMS, Detector, Rows
+from contamination.study.interface import WORD_PROBLEMS, Detector, Rows, row_scores
 
 BASE_SEEDS = tuple(range(300, 320))
 PILOT_SEEDS = (200, 201, 202)
@@ -178,15 +179,19 @@ def background_tokens(lab: world.World) -> int:
     return sum(len(tokens.ids) + 2 for tokens in encoded)
 
 
-def base_model(lab: world.World, base_seed: int, times: int = 1) -> Path:
-    """A base model trained from scratch on the background and its share of the pools' rows.
+def base_recipe(lab: world.World, base_seed: int, times: int = 1) -> tuple[Recipe, TrainingTexts]:
+    """How a base model is trained: the background ``times`` times and its rows of the pools.
 
-    The background is read ``times`` times; rows are spread over the whole training. From the
-    cache where it is there, else five minutes of a core.
+    Rows are spread over the whole training.
     """
     doses = [dose for pool in pools() for dose in pool.doses(base_seed)]
     n_tokens = times * background_tokens(lab)
-    return world.dosed_from_scratch(lab, doses, n_tokens, base_seed, world.DEFAULT_SIZE)
+    return world.recipe_from_scratch(lab, doses, n_tokens, base_seed, world.DEFAULT_SIZE)
+
+
+def base_model(lab: world.World, base_seed: int, times: int = 1) -> Path:
+    """A base model of ``base_recipe``: from the cache, or trained in five minutes of a core."""
+    return training.train(*base_recipe(lab, base_seed, times))
 
 
 def later_model(lab: world.World, base: Path, base_seed: int, n_tokens: int) -> Path:
@@ -243,6 +248,8 @@ def exposure(lab: world.World, base_seeds: Sequence[int]) -> list[dict]:
 
 
 NAME = "pretraining"  # of the parts of the ledger
+TRIPLED = "tripled"  # the same with three times the background
+TRIPLED_SEEDS = BASE_SEEDS[:5]
 PRETRAINED = "pretrained"
 COLUMNS = ["detector", "model", "benchmark", "pool", "row", "score"]
 WORDS = COLUMNS[:4]
@@ -266,14 +273,18 @@ def token_detectors(lab: world.World) -> tuple[Detector, ...]:
 
 
 def detectors_of(
-    lab: world.World, pool: Pool, of_tokens: Sequence[Detector]
+    lab: world.World, benchmark: str, kind: str, of_tokens: Sequence[Detector]
 ) -> tuple[Detector, ...]:
-    """All detectors that are asked about a pool, ``token_detectors`` first, the controls last."""
+    """All detectors that are asked about rows of a benchmark, the controls last.
+
+    ``kind`` is that of a pool, ``ROWS`` or ``INDIRECT``; ``of_tokens`` (``token_detectors``) are
+    the first.
+    """
     asked = [*of_tokens, four_methods.RANKING, context.CODEC]
     asked += [four_methods.DCQ, four_methods.REPLICATION]
-    if pool.benchmark == INDIRECT_ON:
+    if benchmark == INDIRECT_ON:
         asked += [context.RECALL, sampling.CDD, sampling.COVERAGE]
-    if pool.benchmark == WORD_PROBLEMS and pool.kind == ROWS:
+    if benchmark == WORD_PROBLEMS and kind == ROWS:
         reference = world.base_model(lab, N_REFERENCE_TOKENS, REFERENCE_SEED)
         lm = load_causal_lm(reference)
         asked += [number_twins.number_twins(lm, form) for form in number_twins.FORMS]
@@ -293,12 +304,7 @@ def score_model(
     for pool, asked in detectors.items():
         for detector in asked:
             start = time.perf_counter()
-            values = np.asarray(detector.score(lm, pool.rows), dtype=float)
-            if values.shape != (len(pool.rows),) or not np.isfinite(values).all():
-                raise ValueError(
-                    f"{detector.name}: {len(pool.rows)} rows of {pool.benchmark} need one finite "
-                    f"score each, got an array of shape {values.shape}"
-                )
+            values = row_scores(detector, lm, pool.rows)
             about = {"detector": detector.name, "model": model}
             about |= {"benchmark": pool.benchmark, "pool": pool.kind}
             table = pd.DataFrame({"row": np.arange(len(values)), "score": values})
@@ -308,21 +314,26 @@ def score_model(
     return pd.concat(tables, ignore_index=True), seconds
 
 
-def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str, Any]]:
+def score_base(
+    lab: world.World, base_seed: int, times: int = 1
+) -> tuple[pd.DataFrame, np.ndarray, dict[str, Any]]:
     """One part of the ledger: a base model and its two continuations, trained and scored.
 
+    With the background ``times`` times, no continuation is made.
+
     Returns:
-        ``COLUMNS``; and what made them: base_seed, recipe hashes and tokens of the models, the
-        environment, seconds by detector and of the training.
+        ``COLUMNS``; the base model's loss at every step of its training; and what made them:
+        base_seed, recipe hashes and tokens of the models, the environment, seconds in all, by
+        detector and of the training.
     """
     start = time.perf_counter()
-    folders = {PRETRAINED: base_model(lab, base_seed)}
+    folders = {PRETRAINED: base_model(lab, base_seed, times)}
     trained = time.perf_counter() - start
-    for n_tokens in LATER_TOKENS:
+    for n_tokens in LATER_TOKENS if times == 1 else ():
         later = later_model(lab, folders[PRETRAINED], base_seed, n_tokens)
         folders[later_name(n_tokens)] = later
     of_tokens = token_detectors(lab)
-    every = {pool: detectors_of(lab, pool, of_tokens) for pool in pools()}
+    every = {pool: detectors_of(lab, pool.benchmark, pool.kind, of_tokens) for pool in pools()}
     few = {pool: of_tokens for pool in pools() if pool.kind == ROWS}
     tables, seconds = [], []
     for model, folder in folders.items():
@@ -332,31 +343,45 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str
         seconds += spent
     about = {
         "base_seed": base_seed,
+        "background_times": times,
+        "world": spot_check.world_of(lab),
         "models": {
             model: {name: world.describe(folder)[name] for name in ("recipe_hash", "n_tokens")}
             for model, folder in folders.items()
         },
-        "environment": recipes.environment("cpu"),
+        "environment": spot_check.environment(),
+        "seconds_in_all": round(time.perf_counter() - start, 1),
         "seconds": {
             "training": round(trained, 1),
             **pd.DataFrame(seconds).groupby("detector", sort=False)["seconds"].sum().round(1),
         },
     }
-    return pd.concat(tables, ignore_index=True), about
+    losses = training.losses_of(folders[PRETRAINED])
+    return pd.concat(tables, ignore_index=True), losses, about
 
 
-def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int) -> None:
+def write_part(
+    folder: Path, name: str, about: Mapping[str, Any], base_seed: int, times: int = 1
+) -> None:
     """``score_base`` as files of the ledger, ``about`` joined; scores in single precision."""
-    scores, made_by = score_base(study.the_lab(), base_seed)
+    scores, losses, made_by = score_base(study.the_lab(), base_seed, times)
     small = {"score": "float32", "row": "int16"} | dict.fromkeys(WORDS, "category")
-    store.write_tables(folder, name, {"scores": scores.astype(small)}, made_by | about)
+    of_steps = pd.DataFrame({"step": np.arange(len(losses), dtype="int16")})
+    of_steps["loss"] = losses.astype("float32")
+    tables = {"scores": scores.astype(small), "losses": of_steps}
+    store.write_tables(folder, name, tables, made_by | about)
 
 
-def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """All parts of the arm: scores with a column base_seed, and what made each part."""
+write_tripled_part = partial(write_part, times=3)
+
+
+def read_parts(
+    name: str = NAME, folder: Path | None = None
+) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """All parts of a study of base models: scores with a column base_seed, and what made each."""
     tables, made_by = [], []
-    for name in store.names(NAME, folder):
-        part, about = store.read_tables(name, folder)
+    for part_name in store.names(name, folder):
+        part, about = store.read_tables(part_name, folder)
         tables.append(part["scores"].assign(base_seed=about["base_seed"]))
         made_by.append(about)
     return pd.concat(tables, ignore_index=True), made_by

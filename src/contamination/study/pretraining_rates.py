@@ -34,7 +34,7 @@ from contamination.study.pretraining_scores import (
     exposures,
     shown,
 )
-from contamination.study.protocol import clopper_pearson, effective_sets, redeal_p
+from contamination.study.protocol import clopper_pearson, effective_number, redeal_p
 
 N_RESAMPLES = 1_000
 FPRS = (0.05, 0.01)
@@ -233,7 +233,7 @@ def false_alarms(study: StudyScores) -> pd.DataFrame:
 
 def _alarm_columns(flags: Sequence[bool], units: Sequence[int]) -> dict[str, float]:
     n, rate = len(flags), float(np.mean(flags))
-    effective = effective_sets(np.array(flags), np.array(units))
+    effective = effective_number(np.array(flags), np.array(units))
     n_found = rate * effective
     low, high = clopper_pearson(n_found, effective, LEVEL)
     # The tail of a binomial whose n may be a fraction.

@@ -175,12 +175,27 @@ def clopper_pearson(n_found: Any, n: Any, tail: Any) -> tuple[Any, Any]:
     return low[()], high[()]
 
 
-def effective_sets(flags: np.ndarray, units: np.ndarray) -> float:
-    """How many independent sets tell as much as these, of which those of one unit may agree.
+def binomial_p(n_found: float, n: float, share: float) -> float:
+    """Exact one-sided p of "the share is at most ``share``"; both numbers may be fractions.
 
-    Korn & Graubard 1998: n over the design effect (variance of the share between units over that
-    of independent sets, at least 1), times a squared ratio of t quantiles for few units. n with
-    one set a unit. Both arrays have shape (n_sets,); NaN below three units.
+    It agrees with the lower limit of ``clopper_pearson``: p lies below the tail where that limit
+    lies above the share. NaN for NaN.
+
+    >>> round(binomial_p(2, 10, 0.05), 4)  # 1 - 0.95^10 - 10 * 0.05 * 0.95^9
+    0.0861
+    """
+    if n_found == 0:
+        return 1.0
+    return float(stats.beta.cdf(share, n_found, n - n_found + 1))
+
+
+def effective_number(flags: np.ndarray, units: np.ndarray) -> float:
+    """Number of independent sets that tell as much as these, where units were drawn, not sets.
+
+    Sets of a unit may agree, for they share a base and often rows. So the number of sets is
+    divided by the design effect (variance of the share between units over that of independent
+    sets, at least 1) and multiplied by a squared ratio of t quantiles for few units (Korn &
+    Graubard 1998). Both arrays have shape (n_sets,); NaN below three units.
     """
     flags, units = np.asarray(flags, dtype=float), np.unique(units, return_inverse=True)[1]
     n, n_units = flags.size, len(set(units))
@@ -190,16 +205,17 @@ def effective_sets(flags: np.ndarray, units: np.ndarray) -> float:
     between = np.sum(np.bincount(units, flags - rate) ** 2) / n**2 * n_units / (n_units - 1)
     independent = rate * (1 - rate) / (n - 1)
     effect = max(1.0, between / independent) if independent > 0 else 1.0
-    return n / effect * np.divide(*stats.t.ppf(1 - LEVEL, [n - 1, n_units - 1])) ** 2
+    return float(n / effect * np.divide(*stats.t.ppf(1 - LEVEL, [n - 1, n_units - 1])) ** 2)
 
 
 def false_alarm_limits(flags: np.ndarray, units: np.ndarray) -> tuple[float, float]:
     """One-sided 95 % lower and upper limit of a share of flags, where units were drawn, not sets.
 
-    Clopper-Pearson at ``effective_sets``. A bootstrap of units has no width where nothing is
-    flagged. Both arrays have shape (n_sets,); NaN below three units.
+    Clopper-Pearson at the effective number of sets; plain Clopper-Pearson with one set a unit. A
+    bootstrap of units has no width where nothing is flagged. Both arrays have shape (n_sets,);
+    NaN below three units.
     """
-    n_effective = effective_sets(flags, units)
+    n_effective = effective_number(flags, units)
     if np.isnan(n_effective):
         return np.nan, np.nan
     return clopper_pearson(np.mean(flags) * n_effective, n_effective, LEVEL)

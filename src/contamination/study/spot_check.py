@@ -70,7 +70,8 @@ def is_another_world(here: Mapping, there: Mapping) -> bool:
     return here["hashes"] != there["hashes"] and here["packages"] != there["packages"]
 
 
-def _differing(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
+def differing(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
+    """Names and values here of what is not the same there."""
     return [f"{name} {value}" for name, value in here.items() if there.get(name) != value]
 
 
@@ -115,9 +116,9 @@ def check(n_models: int = N_MODELS) -> pd.DataFrame:
         return pd.DataFrame(columns=COLUMNS)
     lab = world.build_world(about["world_seed"])
     seeds, here = drawn(about, n_models), world_of(lab)
-    other = _differing(environment(), about["environment"])
+    other = differing(environment(), about["environment"])
     if is_another_world(here, about["world"]):
-        other = _differing(here["packages"], about["world"]["packages"])
+        other = differing(here["packages"], about["world"]["packages"])
         rows = pd.MultiIndex.from_product([seeds, stored["detector"].unique()])
         table = rows.to_frame(index=False, name=["unit", "detector"])
         table["reason"] = agreement.WORLD

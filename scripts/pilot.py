@@ -1,0 +1,69 @@
+"""Write the numbers of ``docs/pilot_2.md`` from the pilot's parts of the ledger.
+
+python scripts/pilot.py
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from contamination.core import storage
+from contamination.study import pretraining, store
+from contamination.study.crossed import auc_by_model
+
+sys.path.insert(0, str(Path(__file__).parent))
+import readme
+
+NAME = "pilot"  # of the ledger's parts, and of the block on the page
+PAGE = readme.ROOT / "docs/pilot_2.md"
+N_CORES = 2
+
+
+def parts() -> list[tuple[dict[str, pd.DataFrame], dict]]:
+    """Tables of the pilot's base models, and what made them."""
+    return [store.read_tables(name) for name in store.names(NAME)]
+
+
+def numbers() -> str:
+    """AUCs of the pilot's models, their spread, and what the models cost, as Markdown."""
+    made = parts()
+    tables = [part["scores"].assign(base_seed=about["base_seed"]) for part, about in made]
+    scores = pd.concat(tables, ignore_index=True)
+    rows = []
+    for detector in scores["detector"].unique():
+        asked = scores.loc[scores["detector"].eq(detector), "benchmark"].unique()
+        pools = [
+            pretraining.crossed_scores(scores, detector, pool)
+            for pool in pretraining.pools()
+            if pool.kind == pretraining.ROWS and pool.benchmark in asked
+        ]
+        row = {"Detector": detector, "Benchmarks": str(len(pools))}
+        for dose in pretraining.DOSES:
+            by_model = np.mean([auc_by_model(pool, dose) for pool in pools], axis=0)
+            copies = f"{dose} {'copy' if dose == 1 else 'copies'}"
+            row[copies] = f"{by_model.mean():.2f} ± {by_model.std(ddof=1):.2f}"
+        rows.append(row)
+    seconds = pd.DataFrame([about["seconds"] for _, about in made])
+    minutes = np.mean([about["seconds_in_all"] for _, about in made]) / 60
+    n_models = len(pretraining.BASE_SEEDS)
+    return (
+        f"AUC against held-out rows: mean and standard deviation of {len(made)} base models.\n\n"
+        f"{readme.markdown(pd.DataFrame(rows))}\n\n"
+        f"One base model took {seconds['training'].mean() / 60:.1f} minutes of one core to train "
+        f"and {minutes:.1f} with its two continuations and all scores, while other work ran on the "
+        f"same machine. For {n_models} base models that projects "
+        f"{n_models * minutes / 60:.1f} core-hours, or {n_models * minutes / 60 / N_CORES:.1f} "
+        "hours on two cores."
+    )
+
+
+def main() -> None:
+    storage.write_text(PAGE, readme.renewed(PAGE.read_text(), NAME, numbers()))
+
+
+if __name__ == "__main__":
+    main()

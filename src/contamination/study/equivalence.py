@@ -1,0 +1,122 @@
+"""Does indirect exposure act in a real model as in the lab? The test of ``docs/protocol_2.md``.
+
+Frames are ``sets`` as in ``study.protocol``. The **effect** of a condition is the AUC of its rows
+minus the AUC of verbatim rows, under the same model and by the same detector, as the mean over
+four detectors. A **pair** is two units of the real model that exchange datasets and halves of the
+rows; its effect is the mean of both.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from contamination.core import scores
+from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, INCONCLUSIVE, NOT_RUN, SUPPORTED
+from contamination.study.conditions import BASE, DOSED, VERBATIM
+from contamination.study.protocol import LEVEL
+from contamination.study.released_rows import CONFIRMATORY
+from contamination.study.rooms import COMPARED, MOST_APART, equivalence_p
+
+OF_TOKENS = (scores.MIN_K, scores.PPL, scores.ZLIB, scores.MIN_K_PLUS_PLUS)
+LAB_BENCHMARK = "topics"  # as in the comparison of the first edition; only it has all conditions
+LAB_COPIES, REAL_COPIES = 3, 4
+MARGIN = CLAIMS["pretrained_equivalence"].smallest_effect
+CONFIRMING = "confirmatory"
+SUBTRACTED = "base model subtracted"
+WITH_PILOT = "pilot included"
+ANALYSES = (CONFIRMING, SUBTRACTED, WITH_PILOT)  # the last two are sensitivity analyses
+FIGURES = ["verbatim_auc", "lab_verbatim_auc", "real_effect", "lab_effect", "difference"]
+FIGURES += ["ci90_low", "ci90_high", "ci_low", "ci_high", "p_equivalent"]
+COLUMNS = ["analysis", "condition", "n_pairs", "n_lab", *FIGURES, "verdict", "note"]
+
+
+def equivalence(real: pd.DataFrame, lab: pd.DataFrame) -> pd.DataFrame:
+    """Whether each effect under the real model equals the lab's to within ``MARGIN``.
+
+    Args:
+        real: sets of the real model, of ``CONFIRMATORY`` units and, for the sensitivity analysis
+            with all pairs, of the pilot's. A pair without both twins, all detectors and all
+            conditions is left out.
+        lab: sets of the lab's first study.
+
+    Returns:
+        ``COLUMNS``, by ``ANALYSES`` and condition. difference is the real model's effect minus the
+        lab's, AUC. ci90_ are the limits of its 90 % Welch interval, which lies within the margin
+        exactly if p_equivalent is at most 0.05, and ci_ those of the 95 % interval. verdict, of
+        the confirmatory analysis alone: supported if p_equivalent is at most 0.05, else
+        inconclusive. It is inconclusive as well with fewer than five pairs, and where the mean
+        AUCs of verbatim rows differ by more than ``MOST_APART``; note says so. Not run with fewer
+        than two pairs.
+    """
+    lab = lab[lab["benchmark"].eq(LAB_BENCHMARK)]
+    rows = []
+    for analysis in ANALYSES:
+        own = real if analysis == WITH_PILOT else real[real["unit"].isin(CONFIRMATORY)]
+        is_subtracted = analysis == SUBTRACTED
+        pairs = _of_pairs(_by_unit(own, REAL_COPIES, is_subtracted))
+        bases = _by_unit(lab, LAB_COPIES, is_subtracted)
+        for condition in COMPARED:
+            row = _compared(pairs, bases, condition)
+            if analysis != CONFIRMING:
+                row["verdict"] = ""  # it makes no claim
+            rows.append({"analysis": analysis, "condition": condition} | row)
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _by_unit(sets: pd.DataFrame, copies: int, is_base_subtracted: bool) -> pd.DataFrame:
+    """Each unit's AUC of verbatim rows and its effects, means over the detectors.
+
+    Where the base model was asked about the same rows, ``is_base_subtracted`` takes off what the
+    effect is under it.
+    """
+    of_dose = sets[sets["model"].eq(DOSED) & sets["copies"].eq(copies)]
+    wide = _complete(of_dose)
+    found = pd.DataFrame({VERBATIM: wide[VERBATIM].mean(axis=1)})
+    before = _complete(sets[sets["model"].eq(BASE)]) if is_base_subtracted else wide.iloc[:0]
+    for condition in COMPARED:
+        found[condition] = (wide[condition] - wide[VERBATIM]).mean(axis=1)
+        if len(before):
+            found[condition] -= (before[condition] - before[VERBATIM]).mean(axis=1)
+    return found.dropna()
+
+
+def _complete(sets: pd.DataFrame) -> pd.DataFrame:
+    """AUCs of the units that have all of them: a row for each, (condition, detector) as columns."""
+    wide = sets.pivot(index="unit", columns=["condition", "detector"], values="value")
+    asked = pd.MultiIndex.from_tuples(product((VERBATIM, *COMPARED), OF_TOKENS))
+    return wide.reindex(columns=asked).dropna()
+
+
+def _of_pairs(by_unit: pd.DataFrame) -> pd.DataFrame:
+    """Means of two twins, which have the numbers 2 d and 2 d + 1; of whole pairs alone."""
+    pairs = by_unit.groupby(by_unit.index // 2)
+    return pairs.mean()[pairs.size().eq(2)]
+
+
+def _compared(pairs: pd.DataFrame, bases: pd.DataFrame, condition: str) -> dict[str, object]:
+    """One row of :func:`equivalence` but its key."""
+    row: dict[str, object] = {"n_pairs": len(pairs), "n_lab": len(bases)}
+    if min(len(pairs), len(bases)) < 2:
+        missing = {"verdict": NOT_RUN, "note": "fewer than two pairs or lab models"}
+        return row | dict.fromkeys(FIGURES, np.nan) | missing
+    real, lab = pairs[condition], bases[condition]
+    welch = stats.ttest_ind(real, lab, equal_var=False)
+    (low90, high90), (low, high) = (welch.confidence_interval(share) for share in (0.90, 0.95))
+    apart = pairs[VERBATIM].mean() - bases[VERBATIM].mean()
+    p_equivalent = float(equivalence_p(real, lab, MARGIN))
+    figures = (pairs[VERBATIM].mean(), bases[VERBATIM].mean(), real.mean(), lab.mean())
+    figures += (real.mean() - lab.mean(), low90, high90, low, high, p_equivalent)
+    notes = []
+    if len(pairs) < FEWEST_MODELS:
+        notes.append(f"fewer than {FEWEST_MODELS} pairs")
+    if abs(apart) > MOST_APART:
+        notes.append(f"the AUCs of verbatim rows differ by more than {MOST_APART:.2f}")
+    is_equal = p_equivalent <= LEVEL and not notes
+    if low > MARGIN or high < -MARGIN:
+        notes.append("the 95 % interval lies outside the margin")
+    verdict = {"verdict": SUPPORTED if is_equal else INCONCLUSIVE, "note": "; ".join(notes)}
+    return row | dict(zip(FIGURES, figures, strict=True)) | verdict

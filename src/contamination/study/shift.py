@@ -1,0 +1,358 @@
+"""Shift without exposure: how often a detector prefers one of two sets that no model has seen.
+
+The second protocol (``docs/protocol_2.md``) draws two sets of 60 rows that differ in one thing:
+how natural the paraphrases in their quizzes are, their length, the balance of their labels, their
+date, or nothing. What goes along with length or with a label, such as words and templates, goes
+along here too; the AUC of a bag of words says how much of it there is. An exact test of A against
+B is right whenever rows are exchangeable, so what it finds here beyond its level is the shift.
+
+The naturalness dial is that of ``lab.grammar``: it changes the paraphrases that stand in a row's
+quiz and never the row itself. For a detector that reads no quiz this shift is none at all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from contamination.core import blind
+from contamination.core.statistics import auc, auc_within, holm
+from contamination.core.verdicts import CLAIMS, LEVEL
+from contamination.dcq.perturbation import quizzes_of_groups
+from contamination.lab import passages, world
+from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.grammar import draw_groups
+from contamination.models.causal import CausalLM, load_causal_lm
+from contamination.study import (
+    context,
+    four_methods,
+    pretraining,
+    sampling,
+    scoring,
+    spot_check,
+    store,
+    study,
+)
+from contamination.study.arms import rows_of
+from contamination.study.assignment import seed_of
+from contamination.study.interface import Detector, Rows, row_scores
+from contamination.study.protocol import (
+    binomial_p,
+    effective_number,
+    false_alarm_limits,
+    redeal_p,
+)
+
+NAME = "shift"  # of the parts of the ledger
+NONE, NATURALNESS, LENGTH, LABELS, DATE = "none", "naturalness", "length", "label balance", "date"
+DOCSTRINGS = "docstrings"
+# On which rows each shift is made.
+SHIFTS = {
+    NONE: ("topics", "grade_school"),
+    NATURALNESS: ("topics",),
+    LENGTH: ("topics", "grade_school"),
+    LABELS: ("topics",),
+    DATE: (DOCSTRINGS,),
+}
+N_DRAWS = 3  # pairs of sets of each base model, shift and benchmark
+N_ROWS = 60  # of a set
+N_CANDIDATES = 480  # rows of a draw, from which both sets are taken
+DIAL = 0.5  # of set B
+MAJORITY = 0.8  # share of one label in set B
+WORLD_SEED = 0  # of ``study.the_lab``
+N_WORDS = 32  # of a docstring; nearest to the other rows, which have about 55 to 75 tokens
+# They need generated continuations and took two fifths of the time (see the protocol).
+LEFT_OUT = tuple(one.name for one in (sampling.CDD, sampling.COVERAGE, four_methods.REPLICATION))
+EXPLORATORY = ("DC-PDD without bound",)  # reported, without a verdict
+COLUMNS = ["detector", "shift", "benchmark", "draw", "n_a", "n_b", "auc", "p_a", "p_b"]
+COLUMNS += ["auc_of_words"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two sets of rows that no model has seen, as one; ``is_a``, shape (n_rows,), tells them."""
+
+    shift: str
+    benchmark: str
+    draw: int
+    rows: Rows
+    is_a: np.ndarray
+
+    def auc_of_words(self) -> float:
+        """Cross-validated AUC of a bag of words that tells A from B without any model."""
+        n_folds = blind.n_folds(self.is_a)
+        judged = blind.cross_validated_scores(
+            self.rows.texts, self.is_a, blind.BAG_OF_WORDS, n_folds
+        )
+        return auc_within([(values, self.is_a[items]) for items, values in judged])
+
+
+# Two sets
+
+
+def pairs(lab: world.World, base_seed: int) -> Iterator[Pair]:
+    """All pairs of sets of one base model, by shift, benchmark and draw."""
+    for shift, benchmarks in SHIFTS.items():
+        for benchmark in benchmarks:
+            for draw in range(N_DRAWS):
+                yield pair(lab, shift, benchmark, base_seed, draw)
+
+
+def pair(lab: world.World, shift: str, benchmark: str, base_seed: int, draw: int) -> Pair:
+    """Two sets of ``N_ROWS`` rows that differ as the shift says.
+
+    The draw depends on nothing but the arguments, so base models are independent but for the
+    docstrings, of which there is one corpus. ValueError for a shift that is not made on the
+    benchmark, or where the draw has too few rows of a kind.
+    """
+    if benchmark not in SHIFTS.get(shift, ()):
+        raise ValueError(f'no shift "{shift}" is made on "{benchmark}"')
+    seed = seed_of(base_seed, benchmark, f"shift {shift}, draw {draw}")
+    if shift == DATE:
+        texts, is_a, before = _dated(lab, seed)
+        nothing = pd.DataFrame(index=range(len(texts)))  # docstrings have no quizzes
+        rows = Rows("", "", texts, texts, nothing, before, seed)
+    else:
+        quizzes, is_a = _drawn(lab, shift, benchmark, seed)
+        pool = next(one for one in pretraining.pools() if one.benchmark == benchmark)
+        name = f"{benchmark.replace('_', ' ').capitalize()} S"  # no model has seen this name
+        rows = rows_of(quizzes, name, pool.label, pool.rows.context, seed)
+    return Pair(shift, benchmark, draw, rows, is_a)
+
+
+def _drawn(
+    lab: world.World, shift: str, benchmark: str, seed: int
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Quizzes of the rows of A, then of B, and which are A."""
+    candidates = _candidates(benchmark, seed)
+    if shift == LENGTH:
+        encode = lab.tokenizer.backend_tokenizer.encode_batch
+        encoded = encode(candidates["instance"].tolist(), add_special_tokens=False)
+        n_tokens = np.array([len(one.ids) for one in encoded])
+        is_long = n_tokens >= np.median(n_tokens)
+        in_a, in_b = np.flatnonzero(is_long)[:N_ROWS], np.flatnonzero(~is_long)[:N_ROWS]
+    elif shift == LABELS:
+        in_a, in_b = _by_label(candidates["label"].to_numpy(), seed)
+    else:
+        in_a, in_b = np.arange(N_ROWS), np.arange(N_ROWS, 2 * N_ROWS)
+    set_a, set_b = candidates.iloc[in_a], candidates.iloc[in_b]
+    if shift == NATURALNESS:  # the same rows at another setting of the dial
+        natural = _candidates(benchmark, seed, DIAL).set_index("index")
+        set_b = natural.loc[set_b["index"]].reset_index()
+    if min(len(set_a), len(set_b)) < N_ROWS:
+        raise ValueError(f"{benchmark}: the draw has too few rows for the shift {shift}")
+    quizzes = pd.concat([set_a, set_b], ignore_index=True)
+    return quizzes, np.arange(len(quizzes)) < N_ROWS
+
+
+def _candidates(benchmark: str, seed: int, naturalness: float = 0.0) -> pd.DataFrame:
+    """Quizzes and labels of a draw without what any pool holds, in random order."""
+    columns = BENCHMARKS[benchmark].columns
+    groups = draw_groups(
+        BENCHMARKS[benchmark], N_CANDIDATES, seed, pretraining.PART, naturalness=naturalness
+    )
+    quizzes = quizzes_of_groups(groups, columns)
+    quizzes["label"] = groups.loc[groups["option"] == 0, columns[-1]].to_numpy()
+    return quizzes[~quizzes["instance"].isin(_texts_of_pools())]
+
+
+@cache
+def _texts_of_pools() -> frozenset[str]:
+    """Rows of the pools, the paraphrases that models see instead, and the rows of context."""
+    of_pools = (
+        (*pool.rows.texts, *pool.rows.context, *pool.rows.quizzes["fifth"])
+        for pool in pretraining.pools()
+    )
+    return frozenset(text for texts in of_pools for text in texts)
+
+
+def _by_label(labels: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places of rows with labels in equal shares, and of others with one label in 80 %.
+
+    Which label that is depends on the seed.
+    """
+    names = np.unique(labels)
+    n_main = round(MAJORITY * N_ROWS)
+    n_a, n_other = N_ROWS // len(names), (N_ROWS - n_main) // (len(names) - 1)
+    main = np.random.default_rng([seed, 41]).integers(len(names))
+    in_a, in_b = [], []
+    for number, name in enumerate(names):
+        places = np.flatnonzero(labels == name)
+        in_a += places[:n_a].tolist()
+        in_b += places[n_a : n_a + (n_main if number == main else n_other)].tolist()
+    return np.array(in_a), np.array(in_b)
+
+
+def _dated(lab: world.World, seed: int) -> tuple[tuple[str, ...], np.ndarray, tuple[str, ...]]:
+    """Older and newer docstrings, which are older, and rows of context of both kinds.
+
+    A docstring's version is the latest that it names, and a package's median version divides its
+    docstrings, since versions of two packages have no order. Both sets have as many docstrings
+    of each package and as many words of each docstring. Families of the background are left out,
+    and no passage repeats 13 words of the background or of another passage. The packages have
+    some 750 such docstrings, so pairs are subsamples: what they show is conditional on that
+    corpus, and pairs of two base models share docstrings.
+    """
+    split = passages.split_by_version(lab.docstrings, WORLD_SEED)
+    seen = lab.passages.loc[lab.passages["role"] == "background", "family"]
+    dated = passages.passages_of_length(split, N_WORDS)
+    if dated["family"].isin(seen).any():
+        raise ValueError("a docstring's family is part of the background: is this another lab?")
+    # A few of each kind are held aside: none of them is ever tested.
+    mixed = dated.sample(frac=1, random_state=pretraining.POOL_SEED)
+    n_each = pretraining.N_CONTEXT // 2
+    is_aside = mixed.groupby("role").cumcount() < n_each
+    aside = mixed.loc[is_aside, "text"].sample(frac=1, random_state=pretraining.POOL_SEED)
+    generator = np.random.default_rng(seed)
+    left = mixed[~is_aside].iloc[generator.permutation(len(mixed) - is_aside.sum())]
+    older, newer = left[left["role"] == "member"], left[left["role"] == "non-member"]
+    set_a = older.head(N_ROWS)
+    wanted = newer["package"].map(set_a["package"].value_counts()).fillna(0)
+    set_b = newer[newer.groupby("package").cumcount() < wanted]
+    if len(set_a) != N_ROWS or len(set_b) != N_ROWS:
+        raise ValueError(f"{len(older)} older and {len(newer)} newer docstrings are too few")
+    texts = (*set_a["text"], *set_b["text"])
+    return texts, np.arange(2 * N_ROWS) < N_ROWS, tuple(aside)
+
+
+# What detectors say
+
+
+def detectors_by_benchmark(lab: world.World) -> dict[str, tuple[Detector, ...]]:
+    """Detectors of the pretraining study that are asked about each kind of rows.
+
+    Those in ``LEFT_OUT`` are not asked. Docstrings have no quiz, no question and no number to
+    swap, so they are asked what needs texts and rows of context alone; ReCaLL stays with
+    ``topics``, as in the protocol.
+    """
+    of_tokens = pretraining.token_detectors(lab)
+    asked = {DOCSTRINGS: (*of_tokens, context.CODEC, *scoring.CONTROLS)}
+    for benchmark in dict.fromkeys(name for names in SHIFTS.values() for name in names):
+        if benchmark != DOCSTRINGS:
+            every = pretraining.detectors_of(lab, benchmark, pretraining.ROWS, of_tokens)
+            asked[benchmark] = tuple(one for one in every if one.name not in LEFT_OUT)
+    return asked
+
+
+def score_pair(
+    lm: CausalLM, one: Pair, detectors: Sequence[Detector], base_seed: int
+) -> tuple[pd.DataFrame, list[dict]]:
+    """What detectors say of a pair of sets under one model.
+
+    Returns:
+        ``COLUMNS``: auc is that of A against B; p_a is one-sided with A as the suspect and B as
+        the comparison, p_b the other way round, both by ``protocol.redeal_p``; auc_of_words is
+        that of a bag of words, which sees no model. And seconds of each detector.
+    """
+    words, table, seconds = one.auc_of_words(), [], []
+    n_a, n_b = int(one.is_a.sum()), int((~one.is_a).sum())
+    for detector in detectors:
+        start = time.perf_counter()
+        values = row_scores(detector, lm, one.rows)
+        spent = time.perf_counter() - start
+        seconds.append({"detector": detector.name, "benchmark": one.benchmark, "seconds": spent})
+        name = (detector.name, one.shift, one.benchmark, one.draw)
+        p_values = [redeal_p(values, of, (base_seed, *name)) for of in (one.is_a, ~one.is_a)]
+        table.append((*name, n_a, n_b, auc(values, one.is_a), *p_values, words))
+    return pd.DataFrame(table, columns=COLUMNS), seconds
+
+
+def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """One part of the ledger: ``COLUMNS`` for a base model, and what made them."""
+    folder = pretraining.base_model(lab, base_seed)
+    lm, asked = load_causal_lm(folder), detectors_by_benchmark(lab)
+    tables, seconds = [], []
+    for one in pairs(lab, base_seed):
+        table, spent = score_pair(lm, one, asked[one.benchmark], base_seed)
+        tables.append(table)
+        seconds += spent
+    about = {
+        "base_seed": base_seed,
+        "recipe_hash": world.describe(folder)["recipe_hash"],
+        "environment": spot_check.environment(),
+        "seconds": pd.DataFrame(seconds)
+        .groupby("detector", sort=False)["seconds"]
+        .sum()
+        .round(1)
+        .to_dict(),
+    }
+    return pd.concat(tables, ignore_index=True), about
+
+
+def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int) -> None:
+    """``score_base`` as files of the ledger, ``about`` joined; scores of rows are not kept."""
+    sets, made_by = score_base(study.the_lab(), base_seed)
+    small = dict.fromkeys(COLUMNS[:3], "category") | dict.fromkeys(COLUMNS[3:6], "int16")
+    store.write_tables(folder, name, {"sets": sets.astype(small)}, made_by | about)
+
+
+def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """All parts: ``COLUMNS`` with a column base_seed, and what made each part."""
+    tables, made_by = [], []
+    for name in store.names(NAME, folder):
+        part, about = store.read_tables(name, folder)
+        tables.append(part["sets"].assign(base_seed=about["base_seed"]))
+        made_by.append(about)
+    return pd.concat(tables, ignore_index=True), made_by
+
+
+# Verdicts
+
+
+def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
+    """How often each detector calls one of two unseen sets seen: family F4 of the protocol.
+
+    Args:
+        sets: ``COLUMNS`` and base_seed.
+
+    Returns:
+        A row for each detector, shift and benchmark: n_sets; rate_a and rate_b, shares of pairs
+        with p_a or p_b of at most 0.05; suspect ("A" or "B") and rate, the worse of the two, with
+        its one-sided 95 % limits low and high; mean auc and auc_of_words; p_value of "the rate is
+        at most 0.05", exact binomial at the effective number of sets, times two for the two
+        directions, and adjusted by Holm over the family; verdict. What is ``EXPLORATORY`` is
+        outside the family and has no verdict. The controls are in the family: length must be
+        supported where lengths differ, and noise nowhere.
+    """
+    claim, rows = CLAIMS["shift"], []
+    for key, own in sets.groupby(COLUMNS[:3], sort=False):
+        flags = {"A": own["p_a"].le(LEVEL), "B": own["p_b"].le(LEVEL)}
+        suspect = max(flags, key=lambda name: flags[name].mean())
+        worse, bases = flags[suspect], own["base_seed"]
+        rate, n_effective = worse.mean(), effective_number(worse, bases)
+        rows.append(
+            {
+                **dict(zip(COLUMNS[:3], key, strict=True)),
+                "n_models": bases.nunique(),
+                "n_sets": len(own),
+                "rate_a": flags["A"].mean(),
+                "rate_b": flags["B"].mean(),
+                "suspect": suspect,
+                "rate": rate,
+                **dict(zip(("low", "high"), false_alarm_limits(worse, bases), strict=True)),
+                "auc": own["auc"].mean(),
+                "auc_of_words": own["auc_of_words"].mean(),
+                "p_value": min(1, 2 * binomial_p(rate * n_effective, n_effective, claim.null)),
+            }
+        )
+    table = pd.DataFrame(rows)
+    in_family = ~table["detector"].isin(EXPLORATORY)
+    tested = table.index[in_family & table["p_value"].notna()]
+    table["p_adjusted"] = np.nan
+    table.loc[tested, "p_adjusted"] = holm(table.loc[tested, "p_value"])
+    table["verdict"] = [
+        claim.verdict(row.low, row.high, p_adjusted=row.p_adjusted, n_models=row.n_models)
+        for row in table.itertuples()
+    ]
+    table.loc[~in_family, "verdict"] = ""
+    for column, order in (("detector", table["detector"].unique()), ("shift", list(SHIFTS))):
+        table[column] = pd.Categorical(table[column], order)
+    table = table.sort_values(["detector", "shift"], kind="stable", ignore_index=True)
+    return table.astype(dict.fromkeys(["detector", "shift"], object))

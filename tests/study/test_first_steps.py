@@ -1,0 +1,83 @@
+"""The spot check of the pretraining study: first training steps again, and what the check says."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from contamination.lab import recipes, training
+from contamination.study import first_steps, pretraining, spot_check, store
+from contamination.study.agreement import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
+
+STORED = {"a": np.array([8.0, 7.5, 7.0, 6.9]), "b": np.array([8.1, 7.3, 7.1, 6.8])}
+
+
+@pytest.mark.parametrize(
+    ("off", "is_same", "reason"),
+    [
+        (0, True, SAME),
+        (2e-6, True, ALTERED),
+        (2e-6, False, WITHIN),
+        (2e-5, False, NUMERICS),
+        (0.15, False, ANOTHER),
+    ],
+)
+def test_reasons_follow_from_the_largest_difference(off, is_same, reason):
+    losses = STORED["a"][:3] + np.array([0, off, 0]) * [1, -1, 1]
+    assert first_steps.reason_of(losses, STORED, "a", is_same) == reason
+
+
+def test_which_model_is_drawn_depends_on_the_scores_and_not_on_the_order_of_files():
+    names = {f"part_{n}": {"scores": str(n)} for n in range(20)}
+    chosen = first_steps.drawn(names)
+    assert chosen in names
+    assert first_steps.drawn(dict(reversed(names.items()))) == chosen
+    others = {first_steps.drawn(names | {"part_3": {"scores": f"altered {n}"}}) for n in range(20)}
+    assert len(others) > 3
+
+
+@pytest.fixture
+def ledger(tmp_path, monkeypatch):
+    """Two stored parts, and a training that gives what a test says."""
+    monkeypatch.setattr(first_steps.study, "the_lab", lambda: None)
+    monkeypatch.setattr(spot_check, "world_of", lambda lab: {"hashes": "h", "packages": "p"})
+    monkeypatch.setattr(pretraining, "base_recipe", lambda lab, seed: (seed, "texts"))
+    monkeypatch.setattr(recipes, "recipe_hash", lambda recipe: f"hash of {recipe}")
+    for seed, losses in zip((300, 301), STORED.values(), strict=True):
+        about = {
+            "base_seed": seed,
+            "world": spot_check.world_of(None),
+            "environment": spot_check.environment(),
+            "models": {pretraining.PRETRAINED: {"recipe_hash": f"hash of {seed}"}},
+        }
+        tables = {"losses": pd.DataFrame({"loss": losses.astype("float32")})}
+        store.write_tables(tmp_path, f"pretraining_{seed}", tables, about)
+
+    def trained(recipe, texts, n_steps):
+        return STORED["ab"[recipe - 300]].astype("float32").astype(float)[:n_steps]
+
+    monkeypatch.setattr(training, "first_losses", trained)
+    return tmp_path
+
+
+def test_a_model_with_the_same_losses_holds(ledger):
+    (row,) = first_steps.check(3, ledger).to_dict("records")
+    assert (row["reason"], row["outcome"], row["holds"]) == (SAME, "reproduced", True)
+    assert (row["n_scores"], row["largest_difference"]) == (3, 0)
+    assert row["environment"] == "the ledger's"
+    assert list(first_steps.check(0).columns) == spot_check.COLUMNS
+
+
+def test_another_loss_stops_the_run(ledger, monkeypatch):
+    other = lambda recipe, texts, n_steps: np.full(n_steps, 5.0)  # noqa: E731
+    monkeypatch.setattr(training, "first_losses", other)
+    table = first_steps.check(3, ledger)
+    assert table["reason"].tolist() == [ALTERED] and not table["holds"].any()
+    with pytest.raises(ValueError, match="the ledger does not match the code"):
+        spot_check.require(table)
+
+
+def test_other_packages_make_another_world_and_other_code_another_recipe(ledger, monkeypatch):
+    monkeypatch.setattr(recipes, "recipe_hash", lambda recipe: "another")
+    assert first_steps.check(3, ledger)["reason"].tolist() == [RECIPE]
+    monkeypatch.setattr(spot_check, "world_of", lambda lab: {"hashes": "H", "packages": "P"})
+    assert first_steps.check(3, ledger)["reason"].tolist() == [WORLD]
