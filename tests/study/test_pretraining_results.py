@@ -98,7 +98,8 @@ def test_detectors_that_see_rows_are_supported_and_others_are_not(detection):
     assert verdicts(detection, "PPL", "copies") == expected
     assert detection["detector"].nunique() == 4  # neither the control nor the exploratory form
     row = detection.iloc[2]
-    assert (row["detector"], row["copies"], row["n_rows"], row["n_held_out"]) == ("PPL", 16, 180, 900)
+    found = (row["detector"], row["copies"], row["n_rows"], row["n_held_out"])
+    assert found == ("PPL", 16, 180, 900)
     assert row["benchmarks"] == "entailment, grade_school, topics" and row["n_tests"] == 60
     assert row["row_share_pct"] == pytest.approx(0.064)
     assert row["ci_low"] < row["auc"] < row["ci_high"] and row["n_flagged"] > 50
@@ -153,7 +154,8 @@ def test_a_test_that_cannot_reject_decides_nothing():
 
 
 def test_four_models_decide_nothing(shares):
-    few = arranged(made_scores(("PPL", "Zlib"), seeds=SEEDS[:4], indirect=dict.fromkeys(range(5), 9)))
+    of_all = dict.fromkeys(range(5), 9)
+    few = arranged(made_scores(("PPL", "Zlib"), seeds=SEEDS[:4], indirect=of_all))
     assert set(results.indirect(few, shares)["verdict"]) == {INCONCLUSIVE}
     found = results.detection(few, shares)
     assert set(found["verdict"]) == {INCONCLUSIVE} and found["lira_auc"].isna().all()

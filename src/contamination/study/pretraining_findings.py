@@ -257,8 +257,8 @@ def lists_headline(lists: pd.DataFrame) -> str:
     n_empty, n_lists = smallest["n_lists_without"].sum(), smallest["n_lists"].sum()
     sentences.append(
         f"With {copies_words(smallest['copies'].iloc[0])}, {100 * n_empty / n_lists:.0f} % of all "
-        "lists are empty. The guarantee is an average over random assignments. It is none for a "
-        "single model."
+        "lists are empty. The guarantee is an average over random assignments. It says nothing "
+        "about a single model."
     )
     return " ".join(sentences)
 

@@ -34,7 +34,12 @@ from contamination.study.pretraining_scores import (
     exposures,
     shown,
 )
-from contamination.study.protocol import clopper_pearson, effective_number, redeal_p
+from contamination.study.protocol import (
+    binomial_p,
+    clopper_pearson,
+    effective_number,
+    redeal_p,
+)
 
 N_RESAMPLES = 1_000
 FPRS = (0.05, 0.01)
@@ -236,8 +241,7 @@ def _alarm_columns(flags: Sequence[bool], units: Sequence[int]) -> dict[str, flo
     effective = effective_number(np.array(flags), np.array(units))
     n_found = rate * effective
     low, high = clopper_pearson(n_found, effective, LEVEL)
-    # The tail of a binomial whose n may be a fraction.
-    p = float(stats.beta.cdf(LEVEL, n_found, effective - n_found + 1)) if rate else 1.0
+    p = binomial_p(n_found, effective, LEVEL)
     counts = {"n_sets": n, "n_flagged": int(np.sum(flags)), "rate": rate}
     limits = {"rate_low": float(low), "rate_high": float(high)}
     return counts | limits | {"design_effect": n / effective, "p_value": p}
