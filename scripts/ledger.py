@@ -2,6 +2,7 @@
 
     python scripts/ledger.py                          # the first study, model by model
     python scripts/ledger.py --study pretraining      # rows inserted while base models are trained
+    python scripts/ledger.py --study dice             # fine-tuned base models, told apart by DICE
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
     python scripts/ledger.py --jobs 2                 # two models at a time
     python scripts/ledger.py --engine ray             # each model a task of a Ray cluster
@@ -24,7 +25,7 @@ from typing import NamedTuple
 
 from contamination.core import storage
 from contamination.models.engine import ENGINES, sweep
-from contamination.study import pretrained, pretraining, store, study, yours
+from contamination.study import dice_forks, pretrained, pretraining, store, study, yours
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -40,6 +41,7 @@ class Study(NamedTuple):
 STUDIES = {
     store.STUDY: Study(study.UNITS, "protocol.md", study.write_unit),
     pretraining.NAME: Study(pretraining.BASE_SEEDS, "protocol_2.md", pretraining.write_part),
+    dice_forks.NAME: Study(dice_forks.BASE_SEEDS, "protocol_2.md", dice_forks.write_part),
     pretrained.NAME: Study(pretrained.UNITS, "protocol_pretrained.md", pretrained.write_unit),
 }
 
