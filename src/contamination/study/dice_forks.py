@@ -104,8 +104,8 @@ def n_tokens_of(lab: World, rows: Sequence[Row]) -> np.ndarray:
 def drawn_to_total(lengths: np.ndarray, total: int, seed: int) -> list[int]:
     """Numbers of distinct rows, drawn at random, whose lengths add up to exactly ``total``.
 
-    Rows come in random order until the next would be too long. The last one is the first in that
-    order that fits exactly; if there is none, one row fewer is kept before it.
+    Rows come in random order until the next would be too long. What is then missing is made up by
+    longer rows in the place of the last ones, as few as will do.
 
     >>> sorted(np.array([3, 3, 3, 4])[drawn_to_total(np.array([3, 3, 3, 4]), 7, seed=0)].tolist())
     [3, 4]
@@ -114,15 +114,19 @@ def drawn_to_total(lengths: np.ndarray, total: int, seed: int) -> list[int]:
         ValueError: if no such draw is found.
     """
     order = np.random.default_rng(seed).permutation(len(lengths))
-    totals = np.concatenate([[0], np.cumsum(lengths[order])])
-    for n_kept in range(int(np.searchsorted(totals, total, side="right")) - 1, -1, -1):
-        missing = total - totals[n_kept]
-        if missing == 0:
-            return order[:n_kept].tolist()
-        fitting = order[n_kept:][lengths[order[n_kept:]] == missing]
-        if fitting.size:
-            return [*order[:n_kept].tolist(), int(fitting[0])]
-    raise ValueError(f"no draw of these {len(lengths)} rows has exactly {total} tokens")
+    n_kept = int(np.searchsorted(np.cumsum(lengths[order]), total, side="right"))
+    kept, unused = order[:n_kept], order[n_kept:]
+    missing = total - int(lengths[kept].sum())
+    for place in range(n_kept - 1, -1, -1):
+        gains = lengths[unused] - lengths[kept[place]]
+        gains[gains > missing] = 0
+        if gains.max(initial=0) > 0:
+            longer = int(gains.argmax())
+            missing -= int(gains[longer])
+            kept[place], unused[longer] = unused[longer], kept[place]
+    if missing:
+        raise ValueError(f"no draw of these {len(lengths)} rows has exactly {total} tokens")
+    return kept.tolist()
 
 
 def fork_mixture(
