@@ -283,6 +283,7 @@ def test_p_values_are_adjusted_over_the_three_claims_alone():
 def test_four_base_models_are_inconclusive_and_a_missing_comparison_is_an_error():
     few = comparisons_of({name: 1.0 for name in SUPPORTING}, n_bases=4)
     assert set(arm.verdicts(few)["verdict"]) == {verdicts.INCONCLUSIVE}
+    assert arm.clean_control(few)["holds"].isna().all()
     lacking = few[(few["comparison"] != SECOND) | (few["base_seed"] != 301)]
     with pytest.raises(ValueError, match="301"):
         arm.verdicts(lacking)

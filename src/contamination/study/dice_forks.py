@@ -1,4 +1,4 @@
-"""The fine-tuning arm of ``docs/protocol_2.md``: DICE within one base model, on unmet models.
+"""The fine-tuning arm of ``docs/protocol_2.md``: DICE within one base model, on models new to it.
 
 Each base model is fine-tuned twelve times: four times on the questions of a benchmark, four times
 on other questions of the same kind, four times on the train split. DICE's network (Tu et al.,
@@ -20,7 +20,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core import statistics
-from contamination.core.verdicts import CLAIMS
+from contamination.core.verdicts import CLAIMS, FEWEST_MODELS
 from contamination.data.partitions import format_instance
 from contamination.dice.detector import train_mlp
 from contamination.dice.fine_tuning import fine_tune_lab
@@ -68,7 +68,7 @@ def _seed(base_seed: int, what: str) -> int:
 def question_sets(base_seed: int) -> dict[str, pd.DataFrame]:
     """For each of ``KINDS`` the questions and answers that its forks are fine-tuned on.
 
-    The benchmark's and the other questions are one draw, dealt by chance, without any row of the
+    The benchmark's and the other questions are two parts of one draw without any row of the
     pools that base models see in pretraining. The train split is another part of the grammar.
 
     Returns:
@@ -312,8 +312,8 @@ def over_bases(aucs: np.ndarray) -> OverBases:
 def _by_base(comparisons: pd.DataFrame, comparison: str) -> np.ndarray:
     """Mean over networks, one number for each base model; ValueError where there is none."""
     own = comparisons[comparisons["comparison"] == comparison]
-    if missing := set(comparisons["base_seed"]) - set(own["base_seed"]) or own.empty:
-        raise ValueError(f"{comparison}: no AUROC under base models {missing or 'at all'}")
+    if missing := sorted({*comparisons["base_seed"]} - {*own["base_seed"]}):
+        raise ValueError(f"{comparison}: no AUROC under base models {missing}")
     return own.groupby("base_seed")["auc"].mean().to_numpy()
 
 
@@ -343,10 +343,13 @@ def verdicts(comparisons: pd.DataFrame) -> pd.DataFrame:
 def clean_control(comparisons: pd.DataFrame) -> pd.DataFrame:
     """Clean against clean forks: 0.5 by exchangeability, which checks the code and claims nothing.
 
-    Columns control, n_bases, auc, ci_low, ci_high, holds (whether the interval contains 0.5).
+    Columns control, n_bases, auc, ci_low, ci_high, holds: whether the interval contains 0.5, empty
+    with fewer than five base models.
     """
     aucs = _by_base(comparisons, CLEAN)
-    one = over_bases(aucs)
-    holds = one.auc == CHANCE if np.isnan(one.low) else one.low <= CHANCE <= one.high
+    one, holds = over_bases(aucs), None
+    if len(aucs) >= FEWEST_MODELS:
+        holds = one.auc == CHANCE if np.isnan(one.low) else one.low <= CHANCE <= one.high
     row = {"control": CLEAN, "n_bases": len(aucs), "auc": one.auc}
-    return pd.DataFrame([row | {"ci_low": one.low, "ci_high": one.high, "holds": bool(holds)}])
+    row |= {"ci_low": one.low, "ci_high": one.high, "holds": holds}
+    return pd.DataFrame([row]).astype({"holds": "boolean"})
