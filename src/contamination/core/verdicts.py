@@ -265,6 +265,10 @@ CLAIMS: dict[str, Claim] = {
         smallest_effect=10.0,
         unit="AUROC in percent",
     ),
+    "dice_forks": Claim(
+        "Among fine-tuned models that DICE's network never met, those of the first kind score "
+        "higher than those of the second."
+    ),
     # The detector study
     "detectors": _POWER,
     "your_detector": _POWER,
