@@ -8,7 +8,7 @@ from notebook_files import ROOT
 
 from contamination.core import storage
 from contamination.study import pretraining as arm
-from contamination.study import shift, store
+from contamination.study import dice_forks, pretrained_pairs, shift, store
 from contamination.study.pretraining import GROUPS, INDIRECT, ROWS
 
 SEEDS = (300, 301)
@@ -84,8 +84,7 @@ def test_the_page_of_the_pilot_has_its_numbers(monkeypatch):
 def test_every_part_was_made_under_the_protocol_that_is_here():
     """Changed after a part is there, the page would no longer be a promise."""
     page = storage.sha256_of_file(ROOT / "docs/protocol_2.md")
-    for study in (arm.NAME, shift.NAME):
+    for study in (arm.NAME, arm.TRIPLED, shift.NAME, dice_forks.NAME, pretrained_pairs.NAME):
         for path in store.FOLDER.glob(f"{study}_*.json"):
             _, about = store.read_tables(path.stem)
             assert about["protocol_sha256"] == page
-            assert about["base_seed"] in arm.BASE_SEEDS
