@@ -33,6 +33,7 @@ from contamination.study import (
     pretrained,
     pretrained_pairs,
     pretraining,
+    row_pools,
     shift,
     store,
     study,
@@ -56,11 +57,11 @@ class Study(NamedTuple):
 
 STUDIES = {
     store.STUDY: Study(study.UNITS, "protocol.md", study.write_unit),
-    pretraining.NAME: Study(pretraining.BASE_SEEDS, "protocol_2.md", pretraining.write_part),
+    pretraining.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", pretraining.write_part),
     pretraining.TRIPLED: Study(
         pretraining.TRIPLED_SEEDS, "protocol_2.md", pretraining.write_tripled_part
     ),
-    shift.NAME: Study(pretraining.BASE_SEEDS, "protocol_2.md", shift.write_part),
+    shift.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", shift.write_part),
     dice_forks.NAME: Study(dice_forks.BASE_SEEDS, "protocol_2.md", dice_forks.write_part),
     pretrained.NAME: Study(
         pretrained.UNITS, "protocol_pretrained.md", pretrained.write_unit, pretrained.plan

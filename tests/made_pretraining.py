@@ -9,10 +9,10 @@ import pandas as pd
 
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.study import pretraining as arm
-from contamination.study import pretraining_scores
+from contamination.study import pretraining_scores, row_pools
 from contamination.study.pretraining_scores import assigned, exposures
 
-SEEDS = arm.BASE_SEEDS
+SEEDS = row_pools.BASE_SEEDS
 # What a row at each number of copies gains, in standard deviations of a score.
 GAINS = {1: 0.0, 4: 0.6, 16: 2.5}
 INDIRECT_GAINS = {1: 0.0, 2: 0.4, 3: 0.8, 4: 1.6}  # by the number of ``exposures``
@@ -43,10 +43,10 @@ def made_scores(
     """
     tables = []
     strength = dict.fromkeys(pretraining_scores.CONTROLS, 0.0) | dict(strength or {})
-    kinds = [(benchmark, arm.ROWS) for benchmark in arm.STUDIED]
-    for benchmark, kind in [*kinds, (arm.INDIRECT_ON, arm.INDIRECT)]:
+    kinds = [(benchmark, row_pools.ROWS) for benchmark in row_pools.STUDIED]
+    for benchmark, kind in [*kinds, (row_pools.INDIRECT_ON, row_pools.INDIRECT)]:
         seen = assigned(benchmark, kind, tuple(seeds))
-        by_number = gains if kind == arm.ROWS else indirect
+        by_number = gains if kind == row_pools.ROWS else indirect
         gain = np.zeros(seen.shape)
         for number in exposures(kind):
             gain[seen == number] = by_number[number]
@@ -55,15 +55,15 @@ def made_scores(
             if not is_asked(detector, benchmark, kind):
                 continue
             of = pretraining_scores.EVERY.index(detector)
-            generator = np.random.default_rng([place, kind == arm.ROWS, of])
+            generator = np.random.default_rng([place, kind == row_pools.ROWS, of])
             n_models, n_rows = seen.shape
             of_rows = difficulty * generator.normal(size=n_rows)
             level = generator.normal(size=(n_models, 1))
             factor = 1 + spread * generator.normal(size=n_rows)
             factor = factor + spread / 2 * generator.normal(size=(n_models, 1))
             models = {arm.PRETRAINED: 1.0}
-            if kind == arm.ROWS and detector in pretraining_scores.OF_LATER:
-                for number, n_tokens in enumerate(arm.LATER_TOKENS, start=1):
+            if kind == row_pools.ROWS and detector in pretraining_scores.OF_LATER:
+                for number, n_tokens in enumerate(row_pools.LATER_TOKENS, start=1):
                     models[arm.later_name(n_tokens)] = kept**number
             for model, share in models.items():
                 own = share * strength.get(detector, 1.0) * gain * factor
@@ -75,9 +75,9 @@ def made_scores(
 def is_asked(detector: str, benchmark: str, kind: str) -> bool:
     """Whether the study asks a detector about a pool, as ``pretraining.detectors_of`` has it."""
     if detector in ("ReCaLL", "CDD", "n-gram coverage"):
-        return benchmark == arm.INDIRECT_ON
+        return benchmark == row_pools.INDIRECT_ON
     if detector in pretraining_scores.TWINS:
-        return benchmark == "grade_school" and kind == arm.ROWS
+        return benchmark == "grade_school" and kind == row_pools.ROWS
     return True
 
 
@@ -94,10 +94,10 @@ def _part(scores: np.ndarray, seeds: Sequence[int], words: tuple) -> pd.DataFram
 
 def made_shares() -> pd.DataFrame:
     """Rows as ``pretraining.exposure`` gives them; each copy of a row is 0.004 % of the tokens."""
-    kinds = [(benchmark, arm.ROWS) for benchmark in arm.STUDIED]
+    kinds = [(benchmark, row_pools.ROWS) for benchmark in row_pools.STUDIED]
     rows = []
-    for benchmark, kind in [*kinds, (arm.INDIRECT_ON, arm.INDIRECT)]:
-        for group in arm.GROUPS[kind]:
+    for benchmark, kind in [*kinds, (row_pools.INDIRECT_ON, row_pools.INDIRECT)]:
+        for group in row_pools.GROUPS[kind]:
             row = {"benchmark": benchmark, "pool": kind, "form": group.form}
             row |= {"copies": group.copies, "n_rows": group.size, "tokens_per_row": 70.0}
             row |= {"row_share_pct": 0.004 * group.copies}

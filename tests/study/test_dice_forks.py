@@ -15,7 +15,7 @@ from contamination.lab import recipes
 from contamination.lab.packing import training_stream
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.study import dice_forks as arm
-from contamination.study import pretraining
+from contamination.study import row_pools
 from contamination.study.dice_forks import CLAIMED, CLEAN, CONTAMINATED, KINDS, OTHER, TRAIN_SPLIT
 
 FIRST, SECOND, THIRD = CLAIMED
@@ -60,7 +60,7 @@ def test_forks_are_trained_on_questions_that_the_base_model_did_not_see():
     assert list(sets) == list(KINDS) and {len(table) for table in sets.values()} == {16}
     questions = {kind: set(table["question"]) for kind, table in sets.items()}
     assert len(set.union(*questions.values())) == 48
-    pool = next(p for p in pretraining.pools() if p.benchmark == "grade_school")
+    pool = next(p for p in row_pools.pools() if p.benchmark == "grade_school")
     seen = "\n".join((*pool.rows.texts, *pool.rows.context))
     assert not [text for own in questions.values() for text in own if text in seen]
     assert all("####" in answer for table in sets.values() for answer in table["answer"])
@@ -76,7 +76,7 @@ def test_rows_of_the_pools_are_left_out_of_the_draw(monkeypatch):
     pool = SimpleNamespace(
         benchmark="grade_school", rows=SimpleNamespace(texts=(text,), context=())
     )
-    monkeypatch.setattr(pretraining, "pools", lambda: (pool,))
+    monkeypatch.setattr(arm.row_pools, "pools", lambda: (pool,))
     kept = arm.question_sets(200)
     assert row["question"] not in {*kept[CONTAMINATED]["question"], *kept[OTHER]["question"]}
     assert kept[CONTAMINATED]["question"].iloc[0] == drawn[CONTAMINATED]["question"].iloc[1]

@@ -13,7 +13,7 @@ from contamination.core.verdicts import (
     SUPPORTED,
     check_verdicts,
 )
-from contamination.study import crossed, pretraining_scores, reference_attack
+from contamination.study import crossed, pretraining_scores, reference_attack, row_pools
 from contamination.study import pretraining as arm
 from contamination.study import pretraining_results as results
 from contamination.study.pretraining_scores import arranged
@@ -58,22 +58,22 @@ def test_detectors_are_those_of_the_protocol():
 
 
 def test_forms_that_are_seen_in_as_many_copies_are_told_apart():
-    groups = pretraining_scores.exposures(arm.INDIRECT)
-    numbers = pretraining_scores.assigned("topics", arm.INDIRECT, SEEDS)
+    groups = pretraining_scores.exposures(row_pools.INDIRECT)
+    numbers = pretraining_scores.assigned("topics", row_pools.INDIRECT, SEEDS)
     assert [group.copies for group in groups.values()] == [4, 16, 4, 4]
     for of_model in numbers:
         assert np.bincount(of_model).tolist() == [120, 60, 60, 60, 60]
-    pool = next(pool for pool in arm.pools() if pool.kind == arm.INDIRECT)
+    pool = next(pool for pool in row_pools.pools() if pool.kind == row_pools.INDIRECT)
     assert (pool.copies(300) == 16).tolist() == (numbers[0] == 2).tolist()
-    rows = pretraining_scores.assigned("topics", arm.ROWS, SEEDS)
-    assert rows[3].tolist() == arm.pools()[0].copies(SEEDS[3]).tolist()
+    rows = pretraining_scores.assigned("topics", row_pools.ROWS, SEEDS)
+    assert rows[3].tolist() == row_pools.pools()[0].copies(SEEDS[3]).tolist()
 
 
 def test_parts_that_lack_a_row_are_refused():
     scores = made_scores(("noise",), seeds=(300, 301))
     found = arranged(scores.sample(frac=1, random_state=0))  # whatever the order
-    key = ("noise", arm.PRETRAINED, "topics", arm.ROWS)
-    own = scores[scores["benchmark"].eq("topics") & scores["pool"].eq(arm.ROWS)]
+    key = ("noise", arm.PRETRAINED, "topics", row_pools.ROWS)
+    own = scores[scores["benchmark"].eq("topics") & scores["pool"].eq(row_pools.ROWS)]
     assert found.arrays[key][1].tolist() == own.loc[own["base_seed"].eq(301), "score"].tolist()
     with pytest.raises(ValueError, match="every one of 480 rows needs one score"):
         arranged(scores.drop(index=5))
@@ -252,7 +252,7 @@ def test_exposure_is_a_mean_over_benchmarks_and_leaves_held_out_rows_out(shares)
     doubled = shares.assign(
         row_share_pct=shares["row_share_pct"] * (1 + shares["benchmark"].eq("topics"))
     )
-    share = results.share_pct(doubled, ["topics", "entailment"], arm.ROWS, "verbatim", 4)
+    share = results.share_pct(doubled, ["topics", "entailment"], row_pools.ROWS, "verbatim", 4)
     assert share == pytest.approx(0.016 * 1.5)
     with pytest.raises(ValueError, match="not known for x"):
-        results.share_pct(shares, ["topics", "x"], arm.ROWS, "verbatim", 4)
+        results.share_pct(shares, ["topics", "x"], row_pools.ROWS, "verbatim", 4)

@@ -31,12 +31,12 @@ from contamination.lab.grammar import draw_instances
 from contamination.lab.training import describe
 from contamination.lab.world import World
 from contamination.models.causal import load_causal_lm
-from contamination.study import pretraining, spot_check, store, study
+from contamination.study import row_pools, spot_check, store, study
 from contamination.study.assignment import seed_of
 from contamination.study.interface import WORD_PROBLEMS
 
 NAME = "dice"  # of the parts of the ledger
-BASE_SEEDS = pretraining.BASE_SEEDS[:10]
+BASE_SEEDS = row_pools.BASE_SEEDS[:10]
 CONTAMINATED, OTHER, TRAIN_SPLIT = "benchmark", "other questions", "train split"
 KINDS = (CONTAMINATED, OTHER, TRAIN_SPLIT)
 N_FORKS = 4  # of each kind
@@ -76,10 +76,10 @@ def question_sets(base_seed: int) -> dict[str, pd.DataFrame]:
     """
     seed = _seed(base_seed, "questions")
     benchmark = BENCHMARKS[WORD_PROBLEMS]
-    pools = [pool for pool in pretraining.pools() if pool.benchmark == WORD_PROBLEMS]
+    pools = [pool for pool in row_pools.pools() if pool.benchmark == WORD_PROBLEMS]
     seen = {text for pool in pools for text in (*pool.rows.texts, *pool.rows.context)}
     # Half as many again as needed, because some may be rows of the pools.
-    drawn = draw_instances(benchmark, 3 * N_QUESTIONS, seed, pretraining.PART)
+    drawn = draw_instances(benchmark, 3 * N_QUESTIONS, seed, row_pools.PART)
     texts = [format_instance(row, benchmark.columns) for row in drawn.to_dict("records")]
     unseen = drawn[[text not in seen for text in texts]]
     if len(unseen) < 2 * N_QUESTIONS:
@@ -217,7 +217,7 @@ def score_base(lab: World, base_seed: int) -> tuple[pd.DataFrame, dict[str, Any]
         the settings, the environment and seconds.
     """
     start = time.perf_counter()
-    base = pretraining.base_model(lab, base_seed)
+    base = row_pools.base_model(lab, base_seed)
     pretrained = time.perf_counter()
     sets = question_sets(base_seed)
     forks = train_forks(lab, base, sets, base_seed)

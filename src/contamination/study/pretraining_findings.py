@@ -9,7 +9,7 @@ import pandas as pd
 from contamination.core.tables import interval_text
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, WEIGHTS
-from contamination.study.pretraining import CHAT, PARAPHRASE, UNLABELLED
+from contamination.study.row_pools import CHAT, PARAPHRASE, UNLABELLED
 
 ACCESSES = (ANSWERS, LOG_PROBABILITIES, WEIGHTS)  # each includes those before it
 WORDS = {0: "none", 1: "one", 4: "four", 16: "sixteen"}

@@ -31,9 +31,9 @@ from contamination.study.crossed import (
     mean_left_out,
     row_group,
 )
-from contamination.study.pretraining import ROWS, VERBATIM
 from contamination.study.pretraining_results import share_pct
 from contamination.study.pretraining_scores import StudyScores, exposures, shown
+from contamination.study.row_pools import ROWS, VERBATIM
 
 QS = (0.10, 0.20)
 N_TESTED_UNSEEN = 60  # held-out rows among the tested ones; all other held-out rows calibrate

@@ -26,7 +26,6 @@ from contamination.study.crossed import (
     interval_left_out,
     row_group,
 )
-from contamination.study.pretraining import ROWS
 from contamination.study.pretraining_scores import (
     CONTROLS,
     TWINS,
@@ -40,6 +39,7 @@ from contamination.study.protocol import (
     effective_number,
     redeal_p,
 )
+from contamination.study.row_pools import ROWS
 
 N_RESAMPLES = 1_000
 FPRS = (0.05, 0.01)

@@ -1,7 +1,7 @@
 """Families F1, F2 and F3 of ``docs/protocol_2.md``, and the reference attack, as tables.
 
 Each function takes the scores as ``pretraining_scores.arranged`` gives them. ``shares`` are the
-rows of ``pretraining.exposure``: how much of the training tokens each exposure is.
+rows of ``row_pools.exposure``: how much of the training tokens each exposure is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from contamination.study.crossed import (
     smallest_stouffer,
     stouffer,
 )
-from contamination.study.pretraining import INDIRECT, LATER_TOKENS, ROWS, VERBATIM, later_name
+from contamination.study.pretraining import later_name
 from contamination.study.pretraining_scores import (
     ACCESS,
     CONTROLS,
@@ -39,6 +39,7 @@ from contamination.study.pretraining_scores import (
     exposures,
     shown,
 )
+from contamination.study.row_pools import INDIRECT, LATER_TOKENS, ROWS, VERBATIM
 
 DETECTION, INDIRECTLY, LATER = (
     "pretraining_detection",

@@ -21,7 +21,8 @@ from contamination.study import (
 from contamination.study.assignment import assign
 from contamination.study.crossed import CrossedScores
 from contamination.study.interface import LOG_PROBABILITIES
-from contamination.study.pretraining import GROUPS, PRETRAINED, ROWS, WORDS, Group
+from contamination.study.pretraining import PRETRAINED, WORDS
+from contamination.study.row_pools import GROUPS, ROWS, Group
 
 OF_TOKENS = (
     baselines.PPL,
