@@ -255,9 +255,13 @@ def blind_rows(
 
 
 def with_blind(rows: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``auc_rows`` with the AUC of a bag of words on the same examples beside them."""
-    of_words = words[words["method"] == blind.BAG_OF_WORDS].set_index("dataset")["auc"]
-    return rows.assign(blind_auc=rows["dataset"].map(of_words))
+    """Rows of ``auc_rows`` with the AUC of a bag of words on the same examples, and its interval.
+
+    Columns blind_auc, blind_ci_low and blind_ci_high (95 %).
+    """
+    of_words = words[words["method"] == blind.BAG_OF_WORDS].set_index("dataset")
+    named = {"auc": "blind_auc", "ci_low": "blind_ci_low", "ci_high": "blind_ci_high"}
+    return rows.assign(**{new: rows["dataset"].map(of_words[old]) for old, new in named.items()})
 
 
 def occurrence_rows(
