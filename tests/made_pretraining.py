@@ -68,6 +68,8 @@ def made_scores(
             for model, share in models.items():
                 own = share * strength.get(detector, 1.0) * gain * factor
                 scores = of_rows + level + own + generator.normal(size=seen.shape)
+                if detector == "PPL":  # minus the perplexity
+                    scores = -np.exp(-np.clip(scores, -80, 80))
                 tables.append(_part(scores, seeds, (detector, model, benchmark, kind)))
     return pd.concat(tables, ignore_index=True)
 

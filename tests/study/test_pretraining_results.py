@@ -125,7 +125,7 @@ def test_numbers_are_those_of_the_crossed_analysis(detection, seen):
 
 
 def test_the_reference_attack_is_of_the_same_benchmarks(detection, seen):
-    centred = [reference_attack.centred(pool) for pool in seen.pools_of("PPL")]
+    centred = [reference_attack.centred(pool) for pool in seen.log_probabilities()]
     lira = detection.set_index(["detector", "copies"])["lira_auc"]
     assert lira["PPL", 16] == pytest.approx(reference_attack.lira_auc(centred, 16))
     of_topics = [pool for pool in centred if pool.name == "topics rows"]
@@ -256,3 +256,13 @@ def test_exposure_is_a_mean_over_benchmarks_and_leaves_held_out_rows_out(shares)
     assert share == pytest.approx(0.016 * 1.5)
     with pytest.raises(ValueError, match="not known for x"):
         results.share_pct(shares, ["topics", "x"], row_pools.ROWS, "verbatim", 4)
+
+
+def test_the_reference_attack_takes_log_probabilities_and_not_perplexities(seen):
+    (pool,) = [one for one in seen.log_probabilities() if one.name == "topics rows"]
+    (perplexities,) = [one for one in seen.pools_of("PPL") if one.name == "topics rows"]
+    assert (perplexities.scores < 0).all()
+    np.testing.assert_allclose(np.exp(-pool.scores), -perplexities.scores)
+    attacked = results._attack_pools(seen, ["topics"])[0].scores
+    moved = pool.scores - np.median(pool.scores, axis=1, keepdims=True)
+    np.testing.assert_allclose(attacked, moved)

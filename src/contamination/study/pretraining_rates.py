@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination.core.scores import PPL
 from contamination.core.statistics import holm, percentile_interval
 from contamination.core.storage import hash_of
 from contamination.core.verdicts import CONTROL_FAILS, LEVEL, SUPPORTED
@@ -122,7 +121,7 @@ def true_positive_rates(study: StudyScores) -> pd.DataFrame:
     rows = []
     for detector in asked:
         rows += _rates_of(shown(detector), study, {c: study.pools_of(detector) for c in _doses()})
-    centred = [reference_attack.centred(pool) for pool in study.pools_of(PPL)]
+    centred = [reference_attack.centred(pool) for pool in study.log_probabilities()]
     if centred and reference_attack.is_defined(centred):
         attacked = [reference_attack.lira_scores(pool) for pool in centred]
         name = f"reference attack ({reference_attack.LIRA})"

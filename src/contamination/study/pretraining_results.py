@@ -257,8 +257,8 @@ def _t_test_p(estimate: Estimate, n_models: int) -> float:
 
 
 def _attack_pools(study: StudyScores, benchmarks: Sequence[str] = ()) -> list[CrossedScores]:
-    """Centred token log-probabilities, which are the scores of PPL; all benchmarks when empty."""
-    pools = [reference_attack.centred(pool) for pool in study.pools_of(PPL)]
+    """Centred token log-probabilities of each pool; of all benchmarks when empty."""
+    pools = [reference_attack.centred(pool) for pool in study.log_probabilities()]
     names = {f"{benchmark} {ROWS}" for benchmark in benchmarks or study.benchmarks(PPL)}
     return [pool for pool in pools if pool.name in names]
 

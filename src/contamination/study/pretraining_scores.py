@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -127,6 +127,14 @@ class StudyScores:
                 numbers = assigned(benchmark, kind, self.base_seeds)
                 found.append(CrossedScores(f"{benchmark} {kind}", scores, numbers))
         return found
+
+    def log_probabilities(self) -> list[CrossedScores]:
+        """Mean token log-probabilities on each pool of verbatim rows, in nats.
+
+        They follow from PPL, which scores a row by minus its perplexity.
+        """
+        pools = self.pools_of(baselines.PPL.name)
+        return [replace(pool, scores=-np.log(-pool.scores)) for pool in pools]
 
     def benchmarks(self, detector: str, kind: str = ROWS) -> tuple[str, ...]:
         """The benchmarks that a detector was asked about, by name."""
