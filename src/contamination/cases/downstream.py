@@ -342,11 +342,10 @@ def methods_headline(average: pd.DataFrame, low: float, high: float) -> str:
         f"[{row['difference_low']:.2f}, {row['difference_high']:.2f}] to {row['auc']:.2f}; its "
         f"lead over {scores.PPL}, which the paper has behind it, is in [{low:.3f}, {high:.3f}]. "
     )
-    if row["n_models"] < FEWEST_MODELS:
-        return text + _too_few(row["n_models"])
     found = "" if row["verdict"] == SUPPORTED else "not "
     leads = "a lead" if low > 0 else "a deficit" if high < 0 else "neither lead nor deficit"
-    return text + f"That insertion is found is {found}supported, and {leads} is shown."
+    conclusion = f"That insertion is found is {found}supported, and {leads} is shown."
+    return text + _concluded(conclusion, row["n_models"])
 
 
 def occurrence_headline(rows: pd.DataFrame) -> str:
@@ -362,16 +361,18 @@ def occurrence_headline(rows: pd.DataFrame) -> str:
         f"{first['occurrence']:.0f} time and by {last['difference']:+.2f} where "
         f"{last['occurrence']:.0f}{more}. "
     )
-    if last["n_models"] < FEWEST_MODELS:
-        return text + _too_few(last["n_models"])
+    conclusion = "The two intervals meet, so no direction is shown."
     if last["difference_low"] > first["difference_high"]:
-        return text + "It rises with occurrence, as in the paper."
-    if last["difference_high"] < first["difference_low"]:
-        return text + "It falls with occurrence, against the paper."
-    return text + "The two intervals meet, so no direction is shown."
+        conclusion = "It rises with occurrence, as in the paper."
+    elif last["difference_high"] < first["difference_low"]:
+        conclusion = "It falls with occurrence, against the paper."
+    return text + _concluded(conclusion, last["n_models"])
 
 
-def _too_few(n_models: float) -> str:
+def _concluded(conclusion: str, n_models: float) -> str:
+    """The conclusion, or in its place that too few models are behind it."""
+    if n_models >= FEWEST_MODELS:
+        return conclusion
     behind = "model of one base is" if n_models == 1 else "models of one base are"
     few = f"fewer than {FEWEST_MODELS} carry no verdict"
     return f"Only {n_models:.0f} {behind} behind this, and {few}."
