@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core import blind, scores, statistics
+from contamination.core import blind, blind_scores, scores, statistics
 from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, SUPPORTED, Claim
 from contamination.lab.training import describe
 from contamination.min_k import detect
@@ -29,7 +29,7 @@ AVERAGE = "average"
 MOST_OCCURRENCES = 4  # examples inserted more often are counted as this often
 N_FOLDS = 10
 SEED = 0  # of folds, permutations and the bootstrap
-BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
+BLIND_BASELINES = (blind_scores.BAG_OF_WORDS, blind_scores.TF_IDF)
 COLUMNS = ["dataset", "setting", "method", "occurrence", "learning_rate", "n_tokens", "share_pct"]
 COLUMNS += ["seed", "n_models", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
 COLUMNS += ["difference", "difference_low", "difference_high", "tpr_at_5_fpr", "p_value"]
@@ -196,7 +196,7 @@ def with_verdict(
     """
     claim, highest = CLAIMS[table], {}
     if words is not None:
-        of_bag = words[words["method"] == blind.BAG_OF_WORDS]
+        of_bag = words[words["method"] == blind_scores.BAG_OF_WORDS]
         highest = of_bag.set_index("dataset")["ci_high"].to_dict()
     said = [_verdict(row, claim, table, highest) for row in rows.itertuples()]
     return rows.assign(verdict=said)
@@ -260,7 +260,7 @@ def with_blind(rows: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
 
     Columns blind_auc, blind_ci_low and blind_ci_high (95 %).
     """
-    of_words = words[words["method"] == blind.BAG_OF_WORDS].set_index("dataset")
+    of_words = words[words["method"] == blind_scores.BAG_OF_WORDS].set_index("dataset")
     named = {"auc": "blind_auc", "ci_low": "blind_ci_low", "ci_high": "blind_ci_high"}
     return rows.assign(**{new: rows["dataset"].map(of_words[old]) for old, new in named.items()})
 
