@@ -282,7 +282,7 @@ def detectors(sets: pd.DataFrame) -> tuple[str, str]:
     by_access = markdown(lab_panel.by_access(power, BENCHMARK))
     n_units, dose = sets["unit"].nunique(), sets["copies"].max()
     alt = f"Units that each detector flags of {n_units}, by what the model read; orange: nothing"
-    is_control = gate_table["detector"].isin([control.name for control in scoring.CONTROLS])
+    is_control = gate_table["detector"].isin(scoring.CONTROL_NAMES)
     counted = gate_table[~is_control]
     left_out = [f"{name} is not counted: {why}." for name, why in protocol.LEFT_OUT.items()]
     said = [gates.headline(counted), *left_out, gates.loosened(counted)]

@@ -16,7 +16,7 @@ from contamination.cases import published, unlearning, unlearning_items, unlearn
 from contamination.cases.unlearning_items import EASIEST, MIN_K, MIN_K_SHARE, PPL, PPL_SHARE, STORY
 from contamination.cases.unlearning_labels import generic_labels
 from contamination.cases.unlearning_own import OwnModels, judge_settings, own_items
-from contamination.core import run, storage
+from contamination.core import run, storage, verdicts
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -465,38 +465,47 @@ OPEN = (-0.1, 0.3)  # a lead of 0.10 is not ruled out
 @pytest.mark.parametrize(
     ("is_easy", "is_remembered", "is_spared", "expected"),
     [
-        (NO, YES, YES, "not unlearned"),
-        (YES, YES, YES, "not unlearned"),
-        (NO, YES, NO, "well remembered"),
-        (YES, NO, YES, "easy to predict"),
-        (NO, NO, YES, "neither memory nor ease shown"),
-        (OPEN, OPEN, OPEN, "neither memory nor ease shown"),
-        (NONE, NONE, NONE, INCONCLUSIVE),
+        (NO, YES, YES, SUPPORTED),
+        (YES, YES, YES, SUPPORTED),
+        (NO, YES, NO, NOT_SUPPORTED),
+        (YES, NO, YES, NOT_SUPPORTED),
+        (NONE, NO, NONE, NOT_SUPPORTED),  # one part that is ruled out refutes the whole
+        (NO, YES, OPEN, INCONCLUSIVE),
+        (OPEN, OPEN, OPEN, INCONCLUSIVE),
+        (NONE, NONE, NONE, NOT_RUN),
+        (NO, NONE, YES, NOT_RUN),
     ],
 )
-def test_what_selected_means(is_easy, is_remembered, is_spared, expected):
+def test_selected_items_were_not_unlearned_if_remembered_and_spared(
+    is_easy, is_remembered, is_spared, expected
+):
     rows = [row(YES), row(is_easy, "retrained"), row(is_remembered, against="retrained")]
     rows.append(row(is_spared, against="original"))
     meant = unlearning.meanings(pd.DataFrame(rows), "retrained", "original")
-    assert meant["selected_means"].tolist() == [expected]
-    answers = {YES: "yes", NO: "no", OPEN: INCONCLUSIVE, NONE: NOT_RUN}
-    assert meant["easy"].tolist() == [answers[is_easy]]
+    verdicts.check_table(meant, "unlearning_meanings")
+    assert meant["verdict"].tolist() == [expected]
+    answers = {YES: SUPPORTED, NO: NOT_SUPPORTED, OPEN: INCONCLUSIVE, NONE: NOT_RUN}
+    assert meant["easy_verdict"].tolist() == [answers[is_easy]]
+    assert meant["remembered_verdict"].tolist() == [answers[is_remembered]]
+    assert meant["spared_verdict"].tolist() == [answers[is_spared]]
     # Corrected for their number, the same intervals carry nothing.
     weak = pd.DataFrame(rows).assign(p_adjusted=0.2)
-    assert "yes" not in set(unlearning.meanings(weak, "retrained", "original").iloc[0])
+    assert SUPPORTED not in set(unlearning.meanings(weak, "retrained", "original").iloc[0])
     without = unlearning.meanings(pd.DataFrame(rows[:1]), "retrained", "original")
-    assert without["selected_means"].tolist() == [INCONCLUSIVE]
-    assert without["easy"].tolist() == ["not run"]
+    assert set(without.iloc[0, 3:]) == {NOT_RUN}
 
 
 def test_whether_suspicion_is_memory():
-    def said(*words):
-        return unlearning.headline(pd.DataFrame({"selected_means": words}))
+    def said(*words, easy=INCONCLUSIVE):
+        return unlearning.headline(pd.DataFrame({"verdict": words, "easy_verdict": easy}))
 
-    assert said("not unlearned").endswith("as the paper reads it.")
-    other = said("not unlearned", "easy to predict", "easy to predict")
-    assert other.startswith("In 1 of 3 audits") and "easy to predict (2)" in other
+    assert said(SUPPORTED).startswith("In 1 of 1 audits we can show")
+    assert said(SUPPORTED).endswith("The suspicion is right, as in the paper.")
+    other = said(SUPPORTED, NOT_SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE)
+    assert other.startswith("In 1 of 4 audits")
+    assert "is not supported (2), inconclusive (1)" in other and "is right" not in other
     assert other.endswith("no proof of memory.")
+    assert said(NOT_SUPPORTED, easy=SUPPORTED).endswith("so they are easy to predict.")
 
 
 def test_the_p_of_items_left_out_is_fishers():

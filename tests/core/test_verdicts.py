@@ -2,6 +2,7 @@
 
 import math
 
+import pandas as pd
 import pytest
 
 from contamination.core.verdicts import (
@@ -11,6 +12,7 @@ from contamination.core.verdicts import (
     NOT_SUPPORTED,
     SUPPORTED,
     Claim,
+    check_table,
     check_verdicts,
 )
 
@@ -56,6 +58,31 @@ def test_few_models_and_tests_that_cannot_reject_decide_nothing():
 
 
 def test_other_words_are_refused_and_blank_cells_are_not():
-    check_verdicts([SUPPORTED, "", math.nan, None])
+    check_verdicts([SUPPORTED, "", math.nan, None, pd.NA])
     with pytest.raises(ValueError, match='"cannot tell" is no verdict'):
         check_verdicts(["cannot tell"])
+    with pytest.raises(ValueError, match='"True" is no verdict'):
+        check_verdicts([True])
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "word", "message"),
+    [
+        ("audit", "verdict", "yes", 'audit, column verdict: "yes" is no verdict'),
+        (None, "verdict", "yes", 'displayed table, column verdict: "yes" is no verdict'),
+        ("unlearning_meanings", "easy_verdict", "no", 'column easy_verdict: "no" is no verdict'),
+        ("new_table", "verdict", SUPPORTED, '"new_table" has no claim in CLAIMS'),
+        ("audit", "easy_verdict", SUPPORTED, '"audit_easy" has no claim in CLAIMS'),
+    ],
+)
+def test_a_table_is_refused_for_another_word_or_without_a_claim(name, column, word, message):
+    with pytest.raises(ValueError, match=message) as error:
+        check_table(pd.DataFrame({column: [SUPPORTED, word]}), name)
+    assert "\n" not in str(error.value)
+
+
+def test_a_word_is_a_verdict_only_next_to_one():
+    check_table(pd.DataFrame({"word": ["house"]}), "frequencies")
+    check_table(pd.DataFrame({"word": [SUPPORTED, ""], "verdict": [SUPPORTED, ""]}), "detectors")
+    with pytest.raises(ValueError, match='detectors, column word: "seen" is no verdict'):
+        check_table(pd.DataFrame({"word": ["seen"], "verdict": [SUPPORTED]}), "detectors")

@@ -216,21 +216,22 @@ def _difference(
 
 
 def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
-    """What "selected" means, for each unlearned model and task.
+    """What "selected" means, for each unlearned model and task: ``unlearning_meanings.csv``.
 
-    Easy: a model that did not read the story writes the selected items better.
-    Remembered: what the unlearned model has beyond that control is more for
-    them. Spared: unlearning took less from them. Only what is remembered and
-    spared was not unlearned. Each is "yes", "no" (a lead of the smallest effect is ruled
-    out), "inconclusive" or "not run".
+    Each verdict answers a claim about the selected items, compared with the others. Easy: a model
+    that did not see the story writes them better. Remembered: what the unlearned model has beyond
+    that control is more for them. Spared: unlearning took less from them. The verdict of the row
+    is on the claim that they were not unlearned, which needs both of the last two.
 
     Args:
         rows: of ``with_verdict``, one selector, and one metric for each task.
-        control: a model that did not read the story; without its rows nothing can be said.
+        control: a model that did not see the story; without its rows nothing can be said.
         original: the model before unlearning.
+
+    Returns:
+        unlearning, task, n_selected, verdict, easy_verdict, remembered_verdict, spared_verdict.
     """
-    table = []
-    answers_of = {SUPPORTED: "yes", NOT_SUPPORTED: "no"}
+    table, claim = [], CLAIMS["unlearning"]
     for (name, task), group in rows.groupby(["unlearning", "task"], sort=False):
         by = {(row.model, row.against): row for row in group.itertuples()}
         answers = []
@@ -238,28 +239,32 @@ def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
             word = NOT_RUN
             if test in by:
                 ends = by[test].ci_low, by[test].ci_high
-                word = CLAIMS["unlearning"].verdict(*ends, p_adjusted=by[test].p_adjusted)
-            answers.append(answers_of.get(word, word))
-        n_selected = by[name, ""].n_selected
-        table.append((name, task, n_selected, *answers, _meaning(*answers)))
-    columns = ["unlearning", "task", "n_selected", "easy", "remembered", "spared"]
-    return pd.DataFrame(table, columns=[*columns, "selected_means"])
+                word = claim.verdict(*ends, p_adjusted=by[test].p_adjusted)
+            answers.append(word)
+        table.append((name, task, by[name, ""].n_selected, _both(*answers[1:]), *answers))
+    columns = ["unlearning", "task", "n_selected", "verdict"]
+    columns += ["easy_verdict", "remembered_verdict", "spared_verdict"]
+    return pd.DataFrame(table, columns=columns)
 
 
-def _meaning(easy: str, remembered: str, spared: str) -> str:
-    if NOT_RUN in (easy, remembered, spared):
-        return INCONCLUSIVE
-    if remembered == "yes":
-        return "not unlearned" if spared == "yes" else "well remembered"
-    return "easy to predict" if easy == "yes" else "neither memory nor ease shown"
+def _both(first: str, second: str) -> str:
+    """The verdict on a claim of two parts: one part that is not supported refutes it."""
+    weakest_last = (SUPPORTED, INCONCLUSIVE, NOT_RUN, CONTROL_FAILS, NOT_SUPPORTED)
+    return max(first, second, key=weakest_last.index)
 
 
 def headline(meant: pd.DataFrame) -> str:
-    """Whether a suspicious item still lies in the model's memory, by :func:`meanings`."""
-    n_left = int((meant["selected_means"] == "not unlearned").sum())
-    text = f'In {n_left} of {len(meant)} audits "selected" means "not unlearned". '
-    others = meant["selected_means"][meant["selected_means"] != "not unlearned"]
-    counted = [f"{word} ({n})" for word, n in others.value_counts(sort=False).items()]
-    if not counted:
-        return text + "The suspicion holds, as the paper reads it."
-    return text + f"Elsewhere: {', '.join(counted)}. There the suspicion is no proof of memory."
+    """Whether a suspicious item is still in the model's memory, by :func:`meanings`."""
+    n_left = int(meant["verdict"].eq(SUPPORTED).sum())
+    text = f"In {n_left} of {len(meant)} audits we can show that the selected items were not "
+    text += "unlearned. "
+    if n_left == len(meant):
+        return text + "The suspicion is right, as in the paper."
+    counts = meant["verdict"][meant["verdict"].ne(SUPPORTED)].value_counts(sort=False)
+    others = ", ".join(f"{word} ({n})" for word, n in counts.items())
+    text += f"In the other audits this claim is {others}, so a suspicious item is no proof of "
+    text += "memory."
+    if n_easy := int(meant["easy_verdict"].eq(SUPPORTED).sum()):
+        text += f" In {n_easy} of {len(meant)} the retrained model, too, writes the selected "
+        text += "items better, so they are easy to predict."
+    return text

@@ -9,7 +9,11 @@ the first results had been seen, except where a protocol fixed them before.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+
+import pandas as pd
 
 SUPPORTED = "supported"  # the effect is there and survives its control
 NOT_SUPPORTED = "not supported"  # the interval or the control rules out the claimed effect
@@ -92,6 +96,7 @@ _POWER = Claim(
     smallest_effect=0.45,  # a power of one half
     unit="share of models",
 )
+_selected = partial(Claim, null=0.0, unit="ROUGE-L or recall")
 _TRAINED_ON = Claim("The model was trained on this dataset.", unit="AUC or share")
 
 CLAIMS: dict[str, Claim] = {
@@ -235,6 +240,18 @@ CLAIMS: dict[str, Claim] = {
         null=0.0,
         unit="ROUGE-L, recall or share",
     ),
+    "unlearning_meanings": _selected(
+        "Selected items were not unlearned: they are remembered, and unlearning spared them."
+    ),
+    "unlearning_meanings_easy": _selected(
+        "A model that never saw the story writes the selected items better than the others."
+    ),
+    "unlearning_meanings_remembered": _selected(
+        "The unlearned model leads a model that never saw the story by more on selected items."
+    ),
+    "unlearning_meanings_spared": _selected(
+        "Unlearning took less from the selected items than from the others."
+    ),
     # DICE
     "dice_layers": _LAYERS,
     "dice_auroc": Claim(
@@ -326,8 +343,8 @@ CLAIMS: dict[str, Claim] = {
     ),
     # The audit of a user's model
     "audit": _TRAINED_ON,
-    "dcq_own_controls": Claim(
-        "The model finds more originals than a rule that never saw the data.",
+    "dcq_own": Claim(
+        "The model finds more originals than guessing and than every rule that never saw the data.",
         null=0.25,
         unit="share of quizzes",
     ),
@@ -339,8 +356,34 @@ CLAIMS: dict[str, Claim] = {
 }
 
 
-def check_verdicts(words: object) -> None:
-    """ValueError for a word that is no verdict; blank cells are rows without a claim."""
-    unknown = {word for word in words if isinstance(word, str) and word} - {*VERDICTS}
-    if unknown:
+def check_verdicts(words: Iterable[object]) -> None:
+    """ValueError for a value that is no verdict; blank cells are rows without a claim."""
+    given = {str(word) for word in words if not (pd.isna(word) or word == "")}
+    if unknown := given - {*VERDICTS}:
         raise ValueError(f'"{min(unknown)}" is no verdict: one of {", ".join(VERDICTS)}')
+
+
+def check_table(table: pd.DataFrame, name: str | None = None) -> None:
+    """ValueError, one line, for a table whose verdicts are no verdicts or answer no known claim.
+
+    Columns of verdicts are ``verdict``, those that end in ``_verdict``, and next to a ``verdict``
+    the column ``word``, which is the verdict before its control is asked.
+
+    Args:
+        name: of the table, which ``CLAIMS`` must know. The claim of a column ``easy_verdict``
+            is that of ``<name>_easy``. None for a table that is displayed and has no name.
+    """
+    whole = {"verdict", "word"} if "verdict" in table else set()
+    for column in map(str, table):
+        part = column.removesuffix("_verdict")
+        if part == column and column not in whole:
+            continue
+        try:
+            check_verdicts(table[column])
+        except ValueError as error:
+            raise ValueError(f"{name or 'displayed table'}, column {column}: {error}") from error
+        claim = name if part == column else f"{name}_{part}"
+        if name is not None and claim not in CLAIMS:
+            raise ValueError(
+                f'{name}, column {column}: "{claim}" has no claim in CLAIMS of core/verdicts.py'
+            )

@@ -21,6 +21,7 @@ from contamination.study.conditions import (
     VERBATIM,
     WITHOUT_LABEL,
 )
+from contamination.study.scoring import CONTROL_NAMES
 
 N_RESAMPLES = 1_000
 SIBLINGS = "unread rows of the same name and draw"
@@ -50,7 +51,8 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
         method, benchmark, condition, copies, n_models, n_detected, power_at_5_fpr, ci_low,
         ci_high, n_rows, verdict: the word of ``protocol.power_table``; blank where nothing was
         read, since so few units cannot show that false alarms are at most 10 %, which the gate
-        of all unread sets together asks.
+        of all unread sets together asks; blank also for the protocol's own controls, which make
+        no claim.
     """
     sets = protocol.flag(sets)
     dosed = sets[sets["model"].isin(protocol.READERS)]
@@ -58,6 +60,7 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for cell, part in dosed.groupby(["detector", *protocol.CELL], sort=False):
         detector, benchmark, model, condition, copies = cell
+        makes_no_claim = condition in NOTHING_READ or detector in CONTROL_NAMES
         n, n_flagged = len(part), int(part["flagged"].sum())
         low, high = protocol.clopper_pearson(n_flagged, n, protocol.LEVEL / 2)
         rows.append(
@@ -72,7 +75,7 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
                 "ci_low": low,
                 "ci_high": high,
                 "n_rows": int((part["n_read"] + part["n_unread"]).min()),
-                "verdict": "" if condition in NOTHING_READ else words[cell],
+                "verdict": "" if makes_no_claim else words[cell],
             }
         )
     return pd.DataFrame(rows)

@@ -50,7 +50,7 @@ ACCESS = (
 )
 DETECTORS = tuple(ACCESS)
 EXPLORATORY = (dc_pdd.WITHOUT_BOUND,)  # scored, but in no family and without a verdict
-CONTROLS = tuple(detector.name for detector in scoring.CONTROLS)
+CONTROLS = scoring.CONTROL_NAMES
 EVERY = (*DETECTORS, *EXPLORATORY, *CONTROLS)
 # Whose AUCs after later clean training are a family of their own.
 OF_LATER = (*(detector.name for detector in OF_TOKENS), dc_pdd.NAME)
