@@ -37,7 +37,7 @@ class Claim:
         high: float,
         *,
         p_adjusted: float | None = None,
-        control_high: float = -math.inf,
+        control: tuple[float, float] | None = None,
         n_models: int | None = None,
         can_reject: bool = True,
     ) -> str:
@@ -47,15 +47,19 @@ class Claim:
             low, high: 95 % interval of the effect, in ``unit``; NaN where it was not computed.
             p_adjusted: of the test of no effect, corrected within the notebook's family. Where
                 it is given, the claim needs it to be at most ``LEVEL`` besides the interval.
-            control_high: upper end of the control's interval, or its value where it has none.
+            control: interval of the control, or its value twice where it has none. The claim
+                needs the effect to lie above it. A control that lies above ``null`` as well shows
+                the same effect; one whose interval reaches ``null`` is only too imprecise.
             n_models: models over which the interval is taken, where the claim is about models.
             can_reject: whether the test could reach ``LEVEL`` at all with so few items.
 
         >>> claim = Claim("members score higher")
         >>> claim.verdict(0.55, 0.70), claim.verdict(0.45, 0.58), claim.verdict(0.45, 0.70)
         ('supported', 'not supported', 'inconclusive')
-        >>> claim.verdict(0.55, 0.70, control_high=0.56)
+        >>> claim.verdict(0.55, 0.70, control=(0.51, 0.56))
         'control fails'
+        >>> claim.verdict(0.55, 0.70, control=(0.30, 0.80))
+        'inconclusive'
         >>> claim.verdict(0.55, 0.70, n_models=2), claim.verdict(math.nan, math.nan)
         ('inconclusive', 'not run')
         """
@@ -64,7 +68,9 @@ class Claim:
         if (n_models is not None and n_models < FEWEST_MODELS) or not can_reject:
             return INCONCLUSIVE
         if low > self.null and (p_adjusted is None or p_adjusted <= LEVEL):
-            return CONTROL_FAILS if low <= control_high else SUPPORTED
+            if control is None or low > control[1]:
+                return SUPPORTED
+            return CONTROL_FAILS if control[0] > self.null else INCONCLUSIVE
         return NOT_SUPPORTED if high < self.null + self.smallest_effect else INCONCLUSIVE
 
 
