@@ -19,6 +19,7 @@ def detection_table(**detectors):
     for name, (access, *cells) in detectors.items():
         for copies, (auc, verdict) in zip(DOSES, cells, strict=True):
             row = {"detector": name, "access": access, "copies": copies, "auc": auc}
+            row |= {"benchmarks": "entailment, topics", "lira_auc": 0.9}
             row |= {"row_share_pct": 0.0041 * copies, "ci_low": auc - 0.02, "ci_high": auc + 0.02}
             rows.append(row | {"auc_min": auc, "auc_max": auc, "verdict": verdict})
     return pd.DataFrame(rows)
@@ -78,6 +79,27 @@ def test_a_headline_of_the_opposite_says_the_opposite(detection, reference):
     said = findings.headline(detection, reference, failed)
     assert "A control fails: by the same rule noise would be supported" in said
     assert "None of the controls" not in said
+
+
+def test_a_best_detector_of_one_benchmark_is_compared_on_that_benchmark(detection, reference):
+    """Its rows have other lengths, so its share of the tokens is not that of all benchmarks."""
+    is_zlib = detection["detector"].eq("Zlib")
+    alone = detection.assign(
+        benchmarks=detection["benchmarks"].mask(is_zlib, "topics"),
+        lira_auc=detection["lira_auc"].mask(is_zlib, 0.88),
+        row_share_pct=detection["row_share_pct"].mask(is_zlib, 1.0),
+    )
+    said = findings.headline(alone, reference, CONTROLS)
+    assert (
+        "Sixteen copies (0.066 %) are detected by 2 of 3 detectors, and the best (Zlib, asked on "
+        "topics alone, where the attack reaches 0.88) reaches an AUC of 0.83 [0.81, 0.85]." in said
+    )
+    assert "the best (PPL) reaches" in said
+    axis, bar = figures.detection_figure(alone, reference).axes
+    rows = [label.get_text().replace("\n", " ") for label in axis.get_yticklabels()]
+    assert rows == ["PPL", "Zlib *", "CDD", "reference attack (LiRA)"]
+    assert axis.get_xticklabels()[2].get_text() == "16 copies\n0.066 %"
+    assert "* not on all 2 benchmarks" in bar.get_xlabel()
 
 
 def test_what_never_varies_is_said_to_be_the_same(detection, reference):
@@ -174,11 +196,11 @@ def test_the_headline_on_lists_says_whether_the_guarantee_is_kept():
         "detector and dose. With sixteen copies, the lists of PPL find most: 10 % of the seen "
         "rows. 3 of 20 models have no discovery. That at most 20 %"
     )
-    assert "With one copy, 95 % of all lists are empty." in said
+    assert "With one copy, 95 % of all lists are empty, and an empty list has no false na" in said
     said = findings.lists_headline(list_table([YES, NO, OPEN, OPEN], 6))
     assert "supported for 1 of 2 pairs of detector and dose: 1 claim is not supported." in said
     assert "supported for none of the 2 pairs of detector and dose: 2 claims are inc" in said
-    assert "With one copy, 10 % of all lists are empty." in said
+    assert "With one copy, 10 % of all lists are empty, and" in said
 
 
 def test_the_headline_on_false_alarms_names_a_test_that_flags_too_much():
@@ -196,7 +218,13 @@ def test_the_headline_on_false_alarms_names_a_test_that_flags_too_much():
 
 
 SHIFT = pd.DataFrame(
-    [("PPL", "none", 0.05), ("PPL", "length", 0.4), ("PPL", "length", 0.9), ("DCQ", "none", 0.0)],
+    [
+        ("length", "length", 1.0),  # a control, which is no detector of the figure
+        ("DCQ", "none", 0.0),
+        ("PPL", "none", 0.05),
+        ("PPL", "length", 0.4),
+        ("PPL", "length", 0.9),
+    ],
     columns=["detector", "shift", "rate"],
 )
 
@@ -241,8 +269,10 @@ def test_a_cell_without_an_interval_or_without_scores_says_so(detection, referen
     assert "0.80 to 0.80" in texts(axis) and texts(axis).count("not asked") == 1
 
 
-def test_false_verdicts_of_shift_stand_apart_and_only_where_there_are_some(detection, reference):
-    figure = figures.detection_figure(detection, reference, SHIFT)
+def test_false_verdicts_of_shift_stand_apart_and_in_the_order_of_detectors(detection, reference):
+    """Controls are asked about shifts too, and they are no detectors."""
+    named = detection.replace("CDD", "DCQ (simulated respondent)")
+    figure = figures.detection_figure(named, reference, SHIFT)
     lower = figure.axes[1]
     assert "no model saw" in lower.get_title()
     assert texts(lower) == ["5 %", "90 %", "0 %"]  # the larger of two
