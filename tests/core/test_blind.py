@@ -9,6 +9,7 @@ from notebook_files import ROOT
 
 from contamination.core import blind, folds, overlap, statistics, storage
 from contamination.core.blind import blind_table, cross_validated_scores, date_rule_scores
+from contamination.core.compared_pairs import n_compared
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.data import published
 from contamination.min_k import wikimia_tables
@@ -219,6 +220,21 @@ def test_scores_are_compared_within_a_fold_alone():
     scored[blind.DATE_RULE] = [4, 3, 2, 1]
     auc = blind.table_of_scores(scored, n_resamples=5).set_index("baseline")["auc"]
     assert auc.to_dict() == {blind.DATE_RULE: 0.75, blind.BAG_OF_WORDS: 1, blind.TF_IDF: 1}
+
+
+def test_near_copies_leave_few_pairs_to_compare():
+    """Twenty unrelated passages in five folds, two of each kind in each: 5 x 4 of 100 pairs.
+
+    Of five templates with four passages each, those of one template alone are compared.
+    """
+    is_member = np.arange(20) % 2 == 0
+    assert n_compared(random_passages(20, seed=0), is_member, 5) == 20
+    starts = random_passages(5, seed=1)
+    families = [f"{start} {number}{number}" for start in starts for number in range(4)]
+    assert n_compared(families, is_member, 5) == 20
+    one_kind = np.repeat([True, False, True, False, True], 4)  # a template has one kind alone
+    one_kind[:2] = False
+    assert n_compared(families, one_kind, 5) < 20
 
 
 def test_the_package_holds_numbers_for_every_passage_of_wikimia():

@@ -294,7 +294,8 @@ def rules_beside(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
     parts = [controls.control_table(choices, levels.iloc[[place]]) for place in range(len(levels))]
     found = pd.concat(parts, ignore_index=True).rename(columns={"paper_max_pct": "model_max_pct"})
     ends = {row["model"]: shares_of(row)[1:] for row in levels.to_dict("records")}
-    bars = zip(found["model"], found["chance_pct"] / 100, found["ci_high_pct"] / 100, strict=True)
+    of_rules = zip(found["ci_low_pct"] / 100, found["ci_high_pct"] / 100, strict=True)
+    bars = zip(found["model"], found["chance_pct"] / 100, of_rules, strict=True)
     claim = CLAIMS["dcq_own_controls"]
     return found.assign(verdict=[verdict(*ends[m], *of, claim=claim) for m, *of in bars])
 

@@ -19,6 +19,7 @@ from contamination.core import overlap, scores, statistics
 from contamination.core.verdicts import (
     CLAIMS,
     CONTROL_FAILS,
+    FEWEST_MODELS,
     INCONCLUSIVE,
     NOT_RUN,
     NOT_SUPPORTED,
@@ -301,7 +302,9 @@ def _permutation_p(values: np.ndarray, is_selected: np.ndarray, is_other: np.nda
     )
 
 
-def with_verdict(rows: pd.DataFrame, controls: Sequence[str] = CONTROLS) -> pd.DataFrame:
+def with_verdict(
+    rows: pd.DataFrame, controls: Sequence[str] = CONTROLS, n_models: int | None = None
+) -> pd.DataFrame:
     """Rows of ``audit_rows`` and ``left_out_rows`` with p_adjusted, verdict and its reason.
 
     All their tests are one family (Holm). A row of the unlearned model itself makes the claim;
@@ -312,6 +315,8 @@ def with_verdict(rows: pd.DataFrame, controls: Sequence[str] = CONTROLS) -> pd.D
     Args:
         controls: names of models that never read the story; the first that a row has is taken,
             and without any no claim about a text can be supported.
+        n_models: models of each kind, where the claim is about models; none where it is about
+            the one model that you audit, whose items are the sample.
     """
     (rows,) = statistics.with_p_adjusted(rows)
     keys = ["unlearning", "task", "selector", "metric"]
@@ -319,21 +324,25 @@ def with_verdict(rows: pd.DataFrame, controls: Sequence[str] = CONTROLS) -> pd.D
     judged = []
     for row in rows.to_dict("records"):
         at = [(*(row[key] for key in keys), name) for name in controls]
-        judged.append(_verdict(row, next((lows[each] for each in at if each in lows.index), None)))
+        control_low = next((lows[each] for each in at if each in lows.index), None)
+        judged.append(_verdict(row, control_low, n_models))
     return rows.assign(
         verdict=[word for word, _ in judged], reason=[reason for _, reason in judged]
     )
 
 
-def _verdict(row: dict, control_low: float | None) -> tuple[str, str]:
+def _verdict(row: dict, control_low: float | None, n_models: int | None) -> tuple[str, str]:
     if row["model"] != row["unlearning"] or row["against"]:
         return "", ""
     ends = row["ci_low"], row["ci_high"]
-    word = CLAIMS["unlearning"].verdict(*ends, p_adjusted=row["p_adjusted"])
+    p, claim = row["p_adjusted"], CLAIMS["unlearning"]
+    word = claim.verdict(*ends, p_adjusted=p, n_models=n_models)
     if word == NOT_RUN:
         n, n_selected = row["n_items"], row["n_selected"]
         few = "fewer than two items of a kind"
         return word, {0: "no item selected", n: "every item selected"}.get(n_selected, few)
+    if n_models is not None and n_models < FEWEST_MODELS:
+        return word, f"fewer than {FEWEST_MODELS} models of each kind"
     if word != SUPPORTED or row["metric"] == LEFT_OUT:
         return word, ""
     if control_low is None:
@@ -374,7 +383,9 @@ def _difference(
     return row | {"ci_low": low, "ci_high": high}
 
 
-def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
+def meanings(
+    rows: pd.DataFrame, control: str, original: str, n_models: int | None = None
+) -> pd.DataFrame:
     """What "selected" means, for each unlearned model and task.
 
     Easy: a model that did not read the story writes the selected items better.
@@ -387,6 +398,7 @@ def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
         rows: of ``with_verdict``, one selector, and one metric for each task.
         control: a model that did not read the story; without its rows nothing can be said.
         original: the model before unlearning.
+        n_models: as in ``with_verdict``.
     """
     table = []
     answers_of = {SUPPORTED: "yes", NOT_SUPPORTED: "no"}
@@ -397,7 +409,9 @@ def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
             word = NOT_RUN
             if test in by:
                 ends = by[test].ci_low, by[test].ci_high
-                word = CLAIMS["unlearning"].verdict(*ends, p_adjusted=by[test].p_adjusted)
+                word = CLAIMS["unlearning"].verdict(
+                    *ends, p_adjusted=by[test].p_adjusted, n_models=n_models
+                )
             answers.append(answers_of.get(word, word))
         n_selected = by[name, ""].n_selected
         table.append((name, task, n_selected, *answers, _meaning(*answers)))
