@@ -310,7 +310,8 @@ def with_verdict(
     All their tests are one family (Holm). A row of the unlearned model itself makes the claim;
     the others are its controls and stay blank. What a model that never read the story shows
     too is no memory: where the unlearned model's lead over it, item by item, is not above 0,
-    the control fails.
+    the control fails if that model writes the selected items better as well. If not, it is
+    inconclusive.
 
     Args:
         controls: names of models that never read the story; the first that a row has is taken,
@@ -320,18 +321,20 @@ def with_verdict(
     """
     (rows,) = statistics.with_p_adjusted(rows)
     keys = ["unlearning", "task", "selector", "metric"]
-    lows = rows.set_index([*keys, "against"])["ci_low"]
+    lows = rows.set_index([*keys, "model", "against"])["ci_low"]
     judged = []
     for row in rows.to_dict("records"):
-        at = [(*(row[key] for key in keys), name) for name in controls]
-        control_low = next((lows[each] for each in at if each in lows.index), None)
-        judged.append(_verdict(row, control_low, n_models))
+        at = tuple(row[key] for key in keys)
+        pairs = (((*at, row["model"], name), (*at, name, "")) for name in controls)
+        known = ([lows.get(each, np.nan) for each in pair] for pair in pairs if pair[0] in lows)
+        judged.append(_verdict(row, next(known, None), n_models))
     return rows.assign(
         verdict=[word for word, _ in judged], reason=[reason for _, reason in judged]
     )
 
 
-def _verdict(row: dict, control_low: float | None, n_models: int | None) -> tuple[str, str]:
+def _verdict(row: dict, control: Sequence[float] | None, n_models: int | None) -> tuple[str, str]:
+    """Verdict and reason; control is the lower end of the lead over it, and that of its own."""
     if row["model"] != row["unlearning"] or row["against"]:
         return "", ""
     ends = row["ci_low"], row["ci_high"]
@@ -345,10 +348,13 @@ def _verdict(row: dict, control_low: float | None, n_models: int | None) -> tupl
         return word, f"fewer than {FEWEST_MODELS} models of each kind"
     if word != SUPPORTED or row["metric"] == LEFT_OUT:
         return word, ""
-    if control_low is None:
+    if control is None:
         return INCONCLUSIVE, "no model that never read the text"
-    if not control_low > 0:
+    lead, of_control = control
+    if not lead > 0 and of_control > 0:
         return CONTROL_FAILS, "a model that never read the text writes them as much better"
+    if not lead > 0:
+        return INCONCLUSIVE, "a model that never read the text may write them as much better"
     return word, ""
 
 
