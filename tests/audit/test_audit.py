@@ -629,13 +629,16 @@ def test_the_strongest_control_that_decides_stands_beside_a_value():
     own = finding.control_row("own", 20, 0.8, 0.6, 0.9)
     controls = [
         finding.control_row("weak", 20, 0.3, 0.1, 0.4, decides=True),
-        finding.control_row("strong", 20, 0.2, 0.1, 0.7, decides=True),
+        finding.control_row("strong", 20, 0.5, 0.3, 0.7, decides=True),
         finding.control_row("shown", 20, 0.9, 0.8, 1.0),
         finding.control_row("empty", 0, np.nan, np.nan, np.nan, decides=True),
     ]
     row = finding.judged(prepared(), Target("m", None), "a method", "share", own, 0.25, controls)
-    assert (row.control, row.control_value) == ("strong, at most 0.70", 0.2)
+    assert (row.control, row.control_value) == ("strong, at most 0.70", 0.5)
     assert row.verdict == CONTROL_FAILS
+    imprecise = [controls[1] | {"ci_low": 0.1}]  # may be at chance, which is 0.25
+    open_ = finding.judged(prepared(), Target("m", None), "a method", "share", own, 0.25, imprecise)
+    assert open_.verdict == INCONCLUSIVE
     weaker = finding.judged(
         prepared(), Target("m", None), "a method", "share", own, 0.25, controls[:1]
     )

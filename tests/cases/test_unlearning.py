@@ -525,17 +525,42 @@ def test_the_p_of_items_left_out_is_fishers():
 
 
 @pytest.mark.parametrize(
-    ("beyond_control", "expected"),
-    [(YES, SUPPORTED), (OPEN, CONTROL_FAILS), (None, INCONCLUSIVE)],
+    ("beyond_control", "of_control", "expected"),
+    [
+        (YES, YES, SUPPORTED),
+        (OPEN, YES, CONTROL_FAILS),
+        (OPEN, OPEN, INCONCLUSIVE),  # it shows nothing itself
+        (None, None, INCONCLUSIVE),
+    ],
 )
-def test_what_a_model_that_never_read_shows_too_is_no_memory(beyond_control, expected):
+def test_what_a_model_that_never_read_shows_too_is_no_memory(beyond_control, of_control, expected):
     about = {"selector": MIN_K_SHARE, "metric": "rouge_l", "n_items": 60, "p": 0.001}
     rows = [row(YES) | about]
     if beyond_control:
-        rows += [row(beyond_control, against="retrained") | about, row(YES, "retrained") | about]
+        rows += [
+            row(beyond_control, against="retrained") | about,
+            row(of_control, "retrained") | about,
+        ]
     judged = unlearning.with_verdict(pd.DataFrame(rows).drop(columns="p_adjusted"))
     assert judged["verdict"].tolist() == [expected] + [""] * (len(rows) - 1)
     assert bool(judged["reason"][0]) == (expected != SUPPORTED)
+
+
+@pytest.mark.parametrize(("n_models", "word"), [(None, SUPPORTED), (1, INCONCLUSIVE)])
+def test_one_model_of_each_kind_says_nothing_of_models(n_models, word):
+    """An audit of your own model is about that model; the lab's models are one of many each."""
+    about = {"selector": MIN_K_SHARE, "metric": "rouge_l", "n_items": 60, "p": 0.001}
+    rows = [row(YES), row(YES, against="retrained"), row(YES, "retrained")]
+    table = pd.DataFrame([each | about for each in rows]).drop(columns="p_adjusted")
+    judged = unlearning.with_verdict(table, n_models=n_models).iloc[0]
+    assert judged["verdict"] == word
+    assert judged["reason"] == ("fewer than 5 models of each kind" if n_models else "")
+    nothing = table.assign(ci_low=np.nan, n_selected=0)
+    assert unlearning.with_verdict(nothing, n_models=n_models)["verdict"][0] == NOT_RUN
+    meant = unlearning.meanings(
+        pd.DataFrame([each | about for each in rows]), "retrained", "original", n_models
+    )
+    assert (meant["easy"].item() == INCONCLUSIVE) == (n_models == 1)
 
 
 def test_one_of_forty_tests_is_no_finding():

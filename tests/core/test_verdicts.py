@@ -14,6 +14,7 @@ from contamination.core.verdicts import (
     Claim,
     check_table,
     check_verdicts,
+    strongest,
 )
 
 AUC = Claim("members score higher")
@@ -47,8 +48,30 @@ def test_a_corrected_test_can_take_a_verdict_back_and_never_give_one():
 
 
 def test_a_control_that_shows_as_much_forbids_the_claim():
-    assert AUC.verdict(0.70, 0.90, control_high=0.70) == CONTROL_FAILS
-    assert AUC.verdict(0.70, 0.90, control_high=0.69) == SUPPORTED
+    assert AUC.verdict(0.70, 0.90, control=(0.55, 0.70)) == CONTROL_FAILS
+    assert AUC.verdict(0.70, 0.90, control=(0.55, 0.69)) == SUPPORTED
+    assert AUC.verdict(0.70, 0.90, control=(0.75, 0.75)) == CONTROL_FAILS  # has no interval
+
+
+def test_a_control_that_is_merely_imprecise_leaves_the_claim_open():
+    assert AUC.verdict(1.00, 1.00, control=(0.24, 1.00)) == INCONCLUSIVE
+    assert AUC.verdict(0.70, 0.90, control=(0.50, 0.75)) == INCONCLUSIVE  # reaches the null
+    assert AUC.verdict(0.70, 0.90, control=(math.nan, math.nan)) == INCONCLUSIVE  # there is none
+    assert AUC.verdict(0.45, 0.55, control=(0.24, 1.00)) == NOT_SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("controls", "expected"),
+    [
+        ([(0.30, 0.60), (0.40, 0.65)], SUPPORTED),
+        ([(0.30, 0.90), (0.60, 0.72)], CONTROL_FAILS),  # the second reaches it and shows the same
+        ([(0.30, 0.90), (0.60, 0.65)], INCONCLUSIVE),  # the second shows less, the first nothing
+        ([(math.nan, math.nan)], SUPPORTED),
+        ([], SUPPORTED),
+    ],
+)
+def test_an_imprecise_control_does_not_hide_one_that_shows_the_same(controls, expected):
+    assert AUC.verdict(0.70, 0.95, control=strongest(controls, 0.70)) == expected
 
 
 def test_few_models_and_tests_that_cannot_reject_decide_nothing():

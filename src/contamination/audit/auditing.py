@@ -31,6 +31,8 @@ from contamination.study.panel import not_run, panel
 
 COMPARISON = "comparison rows"
 CONTROLS = ["control", "n", "value", "ci_low", "ci_high", "decides", "chance", "p_value", "holds"]
+CONTROLS += ["n_pairs"]
+KINDS_OF_CELL = {"holds": "boolean", "n_pairs": "Int64"}
 COUNTS = ("n_valid", "n_refused", "n_error")
 
 
@@ -70,7 +72,7 @@ def rows_table(audit: Audit) -> pd.DataFrame:
 def checks_table(audit: Audit) -> pd.DataFrame:
     """The dataset against the comparison rows without any model, ``CONTROLS``; no row without."""
     table = pd.DataFrame([*audit.near_copies, *audit.text_alone], columns=CONTROLS)
-    return table.astype({"holds": "boolean"})
+    return table.astype(KINDS_OF_CELL)
 
 
 def target_of(audit: Audit, name: str, lab: Lab | None) -> Target:
@@ -153,7 +155,8 @@ def controls_table(audit: Audit, findings: Mapping[str, Mapping[str, Finding]]) 
     The verdict takes those into account that decide; the others are there to be read. Rows
     that begin with "gap to" hold a difference of shares, -1 to 1. Method "comparison rows" is
     ``comparison.near_copies`` and ``comparison.by_text_alone``, with chance, p_value and holds
-    (is the control as it must be?); if one decides, nothing was compared.
+    (is the control as it must be?); if one decides, nothing was compared. n_pairs counts the
+    pairs of rows that a classifier of the text compares.
     """
     rows = [
         {"model": model, "method": method} | row
@@ -165,7 +168,7 @@ def controls_table(audit: Audit, findings: Mapping[str, Mapping[str, Finding]]) 
         for row in controls
     ]
     table = pd.DataFrame(rows, columns=["model", "method", *CONTROLS])
-    return table.astype({"holds": "boolean"})
+    return table.astype(KINDS_OF_CELL)
 
 
 def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) -> pd.DataFrame:

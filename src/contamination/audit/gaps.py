@@ -80,7 +80,6 @@ def verdict_of_gaps(ci_low: float, ci_high: float, chance: float, found: Sequenc
     """
     deciding = [row["ci_low"] for row in found if row["decides"]]
     # What the level says by itself, if there is a gap that could overturn it.
-    of_level = verdict(
-        ci_low, ci_high, chance, -math.inf if deciding else math.nan, claim=CLAIMS["audit"]
-    )
+    bar = -math.inf if deciding else math.nan
+    of_level = verdict(ci_low, ci_high, chance, (bar, bar), claim=CLAIMS["audit"])
     return CONTROL_FAILS if of_level == SUPPORTED and min(deciding) <= 0 else of_level

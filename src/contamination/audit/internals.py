@@ -192,6 +192,6 @@ def against_references(settings: Dice, problems: pd.DataFrame) -> pd.DataFrame:
         rows.append(row | auroc.columns())
     own, other = rows
     ends = own["ci_low"], own["ci_high"]
-    bar = {"control_high": other["ci_high"], "n_models": len(clean)}
+    bar = {"control": (other["ci_low"], other["ci_high"]), "n_models": len(clean)}
     verdict = CLAIMS["dice_own_references"].verdict(*ends, **bar)
     return pd.DataFrame(rows).assign(bos=begins[0], verdict=[verdict, ""])

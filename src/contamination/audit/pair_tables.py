@@ -125,7 +125,7 @@ def table_1(scores: pd.DataFrame) -> pd.DataFrame:
     columns_of = zip(*ends.T, found["clean_range_points"], fewest, strict=True)
     claim = CLAIMS["dice_own_table_1"]
     verdicts = [
-        claim.verdict(low, high, control_high=clean_range, n_models=n)
+        claim.verdict(low, high, control=(clean_range, clean_range), n_models=n)
         for low, high, clean_range, n in columns_of
     ]
     found["verdict"] = np.where(found["condition"] == CLEAN, "", verdicts)
@@ -167,7 +167,7 @@ def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
         claim.verdict(
             row.ci_low,
             row.ci_high,
-            control_high=row.two_clean_folded_pct,
+            control=(row.two_clean_folded_pct, row.two_clean_folded_pct),
             n_models=row.n_models // 2,
         )
         for row in found.itertuples()

@@ -18,7 +18,7 @@ from contamination.audit.options import quizzes_of, read_options
 from contamination.audit.rows import Rows, whole
 from contamination.audit.settings import INSTRUCT, Quiz
 from contamination.core.statistics import share_interval
-from contamination.core.verdicts import CLAIMS
+from contamination.core.verdicts import CLAIMS, strongest
 from contamination.data import partitions
 from contamination.dcq import contaminating, controls, perturbation, respondents
 from contamination.dcq.assessment import POSITIONS
@@ -302,13 +302,15 @@ def with_verdict(levels: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
     It is supported where the model's interval lies above what guessing gives and above the
     interval of the rule that reaches highest.
     """
-    strongest, words, claim = [], [], CLAIMS["dcq_own"]
+    names, words, claim = [], [], CLAIMS["dcq_own"]
     for row in levels.to_dict("records"):
         own = rules[rules["model"].eq(row["model"])].sort_values("ci_high_pct", kind="stable")
-        bars = own["chance_pct"].max() / 100, own["ci_high_pct"].iloc[-1] / 100
-        strongest.append(own["control"].iloc[-1])
-        words.append(verdict(*shares_of(row)[1:], *bars, claim=claim))
-    return levels.assign(strongest_rule=strongest, verdict=words)
+        of_rules = zip(own["ci_low_pct"] / 100, own["ci_high_pct"] / 100, strict=True)
+        names.append(own["control"].iloc[-1])
+        _, low, high = shares_of(row)
+        bars = own["chance_pct"].max() / 100, strongest(of_rules, low)
+        words.append(verdict(low, high, *bars, claim=claim))
+    return levels.assign(strongest_rule=names, verdict=words)
 
 
 def plan_tuning(

@@ -146,17 +146,21 @@ def _test(
     return {"p": statistics.bootstrap_p(auc, resampled, 0.5, smallest)}
 
 
-def with_verdict(auc: pd.DataFrame, words: pd.DataFrame | None = None) -> pd.DataFrame:
+def with_verdict(
+    auc: pd.DataFrame, words: pd.DataFrame | None = None, n_models: int | None = None
+) -> pd.DataFrame:
     """Rows of ``auc_rows`` and ``blind_rows`` with p_adjusted and the verdict of each claim.
 
     Rows of a control have no p, and are blank. ``words`` are the ``blind_rows`` of books that
     chance did not assign: there a score has to lie above the interval of the bag of words.
+    ``n_models`` is the number of models where the claim is about models; where it is about the
+    one model that you audit, whose books are the sample, there is none.
     """
     claim = CLAIMS["books_auc"]
-    highest = {}
+    of_words = {}
     if words is not None:
         of_bag = words[words["method"] == blind_scores.BAG_OF_WORDS]
-        highest = of_bag.set_index("part")["ci_high"].to_dict()
+        of_words = {row.part: (row.ci_low, row.ci_high) for row in of_bag.itertuples()}
     said = [
         ""
         if pd.isna(row.p)
@@ -164,7 +168,8 @@ def with_verdict(auc: pd.DataFrame, words: pd.DataFrame | None = None) -> pd.Dat
             row.ci_low,
             row.ci_high,
             p_adjusted=row.p_adjusted,
-            control_high=highest.get(row.part, -np.inf),
+            control=of_words.get(row.part),
+            n_models=n_models,
         )
         for row in auc.itertuples()
     ]
@@ -242,10 +247,13 @@ def comparisons(
     return pd.DataFrame(rows, columns=["compared", "part", "difference", "ci_low", "ci_high", "p"])
 
 
-def differences_verdict(compared: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``comparisons`` with p_adjusted, and their verdicts."""
-    claim, rows = CLAIMS["books_differences"], compared.itertuples()
-    said = [claim.verdict(row.ci_low, row.ci_high, p_adjusted=row.p_adjusted) for row in rows]
+def differences_verdict(compared: pd.DataFrame, n_models: int | None = None) -> pd.DataFrame:
+    """Rows of ``comparisons`` with p_adjusted, and their verdicts; n_models as above."""
+    claim = CLAIMS["books_differences"]
+    said = [
+        claim.verdict(row.ci_low, row.ci_high, p_adjusted=row.p_adjusted, n_models=n_models)
+        for row in compared.itertuples()
+    ]
     return compared.assign(verdict=said)
 
 

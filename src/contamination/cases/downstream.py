@@ -194,27 +194,28 @@ def with_verdict(
     whose examples chance need not have dealt: they have to lie above the interval of the bag
     of words in ``words``, the ``blind_rows`` of these examples.
     """
-    claim, highest = CLAIMS[table], {}
+    claim, of_words = CLAIMS[table], {}
     if words is not None:
         of_bag = words[words["method"] == blind_scores.BAG_OF_WORDS]
-        highest = of_bag.set_index("dataset")["ci_high"].to_dict()
-    said = [_verdict(row, claim, table, highest) for row in rows.itertuples()]
+        ends = zip(of_bag["ci_low"] - 0.5, of_bag["ci_high"] - 0.5, strict=True)
+        of_words = dict(zip(of_bag["dataset"], ends, strict=True))
+    said = [_verdict(row, claim, table, of_words) for row in rows.itertuples()]
     return rows.assign(verdict=said)
 
 
-def _verdict(row: Any, claim: Claim, table: str, highest: Mapping[str, float]) -> str:
+def _verdict(row: Any, claim: Claim, table: str, of_words: Mapping[str, tuple]) -> str:
     is_own = row.setting == OWN
     if row.setting in CONTROLS or (pd.isna(row.difference) and table != "downstream"):
         return ""
-    low, high, control = row.difference_low, row.difference_high, -np.inf
+    low, high, control = row.difference_low, row.difference_high, None
     if pd.isna(row.difference):
         low, high = row.ci_low - 0.5, row.ci_high - 0.5
-        control = highest[row.dataset] - 0.5 if is_own else control
+        control = of_words[row.dataset] if is_own else None
     return claim.verdict(
         low,
         high,
         p_adjusted=None if pd.isna(row.p_adjusted) else row.p_adjusted,
-        control_high=control,
+        control=control,
         n_models=None if is_own else row.n_models,
     )
 

@@ -19,6 +19,7 @@ from contamination.core import statistics
 from contamination.core.verdicts import (
     CLAIMS,
     CONTROL_FAILS,
+    FEWEST_MODELS,
     INCONCLUSIVE,
     NOT_RUN,
     NOT_SUPPORTED,
@@ -142,45 +143,59 @@ def _permutation_p(values: np.ndarray, is_selected: np.ndarray, is_other: np.nda
     )
 
 
-def with_verdict(rows: pd.DataFrame, controls: Sequence[str] = CONTROLS) -> pd.DataFrame:
+def with_verdict(
+    rows: pd.DataFrame, controls: Sequence[str] = CONTROLS, n_models: int | None = None
+) -> pd.DataFrame:
     """Rows of ``audit_rows`` and ``left_out_rows`` with p_adjusted, verdict and its reason.
 
     All their tests are one family (Holm). A row of the unlearned model itself makes the claim;
     the others are its controls and stay blank. What a model that never read the story shows
     too is no memory: where the unlearned model's lead over it, item by item, is not above 0,
-    the control fails.
+    the control fails if that model writes the selected items better as well. If not, it is
+    inconclusive.
 
     Args:
         controls: names of models that never read the story; the first that a row has is taken,
             and without any no claim about a text can be supported.
+        n_models: models of each kind, where the claim is about models; none where it is about
+            the one model that you audit, whose items are the sample.
     """
     (rows,) = statistics.with_p_adjusted(rows)
     keys = ["unlearning", "task", "selector", "metric"]
-    lows = rows.set_index([*keys, "against"])["ci_low"]
+    lows = rows.set_index([*keys, "model", "against"])["ci_low"]
     judged = []
     for row in rows.to_dict("records"):
-        at = [(*(row[key] for key in keys), name) for name in controls]
-        judged.append(_verdict(row, next((lows[each] for each in at if each in lows.index), None)))
+        at = tuple(row[key] for key in keys)
+        pairs = (((*at, row["model"], name), (*at, name, "")) for name in controls)
+        known = ([lows.get(each, np.nan) for each in pair] for pair in pairs if pair[0] in lows)
+        judged.append(_verdict(row, next(known, None), n_models))
     return rows.assign(
         verdict=[word for word, _ in judged], reason=[reason for _, reason in judged]
     )
 
 
-def _verdict(row: dict, control_low: float | None) -> tuple[str, str]:
+def _verdict(row: dict, control: Sequence[float] | None, n_models: int | None) -> tuple[str, str]:
+    """Verdict and reason; control is the lower end of the lead over it, and that of its own."""
     if row["model"] != row["unlearning"] or row["against"]:
         return "", ""
     ends = row["ci_low"], row["ci_high"]
-    word = CLAIMS["unlearning"].verdict(*ends, p_adjusted=row["p_adjusted"])
+    p, claim = row["p_adjusted"], CLAIMS["unlearning"]
+    word = claim.verdict(*ends, p_adjusted=p, n_models=n_models)
     if word == NOT_RUN:
         n, n_selected = row["n_items"], row["n_selected"]
         few = "fewer than two items of a kind"
         return word, {0: "no item selected", n: "every item selected"}.get(n_selected, few)
+    if n_models is not None and n_models < FEWEST_MODELS:
+        return word, f"fewer than {FEWEST_MODELS} models of each kind"
     if word != SUPPORTED or row["metric"] == LEFT_OUT:
         return word, ""
-    if control_low is None:
+    if control is None:
         return INCONCLUSIVE, "no model that never read the text"
-    if not control_low > 0:
+    lead, of_control = control
+    if not lead > 0 and of_control > 0:
         return CONTROL_FAILS, "a model that never read the text writes them as much better"
+    if not lead > 0:
+        return INCONCLUSIVE, "a model that never read the text may write them as much better"
     return word, ""
 
 
@@ -215,7 +230,9 @@ def _difference(
     return row | {"ci_low": low, "ci_high": high}
 
 
-def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
+def meanings(
+    rows: pd.DataFrame, control: str, original: str, n_models: int | None = None
+) -> pd.DataFrame:
     """What "selected" means, for each unlearned model and task: ``unlearning_meanings.csv``.
 
     Each verdict answers a claim about the selected items, compared with the others. Easy: a model
@@ -227,6 +244,7 @@ def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
         rows: of ``with_verdict``, one selector, and one metric for each task.
         control: a model that did not see the story; without its rows nothing can be said.
         original: the model before unlearning.
+        n_models: as in ``with_verdict``.
 
     Returns:
         unlearning, task, n_selected, verdict, easy_verdict, remembered_verdict, spared_verdict.
@@ -239,7 +257,7 @@ def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
             word = NOT_RUN
             if test in by:
                 ends = by[test].ci_low, by[test].ci_high
-                word = claim.verdict(*ends, p_adjusted=by[test].p_adjusted)
+                word = claim.verdict(*ends, p_adjusted=by[test].p_adjusted, n_models=n_models)
             answers.append(word)
         table.append((name, task, by[name, ""].n_selected, _both(*answers[1:]), *answers))
     columns = ["unlearning", "task", "n_selected", "verdict"]

@@ -41,7 +41,7 @@ class Claim:
         high: float,
         *,
         p_adjusted: float | None = None,
-        control_high: float = -math.inf,
+        control: tuple[float, float] | None = None,
         n_models: int | None = None,
         can_reject: bool = True,
     ) -> str:
@@ -51,15 +51,21 @@ class Claim:
             low, high: 95 % interval of the effect, in ``unit``; NaN where it was not computed.
             p_adjusted: of the test of no effect, corrected within the notebook's family. Where
                 it is given, the claim needs it to be at most ``LEVEL`` besides the interval.
-            control_high: upper end of the control's interval, or its value where it has none.
+            control: interval of the control, or its value twice where it has none; NaN twice
+                where a claim that needs a control has none. The claim needs the effect to lie
+                above it. A control that lies above ``null`` as well shows the same effect; one
+                whose interval reaches ``null`` is only too imprecise.
             n_models: models over which the interval is taken, where the claim is about models.
+                None where it is about this one model, whose items are the sample.
             can_reject: whether the test could reach ``LEVEL`` at all with so few items.
 
         >>> claim = Claim("members score higher")
         >>> claim.verdict(0.55, 0.70), claim.verdict(0.45, 0.58), claim.verdict(0.45, 0.70)
         ('supported', 'not supported', 'inconclusive')
-        >>> claim.verdict(0.55, 0.70, control_high=0.56)
+        >>> claim.verdict(0.55, 0.70, control=(0.51, 0.56))
         'control fails'
+        >>> claim.verdict(0.55, 0.70, control=(0.30, 0.80))
+        'inconclusive'
         >>> claim.verdict(0.55, 0.70, n_models=2), claim.verdict(math.nan, math.nan)
         ('inconclusive', 'not run')
         """
@@ -68,8 +74,27 @@ class Claim:
         if (n_models is not None and n_models < FEWEST_MODELS) or not can_reject:
             return INCONCLUSIVE
         if low > self.null and (p_adjusted is None or p_adjusted <= LEVEL):
-            return CONTROL_FAILS if low <= control_high else SUPPORTED
+            if control is None or low > control[1]:
+                return SUPPORTED
+            return CONTROL_FAILS if control[0] > self.null else INCONCLUSIVE
         return NOT_SUPPORTED if high < self.null + self.smallest_effect else INCONCLUSIVE
+
+
+def strongest(controls: Iterable[tuple[float, float]], low: float) -> tuple[float, float] | None:
+    """Of several controls, the interval to hold an effect against that begins at ``low``.
+
+    The upper end is the highest one. The lower end is the highest among the controls that reach
+    the effect, so that an imprecise control does not hide another that shows the same. Controls
+    without an interval (NaN) are left out; None if no control is left.
+
+    >>> strongest([(0.51, 0.70), (0.30, 0.90)], 0.65), strongest([(0.51, 0.60), (0.30, 0.90)], 0.65)
+    ((0.51, 0.9), (0.3, 0.9))
+    """
+    known = [each for each in controls if not math.isnan(each[1])]
+    reaching = [each for each in known if each[1] >= low] or known
+    if not known:
+        return None
+    return max(begins for begins, _ in reaching), max(ends for _, ends in known)
 
 
 # Claims that several tables make.
@@ -97,25 +122,25 @@ _POWER = Claim(
     unit="share of models",
 )
 _selected = partial(Claim, null=0.0, unit="ROUGE-L or recall")
-_TRAINED_ON = Claim("The model was trained on this dataset.", unit="AUC or share")
+_TRAINED_ON = Claim("This model was trained on this dataset.", unit="AUC or share")
 
 CLAIMS: dict[str, Claim] = {
     # First look: the four methods on one small model
     "first_look": Claim(
-        "The method gives the model that was trained on the instances a higher value than chance "
-        "and than every control.",
+        "The method gives this model, which was trained on the instances, a higher value than "
+        "chance and than every control.",
         null=0.5,  # the table's chance; 0 where a method has none
         unit="share or AUC",
     ),
     # Data Contamination Quiz
     "dcq_rules": Claim(
-        "A rule without memory is right at least as often as the model, to within five points.",
+        "A rule without memory is right at least as often as this model, to within five points.",
         null=-5.0,
         smallest_effect=5.0,
         unit="points",
     ),
     "dcq_beyond_rules": Claim(
-        "Where a rule is wrong, the model is right more often than every other rule.",
+        "Where a rule is wrong, this model is right more often than every other rule.",
         null=0.0,
         smallest_effect=10.0,
         unit="points",
@@ -127,14 +152,15 @@ CLAIMS: dict[str, Claim] = {
         unit="share of settings",
     ),
     "dcq_reciprocal": Claim(
-        "The model answers every instance that it replicates, and not because it answers nearly "
+        "This model answers every instance that it replicates, and not because it answers nearly "
         "all.",
         null=0.0,
         smallest_effect=1.0,
         unit="share of replicas",
     ),
     "dcq_positions": Claim(
-        "Answers move to the position of the original, and they do not move to another text there.",
+        "This model's answers move to the position of the original, and they do not move to "
+        "another text there.",
         null=0.0,
         smallest_effect=10.0,
         unit="points",
@@ -147,39 +173,41 @@ CLAIMS: dict[str, Claim] = {
         unit="points",
     ),
     "pretrained_readings": Claim(
-        "The real model finds the originals more often than a model that never saw them.",
+        "This real model finds the originals more often than a model that never saw them.",
         null=0.0,
         smallest_effect=10.0,
         unit="points",
     ),
     # Replication with the ICL judge
     "replication_published": Claim(
-        "Naming dataset and split raises the overlap with the reference, by a test that keeps its "
-        "level.",
+        "Naming dataset and split raises the overlap of this model's completions with the "
+        "reference, by a test that keeps its level.",
         null=0.0,
         smallest_effect=0.10,
         unit="mean overlap",
     ),
     "replication_success": Claim(
-        "The algorithm is right about more partitions than the answer that all of them are clean.",
+        "The algorithm is right about more partitions of the row's models than the answer that all "
+        "of them are clean.",
         null=0.0,
         smallest_effect=10.0,
         unit="points",
     ),
     "judge_agreement": _JUDGE,
     "replication_methods": Claim(
-        "Partitions at the highest dose are called contaminated more often than held-out ones.",
+        "This model's partitions at the highest dose are called contaminated more often than "
+        "partitions that it never saw.",
         null=0.0,
         smallest_effect=0.50,
         unit="share of partitions",
     ),
     "replication_placebos": Claim(
-        "Where guided completions beat general ones, they also beat completions under a wrong "
-        "name.",
+        "Where this model's guided completions beat general ones, they also beat completions "
+        "under a wrong name.",
         unit="share of partitions",
     ),
     "pretrained_replication": Claim(
-        "The real model completes instances when it is given the right names, and only then.",
+        "This real model completes instances when it is given the right names, and only then.",
         null=0.0,
         smallest_effect=1.0,
         unit="partitions",
@@ -201,8 +229,8 @@ CLAIMS: dict[str, Claim] = {
         null=0.0,
     ),
     "pretrained_min_k": Claim(
-        "The score of a model that is newer than all pages tells older from newer pages better "
-        "than words alone do."
+        "The score of this model, which is newer than all pages, tells older from newer pages "
+        "better than words alone do."
     ),
     "naturalness": Claim(
         "A rule without memory finds the original more often than one in five.",
@@ -344,12 +372,12 @@ CLAIMS: dict[str, Claim] = {
     # The audit of a user's model
     "audit": _TRAINED_ON,
     "dcq_own": Claim(
-        "The model finds more originals than guessing and than every rule that never saw the data.",
+        "This model finds more originals than guessing and than every rule without the data.",
         null=0.25,
         unit="share of quizzes",
     ),
     "replication_own": Claim(
-        "Guided instructions make the model complete rows of this partition.",
+        "Guided instructions make this model complete rows of this partition.",
         null=0.0,
         unit="share of completions that match",
     ),

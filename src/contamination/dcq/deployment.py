@@ -134,8 +134,8 @@ def moves_table(counts: pd.DataFrame) -> pd.DataFrame:
         Answers at that position in percent: modified_pct, standard_pct (with the original there)
         and second_pct (with a fifth perturbation there, the control; empty if it was not
         released); rise_pct (standard minus modified, points) with a 95 % interval that takes
-        the quizzes as two samples, which is wide for the same instances; control_high_pct, the
-        upper end of the control's rise; verdict, and note: why there is none.
+        the quizzes as two samples, which is wide for the same instances; control_low_pct and
+        control_high_pct, the same of the control's rise; verdict, and note: why there is none.
     """
     rows, claim = [], CLAIMS["dcq_positions"]
     for panel, of_panel in counts.groupby("panel", sort=False):
@@ -156,12 +156,12 @@ def moves_table(counts: pd.DataFrame) -> pd.DataFrame:
         row |= {"rise_pct": row["standard_pct"] - row["modified_pct"]}
         row |= {"ci_low_pct": low, "ci_high_pct": high}
         if SECOND in rises:
-            row["control_high_pct"] = 100 * rises[SECOND][1]
-            verdict = claim.verdict(low, high, control_high=row["control_high_pct"])
-            row |= {"verdict": verdict, "note": ""}
+            control = tuple(100 * end for end in rises[SECOND])
+            row |= dict(zip(("control_low_pct", "control_high_pct"), control, strict=True))
+            row |= {"verdict": claim.verdict(low, high, control=control), "note": ""}
         else:
             row |= {"verdict": NOT_RUN, "note": "the control's answers were not released"}
         rows.append(row)
     columns = ["panel", "modified_pct", "standard_pct", "second_pct", "rise_pct", "ci_low_pct"]
-    columns += ["ci_high_pct", "control_high_pct", "verdict", "note"]
+    columns += ["ci_high_pct", "control_low_pct", "control_high_pct", "verdict", "note"]
     return pd.DataFrame(rows).reindex(columns=columns)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination.core.verdicts import CLAIMS
+from contamination.core.verdicts import CLAIMS, strongest
 from contamination.dice import published_tables
 from contamination.dice.answers import accuracy_row
 from contamination.dice.mixtures import IN_DISTRIBUTION, SEEN, UNSEEN, Problems
@@ -100,10 +100,13 @@ def gains(accuracy: pd.DataFrame) -> pd.DataFrame:
     gain["inflation_points"] = [np.mean(gaps[name]) for name in gain.index]
     gain[["ci_low", "ci_high"]] = [_welch_interval(gaps[name], clean) for name in gain.index]
     is_clean = gain.index.isin(CLEAN_CONTROLS)
-    bar = gain.loc[is_clean, "ci_high"].max() if is_clean.any() else -np.inf
+    controls = gain.loc[is_clean, ["ci_low", "ci_high"]].to_numpy().tolist()
     gain["verdict"] = [
         claim.verdict(
-            row.ci_low, row.ci_high, control_high=bar, n_models=min(row.n_models, len(clean))
+            row.ci_low,
+            row.ci_high,
+            control=strongest(controls, row.ci_low),
+            n_models=min(row.n_models, len(clean)),
         )
         for row in gain.itertuples()
     ]

@@ -90,7 +90,10 @@ def with_capsule_verdict(rows: pd.DataFrame) -> pd.DataFrame:
     (rows,) = statistics.with_p_adjusted(rows.assign(p=p_values))
     words = [
         claim.verdict(
-            row.ci_low, row.ci_high, p_adjusted=row.p_adjusted, control_high=row.blind_auc
+            row.ci_low,
+            row.ci_high,
+            p_adjusted=row.p_adjusted,
+            control=(row.blind_auc, row.blind_auc),
         )
         for row in rows.itertuples()
     ]

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.statistics import auc_interval
-from contamination.core.verdicts import CLAIMS, SUPPORTED
+from contamination.core.verdicts import CLAIMS, SUPPORTED, strongest
 from contamination.study import interface, protocol
 from contamination.study.conditions import (
     DOSED,
@@ -118,10 +118,15 @@ def over_units(sets: pd.DataFrame, detector: str, benchmark: str) -> pd.DataFram
         )
     table = pd.DataFrame(rows).sort_values(["condition", "copies"], ascending=[False, True])
     is_claim = table["model"].eq(DOSED) & table["condition"].eq(VERBATIM)
-    highest = table.loc[~is_claim, "ci_high"].max()
-    claim, control = CLAIMS["over_base_models"], -np.inf if np.isnan(highest) else highest
+    claim = CLAIMS["over_base_models"]
+    controls = table.loc[~is_claim, ["ci_low", "ci_high"]].to_numpy().tolist()
     table["verdict"] = [
-        claim.verdict(row.ci_low, row.ci_high, control_high=control, n_models=row.n_units)
+        claim.verdict(
+            row.ci_low,
+            row.ci_high,
+            control=strongest(controls, row.ci_low),
+            n_models=row.n_units,
+        )
         if is_one
         else ""
         for row, is_one in zip(table.itertuples(), is_claim, strict=True)

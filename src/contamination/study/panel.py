@@ -22,6 +22,8 @@ from contamination.core.verdicts import (
     check_verdicts,
 )
 
+CONTROL_ENDS = ("control_low", "control_high")
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -49,19 +51,18 @@ def verdict(
     ci_low: float,
     ci_high: float,
     chance: float,
-    control_high: float,
+    control: tuple[float, float],
     n_models: int | None = None,
     claim: Claim = CLAIMS["evidence"],
 ) -> str:
     """The strongest verdict that an interval, chance and its control allow.
 
-    ``chance`` is what no memory gives by the statistic's construction; ``control_high`` the upper
-    end of the control's interval, or its value where it has none; ``n_models`` the number of
-    models where the interval is one over models. Without a control (NaN) nothing is supported.
+    ``chance`` is what no memory gives by the statistic's construction; ``control`` the control's
+    interval, or its value twice where it has none; ``n_models`` the number of models where the
+    interval is one over models. Without a control (NaN twice) nothing is supported.
     """
     claim = replace(claim, null=chance)
-    found = claim.verdict(ci_low, ci_high, control_high=control_high, n_models=n_models)
-    return INCONCLUSIVE if found == SUPPORTED and math.isnan(control_high) else found
+    return claim.verdict(ci_low, ci_high, control=control, n_models=n_models)
 
 
 def not_run(model: str, dataset: str, truth: str, method: str, reason: str) -> Evidence:
@@ -84,20 +85,22 @@ def judged(rows: Iterable[dict]) -> pd.DataFrame:
 
     Args:
         rows: fields of :class:`Evidence` without the verdict, and chance: what no memory
-            gives; where it has one control_high, the upper end of the control's interval,
-            with which the verdict compares; n_models where the interval is one over models;
+            gives; where it has one control_low and control_high, the control's interval, with
+            which the verdict compares; n_models where the interval is one over models;
             may_support, whether the method can support the claim at all, where that hangs on
             other controls of its; further columns, which stay.
 
     Returns:
-        The fields of :class:`Evidence`, control_high (empty where there is none), the others.
+        The fields of :class:`Evidence`, control_low and control_high (empty where there is
+        none), the others.
     """
-    unsaid = {"note": "", "control_high": math.nan, "n_models": math.nan, "may_support": True}
+    unsaid = {"note": "", "n_models": math.nan, "may_support": True}
+    unsaid |= dict.fromkeys(CONTROL_ENDS, math.nan)
     table = pd.DataFrame([unsaid | row for row in rows])
-    limits = table["control_high"].fillna(table["control_value"])
+    limits = zip(*(table[end].fillna(table["control_value"]) for end in CONTROL_ENDS), strict=True)
     n_models = [None if math.isnan(n) else int(n) for n in table.pop("n_models")]
     ends = table["ci_low"], table["ci_high"], table.pop("chance"), limits, n_models
     found = pd.Series([verdict(*of_row) for of_row in zip(*ends, strict=True)])
     table["verdict"] = found.mask(found.eq(SUPPORTED) & ~table.pop("may_support"), INCONCLUSIVE)
-    first = [*(field.name for field in dataclasses.fields(Evidence)), "control_high"]
+    first = [*(field.name for field in dataclasses.fields(Evidence)), *CONTROL_ENDS]
     return table[[*first, *table.columns.difference(first, sort=False)]]
