@@ -258,6 +258,22 @@ def test_a_replication_is_judged_by_its_interval_and_not_by_the_algorithm_s_deci
     assert judged(from_notebooks.replication_rows(none))["verdict"].tolist() == [NOT_SUPPORTED] * 3
 
 
+def test_a_correction_for_many_rows_takes_a_small_one_back():
+    """0.65 from 0.51 on is shown alone, and not as one of twenty; 0.9 from 0.8 on is shown."""
+    row = {name: "" for name in ("model", "dataset", "truth", "method", "statistic", "control")}
+    row |= {"value": 0.65, "ci_low": 0.51, "ci_high": 0.79, "chance": 0.5, "n": 90}
+    row |= {"control_value": 0.5}
+    assert judged([row])["verdict"].tolist() == [SUPPORTED]
+    others = [row | {"value": 0.5, "ci_low": 0.41, "ci_high": 0.59}] * 19
+    assert judged([row, *others])["verdict"].tolist() == [INCONCLUSIVE] + [NOT_SUPPORTED] * 19
+    large = row | {"value": 0.9, "ci_low": 0.8, "ci_high": 1.0}
+    assert judged([large, *others])["verdict"][0] == SUPPORTED
+    # What cannot support its claim is no test, and does not count against the others.
+    idle = [other | {"may_support": False} for other in others]
+    table = judged([row, *idle, row | {"control_value": math.nan}, row | {"n_models": 4}])
+    assert table["p"].notna().sum() == 1 and table["verdict"][0] == SUPPORTED
+
+
 def test_min_k_is_held_against_the_best_classifier_of_words():
     aucs = pd.DataFrame({"benchmark": ["docstrings"] * 2, "setting": "random", "model": "M"})
     aucs = aucs.assign(method="Min-k% Prob", seed=[0.0, np.nan], copies=4, n_members=9)

@@ -20,6 +20,7 @@ from contamination.audit.plan import why_not
 from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.rows import cleaned
 from contamination.audit.settings import CONTAMINATED, LAB, Data, Model
+from contamination.core.statistics import with_p_adjusted
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -27,7 +28,7 @@ from contamination.core.verdicts import (
     SUPPORTED,
 )
 from contamination.models.causal import CausalLM
-from contamination.study.panel import not_run, panel
+from contamination.study.panel import not_run, panel, taken_back
 
 COMPARISON = "comparison rows"
 CONTROLS = ["control", "n", "value", "ci_low", "ci_high", "decides", "chance", "p_value", "holds"]
@@ -136,12 +137,18 @@ def audit_table(
 ) -> pd.DataFrame:
     """``audit.csv``: the panel, with what its answers rest on.
 
-    Columns of ``study.panel.panel``, then n_valid, n_refused and n_error over all answers
-    of an endpoint or a quiz, those of controls included (empty where nothing was answered),
+    The methods that an audit puts to one model are a family: p_adjusted is Holm's over them, and a
+    verdict that it does not leave is inconclusive. Two models are two audits.
+
+    Columns of ``study.panel.panel``, then p_adjusted, then n_valid, n_refused and n_error over all
+    answers of an endpoint or a quiz, those of controls included (empty where nothing was answered),
     and bos, what texts of a local model begin with (``Target.begins`` by model).
     """
     found = [one for of_model in findings.values() for one in of_model.values()]
-    table = panel([one.evidence for one in found])
+    of_models = panel([one.evidence for one in found]).groupby("model", sort=False)
+    adjusted = [with_p_adjusted(of_model)[0] for _, of_model in of_models]
+    table = pd.concat(adjusted, ignore_index=True)
+    table["verdict"] = taken_back(table["verdict"], table["p_adjusted"])
     for name in COUNTS:
         table[name] = pd.array([one.counts.get(name) for one in found], dtype="Int64")
     return table.assign(bos=[(begins or {}).get(name, "") for name in table["model"]])

@@ -222,6 +222,8 @@ def end_p(value: float, low: float, high: float, null: float = 0.0, df: float = 
     reach = value - low if value >= null else high - value
     if math.isnan(reach):
         return float("nan")
+    if reach <= 0:  # a percentile interval may leave its value out
+        reach = (high - low) / 2
     if not reach:
         return 1.0 if value == null else 0.0
     return float(2 * stats.t.sf(stats.t.ppf((1 + LEVEL) / 2, df) * abs(value - null) / reach, df))

@@ -13,9 +13,13 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from contamination.core.statistics import end_p, with_p_adjusted
 from contamination.core.verdicts import (
     CLAIMS,
+    CONTROL_FAILS,
+    FEWEST_MODELS,
     INCONCLUSIVE,
+    LEVEL,
     NOT_RUN,
     SUPPORTED,
     Claim,
@@ -40,6 +44,7 @@ class Evidence:
     control_value: float  # the same statistic of the control; NaN where there is none
     verdict: str  # see :func:`verdict`
     note: str = ""  # what a reader must know, such as why it was not run
+    p: float = math.nan  # of chance, before any correction; NaN where there is no test
 
     def __post_init__(self) -> None:
         check_verdicts([self.verdict])
@@ -64,6 +69,16 @@ def verdict(
     return INCONCLUSIVE if found == SUPPORTED and math.isnan(control_high) else found
 
 
+def taken_back(words: pd.Series, p_adjusted: pd.Series) -> pd.Series:
+    """Verdicts without those that the correction of a family does not leave.
+
+    Whatever its control shows, a row whose corrected p of chance is above the level has not
+    been shown to lie above chance: it becomes inconclusive. A row without a test stays.
+    """
+    is_lost = words.isin([SUPPORTED, CONTROL_FAILS]) & p_adjusted.gt(LEVEL)
+    return words.mask(is_lost, INCONCLUSIVE)
+
+
 def not_run(model: str, dataset: str, truth: str, method: str, reason: str) -> Evidence:
     """The row of a method that could not be run, and why."""
     empty = math.nan
@@ -80,7 +95,7 @@ def panel(rows: Sequence[Evidence]) -> pd.DataFrame:
 
 
 def judged(rows: Iterable[dict]) -> pd.DataFrame:
-    """Rows of ``evidence.csv`` with their verdicts.
+    """Rows of ``evidence.csv`` with their verdicts, corrected as one family.
 
     Args:
         rows: fields of :class:`Evidence` without the verdict, and chance: what no memory
@@ -90,14 +105,23 @@ def judged(rows: Iterable[dict]) -> pd.DataFrame:
             other controls of its; further columns, which stay.
 
     Returns:
-        The fields of :class:`Evidence`, control_high (empty where there is none), the others.
+        The fields of :class:`Evidence`, control_high (empty where there is none), the others, and
+        p_adjusted: Holm's over all rows. p is empty where a row could not support its claim
+        whatever its value: without a control, over few models, or without ``may_support``.
     """
     unsaid = {"note": "", "control_high": math.nan, "n_models": math.nan, "may_support": True}
     table = pd.DataFrame([unsaid | row for row in rows])
     limits = table["control_high"].fillna(table["control_value"])
+    makes_test = table["may_support"] & limits.notna() & ~table["n_models"].lt(FEWEST_MODELS)
+    tests = table["value"], table["ci_low"], table["ci_high"], table["chance"]
+    df = table["n_models"].fillna(math.inf) - 1
+    p_values = [end_p(*of_row) for of_row in zip(*tests, df, strict=True)]
+    table["p"] = pd.Series(p_values, table.index).where(makes_test)
     n_models = [None if math.isnan(n) else int(n) for n in table.pop("n_models")]
     ends = table["ci_low"], table["ci_high"], table.pop("chance"), limits, n_models
     found = pd.Series([verdict(*of_row) for of_row in zip(*ends, strict=True)])
-    table["verdict"] = found.mask(found.eq(SUPPORTED) & ~table.pop("may_support"), INCONCLUSIVE)
+    found = found.mask(found.eq(SUPPORTED) & ~table.pop("may_support"), INCONCLUSIVE)
+    (table,) = with_p_adjusted(table)
+    table["verdict"] = taken_back(found, table["p_adjusted"])
     first = [*(field.name for field in dataclasses.fields(Evidence)), "control_high"]
     return table[[*first, *table.columns.difference(first, sort=False)]]
