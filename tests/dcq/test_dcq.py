@@ -509,11 +509,13 @@ def test_the_headline_beside_a_clean_model_says_what_taste_alone_can_do():
 # Figure 2
 
 
-def answers_there(quizzes, n=100):
+def answers_there(quizzes, n=100, n_others=0):
     """How often the position of the original was chosen in each quiz, of ``n``."""
+    still = dict.fromkeys(["modified", "standard", "second perturbation"], 5)
     rows = [
-        {"panel": "P", "quiz": quiz, "is_there": is_there, "answers": k if is_there else n - k}
-        for quiz, k in quizzes.items()
+        {"panel": panel, "quiz": quiz, "is_there": is_there, "answers": k if is_there else n - k}
+        for panel, of_panel in [("P", quizzes), *[(f"{n}", still) for n in range(n_others)]]
+        for quiz, k in of_panel.items()
         for is_there in (True, False)
     ]
     return deployment.moves_table(pd.DataFrame(rows)).iloc[0]
@@ -531,6 +533,14 @@ def answers_there(quizzes, n=100):
 def test_answers_move_to_the_original_and_to_nothing_else(standard, second, verdict):
     found = answers_there({"modified": 5, "standard": standard, "second perturbation": second})
     assert (found["rise_pct"], found["verdict"]) == (pytest.approx(standard - 5), verdict)
+
+
+def test_a_correction_for_many_panels_takes_a_small_move_back():
+    """Nine answers of a hundred more are shown in one panel, and not in one of thirty."""
+    small = {"modified": 5, "standard": 15, "second perturbation": 0}
+    large = small | {"standard": 60}
+    words = [[answers_there(of, n_others=n)["verdict"] for n in (0, 29)] for of in (small, large)]
+    assert words == [[SUPPORTED, INCONCLUSIVE], [SUPPORTED, SUPPORTED]]
 
 
 def test_without_the_control_s_answers_there_is_no_verdict():

@@ -20,7 +20,7 @@ from contamination.audit.plan import why_not
 from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.rows import cleaned
 from contamination.audit.settings import CONTAMINATED, LAB, Data, Model
-from contamination.core.statistics import with_p_adjusted
+from contamination.core.families import corrected
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -28,7 +28,7 @@ from contamination.core.verdicts import (
     SUPPORTED,
 )
 from contamination.models.causal import CausalLM
-from contamination.study.panel import not_run, panel, taken_back
+from contamination.study.panel import not_run, panel
 
 COMPARISON = "comparison rows"
 CONTROLS = ["control", "n", "value", "ci_low", "ci_high", "decides", "chance", "p_value", "holds"]
@@ -146,9 +146,7 @@ def audit_table(
     """
     found = [one for of_model in findings.values() for one in of_model.values()]
     of_models = panel([one.evidence for one in found]).groupby("model", sort=False)
-    adjusted = [with_p_adjusted(of_model)[0] for _, of_model in of_models]
-    table = pd.concat(adjusted, ignore_index=True)
-    table["verdict"] = taken_back(table["verdict"], table["p_adjusted"])
+    table = pd.concat([corrected(rows) for _, rows in of_models], ignore_index=True)
     for name in COUNTS:
         table[name] = pd.array([one.counts.get(name) for one in found], dtype="Int64")
     return table.assign(bos=[(begins or {}).get(name, "") for name in table["model"]])

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pandas as pd
 
+from contamination.core.families import taken_back
 from contamination.core.statistics import end_p, with_p_adjusted
 from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, INCONCLUSIVE
-from contamination.study.panel import taken_back
 
 QUIZ, WIKIMIA = "quiz", "WikiMIA"
 

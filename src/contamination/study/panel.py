@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from contamination.core.statistics import end_p, with_p_adjusted
+from contamination.core.families import corrected
+from contamination.core.statistics import end_p
 from contamination.core.verdicts import (
     CLAIMS,
-    CONTROL_FAILS,
     FEWEST_MODELS,
     INCONCLUSIVE,
-    LEVEL,
     NOT_RUN,
     SUPPORTED,
     Claim,
@@ -69,16 +68,6 @@ def verdict(
     return INCONCLUSIVE if found == SUPPORTED and math.isnan(control_high) else found
 
 
-def taken_back(words: pd.Series, p_adjusted: pd.Series) -> pd.Series:
-    """Verdicts without those that the correction of a family does not leave.
-
-    Whatever its control shows, a row whose corrected p of chance is above the level has not
-    been shown to lie above chance: it becomes inconclusive. A row without a test stays.
-    """
-    is_lost = words.isin([SUPPORTED, CONTROL_FAILS]) & p_adjusted.gt(LEVEL)
-    return words.mask(is_lost, INCONCLUSIVE)
-
-
 def not_run(model: str, dataset: str, truth: str, method: str, reason: str) -> Evidence:
     """The row of a method that could not be run, and why."""
     empty = math.nan
@@ -121,7 +110,6 @@ def judged(rows: Iterable[dict]) -> pd.DataFrame:
     ends = table["ci_low"], table["ci_high"], table.pop("chance"), limits, n_models
     found = pd.Series([verdict(*of_row) for of_row in zip(*ends, strict=True)])
     found = found.mask(found.eq(SUPPORTED) & ~table.pop("may_support"), INCONCLUSIVE)
-    (table,) = with_p_adjusted(table)
-    table["verdict"] = taken_back(found, table["p_adjusted"])
+    table = corrected(table.assign(verdict=found))
     first = [*(field.name for field in dataclasses.fields(Evidence)), "control_high"]
     return table[[*first, *table.columns.difference(first, sort=False)]]
