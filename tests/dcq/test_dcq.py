@@ -166,6 +166,19 @@ def test_replicas_that_were_all_right_show_something_only_where_others_were_wron
     assert (one["verdict"], one["p_at_least_as_many"]) == (INCONCLUSIVE, 0.5)
 
 
+def test_a_correction_for_many_pairs_takes_a_small_coincidence_back(monkeypatch):
+    """Three of three right, where three of seven are: p = 1 / 35 for one pair, 2 / 35 for two."""
+    rows = instances_with(["exact"] * 3 + ["inexact"] * 4, "DDDEEEE")
+    names = dict.fromkeys(published_tables.PARTITION, "x")
+
+    def words(n_pairs):
+        pairs = [rows.assign(**names | {"dataset": f"{n}"}) for n in range(n_pairs)]
+        monkeypatch.setattr(published_tables, "released_instances", lambda _: pd.concat(pairs))
+        return published_tables.dcq_reciprocal()["verdict"].tolist()
+
+    assert words(1) == [SUPPORTED] and words(2) == [INCONCLUSIVE] * 2
+
+
 def test_released_replicas_are_recognised_no_more_often_than_others():
     table = published_tables.dcq_reciprocal()
     assert table["n_replicas"].sum() == 33
@@ -474,6 +487,19 @@ def test_a_taker_beside_a_clean_one_is_paired_by_instance():
     first = table.iloc[0]
     assert 20 < first["ci_low_pct"] < 45 < first["ci_high_pct"] < 70
     assert first["clean_low_pct"] < 50 < first["clean_high_pct"]
+
+
+def test_a_correction_for_many_datasets_takes_a_small_lead_back():
+    """Six quizzes of twenty more are shown on one dataset, and not on one of thirty."""
+
+    def words(right, n_others):
+        parts = [taken("X", "model", right), taken("X", "clean", "D" * 4 + "A" * 16)]
+        for n in range(n_others):
+            parts += [taken(f"{n}", who, "DADADADA") for who in ("model", "clean")]
+        return other_models.beside_clean(pd.concat(parts), "model", "clean", (), 500)["verdict"][0]
+
+    assert [words("D" * 8 + "A" * 12, n) for n in (0, 29)] == [SUPPORTED, INCONCLUSIVE]
+    assert [words("D" * 18 + "A" * 2, n) for n in (0, 29)] == [SUPPORTED] * 2
 
 
 @pytest.mark.parametrize(
