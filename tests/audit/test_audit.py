@@ -454,6 +454,34 @@ def test_a_model_that_refuses_gives_no_verdict_and_is_counted():
     assert "nothing can be said" in auditing.headline(MODEL, table.reset_index())
 
 
+def test_a_correction_for_the_methods_of_an_audit_takes_a_small_value_back():
+    """0.65 from 0.51 on is shown by one method, and not by the best of three.
+
+    Three models are three audits.
+    """
+    audit = prepared()
+
+    def verdicts(low, n_others, models=("m",)):
+        own = finding.control_row("own", 90, (low + 0.79) / 2, low, 0.79)
+        idle = finding.control_row("own", 90, 0.5, 0.41, 0.59)
+        bar = [finding.control_row("bar", 90, 0.4, 0.3, 0.5, True)]
+        found = {
+            model: {
+                f"{place}": finding.Finding(
+                    finding.judged(audit, Target(model, None), f"{place}", "AUC", value, 0.5, bar)
+                )
+                for place, value in enumerate([own, *[idle] * n_others])
+            }
+            for model in models
+        }
+        table = auditing.audit_table(found)
+        return table[table["method"] == "0"]["verdict"].tolist()
+
+    assert verdicts(0.51, 0) == [SUPPORTED] and verdicts(0.51, 2) == [INCONCLUSIVE]
+    assert verdicts(0.65, 2) == [SUPPORTED]
+    assert verdicts(0.51, 0, models=("m", "n", "o")) == [SUPPORTED] * 3
+
+
 def test_a_local_model_runs_every_method(tiny_folder):
     model = {"names": [str(tiny_folder)], "reference_models": [str(tiny_folder)] * 2}
     audit = prepared(model=model, n=6, n_passages=6)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from detector_frames import product, scores_of
 
+from contamination.core import statistics
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -127,6 +128,12 @@ def test_the_table_of_evasion_counts_units_and_claims_nothing_where_nothing_was_
     assert words[("good", VERBATIM)] == INCONCLUSIVE
 
 
+def over_units(sets):
+    """Means over units with the verdicts that they have as a family of their own."""
+    (table,) = statistics.with_p_adjusted(lab_panel.over_units(sets, "A", "topics"))
+    return lab_panel.units_verdict(table)
+
+
 def test_the_mean_over_units_stands_beside_a_clean_model_and_fresh_rows():
     read = product(unit=[0, 1], copies=[1, 12])
     read["value"] = [0.6, 0.9, 0.8, 0.9]  # unit 0 at 1 and 12 copies, unit 1
@@ -134,7 +141,7 @@ def test_the_mean_over_units_stands_beside_a_clean_model_and_fresh_rows():
     clean = product(unit=[0, 1], model="clean", copies=0)
     fresh = product(unit=[0, 1], condition="fresh rows", copies=[1, 12]).assign(value=0.4)
     others = [product(detector="B"), product(benchmark="reviews")]
-    table = lab_panel.over_units(pd.concat([fresh, read, clean, *others]), "A", "topics")
+    table = over_units(pd.concat([fresh, read, clean, *others]))
     assert table["model"].tolist() == ["clean", "dosed", "dosed", "dosed"]
     assert table["condition"].tolist() == ["verbatim"] * 3 + ["fresh rows"]
     assert table["copies"].tolist() == [0, 1, 12, 12]
@@ -153,14 +160,30 @@ def test_a_mean_over_units_is_supported_where_it_lies_above_its_controls(clean, 
     spread = 0.01 * np.arange(-2, 3)  # mean 0; half a 95 % interval of five: 0.0196
     read = product(unit=range(5), copies=12).assign(value=0.8 + spread, p=0.01)
     of_clean = product(unit=range(5), model="clean", copies=0).assign(value=clean + spread, p=0.5)
-    table = lab_panel.over_units(pd.concat([read, of_clean]), "A", "topics")
+    table = over_units(pd.concat([read, of_clean]))
     assert table["verdict"].tolist() == ["", expected]
-    nothing = lab_panel.over_units(pd.concat([read.assign(value=0.5 + spread)]), "A", "topics")
+    nothing = over_units(pd.concat([read.assign(value=0.5 + spread)]))
     assert nothing["verdict"].tolist() == [NOT_SUPPORTED]  # at most 0.52
 
 
+def test_a_correction_for_many_tests_takes_a_small_mean_over_units_back():
+    """A mean of 0.55 with an interval from 0.51: shown alone, and not as one of forty tests."""
+    read = product(unit=range(5), copies=12).assign(p=0.5)
+    read["value"] = 0.55 + 0.02 * np.arange(-2, 3)
+    table = lab_panel.over_units(read, "A", "topics")
+    assert table["ci_low"].item() > 0.5 and 0.01 < table["p"].item() < 0.05
+    alone, large = over_units(read), over_units(read.assign(value=read["value"] + 0.3))
+    assert alone["verdict"].tolist() == large["verdict"].tolist() == [SUPPORTED]
+    others = pd.DataFrame({"p": [0.9] * 39})
+    adjusted, _ = statistics.with_p_adjusted(table, others)
+    assert lab_panel.units_verdict(adjusted)["verdict"].tolist() == [NOT_SUPPORTED]
+    table = lab_panel.over_units(read.assign(value=read["value"] + 0.3), "A", "topics")
+    adjusted, _ = statistics.with_p_adjusted(table, others)
+    assert lab_panel.units_verdict(adjusted)["verdict"].tolist() == [SUPPORTED]
+
+
 def test_one_unit_has_a_mean_and_no_interval():
-    table = lab_panel.over_units(product(unit=0), "A", "topics")
+    table = over_units(product(unit=0))
     assert table["verdict"].tolist() == ["not run"]
 
 
@@ -236,6 +259,22 @@ def test_a_replication_is_judged_by_its_interval_and_not_by_the_algorithm_s_deci
     assert reversed_["verdict"].tolist() == decided["verdict"].tolist()
     none = lab.assign(n_exact=0, n_near_exact=0, n_valid=200)
     assert judged(from_notebooks.replication_rows(none))["verdict"].tolist() == [NOT_SUPPORTED] * 3
+
+
+def test_a_correction_for_many_rows_takes_a_small_one_back():
+    """0.65 from 0.51 on is shown alone, and not as one of twenty; 0.9 from 0.8 on is shown."""
+    row = {name: "" for name in ("model", "dataset", "truth", "method", "statistic", "control")}
+    row |= {"value": 0.65, "ci_low": 0.51, "ci_high": 0.79, "chance": 0.5, "n": 90}
+    row |= {"control_value": 0.5}
+    assert judged([row])["verdict"].tolist() == [SUPPORTED]
+    others = [row | {"value": 0.5, "ci_low": 0.41, "ci_high": 0.59}] * 19
+    assert judged([row, *others])["verdict"].tolist() == [INCONCLUSIVE] + [NOT_SUPPORTED] * 19
+    large = row | {"value": 0.9, "ci_low": 0.8, "ci_high": 1.0}
+    assert judged([large, *others])["verdict"][0] == SUPPORTED
+    # What cannot support its claim is no test, and does not count against the others.
+    idle = [other | {"may_support": False} for other in others]
+    table = judged([row, *idle, row | {"control_value": math.nan}, row | {"n_models": 4}])
+    assert table["p"].notna().sum() == 1 and table["verdict"][0] == SUPPORTED
 
 
 def test_min_k_is_held_against_the_best_classifier_of_words():

@@ -20,6 +20,7 @@ from contamination.audit.plan import why_not
 from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.rows import cleaned
 from contamination.audit.settings import CONTAMINATED, LAB, Data, Model
+from contamination.core.families import corrected
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -138,12 +139,16 @@ def audit_table(
 ) -> pd.DataFrame:
     """``audit.csv``: the panel, with what its answers rest on.
 
-    Columns of ``study.panel.panel``, then n_valid, n_refused and n_error over all answers
-    of an endpoint or a quiz, those of controls included (empty where nothing was answered),
+    The methods that an audit puts to one model are a family: p_adjusted is Holm's over them, and a
+    verdict that it does not leave is inconclusive. Two models are two audits.
+
+    Columns of ``study.panel.panel``, then p_adjusted, then n_valid, n_refused and n_error over all
+    answers of an endpoint or a quiz, those of controls included (empty where nothing was answered),
     and bos, what texts of a local model begin with (``Target.begins`` by model).
     """
     found = [one for of_model in findings.values() for one in of_model.values()]
-    table = panel([one.evidence for one in found])
+    of_models = panel([one.evidence for one in found]).groupby("model", sort=False)
+    table = pd.concat([corrected(rows) for _, rows in of_models], ignore_index=True)
     for name in COUNTS:
         table[name] = pd.array([one.counts.get(name) for one in found], dtype="Int64")
     return table.assign(bos=[(begins or {}).get(name, "") for name in table["model"]])

@@ -18,7 +18,7 @@ from contamination.audit.asked import Asked
 from contamination.audit.rows import Rows
 from contamination.audit.settings import Data, Model
 from contamination.core import statistics
-from contamination.core.verdicts import CLAIMS, strongest
+from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, strongest
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
 from contamination.study.panel import Evidence, verdict
@@ -145,8 +145,17 @@ def judged(
         control_value=shown["value"] if shown else math.nan,
         verdict=verdict(own["ci_low"], own["ci_high"], chance, against, n_models, CLAIMS["audit"]),
         note=note,
+        p=_own_p(own, chance, n_models),
         **{name: own[name] for name in ("value", "ci_low", "ci_high", "n")},
     )
+
+
+def _own_p(own: dict, chance: float, n_models: int | None) -> float:
+    """p of chance of a method's own value, as :func:`control_row` gives it; NaN where none is."""
+    if n_models is not None and n_models < FEWEST_MODELS:
+        return math.nan
+    df = math.inf if n_models is None else n_models - 1
+    return statistics.end_p(own["value"], own["ci_low"], own["ci_high"], chance, df)
 
 
 def status_counts(status: pd.Series) -> dict[str, int]:

@@ -7,7 +7,8 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from contamination.core.statistics import percentile_interval
+from contamination.core.families import corrected
+from contamination.core.statistics import end_p, percentile_interval
 from contamination.core.verdicts import CLAIMS, SUPPORTED, strongest
 from contamination.dcq.assessment import resample_counts
 from contamination.dcq.comparison import answers_of, share_pct
@@ -66,8 +67,8 @@ def beside_clean(
         dataset, n, taker_pct and clean_pct, each with a 95 % interval (taker_low_pct, ...), and
         difference_pct with its own (ci_low_pct, ci_high_pct): a bootstrap over instances, paired;
         is_unread; holds, of unread datasets alone: the taker is not ahead there; and verdict,
-        of the others: ahead by more than on any unread dataset; their intervals are the
-        controls.
+        of the others: ahead by more than on any unread dataset, whose intervals are the controls;
+        p of no difference, for these alone, and p_adjusted (Holm over them).
     """
     rows, choices = [], choices.assign(credit=100 * credits_of(choices))
     for dataset, of_dataset in choices.groupby("dataset", sort=False):
@@ -94,7 +95,9 @@ def beside_clean(
         )
         for row in table.itertuples()
     ]
-    return table
+    ends = table["difference_pct"], table["ci_low_pct"], table["ci_high_pct"]
+    p_values = pd.Series([end_p(*of_row) for of_row in zip(*ends, strict=True)], table.index)
+    return corrected(table.assign(p=p_values.mask(table["is_unread"])))
 
 
 def headline_beside_clean(name: str, readings: pd.DataFrame) -> str:

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pandas as pd
 
+from contamination.core.families import taken_back
+from contamination.core.statistics import end_p, with_p_adjusted
 from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, INCONCLUSIVE, strongest
 from contamination.dcq.comparison import verdict_counts
 
@@ -30,20 +32,34 @@ def title_of_opening(rules: pd.DataFrame, words: pd.DataFrame, printed: float) -
     return f"A rule does as well as GPT-4:\n{counted}\n{beside}"
 
 
+def with_p(table: pd.DataFrame) -> pd.DataFrame:
+    """``first_look.csv`` with p of chance for each finding, and p_adjusted, Holm's over methods.
+
+    The findings are the notebook's family. Controls and a finding without an interval are no test.
+    """
+    is_finding = ~table.duplicated("method")
+    chance = table["chance"].fillna(0.0)
+    tests = zip(table["value"], table["ci_low"], table["ci_high"], chance, strict=True)
+    p_values = pd.Series([end_p(*of_row) for of_row in tests], table.index)
+    (table,) = with_p_adjusted(table.assign(p=p_values.where(is_finding)))
+    return table
+
+
 def finding_verdicts(table: pd.DataFrame) -> pd.Series:
     """The column verdict of ``first_look.csv``; blank for controls.
 
     The first row of a method is its finding, the others are its controls. A finding is supported
     if its interval lies above chance (above 0 where there is none) and above the interval of
-    every control. If a control that reaches it lies above chance as well, the control fails; if
-    the control's interval merely overlaps, the finding is inconclusive. Two models are one
-    observation and have no interval: there the control fails where its value is as high, and all
-    else is inconclusive.
+    every control, and if the p-value of chance stays at most 0.05 after the correction for all
+    findings. If a control that reaches it lies above chance as well, the control fails; if the
+    control's interval merely overlaps, the finding is inconclusive. Two models are one observation
+    and have no interval: there the control fails where its value is as high, and all else is
+    inconclusive.
     """
     verdicts = pd.Series("", table.index)
     for _, rows in table.groupby("method", sort=False):
         verdicts[rows.index[0]] = _verdict(rows)
-    return verdicts
+    return taken_back(verdicts, with_p(table)["p_adjusted"])
 
 
 def highest_control(rows: pd.DataFrame) -> float:

@@ -13,8 +13,11 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from contamination.core.families import corrected
+from contamination.core.statistics import end_p
 from contamination.core.verdicts import (
     CLAIMS,
+    FEWEST_MODELS,
     INCONCLUSIVE,
     NOT_RUN,
     SUPPORTED,
@@ -42,6 +45,7 @@ class Evidence:
     control_value: float  # the same statistic of the control; NaN where there is none
     verdict: str  # see :func:`verdict`
     note: str = ""  # what a reader must know, such as why it was not run
+    p: float = math.nan  # of chance, before any correction; NaN where there is no test
 
     def __post_init__(self) -> None:
         check_verdicts([self.verdict])
@@ -81,7 +85,7 @@ def panel(rows: Sequence[Evidence]) -> pd.DataFrame:
 
 
 def judged(rows: Iterable[dict]) -> pd.DataFrame:
-    """Rows of ``evidence.csv`` with their verdicts.
+    """Rows of ``evidence.csv`` with their verdicts, corrected as one family.
 
     Args:
         rows: fields of :class:`Evidence` without the verdict, and chance: what no memory
@@ -92,15 +96,24 @@ def judged(rows: Iterable[dict]) -> pd.DataFrame:
 
     Returns:
         The fields of :class:`Evidence`, control_low and control_high (empty where there is
-        none), the others.
+        none), the others, and p_adjusted: Holm's over all rows. p is empty where a row could not
+        support its claim whatever its value: without a control, over few models, or without
+        ``may_support``.
     """
     unsaid = {"note": "", "n_models": math.nan, "may_support": True}
     unsaid |= dict.fromkeys(CONTROL_ENDS, math.nan)
     table = pd.DataFrame([unsaid | row for row in rows])
-    limits = zip(*(table[end].fillna(table["control_value"]) for end in CONTROL_ENDS), strict=True)
+    low, high = (table[end].fillna(table["control_value"]) for end in CONTROL_ENDS)
+    limits = zip(low, high, strict=True)
+    makes_test = table["may_support"] & high.notna() & ~table["n_models"].lt(FEWEST_MODELS)
+    tests = table["value"], table["ci_low"], table["ci_high"], table["chance"]
+    df = table["n_models"].fillna(math.inf) - 1
+    p_values = [end_p(*of_row) for of_row in zip(*tests, df, strict=True)]
+    table["p"] = pd.Series(p_values, table.index).where(makes_test)
     n_models = [None if math.isnan(n) else int(n) for n in table.pop("n_models")]
     ends = table["ci_low"], table["ci_high"], table.pop("chance"), limits, n_models
     found = pd.Series([verdict(*of_row) for of_row in zip(*ends, strict=True)])
-    table["verdict"] = found.mask(found.eq(SUPPORTED) & ~table.pop("may_support"), INCONCLUSIVE)
+    found = found.mask(found.eq(SUPPORTED) & ~table.pop("may_support"), INCONCLUSIVE)
+    table = corrected(table.assign(verdict=found))
     first = [*(field.name for field in dataclasses.fields(Evidence)), *CONTROL_ENDS]
     return table[[*first, *table.columns.difference(first, sort=False)]]
