@@ -18,7 +18,8 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from contamination.core import blind_scores, plots, storage, verdicts
+from contamination.core import blind_scores, plots, storage
+from contamination.core.claims import CLAIMS
 from contamination.core.scores import MIN_K
 from contamination.data import published, sources
 from contamination.dcq import comparison, controls
@@ -411,7 +412,7 @@ def claims() -> str:
             "No effect": f"{claim.null:g}",
             "Smallest effect that matters": f"{claim.smallest_effect:g} ({claim.unit})",
         }
-        for table, claim in verdicts.CLAIMS.items()
+        for table, claim in CLAIMS.items()
     ]
     return markdown(pd.DataFrame(rows))
 

@@ -11,7 +11,7 @@ from scripted_server import MODEL, ScriptedServer, good, question
 from contamination.audit import asked as asking
 from contamination.audit import options, plan, quizzing
 from contamination.audit.settings import Quiz
-from contamination.core import run, storage, verdicts
+from contamination.core import claims, run, storage
 from contamination.core.verdicts import CONTROL_FAILS, SUPPORTED
 from contamination.data import published
 from contamination.dcq import contaminating
@@ -102,7 +102,7 @@ def test_a_model_of_ones_own_from_file_to_level(here, capsys):
         lucky = pd.concat([length, length.assign(control="lucky", ci_high_pct=100.0)])
         judged = quizzing.with_verdict(levels, lucky).iloc[0]
         assert (judged["strongest_rule"], judged["verdict"]) == ("lucky", CONTROL_FAILS)
-        verdicts.check_table(quizzing.with_verdict(levels, lucky), "dcq_own")
+        claims.check_table(quizzing.with_verdict(levels, lucky), "dcq_own")
         n_calls = len(server.bodies)
         again = quizzing.quizzes_and_counts(partition, asked)[0]
         quizzing.taken_quizzes(partition, asked, again, *how)

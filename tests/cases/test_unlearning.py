@@ -16,7 +16,7 @@ from contamination.cases import published, unlearning, unlearning_items, unlearn
 from contamination.cases.unlearning_items import EASIEST, MIN_K, MIN_K_SHARE, PPL, PPL_SHARE, STORY
 from contamination.cases.unlearning_labels import generic_labels
 from contamination.cases.unlearning_own import OwnModels, judge_settings, own_items
-from contamination.core import run, storage, verdicts
+from contamination.core import claims, run, storage
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -482,7 +482,7 @@ def test_selected_items_were_not_unlearned_if_remembered_and_spared(
     rows = [row(YES), row(is_easy, "retrained"), row(is_remembered, against="retrained")]
     rows.append(row(is_spared, against="original"))
     meant = unlearning.meanings(pd.DataFrame(rows), "retrained", "original")
-    verdicts.check_table(meant, "unlearning_meanings")
+    claims.check_table(meant, "unlearning_meanings")
     assert meant["verdict"].tolist() == [expected]
     answers = {YES: SUPPORTED, NO: NOT_SUPPORTED, OPEN: INCONCLUSIVE, NONE: NOT_RUN}
     assert meant["easy_verdict"].tolist() == [answers[is_easy]]

@@ -5,6 +5,7 @@ import math
 import pandas as pd
 import pytest
 
+from contamination.core.claims import check_table
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -12,7 +13,6 @@ from contamination.core.verdicts import (
     NOT_SUPPORTED,
     SUPPORTED,
     Claim,
-    check_table,
     check_verdicts,
     strongest,
 )

@@ -10,7 +10,7 @@ from notebook_files import DISPLAYED, NOTEBOOKS, ROOT
 
 from contamination.audit import lab_models
 from contamination.core import scores, storage
-from contamination.core.verdicts import CLAIMS
+from contamination.core.claims import CLAIMS
 from contamination.dcq.respondents import STATED
 from contamination.models import judging
 from contamination.study import arms, constat, context, protocol, sampling, store, study, whole_sets

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from detector_frames import product, scores_of
 
+from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import (
-    CLAIMS,
     CONTROL_FAILS,
     INCONCLUSIVE,
     NOT_SUPPORTED,

@@ -21,12 +21,7 @@ from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.rows import cleaned
 from contamination.audit.settings import CONTAMINATED, LAB, Data, Model
 from contamination.core.families import corrected
-from contamination.core.verdicts import (
-    CONTROL_FAILS,
-    INCONCLUSIVE,
-    NOT_SUPPORTED,
-    SUPPORTED,
-)
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.models.causal import CausalLM
 from contamination.study.panel import not_run, panel
 

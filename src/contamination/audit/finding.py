@@ -18,7 +18,8 @@ from contamination.audit.asked import Asked
 from contamination.audit.rows import Rows
 from contamination.audit.settings import Data, Model
 from contamination.core import statistics
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, strongest
+from contamination.core.claims import CLAIMS
+from contamination.core.verdicts import FEWEST_MODELS, strongest
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
 from contamination.study.panel import Evidence, verdict

@@ -15,8 +15,9 @@ from contamination.audit.finding import DICE, MIN_K, Audit, Finding, Target, con
 from contamination.audit.rows import labelled, questions
 from contamination.audit.settings import Dice, OwnPassages
 from contamination.core import scores, statistics
+from contamination.core.claims import CLAIMS
 from contamination.core.scores import K_PERCENT, min_k_score
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, INCONCLUSIVE
+from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE
 from contamination.dice.experiments import of_pairs
 from contamination.dice.locate import EUCLIDEAN, commonest_layer, distances
 from contamination.dice.mixtures import SEEN

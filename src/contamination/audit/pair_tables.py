@@ -14,8 +14,9 @@ import pandas as pd
 
 from contamination.audit.pairs import Pairs, measured_pairs, trained_pairs
 from contamination.audit.settings import Dice
+from contamination.core.claims import CLAIMS
 from contamination.core.statistics import end_p, share_difference_interval, with_p_adjusted
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, INCONCLUSIVE
+from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE
 from contamination.dice import paper_rows
 from contamination.dice.accuracy import accuracy_rows, gains
 from contamination.dice.family import of_inflation, of_layers

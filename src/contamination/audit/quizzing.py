@@ -17,8 +17,9 @@ from contamination.audit.internals import log_probs_of
 from contamination.audit.options import quizzes_of, read_options
 from contamination.audit.rows import Rows, whole
 from contamination.audit.settings import INSTRUCT, Quiz
+from contamination.core.claims import CLAIMS
 from contamination.core.statistics import share_interval
-from contamination.core.verdicts import CLAIMS, strongest
+from contamination.core.verdicts import strongest
 from contamination.data import partitions
 from contamination.dcq import contaminating, controls, perturbation, respondents
 from contamination.dcq.assessment import POSITIONS

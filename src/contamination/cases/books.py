@@ -15,8 +15,8 @@ import pandas as pd
 
 from contamination.cases.library import TEST, VALIDATION
 from contamination.core import blind, blind_scores, statistics
+from contamination.core.claims import CLAIMS
 from contamination.core.scores import MIN_K, PPL
-from contamination.core.verdicts import CLAIMS
 from contamination.data.published import printed_cells
 
 BLIND_BASELINES = (blind_scores.BAG_OF_WORDS, blind_scores.TF_IDF)

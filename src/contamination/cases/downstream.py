@@ -20,7 +20,8 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import blind, blind_scores, scores, statistics
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, SUPPORTED, Claim
+from contamination.core.claims import CLAIMS
+from contamination.core.verdicts import FEWEST_MODELS, SUPPORTED, Claim
 from contamination.lab.training import describe
 from contamination.min_k import detect
 from contamination.models.causal import CausalLM, option_log_probs

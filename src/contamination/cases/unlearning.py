@@ -16,8 +16,8 @@ from scipy import stats
 
 from contamination.cases.unlearning_items import MIN_K, MIN_K_SHARE, PPL, PPL_SHARE
 from contamination.core import statistics
+from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import (
-    CLAIMS,
     CONTROL_FAILS,
     FEWEST_MODELS,
     INCONCLUSIVE,

@@ -10,7 +10,7 @@ import pandas as pd
 from IPython.display import HTML, Markdown
 from pandas.io.formats.style import Styler
 
-from contamination.core.verdicts import check_table
+from contamination.core.claims import check_table
 from contamination.core.visible import visible
 
 MISSING = "–"

@@ -7,9 +7,10 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
+from contamination.core.claims import CLAIMS
 from contamination.core.families import corrected
 from contamination.core.statistics import end_p, percentile_interval
-from contamination.core.verdicts import CLAIMS, SUPPORTED, strongest
+from contamination.core.verdicts import SUPPORTED, strongest
 from contamination.dcq.assessment import resample_counts
 from contamination.dcq.comparison import answers_of, share_pct
 from contamination.dcq.controls import by_position, credits_of

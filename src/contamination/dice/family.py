@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from contamination.core.claims import CLAIMS
 from contamination.core.statistics import with_p_adjusted
-from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, INCONCLUSIVE, strongest
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, strongest
 from contamination.dice.accuracy import within_floor
 from contamination.dice.pool import CLEAN_CONTROLS
 

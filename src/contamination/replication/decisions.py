@@ -13,9 +13,10 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core import overlap
+from contamination.core.claims import CLAIMS
 from contamination.core.families import corrected
 from contamination.core.statistics import end_p, share_difference_interval, share_interval
-from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, SUPPORTED
+from contamination.core.verdicts import CONTROL_FAILS, SUPPORTED
 from contamination.models import bleurt
 from contamination.models.chat import ERROR, REFUSED, UNPARSABLE
 from contamination.models.judging import EXACT, INEXACT, NEAR_EXACT, rule_label

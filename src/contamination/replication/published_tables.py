@@ -5,9 +5,10 @@ from __future__ import annotations
 import pandas as pd
 from scipy import stats
 
+from contamination.core.claims import CLAIMS
 from contamination.core.families import corrected
 from contamination.core.statistics import holm, share_difference_interval
-from contamination.core.verdicts import CLAIMS, SUPPORTED
+from contamination.core.verdicts import SUPPORTED
 from contamination.data.published import printed_cells
 from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
 from contamination.models.judging import EXACT, NEAR_EXACT, rule_labels

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pandas as pd
 
+from contamination.core.claims import CLAIMS
 from contamination.core.families import taken_back
 from contamination.core.statistics import end_p, with_p_adjusted
-from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, INCONCLUSIVE, strongest
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, strongest
 from contamination.dcq.comparison import verdict_counts
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.claims import CLAIMS
 from contamination.core.statistics import auc_interval, end_p
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, SUPPORTED, strongest
+from contamination.core.verdicts import FEWEST_MODELS, SUPPORTED, strongest
 from contamination.study import interface, protocol
 from contamination.study.conditions import (
     DOSED,

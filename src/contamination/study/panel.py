@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from contamination.core.claims import CLAIMS
 from contamination.core.families import corrected
 from contamination.core.statistics import end_p
 from contamination.core.verdicts import (
-    CLAIMS,
     FEWEST_MODELS,
     INCONCLUSIVE,
     NOT_RUN,

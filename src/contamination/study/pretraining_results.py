@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.claims import CLAIMS
 from contamination.core.scores import PPL
 from contamination.core.statistics import holm
-from contamination.core.verdicts import CLAIMS, LEVEL, Claim
+from contamination.core.verdicts import LEVEL, Claim
 from contamination.study import reference_attack
 from contamination.study.assignment import HELD_OUT
 from contamination.study.crossed import (

@@ -24,10 +24,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.claims import CLAIMS
 from contamination.core.statistics import auc, holm
 from contamination.core.storage import hash_of
 from contamination.core.verdicts import (
-    CLAIMS,
     FEWEST_MODELS,
     INCONCLUSIVE,
     NOT_RUN,

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.claims import CLAIMS
 from contamination.core.statistics import holm
 from contamination.core.verdicts import (
-    CLAIMS,
     FEWEST_MODELS,
     INCONCLUSIVE,
     NOT_RUN,
