@@ -560,7 +560,7 @@ def test_one_model_of_each_kind_says_nothing_of_models(n_models, word):
     meant = unlearning.meanings(
         pd.DataFrame([each | about for each in rows]), "retrained", "original", n_models
     )
-    assert (meant["easy"].item() == INCONCLUSIVE) == (n_models == 1)
+    assert (meant["easy_verdict"].item() == INCONCLUSIVE) == (n_models == 1)
 
 
 def test_one_of_forty_tests_is_no_finding():

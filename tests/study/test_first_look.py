@@ -129,7 +129,7 @@ def test_every_method_has_its_own_controls():
 def test_a_correction_for_several_methods_takes_a_small_finding_back():
     """An AUC of 0.65 from 0.51 on is shown alone, and not as the weakest of three findings."""
     small = method("m", (0.65, 0.51, 0.79), (0.5, 0.3, 0.5))
-    large = method("m", (0.90, 0.80, 1.0), (0.5, 0.3, 0.7))
+    large = method("m", (0.90, 0.80, 1.0), (0.6, 0.52, 0.7))
     assert first_look.finding_verdicts(small)[0] == SUPPORTED
     others = [method(name, (0.52, 0.40, 0.64), (0.5, 0.4, 0.6)) for name in "ab"]
     for first, expected in ((small, INCONCLUSIVE), (large, SUPPORTED)):
@@ -139,7 +139,7 @@ def test_a_correction_for_several_methods_takes_a_small_finding_back():
         assert p["p_adjusted"].notna().tolist() == [True, False] * 3  # controls are no test
         assert p["p_adjusted"][0] == pytest.approx(3 * p["p"][0])
     # A control that reaches a finding says nothing more where the finding is none.
-    reached = method("m", (0.65, 0.51, 0.79), (0.5, 0.3, 0.7))
+    reached = method("m", (0.65, 0.51, 0.79), (0.6, 0.52, 0.7))
     assert first_look.finding_verdicts(reached)[0] == CONTROL_FAILS
     table = pd.concat([reached, *others], ignore_index=True)
     assert first_look.finding_verdicts(table)[0] == INCONCLUSIVE
