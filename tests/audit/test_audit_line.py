@@ -65,10 +65,10 @@ def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, ca
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--model", "m", "--data", "none.jsonl"], 'no file "none.jsonl"'),
-        (["--model", "m", "m", *SAMPLE], "want distinct"),
-        (["--model", "m", *SAMPLE, "--prices", "1;2"], "want IN,OUT"),
-        (["--model", "m", *SAMPLE, "--rows", "2"], '"n_instances" is 2, want 4 to 10000'),
+        (["--model", "lab:clean", "--data", "none.jsonl"], 'no file "none.jsonl"'),
+        (["--model", "lab:clean", "lab:clean", *SAMPLE], "want distinct"),
+        (["--model", "lab:clean", *SAMPLE, "--prices", "1;2"], "want IN,OUT"),
+        (["--model", "lab:clean", *SAMPLE, "--rows", "2"], '"n_instances" is 2, want 4 to 10000'),
         (["--model", "lab:clean", *SAMPLE, "--served-at", "http://h/v1"], "leave base_url empty"),
     ],
 )

@@ -11,9 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from contamination.audit.names import check_name
 from contamination.audit.settings import (
-    CLEAN,
-    CONTAMINATED,
     LAB,
     Model,
     Paid,
@@ -168,10 +167,9 @@ def check_ready(asked: Asked, references: Sequence[str] = ()) -> None:
             )
         _check_listens(who)
     for name in [*(one for one in asked.models if isinstance(one, str)), *references]:
+        check_name(name)
         if not name.startswith(LAB):
-            check_model(name)
-        elif name != CONTAMINATED and name.rstrip("0123456789").rstrip(":") != CLEAN:
-            raise ValueError(f'the lab has "{CONTAMINATED}" and "{CLEAN}", not "{name}"')
+            check_model(name)  # its configuration: gated, or with code of its own
 
 
 def _check_listens(who: Endpoint) -> None:

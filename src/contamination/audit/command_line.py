@@ -22,6 +22,7 @@ import psutil
 import yaml
 
 from contamination.audit import asked, auditing, plan
+from contamination.audit.names import check_name
 from contamination.audit.settings import LAB
 from contamination.core import keys, storage
 from contamination.core.parameters import ParameterError, checked_parameters, declared_in
@@ -163,6 +164,8 @@ def audit(told: argparse.Namespace) -> Path | None:
     """
     outputs = Path(told.outputs)
     check_key_and_address(told)
+    for name in () if told.served_at else told.model:
+        check_name(name)
     values = parameters_of(told)
     data = values["data"]
     full = checked_parameters(values, declared_in(NOTEBOOK), "command line")

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub import HfApi, hf_hub_download, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError
 from tokenizers import decoders, processors
 from transformers import (
     AutoConfig,
@@ -71,6 +72,21 @@ def check_model(name_or_path: str | Path, revision: str | None = None) -> None:
     """
     if not Path(located(name_or_path)).is_file():  # to read that takes half a minute
         load_config(name_or_path, revision)
+
+
+def check_name_on_hub(name: str) -> None:
+    """FileNotFoundError if a hub id is neither cached nor on the hub, or no hub is reached.
+
+    One call and no second try, where ``check_model`` waits half a minute for a connection.
+    """
+    try:
+        if isinstance(try_to_load_from_cache(name, "config.json"), str):
+            return
+        HfApi().model_info(name, timeout=10)
+    except HfHubHTTPError:  # the hub has answered; what it has to say comes with the configuration
+        check_model(name)
+    except Exception as error:  # requests' or httpx's classes, and a name that is no id
+        raise _not_found(name, None) from error
 
 
 def loaded_bytes(name_or_path: str | Path) -> int | None:
