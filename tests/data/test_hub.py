@@ -60,6 +60,8 @@ FOLDERS = {"GSM8K": "main", "MMLU": "all", "HumanEval": "openai_humaneval"}
 FOLDERS |= {"ARC": "ARC-Challenge", "TruthfulQA": "generation", "HellaSwag": "data"}
 HUGE = {"safetensors": {"parameters": {"BF16": 10**12}, "total": 10**12}}
 BINARY = {"siblings": [{"rfilename": "pytorch_model.bin", "size": 10**13}]}
+UNKNOWN = {"siblings": [{"rfilename": "config.json", "size": 100}]}  # no weights, so no size
+OWNED = ("huge", "binary", "unknown", "nosuch")  # models; the hub does not have the last
 
 
 def repository(name: str) -> dict[str, bytes]:
@@ -100,9 +102,10 @@ def hub(tmp_path_factory):
     datasets = {BENCHMARKS[name][0].partition(":")[0]: repository(name) for name in BENCHMARKS}
     runs = [["--model", "lab:clean", "--data", name] for name in BENCHMARKS]
     sample = ["--data", "params/audit/sample.jsonl", "--label", "label"]
-    runs += [["--model", f"owner/{name}", *sample] for name in ("huge", "binary", "unknown")]
+    runs += [["--model", f"owner/{name}", *sample] for name in OWNED]
     runs = [[*run, "--plan", "--outputs", str(folder / str(n))] for n, run in enumerate(runs)]
-    with HubServer(datasets, {"owner/huge": HUGE, "owner/binary": BINARY}) as server:
+    models = {"owner/huge": HUGE, "owner/binary": BINARY, "owner/unknown": UNKNOWN}
+    with HubServer(datasets, models) as server:
         own = {"HF_ENDPOINT": server.endpoint, "HF_HOME": str(folder / "home")}
         done = subprocess.run(
             [sys.executable, "-c", RUN, json.dumps(runs)],
@@ -117,7 +120,7 @@ def hub(tmp_path_factory):
 def test_each_named_benchmark_is_loaded_by_the_clients_and_its_commit_written_down(hub):
     folder, done, _ = hub
     codes = [line for line in done.stdout.splitlines() if line in ("0", "1")]
-    assert codes == ["0"] * 6 + ["1", "1", "0"], done.stderr
+    assert codes == ["0"] * 6 + ["1", "1", "0", "1"], done.stderr
     for n, (name, (source, split, column)) in enumerate(BENCHMARKS.items()):
         data = yaml.safe_load((folder / str(n) / "audit.yaml").read_text())["data"]
         assert (data["dataset"], data["revision"]) == (source, COMMIT)
@@ -140,6 +143,10 @@ def test_weights_on_the_hub_that_are_too_large_are_one_line_and_no_download(hub)
     assert 'of "owner/binary" take 10000.0 GB' in said[1]
     assert 'whether "owner/unknown" fits into memory is not known' in hub[1].stdout
     for name in ("huge", "binary"):
-        assert [line for line in hub[2] if f"owner/{name}" in line] == [
-            f"GET /api/models/owner/{name}?blobs=True"
-        ]
+        # Whether it is there, then how large its files are.
+        asked = [line for line in hub[2] if f"owner/{name}" in line]
+        assert asked == [f"GET /api/models/owner/{name}{more}" for more in ("", "?blobs=True")]
+
+
+def test_a_model_that_the_hub_does_not_have_is_refused(hub):
+    assert 'error: model "owner/nosuch" is neither a folder' in hub[1].stderr

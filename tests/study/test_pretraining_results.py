@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from made_pretraining import SEEDS, made_scores, made_shares
 from notebook_files import ROOT
+from scipy import stats
 
 from contamination.core.verdicts import (
     CLAIMS,
@@ -209,8 +210,6 @@ def test_a_fall_after_clean_training_is_supported_and_none_is_not(seen, shares):
 def test_p_of_a_fall_is_that_of_a_t_test_with_the_larger_error(seen, shares):
     row = results.later(seen, shares).iloc[0]
     error = max(row["se_models"], row["se_rows"])
-    from scipy import stats
-
     assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(row["fall"]) / error, 19))
     half = stats.t.ppf(0.975, 19) * np.hypot(row["se_models"], row["se_rows"])
     assert row["ci_high"] - row["fall"] == pytest.approx(half)

@@ -3,7 +3,7 @@
 A column ``verdict`` answers one claim, which is registered here with the smallest effect that
 would matter. A row that makes no claim is blank. Tables of controls have a column ``holds``
 (did the control come out as it must?) and no verdict. The smallest effects were chosen after
-the first results had been seen.
+the first results had been seen, except where a protocol fixed them before.
 """
 
 from __future__ import annotations

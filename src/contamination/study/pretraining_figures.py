@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -20,8 +21,8 @@ from contamination.study.reference_attack import LIRA
 
 ATTACK = f"reference attack ({LIRA})"
 # Inches; at 390 pixels, the width of a telephone, the smallest letters are 10 pixels high.
-WIDTH, CELL, HEAD, FOOT = 4.3, 0.40, 1.55, 0.75
-SHIFT_CELL, SHIFT_HEAD = 0.30, 0.95
+WIDTH, CELL, HEAD, FOOT = 4.3, 0.40, 1.55, 0.95
+SHIFT_CELL, SHIFT_HEAD = 0.35, 0.95
 LARGE, SMALL = 10, 8  # points
 LABEL_WIDTH = 21  # letters of a row's label on one line
 GREY = "#595959"
@@ -29,7 +30,8 @@ NO_SHIFT = {"none": "nothing"}
 TITLE_PLACE = 0.18  # middle of the figure, as a share of the width of the cells
 DARK = 0.72  # of a colour scale, from where white letters are easier to read than black ones
 CHANCE = 0.5
-KEY = "bold: supported   ?: inconclusive   grey: not supported"
+KEY = "bold: supported   ?: inconclusive\ngrey: not supported"
+ON_FEWER = " *"  # after a detector that was not asked on all benchmarks
 
 
 def detection_figure(
@@ -41,17 +43,15 @@ def detection_figure(
         detection: of ``pretraining_results.detection``.
         reference: of ``pretraining_results.reference``; its exploratory form is not drawn.
         shift: detector, shift, rate: how often a detector calls one of two sets that no model saw
-            seen more often, as a share; the largest of several. Drawn apart, in orange.
+            seen more often, as a share; the largest of several. Drawn apart, in orange, for the
+            detectors of ``detection``.
     """
     doses = sorted(detection["copies"].unique())
     attack = reference[~reference["is_exploratory"]].assign(detector=ATTACK, verdict="")
     names = [*dict.fromkeys(detection["detector"]), ATTACK]
     heights = [HEAD + CELL * len(names) + FOOT]
     if shift is not None:
-        rates = shift.assign(detector=shift["detector"].map(shown))
-        rates = rates.pivot_table(
-            index="detector", columns="shift", values="rate", aggfunc="max", sort=False
-        )
+        rates = _largest_rates(shift, names)
         heights.append(SHIFT_HEAD + SHIFT_CELL * len(rates))
     figure, axes = panels(len(heights), 1, (WIDTH, sum(heights)), height_ratios=heights)
     _auc_panel(axes[0, 0], pd.concat([detection, attack]), names, doses)
@@ -60,6 +60,15 @@ def detection_figure(
     if shift is not None:
         _shift_panel(axes[1, 0], rates)
     return figure
+
+
+def _largest_rates(shift: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Rates of false verdicts, detectors by shifts; only of ``names`` and in their order."""
+    rates = shift.assign(detector=shift["detector"].map(shown))
+    rates = rates[rates["detector"].isin(names)].pivot_table(
+        index="detector", columns="shift", values="rate", aggfunc="max", sort=False
+    )
+    return rates.loc[[name for name in names if name in rates.index]]
 
 
 def _auc_panel(axis: Axes, table: pd.DataFrame, names: list[str], doses: list[int]) -> None:
@@ -84,15 +93,23 @@ def _auc_panel(axis: Axes, table: pd.DataFrame, names: list[str], doses: list[in
     mesh = axis.pcolormesh(
         values, cmap=colours, norm=scale, edgecolors="#E5E5E5", linewidth=1, zorder=0
     )
-    shares = table.groupby("copies")["row_share_pct"].mean()
+    # The attack is asked on all benchmarks, so its shares are means over all of them.
+    shares = cells.loc[ATTACK, "row_share_pct"]
     heads = [f"{copies_text(dose)}\n{percent(shares[dose])}" for dose in doses]
-    _frame(axis, names, heads)
+    benchmarks = table.dropna(subset="benchmarks").groupby("detector")["benchmarks"].first()
+    n_asked = benchmarks.str.split(", ").str.len().reindex(names)
+    is_fewer = n_asked < n_asked.max()
+    labels = [f"{name}{ON_FEWER * bool(is_fewer[name])}" for name in names]
+    _frame(axis, labels, heads)
     axis.axhline(len(names) - 1, color="black", linewidth=1.5)
     axis.set_xlabel("copies of a row, share of the training tokens", fontsize=SMALL)
     axis.xaxis.set_label_position("top")
     bar = axis.figure.colorbar(mesh, ax=axis, location="bottom", aspect=30, pad=0.01)
     bar.set_ticks([CHANCE, 0.75, 1.0], labels=["0.50\nchance", "0.75", "1.00"], fontsize=SMALL)
-    bar.set_label(f"AUC, with 95 % interval\n{KEY}", fontsize=SMALL)
+    key = f"AUC, with 95 % interval\n{KEY}"
+    if is_fewer.any():
+        key += f"  {ON_FEWER} not on all {n_asked.max():.0f} benchmarks"
+    bar.set_label(key, fontsize=SMALL)
     bar.outline.set_visible(False)
     bar.ax.axvline(CHANCE, color="black", linewidth=2)
 
@@ -152,9 +169,11 @@ def detection_alt(
             f"{attack[dose]:.2f}."
         )
     if shift is not None:
-        worst = shift.loc[shift["rate"].idxmax()]
+        rates = _largest_rates(shift, detection["detector"].unique())
+        detector = rates.max(axis=1).idxmax()
+        worst = rates.loc[detector].idxmax()
         lines.append(
             "Below, in orange, are rates of false verdicts on sets that no model saw, at most "
-            f"{100 * worst['rate']:.0f} % ({shown(worst['detector'])}, {worst['shift']})."
+            f"{100 * rates.loc[detector, worst]:.0f} % ({detector}, {worst})."
         )
     return " ".join(lines)

@@ -156,14 +156,16 @@ def headline(detection: pd.DataFrame, reference: pd.DataFrame, controls: pd.Data
     Tables as of ``pretraining_results``.
     """
     attack = reference[~reference["is_exploratory"]].set_index("copies")
+    # The detectors that were asked on most benchmarks; the attack is asked on as many.
+    every = max(detection["benchmarks"].unique(), key=lambda names: names.count(", "))
     sentences = []
     for place, (copies, of_dose) in enumerate(detection.groupby("copies")):
-        share = percent(of_dose["row_share_pct"].mean())
+        share = percent(attack.loc[copies, "row_share_pct"])  # a mean over all benchmarks
         what = f"{copies_words(copies)} ({share})"
         if not place:
             what = f"{copies_words(copies)} of a row ({share} of the training tokens)"
         what = f"{what[0].upper()}{what[1:]} {'is' if copies == 1 else 'are'}"
-        sentences.append(f"{what} {_detected(of_dose)}.")
+        sentences.append(f"{what} {_detected(of_dose, every)}.")
         about = "The reference attack"
         about += "" if place else ", which knows what the other models saw,"
         sentences.append(f"{about} reaches {of_auc(attack.loc[copies])}.")
@@ -179,15 +181,23 @@ def headline(detection: pd.DataFrame, reference: pd.DataFrame, controls: pd.Data
     return " ".join(sentences)
 
 
-def _detected(of_dose: pd.DataFrame) -> str:
-    """By how many detectors rows at one dose are detected, after "is"."""
+def _detected(of_dose: pd.DataFrame, every: str) -> str:
+    """By how many detectors rows at one dose are detected, after "is".
+
+    A best detector that was asked on fewer than ``every`` benchmark is compared with the attack on
+    the same ones.
+    """
     counts, n = _counts(of_dose["verdict"]), len(of_dose)
     if not counts[SUPPORTED]:
         return f"not detected by any of the {n} detectors: {_said(counts)}"
     best = of_dose[of_dose["verdict"].eq(SUPPORTED)]
     best = best.loc[best["auc"].idxmax()]
     who = _how_many(counts[SUPPORTED], n)
-    return f"detected by {who}, and the best ({best['detector']}) reaches an AUC of {of_auc(best)}"
+    name = best["detector"]
+    if best["benchmarks"] != every:
+        benchmarks = listed(best["benchmarks"].split(", "))
+        name += f", asked on {benchmarks} alone, where the attack reaches {best['lira_auc']:.2f}"
+    return f"detected by {who}, and the best ({name}) reaches an AUC of {of_auc(best)}"
 
 
 def _said(counts: dict[str, int]) -> str:
@@ -257,8 +267,8 @@ def lists_headline(lists: pd.DataFrame) -> str:
     n_empty, n_lists = smallest["n_lists_without"].sum(), smallest["n_lists"].sum()
     sentences.append(
         f"With {copies_words(smallest['copies'].iloc[0])}, {100 * n_empty / n_lists:.0f} % of all "
-        "lists are empty. The guarantee is an average over random assignments. It says nothing "
-        "about a single model."
+        "lists are empty, and an empty list has no false name. The guarantee is an average over "
+        "random assignments. It says nothing about a single model."
     )
     return " ".join(sentences)
 

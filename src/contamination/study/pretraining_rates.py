@@ -29,6 +29,7 @@ from contamination.study.pretraining_scores import (
     CONTROLS,
     TWINS,
     StudyScores,
+    assigned,
     exposures,
     shown,
 )
@@ -120,26 +121,19 @@ def true_positive_rates(study: StudyScores) -> pd.DataFrame:
     asked = [name for name in study.all_detectors if name not in CONTROLS]
     rows = []
     for detector in asked:
-        rows += _rates_of(shown(detector), study, {c: study.pools_of(detector) for c in _doses()})
+        rows += _rates_of(shown(detector), study.pools_of(detector))
     centred = [reference_attack.centred(pool) for pool in study.log_probabilities()]
     if centred and reference_attack.is_defined(centred):
         attacked = [reference_attack.lira_scores(pool) for pool in centred]
         name = f"reference attack ({reference_attack.LIRA})"
-        rows += _rates_of(name, study, dict.fromkeys(_doses(), attacked))
+        rows += _rates_of(name, attacked)
     return pd.DataFrame(rows)
 
 
-def _doses() -> list[int]:
-    return list(exposures(ROWS))
-
-
-def _rates_of(
-    name: str, study: StudyScores, pools_by_dose: dict[int, Sequence[CrossedScores]]
-) -> list[dict]:
-    n_models = len(study.base_seeds)
-    models = _counts(n_models, 0)
+def _rates_of(name: str, pools: Sequence[CrossedScores]) -> list[dict]:
+    n_models = len(pools[0].scores)
+    models = _counts(n_models, 0)  # one draw for all pools, which share their models
     tables: dict[tuple[int, float], list] = {}
-    pools = next(iter(pools_by_dose.values()))
     for number, pool in enumerate(pools, start=1):
         draws = _Draws(models, _counts(pool.scores.shape[1], number))
         is_held_out = pool.copies == HELD_OUT
@@ -148,7 +142,7 @@ def _rates_of(
         held_out = _pooled(scores, is_held_out)
         weights = draws.of(held_out)
         limits = [_thresholds(held_out, by) for by in weights]
-        for dose in pools_by_dose:
+        for dose in exposures(ROWS):
             seen = _pooled(scores, pool.copies == dose)
             of_seen = draws.of(seen)
             for fpr in FPRS:
@@ -216,16 +210,12 @@ def false_alarms(study: StudyScores) -> pd.DataFrame:
         for (name, model, benchmark, kind), scores in study.arrays.items():
             if name != detector:
                 continue
-            pool = next(
-                one
-                for one in study.pools_of(detector, kind, model)
-                if one.name == f"{benchmark} {kind}"
-            )
-            sets = unseen_sets(study.base_seeds, benchmark, kind, pool.copies)
+            numbers = assigned(benchmark, kind, study.base_seeds)
+            sets = unseen_sets(study.base_seeds, benchmark, kind, numbers)
             for seed, of_model, values in zip(study.base_seeds, sets, scores, strict=True):
                 held_out = np.concatenate(of_model)
                 for number, own in enumerate(of_model):
-                    key = ("unseen", model, pool.name, seed, number)
+                    key = ("unseen", model, f"{benchmark} {kind}", seed, number)
                     p = redeal_p(values[held_out], np.isin(held_out, own), key)
                     flags.append(p <= LEVEL)
                     units.append(seed)
