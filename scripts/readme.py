@@ -18,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from contamination.core import blind, plots, storage, verdicts
+from contamination.core import blind_scores, plots, storage, verdicts
 from contamination.core.scores import MIN_K
 from contamination.data import published, sources
 from contamination.dcq import comparison, controls
@@ -195,7 +195,7 @@ def _replication_rows(tables: dict[str, pd.DataFrame]) -> list[list[str]]:
 def _min_k_row(words: pd.DataFrame) -> list[str]:
     cells = published.printed_cells().query("paper == 'Min-k% Prob' and table == 'Table 1'")
     average = cells[(cells["model"] == "average") & cells["row"].str.endswith("Min-k% Prob")]
-    words = words[words["baseline"] == blind.BAG_OF_WORDS]
+    words = words[words["baseline"] == blind_scores.BAG_OF_WORDS]
     sizes = words["n_members"] + words["n_non_members"]
     low, high = (f"{end:.2f}" for end in (words["auc"].min(), words["auc"].max()))
     found = low if low == high else f"{low} to {high}"
@@ -338,7 +338,7 @@ def released_numbers(tables: dict[str, pd.DataFrame]) -> str:
         about = f"partitions decided right for {model}, of 14"
         decisions.append(("03", about, f"judge {judge}, always “clean” {clean}"))
     words = wikimia_tables.wikimia_blind_table()
-    words = words.loc[words["baseline"].eq(blind.BAG_OF_WORDS), "auc"]
+    words = words.loc[words["baseline"].eq(blind_scores.BAG_OF_WORDS), "auc"]
     ends = f"{words.min():.3f} to {words.max():.3f}"
     printed = wikimia_tables.printed_average().loc[MIN_K, "paper_auc"]
     marked = {

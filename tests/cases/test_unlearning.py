@@ -12,8 +12,8 @@ from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, failure, good
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
-from contamination.cases import published, unlearning, unlearning_judge
-from contamination.cases.unlearning import EASIEST, MIN_K, MIN_K_SHARE, PPL, PPL_SHARE, STORY
+from contamination.cases import published, unlearning, unlearning_items, unlearning_judge
+from contamination.cases.unlearning_items import EASIEST, MIN_K, MIN_K_SHARE, PPL, PPL_SHARE, STORY
 from contamination.cases.unlearning_labels import generic_labels
 from contamination.cases.unlearning_own import OwnModels, judge_settings, own_items
 from contamination.core import run, storage
@@ -139,18 +139,18 @@ def test_generic_labels_put_what_a_generic_model_would_write(tokenizer):
 
 
 def test_chunks_of_words_and_what_is_left_over():
-    items = unlearning.chunk_items("a b c d e f g", n_words=3, n_prompt_words=1)
+    items = unlearning_items.chunk_items("a b c d e f g", n_words=3, n_prompt_words=1)
     assert items.to_numpy().tolist() == [["a b c", "a", "b c"], ["d e f", "d", "e f"]]
     with pytest.raises(ValueError, match="7 words, fewer than a chunk of 8"):
-        unlearning.chunk_items("a b c d e f g", 8, 1)
+        unlearning_items.chunk_items("a b c d e f g", 8, 1)
     with pytest.raises(ValueError, match="1 to 2 of 3 words"):
-        unlearning.chunk_items("a b c", 3, 3)
+        unlearning_items.chunk_items("a b c", 3, 3)
 
 
 def test_the_question_is_scored_without_its_answer_unless_asked():
-    items = unlearning.question_items(["Who?"], ["a cat"])
+    items = unlearning_items.question_items(["Who?"], ["a cat"])
     assert items.iloc[0].tolist() == ["Who?", "Question: Who?\nAnswer:", "a cat"]
-    both = unlearning.question_items(["Who?"], ["a cat"], score_answers=True)
+    both = unlearning_items.question_items(["Who?"], ["a cat"], score_answers=True)
     assert both["text"].tolist() == ["Question: Who?\nAnswer: a cat"]
 
 
@@ -164,7 +164,7 @@ def ratios(min_k, ppl, easiest=None):
 
 def test_the_window_holds_its_ends_and_a_share_is_nearest_to_one():
     table = ratios([0.5, 0.8, 1.25, 1.1], [3.0, 1.3, 4.0, 0.7], [-4, -3, -1, -2])
-    chosen = unlearning.selections(table, 0.8, 1.25, share=0.5)
+    chosen = unlearning_items.selections(table, 0.8, 1.25, share=0.5)
     assert chosen[MIN_K].tolist() == [False, True, True, True]
     assert chosen[PPL].tolist() == [False] * 4
     # |log 0.8| and |log 1.25| are equal but for the last bit; 1.1 is nearest.
@@ -175,26 +175,26 @@ def test_the_window_holds_its_ends_and_a_share_is_nearest_to_one():
 
 
 def test_the_window_holds_one():
-    assert unlearning.ratio_limits(1.25) == {"ratio_low": 0.8, "ratio_high": 1.25}
+    assert unlearning_items.ratio_limits(1.25) == {"ratio_low": 0.8, "ratio_high": 1.25}
     with pytest.raises(ValueError, match="ratio_window must be above 1, got 1"):
-        unlearning.ratio_limits(1.0)
+        unlearning_items.ratio_limits(1.0)
 
 
 def test_without_an_unseen_model_nothing_is_easiest():
-    few = unlearning.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 0.1)
+    few = unlearning_items.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 0.1)
     assert EASIEST not in few
     assert few[MIN_K_SHARE].tolist() == [True, False]
     with pytest.raises(ValueError, match=r"must hold 1, got 1\.1 to 1\.2"):
-        unlearning.selections(ratios([1, 2], [1, 2]), 1.1, 1.2, 0.1)
+        unlearning_items.selections(ratios([1, 2], [1, 2]), 1.1, 1.2, 0.1)
     with pytest.raises(ValueError, match="share must be above 0 and below 1, got 1"):
-        unlearning.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 1)
+        unlearning_items.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 1)
 
 
 def test_a_model_that_forgot_nothing_has_ratios_of_one(lms):
     texts = list(STORY_TEXTS[:3])
-    same = unlearning.compared(texts, lms["original"], lms["original"], 20.0, lms["original"])
+    same = unlearning_items.compared(texts, lms["original"], lms["original"], 20.0, lms["original"])
     assert (same[[MIN_K, PPL]] == 1).all(axis=None)
-    changed = unlearning.compared(texts, lms["original"], lms["ascent"], 20.0)
+    changed = unlearning_items.compared(texts, lms["original"], lms["ascent"], 20.0)
     assert (changed[[MIN_K, PPL]] > 1).all(axis=None)
     assert changed[EASIEST].isna().all()
 
@@ -203,15 +203,15 @@ def test_a_model_that_forgot_nothing_has_ratios_of_one(lms):
 
 
 def test_samples_come_in_order_and_again_the_same(lms):
-    items = unlearning.chunk_items(" ".join(STORY_TEXTS[:3]), 11, 3)
+    items = unlearning_items.chunk_items(" ".join(STORY_TEXTS[:3]), 11, 3)
     lm = lms["original"]
-    longest = unlearning.longest_reference(lm, items)
-    samples = unlearning.sampled(lm, items, 2, longest, seed=0)
+    longest = unlearning_items.longest_reference(lm, items)
+    samples = unlearning_items.sampled(lm, items, 2, longest, seed=0)
     assert samples["item"].tolist() == [0, 0, 1, 1, 2, 2]
     assert samples["sample"].tolist() == [0, 1] * 3
     assert samples["reference"].tolist() == items["reference"].repeat(2).tolist()
-    assert samples.equals(unlearning.sampled(lm, items, 2, longest, seed=0))
-    scored = unlearning.scored_samples(samples, unlearning.STORY_METRICS)
+    assert samples.equals(unlearning_items.sampled(lm, items, 2, longest, seed=0))
+    scored = unlearning_items.scored_samples(samples, unlearning_items.STORY_METRICS)
     assert scored["rouge_l"].between(0, 1).all()
 
 
@@ -220,15 +220,15 @@ def test_a_completion_may_be_as_long_as_the_longest_reference_and_its_end():
         return SimpleNamespace(input_ids=[text.split() for text in texts])
 
     items = pd.DataFrame({"reference": ["a b", "a b c d", "a"]})
-    assert unlearning.longest_reference(SimpleNamespace(tokenizer=words), items) == 5
+    assert unlearning_items.longest_reference(SimpleNamespace(tokenizer=words), items) == 5
 
 
 def test_the_two_readings_of_rouge_l_recall_differ_in_order_alone():
     pair = "a fox of Galmere", "Galmere of a dog"
-    found = {name: metric(*pair) for name, metric in unlearning.ANSWER_METRICS.items()}
+    found = {name: metric(*pair) for name, metric in unlearning_items.ANSWER_METRICS.items()}
     assert found == {"unigram_recall": 0.75, "rouge_l_recall": 0.25}
     with pytest.raises(ValueError, match="no word"):
-        unlearning.ANSWER_METRICS["rouge_l_recall"]("?", "a")
+        unlearning_items.ANSWER_METRICS["rouge_l_recall"]("?", "a")
 
 
 # The table
@@ -411,7 +411,7 @@ def test_own_items_and_what_is_missing(trained, tmp_path):
     items = own(*models, book=str(book), questions=str(asked), max_items=2)
     assert {task: len(table) for task, table in items.items()} == {
         STORY: 2,
-        unlearning.QUESTIONS: 1,
+        unlearning_items.QUESTIONS: 1,
     }
     assert own("", "", book=str(book)) == {}
     with pytest.raises(ValueError, match="original_model is empty"):

@@ -24,13 +24,8 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from contamination.core import statistics
-from contamination.core.blind import (
-    BAG_OF_WORDS,
-    DATE_RULE,
-    TF_IDF,
-    blind_table,
-    date_rule_scores,
-)
+from contamination.core.blind import blind_table
+from contamination.core.blind_scores import BAG_OF_WORDS, DATE_RULE, TF_IDF, date_rule_scores
 from contamination.core.overlap import is_latin, ngrams, words
 
 NEAR_COPIES = "near-copies of dataset rows among the comparison rows"

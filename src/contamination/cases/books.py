@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 
 from contamination.cases.library import TEST, VALIDATION
-from contamination.core import blind, statistics
+from contamination.core import blind, blind_scores, statistics
 from contamination.core.scores import MIN_K, PPL
 from contamination.core.verdicts import CLAIMS
 from contamination.data.published import printed_cells
 
-BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
+BLIND_BASELINES = (blind_scores.BAG_OF_WORDS, blind_scores.TF_IDF)
 N_FOLDS = 8
 SEED = 0  # of folds and of the bootstrap: every method sees the same books
 HIGH_RATE_PCT = 50  # a rate above this means: most snippets count as read
@@ -100,7 +100,7 @@ def auc_rows(
         n_snippets the snippets of each, accuracy is a share of snippets; p is the
         two-sided one of an AUC of one half.
     """
-    words_of = words[words["method"] == blind.BAG_OF_WORDS].set_index("part")["auc"]
+    words_of = words[words["method"] == blind_scores.BAG_OF_WORDS].set_index("part")["auc"]
     printed = printed_cells().query("table == 'Figure 4 (books)'").set_index("row")["value"]
     validation = snippets["part"].eq(VALIDATION).to_numpy()
     is_member = snippets["in_training"][validation].to_numpy(dtype=bool)
@@ -155,7 +155,7 @@ def with_verdict(auc: pd.DataFrame, words: pd.DataFrame | None = None) -> pd.Dat
     claim = CLAIMS["books_auc"]
     highest = {}
     if words is not None:
-        of_bag = words[words["method"] == blind.BAG_OF_WORDS]
+        of_bag = words[words["method"] == blind_scores.BAG_OF_WORDS]
         highest = of_bag.set_index("part")["ci_high"].to_dict()
     said = [
         ""
@@ -188,7 +188,7 @@ def blind_rows(snippets: pd.DataFrame, *, n_resamples: int) -> pd.DataFrame:
         # Two books of each kind in a fold: resampling one alone gives an interval of width 0.
         n_folds = max(2, min(N_FOLDS, in_training.sum() // 2, (~in_training).sum() // 2))
         for baseline in BLIND_BASELINES:
-            scored = blind.cross_validated_scores(
+            scored = blind_scores.cross_validated_scores(
                 texts, is_member, baseline, n_folds, seed=SEED, groups=groups
             )
             folds = [

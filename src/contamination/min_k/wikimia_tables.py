@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import statistics, storage
-from contamination.core.blind import BAG_OF_WORDS, fold_scores, table_of_scores
+from contamination.core.blind import table_of_scores
+from contamination.core.blind_scores import BAG_OF_WORDS, fold_scores
 from contamination.core.scores import MIN_K
 from contamination.core.verdicts import CLAIMS
 from contamination.data import partitions, published
@@ -97,7 +98,7 @@ def with_capsule_verdict(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def wikimia_blind_scores() -> pd.DataFrame:
-    """``blind.fold_scores`` of every passage of WikiMIA, by length (words) and row of its file."""
+    """``fold_scores`` of every passage of WikiMIA, by length (words) and row of its file."""
     parts = {n: fold_scores(*wikimia_passages(n)).round(DECIMALS) for n in LENGTHS}
     return pd.concat(parts, names=["length", "index"]).reset_index()
 

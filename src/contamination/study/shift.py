@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core import blind
+from contamination.core import blind_scores
 from contamination.core.statistics import auc, auc_within, holm
 from contamination.core.verdicts import CLAIMS, LEVEL, SUPPORTED
 from contamination.dcq.perturbation import quizzes_of_groups
@@ -92,9 +92,9 @@ class Pair:
 
     def auc_of_words(self) -> float:
         """Cross-validated AUC of a bag of words that tells A from B without any model."""
-        n_folds = blind.n_folds(self.is_a)
-        judged = blind.cross_validated_scores(
-            self.rows.texts, self.is_a, blind.BAG_OF_WORDS, n_folds
+        n_folds = blind_scores.n_folds(self.is_a)
+        judged = blind_scores.cross_validated_scores(
+            self.rows.texts, self.is_a, blind_scores.BAG_OF_WORDS, n_folds
         )
         return auc_within([(values, self.is_a[items]) for items, values in judged])
 
