@@ -233,7 +233,7 @@ CLAIMS: dict[str, Claim] = {
     "detectors": _POWER,
     "your_detector": _POWER,
     "evasion": _POWER,
-    "shift": Claim(
+    "pretraining_shift": Claim(
         "The detector calls one of two unseen sets seen more often than the 5 % that its level "
         "allows.",
         null=0.05,

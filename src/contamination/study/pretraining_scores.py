@@ -128,6 +128,13 @@ class StudyScores:
                 found.append(CrossedScores(f"{benchmark} {kind}", scores, numbers))
         return found
 
+    def of_models(self, base_seeds: Sequence[int]) -> StudyScores:
+        """The same for some of the base models; ValueError for one that is not there."""
+        places = [self.base_seeds.index(seed) for seed in base_seeds]
+        return StudyScores(
+            tuple(base_seeds), {key: scores[places] for key, scores in self.arrays.items()}
+        )
+
     def log_probabilities(self) -> list[CrossedScores]:
         """Mean token log-probabilities on each pool of verbatim rows, in nats.
 
