@@ -42,8 +42,8 @@ PLACEBO_NAME = "placebo_name"
 FALSE_ALARMS = "false_alarms"  # G5: calibrated
 GATES = (BLIND, BEFORE_READING, UNREAD_ROWS, CLEAN_MODELS, PLACEBO_NAME, FALSE_ALARMS)
 
-# Which gates a detector must pass, by what it sees of a model; fixed before the study's
-# first result and after the pilot's (see LOOSENED_IN).
+# Which gates a detector must pass, by what it sees of a model; fixed before the study's first
+# result and after the pilot's.
 APPLICABLE = {
     interface.ANSWERS: {BLIND, UNREAD_ROWS, CLEAN_MODELS, PLACEBO_NAME, FALSE_ALARMS},
     interface.LOG_PROBABILITIES: {BLIND, UNREAD_ROWS, CLEAN_MODELS, FALSE_ALARMS},
@@ -55,11 +55,9 @@ NOT_APPLICABLE = {"exchangeability": {BLIND}, "ConStat": {BLIND}}
 GATE_CONDITION = {"exchangeability": protocol.ORDERED, "dataset inference": protocol.ORDERED}
 GATE_CONDITION |= {"option margin": SWAP}
 # Detectors of sets whose p is exact, as by re-dealing it is for rows. Their level holds by
-# construction, so a rate of false alarms that stays undetermined does not forbid a verdict. The
-# protocol asked for a proof of the rate until commit 62d944f, which came after the pilot's results
-# and before the study's.
+# construction, so false alarms beyond it are luck or a fault of the code. They are counted, and
+# no verdict hangs on them (docs/protocol_2.md; the first protocol had a gate here).
 EXACT = {"exchangeability"}
-LOOSENED_IN = "62d944f"
 GATE_COPIES = 12  # the largest dose of the lab
 # G3 of a score of a set: conditions of the same model that it must exceed, each of them.
 UNREAD_SETS = {"exchangeability": (protocol.SHUFFLED, protocol.FRESH)}
@@ -93,18 +91,18 @@ def gate_verdict(words: Mapping[str, str], n_units: int, is_exact: bool) -> str:
     """What the gates of one detector, gate to word, allow a flag to say: that the rows were read.
 
     Control fails if one failed; supported if all that apply were passed, and G2 or G3 are among
-    them; else inconclusive, as with fewer than five units. Of an exact test the rate of false
-    alarms may be undetermined.
+    them; else inconclusive, as with fewer than five units. The rate of false alarms of an exact
+    test decides nothing.
     """
     of_rows = {words[BEFORE_READING], words[UNREAD_ROWS]} - {NOT_APPLIED}
     apart = (BEFORE_READING, UNREAD_ROWS, PLACEBO_NAME)
+    apart += (FALSE_ALARMS,) if is_exact else ()
     others = {words[gate] for gate in GATES if gate not in apart} - {NOT_APPLIED}
     if n_units < FEWEST_MODELS:
         return INCONCLUSIVE
     if FAILED in of_rows | others:
         return CONTROL_FAILS
-    allowed = {PASSED, UNDETERMINED} if is_exact else {PASSED}
-    return SUPPORTED if others <= allowed and of_rows == {PASSED} else INCONCLUSIVE
+    return SUPPORTED if others <= {PASSED} and of_rows == {PASSED} else INCONCLUSIVE
 
 
 def control_holds(words: Mapping[str, str]) -> bool | None:
@@ -203,17 +201,18 @@ def detector_table(sets: pd.DataFrame, gates: pd.DataFrame, room: str = "lab") -
 def headline(gate_table: pd.DataFrame) -> str:
     """Which detectors pass their gates on every mini-benchmark, which fail one, which neither.
 
-    A detector whose rate of false alarms is undetermined has not passed that gate, although its
-    verdicts stand if its test is exact. Detectors that are ``LEFT_OUT`` are not counted.
+    The rate of false alarms of an exact test is no gate. Detectors that are ``LEFT_OUT`` are not
+    counted.
     """
     counted = gate_table[~gate_table["detector"].isin(LEFT_OUT)]
     groups: dict[str, list[str]] = {PASSED: [], UNDETERMINED: [], FAILED: []}
     for name, rows in counted.groupby("detector", sort=False):
+        no_gate = {PLACEBO_NAME, FALSE_ALARMS} if rows["is_exact"].all() else {PLACEBO_NAME}
         words = {
             word: [
                 gate.replace("_", " ")
                 for gate in GATES
-                if gate != PLACEBO_NAME and rows[gate].eq(word).any()
+                if gate not in no_gate and rows[gate].eq(word).any()
             ]
             for word in (FAILED, UNDETERMINED, NOT_RUN)
         }
@@ -229,46 +228,3 @@ def headline(gate_table: pd.DataFrame) -> str:
         f"{len(names)} {part}{': ' + ', '.join(names) if names else ''}."
         for part, names in zip(parts, groups.values(), strict=True)
     )
-
-
-def by_false_alarms_alone(sets: pd.DataFrame, gate_table: pd.DataFrame) -> str:
-    """Which exact tests no gate but that of false alarms refuses, and why; "" without any."""
-    others = [gate for gate in GATES if gate not in (FALSE_ALARMS, PLACEBO_NAME)]
-    alone = gate_table[FALSE_ALARMS].eq(FAILED) & ~gate_table[others].eq(FAILED).any(axis=1)
-    alone = (alone & gate_table["is_exact"]).groupby(gate_table["detector"], sort=False).all()
-    names = alone.index[alone].tolist()
-    if not names:
-        return ""
-    flagged = protocol.flag(sets[sets["detector"].isin(names)])
-    counted = flagged[flagged["unread"].ne("") & flagged["flagged"].notna()]
-
-    def counts(of: pd.DataFrame) -> str:
-        flags = of.groupby("detector")["flagged"]
-        return _listed([f"{flags.sum()[name]:.0f} of {flags.count()[name]}" for name in names])
-
-    of_clean = counts(counted[counted["unread"].eq(CLEAN)])
-    return (
-        f"The table does not name {_listed(names)}, which fail the gate of false alarms and "
-        f"no other gate: they flag {of_clean} sets of clean models. Their p is exact by "
-        "construction, so an excess of flags is luck or a fault of the code, and no fault was "
-        f"found. Of all sets that nobody read they flag {counts(counted)}. The rule was there "
-        "before these results and is kept until the second edition of the study."
-    )
-
-
-def loosened(gate_table: pd.DataFrame) -> str:
-    """Which gate the protocol loosened after the pilot, and whose verdicts hang on that."""
-    open_ = gate_table["is_exact"] & gate_table[FALSE_ALARMS].eq(UNDETERMINED)
-    names = gate_table.loc[open_ & gate_table["verdict"].eq(SUPPORTED), "detector"].unique()
-    return (
-        "The protocol was fixed before the first score of the study, but after the results of the "
-        f"pilot. Between the two, commit {LOOSENED_IN} loosened one gate. Until then a detector "
-        "had to be shown to raise few false alarms; since then an exact test passes unless it is "
-        "shown to raise too many. Under the first rule "
-        f"{_listed(names) or 'no detector'} would have no verdict."
-    )
-
-
-def _listed(words: Sequence[str]) -> str:
-    *others, last = ["", *words]
-    return f"{', '.join(others[1:])} and {last}" if len(words) > 1 else last

@@ -8,19 +8,14 @@ from scipy import stats
 
 from contamination.core.claims import CLAIMS
 from contamination.core.statistics import auc_interval, end_p
-from contamination.core.verdicts import FEWEST_MODELS, SUPPORTED, strongest
-from contamination.study import interface, protocol
+from contamination.core.verdicts import FEWEST_MODELS, strongest
+from contamination.study import protocol
 from contamination.study.conditions import (
     DOSED,
     FRESH,
-    LONG,
     NOTHING_READ,
-    ORDERED,
-    PARAPHRASE,
-    SEVERAL,
     TRUTHS,
     VERBATIM,
-    WITHOUT_LABEL,
 )
 from contamination.study.scoring import CONTROL_NAMES
 
@@ -28,19 +23,7 @@ N_RESAMPLES = 1_000
 SIBLINGS = "unread rows of the same name and draw"
 
 # Question: model, condition, copies.
-QUESTIONS = {
-    "one copy": (DOSED, VERBATIM, 1),
-    "three copies": (DOSED, VERBATIM, 3),
-    "twelve copies": (DOSED, VERBATIM, 12),
-    "the text without its label": (DOSED, WITHOUT_LABEL, 12),
-    "another wording": (DOSED, PARAPHRASE, 12),
-    "several other wordings": (DOSED, SEVERAL, 12),
-    "twelve copies, then much other text": (LONG, VERBATIM, 12),
-    "a whole dataset in published order": (DOSED, ORDERED, 12),
-}
-ACCESS = (interface.ANSWERS, interface.LOG_PROBABILITIES, interface.WEIGHTS)
 CLAIMED = (DOSED, VERBATIM)  # model and condition that ``over_units`` makes a claim about
-FEWEST_NAMES = 2  # of one cell, where there are as many; with all that tie with the last of them
 
 
 def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
@@ -191,41 +174,3 @@ def lab_rows(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def by_access(detectors: pd.DataFrame, benchmark: str) -> pd.DataFrame:
-    """For each of ``QUESTIONS`` and each access the detectors that flag most units of a benchmark.
-
-    ``detectors`` as in ``gates.detector_table``. More access includes less: with log-probabilities
-    answers can be had too. Named are detectors whose verdict is "supported", those with most power
-    first: two, and all that tie with the second. Without any, how many units the best flags. What
-    is left out of the study's count is not named.
-
-    Returns:
-        what was read, and a column for each access.
-    """
-    place = {access: rank for rank, access in enumerate(ACCESS)}
-    of_rows = detectors[detectors["question"].eq(interface.READ) & detectors["access"].isin(place)]
-    of_rows = of_rows[~of_rows["detector"].isin(protocol.LEFT_OUT)]
-    rows = []
-    for question, cell in QUESTIONS.items():
-        is_cell = (of_rows[protocol.CELL] == [benchmark, *cell]).all(axis=1)
-        best = of_rows[is_cell].sort_values("power_at_5_fpr", ascending=False, kind="stable")
-        allowed = {a: best[best["access"].map(place) <= place[a]] for a in ACCESS}
-        rows.append({"what was read": question} | {a: _named(allowed[a]) for a in ACCESS})
-    return pd.DataFrame(rows)
-
-
-def _named(best: pd.DataFrame) -> str:
-    if best.empty:
-        return "not asked"
-    seen = best[best["verdict"] == SUPPORTED]
-    if seen.empty:
-        first = best.iloc[0]
-        return f"none; at best {first['n_flagged']:.0f} of {first['n_units']}"
-    last = seen["power_at_5_fpr"].iloc[min(FEWEST_NAMES, len(seen)) - 1]
-    named = seen[seen["power_at_5_fpr"].ge(last)].groupby(["n_flagged", "n_units"], sort=False)
-    return "; ".join(
-        f"{', '.join(rows['detector'])}: {n_flagged:.0f} of {n_units}{' each' * (len(rows) > 1)}"
-        for (n_flagged, n_units), rows in named
-    )
