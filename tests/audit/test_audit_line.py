@@ -1,12 +1,15 @@
 """The audit in one line: what it makes of its words, what it refuses, what it asks first."""
 
 import json
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
 import yaml
 from notebook_files import ROOT
 
+from contamination.audit import asked, page
 from contamination.audit import command_line as audit
 from contamination.audit.settings import Data
 from contamination.core import run
@@ -51,7 +54,7 @@ def test_files_are_those_of_the_folder_where_the_line_was_given(tmp_path, monkey
 
 
 def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(audit.asked, "check_ready", lambda *_: None)
+    monkeypatch.setattr(asked, "check_ready", lambda *_: None)
     monkeypatch.setattr(audit, "run_notebook", lambda *_: pytest.fail("was run"))
     served = ["--model", "gpt-2024-01-31", "--served-at", "http://127.0.0.1:9/v1"]
     prices = ["--prices", "2.5,10", "--price-date", "2026-01-31", "--cap", "1"]
@@ -65,10 +68,10 @@ def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, ca
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--model", "m", "--data", "none.jsonl"], 'no file "none.jsonl"'),
+        (["--model", "lab:clean", "--data", "none.jsonl"], 'no file "none.jsonl"'),
         (["--model", "m", "m", *SAMPLE], "want distinct"),
         (["--model", "m", *SAMPLE, "--prices", "1;2"], "want IN,OUT"),
-        (["--model", "m", *SAMPLE, "--rows", "2"], '"n_instances" is 2, want 4 to 10000'),
+        (["--model", "lab:clean", *SAMPLE, "--rows", "2"], '"n_instances" is 2, want 4 to 10000'),
         (["--model", "lab:clean", *SAMPLE, "--served-at", "http://h/v1"], "leave base_url empty"),
     ],
 )
@@ -117,13 +120,34 @@ def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
     controls = pd.concat([controls.assign(decides=True), by_text])
     controls.to_csv(tmp_path / "tables/audit_controls.csv", index=False)
     data = {"dataset": "owner/name", "split": "test", "revision": "0" * 40}
-    page = audit.write_verdict(tmp_path, data)
-    text = page.read_text()
+    file = page.write_verdict(tmp_path, data)
+    text = file.read_text()
     assert "&lt;b&gt;m" in text and "<b>m" not in text
     assert "DCQ: no effect of d" in text and "words" in text and "length, no model" in text
     assert "0" * 40 in text
     assert ">model<" not in text and ">n<" in text  # the line above names the one model
-    found = json.loads(page.with_suffix(".json").read_text())
+    found = json.loads(file.with_suffix(".json").read_text())
     assert found["evidence"][0]["verdict"] == "not supported"
     assert len(found["controls"]) == len(found["text_alone"]) == 1
     assert found["data"] == data
+
+
+BAD = """
+import sys, time
+start = time.perf_counter()
+from contamination.audit import command_line
+assert command_line.main(sys.argv[1:]) == 1
+slow = {"torch", "transformers", "datasets", "sklearn"} & set(sys.modules)
+print("imported:", sorted(slow))
+"""
+
+
+@pytest.mark.parametrize("model", ["lab:dirty", "package:llm-smollm", "./none"])
+def test_a_bad_name_is_refused_before_torch_is_imported_and_data_are_read(model):
+    words = ["--model", model, "--data", "none.jsonl", "--plan"]
+    done = subprocess.run(
+        [sys.executable, "-c", BAD, *words], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "imported: []\n"
+    assert done.stderr.startswith("error: ") and f'"{model}"' in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -100,9 +100,13 @@ def hub(tmp_path_factory):
     datasets = {BENCHMARKS[name][0].partition(":")[0]: repository(name) for name in BENCHMARKS}
     runs = [["--model", "lab:clean", "--data", name] for name in BENCHMARKS]
     sample = ["--data", "params/audit/sample.jsonl", "--label", "label"]
-    runs += [["--model", f"owner/{name}", *sample] for name in ("huge", "binary", "unknown")]
+    runs += [
+        ["--model", f"owner/{name}", *sample] for name in ("huge", "binary", "bare", "unknown")
+    ]
     runs = [[*run, "--plan", "--outputs", str(folder / str(n))] for n, run in enumerate(runs)]
-    with HubServer(datasets, {"owner/huge": HUGE, "owner/binary": BINARY}) as server:
+    with HubServer(
+        datasets, {"owner/huge": HUGE, "owner/binary": BINARY, "owner/bare": {}}
+    ) as server:
         own = {"HF_ENDPOINT": server.endpoint, "HF_HOME": str(folder / "home")}
         done = subprocess.run(
             [sys.executable, "-c", RUN, json.dumps(runs)],
@@ -117,7 +121,7 @@ def hub(tmp_path_factory):
 def test_each_named_benchmark_is_loaded_by_the_clients_and_its_commit_written_down(hub):
     folder, done, _ = hub
     codes = [line for line in done.stdout.splitlines() if line in ("0", "1")]
-    assert codes == ["0"] * 6 + ["1", "1", "0"], done.stderr
+    assert codes == ["0"] * 6 + ["1", "1", "0", "1"], done.stderr
     for n, (name, (source, split, column)) in enumerate(BENCHMARKS.items()):
         data = yaml.safe_load((folder / str(n) / "audit.yaml").read_text())["data"]
         assert (data["dataset"], data["revision"]) == (source, COMMIT)
@@ -138,8 +142,16 @@ def test_weights_on_the_hub_that_are_too_large_are_one_line_and_no_download(hub)
     assert len(said) == 2
     assert 'of "owner/huge" take 4000.0 GB' in said[0]  # 10 ** 12 parameters of four bytes
     assert 'of "owner/binary" take 10000.0 GB' in said[1]
-    assert 'whether "owner/unknown" fits into memory is not known' in hub[1].stdout
+    assert 'whether "owner/bare" fits into memory is not known' in hub[1].stdout
     for name in ("huge", "binary"):
         assert [line for line in hub[2] if f"owner/{name}" in line] == [
-            f"GET /api/models/owner/{name}?blobs=True"
+            f"GET /api/models/owner/{name}",
+            f"GET /api/models/owner/{name}?blobs=True",
         ]
+
+
+def test_a_model_that_the_hub_does_not_know_is_refused_by_one_request(hub):
+    refused = [line for line in hub[1].stderr.splitlines() if "owner/unknown" in line]
+    assert len(refused) == 1
+    assert refused[0].startswith('error: model "owner/unknown" is neither here nor on the Hugging')
+    assert [line for line in hub[2] if "owner/unknown" in line] == ["GET /api/models/owner/unknown"]

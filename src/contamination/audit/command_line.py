@@ -5,41 +5,32 @@
 MODEL is a folder, a GGUF file, a hub id, "lab:contaminated", or a name at an address; DATA a file,
 a hub id, or one of the benchmarks below. It says what the access allows, what it takes and what it
 costs at most, asks before it pays, runs notebook 10, and ends in a page of verdicts with their
-controls. All that it was told stands in a parameter file, for the next time.
+controls. All that it was told is in a parameter file, for the next time. Names and files are
+checked first, before anything that loads models is imported, which takes seconds.
 """
 
 from __future__ import annotations
 
 import argparse
-import html
 import json
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import psutil
 import yaml
 
-from contamination.audit import asked, auditing, plan
-from contamination.audit.settings import LAB
+from contamination.audit.settings import CLEAN, CONTAMINATED, LAB, Data, Model
 from contamination.core import keys, storage
 from contamination.core.parameters import ParameterError, checked_parameters, declared_in
 from contamination.core.run import RunError, run_notebook
-from contamination.core.tables import show, with_interval
-from contamination.core.visible import visible
 from contamination.data import partitions
 from contamination.models.retry import ChatError
-from contamination.models.source import loaded_bytes
+from contamination.models.source import check_name, loaded_bytes
 
 NOTEBOOK = storage.project_root() / "notebooks/10_audit.ipynb"
-# A table that is wider than the window scrolls by itself.
-HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
-<meta name="viewport" content="width=device-width"><title>Audit</title><style>
-body { font: 16px/1.5 sans-serif; max-width: 72rem; margin: 1rem auto; padding: 0 1rem }
-p { overflow-wrap: anywhere } div { overflow-x: auto; margin: 1.5rem 0 }
-table { min-width: 56rem } td, th { padding: .2rem .6rem .2rem 0; vertical-align: top }
-</style>"""
 SUMMARY = {"task": "summary", "label_column": ""}  # prompts that show no label
 # Hub id with configuration, split with public rows, column of the text.
 BENCHMARKS = {
@@ -105,10 +96,18 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
     return {"model": model, "data": data, "comparison": from_here(told.unseen), **sizes}
 
 
-def check_memory(names: Sequence[str]) -> None:
+def check_models(local: Sequence[str]) -> None:
+    """Prints which names of models could not be checked; an error in one line if one is wrong."""
+    for name in local:
+        usual = re.sub(rf"^({CLEAN}):\d+$", r"\1", name)  # "lab:clean:2" is another clean one
+        if unchecked := check_name(usual, (CONTAMINATED, CLEAN)):
+            print(unchecked)
+
+
+def check_memory(local: Sequence[str]) -> None:
     """ValueError if a model's weights, loaded as fp32, are larger than free memory."""
     free = psutil.virtual_memory().available
-    for name in names:
+    for name in local:
         n_bytes = loaded_bytes(name)
         if n_bytes is None:
             print(f'whether "{name}" fits into memory is not known: the hub gives no size')
@@ -117,43 +116,6 @@ def check_memory(names: Sequence[str]) -> None:
                 f'the weights of "{name}" take {n_bytes / 1e9:.1f} GB and {free / 1e9:.1f} GB of '
                 "memory are free: serve it elsewhere and name --served-at"
             )
-
-
-def write_verdict(outputs: Path, data: Mapping[str, Any]) -> Path:
-    """``verdict.html`` and ``verdict.json`` from a run's tables and its ``data``; the page."""
-    evidence, controls = (
-        storage.read_csv(outputs / "tables" / f"{name}.csv", keep_default_na=False, na_values=[""])
-        for name in ("audit", "audit_controls")
-    )
-    words = ["truth", "note"]
-    evidence[words] = evidence[words].astype(object).fillna("")
-    lines = {m: auditing.headline(m, rows) for m, rows in evidence.groupby("model", sort=False)}
-    deciding = controls[controls["decides"].eq(True)]
-    by_text = controls[controls["method"].eq(auditing.COMPARISON)].drop_duplicates("control")
-    model = "model " if len(lines) > 1 else ""  # one model's name stands in the line above
-    tables = {
-        "Verdicts": (evidence, f"{model}method verdict n value interval control note"),
-        "The controls that decide": (deciding, f"{model}method control n value interval"),
-        "Dataset against comparison rows, by their text alone; chance and p where it was needed": (
-            by_text,
-            "control n value interval chance p_value holds",
-        ),
-    }
-    about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
-    parts = [f"<p>{html.escape(visible(line))}</p>" for line in [*lines.values(), about]]
-    labels, decimals = {"control": "control", "p_value": "p", "note": "note"}, {"p_value": 3}
-    parts += [
-        f"<div>{show(with_interval(rows), name, columns, labels, decimals).to_html()}</div>"
-        for name, (rows, columns) in tables.items()
-        if len(rows)
-    ]
-    page = outputs / "verdict.html"
-    storage.write_text(page, f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n")
-    found: dict[str, Any] = {"says": lines, "data": dict(data)}
-    for name, rows in (("evidence", evidence), ("controls", deciding), ("text_alone", by_text)):
-        found[name] = json.loads(rows.to_json(orient="records"))
-    storage.write_text(outputs / "verdict.json", json.dumps(found, indent=2) + "\n")
-    return page
 
 
 def audit(told: argparse.Namespace) -> Path | None:
@@ -166,10 +128,17 @@ def audit(told: argparse.Namespace) -> Path | None:
     values = parameters_of(told)
     data = values["data"]
     full = checked_parameters(values, declared_in(NOTEBOOK), "command line")
+    Model.read(full["model"], "model").check()
+    Data.read(full["data"], "data").check()
+    local = [] if told.served_at else told.model
+    check_models(local)
     data["revision"] = partitions.commit_of(data["dataset"])
-    names = "model", "data", "comparison", "n_instances", "n_passages", "seed"
-    prepared = auditing.prepare(*(full[name] for name in names))
-    check_memory([name for name in told.model if not (told.served_at or name.startswith(LAB))])
+    # What loads models is imported here and not above, since it takes seconds.
+    from contamination.audit import asked, auditing, page, plan
+
+    parameters = "model", "data", "comparison", "n_instances", "n_passages", "seed"
+    prepared = auditing.prepare(*(full[name] for name in parameters))
+    check_memory([name for name in local if not name.startswith(LAB)])
     reasons = plan.why_not(prepared)
     for reason in dict.fromkeys(reasons.values()):
         methods = ", ".join(method for method, its in reasons.items() if its == reason)
@@ -187,7 +156,7 @@ def audit(told: argparse.Namespace) -> Path | None:
         if input("Ask? [y/N] ").strip().lower() not in ("y", "yes"):
             return None
     run_notebook(NOTEBOOK, file, outputs)
-    return write_verdict(outputs, data)
+    return page.write_verdict(outputs, data)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -220,15 +189,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--plan", action="store_true", help="say what it takes, and stop")
     add("--yes", action="store_true", help="pay without asking")
     try:
-        page = audit(parser.parse_args(arguments))
+        verdicts = audit(parser.parse_args(arguments))
     except (ParameterError, RunError, ChatError, ValueError, OSError) as error:
         print(f"error: {keys.unsaid(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("error: interrupted; what was answered is kept", file=sys.stderr)
         return 130
-    if page:
-        for line in json.loads(page.with_suffix(".json").read_text())["says"].values():
+    if verdicts:
+        for line in json.loads(verdicts.with_suffix(".json").read_text())["says"].values():
             print(line)
-        print(f"verdicts and controls: {page}")
+        print(f"verdicts and controls: {verdicts}")
     return 0
