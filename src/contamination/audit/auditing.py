@@ -18,7 +18,7 @@ from contamination.audit.internals import dice, min_k
 from contamination.audit.lab_models import Lab
 from contamination.audit.plan import why_not
 from contamination.audit.quizzing import dcq, ranking
-from contamination.audit.rows import cleaned
+from contamination.audit.rows import Rows, both
 from contamination.audit.settings import CONTAMINATED, LAB, Data, Model
 from contamination.core.verdicts import (
     CONTROL_FAILS,
@@ -41,8 +41,11 @@ def prepare(
     n_instances: int,
     n_passages: int,
     seed: int,
+    loaded: tuple[Rows, Rows | None] | None = None,
 ) -> Audit:
     """Parameters of notebook 10 read, rows loaded and cleaned; nothing is asked or loaded.
+
+    ``loaded`` are the rows of dataset and comparison, if they have been read before.
 
     Raises:
         ParameterError, ValueError, FileNotFoundError: in one line.
@@ -50,14 +53,10 @@ def prepare(
     who, what = Model.read(model, "model"), Data.read(data, "data")
     what.check()
     asked = asked_of(who, f"audit {' '.join(what.called)}")
-    n = max(n_instances, n_passages)
-    rows = cleaned(what, what.dataset, what.split, n, seed, revision=what.revision)
-    unseen = None
-    if comparison:
-        unseen = cleaned(what, comparison, what.comparison_split, n, seed, unlike=rows)
+    rows, unseen = loaded or both(what, comparison, max(n_instances, n_passages), seed)
     sets = [rows.passages for rows in (rows, unseen) if rows is not None]
-    text_alone = by_text_alone(*sets, seed) if unseen else ()
     copies = (near_copies(*sets),) if unseen else ()
+    text_alone = by_text_alone(*sets, seed) if unseen else ()
     return Audit(who, what, asked, rows, unseen, n_instances, seed, text_alone, copies)
 
 

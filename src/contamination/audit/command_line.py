@@ -22,6 +22,8 @@ from typing import Any, NoReturn
 import psutil
 import yaml
 
+from contamination.audit import rows
+from contamination.audit.rows import Rows
 from contamination.audit.settings import CLEAN, CONTAMINATED, LAB, Data, Model
 from contamination.core import keys, storage
 from contamination.core.parameters import ParameterError, checked_parameters, declared_in
@@ -49,14 +51,18 @@ def from_here(name: str) -> str:
     return str(Path(name).absolute()) if is_elsewhere else name
 
 
+def benchmark(name: str) -> str:
+    """A benchmark of ``BENCHMARKS`` in any case of its letters; "" for any other name."""
+    return {known.lower(): known for known in BENCHMARKS}.get(name.lower(), "")
+
+
 def data_of(name: str, split: str, text: str, label: str) -> dict[str, Any]:
     """Parameter ``data`` of notebook 10 for a benchmark by its name, a file or a hub dataset.
 
     >>> data_of("gsm8k", "", "", "")["dataset"]
     'openai/gsm8k:main'
     """
-    known = {known.lower(): known for known in BENCHMARKS}.get(name.lower())
-    if known:
+    if known := benchmark(name):
         source, usual, column = BENCHMARKS[known]
         split = split or usual
         of_known = {"dataset": source, "split": split, "names": [known, split]}
@@ -92,6 +98,8 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
             raise ValueError(f'--prices is "{told.prices}", want IN,OUT such as 2.5,10') from None
         model |= {"prices": prices, "price_date": told.price_date}
     data = data_of(told.data, told.split, told.text, told.label)
+    if told.columns:
+        data["column_names"] = [name.strip() for name in told.columns.split(",")]
     sizes = {"n_instances": told.rows, "n_passages": told.passages}
     return {"model": model, "data": data, "comparison": from_here(told.unseen), **sizes}
 
@@ -118,6 +126,28 @@ def check_memory(local: Sequence[str]) -> None:
             )
 
 
+def read_rows(
+    told: argparse.Namespace, data: dict[str, Any], n: int, seed: int
+) -> tuple[Rows, Rows | None]:
+    """Dataset and comparison rows, with a line about each file; errors as ``rows.both``.
+
+    What is found out is added to ``data``: the commit of a hub dataset, and the column of the text
+    where none was named and one column alone may be it.
+    """
+    data["revision"] = partitions.commit_of(data["dataset"])
+    found, settings = None, Data.read(data, "data")
+    if not told.text and not benchmark(told.data):
+        found = rows.load(settings, settings.dataset, settings.split, settings.revision)
+        data["text_columns"] = [rows.text_column(found, told.data)]
+        print(f'the text is the column "{data["text_columns"][0]}": --text names another one')
+    comparison = from_here(told.unseen)
+    loaded = rows.both(Data.read(data, "data"), comparison, n, seed, found)
+    for source, of_file in zip((told.data, told.unseen), loaded, strict=True):
+        if of_file is not None:
+            print(rows.described(source, of_file), flush=True)
+    return loaded
+
+
 def audit(told: argparse.Namespace) -> Path | None:
     """The page of verdicts; None where it was only to be planned, or no was said.
 
@@ -132,12 +162,13 @@ def audit(told: argparse.Namespace) -> Path | None:
     Data.read(full["data"], "data").check()
     local = [] if told.served_at else told.model
     check_models(local)
-    data["revision"] = partitions.commit_of(data["dataset"])
+    loaded = read_rows(told, data, max(told.rows, told.passages), full["seed"])
     # What loads models is imported here and not above, since it takes seconds.
     from contamination.audit import asked, auditing, page, plan
 
-    parameters = "model", "data", "comparison", "n_instances", "n_passages", "seed"
-    prepared = auditing.prepare(*(full[name] for name in parameters))
+    parameters = "comparison", "n_instances", "n_passages", "seed"
+    of = {name: full[name] for name in parameters}
+    prepared = auditing.prepare(full["model"], data, **of, loaded=loaded)
     check_memory([name for name in local if not name.startswith(LAB)])
     reasons = plan.why_not(prepared)
     for reason in dict.fromkeys(reasons.values()):
@@ -173,7 +204,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--model", nargs="+", required=True, help="folder, GGUF file, hub id, or name there")
     add("--data", required=True, help=f"file, hub id owner/name, or {known}")
     add("--split", default="", help="of a hub dataset")
-    add("--text", default="", help="column of the text")
+    add("--text", default="", help="column of the text; a.b is a field of one, a,b joins two")
+    add("--columns", default="", help="names of all columns of a CSV without a header, as a,b,c")
     add("--label", default="", help="column of the label, if prompts are to show it")
     add("--unseen", default="", help="file of rows with the same columns that it cannot have seen")
     add("--served-at", default="", help="OpenAI-compatible address up to /v1")

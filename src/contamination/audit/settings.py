@@ -125,7 +125,7 @@ class Judge(OwnSettings):
 class Partition(OwnSettings):
     """A partition that prompts name."""
 
-    dataset: str = setting("", "file (JSONL, CSV, TSV, Parquet) or hub id owner/name")
+    dataset: str = setting("", "file (JSONL, CSV, TXT, Parquet, Arrow) or hub id owner/name")
     dataset_split: str = setting("", "split of a hub dataset")
     dataset_revision: str = setting("", "its commit")
     names: list[str] = setting([], "dataset and split as the prompts call them")
@@ -171,7 +171,7 @@ class Model(Judge, Perturber, Paid, Audited):
 class Data(OwnSettings):
     """Parameter ``data`` of notebook 10: what the model may have read."""
 
-    dataset: str = setting("", "file (JSONL, CSV, TSV, Parquet) or hub id owner/name")
+    dataset: str = setting("", "file (JSONL, CSV, TXT, Parquet, Arrow) or hub id owner/name")
     split: str = setting("", "split of a hub dataset")
     revision: str = setting("", "its commit")
     comparison_split: str = setting("", "split of the comparison, where that is a hub dataset")
@@ -181,14 +181,18 @@ class Data(OwnSettings):
         "classification",
         "what the prompts speak of [classification or NLI or summary or one-sentence summary]",
     )
-    text_columns: list[str] = setting(["text"], "column of the text, two for sentence pairs")
+    column_names: list[str] = setting([], "names of all columns of a CSV without a header")
+    text_columns: list[str] = setting(
+        ["text"], 'column of the text, two for sentence pairs; "a.b" is a field, "a,b" joins two'
+    )
     label_column: str = setting("label", "column of the label, empty for none")
     label_names: list[str] = setting([], "how labels 0, 1 and so on read, empty to show as stored")
 
     @property
     def called(self) -> tuple[str, str]:
         """Dataset and split as prompts say them."""
-        return tuple(self.names) or (Path(self.dataset).stem, self.split or "test")
+        stem = Path(self.dataset.removesuffix(".gz")).stem
+        return tuple(self.names) or (stem, self.split or "test")
 
     def check(self) -> None:
         """ValueError, in one line, if something does not fit."""
