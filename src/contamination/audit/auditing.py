@@ -63,7 +63,7 @@ def prepare(
 def rows_table(audit: Audit) -> pd.DataFrame:
     """What was loaded and what was left out: rows, and the counts of ``rows.Rows``."""
     sets = zip(("dataset", "comparison"), audit.sets, strict=False)
-    return pd.DataFrame([{"rows": name} | rows.counts for name, rows in sets])
+    return pd.DataFrame([{"file": name} | rows.counts for name, rows in sets])
 
 
 def checks_table(audit: Audit) -> pd.DataFrame:
