@@ -120,7 +120,9 @@ def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
     controls = pd.concat([controls.assign(decides=True), by_text])
     controls.to_csv(tmp_path / "tables/audit_controls.csv", index=False)
     data = {"dataset": "owner/name", "split": "test", "revision": "0" * 40}
-    file = page.write_verdict(tmp_path, data)
+    counts = {"file": ["dataset", "comparison"], "n_rows": [12, 8], "n_empty": [2, 0]}
+    counts = pd.DataFrame(counts | {"n_repeated": [17, 0], "n": [8, 8]})
+    file = page.write_verdict(tmp_path, data, counts)
     text = file.read_text()
     assert "&lt;b&gt;m" in text and "<b>m" not in text
     assert "DCQ: no effect of d" in text and "words" in text and "length, no model" in text
@@ -130,6 +132,8 @@ def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
     assert found["evidence"][0]["verdict"] == "not supported"
     assert len(found["controls"]) == len(found["text_alone"]) == 1
     assert found["data"] == data
+    assert ">repeated<" in text and ">17<" in text  # what is left out of a file is on the page
+    assert found["rows"][0]["n_empty"] == 2
 
 
 BAD = """
@@ -151,3 +155,46 @@ def test_a_bad_name_is_refused_before_torch_is_imported_and_data_are_read(model)
     assert done.stdout == "imported: []\n"
     assert done.stderr.startswith("error: ") and f'"{model}"' in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_plan_counts_rows_and_near_copies_before_anything_else(tmp_path, capsys):
+    sample = [*(ROOT / "params/audit/sample.jsonl").open()]
+    texts = [json.loads(row)["text"] for row in sample]
+    (tmp_path / "mine.jsonl").write_text("".join([*sample, *sample[:2], json.dumps({"text": ""})]))
+    (tmp_path / "others.txt").write_text("\n".join(f"{text} So it was." for text in texts) + "\n")
+    files = [str(tmp_path / name) for name in ("mine.jsonl", "others.txt")]
+    words = ["--model", "lab:clean", "--data", files[0], "--unseen", files[1]]
+    assert line(tmp_path, *words, "--plan", "--rows", "8") == 0
+    said = capsys.readouterr().out.splitlines()
+    n = len(sample)
+    assert said[:3] == [
+        'the text is the column "text": --text names another one',
+        f"{files[0]}: {n + 3} rows, 1 without a text, 2 repeated left out, {n} used",
+        f"{files[1]}: {n} rows, none left out, {n} used",
+    ]
+    assert said[3].startswith(f"{n} of {n} dataset rows have a near-copy among the comparison rows")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words", "text"),
+    [
+        ("a.csv", "problem;label\n{};1\n", [], "problem"),
+        ("a.csv", "{},1\n", ["--columns", "prompt,label"], "prompt"),
+        ("a.txt", "{}\n", [], "text"),
+        ("a.jsonl", '{{"info": {{"q": "{}"}}, "n": 1}}\n', ["--text", "info.q"], "info.q"),
+        ("a.jsonl", '{{"q": "{}", "n": 1}}\n', ["--text", "q,n"], "q,n"),
+    ],
+)
+def test_files_of_many_kinds_are_planned_and_what_was_found_is_written(
+    tmp_path, name, content, words, text
+):
+    head, _, row = content.rpartition("\n")[0].rpartition("\n")
+    head += "\n" * bool(head)
+    rows = [row.format(f"How many ships came to harbour {k}?") + "\n" for k in range(8)]
+    (tmp_path / name).write_text(head + "".join(rows))
+    words = ["--model", "lab:clean", "--data", str(tmp_path / name), *words]
+    assert line(tmp_path, *words, "--plan", "--rows", "8") == 0
+    data = values_of(tmp_path)["data"]
+    assert data["text_columns"] == [text]
+    assert data.get("column_names", ["prompt", "label"]) == ["prompt", "label"]
+    run.check(ROOT / "notebooks/10_audit.ipynb", tmp_path / "out" / "audit.yaml")

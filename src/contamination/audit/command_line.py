@@ -164,11 +164,13 @@ def audit(told: argparse.Namespace) -> Path | None:
     check_models(local)
     loaded = read_rows(told, data, max(told.rows, told.passages), full["seed"])
     # What loads models is imported here and not above, since it takes seconds.
-    from contamination.audit import asked, auditing, page, plan
+    from contamination.audit import asked, auditing, comparison, page, plan
 
     parameters = "comparison", "n_instances", "n_passages", "seed"
     of = {name: full[name] for name in parameters}
     prepared = auditing.prepare(full["model"], data, **of, loaded=loaded)
+    for copies in filter(comparison.warning, prepared.near_copies):
+        print(comparison.warning(copies))
     check_memory([name for name in local if not name.startswith(LAB)])
     reasons = plan.why_not(prepared)
     for reason in dict.fromkeys(reasons.values()):
@@ -187,7 +189,7 @@ def audit(told: argparse.Namespace) -> Path | None:
         if input("Ask? [y/N] ").strip().lower() not in ("y", "yes"):
             return None
     run_notebook(NOTEBOOK, file, outputs)
-    return page.write_verdict(outputs, data)
+    return page.write_verdict(outputs, data, auditing.rows_table(prepared))
 
 
 class _Parser(argparse.ArgumentParser):
