@@ -52,7 +52,7 @@ def test_a_place_is_a_column_a_field_of_one_or_several_joined(place, texts):
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("qestion", r'no column "qestion" in "x.jsonl" \(did you mean "question"\?\)'),
+        ("qestion", r'no column "qestion" \(did you mean "question"\?\) in "x.jsonl"'),
         ("meta.dataset_info.qestion", 'did you mean "meta.dataset_info.question"'),
         ("meta.nothing", r"texts are in question, meta.dataset_info.question, arc.text, answer"),
         ("meta", "holds an object, and no text: name one of meta.dataset_info"),
@@ -101,7 +101,7 @@ def test_a_csv_without_a_header_is_said_to_be_one_with_the_cure(tmp_path, lines)
 def test_names_of_columns_are_not_taken_for_values(tmp_path, header):
     file = tmp_path / "named.csv"
     file.write_text(header + "\nThe ship came in at noon today,1\n")
-    with pytest.raises(ValueError, match="has a usual name of a text: name a column by --text"):
+    with pytest.raises(ValueError, match="has a usual name of a text: name one by --text"):
         rows.text_column(rows.load(Data(dataset=str(file)), str(file)), str(file))
 
 

@@ -28,6 +28,7 @@ _LEFT_OUT = {
     "n_repeated": "repeated",
     "n_shared": "that the dataset has too",
 }
+_TEXT, _LABEL = "--text or text_columns", "--label or label_column"  # on the line, in a file
 _SAID_IN = ("content", "value", "text")  # fields of a chat message that hold what was said
 _MOST_NAMED, _DEEPEST = 8, 4  # places of texts that a message names, and how deep it looks
 _WORDS_OF_NO_NAME = 6  # a column's name of so many words is a text: the file has no header
@@ -149,7 +150,9 @@ def cleaned(
     columns = list(unlike.columns) if unlike else [_printed(found, place) for place in places]
     columns = columns if len(set(columns)) == len(columns) else places
     texts, label = columns[: len(data.text_columns)], columns[-1] if label else ""
-    values = [texts_at(found, place, source) for place in places]
+    named_by = [_TEXT] * len(texts) + [_LABEL] * bool(label)
+    pairs = zip(places, named_by, strict=True)
+    values = [texts_at(found, place, source, option) for place, option in pairs]
     table = found.assign(index=np.arange(len(found)), **dict(zip(columns, values, strict=True)))
     lengths = table[texts].map(len)
     reasons = {"n_empty": lengths.min(axis=1).eq(0)}
@@ -207,14 +210,14 @@ def text_column(found: pd.DataFrame, source: str) -> str:
     if len(obvious) == 1:
         return obvious[0]
     if not obvious:
-        raise ValueError(_no_column(found, "", source))
+        raise ValueError(_no_column(found, "", source, _TEXT))
     raise ValueError(
         f'several columns of "{source}" may be the text: name one of {", ".join(obvious)} by '
         f"--text, or join them, as in --text {','.join(obvious[:2])}"
     )
 
 
-def texts_at(found: pd.DataFrame, place: str, source: str) -> pd.Series:
+def texts_at(found: pd.DataFrame, place: str, source: str, option: str = _TEXT) -> pd.Series:
     """The texts of one place in each row, without space around them; "" where there is none.
 
     Args:
@@ -222,6 +225,7 @@ def texts_at(found: pd.DataFrame, place: str, source: str) -> pd.Series:
             item of a list) or "messages.0.content" (of the first); or several of these, as
             "question,answer", whose texts are joined by line breaks. Of a list the items are
             joined in the same way, and of a chat message that is what was said.
+        option: what names the place, for the message.
 
     Raises:
         ValueError: in one line, with the places that have texts.
@@ -229,16 +233,16 @@ def texts_at(found: pd.DataFrame, place: str, source: str) -> pd.Series:
     if place in found:
         column, rest = place, []
     elif "," in place:
-        parts = [texts_at(found, part.strip(), source) for part in place.split(",")]
+        parts = [texts_at(found, part.strip(), source, option) for part in place.split(",")]
         joined = ["\n".join(filter(None, row)) for row in zip(*parts, strict=True)]
         return pd.Series(joined, found.index, dtype=object)
     else:
         column, rest = _split(found, place)
         if not column:
-            raise ValueError(_no_column(found, place, source))
+            raise ValueError(_no_column(found, place, source, option))
     values = [_within(value, rest) for value in found[column]]
     if rest and all(value is None for value in values):
-        raise ValueError(_no_column(found, place, source))
+        raise ValueError(_no_column(found, place, source, option))
     texts = [_as_text(value, place).strip() for value in values]
     return pd.Series(texts, found.index, dtype=object)
 
@@ -291,7 +295,7 @@ def _as_text(value: Any, place: str) -> str:
     return _as_text(said, place)
 
 
-def _no_column(found: pd.DataFrame, place: str, source: str) -> str:
+def _no_column(found: pd.DataFrame, place: str, source: str, option: str) -> str:
     """Why there is no text at a place, or no obvious one (""), and where there are texts."""
     if partitions.is_delimited(source) and _is_headless(found):
         cells = [f'"{one_line(name, 40).strip()}{"…" * (len(name) > 40)}"' for name in found]
@@ -307,13 +311,10 @@ def _no_column(found: pd.DataFrame, place: str, source: str) -> str:
     known.sort(key=lambda one: one.rsplit(".", 1)[-1].lower() not in OBVIOUS)
     close = get_close_matches(place, known, n=1)
     hint = f' (did you mean "{close[0]}"?)' if close else ""
-    what = f'no column "{place}" in "{source}"{hint}'
+    what = f'no column "{place}"{hint} in "{source}"'
     what = what if place else f'no column of "{source}" has a usual name of a text'
     more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
-    return (
-        f"{what}: name a column by --text (text_columns of a parameter file); texts are in "
-        f"{', '.join(known[:_MOST_NAMED])}{more}"
-    )
+    return f"{what}: name one by {option} (texts are in {', '.join(known[:_MOST_NAMED])}{more})"
 
 
 def _places(row: pd.Series) -> Iterator[str]:
