@@ -128,7 +128,7 @@ bench: $(VENV)/.extra ## speed against a limit measured in the same run
 	@set -e; for script in benchmarks/bench_*.py; do $(RUN) $$script; done
 bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (long; a GPU helps)
 	@set -e; for script in benchmarks/grid_*.py; do $(RUN) $$script; done
-ledger: $(VENV)/.installed ## stored scores of the study, unit by unit, those that are not there yet (3 h on 2 cores; ENGINE=ray; DETECTOR=file.py adds one; STUDY=pretraining, pretrained or pairs: another study)
+ledger: $(VENV)/.installed ## stored scores of the study, unit by unit, those that are not there yet (3 h on 2 cores; ENGINE=ray; DETECTOR=file.py adds one; STUDY=pretraining, tripled, shift, dice, pretrained or pairs: another study)
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(STUDY),--study $(STUDY))
 readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 03_replication_icl_judge.ipynb 04_min_k_wikimia.ipynb 09_results.ipynb) ## the README's results and figures, the numbers in docs/which_detector.md and docs/teaching.md, from tables and stored scores (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables

@@ -4,6 +4,7 @@
     python scripts/ledger.py --study pretraining      # rows inserted while base models are trained
     python scripts/ledger.py --study tripled          # the same with three times the background
     python scripts/ledger.py --study shift            # rows that these models have not seen
+    python scripts/ledger.py --study dice             # fine-tuned base models, told apart by DICE
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
     python scripts/ledger.py --study pairs            # five more pairs of that model
     python scripts/ledger.py --jobs 2                 # two models at a time
@@ -28,9 +29,11 @@ from typing import NamedTuple
 from contamination.core import storage
 from contamination.models.engine import ENGINES, sweep
 from contamination.study import (
+    dice_forks,
     pretrained,
     pretrained_pairs,
     pretraining,
+    row_pools,
     shift,
     store,
     study,
@@ -54,11 +57,12 @@ class Study(NamedTuple):
 
 STUDIES = {
     store.STUDY: Study(study.UNITS, "protocol.md", study.write_unit),
-    pretraining.NAME: Study(pretraining.BASE_SEEDS, "protocol_2.md", pretraining.write_part),
+    pretraining.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", pretraining.write_part),
     pretraining.TRIPLED: Study(
         pretraining.TRIPLED_SEEDS, "protocol_2.md", pretraining.write_tripled_part
     ),
-    shift.NAME: Study(pretraining.BASE_SEEDS, "protocol_2.md", shift.write_part),
+    shift.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", shift.write_part),
+    dice_forks.NAME: Study(dice_forks.BASE_SEEDS, "protocol_2.md", dice_forks.write_part),
     pretrained.NAME: Study(
         pretrained.UNITS, "protocol_pretrained.md", pretrained.write_unit, pretrained.plan
     ),

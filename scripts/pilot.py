@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import storage
-from contamination.study import pretraining, store
+from contamination.study import pretraining, row_pools, store
 from contamination.study.crossed import auc_by_model
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -38,18 +38,18 @@ def numbers() -> str:
         asked = scores.loc[scores["detector"].eq(detector), "benchmark"].unique()
         pools = [
             pretraining.crossed_scores(scores, detector, pool)
-            for pool in pretraining.pools()
-            if pool.kind == pretraining.ROWS and pool.benchmark in asked
+            for pool in row_pools.pools()
+            if pool.kind == row_pools.ROWS and pool.benchmark in asked
         ]
         row = {"Detector": detector, "Benchmarks": str(len(pools))}
-        for dose in pretraining.DOSES:
+        for dose in row_pools.DOSES:
             by_model = np.mean([auc_by_model(pool, dose) for pool in pools], axis=0)
             copies = f"{dose} {'copy' if dose == 1 else 'copies'}"
             row[copies] = f"{by_model.mean():.2f} ± {by_model.std(ddof=1):.2f}"
         rows.append(row)
     seconds = pd.DataFrame([about["seconds"] for _, about in made])
     minutes = np.mean([about["seconds_in_all"] for _, about in made]) / 60
-    n_models = len(pretraining.BASE_SEEDS)
+    n_models = len(row_pools.BASE_SEEDS)
     return (
         f"AUC against held-out rows: mean and standard deviation of {len(made)} base models.\n\n"
         f"{readme.markdown(pd.DataFrame(rows))}\n\n"

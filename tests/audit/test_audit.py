@@ -267,10 +267,10 @@ def test_what_is_missing_is_one_line_before_anything_is_asked(tmp_path, monkeypa
             asking.check_ready(audit.asked)
         assert "\n" not in str(caught.value)
     audit = prepared(model={"names": [str(tmp_path / "nowhere")]})
-    with pytest.raises(FileNotFoundError, match="neither a folder with"):
+    with pytest.raises(FileNotFoundError, match="there is no folder or file"):
         asking.check_ready(audit.asked)
     audit = prepared(model={"names": ["lab:dirty"]})
-    with pytest.raises(ValueError, match='not "lab:dirty"'):
+    with pytest.raises(ValueError, match='no model is called "lab:dirty"'):
         asking.check_ready(audit.asked)
 
 

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import huggingface_hub
 import pandas as pd
 import pytest
 import yaml
@@ -11,6 +12,7 @@ from notebook_files import ROOT
 
 from contamination.audit import asked, page
 from contamination.audit import command_line as audit
+from contamination.audit.names import check_name
 from contamination.audit.settings import Data
 from contamination.core import run
 from contamination.models.source import loaded_bytes
@@ -65,12 +67,29 @@ def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, ca
     assert values_of(tmp_path)["model"]["prices"] == [2.5, 10.0]
 
 
+def test_at_an_address_any_name_will_do(tmp_path):
+    words = ["--model", "gpt-that-nobody-knows", "--served-at", "http://127.0.0.1:9/v1", *SAMPLE]
+    words += ["--prices", "1,1", "--price-date", "2026-01-31", "--cap", "1", "--rows", "8"]
+    assert line(tmp_path, *words, "--plan") == 0
+
+
+@pytest.mark.parametrize("name", ["lab:clean", "lab:clean:2", "lab:contaminated"])
+def test_names_of_the_lab_pass(name):
+    assert check_name(name) == ""
+
+
+@pytest.mark.parametrize("name", ["lab:clean:", "lab:clean:x", "lab:contaminated:2"])
+def test_names_that_the_lab_does_not_have_are_refused(name):
+    with pytest.raises(ValueError, match=f'no model is called "{name}": did you mean "lab:c'):
+        check_name(name)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--model", "lab:clean", "--data", "none.jsonl"], 'no file "none.jsonl"'),
-        (["--model", "m", "m", *SAMPLE], "want distinct"),
-        (["--model", "m", *SAMPLE, "--prices", "1;2"], "want IN,OUT"),
+        (["--model", "lab:clean", "lab:clean", *SAMPLE], "want distinct"),
+        (["--model", "lab:clean", *SAMPLE, "--prices", "1;2"], "want IN,OUT"),
         (["--model", "lab:clean", *SAMPLE, "--rows", "2"], '"n_instances" is 2, want 4 to 10000'),
         (["--model", "lab:clean", *SAMPLE, "--served-at", "http://h/v1"], "leave base_url empty"),
     ],
@@ -163,6 +182,26 @@ def test_a_bad_name_or_file_is_refused_before_torch_is_imported(model, data, nam
     assert done.stdout == "imported: []\n"
     assert done.stderr.startswith("error: ") and f'"{named}"' in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["lab:dirty", "package:llm-smollm", "./none"])
+def test_a_plan_for_a_bad_name_writes_nothing(tmp_path, capsys, name):
+    assert line(tmp_path, "--model", name, *SAMPLE, "--plan") == 1
+    assert name in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_says_which_name_it_could_not_check_and_a_run_is_refused_at_once(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    words = ["--model", "nosuch/model", *SAMPLE, "--rows", "8"]
+    assert line(tmp_path, *words, "--plan") == 0
+    unchecked = 'whether there is a model "nosuch/model" could not be checked'
+    assert capsys.readouterr().out.startswith(unchecked)
+    monkeypatch.setattr(audit, "run_notebook", lambda *_: pytest.fail("was run"))
+    assert line(tmp_path, *words) == 1
+    assert capsys.readouterr().err.startswith(f"error: {unchecked}")
 
 
 def test_a_plan_counts_rows_and_near_copies_before_anything_else(tmp_path, capsys):

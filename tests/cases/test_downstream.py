@@ -191,6 +191,10 @@ def test_blind_rows_find_words_that_give_members_away():
     assert auc[downstream.AVERAGE, blind.BAG_OF_WORDS] == pytest.approx(0.75)
     beside = downstream.with_blind(pd.DataFrame({"dataset": ["random", "told"]}), rows)
     assert beside["blind_auc"].tolist() == pytest.approx([0.5, 1.0])
+    known = rows[rows["method"] == blind.BAG_OF_WORDS].set_index("dataset").loc["random"]
+    ends = ["blind_ci_low", "blind_ci_high"]
+    assert beside.loc[0, ends].tolist() == known[["ci_low", "ci_high"]].tolist()
+    assert known["ci_low"] <= 0.5 <= known["ci_high"]
 
 
 # A model

@@ -22,6 +22,10 @@ def test_auc_lines_keep_order_intervals_and_chance():
     assert [float(y) for y in line.get_ydata()] == [0.6, 0.7]
     assert {"words alone, no model", "chance", "Min-k% Prob"} <= set(texts_of(figure))
     assert not plt.get_fignums()
+    # Words alone have error bars where their interval is known.
+    assert [c.has_yerr for c in axis.containers] == [True, False]
+    axis = plots.auc_lines(rows, "length", "w", "t", blind.assign(ci_low=0.4, ci_high=0.6)).axes[0]
+    assert [c.has_yerr for c in axis.containers] == [True, True]
 
 
 def test_auc_lines_on_a_logarithmic_axis_stand_at_their_values():

@@ -21,6 +21,7 @@ from contamination.dcq import (
     comparison,
     controls,
     deployment,
+    other_models,
     published_tables,
     quizzes,
 )
@@ -401,7 +402,7 @@ def test_a_taker_of_some_instances_stands_beside_the_model_s_answers_to_them():
     """Of ten rows the ranking took five: two right, where the model was right five times."""
     instances = answered("M", "X", "D" * 6 + "E" * 4, modified="A" * 4 + "B" * 3 + "C" * 3)
     choices = pd.concat([taken("X", "r", "DDAAA"), taken("X", "s", "DDDDD")])
-    table = comparison.beside_answers(choices, instances, 500).set_index("control")
+    table = other_models.beside_answers(choices, instances, 500).set_index("control")
     row = table.loc["r"]
     assert (row["n"], row["model_pct"], row["control_pct"]) == (5, 100, 40)
     assert (
@@ -463,7 +464,7 @@ def test_released_options_give_some_originals_away():
 def test_a_taker_beside_a_clean_one_is_paired_by_instance():
     parts = [taken("X", "model", "D" * 19 + "A"), taken("X", "clean", "D" * 10 + "A" * 10)]
     parts += [taken("Y", "model", "DADADADA"), taken("Y", "clean", "ADADADAD")]
-    table = comparison.beside_clean(pd.concat(parts), "model", "clean", n_resamples=2000)
+    table = other_models.beside_clean(pd.concat(parts), "model", "clean", n_resamples=2000)
     assert table["n"].tolist() == [20, 8]
     assert table[["taker_pct", "clean_pct", "difference_pct"]].to_numpy().tolist() == [
         [95, 50, 45],
@@ -483,7 +484,7 @@ def test_a_taker_ahead_on_quizzes_that_nobody_read_has_shown_no_memory(on_unread
     """Twenty quizzes that the taker may have read, and twenty others."""
     parts = [taken("X", "model", "D" * 19 + "A"), taken("X", "clean", "D" * 2 + "A" * 18)]
     parts += [taken("new", "model", on_unread), taken("new", "clean", "D" * 10 + "A" * 10)]
-    table = comparison.beside_clean(pd.concat(parts), "model", "clean", ["new"], 2000)
+    table = other_models.beside_clean(pd.concat(parts), "model", "clean", ["new"], 2000)
     table = table.set_index("dataset")
     assert table["verdict"].to_dict() == {"X": verdict, "new": ""}
     assert table.loc["new", "holds"] == holds and table["holds"].isna()["X"]
@@ -494,14 +495,14 @@ def test_the_headline_beside_a_clean_model_says_what_taste_alone_can_do():
         {"is_unread": [False, False, True], "ci_low_pct": [30.0, -5.0, 2.0]}
         | {"holds": [None, None, False], "verdict": [SUPPORTED, INCONCLUSIVE, ""]}
     )
-    said = comparison.headline_beside_clean("M", rows)
+    said = other_models.headline_beside_clean("M", rows)
     assert said == (
         "M finds the original more often than the clean model on 1 of 2 datasets, and on 1 of 1 "
         "sets of quizzes that nobody can have read. On 1 of 2 datasets it is ahead by more than "
         "such taste explains. Memory, or a better taste in such texts: these quizzes cannot tell "
         "which."
     )
-    refuted = comparison.headline_beside_clean("M", rows.assign(verdict=CONTROL_FAILS))
+    refuted = other_models.headline_beside_clean("M", rows.assign(verdict=CONTROL_FAILS))
     assert refuted.endswith("On 0 of 2 datasets it is ahead by more than such taste explains.")
 
 

@@ -50,6 +50,18 @@ def test_a_name_that_is_none_is_refused_in_one_line(name, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "nearby"),
+    [
+        ("./models/empty/model", 'nothing in "models/empty" looks like a model'),
+        ("./nowhere/model", "in this folder is models/"),  # the nearest folder that exists
+    ],
+)
+def test_a_place_without_models_is_said_to_hold_none(models, name, nearby):
+    with pytest.raises(FileNotFoundError, match=f'no folder or file "{name}".*{nearby}'):
+        source.check_name(name)
+
+
 def test_the_nearest_model_that_is_there_comes_first(models):
     with pytest.raises(FileNotFoundError, match="no folder or file") as caught:
         source.check_name("./models/tuned_7b", LAB)

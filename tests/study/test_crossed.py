@@ -70,6 +70,21 @@ def test_the_interval_covers_other_rows_and_other_models():
     assert np.mean(models_alone) < np.mean(covered)
 
 
+def test_the_short_way_to_the_interval_gives_the_same():
+    """Wins between groups of rows are counted once, with ties and with rows at other doses."""
+    pools = [made(3, shift=0.8, spread=0.6), made(4, n_rows=97, shift=0.2)]
+    pools = [CrossedScores("x", np.round(pool.scores, 1), pool.copies) for pool in pools]
+    for pool in pools:
+        pool.copies[:, ::7] = np.where(pool.copies[:, ::7] == 4, 1, pool.copies[:, ::7])
+    long = crossed.crossed_interval(pools, partial(crossed.mean_auc, dose=4))
+    parts = crossed.mean_left_out([crossed.auc_left_out(pool, 4) for pool in pools])
+    assert crossed.interval_left_out(parts) == pytest.approx(long)
+    nothing = crossed.interval_left_out(parts.minus(parts), (-1.0, 1.0))
+    assert nothing.value == 0 and np.isnan(nothing.low)
+    with pytest.raises(ValueError, match="too few rows at 16 copies"):
+        crossed.auc_left_out(pools[0], 16)
+
+
 def test_where_every_auc_is_1_there_is_no_interval():
     pool = made(0, shift=50.0)
     found = crossed.crossed_interval([pool], partial(crossed.mean_auc, dose=4))
@@ -118,6 +133,52 @@ def test_lira_by_hand():
     assert found[0, 0] == pytest.approx((3.0 - 1.5) / np.sqrt(variance))
     # Of row 0 under model 1 one shadow is left, so its variance is the pooled one: 4.5 of row 1.
     assert found[1, 0] == pytest.approx((1.0 - 2.0) / np.sqrt((8 * 4.5 + 0.0) / 8))
+
+
+def test_the_second_form_by_hand():
+    """Models 0 and 1 saw rows 0 and 1; model 2 learns from them how much a row gains."""
+    scores = np.array([[3.0, 0.0, 1.0], [1.0, 4.0, 2.0], [2.0, 1.0, 0.5], [0.0, 2.0, 1.5]])
+    copies = np.array([[4, 0, 0], [0, 4, 0], [0, 0, 0], [0, 0, 0]])
+    pool = CrossedScores("hand", scores, copies)
+    others = reference_attack.shadows(pool)
+    shift = reference_attack.mean_shift(pool, others, 4)
+    # Without model 2 the shadows of row 0 are models 1 and 3, and those of row 1 models 0 and 3.
+    expected = ((3.0 - (1.0 + 0.0) / 2) + (4.0 - (0.0 + 2.0) / 2)) / 2
+    assert shift[2] == pytest.approx(expected)
+    # Model 0 sees row 0 itself, so it learns from row 1 under model 1 alone.
+    assert shift[0] == pytest.approx(4.0 - (1.0 + 2.0) / 2)
+    found = reference_attack.ratio_scores(pool, 4).scores
+    half, variance = expected / 2, others.variance[2, 0]
+    densities = [stats.norm(others.mean[2, 0] + d, np.sqrt(variance)) for d in (half, 0)]
+    assert found[2, 0] == pytest.approx(densities[0].logpdf(2.0) - densities[1].logpdf(2.0))
+    with pytest.raises(ValueError, match="no other model has a row at 16 copies"):
+        reference_attack.ratio_scores(pool, 16)
+    with pytest.raises(ValueError, match='no form of the attack is called "x"'):
+        reference_attack.attack(pool, 4, "x")
+
+
+def test_the_second_form_finds_rows_where_they_gain_and_is_no_other_attack_in_disguise():
+    pool = reference_attack.centred(made(3, shift=0.8, difficulty=3.0))
+    ratio = reference_attack.lira_auc([pool], 4, reference_attack.RATIO)
+    lira = reference_attack.lira_auc([pool], 4)
+    assert ratio == pytest.approx(lira, abs=0.05) and ratio != lira
+    assert ratio > crossed.mean_auc([pool], 4) + 0.1
+
+
+def test_the_attack_needs_models_that_hold_a_row_out():
+    few = CrossedScores("x", np.zeros((3, 2)), np.array([[0, 0], [4, 0], [0, 0]]))
+    assert not reference_attack.is_defined([few]) and reference_attack.is_defined([made(0)])
+
+
+def test_a_redeal_moves_rows_at_the_dose_alone_and_leaves_a_shadow_to_each():
+    generator = np.random.default_rng(0)
+    copies = np.array([[4, 0, 1], [0, 4, 1], [0, 4, 0], [4, 0, 0]])
+    pool = CrossedScores("x", np.zeros(copies.shape), copies)
+    for _ in range(50):
+        found = reference_attack._redealt(pool, 4, generator).copies
+        assert ((found == 1) == (copies == 1)).all()
+        assert (np.sort(found, axis=1) == np.sort(copies, axis=1)).all()
+        assert (reference_attack._n_shadows(found) > 0).all()
 
 
 def test_a_row_that_every_other_model_saw_is_refused():

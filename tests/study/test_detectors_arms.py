@@ -230,7 +230,7 @@ def test_costly_detectors_are_asked_what_gates_need_and_placebo_names_of_answers
 @pytest.mark.parametrize("bad", [lambda n: np.zeros(n - 1), lambda n: np.full(n, np.nan)])
 def test_a_score_for_each_row_or_one_line(monkeypatch, bad):
     detector = Detector("broken", LOG_PROBABILITIES, lambda lm, rows: bad(len(rows)))
-    with pytest.raises(ValueError, match="broken: 8 rows need one finite score each"):
+    with pytest.raises(ValueError, match=r"broken: 8 rows of Topics [A-Z] need one"):
         scoring.score_models(fake_models(monkeypatch), [detector])
 
 

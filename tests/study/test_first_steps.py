@@ -40,7 +40,7 @@ def ledger(tmp_path, monkeypatch):
     """Two stored parts, and a training that gives what a test says."""
     monkeypatch.setattr(first_steps.study, "the_lab", lambda: None)
     monkeypatch.setattr(spot_check, "world_of", lambda lab: {"hashes": "h", "packages": "p"})
-    monkeypatch.setattr(pretraining, "base_recipe", lambda lab, seed: (seed, "texts"))
+    monkeypatch.setattr(first_steps.row_pools, "base_recipe", lambda lab, seed: (seed, "texts"))
     monkeypatch.setattr(recipes, "recipe_hash", lambda recipe: f"hash of {recipe}")
     for seed, losses in zip((300, 301), STORED.values(), strict=True):
         about = {

@@ -7,26 +7,26 @@ import pytest
 from notebook_files import ROOT
 
 from contamination.core import storage
+from contamination.study import dice_forks, pretrained_pairs, row_pools, shift, store
 from contamination.study import pretraining as arm
-from contamination.study import shift, store
-from contamination.study.pretraining import GROUPS, INDIRECT, ROWS
+from contamination.study.row_pools import GROUPS, INDIRECT, ROWS
 
 SEEDS = (300, 301)
 
 
 @pytest.fixture(scope="module")
 def pools():
-    return {(pool.benchmark, pool.kind): pool for pool in arm.pools()}
+    return {(pool.benchmark, pool.kind): pool for pool in row_pools.pools()}
 
 
 def test_pools_are_as_large_as_the_protocol_says_and_share_no_row(pools):
     page = (ROOT / "docs/protocol_2.md").read_text()
     sizes = {key: len(pool.rows) for key, pool in pools.items()}
-    assert sizes == {(b, ROWS): 480 for b in arm.STUDIED} | {("topics", INDIRECT): 360}
+    assert sizes == {(b, ROWS): 480 for b in row_pools.STUDIED} | {("topics", INDIRECT): 360}
     assert "480 rows, drawn once with seed 300" in page and "360 further rows" in page
     texts = [text for pool in pools.values() for text in (*pool.rows.texts, *pool.rows.context)]
     # The two pools of topics have one set of context rows.
-    assert len(set(texts)) == len(texts) - arm.N_CONTEXT
+    assert len(set(texts)) == len(texts) - row_pools.N_CONTEXT
 
 
 def test_a_model_sees_each_group_as_often_as_it_is_said(pools):
@@ -43,14 +43,14 @@ def test_a_model_sees_each_group_as_often_as_it_is_said(pools):
 def test_what_is_seen_is_the_form_of_the_group(pools):
     pool = pools["topics", INDIRECT]
     paraphrases, sixteen, unlabelled, chat = pool.doses(300)
-    texts = set(pool.forms[arm.VERBATIM])
+    texts = set(pool.forms[row_pools.VERBATIM])
     assert (paraphrases.copies, sixteen.copies) == (4, 16)
     for dose in (paraphrases, sixteen, unlabelled, chat):
         assert not texts & set(dose.texts)
     assert all("label:" not in text for text in unlabelled.texts)
     assert all(text.startswith("User: ") and "\nAssistant: " in text for text in chat.texts)
     options = pool.rows.quizzes[[f"option_{letter}" for letter in "abcd"]].to_numpy().ravel()
-    header = pool.forms[arm.VERBATIM][0].removesuffix(pool.rows.texts[0])
+    header = pool.forms[row_pools.VERBATIM][0].removesuffix(pool.rows.texts[0])
     assert not {text.removeprefix(header) for text in paraphrases.texts} & set(options)
 
 
@@ -59,16 +59,18 @@ def test_another_model_sees_other_rows_and_nothing_else_changes(pools):
     assert (pool.copies(300) != pool.copies(301)).any()
     assert (pool.copies(300) == pool.copies(300)).all()
     # Rows, quizzes and context are the same object for all models.
-    assert pool is next(p for p in arm.pools() if p.kind == ROWS and p.benchmark == "topics")
+    assert pool is next(p for p in row_pools.pools() if p.kind == ROWS and p.benchmark == "topics")
     agreement = np.mean((pool.copies(300) > 0) == (pools["entailment", ROWS].copies(300) > 0))
     assert agreement == pytest.approx(0.53, abs=0.1)  # by chance 0.375^2 + 0.625^2
 
 
 def test_seeds_are_those_of_the_protocol():
     page = (ROOT / "docs/protocol_2.md").read_text()
-    assert f"seeds {arm.BASE_SEEDS[0]} to {arm.BASE_SEEDS[-1]}" in page
-    assert len(arm.BASE_SEEDS) == 20 and not {*arm.PILOT_SEEDS} & {*arm.BASE_SEEDS}
-    for tokens in arm.LATER_TOKENS:
+    assert f"seeds {row_pools.BASE_SEEDS[0]} to {row_pools.BASE_SEEDS[-1]}" in page
+    assert len(row_pools.BASE_SEEDS) == 20 and not {*row_pools.PILOT_SEEDS} & {
+        *row_pools.BASE_SEEDS
+    }
+    for tokens in row_pools.LATER_TOKENS:
         assert f"{tokens:,}" in page
 
 
@@ -78,14 +80,13 @@ def test_the_page_of_the_pilot_has_its_numbers(monkeypatch):
 
     page = pilot.PAGE.read_text()
     assert pilot.readme.renewed(page, pilot.NAME, pilot.numbers()) == page
-    assert {about["base_seed"] for _, about in pilot.parts()} == set(arm.PILOT_SEEDS)
+    assert {about["base_seed"] for _, about in pilot.parts()} == set(row_pools.PILOT_SEEDS)
 
 
 def test_every_part_was_made_under_the_protocol_that_is_here():
     """Changed after a part is there, the page would no longer be a promise."""
     page = storage.sha256_of_file(ROOT / "docs/protocol_2.md")
-    for study in (arm.NAME, shift.NAME):
+    for study in (arm.NAME, arm.TRIPLED, shift.NAME, dice_forks.NAME, pretrained_pairs.NAME):
         for path in store.FOLDER.glob(f"{study}_*.json"):
             _, about = store.read_tables(path.stem)
             assert about["protocol_sha256"] == page
-            assert about["base_seed"] in arm.BASE_SEEDS

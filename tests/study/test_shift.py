@@ -16,7 +16,7 @@ from contamination.lab.docstrings import version_order
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.causal import load_causal_lm
 from contamination.study import pretraining as arm
-from contamination.study import protocol, scoring, shift, store
+from contamination.study import protocol, row_pools, scoring, shift, store
 from contamination.study.interface import LOG_PROBABILITIES, Detector
 from contamination.study.shift import DATE, DOCSTRINGS, LABELS, LENGTH, NATURALNESS, NONE
 
@@ -43,7 +43,7 @@ def lab():
     docstrings = made_docstrings()
     split = passages.split_by_family(docstrings, shift.WORLD_SEED)
     background = tuple(split.loc[split["role"] == "background", "text"])[:50]
-    texts = [text for pool in arm.pools() for text in pool.rows.texts[:100]]
+    texts = [text for pool in row_pools.pools() for text in pool.rows.texts[:100]]
     tokenizer = train_tokenizer([*texts, *background], vocabulary=600)
     return world.World(docstrings, split, background, tokenizer)
 
@@ -86,18 +86,18 @@ def test_shifts_are_those_of_the_protocol():
         assert all(benchmark in stated[name] for benchmark in benchmarks)
         assert stated[name].count("`") == 2 * len([b for b in benchmarks if b != DOCSTRINGS])
     assert f"sets of {shift.N_ROWS} rows" in section and "Three draws" in section
-    assert shift.N_DRAWS * len(arm.BASE_SEEDS) == 60
+    assert shift.N_DRAWS * len(row_pools.BASE_SEEDS) == 60
 
 
 def test_every_set_has_sixty_rows_and_no_model_sees_any_of_them(pairs):
-    seen = {text for pool in arm.pools() for dose in pool.forms.values() for text in dose}
+    seen = {text for pool in row_pools.pools() for dose in pool.forms.values() for text in dose}
     seen = {text.rpartition("Split: test\n")[2] for text in seen}
     for (_, benchmark), pair in pairs.items():
         rows = pair.rows
         assert pair.is_a.sum() == (~pair.is_a).sum() == len(rows) / 2 == shift.N_ROWS
         assert len(set(rows.texts)) == len(rows)
         assert not set(rows.texts) & (seen | set(rows.context))
-        assert rows.dataset not in {pool.rows.dataset for pool in arm.pools()}
+        assert rows.dataset not in {pool.rows.dataset for pool in row_pools.pools()}
         if benchmark != DOCSTRINGS:
             assert list(rows.quizzes["instance"]) == list(rows.texts)
 
@@ -172,7 +172,7 @@ def test_docstrings_of_a_are_older_and_like_those_of_b_in_all_else(lab, pairs):
     assert {len(text.split()) for text in pair.rows.texts} == {shift.N_WORDS}
     # Context is held aside by all draws, half of it older.
     other = shift.pair(lab, DATE, DOCSTRINGS, SEED + 1, 0)
-    assert other.rows.context == pair.rows.context and len(pair.rows.context) == arm.N_CONTEXT
+    assert other.rows.context == pair.rows.context and len(pair.rows.context) == row_pools.N_CONTEXT
     assert not set(pair.rows.context) & {*pair.rows.texts, *other.rows.texts}
     assert set(other.rows.texts) != set(pair.rows.texts)
 
@@ -220,7 +220,7 @@ def test_both_directions_of_a_pair_by_hand(pairs, monkeypatch):
 
 def test_a_part_is_written_and_read_back(lab, tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(shift.study, "the_lab", lambda: lab)
-    monkeypatch.setattr(shift.pretraining, "base_model", lambda lab, seed: tiny)
+    monkeypatch.setattr(shift.row_pools, "base_model", lambda lab, seed: tiny)
     monkeypatch.setattr(shift.spot_check, "environment", lambda: {"torch": "made"})
     monkeypatch.setattr(shift.world, "describe", lambda folder: {"recipe_hash": "of the model"})
     asked = (*arm.token_detectors(lab), *scoring.CONTROLS)

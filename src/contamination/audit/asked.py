@@ -11,9 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from contamination.audit.names import check_name
 from contamination.audit.settings import (
-    CLEAN,
-    CONTAMINATED,
     LAB,
     Model,
     Paid,
@@ -153,7 +152,7 @@ def check_ready(asked: Asked, references: Sequence[str] = ()) -> None:
 
     Raises:
         ChatError: if a key's variable is not set, or nothing listens at an address.
-        FileNotFoundError: if a local model (or reference) is neither a folder nor on the hub.
+        FileNotFoundError: if a local model (or reference) is not there, or if nobody can say.
         ValueError: if an endpoint that asks for a key has no price.
     """
     roles = [(model, MODEL) for model in asked.endpoints]
@@ -168,10 +167,10 @@ def check_ready(asked: Asked, references: Sequence[str] = ()) -> None:
             )
         _check_listens(who)
     for name in [*(one for one in asked.models if isinstance(one, str)), *references]:
+        if unchecked := check_name(name):  # without a connection it cannot be loaded either
+            raise FileNotFoundError(unchecked)
         if not name.startswith(LAB):
-            check_model(name)
-        elif name != CONTAMINATED and name.rstrip("0123456789").rstrip(":") != CLEAN:
-            raise ValueError(f'the lab has "{CONTAMINATED}" and "{CLEAN}", not "{name}"')
+            check_model(name)  # its configuration: gated, or with code of its own
 
 
 def _check_listens(who: Endpoint) -> None:

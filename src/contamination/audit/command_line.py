@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,14 +22,15 @@ import psutil
 import yaml
 
 from contamination.audit import rows
+from contamination.audit.names import check_name
 from contamination.audit.rows import Rows
-from contamination.audit.settings import CLEAN, CONTAMINATED, LAB, Data, Model
+from contamination.audit.settings import LAB, Data, Model
 from contamination.core import keys, storage
 from contamination.core.parameters import ParameterError, checked_parameters, declared_in
 from contamination.core.run import RunError, run_notebook
 from contamination.data import partitions
 from contamination.models.retry import ChatError
-from contamination.models.source import check_name, loaded_bytes
+from contamination.models.source import loaded_bytes
 
 NOTEBOOK = storage.project_root() / "notebooks/10_audit.ipynb"
 SUMMARY = {"task": "summary", "label_column": ""}  # prompts that show no label
@@ -107,8 +107,7 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
 def check_models(local: Sequence[str]) -> None:
     """Prints which names of models could not be checked; an error in one line if one is wrong."""
     for name in local:
-        usual = re.sub(rf"^({CLEAN}):\d+$", r"\1", name)  # "lab:clean:2" is another clean one
-        if unchecked := check_name(usual, (CONTAMINATED, CLEAN)):
+        if unchecked := check_name(name):
             print(unchecked)
 
 

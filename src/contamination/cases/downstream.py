@@ -33,7 +33,8 @@ BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
 COLUMNS = ["dataset", "setting", "method", "occurrence", "learning_rate", "n_tokens", "share_pct"]
 COLUMNS += ["seed", "n_models", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
 COLUMNS += ["difference", "difference_low", "difference_high", "tpr_at_5_fpr", "p_value"]
-COLUMNS += ["blind_auc", "accuracy_contaminants", "accuracy_others", "gap_low", "gap_high"]
+COLUMNS += ["blind_auc", "blind_ci_low", "blind_ci_high"]
+COLUMNS += ["accuracy_contaminants", "accuracy_others", "gap_low", "gap_high"]
 COLUMNS += ["chance_accuracy", "paper_auc", "paper_tpr", "p", "holds"]
 BEFORE, NO_MODEL, OWN = "before insertion", "no model", "own"  # settings
 CONTROLS = (NO_MODEL, BEFORE, "outliers, before", "like the corpus, before")
@@ -255,9 +256,13 @@ def blind_rows(
 
 
 def with_blind(rows: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``auc_rows`` with the AUC of a bag of words on the same examples beside them."""
-    of_words = words[words["method"] == blind.BAG_OF_WORDS].set_index("dataset")["auc"]
-    return rows.assign(blind_auc=rows["dataset"].map(of_words))
+    """Rows of ``auc_rows`` with the AUC of a bag of words on the same examples, and its interval.
+
+    Columns blind_auc, blind_ci_low and blind_ci_high (95 %).
+    """
+    of_words = words[words["method"] == blind.BAG_OF_WORDS].set_index("dataset")
+    named = {"auc": "blind_auc", "ci_low": "blind_ci_low", "ci_high": "blind_ci_high"}
+    return rows.assign(**{new: rows["dataset"].map(of_words[old]) for old, new in named.items()})
 
 
 def occurrence_rows(

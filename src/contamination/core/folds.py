@@ -132,11 +132,8 @@ def _likeness(counts: csr_matrix) -> csr_matrix:
 
 def _folds_of_units(copies: NearCopies, n_folds: int, seed: int) -> np.ndarray:
     """The fold of each passage: units by size into the emptiest fold, whatever their labels."""
-    rng, fold, load = (
-        np.random.default_rng([seed, 31]),
-        np.empty_like(copies.unit),
-        np.zeros(n_folds),
-    )
+    rng = np.random.default_rng([seed, 31])
+    fold, load = np.empty_like(copies.unit), np.zeros(n_folds)
     for compared in np.unique(copies.compared):
         units, sizes = np.unique(copies.unit[copies.compared == compared], return_counts=True)
         order = rng.permutation(units.size)

@@ -115,7 +115,7 @@ def auc_lines(
     Args:
         rows: rows of ``min_k_auc.csv``: method, auc, ci_low, ci_high and ``x``.
         x: column of the horizontal axis; its values are evenly spaced.
-        blind: columns ``x`` and auc of the best blind baseline.
+        blind: columns ``x``, auc and, for error bars, ci_low and ci_high of a blind baseline.
         log_x: values at their place on a logarithmic axis instead.
     """
     values = sorted(rows[x].unique())
@@ -142,7 +142,22 @@ def auc_lines(
     if blind is not None and len(blind):
         blind = blind.sort_values(x)
         at = [places[value] for value in blind[x]]
-        axis.plot(at, blind["auc"], "s--", color=PAPER, markersize=4, label="words alone, no model")
+        errors = None
+        if {"ci_low", "ci_high"} <= {*blind}:
+            errors = [blind["auc"] - blind["ci_low"], blind["ci_high"] - blind["auc"]]
+            errors = np.clip(errors, 0, None)
+            at = [place + (0 if log_x else 0.12) for place in at]  # beside the methods' bars
+        axis.errorbar(
+            at,
+            blind["auc"],
+            yerr=errors,
+            fmt="s--",
+            color=PAPER,
+            markersize=4,
+            linewidth=1,
+            capsize=2,
+            label="words alone, no model",
+        )
     axis.axhline(0.5, color=CHANCE, linestyle="--", linewidth=1, label="chance")
     if log_x:
         axis.set_xscale("log")

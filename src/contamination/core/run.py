@@ -14,58 +14,33 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
-import functools
 import json
 import os
-import platform
-import re
-import resource
 import shutil
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from importlib import metadata
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contamination.core import keys, storage
+from contamination.core import keys, manifest, storage
 from contamination.core.parameters import (
     ParameterError,
     checked_parameters,
     declared_in,
     load_parameter_file,
 )
+from contamination.core.scrub import ScrubbedFile, scrubber
 from contamination.core.visible import visible
 
 if TYPE_CHECKING:  # slow to import, and what a bad file needs is one line at once
     import nbformat
 
 KERNEL = "python3"
-PACKAGES = (
-    *("contamination", "numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers"),
-    *("tokenizers", "datasets", "openai", "rouge-score", "wordfreq", "papermill", "jupyterlab"),
-)
-# What stands before a folder and after it, so that /tmp is found neither in /a/tmp nor in /tmpfoo:
-# a letter before it belongs to the mark of a colour or to an escape, or the path is another one.
-_BEFORE = re.compile(r"(?:^|[^\w.~<})\]*$/-]|\\[nrt]|//|\x1b\[[0-9;]*m)$")
-_AFTER = r"(?![\w~+-]|\.\w)"
-_FORMS = (os.path.abspath, os.path.realpath)
 
 
 class RunError(RuntimeError):
     """A run that cannot start or did not finish; the message is one line."""
-
-
-def versions() -> dict[str, str]:
-    """Python and the versions of the packages that can change a number."""
-    by_package = {"python": platform.python_version()}
-    for package in PACKAGES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            # Without the local build label, so that CPU and GPU builds read alike.
-            by_package[package] = metadata.version(package).partition("+")[0]
-    return by_package
 
 
 def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path) -> Path:
@@ -82,7 +57,7 @@ def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path)
     with _staging(output_folder, name) as staging, _environment(output_folder, staging):
         started = time.perf_counter()
         executed = staging / f"{name}.ipynb"
-        scrub = _scrubber(parameters)
+        scrub = scrubber(parameters)
         try:
             _execute(notebook_path, executed, parameters, scrub)
         except RunError as error:
@@ -94,18 +69,18 @@ def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path)
             for folder in ("tables", "figures")
             for path in sorted((staging / folder).glob("*"))
         }
-        manifest = {
+        said = {
             "notebook": notebook_path.name,
             "parameters": parameters,
             "seconds": round(time.perf_counter() - started, 2),
-            "peak_memory_mb": _peak_memory_mb(),
+            "peak_memory_mb": manifest.peak_memory_mb(),
             "outputs": outputs,
-            **_provenance(notebook_path, parameter_path),
-            **_recorded(staging),
+            **manifest.provenance(notebook_path, parameter_path),
+            **manifest.recorded(staging),
         }
         manifest_name = f"manifests/{name}.json"
         _remove_outdated(output_folder, output_folder / manifest_name, outputs)
-        text = json.dumps(scrub(manifest), indent=2, sort_keys=True)
+        text = json.dumps(scrub(said), indent=2, sort_keys=True)
         storage.write_text(staging / manifest_name, text + "\n")
         for relative in [*outputs, manifest_name]:
             _move(staging / relative, output_folder / relative)
@@ -176,7 +151,7 @@ def _execute(
     from papermill.iorw import papermill_io
 
     source = nbformat.read(notebook_path, as_version=4)
-    papermill_io.register(str(executed), _ScrubbedFile(scrub))
+    papermill_io.register(str(executed), ScrubbedFile(scrub))
     try:
         notebook = papermill.execute_notebook(
             str(notebook_path.absolute()),
@@ -255,68 +230,6 @@ def _move(source: Path, target: Path) -> None:
     source.replace(target)
 
 
-# What must not be published: paths of this machine, keys
-
-
-def _scrubber(parameters: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """What takes keys and this machine's folders out of JSON values.
-
-    Both are those of the environment and the parameters at the time of this call.
-    """
-    secrets = keys.secrets(parameters)
-    named = {
-        os.environ.get("CONTAMINATION_MIRROR", ""): "$CONTAMINATION_MIRROR",
-        os.environ.get(storage.STAGING_VARIABLE, ""): "outputs",
-        os.environ.get(storage.OUTPUTS_VARIABLE, ""): "outputs",
-        os.environ.get(storage.CACHE_VARIABLE, ""): "$CONTAMINATION_CACHE",
-        sys.prefix: "$VENV",
-        sys.base_prefix: "$PYTHON",
-        str(storage.project_root()): ".",
-        str(Path.home()): "~",
-        tempfile.gettempdir(): "$TMPDIR",
-    }
-    # A link's target too: a kernel may know its folder by that name.
-    names = {form(path): name for path, name in named.items() if path for form in _FORMS}
-    folders = sorted(filter(lambda path: len(path) > 1, names), key=len, reverse=True)
-    place = re.compile(f"(?:{'|'.join(map(re.escape, folders))}){_AFTER}")
-
-    def named_as(found: re.Match[str]) -> str:
-        before = found.string[max(0, found.start() - 20) : found.start()]
-        return names[found[0]] if _BEFORE.search(before) else found[0]
-
-    @functools.cache  # a notebook is saved after each cell, and most of it is as before
-    def clean_text(text: str) -> str:
-        return place.sub(named_as, keys.removed_from(text, secrets))
-
-    def clean(value: Any) -> Any:
-        if isinstance(value, str):
-            return clean_text(value)
-        if isinstance(value, Mapping):
-            shown = ((name, keys.shown_under(name, each)) for name, each in value.items())
-            return {clean(name): clean(each) for name, each in shown}
-        return [clean(each) for each in value] if isinstance(value, list) else value
-
-    return clean
-
-
-class _ScrubbedFile:
-    """Where papermill saves a notebook after each cell: no key reaches the disk, even for a while.
-
-    A run that is killed leaves what it saved last.
-    """
-
-    def __init__(self, scrub: Callable[[Any], Any]) -> None:
-        self._scrub = scrub
-
-    def pretty_path(self, path: str) -> str:
-        return path
-
-    def write(self, text: str, path: str) -> None:
-        notebook = self._scrub(json.loads(text))
-        text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-        storage.write_bytes(Path(path), text.encode(), durable=False)
-
-
 def _tidy(path: Path) -> None:
     """Remove clock times from an executed notebook, and name the kernel used."""
     import nbformat
@@ -333,67 +246,6 @@ def _tidy(path: Path) -> None:
         "language": "python",
     }
     storage.write_text(path, nbformat.writes(notebook))
-
-
-# The manifest
-
-
-def _provenance(notebook_path: Path, parameter_path: Path) -> dict[str, Any]:
-    return {
-        "notebook_sha256": storage.sha256_of_file(notebook_path),
-        "parameters_sha256": storage.sha256_of_file(parameter_path),
-        "git": _git_state(),
-        "versions": versions(),
-        "hardware": {
-            "machine": platform.machine(),
-            "system": platform.system(),
-            "n_cores": os.cpu_count(),
-            "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
-        },
-        "finished_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
-
-
-def _peak_memory_mb() -> int:
-    """Memory that the largest process of a run took at its peak."""
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return peak // (1024**2 if sys.platform == "darwin" else 1024)  # bytes there, else kilobytes
-
-
-def _git_state() -> dict[str, Any]:
-    def git(*arguments: str) -> str:
-        return subprocess.run(
-            ["git", *arguments],
-            cwd=storage.project_root(),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-
-    try:
-        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
-    except (OSError, subprocess.CalledProcessError):
-        return {"commit": None, "dirty": None}
-
-
-def _recorded(staging: Path) -> dict[str, Any]:
-    """Inputs and cache use that the notebook recorded through ``storage.record``."""
-    path = staging / storage.RECORD_NAME
-    lines = path.read_text().splitlines() if path.exists() else []
-    inputs: dict[str, str] = {}
-    models: dict[str, dict[str, Any]] = {}
-    caches: dict[str, dict[str, int]] = {}
-    for entry in map(json.loads, lines):
-        kind = entry.pop("kind")
-        if kind == "input":
-            inputs[entry["name"]] = entry["sha256"]
-        elif kind == "model":
-            models[storage.hash_of(entry)] = entry
-        else:
-            use = caches.setdefault(entry["name"], {"hits": 0, "misses": 0})
-            use["hits"] += entry["hits"]
-            use["misses"] += entry["misses"]
-    return {"inputs": inputs, "models": list(models.values()), "cache": caches}
 
 
 def main(arguments: list[str] | None = None) -> int:

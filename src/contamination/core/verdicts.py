@@ -3,7 +3,7 @@
 A column ``verdict`` answers one claim, which is registered here with the smallest effect that
 would matter. A row that makes no claim is blank. Tables of controls have a column ``holds``
 (did the control come out as it must?) and no verdict. The smallest effects were chosen after
-the first results had been seen.
+the first results had been seen, except where a protocol fixed them before.
 """
 
 from __future__ import annotations
@@ -265,6 +265,10 @@ CLAIMS: dict[str, Claim] = {
         smallest_effect=10.0,
         unit="AUROC in percent",
     ),
+    "dice_forks": Claim(
+        "Among fine-tuned models that DICE's network never met, those of the first kind score "
+        "higher than those of the second."
+    ),
     # The detector study
     "detectors": _POWER,
     "your_detector": _POWER,
@@ -278,6 +282,34 @@ CLAIMS: dict[str, Claim] = {
     ),
     "over_base_models": Claim(
         "Rows that a model was trained on score higher than held-out rows of the same draw."
+    ),
+    # The pretraining study; its smallest effects were fixed in docs/protocol_2.md before its scores
+    "pretraining_detection": Claim(
+        "Rows that a model saw in pretraining score higher than held-out rows.",
+        smallest_effect=0.05,
+    ),
+    "pretraining_indirect": Claim(
+        "Rows that a model saw in another form in pretraining score higher than held-out rows.",
+        smallest_effect=0.05,
+    ),
+    "pretraining_later": Claim(
+        "Clean training afterwards lowers the AUC of rows that were seen.",
+        null=0.0,
+        smallest_effect=0.05,
+        unit="fall of the AUC",
+    ),
+    "pretraining_row_lists": Claim(
+        "At most a share q of the rows on a list were not seen, on average over assignments.",
+        null=0.0,
+        smallest_effect=0.0,
+        unit="q minus the share of false discoveries",
+    ),
+    "pretraining_twins": Claim(
+        "Number twins need no held-out rows: their own test raises a false alarm in at most 5 % "
+        "of models.",
+        null=0.0,
+        smallest_effect=0.0,
+        unit="0.05 minus the rate of false alarms",
     ),
     "evidence": _TRAINED_ON,
     "pretrained_agreement": Claim(

@@ -17,10 +17,11 @@ from scipy import stats
 
 from contamination.core.statistics import LEVEL
 from contamination.study.assignment import HELD_OUT
-from contamination.study.protocol import redeal_p
+from contamination.study.protocol import N_REDEALS, redeal_p
 
 N_ROW_GROUPS = 30
 LEVEL_TAIL = (1 - LEVEL) / 2  # outside each end of an interval
+SMALLEST_ERROR = 1e-12  # what is below is no spread but rounding
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,65 @@ def jackknife_se(values: np.ndarray) -> float:
     return float(np.sqrt((n - 1) / n * np.sum((values - values.mean()) ** 2)))
 
 
+class LeftOut(NamedTuple):
+    """A mean over models, in the parts that the two jackknives need.
+
+    ``by_model`` has shape (n_models,); ``without_rows``, shape (30, n_models), is the same where
+    one group of rows at a time is left out. For a value under one model that does not depend on
+    the other models, such as the AUC of a detector.
+    """
+
+    by_model: np.ndarray
+    without_rows: np.ndarray
+
+    def minus(self, other: LeftOut) -> LeftOut:
+        """The difference under each model, paired."""
+        return LeftOut(self.by_model - other.by_model, self.without_rows - other.without_rows)
+
+
+def row_group(n_rows: int) -> np.ndarray:
+    """The group of each row in the jackknife over rows, its number modulo 30; shape (n_rows,)."""
+    return np.arange(n_rows) % N_ROW_GROUPS
+
+
+def auc_left_out(crossed: CrossedScores, dose: int) -> LeftOut:
+    """``auc_by_model``, and the same without each group of rows.
+
+    ValueError where a model has no row at the dose, or where one group holds all of them.
+    """
+    groups = row_group(crossed.scores.shape[1])
+    in_group = np.equal.outer(np.arange(N_ROW_GROUPS), groups).astype(float)
+    by_model, without_rows = [], []
+    for scores, copies in zip(crossed.scores, crossed.copies, strict=True):
+        is_seen, is_held_out = copies == dose, copies == HELD_OUT
+        # Half a win for a tie. Wins of rows of one group over held-out rows of another.
+        wins = np.sign(np.subtract.outer(scores[is_seen], scores[is_held_out])) / 2 + 0.5
+        wins = in_group[:, is_seen] @ wins @ in_group[:, is_held_out].T
+        kept_wins = wins.sum() - wins.sum(axis=1) - wins.sum(axis=0) + wins.diagonal()
+        n_seen, n_held_out = (in_group[:, of].sum(axis=1) for of in (is_seen, is_held_out))
+        n_pairs = (n_seen.sum() - n_seen) * (n_held_out.sum() - n_held_out)
+        if not n_pairs.all():
+            raise ValueError(
+                f"{crossed.name}: a model has too few rows at {dose} copies, or held out"
+            )
+        by_model.append(wins.sum() / (n_seen.sum() * n_held_out.sum()))
+        without_rows.append(kept_wins / n_pairs)
+    return LeftOut(np.array(by_model), np.array(without_rows).T)
+
+
+def mean_left_out(parts: Sequence[LeftOut]) -> LeftOut:
+    """The mean over pools of the same models."""
+    return LeftOut(*(np.mean(arrays, axis=0) for arrays in zip(*parts, strict=True)))
+
+
+def interval_left_out(parts: LeftOut, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
+    """The mean over models with the interval of ``crossed_interval``, without computing it anew."""
+    n = len(parts.by_model)
+    value = float(parts.by_model.mean())
+    without_model = (n * value - parts.by_model) / max(n - 1, 1)
+    return _estimate(value, without_model, parts.without_rows.mean(axis=1), bounds)
+
+
 def crossed_interval(
     pools: Sequence[CrossedScores],
     estimate: Callable[[Sequence[CrossedScores]], float],
@@ -113,17 +173,20 @@ def crossed_interval(
     without_rows = []
     models = np.ones(n_models, bool)
     for group in range(N_ROW_GROUPS):
-        kept = [
-            pool.kept(models, np.arange(pool.scores.shape[1]) % N_ROW_GROUPS != group)
-            for pool in pools
-        ]
+        kept = [pool.kept(models, row_group(pool.scores.shape[1]) != group) for pool in pools]
         without_rows.append(estimate(kept))
-    value = estimate(pools)
-    errors = jackknife_se(np.array(without_model)), jackknife_se(np.array(without_rows))
+    return _estimate(estimate(pools), np.array(without_model), np.array(without_rows), bounds)
+
+
+def _estimate(
+    value: float, without_model: np.ndarray, without_rows: np.ndarray, bounds: tuple[float, float]
+) -> Estimate:
+    errors = jackknife_se(without_model), jackknife_se(without_rows)
     error = float(np.hypot(*errors))
-    if error == 0:
+    # Rounding leaves a trace of 1e-17 where every AUC is the same.
+    if error < SMALLEST_ERROR or len(without_model) < 2:
         return Estimate(value, np.nan, np.nan, *errors)
-    half = stats.t.ppf(1 - LEVEL_TAIL, n_models - 1) * error
+    half = stats.t.ppf(1 - LEVEL_TAIL, len(without_model) - 1) * error
     low, high = np.clip([value - half, value + half], *bounds)
     return Estimate(value, float(low), float(high), *errors)
 
@@ -141,8 +204,21 @@ def redeal_p_by_model(crossed: CrossedScores, dose: int) -> np.ndarray:
     return np.array(found)
 
 
-def combined_p(pools: Sequence[CrossedScores], dose: int) -> float:
-    """One p for all models and pools, by Stouffer's method; assignments are independent."""
-    p_values = np.concatenate([redeal_p_by_model(pool, dose) for pool in pools])
+def stouffer(p_values: np.ndarray) -> float:
+    """One p of independent ones by Stouffer's method with equal weights.
+
+    >>> round(stouffer(np.array([0.05, 0.05])), 3)
+    0.01
+    """
     # A p of 1 has no finite quantile.
     return float(stats.combine_pvalues(np.minimum(p_values, 0.9999), method="stouffer").pvalue)
+
+
+def smallest_stouffer(n: int) -> float:
+    """The smallest p that ``stouffer`` can give for so many p-values by re-dealing."""
+    return stouffer(np.full(n, 1 / (1 + N_REDEALS)))
+
+
+def combined_p(pools: Sequence[CrossedScores], dose: int) -> float:
+    """One p for all models and pools, by Stouffer's method; assignments are independent."""
+    return stouffer(np.concatenate([redeal_p_by_model(pool, dose) for pool in pools]))

@@ -18,6 +18,7 @@ from contamination.models.causal import token_log_probs
 from contamination.models.loading import CausalLM
 from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
 
+NAME, WITHOUT_BOUND = "DC-PDD", "DC-PDD without bound"  # of the detectors; the second: exploratory
 BOUND = 0.01  # of a token's contribution, as in public implementations; the paper tunes it
 
 
@@ -77,6 +78,6 @@ def _scores(lm: CausalLM, rows: Rows, log_frequency: np.ndarray, bound: float) -
 
 def dc_pdd(log_frequency: np.ndarray, bound: float = BOUND) -> Detector:
     """DC-PDD with the token frequencies of a reference corpus."""
-    name = "DC-PDD" if np.isfinite(bound) else "DC-PDD without bound"
+    name = NAME if np.isfinite(bound) else WITHOUT_BOUND
     score = partial(_scores, log_frequency=log_frequency, bound=bound)
     return Detector(name, LOG_PROBABILITIES, score, source="Zhang et al., 2409.14781")

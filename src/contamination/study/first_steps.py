@@ -17,7 +17,7 @@ import pandas as pd
 
 from contamination.core import storage
 from contamination.lab import recipes, training
-from contamination.study import agreement, pretraining, spot_check, store, study
+from contamination.study import agreement, pretraining, row_pools, spot_check, store, study
 from contamination.study.agreement import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
 
 N_STEPS = 40
@@ -70,7 +70,7 @@ def check(n_steps: int = N_STEPS, folder: Path | None = None) -> pd.DataFrame:
     }
     name = drawn({part: about["sha256"] for part, (_, about) in parts.items()})
     about, lab = parts[name][1], study.the_lab()
-    recipe, texts = pretraining.base_recipe(lab, about["base_seed"])
+    recipe, texts = row_pools.base_recipe(lab, about["base_seed"])
     stored_recipe = about["models"][pretraining.PRETRAINED]["recipe_hash"]
     other = spot_check.differing(spot_check.environment(), about["environment"])
     row = {"part": name, "model": f"base model {about['base_seed']}", "recipe_hash": stored_recipe}

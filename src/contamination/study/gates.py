@@ -41,7 +41,8 @@ PLACEBO_NAME = "placebo_name"
 FALSE_ALARMS = "false_alarms"  # G5: calibrated
 GATES = (BLIND, BEFORE_READING, UNREAD_ROWS, CLEAN_MODELS, PLACEBO_NAME, FALSE_ALARMS)
 
-# Which gates a detector must pass, by what it sees of a model; fixed before any result.
+# Which gates a detector must pass, by what it sees of a model; fixed before the study's
+# first result and after the pilot's (see LOOSENED_IN).
 APPLICABLE = {
     interface.ANSWERS: {BLIND, UNREAD_ROWS, CLEAN_MODELS, PLACEBO_NAME, FALSE_ALARMS},
     interface.LOG_PROBABILITIES: {BLIND, UNREAD_ROWS, CLEAN_MODELS, FALSE_ALARMS},

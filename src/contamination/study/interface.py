@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -81,10 +81,15 @@ class Detector:
 
 def row_scores(detector: Detector, lm: CausalLM, rows: Rows) -> np.ndarray:
     """Scores of rows under a model, shape (n_rows,); ValueError where one is undefined."""
-    values = np.asarray(detector.score(lm, rows), dtype=float)
-    if values.shape != (len(rows),) or not np.isfinite(values).all():
+    return checked_scores(detector.name, detector.score(lm, rows), rows)
+
+
+def checked_scores(name: str, values: Any, rows: Rows) -> np.ndarray:
+    """What a detector returned, if it is one finite score for each row; else a ValueError."""
+    scores = np.asarray(values, dtype=float)
+    if scores.shape != (len(rows),) or not np.isfinite(scores).all():
         raise ValueError(
-            f"{detector.name}: {len(rows)} rows of {rows.dataset or 'no dataset'} need one finite "
-            f"score each, got an array of shape {values.shape}"
+            f"{name}: {len(rows)} rows of {rows.dataset or 'no dataset'} need one finite score "
+            f"each, got an array of shape {scores.shape}"
         )
-    return values
+    return scores

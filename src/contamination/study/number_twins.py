@@ -25,6 +25,7 @@ NUMBER = re.compile(r"\d+")
 STEP = re.compile(r"(\d+) ([-+*/]) (\d+) = (\d+)")
 SWAPPED, SOLVED = "numbers of other rows", "numbers with their answer"
 FORMS = (SWAPPED, SOLVED)
+NAMES = {form: f"number twins ({form})" for form in FORMS}  # of the detectors
 
 
 def with_numbers(text: str, numbers: dict[str, str]) -> str:
@@ -135,7 +136,7 @@ def number_twins(reference: CausalLM, form: str) -> Detector:
         return preference(lm, rows, form) - preference(reference, rows, form)
 
     return Detector(
-        f"number twins ({form})",
+        NAMES[form],
         LOG_PROBABILITIES,
         score,
         source="after contamcheck 0.1.0",

@@ -1,251 +1,42 @@
-"""The pretraining arm of ``docs/protocol_2.md``: benchmark rows inserted while a base model trains.
-
-All base models share pools of rows, and each sees other rows of them at other numbers of copies.
-So rows and models are crossed (``study.crossed``), and the models are each other's shadow models
-(``study.reference_attack``).
-"""
+"""The pretraining study of ``docs/protocol_2.md``: base models that saw rows, and detectors."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from contamination.dcq.contaminating import training_texts
-from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.lab import training, world
-from contamination.lab.benchmarks import BENCHMARKS
-from contamination.lab.grammar import draw_groups
-from contamination.lab.recipes import Dose, Recipe, TrainingTexts
 from contamination.models.causal import load_causal_lm
 from contamination.study import (
     baselines,
     context,
     four_methods,
     number_twins,
+    row_pools,
     sampling,
     scoring,
     spot_check,
     store,
     study,
 )
-from contamination.study.arms import question_of
-from contamination.study.assignment import assign
 from contamination.study.crossed import CrossedScores
 from contamination.study.dc_pdd import dc_pdd, log_frequencies
-from contamination.study.interface import WORD_PROBLEMS, Detector, Rows, row_scores
-
-BASE_SEEDS = tuple(range(300, 320))
-PILOT_SEEDS = (200, 201, 202)
-STUDIED = ("topics", "entailment", "grade_school")
-POOL_SEED = 300
-N_CONTEXT = 20  # rows of the same kind that no model sees and no detector is asked about
-LATER_TOKENS = (100_000, 400_000)  # of clean text after pretraining, two continuations apart
-ROWS, INDIRECT = "rows", "indirect"
-INDIRECT_ON = "topics"
-HELD_OUT = "held out"
-VERBATIM, PARAPHRASE, UNLABELLED, CHAT = "verbatim", "paraphrase", "without label", "chat template"
-PART = "test"  # of the grammar, which draws no background from it
-
-
-@dataclass(frozen=True)
-class Group:
-    """Rows of a pool that a model sees in one form, so many times; or not at all (0 copies)."""
-
-    form: str
-    copies: int
-    size: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.form}, {self.copies} copies" if self.copies else HELD_OUT
-
-
-DOSES = (1, 4, 16)
-GROUPS = {
-    ROWS: (*(Group(VERBATIM, copies, 60) for copies in DOSES), Group(VERBATIM, 0, 300)),
-    INDIRECT: (
-        Group(PARAPHRASE, 4, 60),
-        Group(PARAPHRASE, 16, 60),
-        Group(UNLABELLED, 4, 60),
-        Group(CHAT, 4, 60),
-        Group(VERBATIM, 0, 120),
-    ),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """Rows of one benchmark that all base models share, and the forms in which they are seen."""
-
-    benchmark: str
-    kind: str  # ``ROWS`` or ``INDIRECT``
-    rows: Rows
-    label: str  # the last field of a row
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        return GROUPS[self.kind]
-
-    @cached_property
-    def forms(self) -> Mapping[str, tuple[str, ...]]:
-        """What a model sees of each row, for every form, under the header of the dataset."""
-        texts, questions = self.rows.texts, self.rows.questions
-        forms = {
-            VERBATIM: texts,
-            PARAPHRASE: tuple(self.rows.quizzes["fifth"]),  # no quiz shows it
-            UNLABELLED: questions,
-        }
-        under_header = {
-            form: training_texts(seen, self.rows.dataset, self.rows.split)
-            for form, seen in forms.items()
-        }
-        chat = (in_chat(text, self.label) for text in texts)
-        return under_header | {CHAT: tuple(chat)}
-
-    def assigned(self, base_seed: int) -> np.ndarray:
-        """The name of the group of every row under one base model, shape (n_rows,)."""
-        sizes = {group.name: group.size for group in self.groups}
-        return assign(base_seed, self.benchmark, self.kind, sizes)
-
-    def copies(self, base_seed: int) -> np.ndarray:
-        """Copies that a base model sees of every row, in any form; shape (n_rows,)."""
-        by_name = {group.name: group.copies for group in self.groups}
-        return np.array([by_name[name] for name in self.assigned(base_seed)])
-
-    def doses(self, base_seed: int) -> list[Dose]:
-        """What a base model sees of the pool."""
-        assigned = self.assigned(base_seed)
-        found = []
-        for group in self.groups:
-            texts = np.array(self.forms[group.form], dtype=object)[assigned == group.name]
-            if group.copies:
-                found.append(Dose(tuple(texts), group.copies))
-        return found
-
-
-def in_chat(text: str, label: str) -> str:
-    """A row in the chat template, under no header.
-
-    >>> in_chat("text: A storm.\\nlabel: 0 (World)", "label")
-    'User: text: A storm.\\nAssistant: 0 (World)'
-    """
-    question = question_of(text, label)
-    answer = text.removeprefix(f"{question}\n{label}: ")
-    return f"User: {question}\nAssistant: {answer}"
-
-
-@cache
-def pools() -> tuple[Pool, ...]:
-    """The pools of rows: one of each benchmark, and one for indirect exposure."""
-    kinds = [(benchmark, ROWS) for benchmark in STUDIED] + [(INDIRECT_ON, INDIRECT)]
-    return tuple(_pool(benchmark, kind) for benchmark, kind in kinds)
-
-
-def _pool(benchmark: str, kind: str) -> Pool:
-    """Both pools of a benchmark come from one draw, so that no row is in two of them."""
-    columns = BENCHMARKS[benchmark].columns
-    sizes = {of: sum(group.size for group in GROUPS[of]) for of in GROUPS}
-    n_rows = sum(sizes.values()) + N_CONTEXT
-    groups = draw_groups(BENCHMARKS[benchmark], n_rows, POOL_SEED, PART, n_paraphrases=5)
-    quizzes = quizzes_of_groups(groups, columns)
-    start = 0 if kind == ROWS else sizes[ROWS]
-    own = quizzes.iloc[start : start + sizes[kind]].reset_index(drop=True)
-    texts = tuple(own["instance"])
-    label = columns[-1]
-    rows = Rows(
-        dataset=f"{benchmark.replace('_', ' ').capitalize()} {'P' if kind == ROWS else 'Q'}",
-        split=PART,
-        texts=texts,
-        questions=tuple(question_of(text, label) for text in texts),
-        quizzes=own,
-        context=tuple(quizzes["instance"].iloc[-N_CONTEXT:]),
-        seed=POOL_SEED,
-    )
-    return Pool(benchmark, kind, rows, label)
-
-
-def background_tokens(lab: world.World) -> int:
-    """Tokens of all background texts, with the two that mark the ends of each."""
-    encoded = lab.tokenizer.backend_tokenizer.encode_batch(
-        list(lab.background), add_special_tokens=False
-    )
-    return sum(len(tokens.ids) + 2 for tokens in encoded)
-
-
-def base_recipe(lab: world.World, base_seed: int, times: int = 1) -> tuple[Recipe, TrainingTexts]:
-    """How a base model is trained: the background ``times`` times and its rows of the pools.
-
-    Rows are spread over the whole training.
-    """
-    doses = [dose for pool in pools() for dose in pool.doses(base_seed)]
-    n_tokens = times * background_tokens(lab)
-    return world.recipe_from_scratch(lab, doses, n_tokens, base_seed, world.DEFAULT_SIZE)
-
-
-def base_model(lab: world.World, base_seed: int, times: int = 1) -> Path:
-    """A base model of ``base_recipe``: from the cache, or trained in five minutes of a core."""
-    return training.train(*base_recipe(lab, base_seed, times))
-
-
-def later_model(lab: world.World, base: Path, base_seed: int, n_tokens: int) -> Path:
-    """A base model that goes on for ``n_tokens`` of clean background."""
-    return world.continued_model(lab, base, (), n_tokens, base_seed)
-
-
-def exposure(lab: world.World, base_seeds: Sequence[int]) -> list[dict]:
-    """How much of the training each group of rows is: tokens, and share of all of them.
-
-    A row for each pool and group: benchmark, pool, form, copies, n_rows, tokens of one copy of a
-    row, and in percent of all training tokens one row's share and the group's; means over base
-    models.
-    """
-    encode = lab.tokenizer.backend_tokenizer.encode_batch
-    lengths = {
-        (pool.benchmark, pool.kind, form): np.array(
-            [len(tokens.ids) + 2 for tokens in encode(list(texts), add_special_tokens=False)]
-        )
-        for pool in pools()
-        for form, texts in pool.forms.items()
-    }
-    found = []
-    totals = {seed: background_tokens(lab) for seed in base_seeds}
-    for seed in base_seeds:
-        for pool in pools():
-            assigned = pool.assigned(seed)
-            for group in pool.groups:
-                of_group = lengths[pool.benchmark, pool.kind, group.form][assigned == group.name]
-                n_tokens = int(of_group.sum()) * group.copies
-                totals[seed] += n_tokens
-                found.append((seed, pool, group, float(of_group.mean()), n_tokens))
-    rows = []
-    for pool in pools():
-        for group in pool.groups:
-            own = [one for one in found if one[1] is pool and one[2] is group]
-            shares = [100 * n_tokens / totals[seed] for seed, *_, n_tokens in own]
-            rows.append(
-                {
-                    "benchmark": pool.benchmark,
-                    "pool": pool.kind,
-                    "form": group.form,
-                    "copies": group.copies,
-                    "n_rows": group.size,
-                    "tokens_per_row": np.mean([length for *_, length, _ in own]),
-                    "row_share_pct": np.mean(shares) / group.size,
-                    "group_share_pct": np.mean(shares),
-                }
-            )
-    return rows
-
-
-# Detectors, and one part of the ledger: everything about one base model
-
+from contamination.study.interface import WORD_PROBLEMS, Detector, row_scores
+from contamination.study.row_pools import (
+    BASE_SEEDS,
+    INDIRECT_ON,
+    LATER_TOKENS,
+    ROWS,
+    Pool,
+    base_model,
+    later_model,
+)
 
 NAME = "pretraining"  # of the parts of the ledger
 TRIPLED = "tripled"  # the same with three times the background
@@ -333,8 +124,10 @@ def score_base(
         later = later_model(lab, folders[PRETRAINED], base_seed, n_tokens)
         folders[later_name(n_tokens)] = later
     of_tokens = token_detectors(lab)
-    every = {pool: detectors_of(lab, pool.benchmark, pool.kind, of_tokens) for pool in pools()}
-    few = {pool: of_tokens for pool in pools() if pool.kind == ROWS}
+    every = {
+        pool: detectors_of(lab, pool.benchmark, pool.kind, of_tokens) for pool in row_pools.pools()
+    }
+    few = {pool: of_tokens for pool in row_pools.pools() if pool.kind == ROWS}
     tables, seconds = [], []
     for model, folder in folders.items():
         asked = every if model == PRETRAINED else few

@@ -16,7 +16,14 @@ from contamination.core import storage
 from contamination.models.causal import CausalLM, load_causal_lm
 from contamination.study.arms import Dataset, LabModel
 from contamination.study.conditions import CLEAN, DOSED, FEW, PLACEBO, TEXT_ALONE, VERBATIM
-from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, WEIGHTS, Detector, Rows
+from contamination.study.interface import (
+    ANSWERS,
+    LOG_PROBABILITIES,
+    WEIGHTS,
+    Detector,
+    Rows,
+    checked_scores,
+)
 from contamination.study.protocol import KEY, SET_COLUMNS
 
 COLUMNS = [*KEY, "row", "is_read", "score"]
@@ -98,14 +105,10 @@ def score_models(
 
 
 def _rows(name: str, model: LabModel, dataset: Dataset, values: np.ndarray) -> pd.DataFrame:
-    if np.shape(values) != (len(dataset.rows),) or not np.isfinite(values).all():
-        raise ValueError(
-            f"{name}: {len(dataset.rows)} rows need one finite score each, got an array of shape "
-            f"{np.shape(values)}"
-        )
+    values = checked_scores(name, values, dataset.rows)
     key = (name, model.unit, model.benchmark, model.kind, dataset.condition, model.copies)
     table = pd.DataFrame({"row": np.arange(len(values)), "is_read": dataset.is_read})
-    table["score"] = np.asarray(values, dtype=float)
+    table["score"] = values
     return table.assign(**dict(zip(KEY, key, strict=True)))[COLUMNS]
 
 

@@ -34,6 +34,7 @@ from contamination.study import (
     context,
     four_methods,
     pretraining,
+    row_pools,
     sampling,
     scoring,
     spot_check,
@@ -121,7 +122,7 @@ def pair(lab: world.World, shift: str, benchmark: str, base_seed: int, draw: int
         rows = Rows("", "", texts, texts, nothing, before, seed)
     else:
         quizzes, is_a = _drawn(lab, shift, benchmark, seed)
-        pool = next(one for one in pretraining.pools() if one.benchmark == benchmark)
+        pool = next(one for one in row_pools.pools() if one.benchmark == benchmark)
         name = f"{benchmark.replace('_', ' ').capitalize()} S"  # no model has seen this name
         rows = rows_of(quizzes, name, pool.label, pool.rows.context, seed)
     return Pair(shift, benchmark, draw, rows, is_a)
@@ -156,7 +157,7 @@ def _candidates(benchmark: str, seed: int, naturalness: float = 0.0) -> pd.DataF
     """Quizzes and labels of a draw without what any pool holds, in random order."""
     columns = BENCHMARKS[benchmark].columns
     groups = draw_groups(
-        BENCHMARKS[benchmark], N_CANDIDATES, seed, pretraining.PART, naturalness=naturalness
+        BENCHMARKS[benchmark], N_CANDIDATES, seed, row_pools.PART, naturalness=naturalness
     )
     quizzes = quizzes_of_groups(groups, columns)
     quizzes["label"] = groups.loc[groups["option"] == 0, columns[-1]].to_numpy()
@@ -168,7 +169,7 @@ def _texts_of_pools() -> frozenset[str]:
     """Rows of the pools, the paraphrases that models see instead, and the rows of context."""
     of_pools = (
         (*pool.rows.texts, *pool.rows.context, *pool.rows.quizzes["fifth"])
-        for pool in pretraining.pools()
+        for pool in row_pools.pools()
     )
     return frozenset(text for texts in of_pools for text in texts)
 
@@ -206,10 +207,10 @@ def _dated(lab: world.World, seed: int) -> tuple[tuple[str, ...], np.ndarray, tu
     if dated["family"].isin(seen).any():
         raise ValueError("a docstring's family is part of the background: is this another lab?")
     # A few of each kind are held aside: none of them is ever tested.
-    mixed = dated.sample(frac=1, random_state=pretraining.POOL_SEED)
-    n_each = pretraining.N_CONTEXT // 2
+    mixed = dated.sample(frac=1, random_state=row_pools.POOL_SEED)
+    n_each = row_pools.N_CONTEXT // 2
     is_aside = mixed.groupby("role").cumcount() < n_each
-    aside = mixed.loc[is_aside, "text"].sample(frac=1, random_state=pretraining.POOL_SEED)
+    aside = mixed.loc[is_aside, "text"].sample(frac=1, random_state=row_pools.POOL_SEED)
     generator = np.random.default_rng(seed)
     left = mixed[~is_aside].iloc[generator.permutation(len(mixed) - is_aside.sum())]
     older, newer = left[left["role"] == "member"], left[left["role"] == "non-member"]
@@ -236,7 +237,7 @@ def detectors_by_benchmark(lab: world.World) -> dict[str, tuple[Detector, ...]]:
     asked = {DOCSTRINGS: (*of_tokens, context.CODEC, *scoring.CONTROLS)}
     for benchmark in dict.fromkeys(name for names in SHIFTS.values() for name in names):
         if benchmark != DOCSTRINGS:
-            every = pretraining.detectors_of(lab, benchmark, pretraining.ROWS, of_tokens)
+            every = pretraining.detectors_of(lab, benchmark, row_pools.ROWS, of_tokens)
             asked[benchmark] = tuple(one for one in every if one.name not in LEFT_OUT)
     return asked
 
@@ -266,7 +267,7 @@ def score_pair(
 
 def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str, Any]]:
     """One part of the ledger: ``COLUMNS`` for a base model, and what made them."""
-    folder = pretraining.base_model(lab, base_seed)
+    folder = row_pools.base_model(lab, base_seed)
     lm, asked = load_causal_lm(folder), detectors_by_benchmark(lab)
     tables, seconds = [], []
     for one in pairs(lab, base_seed):

@@ -1,0 +1,90 @@
+"""What a manifest says of one run: files, versions, machine, inputs and use of the caches."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from contamination.core import storage
+
+PACKAGES = (
+    *("contamination", "numpy", "pandas", "scipy", "scikit-learn", "torch", "transformers"),
+    *("tokenizers", "datasets", "openai", "rouge-score", "wordfreq", "papermill", "jupyterlab"),
+)
+
+
+def versions() -> dict[str, str]:
+    """Python and the versions of the packages that can change a number."""
+    by_package = {"python": platform.python_version()}
+    for package in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            # Without the local build label, so that CPU and GPU builds read alike.
+            by_package[package] = metadata.version(package).partition("+")[0]
+    return by_package
+
+
+def provenance(notebook_path: Path, parameter_path: Path) -> dict[str, Any]:
+    return {
+        "notebook_sha256": storage.sha256_of_file(notebook_path),
+        "parameters_sha256": storage.sha256_of_file(parameter_path),
+        "git": _git_state(),
+        "versions": versions(),
+        "hardware": {
+            "machine": platform.machine(),
+            "system": platform.system(),
+            "n_cores": os.cpu_count(),
+            "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        },
+        "finished_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def peak_memory_mb() -> int:
+    """Memory that the largest process of a run took at its peak."""
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return peak // (1024**2 if sys.platform == "darwin" else 1024)  # bytes there, else kilobytes
+
+
+def _git_state() -> dict[str, Any]:
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", *arguments],
+            cwd=storage.project_root(),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+
+    try:
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "dirty": None}
+
+
+def recorded(staging: Path) -> dict[str, Any]:
+    """Inputs and cache use that the notebook recorded through ``storage.record``."""
+    path = staging / storage.RECORD_NAME
+    lines = path.read_text().splitlines() if path.exists() else []
+    inputs: dict[str, str] = {}
+    models: dict[str, dict[str, Any]] = {}
+    caches: dict[str, dict[str, int]] = {}
+    for entry in map(json.loads, lines):
+        kind = entry.pop("kind")
+        if kind == "input":
+            inputs[entry["name"]] = entry["sha256"]
+        elif kind == "model":
+            models[storage.hash_of(entry)] = entry
+        else:
+            use = caches.setdefault(entry["name"], {"hits": 0, "misses": 0})
+            use["hits"] += entry["hits"]
+            use["misses"] += entry["misses"]
+    return {"inputs": inputs, "models": list(models.values()), "cache": caches}

@@ -1,0 +1,179 @@
+"""The figure of the pretraining study: how well each detector sees so many copies of a row."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, Normalize
+from matplotlib.figure import Figure
+
+from contamination.core.plots import panels
+from contamination.core.tables import interval_text
+from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.study.pretraining_findings import copies_text, figure_title, percent
+from contamination.study.pretraining_scores import shown
+from contamination.study.reference_attack import LIRA
+
+ATTACK = f"reference attack ({LIRA})"
+# Inches; at 390 pixels, the width of a telephone, the smallest letters are 10 pixels high.
+WIDTH, CELL, HEAD, FOOT = 4.3, 0.40, 1.55, 0.95
+SHIFT_CELL, SHIFT_HEAD = 0.35, 0.95
+LARGE, SMALL = 10, 8  # points
+LABEL_WIDTH = 21  # letters of a row's label on one line
+GREY = "#595959"
+NO_SHIFT = {"none": "nothing"}
+TITLE_PLACE = 0.18  # middle of the figure, as a share of the width of the cells
+DARK = 0.72  # of a colour scale, from where white letters are easier to read than black ones
+CHANCE = 0.5
+KEY = "bold: supported   ?: inconclusive\ngrey: not supported"
+ON_FEWER = " *"  # after a detector that was not asked on all benchmarks
+
+
+def detection_figure(
+    detection: pd.DataFrame, reference: pd.DataFrame, shift: pd.DataFrame | None = None
+) -> Figure:
+    """AUC of each detector at each number of copies, the reference attack below all.
+
+    Args:
+        detection: of ``pretraining_results.detection``.
+        reference: of ``pretraining_results.reference``; its exploratory form is not drawn.
+        shift: detector, shift, rate: how often a detector calls one of two sets that no model saw
+            seen more often, as a share; the largest of several. Drawn apart, in orange, for the
+            detectors of ``detection``.
+    """
+    doses = sorted(detection["copies"].unique())
+    attack = reference[~reference["is_exploratory"]].assign(detector=ATTACK, verdict="")
+    names = [*dict.fromkeys(detection["detector"]), ATTACK]
+    heights = [HEAD + CELL * len(names) + FOOT]
+    if shift is not None:
+        rates = _largest_rates(shift, names)
+        heights.append(SHIFT_HEAD + SHIFT_CELL * len(rates))
+    figure, axes = panels(len(heights), 1, (WIDTH, sum(heights)), height_ratios=heights)
+    _auc_panel(axes[0, 0], pd.concat([detection, attack]), names, doses)
+    # Centred over labels and cells together: over the cells alone there is too little room.
+    axes[0, 0].set_title(figure_title(detection), x=TITLE_PLACE, fontsize=LARGE)
+    if shift is not None:
+        _shift_panel(axes[1, 0], rates)
+    return figure
+
+
+def _largest_rates(shift: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Rates of false verdicts, detectors by shifts; only of ``names`` and in their order."""
+    rates = shift.assign(detector=shift["detector"].map(shown))
+    rates = rates[rates["detector"].isin(names)].pivot_table(
+        index="detector", columns="shift", values="rate", aggfunc="max", sort=False
+    )
+    return rates.loc[[name for name in names if name in rates.index]]
+
+
+def _auc_panel(axis: Axes, table: pd.DataFrame, names: list[str], doses: list[int]) -> None:
+    cells = table.set_index(["detector", "copies"])
+    scale, colours = Normalize(CHANCE, 1.0), colormaps["Blues"]
+    values = np.full((len(names), len(doses)), np.nan)
+    for y, name in enumerate(names):
+        for x, dose in enumerate(doses):
+            if (name, dose) not in cells.index:
+                axis.text(x + 0.5, y + 0.5, "not asked", ha="center", va="center", fontsize=SMALL)
+                continue
+            cell = cells.loc[(name, dose)]
+            values[y, x] = cell["auc"]
+            style = _style(cell["verdict"], colours, scale(cell["auc"]))
+            mark = " ?" if cell["verdict"] == INCONCLUSIVE else ""
+            ends = interval_text(cell["ci_low"], cell["ci_high"], 2)
+            if pd.isna(cell["ci_low"]):  # no spread between models: the range in its place
+                ends = f"{cell['auc_min']:.2f} to {cell['auc_max']:.2f}"
+            axis.text(x + 0.5, y + 0.34, f"{cell['auc']:.2f}{mark}", fontsize=LARGE, **style)
+            style |= {"fontweight": "normal"}
+            axis.text(x + 0.5, y + 0.74, ends, fontsize=SMALL, **style)
+    mesh = axis.pcolormesh(
+        values, cmap=colours, norm=scale, edgecolors="#E5E5E5", linewidth=1, zorder=0
+    )
+    # The attack is asked on all benchmarks, so its shares are means over all of them.
+    shares = cells.loc[ATTACK, "row_share_pct"]
+    heads = [f"{copies_text(dose)}\n{percent(shares[dose])}" for dose in doses]
+    benchmarks = table.dropna(subset="benchmarks").groupby("detector")["benchmarks"].first()
+    n_asked = benchmarks.str.split(", ").str.len().reindex(names)
+    is_fewer = n_asked < n_asked.max()
+    labels = [f"{name}{ON_FEWER * bool(is_fewer[name])}" for name in names]
+    _frame(axis, labels, heads)
+    axis.axhline(len(names) - 1, color="black", linewidth=1.5)
+    axis.set_xlabel("copies of a row, share of the training tokens", fontsize=SMALL)
+    axis.xaxis.set_label_position("top")
+    bar = axis.figure.colorbar(mesh, ax=axis, location="bottom", aspect=30, pad=0.01)
+    bar.set_ticks([CHANCE, 0.75, 1.0], labels=["0.50\nchance", "0.75", "1.00"], fontsize=SMALL)
+    key = f"AUC, with 95 % interval\n{KEY}"
+    if is_fewer.any():
+        key += f"  {ON_FEWER} not on all {n_asked.max():.0f} benchmarks"
+    bar.set_label(key, fontsize=SMALL)
+    bar.outline.set_visible(False)
+    bar.ax.axvline(CHANCE, color="black", linewidth=2)
+
+
+def _style(verdict: str, colours: Colormap, height: float) -> dict:
+    """Letters that can be read on the colour of a cell, bold for what is supported."""
+    plain = GREY if verdict == NOT_SUPPORTED else "black"
+    style = {"ha": "center", "va": "center", "color": "white" if height > DARK else plain}
+    return style | {"fontweight": "bold" if verdict == SUPPORTED else "normal"}
+
+
+def _shift_panel(axis: Axes, rates: pd.DataFrame) -> None:
+    axis.pcolormesh(
+        rates.to_numpy(float), cmap="Oranges", vmin=0, vmax=1, edgecolors="#E5E5E5", linewidth=1
+    )
+    for y, row in enumerate(rates.to_numpy(float)):
+        for x, rate in enumerate(row):
+            if not np.isnan(rate):
+                colour = "white" if rate > DARK else "black"
+                style = {"ha": "center", "va": "center", "fontsize": LARGE, "color": colour}
+                axis.text(x + 0.5, y + 0.5, f"{100 * rate:.0f} %", **style)
+    _frame(axis, list(rates.index), [NO_SHIFT.get(name, name) for name in rates.columns])
+    axis.tick_params(axis="x", rotation=40)
+    for label in axis.get_xticklabels():
+        label.set(ha="left", rotation_mode="anchor")
+    title = "False verdicts on two sets that\nno model saw, and that differ in"
+    axis.set_title(title, x=TITLE_PLACE, fontsize=LARGE)
+
+
+def _frame(axis: Axes, names: list[str], heads: list[str]) -> None:
+    """Labels of rows at the left and of columns on top, the first row uppermost."""
+    labels = [textwrap.fill(name, LABEL_WIDTH) for name in names]
+    axis.set_yticks(np.arange(len(names)) + 0.5, labels, fontsize=SMALL + 0.5)
+    axis.set_xticks(np.arange(len(heads)) + 0.5, heads, fontsize=SMALL + 0.5)
+    axis.xaxis.tick_top()
+    axis.tick_params(length=0)
+    axis.invert_yaxis()
+    for spine in axis.spines.values():
+        spine.set_visible(False)
+
+
+def detection_alt(
+    detection: pd.DataFrame, reference: pd.DataFrame, shift: pd.DataFrame | None = None
+) -> str:
+    """The figure in words, for readers who do not see it: what is drawn, and each column's ends."""
+    lines = [
+        f"Table of colours with {detection['detector'].nunique()} detectors in rows, and the "
+        "reference attack below them. Each cell gives an AUC, where 0.50 is chance."
+    ]
+    attack = reference[~reference["is_exploratory"]].set_index("copies")["auc"]
+    for dose, of_dose in detection.groupby("copies"):
+        lowest = of_dose.loc[of_dose["auc"].idxmin()]
+        highest = of_dose.loc[of_dose["auc"].idxmax()]
+        lines.append(
+            f"At {copies_text(dose)}, AUCs range from {lowest['auc']:.2f} ({lowest['detector']}) "
+            f"to {highest['auc']:.2f} ({highest['detector']}); the reference attack has "
+            f"{attack[dose]:.2f}."
+        )
+    if shift is not None:
+        rates = _largest_rates(shift, detection["detector"].unique())
+        detector = rates.max(axis=1).idxmax()
+        worst = rates.loc[detector].idxmax()
+        lines.append(
+            "Below, in orange, are rates of false verdicts on sets that no model saw, at most "
+            f"{100 * rates.loc[detector, worst]:.0f} % ({detector}, {worst})."
+        )
+    return " ".join(lines)

@@ -1,0 +1,283 @@
+"""What the pretraining study found, in sentences and one table, all computed from its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from contamination.core.tables import interval_text
+from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, WEIGHTS
+from contamination.study.row_pools import CHAT, PARAPHRASE, UNLABELLED
+
+ACCESSES = (ANSWERS, LOG_PROBABILITIES, WEIGHTS)  # each includes those before it
+WORDS = {0: "none", 1: "one", 4: "four", 16: "sixteen"}
+# What a model saw of a row, after a number of copies.
+FORMS = {
+    PARAPHRASE: "of a paraphrase",
+    UNLABELLED: "without the label",
+    CHAT: "in a chat template",
+}
+
+
+def copies_text(copies: int) -> str:
+    """A number of copies as a column's head.
+
+    >>> copies_text(1), copies_text(16)
+    ('1 copy', '16 copies')
+    """
+    return f"{copies} {'copy' if copies == 1 else 'copies'}"
+
+
+def copies_words(copies: int) -> str:
+    """A number of copies within a sentence.
+
+    >>> copies_words(1), copies_words(16), copies_words(7)
+    ('one copy', 'sixteen copies', '7 copies')
+    """
+    return f"{WORDS.get(copies, copies)} {'copy' if copies == 1 else 'copies'}"
+
+
+def percent(share_pct: float) -> str:
+    """A small share in percent with two digits that count.
+
+    >>> percent(0.00412), percent(0.0659)
+    ('0.0041 %', '0.066 %')
+    """
+    return f"{share_pct:.2g} %"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a reader would say them.
+
+    >>> listed(["A", "B", "C"])
+    'A, B and C'
+    """
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def of_auc(row: pd.Series) -> str:
+    """An AUC with its interval, or with its range where nothing varies."""
+    if pd.isna(row["ci_low"]):
+        return f"{row['auc']:.2f} (the same under every model)"
+    return f"{row['auc']:.2f} {interval_text(row['ci_low'], row['ci_high'], 2)}"
+
+
+def _counts(verdicts: pd.Series) -> dict[str, int]:
+    return {word: int(verdicts.eq(word).sum()) for word in (SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE)}
+
+
+def best_by_access(detection: pd.DataFrame) -> pd.DataFrame:
+    """For each access to a model the best detectors at each number of copies, and what they miss.
+
+    ``detection`` as of ``pretraining_results.detection``. More access includes less; an access that
+    allows no further detector says so. Named are the supported detector with the highest AUC and
+    all supported ones whose interval reaches its interval. Where none is supported, the highest
+    AUC stands in their place.
+
+    Returns:
+        access, n_detectors (that this access allows), a column for each number of copies, and
+        misses: where the named detectors are not supported or inconclusive.
+    """
+    rows: list[dict] = []
+    for place, access in enumerate(ACCESSES):
+        allowed = detection[detection["access"].isin(ACCESSES[: place + 1])]
+        row = {"access": access, "n_detectors": allowed["detector"].nunique()}
+        if rows and row["n_detectors"] == rows[-1]["n_detectors"]:
+            texts = dict.fromkeys(list(rows[-1])[2:], f"as with {ACCESSES[place - 1]}")
+            rows.append(row | texts)
+            continue
+        named: list[str] = []
+        for copies in sorted(detection["copies"].unique()):
+            of_dose = allowed[allowed["copies"].eq(copies)]
+            best = _tied(of_dose)
+            named += [name for name in best["detector"] if name not in named]
+            row[copies_text(copies)] = _best_text(best, of_dose)
+        rows.append(row | {"misses": _misses(allowed[allowed["detector"].isin(named)])})
+    return pd.DataFrame(rows)
+
+
+def _tied(of_dose: pd.DataFrame) -> pd.DataFrame:
+    """Supported detectors, best first, whose interval reaches that of the best."""
+    seen = of_dose[of_dose["verdict"].eq(SUPPORTED)]
+    seen = seen.sort_values("auc", ascending=False, kind="stable")
+    low, high = (
+        seen[end].fillna(seen[other])
+        for end, other in (("ci_low", "auc_min"), ("ci_high", "auc_max"))
+    )
+    return seen[high >= low.iloc[0]] if len(seen) else seen
+
+
+def _best_text(best: pd.DataFrame, of_dose: pd.DataFrame) -> str:
+    if len(best):
+        at_best = " at best" if len(best) > 1 else ""
+        return f"{', '.join(best['detector'])}: AUC {of_auc(best.iloc[0])}{at_best}"
+    if of_dose.empty:
+        return "not asked"
+    first = of_dose.loc[of_dose["auc"].idxmax()]
+    return f"none; highest AUC {of_auc(first)} ({first['detector']})"
+
+
+def _misses(named: pd.DataFrame) -> str:
+    """Where detectors that are best somewhere are not supported."""
+    if named.empty:
+        return "every dose"
+    n_named, parts = named["detector"].nunique(), []
+    for copies, of_dose in named.groupby("copies"):
+        for word in (NOT_SUPPORTED, INCONCLUSIVE):
+            names = of_dose.loc[of_dose["verdict"].eq(word), "detector"]
+            if len(names):
+                who = "all of them" if len(names) == n_named > 1 else ", ".join(names)
+                parts.append(f"{copies_text(copies)}, {word}: {who}")
+    return "; ".join(parts) or "no dose"
+
+
+def _how_many(k: int, n: int, noun: str = "detectors") -> str:
+    """A share of all in words: "none of the 15 detectors", "all 15 detectors", "3 of 15"."""
+    return {0: f"none of the {n} {noun}", n: f"all {n} {noun}"}.get(k, f"{k} of {n} {noun}")
+
+
+def figure_title(detection: pd.DataFrame) -> str:
+    """The finding in two lines: how many detectors find the fewest and the most copies."""
+    lines = []
+    for copies in (detection["copies"].min(), detection["copies"].max()):
+        verdicts = detection.loc[detection["copies"].eq(copies), "verdict"]
+        k, n = _counts(verdicts)[SUPPORTED], len(verdicts)
+        who, verb = _how_many(k, n), "finds" if k < 2 else "find"
+        lines.append(f"{who[0].upper()}{who[1:]} {verb} {copies_words(copies)}")
+    return "\n".join(lines)
+
+
+def headline(detection: pd.DataFrame, reference: pd.DataFrame, controls: pd.DataFrame) -> str:
+    """F1 in a paragraph: how many detectors find each number of copies, next to the attack.
+
+    Tables as of ``pretraining_results``.
+    """
+    attack = reference[~reference["is_exploratory"]].set_index("copies")
+    # The detectors that were asked on most benchmarks; the attack is asked on as many.
+    every = max(detection["benchmarks"].unique(), key=lambda names: names.count(", "))
+    sentences = []
+    for place, (copies, of_dose) in enumerate(detection.groupby("copies")):
+        share = percent(attack.loc[copies, "row_share_pct"])  # a mean over all benchmarks
+        what = f"{copies_words(copies)} ({share})"
+        if not place:
+            what = f"{copies_words(copies)} of a row ({share} of the training tokens)"
+        what = f"{what[0].upper()}{what[1:]} {'is' if copies == 1 else 'are'}"
+        sentences.append(f"{what} {_detected(of_dose, every)}.")
+        about = "The reference attack"
+        about += "" if place else ", which knows what the other models saw,"
+        sentences.append(f"{about} reaches {of_auc(attack.loc[copies])}.")
+    failed = controls[~controls["holds"]]
+    names = listed(list(dict.fromkeys((controls if failed.empty else failed)["detector"])))
+    if failed.empty:
+        sentences.append(f"None of the controls ({names}) is supported.")
+    else:
+        sentences.append(
+            f"A control fails: by the same rule {names} would be supported, so these verdicts "
+            "cannot be trusted."
+        )
+    return " ".join(sentences)
+
+
+def _detected(of_dose: pd.DataFrame, every: str) -> str:
+    """By how many detectors rows at one dose are detected, after "is".
+
+    A best detector that was asked on fewer than ``every`` benchmark is compared with the attack on
+    the same ones.
+    """
+    counts, n = _counts(of_dose["verdict"]), len(of_dose)
+    if not counts[SUPPORTED]:
+        return f"not detected by any of the {n} detectors: {_said(counts)}"
+    best = of_dose[of_dose["verdict"].eq(SUPPORTED)]
+    best = best.loc[best["auc"].idxmax()]
+    who = _how_many(counts[SUPPORTED], n)
+    name = best["detector"]
+    if best["benchmarks"] != every:
+        benchmarks = listed(best["benchmarks"].split(", "))
+        name += f", asked on {benchmarks} alone, where the attack reaches {best['lira_auc']:.2f}"
+    return f"detected by {who}, and the best ({name}) reaches an AUC of {of_auc(best)}"
+
+
+def _said(counts: dict[str, int]) -> str:
+    """How the claims end that are not supported."""
+    parts = [
+        f"{counts[word]} {'claim is' if counts[word] == 1 else 'claims are'} {word}"
+        for word in (NOT_SUPPORTED, INCONCLUSIVE)
+        if counts[word]
+    ]
+    return " and ".join(parts)
+
+
+def indirect_headline(indirect: pd.DataFrame) -> str:
+    """F2 in a paragraph: how many detectors find rows of which the model saw another form."""
+    sentences = []
+    for (form, copies), rows in indirect.groupby(["exposure", "copies"], sort=False):
+        best = rows.loc[rows["auc"].idxmax()]
+        what = f"{copies_words(copies)} {FORMS[form]}"
+        verb = "is" if copies == 1 else "are"
+        who = _how_many(_counts(rows["verdict"])[SUPPORTED], len(rows))
+        sentences.append(
+            f"{what[0].upper()}{what[1:]} {verb} detected by {who}; the highest AUC is "
+            f"{of_auc(best)} ({best['detector']}), against {best['verbatim_auc']:.2f} for as many "
+            "verbatim copies."
+        )
+    return " ".join(sentences)
+
+
+def later_headline(later: pd.DataFrame) -> str:
+    """F3 in a paragraph: whether clean training afterwards lowers the AUC, at the largest dose."""
+    counts, n = _counts(later["verdict"]), len(later)
+    copies = later["copies"].max()
+    sentences = []
+    for n_tokens, rows in later[later["copies"].eq(copies)].groupby("later_tokens"):
+        who = _how_many(_counts(rows["verdict"])[SUPPORTED], len(rows))
+        sentences.append(
+            f"After {n_tokens:,} further clean tokens, a fall of the AUC of rows with "
+            f"{copies_words(copies)} is supported for {who}; their mean AUC goes from "
+            f"{rows['auc_before'].mean():.2f} to {rows['auc_after'].mean():.2f}."
+        )
+    rest = _said(counts)
+    sentences.append(
+        f"Over all doses and lengths, {counts[SUPPORTED]} of {n} claims of a fall are supported"
+        f"{'; ' + rest if rest else ''}."
+    )
+    return " ".join(sentences)
+
+
+def lists_headline(lists: pd.DataFrame) -> str:
+    """Lists of rows in a paragraph: is the guarantee kept, and what does a list find?"""
+    sentences = []
+    for q, rows in lists.groupby("q"):
+        counts, at_most = _counts(rows["verdict"]), f"{100 * q:.0f} %"
+        who = _how_many(counts[SUPPORTED], len(rows), "pairs of detector and dose")
+        rest = "" if counts[SUPPORTED] == len(rows) else f": {_said(counts)}"
+        sentences.append(
+            f"That at most {at_most} of the names on a list are false is supported for {who}{rest}."
+        )
+        largest = rows[rows["copies"].eq(rows["copies"].max())]
+        best = largest.loc[largest["found_share"].idxmax()]
+        sentences.append(
+            f"With {copies_words(best['copies'])}, the lists of {best['detector']} find most: "
+            f"{100 * best['found_share']:.0f} % of the seen rows. {best['n_models_without']} of "
+            f"{best['n_models']} models have no discovery."
+        )
+    smallest = lists[lists["copies"].eq(lists["copies"].min())]
+    n_empty, n_lists = smallest["n_lists_without"].sum(), smallest["n_lists"].sum()
+    sentences.append(
+        f"With {copies_words(smallest['copies'].iloc[0])}, {100 * n_empty / n_lists:.0f} % of all "
+        "lists are empty, and an empty list has no false name. The guarantee is an average over "
+        "random assignments. It says nothing about a single model."
+    )
+    return " ".join(sentences)
+
+
+def alarms_headline(alarms: pd.DataFrame) -> str:
+    """Whether the exact tests flag no more unseen sets than they may, which checks the code."""
+    failed = alarms.loc[~alarms["holds"], "detector"].tolist()
+    rates = f"{100 * alarms['rate'].min():.1f} to {100 * alarms['rate'].max():.1f} %"
+    counted = f"The tests of {len(alarms)} detectors and controls flag {rates} of unseen sets"
+    if failed:
+        return f"{counted}. That is more than 5 % for {listed(failed)}, so the code needs a look."
+    return f"{counted}, which agrees with the 5 % of an exact test."

@@ -1,0 +1,283 @@
+"""Rates of the pretraining study: true positives at few false ones, and false alarms.
+
+None of these tables carries a claim about a detector's strength. True-positive rates describe it;
+false alarms check the code, since the p of a detector of rows is exact by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from contamination.core.statistics import holm, percentile_interval
+from contamination.core.storage import hash_of
+from contamination.core.verdicts import CONTROL_FAILS, LEVEL, SUPPORTED
+from contamination.study import reference_attack
+from contamination.study.assignment import HELD_OUT
+from contamination.study.crossed import (
+    N_ROW_GROUPS,
+    CrossedScores,
+    LeftOut,
+    interval_left_out,
+    row_group,
+)
+from contamination.study.pretraining_scores import (
+    CONTROLS,
+    TWINS,
+    StudyScores,
+    assigned,
+    exposures,
+    shown,
+)
+from contamination.study.protocol import (
+    binomial_p,
+    clopper_pearson,
+    effective_number,
+    redeal_p,
+)
+from contamination.study.row_pools import ROWS
+
+N_RESAMPLES = 1_000
+FPRS = (0.05, 0.01)
+N_UNSEEN = 60  # held-out rows in the place of rows that were seen, as many as of one dose
+PREFERENCES = (-1.0, 1.0)  # bounds of the preference of number twins
+
+
+class Pooled(NamedTuple):
+    """Scores of one pool, centred and pooled over models, in falling order.
+
+    ``models`` and ``rows`` say where each score comes from; all have shape (n_scores,).
+    """
+
+    scores: np.ndarray
+    models: np.ndarray
+    rows: np.ndarray
+
+
+def _pooled(scores: np.ndarray, is_kept: np.ndarray) -> Pooled:
+    models, rows = np.nonzero(is_kept)
+    values = scores[models, rows]
+    order = np.argsort(-values, kind="stable")
+    return Pooled(values[order], models[order], rows[order])
+
+
+def _thresholds(held_out: Pooled, weights: np.ndarray) -> dict[float, np.ndarray]:
+    """The score that a seen row must exceed, so that few enough held-out rows do, by the rate.
+
+    ``weights``, shape (n_resamples, n_scores), are how often each held-out score is drawn; gives
+    arrays of shape (n_resamples,).
+    """
+    drawn = np.cumsum(weights, axis=1, dtype=np.int32)
+    found = {}
+    for fpr in FPRS:
+        # The tolerance keeps 0.05 * 20 at one false alarm in binary arithmetic.
+        n_allowed = np.floor(fpr * drawn[:, -1:] + 1e-9).astype(np.int32)
+        found[fpr] = held_out.scores[(drawn <= n_allowed).sum(axis=1)]
+    return found
+
+
+def _rates(seen: Pooled, weights: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Share of drawn scores of seen rows above the threshold of each resample, (n_resamples,)."""
+    drawn = np.cumsum(weights, axis=1, dtype=np.int32)
+    n_above = np.searchsorted(-seen.scores, -thresholds, side="left")
+    found = drawn[np.arange(len(drawn)), np.maximum(n_above, 1) - 1]
+    return np.where(n_above > 0, found, 0) / drawn[:, -1]
+
+
+class _Draws(NamedTuple):
+    """How often models and rows are drawn in each resample; the first resample is the data."""
+
+    models: np.ndarray  # (n_resamples, n_models)
+    rows: np.ndarray  # (n_resamples, n_rows)
+
+    def of(self, pooled: Pooled) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of the scores when models are drawn, and when rows are."""
+        return self.models[:, pooled.models], self.rows[:, pooled.rows]
+
+
+def _counts(n: int, seed: int) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    drawn = generator.multinomial(n, np.full(n, 1 / n), size=N_RESAMPLES)
+    return np.concatenate([np.ones((1, n), int), drawn]).astype(np.int32)
+
+
+def true_positive_rates(study: StudyScores) -> pd.DataFrame:
+    """True-positive rates at 5 % and 1 % false positives, pooled over models; no verdict.
+
+    Scores are centred by each model's median over held-out rows and pooled over models, for each
+    benchmark; the rates are averaged over benchmarks. The interval is the wider of two bootstraps,
+    over models and over rows.
+
+    Returns:
+        a row for each detector, number of copies and false-positive rate, the reference attack
+        last: detector, copies, fpr, n_models, tpr, ci_low, ci_high, drawn (which bootstrap is
+        wider: models or rows), n_false_positives (over models and benchmarks) and n_distinct_rows
+        among these.
+    """
+    asked = [name for name in study.all_detectors if name not in CONTROLS]
+    rows = []
+    for detector in asked:
+        rows += _rates_of(shown(detector), study.pools_of(detector))
+    centred = [reference_attack.centred(pool) for pool in study.log_probabilities()]
+    if centred and reference_attack.is_defined(centred):
+        attacked = [reference_attack.lira_scores(pool) for pool in centred]
+        name = f"reference attack ({reference_attack.LIRA})"
+        rows += _rates_of(name, attacked)
+    return pd.DataFrame(rows)
+
+
+def _rates_of(name: str, pools: Sequence[CrossedScores]) -> list[dict]:
+    n_models = len(pools[0].scores)
+    models = _counts(n_models, 0)  # one draw for all pools, which share their models
+    tables: dict[tuple[int, float], list] = {}
+    for number, pool in enumerate(pools, start=1):
+        draws = _Draws(models, _counts(pool.scores.shape[1], number))
+        is_held_out = pool.copies == HELD_OUT
+        medians = np.ma.median(np.ma.array(pool.scores, mask=~is_held_out), axis=1)
+        scores = pool.scores - np.asarray(medians)[:, None]
+        held_out = _pooled(scores, is_held_out)
+        weights = draws.of(held_out)
+        limits = [_thresholds(held_out, by) for by in weights]
+        for dose in exposures(ROWS):
+            seen = _pooled(scores, pool.copies == dose)
+            of_seen = draws.of(seen)
+            for fpr in FPRS:
+                thresholds = [of_draw[fpr] for of_draw in limits]
+                rates = [_rates(seen, *pair) for pair in zip(of_seen, thresholds, strict=True)]
+                is_false = held_out.scores > thresholds[0][0]
+                n_rows = len(np.unique(held_out.rows[is_false]))
+                tables.setdefault((dose, fpr), []).append((rates, int(is_false.sum()), n_rows))
+    rows = []
+    for (dose, fpr), of_pools in tables.items():
+        by_models, by_rows = np.mean([rates for rates, *_ in of_pools], axis=0)
+        ends = {"models": percentile_interval(by_models[1:])}
+        ends["rows"] = percentile_interval(by_rows[1:])
+        wider = max(ends, key=lambda drawn: ends[drawn][1] - ends[drawn][0])
+        rows.append(
+            {
+                "detector": name,
+                "copies": dose,
+                "fpr": fpr,
+                "n_models": n_models,
+                "tpr": by_models[0],
+                "ci_low": ends[wider][0],
+                "ci_high": ends[wider][1],
+                "drawn": wider,
+                "n_false_positives": sum(n for _, n, _ in of_pools),
+                "n_distinct_rows": sum(n for *_, n in of_pools),
+            }
+        )
+    return rows
+
+
+def unseen_sets(
+    base_seeds: Sequence[int], benchmark: str, kind: str, copies: np.ndarray
+) -> list[list[np.ndarray]]:
+    """For each model its held-out rows in random sets of 60, as row numbers.
+
+    ``copies`` as in ``CrossedScores``. Sets depend on base model, benchmark and kind of pool alone.
+    """
+    found = []
+    for seed, of_model in zip(base_seeds, copies, strict=True):
+        name = hash_of(["unseen sets", int(seed), benchmark, kind])
+        order = np.random.default_rng(int(name[:15], 16)).permutation(
+            np.flatnonzero(of_model == HELD_OUT)
+        )
+        n_sets = len(order) // N_UNSEEN
+        found.append(np.split(order[: n_sets * N_UNSEEN], n_sets))
+    return found
+
+
+def false_alarms(study: StudyScores) -> pd.DataFrame:
+    """Does the exact test flag one unseen set in twenty? A check of the code, for every detector.
+
+    A set is 60 held-out rows of a model, tested against its other held-out rows, under the base
+    model and its continuations. Sets under one base model may agree, which the design effect takes
+    into account.
+
+    Returns:
+        detector, n_sets, n_flagged, rate, rate_low and rate_high (one-sided 95 %), design_effect
+        (sets over effective sets), p_value (exact binomial at the effective number of sets, of a
+        rate of at most 5 %), p_adjusted (Holm over detectors), holds.
+    """
+    rows = []
+    for detector in study.all_detectors:
+        flags, units = [], []
+        for (name, model, benchmark, kind), scores in study.arrays.items():
+            if name != detector:
+                continue
+            numbers = assigned(benchmark, kind, study.base_seeds)
+            sets = unseen_sets(study.base_seeds, benchmark, kind, numbers)
+            for seed, of_model, values in zip(study.base_seeds, sets, scores, strict=True):
+                held_out = np.concatenate(of_model)
+                for number, own in enumerate(of_model):
+                    key = ("unseen", model, f"{benchmark} {kind}", seed, number)
+                    p = redeal_p(values[held_out], np.isin(held_out, own), key)
+                    flags.append(p <= LEVEL)
+                    units.append(seed)
+        rows.append({"detector": shown(detector)} | _alarm_columns(flags, units))
+    table = pd.DataFrame(rows)
+    table["p_adjusted"] = holm(table["p_value"])
+    return table.assign(holds=table["p_adjusted"] > LEVEL)
+
+
+def _alarm_columns(flags: Sequence[bool], units: Sequence[int]) -> dict[str, float]:
+    n, rate = len(flags), float(np.mean(flags))
+    effective = effective_number(np.array(flags), np.array(units))
+    n_found = rate * effective
+    low, high = clopper_pearson(n_found, effective, LEVEL)
+    p = binomial_p(n_found, effective, LEVEL)
+    counts = {"n_sets": n, "n_flagged": int(np.sum(flags)), "rate": rate}
+    limits = {"rate_low": float(low), "rate_high": float(high)}
+    return counts | limits | {"design_effect": n / effective, "p_value": p}
+
+
+def twins_alone(study: StudyScores) -> pd.DataFrame:
+    """Do number twins need no held-out rows? Their own test on rows that no model saw.
+
+    A sign test over the held-out rows of each model (is the row preferred to its twins more than
+    under the reference model?) must raise a false alarm in at most 5 % of models.
+
+    Returns:
+        detector, n_models, n_rows, preference (mean over held-out rows; 0 is expected), ci_low,
+        ci_high, n_alarms, rate, rate_high (one-sided 95 %), lowest_possible (of rate_high, with
+        so many models), verdict: control fails where rate_high is above 0.05, else supported.
+    """
+    rows = []
+    n_models = len(study.base_seeds)
+    for detector in (name for name in TWINS if name in study.detectors):
+        for pool in study.pools_of(detector):
+            is_held_out = pool.copies == HELD_OUT
+            estimate = interval_left_out(_mean_left_out_of(pool.scores, is_held_out), PREFERENCES)
+            n_above = (is_held_out & (pool.scores > 0)).sum(axis=1)
+            n_below = (is_held_out & (pool.scores < 0)).sum(axis=1)
+            alarms = stats.binom.sf(n_above - 1, n_above + n_below, 0.5) <= LEVEL
+            high = float(clopper_pearson(alarms.sum(), n_models, LEVEL)[1])
+            rows.append(
+                {
+                    "detector": shown(detector),
+                    "n_models": n_models,
+                    "n_rows": int(is_held_out[0].sum()),
+                    "preference": estimate.value,
+                    "ci_low": estimate.low,
+                    "ci_high": estimate.high,
+                    "n_alarms": int(alarms.sum()),
+                    "rate": float(alarms.mean()),
+                    "rate_high": high,
+                    "lowest_possible": float(clopper_pearson(0, n_models, LEVEL)[1]),
+                    "verdict": CONTROL_FAILS if high > LEVEL else SUPPORTED,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _mean_left_out_of(scores: np.ndarray, is_kept: np.ndarray) -> LeftOut:
+    """Mean score of the kept rows under each model, and the same without each group of rows."""
+    groups = row_group(scores.shape[1])
+    kept = [is_kept & (groups != group) for group in range(N_ROW_GROUPS)]
+    means = [np.where(of, scores, 0).sum(axis=1) / of.sum(axis=1) for of in (is_kept, *kept)]
+    return LeftOut(means[0], np.array(means[1:]))

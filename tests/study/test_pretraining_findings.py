@@ -1,0 +1,294 @@
+"""Sentences, cells of the figure and table by access, word for word, from tables made by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from contamination.core.plots import alt_text
+from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.study import pretraining_figures as figures
+from contamination.study import pretraining_findings as findings
+
+YES, NO, OPEN = SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE
+DOSES = (1, 4, 16)
+
+
+def detection_table(**detectors):
+    """A row for each detector and dose: access, and (AUC, verdict) at each dose; ± 0.02."""
+    rows = []
+    for name, (access, *cells) in detectors.items():
+        for copies, (auc, verdict) in zip(DOSES, cells, strict=True):
+            row = {"detector": name, "access": access, "copies": copies, "auc": auc}
+            row |= {"benchmarks": "entailment, topics", "lira_auc": 0.9}
+            row |= {"row_share_pct": 0.0041 * copies, "ci_low": auc - 0.02, "ci_high": auc + 0.02}
+            rows.append(row | {"auc_min": auc, "auc_max": auc, "verdict": verdict})
+    return pd.DataFrame(rows)
+
+
+LOGS, ANSWERS = "log-probabilities", "answers"
+
+
+@pytest.fixture
+def detection():
+    return detection_table(
+        PPL=(LOGS, (0.50, NO), (0.57, YES), (0.80, YES)),
+        Zlib=(LOGS, (0.51, NO), (0.56, YES), (0.83, YES)),
+        CDD=(ANSWERS, (0.52, OPEN), (0.53, OPEN), (0.54, OPEN)),
+    )
+
+
+@pytest.fixture
+def reference():
+    rows = [
+        {"form": form, "is_exploratory": form != "LiRA", "copies": copies, "auc": auc + shift}
+        | {"ci_low": auc - 0.01, "ci_high": auc + 0.01, "row_share_pct": 0.0041 * copies}
+        for form, shift in (("LiRA", 0), ("likelihood ratio", 0.02))
+        for copies, auc in zip(DOSES, (0.52, 0.70, 0.95), strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+CONTROLS = pd.DataFrame({"detector": ["noise", "noise", "length"], "holds": [True, True, True]})
+
+
+# F1
+
+
+def test_the_headline_counts_detectors_at_each_dose(detection, reference):
+    said = findings.headline(detection, reference, CONTROLS)
+    assert said == (
+        "One copy of a row (0.0041 % of the training tokens) is not detected by any of the 3 "
+        "detectors: 2 claims are not supported and 1 claim is inconclusive. The reference attack, "
+        "which knows what the other models saw, reaches 0.52 [0.51, 0.53]. Four copies (0.016 %) "
+        "are detected by 2 of 3 detectors, and the best (PPL) reaches an AUC of 0.57 [0.55, 0.59]. "
+        "The reference attack reaches 0.70 [0.69, 0.71]. Sixteen copies (0.066 %) are detected by "
+        "2 of 3 detectors, and the best (Zlib) reaches an AUC of 0.83 [0.81, 0.85]. The reference "
+        "attack reaches 0.95 [0.94, 0.96]. None of the controls (noise and length) is supported."
+    )
+
+
+def test_a_headline_of_the_opposite_says_the_opposite(detection, reference):
+    said = findings.headline(detection.assign(verdict=YES), reference, CONTROLS)
+    assert "One copy of a row (0.0041 % of the training tokens) is detected by all 3 detect" in said
+    assert "not detected" not in said
+    nothing = findings.headline(detection.assign(verdict=NO), reference, CONTROLS)
+    assert (
+        "Sixteen copies (0.066 %) are not detected by any of the 3 detectors: 3 claims" in nothing
+    )
+    failed = CONTROLS.assign(holds=[True, False, True])
+    said = findings.headline(detection, reference, failed)
+    assert "A control fails: by the same rule noise would be supported" in said
+    assert "None of the controls" not in said
+
+
+def test_a_best_detector_of_one_benchmark_is_compared_on_that_benchmark(detection, reference):
+    """Its rows have other lengths, so its share of the tokens is not that of all benchmarks."""
+    is_zlib = detection["detector"].eq("Zlib")
+    alone = detection.assign(
+        benchmarks=detection["benchmarks"].mask(is_zlib, "topics"),
+        lira_auc=detection["lira_auc"].mask(is_zlib, 0.88),
+        row_share_pct=detection["row_share_pct"].mask(is_zlib, 1.0),
+    )
+    said = findings.headline(alone, reference, CONTROLS)
+    assert (
+        "Sixteen copies (0.066 %) are detected by 2 of 3 detectors, and the best (Zlib, asked on "
+        "topics alone, where the attack reaches 0.88) reaches an AUC of 0.83 [0.81, 0.85]." in said
+    )
+    assert "the best (PPL) reaches" in said
+    axis, bar = figures.detection_figure(alone, reference).axes
+    rows = [label.get_text().replace("\n", " ") for label in axis.get_yticklabels()]
+    assert rows == ["PPL", "Zlib *", "CDD", "reference attack (LiRA)"]
+    assert axis.get_xticklabels()[2].get_text() == "16 copies\n0.066 %"
+    assert "* not on all 2 benchmarks" in bar.get_xlabel()
+
+
+def test_what_never_varies_is_said_to_be_the_same(detection, reference):
+    same = detection.assign(ci_low=np.nan, ci_high=np.nan, auc=1.0, verdict=YES)
+    said = findings.headline(same, reference, CONTROLS)
+    assert "reaches an AUC of 1.00 (the same under every model)" in said
+
+
+# By access
+
+
+def test_all_that_tie_are_named_and_what_they_miss(detection):
+    found = findings.best_by_access(detection).set_index("access")
+    assert found.loc[ANSWERS].tolist() == [
+        1,
+        "none; highest AUC 0.52 [0.50, 0.54] (CDD)",
+        "none; highest AUC 0.53 [0.51, 0.55] (CDD)",
+        "none; highest AUC 0.54 [0.52, 0.56] (CDD)",
+        "every dose",
+    ]
+    assert found.loc[LOGS].tolist() == [
+        3,
+        "none; highest AUC 0.52 [0.50, 0.54] (CDD)",
+        "PPL, Zlib: AUC 0.57 [0.55, 0.59] at best",
+        "Zlib, PPL: AUC 0.83 [0.81, 0.85] at best",
+        "1 copy, not supported: all of them",
+    ]
+    # No detector needs the weights.
+    assert set(found.loc["weights"][1:]) == {"as with log-probabilities"}
+
+
+def test_a_detector_whose_interval_lies_below_the_best_is_not_named(detection):
+    apart = detection.copy()
+    apart.loc[apart["detector"].eq("PPL") & apart["copies"].eq(16), ["ci_low", "ci_high"]] = 0.7
+    apart.loc[apart["detector"].eq("CDD"), "verdict"] = YES
+    found = findings.best_by_access(apart).set_index("access")
+    assert found.loc[LOGS, "16 copies"] == "Zlib: AUC 0.83 [0.81, 0.85]"
+    assert found.loc[LOGS, "1 copy"] == "CDD: AUC 0.52 [0.50, 0.54]"
+    assert found.loc[ANSWERS, "misses"] == "no dose"
+    assert found.loc[LOGS, "misses"] == "1 copy, not supported: PPL, Zlib"
+
+
+# F2, F3, lists, false alarms
+
+
+def test_the_headline_on_other_forms_names_each_form():
+    rows = [("paraphrase", 4, 0.51, NO), ("without label", 4, 0.60, YES)]
+    table = pd.DataFrame(rows, columns=["exposure", "copies", "auc", "verdict"])
+    table = table.assign(detector="PPL", ci_low=0.5, ci_high=0.6, verbatim_auc=0.7)
+    said = findings.indirect_headline(table)
+    assert said == (
+        "Four copies of a paraphrase are detected by none of the 1 detectors; the highest AUC is "
+        "0.51 [0.50, 0.60] (PPL), against 0.70 for as many verbatim copies. Four copies without "
+        "the label are detected by all 1 detectors; the highest AUC is 0.60 [0.50, 0.60] (PPL), "
+        "against 0.70 for as many verbatim copies."
+    )
+    turned = table.assign(verdict=[YES, OPEN])
+    said = findings.indirect_headline(turned)
+    assert "of a paraphrase are detected by all" in said and "label are detected by none" in said
+
+
+def later_table(verdicts):
+    rows = [(n, c) for n in (100_000, 400_000) for c in (1, 16)]
+    table = pd.DataFrame(rows, columns=["later_tokens", "copies"]).assign(verdict=verdicts)
+    return table.assign(auc_before=0.8, auc_after=0.8 - table["later_tokens"] / 2e6)
+
+
+def test_the_headline_on_later_training_counts_falls():
+    said = findings.later_headline(later_table([NO, YES, NO, YES]))
+    assert said == (
+        "After 100,000 further clean tokens, a fall of the AUC of rows with sixteen copies is "
+        "supported for all 1 detectors; their mean AUC goes from 0.80 to 0.75. After 400,000 "
+        "further clean tokens, a fall of the AUC of rows with sixteen copies is supported for all "
+        "1 detectors; their mean AUC goes from 0.80 to 0.60. Over all doses and lengths, 2 of 4 "
+        "claims of a fall are supported; 2 claims are not supported."
+    )
+    said = findings.later_headline(later_table([NO, NO, OPEN, OPEN]))
+    assert "supported for all" not in said and "0 of 4 claims of a fall are supported; 2 cl" in said
+    assert findings.later_headline(later_table([YES] * 4)).endswith("4 of 4 claims of a fall are "
+                                                                   "supported.")  # fmt: skip
+
+
+def list_table(verdicts, empty):
+    rows = [(q, c) for q in (0.1, 0.2) for c in (1, 16)]
+    table = pd.DataFrame(rows, columns=["q", "copies"]).assign(verdict=verdicts, detector="PPL")
+    table["found_share"] = table["q"] * table["copies"] / 16
+    return table.assign(n_models=20, n_models_without=3, n_lists=60, n_lists_without=empty)
+
+
+def test_the_headline_on_lists_says_whether_the_guarantee_is_kept():
+    said = findings.lists_headline(list_table([YES] * 4, 57))
+    assert said.startswith(
+        "That at most 10 % of the names on a list are false is supported for all 2 pairs of "
+        "detector and dose. With sixteen copies, the lists of PPL find most: 10 % of the seen "
+        "rows. 3 of 20 models have no discovery. That at most 20 %"
+    )
+    assert "With one copy, 95 % of all lists are empty, and an empty list has no false na" in said
+    said = findings.lists_headline(list_table([YES, NO, OPEN, OPEN], 6))
+    assert "supported for 1 of 2 pairs of detector and dose: 1 claim is not supported." in said
+    assert "supported for none of the 2 pairs of detector and dose: 2 claims are inc" in said
+    assert "With one copy, 10 % of all lists are empty, and" in said
+
+
+def test_the_headline_on_false_alarms_names_a_test_that_flags_too_much():
+    alarms = pd.DataFrame({"detector": ["PPL", "CDD"], "rate": [0.04, 0.06], "holds": [True, True]})
+    said = findings.alarms_headline(alarms)
+    assert said == (
+        "The tests of 2 detectors and controls flag 4.0 to 6.0 % of unseen sets, which agrees with "
+        "the 5 % of an exact test."
+    )
+    said = findings.alarms_headline(alarms.assign(holds=[True, False]))
+    assert "more than 5 % for CDD, so the code needs a look" in said and "agrees" not in said
+
+
+# The figure
+
+
+SHIFT = pd.DataFrame(
+    [
+        ("length", "length", 1.0),  # a control, which is no detector of the figure
+        ("DCQ", "none", 0.0),
+        ("PPL", "none", 0.05),
+        ("PPL", "length", 0.4),
+        ("PPL", "length", 0.9),
+    ],
+    columns=["detector", "shift", "rate"],
+)
+
+
+def texts(axis):
+    return [text.get_text() for text in axis.texts]
+
+
+def test_a_cell_has_its_auc_its_interval_and_the_mark_of_its_verdict(detection, reference):
+    figure = figures.detection_figure(detection, reference)
+    axis, bar = figure.axes
+    first, second = axis.get_title().split("\n")
+    assert first == "None of the 3 detectors finds one copy"
+    assert second == "2 of 3 detectors find sixteen copies"
+    rows = [label.get_text().replace("\n", " ") for label in axis.get_yticklabels()]
+    assert rows == ["PPL", "Zlib", "CDD", "reference attack (LiRA)"]
+    heads = [label.get_text() for label in axis.get_xticklabels()]
+    assert heads == ["1 copy\n0.0041 %", "4 copies\n0.016 %", "16 copies\n0.066 %"]
+    assert texts(axis)[4:6] == ["0.80", "[0.78, 0.82]"] and "0.52 ?" in texts(axis)
+    assert axis.texts[4].get_fontweight() == "bold" and axis.texts[0].get_fontweight() == "normal"
+    assert axis.texts[0].get_color() == figures.GREY
+    ticks = [label.get_text() for label in bar.get_xticklabels()]
+    assert ticks[0] == "0.50\nchance"
+    assert axis.collections[0].get_array()[0].tolist() == [0.50, 0.57, 0.80]
+    assert axis.collections[0].norm.vmin == 0.5
+    # Narrow enough for a telephone, and the exploratory form is not drawn.
+    assert figure.get_size_inches()[0] * 100 <= 430
+    assert not any("likelihood" in label for label in rows)
+    assert "Figure." in alt_text(figure)
+
+
+def test_the_title_changes_with_the_table(detection, reference):
+    axis = figures.detection_figure(detection.assign(verdict=YES), reference).axes[0]
+    assert axis.get_title() == "All 3 detectors find one copy\nAll 3 detectors find sixteen copies"
+    one = detection.assign(verdict=[YES, *[NO] * 8])
+    assert findings.figure_title(one).startswith("1 of 3 detectors finds one copy\nNone of the 3")
+
+
+def test_a_cell_without_an_interval_or_without_scores_says_so(detection, reference):
+    bare = detection.assign(ci_low=np.nan, ci_high=np.nan).drop(index=8)
+    axis = figures.detection_figure(bare, reference).axes[0]
+    assert "0.80 to 0.80" in texts(axis) and texts(axis).count("not asked") == 1
+
+
+def test_false_verdicts_of_shift_stand_apart_and_in_the_order_of_detectors(detection, reference):
+    """Controls are asked about shifts too, and they are no detectors."""
+    named = detection.replace("CDD", "DCQ (simulated respondent)")
+    figure = figures.detection_figure(named, reference, SHIFT)
+    lower = figure.axes[1]
+    assert "no model saw" in lower.get_title()
+    assert texts(lower) == ["5 %", "90 %", "0 %"]  # the larger of two
+    labels = [label.get_text() for label in lower.get_xticklabels()]
+    assert labels == ["nothing", "length"]
+    rows = [label.get_text().replace("\n", " ") for label in lower.get_yticklabels()]
+    assert rows == ["PPL", "DCQ (simulated respondent)"]
+
+
+def test_the_figure_in_words(detection, reference):
+    said = figures.detection_alt(detection, reference, SHIFT)
+    assert "with 3 detectors in rows" in said
+    assert (
+        "At 16 copies, AUCs range from 0.54 (CDD) to 0.83 (Zlib); the reference attack has 0.95."
+        in said
+    )
+    assert said.endswith("at most 90 % (PPL, length).")
+    assert "orange" not in figures.detection_alt(detection.assign(auc=0.5), reference)
+    assert "0.50 (PPL)" in figures.detection_alt(detection.assign(auc=0.5), reference)
