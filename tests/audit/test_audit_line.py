@@ -7,14 +7,16 @@ import sys
 import huggingface_hub
 import pandas as pd
 import pytest
+import torch
 import yaml
 from notebook_files import ROOT
 
 from contamination.audit import asked, page
 from contamination.audit import command_line as audit
 from contamination.audit.names import check_name
-from contamination.audit.settings import Data
+from contamination.audit.settings import Data, Model
 from contamination.core import run
+from contamination.models import engine
 from contamination.models.source import loaded_bytes
 
 SAMPLE = ["--data", "params/audit/sample.jsonl", "--label", "label"]
@@ -92,6 +94,8 @@ def test_names_that_the_lab_does_not_have_are_refused(name):
         (["--model", "lab:clean", *SAMPLE, "--prices", "1;2"], "want IN,OUT"),
         (["--model", "lab:clean", *SAMPLE, "--rows", "2"], '"n_instances" is 2, want 4 to 10000'),
         (["--model", "lab:clean", *SAMPLE, "--served-at", "http://h/v1"], "leave base_url empty"),
+        (["--model", "m", *SAMPLE, "--served-at", "http://h/v1", "--device", "cpu"], "or base_url"),
+        (["--model", "lab:clean", *SAMPLE, "--device", "tpu"], "want empty or cuda or mps or cpu"),
     ],
 )
 def test_what_does_not_fit_is_one_line(tmp_path, capsys, words, message):
@@ -99,6 +103,39 @@ def test_what_does_not_fit_is_one_line(tmp_path, capsys, words, message):
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("here", "wanted", "found"),
+    [
+        (("cuda", "mps"), "", "cuda"),
+        (("mps",), "", "mps"),
+        ((), "", "cpu"),
+        (("cuda", "mps"), "mps", "mps"),
+        (("cuda",), "cpu", "cpu"),
+    ],
+)
+def test_a_local_model_is_loaded_on_the_fastest_device_or_the_named_one(
+    monkeypatch, here, wanted, found
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in here)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in here)
+    monkeypatch.setattr(engine, "load_causal_lm", lambda name, _, device, **__: (name, device))
+    assert Model(names=["some/model"], device=wanted).load("some/model") == ("some/model", found)
+
+
+def test_a_device_that_is_not_here_is_refused_before_anything_is_written(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    words = ["--model", "lab:clean", *SAMPLE, "--plan", "--rows", "8", "--device"]
+    assert line(tmp_path, *words, "cuda") == 1
+    said = capsys.readouterr().err
+    assert said == 'error: no device "cuda" is here: this machine and its torch have mps, cpu\n'
+    assert not (tmp_path / "out").exists()
+    assert line(tmp_path, *words, "mps") == 0
+    assert values_of(tmp_path)["model"] == {"names": ["lab:clean"], "device": "mps"}
 
 
 def test_weights_larger_than_free_memory_are_refused(tmp_path):

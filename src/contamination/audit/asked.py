@@ -71,7 +71,7 @@ class Asked:
 def asked_of(settings: Model | Quiz | Replication, run: str) -> Asked | None:
     """Who is asked; None where no model is named, ValueError if something does not fit."""
     if isinstance(settings, Model):
-        names, load = settings.names, settings.local().load
+        names, load = settings.names, settings.load
     else:
         names, load = getattr(settings, "models", [settings.target_model]), settings.load
         if not any(names):

@@ -86,6 +86,8 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
     """Parameters of notebook 10 from the command line; ValueError if prices are no two numbers."""
     names = told.model if told.served_at else [from_here(name) for name in told.model]
     model: dict[str, Any] = {"names": names}
+    if told.device:
+        model["device"] = told.device
     if told.served_at:
         model |= {"base_url": told.served_at, "key_variable": told.key}
         model |= {"gives_log_probs": told.log_probs, "cost_cap": told.cap}
@@ -164,7 +166,10 @@ def audit(told: argparse.Namespace) -> Path | None:
     loaded = read_rows(told, data, max(told.rows, told.passages), full["seed"])
     # What loads models is imported here and not above, since it takes seconds.
     from contamination.audit import asked, auditing, comparison, page, plan
+    from contamination.models.loading import device_named
 
+    if local:
+        device_named(told.device)
     parameters = "comparison", "n_instances", "n_passages", "seed"
     of = {name: full[name] for name in parameters}
     prepared = auditing.prepare(full["model"], data, **of, loaded=loaded)
@@ -211,6 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--unseen", default="", help="file of rows with the same columns that it cannot have seen")
     add("--served-at", default="", help="OpenAI-compatible address up to /v1")
     add("--key", default="", help="NAME of the variable of the environment with its key")
+    add("--device", default="", help="of local models; the first of cuda, mps, cpu that is here")
     add("--log-probs", action="store_true", help="the address echoes log-probabilities")
     add("--prices", default="", help="IN,OUT per million tokens")
     add("--price-date", default="", help="day on which you read them, YYYY-MM-DD")

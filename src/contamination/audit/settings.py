@@ -54,7 +54,7 @@ class OwnTarget(OwnSettings):
         device = "cuda" if torch.cuda.is_available() else "cpu"
         return "bfloat16" if has_native_bfloat16(device) else "float32"
 
-    def load(self, name: str = "") -> CausalLM:
+    def load(self, name: str = "", device: str | None = None) -> CausalLM:
         """The model to test, or another one in the same way; errors as ``load_causal_lm``."""
         from contamination.models import engine
 
@@ -63,6 +63,7 @@ class OwnTarget(OwnSettings):
             name,
             (self.target_revision or None) if name == self.target_model else None,
             dtype=self.arithmetic,
+            device=device,
             device_map=self.device_map or None,
             safetensors_only=self.safetensors_only,
             bos=bos.wanted(self.bos),
@@ -145,6 +146,9 @@ class Audited(OwnSettings):
     )
     gives_log_probs: bool = setting(False, "the address echoes log-probabilities, as vLLM does")
     dtype: str = setting("float32", "of local models [float32 or bfloat16 or float16]")
+    device: str = setting(
+        "", "of local models, empty for the fastest there is [empty or cuda or mps or cpu]"
+    )
     bos: str = setting("", bos.MEANING)
     reference_models: list[str] = setting([], "two or more clean models of the same base, for DICE")
 
@@ -153,9 +157,12 @@ class Audited(OwnSettings):
 class Model(Judge, Perturber, Paid, Audited):
     """Parameter ``model`` of notebook 10: who is audited."""
 
-    def local(self, name: str = "") -> OwnTarget:
-        """How a local model of this audit is loaded."""
-        return OwnTarget(target_model=name, target_dtype=self.dtype, bos=self.bos)
+    def load(self, name: str) -> CausalLM:
+        """A local model of this audit; errors as ``load_causal_lm`` and ``device_named``."""
+        from contamination.models.loading import device_named
+
+        settings = OwnTarget(target_model=name, target_dtype=self.dtype, bos=self.bos)
+        return settings.load(name, device_named(self.device))
 
     def check(self) -> None:
         """ValueError, in one line, if something does not fit."""
@@ -165,6 +172,8 @@ class Model(Judge, Perturber, Paid, Audited):
             raise ValueError("models of the lab are local: leave base_url empty")
         if self.base_url and self.reference_models:
             raise ValueError("reference_models need a local model: DICE reads hidden states")
+        if self.base_url and self.device:
+            raise ValueError("device is where a local model runs: leave it or base_url empty")
 
 
 @dataclass(frozen=True)
