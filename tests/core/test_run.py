@@ -70,6 +70,30 @@ def test_a_run_leaves_table_manifest_and_notebook(tmp_path, parameter_file, monk
     assert nbformat.read(target, 4).metadata.kernelspec.name == "python3"
 
 
+def test_a_failed_run_keeps_its_tables_apart_until_a_run_succeeds(tmp_path, parameter_file):
+    failure_of(tmp_path, parameter_file, TABLE, "raise ValueError('k is 0')")
+    kept = run.failed_tables(tmp_path / "out", "01_x") / "t.csv"
+    assert kept.read_text() == "n\n4\n"
+    failure_of(tmp_path, parameter_file, "raise ValueError('k is 0')")
+    assert not kept.exists(), "the table is that of an earlier run"
+    failure_of(tmp_path, parameter_file, TABLE, "raise ValueError('k is 0')")
+    run_cells(tmp_path, parameter_file, TABLE)
+    assert not kept.parent.exists()
+
+
+def test_an_interrupted_run_keeps_its_tables_too(tmp_path, parameter_file, monkeypatch):
+    def interrupted(_, executed, *__):
+        (executed.parent / "tables").mkdir()
+        (executed.parent / "tables/t.csv").write_text("n\n")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "_execute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(tmp_path, parameter_file, TABLE)
+    assert (run.failed_tables(tmp_path / "out", "01_x") / "t.csv").exists()
+    assert not (tmp_path / "out/tables").exists()
+
+
 def test_failure_names_cell_heading_and_parameter_file(tmp_path, parameter_file):
     message = failure_of(tmp_path, parameter_file, TABLE, "## Scores", "raise ValueError('k is 0')")
     assert 'cell 4, under "Scores"' in message

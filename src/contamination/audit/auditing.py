@@ -20,6 +20,7 @@ from contamination.audit.plan import why_not
 from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.rows import Rows, both
 from contamination.audit.settings import CONTAMINATED, LAB, Data, Model
+from contamination.core.storage import Outputs
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -94,6 +95,7 @@ def findings_of(
     clean_lm: CausalLM | None,
     references: Sequence[str],
     n_resamples: int,
+    keep: Callable[[dict[str, Finding]], None] | None = None,
 ) -> dict[str, Finding]:
     """Every method for one model, in the order of ``METHODS``; ChatError if an endpoint stops.
 
@@ -101,7 +103,7 @@ def findings_of(
     all of them where the target has no place (a dry run). Where the text alone tells the
     comparison rows apart, a method that uses them asks nothing: "control fails".
     ``clean_lm`` is a small model that has read none of it, ``references`` are folders or hub
-    ids of clean models for DICE.
+    ids of clean models for DICE. ``keep`` gets all that is there after each method.
     """
 
     def unasked(method: str, reason: str) -> Finding:
@@ -127,6 +129,8 @@ def findings_of(
             found[name] = unasked(name, reason) if reason else runs[name]()
         except ValueError as error:  # what a method says it cannot work with
             found[name] = unasked(name, " ".join(str(error).split()))
+        if keep:
+            keep(found)
     return found
 
 
@@ -165,6 +169,27 @@ def controls_table(audit: Audit, findings: Mapping[str, Mapping[str, Finding]]) 
     ]
     table = pd.DataFrame(rows, columns=["model", "method", *CONTROLS])
     return table.astype({"holds": "boolean"})
+
+
+def write_tables(
+    outputs: Outputs,
+    audit: Audit,
+    findings: Mapping[str, Mapping[str, Finding]],
+    begins: Mapping[str, str],
+) -> None:
+    """``audit.csv`` and ``audit_controls.csv`` of what is there; an interrupted run keeps these."""
+    outputs.write_table("audit", audit_table(findings, begins))
+    outputs.write_table("audit_controls", controls_table(audit, findings))
+
+
+def missing(names: Sequence[str], evidence: pd.DataFrame) -> dict[str, list[str]]:
+    """Methods that have no row in ``audit.csv``, by model; a model with all of them is left out."""
+    found = set(zip(evidence["model"], evidence["method"], strict=True))
+    by_model = {
+        name: [method for method in finding.METHODS if (name, method) not in found]
+        for name in names
+    }
+    return {name: methods for name, methods in by_model.items() if methods}
 
 
 def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) -> pd.DataFrame:

@@ -27,7 +27,7 @@ from contamination.audit.rows import Rows
 from contamination.audit.settings import LAB, Data, Model
 from contamination.core import keys, storage
 from contamination.core.parameters import ParameterError, checked_parameters, declared_in
-from contamination.core.run import RunError, run_notebook
+from contamination.core.run import RunError, failed_tables, run_notebook
 from contamination.data import partitions
 from contamination.models.retry import ChatError
 from contamination.models.source import loaded_bytes
@@ -192,8 +192,16 @@ def audit(told: argparse.Namespace) -> Path | None:
             raise ValueError("nothing was asked: add --yes to pay what the plan says")
         if input("Ask? [y/N] ").strip().lower() not in ("y", "yes"):
             return None
-    run_notebook(NOTEBOOK, file, outputs)
-    return page.write_verdict(outputs, data, auditing.rows_table(prepared))
+    counts = auditing.rows_table(prepared)
+    try:
+        run_notebook(NOTEBOOK, file, outputs)
+    except (RunError, KeyboardInterrupt) as error:
+        names = [asked.name_of(model) for model in prepared.asked.models]
+        why = keys.unsaid(str(error)) or "by hand"
+        stopped = page.Stopped(why, names, failed_tables(outputs, NOTEBOOK.stem))
+        print(f"what was found so far: {page.write_verdict(outputs, data, counts, stopped)}")
+        raise
+    return page.write_verdict(outputs, data, counts)
 
 
 class _Parser(argparse.ArgumentParser):

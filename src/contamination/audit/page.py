@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from contamination.audit import auditing
+from contamination.audit.finding import METHODS
 from contamination.core import storage
 from contamination.core.tables import show, with_interval
 from contamination.core.visible import visible
+from contamination.study.panel import Evidence
 
 # A table that is wider than the window scrolls by itself.
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
@@ -24,17 +27,28 @@ table { min-width: 56rem } td, th { padding: .2rem .6rem .2rem 0; vertical-align
 </style>"""
 
 
-def write_verdict(outputs: Path, data: Mapping[str, Any], counts: pd.DataFrame) -> Path:
+@dataclass(frozen=True)
+class Stopped:
+    """An audit that was interrupted: why, its models, and the folder of its tables so far."""
+
+    why: str
+    names: Sequence[str]
+    tables: Path
+
+
+def write_verdict(
+    outputs: Path, data: Mapping[str, Any], counts: pd.DataFrame, stopped: Stopped | None = None
+) -> Path:
     """``verdict.html`` and ``verdict.json`` from a run's tables and its ``data``; the page.
 
-    ``counts`` is ``auditing.rows_table``: what each file has, and what was left out of it.
+    ``counts`` is ``auditing.rows_table``: what each file has, and what was left out of it. Of an
+    interrupted audit the page has what was found until then, and says which parts are missing.
     """
-    evidence, controls = (
-        storage.read_csv(outputs / "tables" / f"{name}.csv", keep_default_na=False, na_values=[""])
-        for name in ("audit", "audit_controls")
-    )
+    folder = stopped.tables if stopped else outputs / "tables"
+    evidence, controls = (_read(folder, name) for name in ("audit", "audit_controls"))
     words = ["truth", "note"]
     evidence[words] = evidence[words].astype(object).fillna("")
+    missing = auditing.missing(stopped.names, evidence) if stopped else {}
     lines = {m: auditing.headline(m, rows) for m, rows in evidence.groupby("model", sort=False)}
     deciding = controls[controls["decides"].eq(True)]
     by_text = controls[controls["method"].eq(auditing.COMPARISON)].drop_duplicates("control")
@@ -53,7 +67,9 @@ def write_verdict(outputs: Path, data: Mapping[str, Any], counts: pd.DataFrame) 
         " ".join(counted),
     )
     about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
-    parts = [f"<p>{html.escape(visible(line))}</p>" for line in [*lines.values(), about]]
+    above = [_said_of_missing(missing, stopped)] if stopped else []
+    said = [*above, *lines.values(), about]
+    parts = [f"<p>{html.escape(visible(line))}</p>" for line in said]
     labels = {"control": "control", "p_value": "p", "note": "note"}
     decimals = {"p_value": 3}
     parts += [
@@ -63,12 +79,34 @@ def write_verdict(outputs: Path, data: Mapping[str, Any], counts: pd.DataFrame) 
     ]
     page = outputs / "verdict.html"
     storage.write_text(page, f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n")
-    found: dict[str, Any] = {"says": lines, "data": dict(data)}
+    found: dict[str, Any] = {"says": lines, "missing": missing, "data": dict(data)}
     of = {"evidence": evidence, "controls": deciding, "text_alone": by_text, "rows": counts}
     for name, rows in of.items():
         found[name] = json.loads(rows.to_json(orient="records"))
     storage.write_text(outputs / "verdict.json", json.dumps(found, indent=2) + "\n")
     return page
+
+
+def _read(folder: Path, name: str) -> pd.DataFrame:
+    """A table of a run; an empty one where the run was interrupted before it."""
+    path = folder / f"{name}.csv"
+    if not path.exists():
+        columns = [field.name for field in fields(Evidence)]
+        return pd.DataFrame(columns=columns if name == "audit" else ["method", *auditing.CONTROLS])
+    return storage.read_csv(path, keep_default_na=False, na_values=[""])
+
+
+def _said_of_missing(missing: Mapping[str, Sequence[str]], stopped: Stopped) -> str:
+    """Which parts of an interrupted audit are missing, and how they are had."""
+    parts = [
+        f"{name}: {', '.join(methods) if len(methods) < len(METHODS) else 'every method'}"
+        for name, methods in missing.items()
+    ]
+    what = f"This page lacks these parts: {'; '.join(parts)}." if parts else "No method is missing."
+    return (
+        f"This audit was interrupted ({stopped.why}). {what} Give the same line again to complete "
+        "it: what was computed or answered is kept, and nothing is asked twice."
+    )
 
 
 def _with_interval(rows: pd.DataFrame) -> pd.DataFrame:

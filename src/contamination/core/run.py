@@ -6,7 +6,8 @@ Names, types and ranges are checked before anything runs; ``--help-notebook`` in
 file and folder lists them. Results go to a staging
 folder; only when every code cell has completed do tables, figures, manifest
 and, last, the executed notebook move to the output folder. So a failed or
-killed run leaves no target, and Make runs it again.
+killed run leaves no target, and Make runs it again. What a failed or interrupted
+run has written so far is kept for reading, in failed/ of the output folder.
 """
 
 from __future__ import annotations
@@ -63,6 +64,9 @@ def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path)
         except RunError as error:
             kept = _keep_failed(executed, output_folder, name)
             raise RunError(f"{name}: {error} (parameters: {parameter_path}{kept})") from None
+        except KeyboardInterrupt:
+            _keep_failed(executed, output_folder, name)
+            raise
         _tidy(executed)
         outputs = {
             str(path.relative_to(staging)): storage.sha256_of_file(path)
@@ -85,9 +89,15 @@ def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path)
         for relative in [*outputs, manifest_name]:
             _move(staging / relative, output_folder / relative)
         (output_folder / "failed" / f"{name}.ipynb").unlink(missing_ok=True)
+        shutil.rmtree(failed_tables(output_folder, name), ignore_errors=True)
         # Last: Make takes the executed notebook as proof that all the rest is there.
         _move(executed, target)
     return target
+
+
+def failed_tables(output_folder: Path, name: str) -> Path:
+    """Folder of the tables that a failed or interrupted run of a notebook has written so far."""
+    return Path(output_folder) / "failed" / name
 
 
 def check(notebook_path: Path, parameter_path: Path) -> dict[str, Any]:
@@ -207,8 +217,11 @@ def _one_line(kind: str, message: str) -> str:
 
 
 def _keep_failed(executed: Path, output_folder: Path, name: str) -> str:
-    """Keep the unfinished notebook for reading, apart from the targets."""
+    """Keep the unfinished notebook and its tables for reading, apart from the targets."""
+    shutil.rmtree(failed_tables(output_folder, name), ignore_errors=True)
     try:
+        for table in sorted((executed.parent / "tables").glob("*")):
+            _move(table, failed_tables(output_folder, name) / table.name)
         _tidy(executed)
         _move(executed, output_folder / "failed" / f"{name}.ipynb")
     except (OSError, ValueError):
