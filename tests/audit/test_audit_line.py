@@ -1,5 +1,6 @@
 """The audit in one line: what it makes of its words, what it refuses, what it asks first."""
 
+import html
 import json
 import subprocess
 import sys
@@ -188,6 +189,9 @@ def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
     assert found["evidence"][0]["verdict"] == "not supported"
     assert len(found["controls"]) == len(found["text_alone"]) == 1
     assert found["data"] == data
+    (sentence, _) = found["could_have_missed"]  # the one result is negative
+    assert sentence.startswith("DCQ: the smallest exposure that at least half of")
+    assert html.escape(sentence) in text
     assert ">repeated<" in text and ">17<" in text  # what is left out of a file is on the page
     assert found["rows"][0]["n_empty"] == 2
 

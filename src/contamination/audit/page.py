@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.audit import auditing
+from contamination.audit import auditing, detected_copies
 from contamination.audit.finding import METHODS
 from contamination.core import storage
 from contamination.core.tables import show, with_interval
@@ -72,14 +72,18 @@ def write_verdict(
     parts = [f"<p>{html.escape(visible(line))}</p>" for line in said]
     labels = {"control": "control", "p_value": "p", "note": "note"}
     decimals = {"p_value": 3}
-    parts += [
-        f"<div>{show(_with_interval(rows), name, columns, labels, decimals).to_html()}</div>"
-        for name, (rows, columns) in tables.items()
-        if len(rows)
-    ]
+    missed = detected_copies.could_have_missed(evidence, detected_copies.stored())
+    for name, (rows, columns) in tables.items():
+        if len(rows):
+            shown = show(_with_interval(rows), name, columns, labels, decimals)
+            parts.append(f"<div>{shown.to_html()}</div>")
+        if rows is evidence and missed:
+            parts.append("<h2>What a negative result can have missed</h2>")
+            parts += [f"<p>{html.escape(visible(line))}</p>" for line in missed]
     page = outputs / "verdict.html"
     storage.write_text(page, f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n")
     found: dict[str, Any] = {"says": lines, "missing": missing, "data": dict(data)}
+    found["could_have_missed"] = missed
     of = {"evidence": evidence, "controls": deciding, "text_alone": by_text, "rows": counts}
     for name, rows in of.items():
         found[name] = json.loads(rows.to_json(orient="records"))
