@@ -60,7 +60,7 @@ def test_missing_are_methods_without_a_row_of_every_model():
 def test_the_page_of_an_interrupted_audit_names_what_is_missing(
     tmp_path, monkeypatch, capsys, error, code, why
 ):
-    def interrupted(_, __, outputs):
+    def interrupted(_, __, outputs, ___):
         folder = tmp_path / "staged"
         write_so_far(folder, {"lab:contaminated": METHODS, "lab:clean": [DCQ, REPLICATION]})
         target = failed_tables(outputs, "10_audit")

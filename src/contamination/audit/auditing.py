@@ -9,14 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.audit import finding
+from contamination.audit import finding, time_left
 from contamination.audit.asked import asked_of, name_of
 from contamination.audit.comparison import by_text_alone, near_copies
 from contamination.audit.completing import replication
 from contamination.audit.finding import Audit, Finding, Target
 from contamination.audit.internals import dice, min_k
 from contamination.audit.lab_models import Lab
-from contamination.audit.plan import why_not
+from contamination.audit.plan import local_tokens, why_not
 from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.rows import Rows, both
 from contamination.audit.settings import CONTAMINATED, LAB, Data, Model
@@ -111,26 +111,33 @@ def findings_of(
         row = not_run(*about, method, reason)
         return Finding(replace(row, verdict=CONTROL_FAILS) if reason == audit.refusal else row)
 
-    runs: dict[str, Callable[[], Finding]] = {
-        finding.DCQ: lambda: dcq(audit, target, clean_lm, n_resamples),
-        finding.REPLICATION: lambda: replication(audit, target),
-        finding.RANKING: lambda: ranking(audit, target, clean_lm),
-        finding.MIN_K: lambda: min_k(audit, target, clean_lm, n_resamples),
-        finding.DICE: lambda: dice(audit, target, references),
-    }
+    def run(name: str, target: Target) -> Finding:
+        if name == finding.DCQ:
+            return dcq(audit, target, clean_lm, n_resamples)
+        if name == finding.REPLICATION:
+            return replication(audit, target)
+        if name == finding.RANKING:
+            return ranking(audit, target, clean_lm)
+        if name == finding.MIN_K:
+            return min_k(audit, target, clean_lm, n_resamples)
+        return dice(audit, target, references)
+
     reasons, found = why_not(audit), {}
-    for name in finding.METHODS:
-        reason = reasons[name]
-        if target.place is None:
-            reason = reason or "dry run: nothing was asked"
-        elif reason == finding.NO_COMPARISON:  # Min-k% Prob says so itself
-            reason = ""
-        try:
-            found[name] = unasked(name, reason) if reason else runs[name]()
-        except ValueError as error:  # what a method says it cannot work with
-            found[name] = unasked(name, " ".join(str(error).split()))
-        if keep:
-            keep(found)
+    planned = {name: of for name, of in local_tokens(audit).items() if not reasons[name]}
+    with time_left.shown(target, planned, audit.rows.passages) as (watched, within):
+        for name in finding.METHODS:
+            reason = reasons[name]
+            if target.place is None:
+                reason = reason or "dry run: nothing was asked"
+            elif reason == finding.NO_COMPARISON:  # Min-k% Prob says so itself
+                reason = ""
+            try:
+                with within(name):
+                    found[name] = unasked(name, reason) if reason else run(name, watched)
+            except ValueError as error:  # what a method says it cannot work with
+                found[name] = unasked(name, " ".join(str(error).split()))
+            if keep:
+                keep(found)
     return found
 
 

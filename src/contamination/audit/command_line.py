@@ -194,7 +194,7 @@ def audit(told: argparse.Namespace) -> Path | None:
             return None
     counts = auditing.rows_table(prepared)
     try:
-        run_notebook(NOTEBOOK, file, outputs)
+        run_notebook(NOTEBOOK, file, outputs, sys.stderr if sys.stderr.isatty() else None)
     except (RunError, KeyboardInterrupt) as error:
         names = [asked.name_of(model) for model in prepared.asked.models]
         why = keys.unsaid(str(error)) or "by hand"

@@ -17,12 +17,13 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from contamination.core import keys, manifest, storage
 from contamination.core.parameters import (
@@ -44,8 +45,15 @@ class RunError(RuntimeError):
     """A run that cannot start or did not finish; the message is one line."""
 
 
-def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path) -> Path:
+def run_notebook(
+    notebook_path: Path,
+    parameter_path: Path,
+    output_folder: Path,
+    watched_on: TextIO | None = None,
+) -> Path:
     """Execute a notebook and move its results to the output folder.
+
+    What its progress bars say is shown on the terminal ``watched_on``, as one line.
 
     Returns the executed notebook, beside tables/, figures/ and manifests/. RunError or
     ParameterError: one line that names cause and cure.
@@ -55,12 +63,16 @@ def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path)
     parameters = check(notebook_path, parameter_path)
     name = notebook_path.stem
     target = output_folder / "notebooks" / f"{name}.ipynb"
-    with _staging(output_folder, name) as staging, _environment(output_folder, staging):
+    with (
+        _staging(output_folder, name) as staging,
+        _environment(output_folder, staging, watched_on is not None),
+    ):
         started = time.perf_counter()
         executed = staging / f"{name}.ipynb"
         scrub = scrubber(parameters)
         try:
-            _execute(notebook_path, executed, parameters, scrub)
+            with contextlib.closing(_Progress(watched_on, scrub)) as progress:
+                _execute(notebook_path, executed, parameters, scrub, progress)
         except RunError as error:
             kept = _keep_failed(executed, output_folder, name)
             raise RunError(f"{name}: {error} (parameters: {parameter_path}{kept})") from None
@@ -132,7 +144,7 @@ def _staging(output_folder: Path, name: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _environment(output_folder: Path, staging: Path) -> Iterator[None]:
+def _environment(output_folder: Path, staging: Path, is_watched: bool) -> Iterator[None]:
     """What the kernel inherits: where to write, which kernel, an absolute mirror."""
     before = dict(os.environ)
     os.environ |= {
@@ -142,6 +154,8 @@ def _environment(output_folder: Path, staging: Path) -> Iterator[None]:
         "JUPYTER_PREFER_ENV_PATH": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
+    if is_watched:
+        os.environ[storage.PROGRESS_VARIABLE] = "1"
     if mirror := os.environ.get("CONTAMINATION_MIRROR"):
         # The kernel works in another folder than the caller.
         os.environ["CONTAMINATION_MIRROR"] = str(Path(mirror).absolute())
@@ -152,8 +166,41 @@ def _environment(output_folder: Path, staging: Path) -> Iterator[None]:
         os.environ |= before
 
 
+class _Progress:
+    """A stream for what a kernel says beside its results: of that, bars reach the terminal.
+
+    A bar begins at a carriage return. All else, such as warnings, stays in the notebook.
+    """
+
+    def __init__(self, terminal: TextIO | None, scrub: Callable[[Any], Any]):
+        self._terminal, self._scrub, self._n_shown = terminal, scrub, 0
+
+    def write(self, text: str) -> None:
+        lines = re.findall(r"\r([^\r\n]*)", text)
+        if self._terminal and lines:
+            self._show(visible(self._scrub(lines[-1]).rstrip()))
+
+    def flush(self) -> None:
+        """Each line is flushed as it is shown."""
+
+    def close(self) -> None:
+        if self._n_shown:
+            self._show("")
+            self._show("")
+
+    def _show(self, line: str) -> None:
+        line = line[: shutil.get_terminal_size().columns - 1]
+        self._terminal.write(f"\r{line:<{self._n_shown}}")  # over all of the line before
+        self._terminal.flush()
+        self._n_shown = len(line)
+
+
 def _execute(
-    notebook_path: Path, executed: Path, parameters: dict[str, Any], scrub: Callable[[Any], Any]
+    notebook_path: Path,
+    executed: Path,
+    parameters: dict[str, Any],
+    scrub: Callable[[Any], Any],
+    progress: _Progress,
 ) -> None:
     import nbformat
     import papermill
@@ -171,6 +218,7 @@ def _execute(
             language="python",
             cwd=str(notebook_path.parent.absolute()),
             progress_bar=False,
+            stderr_file=progress,
             # The kernel's own notices (transport, debugger) are none of the user's business.
             extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
         )
