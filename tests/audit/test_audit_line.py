@@ -14,8 +14,7 @@ from notebook_files import ROOT
 
 from contamination.audit import asked, page
 from contamination.audit import command_line as audit
-from contamination.audit.names import check_name
-from contamination.audit.settings import Data, Model
+from contamination.audit.settings import Data, Model, check_name
 from contamination.core import run
 from contamination.models import engine
 from contamination.models.source import loaded_bytes

@@ -11,13 +11,13 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from contamination.audit.names import check_name
 from contamination.audit.settings import (
     LAB,
     Model,
     Paid,
     Quiz,
     Replication,
+    check_name,
 )
 from contamination.dcq import perturbation
 from contamination.dcq.perturbation import Ask

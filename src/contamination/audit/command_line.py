@@ -22,9 +22,8 @@ import psutil
 import yaml
 
 from contamination.audit import rows
-from contamination.audit.names import check_name
 from contamination.audit.rows import Rows
-from contamination.audit.settings import LAB, Data, Model
+from contamination.audit.settings import LAB, Data, Model, check_name
 from contamination.core import keys, storage
 from contamination.core.parameters import ParameterError, checked_parameters, declared_in
 from contamination.core.run import RunError, failed_tables, run_notebook

@@ -7,13 +7,14 @@ Every class is read as strictly as a notebook's parameters (``parameters.OwnSett
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contamination.core.parameters import OwnSettings, setting
-from contamination.models import bos
+from contamination.models import bos, source
 
 if TYPE_CHECKING:  # what loads models is slow to import, and settings are read before a kernel
     from contamination.models.causal import CausalLM
@@ -23,6 +24,18 @@ CONTAMINATED, CLEAN = "lab:contaminated", "lab:clean"
 NATIVE = "native"
 CHAT, INSTRUCT, BASE = "chat", "instruct", "base"
 _KEY = "OPENAI_API_KEY"
+_ANOTHER_CLEAN = re.compile(rf"{CLEAN}:\d+")  # "lab:clean:2" is one more clean model
+
+
+def check_name(name: str) -> str:
+    """What could not be checked about a model's name, in one line; "" if there is such a model.
+
+    Args:
+        name: "lab:contaminated", "lab:clean", "lab:clean:1" and so on, or as for
+            :func:`source.check_name`, whose errors it has.
+    """
+    is_another = _ANOTHER_CLEAN.fullmatch(name)
+    return source.check_name(CLEAN if is_another else name, (CONTAMINATED, CLEAN))
 
 
 @dataclass(frozen=True)
