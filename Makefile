@@ -101,6 +101,7 @@ slides: $(OUTPUTS)/slides.html ## the lessons' questions, predictions and figure
 07_case_downstream: ## Min-k% Prob on inserted benchmark rows (demo: at most 3 min, CPU)
 08_case_unlearning: ## Min-k% Prob on a model that unlearned a story (demo: at most 3 min, CPU)
 09_results: ## printed cells, every detector on the same models, what escapes them, some of their models trained again (demo: 2 min, CPU)
+09b_detector_study: ## 20 base models that saw rows in pretraining: which detector notices, and which rows (demo: 2 min, CPU)
 10_audit: ## audit of one contaminated and one clean model of the lab (demo: 2 min, CPU)
 11_your_detector: ## a function of yours beside every detector (demo: 1 min, CPU)
 

@@ -27,7 +27,8 @@ from statistics import median
 import httpx2
 
 from contamination.models.chat import Endpoint, Request, answer_all
-from contamination.models.response_log import LogEntry, ResponseLog
+from contamination.models.log_layout import LogEntry
+from contamination.models.response_log import ResponseLog
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from scripted_server import MODEL, ScriptedServer, good

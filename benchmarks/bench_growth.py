@@ -119,7 +119,7 @@ def dcq(n: int) -> float:
 def entry(endpoint, request, letter: str):
     """An answer as it stands in the log."""
     from contamination.models.exchange import body_of, key_of
-    from contamination.models.response_log import LogEntry
+    from contamination.models.log_layout import LogEntry
 
     response = {
         "model": endpoint.model,

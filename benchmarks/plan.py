@@ -32,7 +32,8 @@ from contamination.dice.fine_tuning import FP32_BYTES
 from contamination.models.chat import Endpoint, Request
 from contamination.models.exchange import body_of, input_tokens, key_of
 from contamination.models.judging import judge_requests
-from contamination.models.response_log import LogEntry, ResponseLog
+from contamination.models.log_layout import LogEntry
+from contamination.models.response_log import ResponseLog
 from contamination.replication.completions import chat_requests
 from contamination.replication.instructions import INSTRUCT, INSTRUCTIONS, prompt_for
 from contamination.replication.prompts import CLASSIFICATION, JUDGE_PROMPT

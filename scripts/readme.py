@@ -18,7 +18,8 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from contamination.core import blind, plots, storage, verdicts
+from contamination.core import blind_scores, plots, storage
+from contamination.core.claims import CLAIMS
 from contamination.core.scores import MIN_K
 from contamination.data import published, sources
 from contamination.dcq import comparison, controls
@@ -195,7 +196,7 @@ def _replication_rows(tables: dict[str, pd.DataFrame]) -> list[list[str]]:
 def _min_k_row(words: pd.DataFrame) -> list[str]:
     cells = published.printed_cells().query("paper == 'Min-k% Prob' and table == 'Table 1'")
     average = cells[(cells["model"] == "average") & cells["row"].str.endswith("Min-k% Prob")]
-    words = words[words["baseline"] == blind.BAG_OF_WORDS]
+    words = words[words["baseline"] == blind_scores.BAG_OF_WORDS]
     sizes = words["n_members"] + words["n_non_members"]
     low, high = (f"{end:.2f}" for end in (words["auc"].min(), words["auc"].max()))
     found = low if low == high else f"{low} to {high}"
@@ -282,7 +283,7 @@ def detectors(sets: pd.DataFrame) -> tuple[str, str]:
     by_access = markdown(lab_panel.by_access(power, BENCHMARK))
     n_units, dose = sets["unit"].nunique(), sets["copies"].max()
     alt = f"Units that each detector flags of {n_units}, by what the model read; orange: nothing"
-    is_control = gate_table["detector"].isin([control.name for control in scoring.CONTROLS])
+    is_control = gate_table["detector"].isin(scoring.CONTROL_NAMES)
     counted = gate_table[~is_control]
     left_out = [f"{name} is not counted: {why}." for name, why in protocol.LEFT_OUT.items()]
     said = [gates.headline(counted), *left_out, gates.loosened(counted)]
@@ -338,7 +339,7 @@ def released_numbers(tables: dict[str, pd.DataFrame]) -> str:
         about = f"partitions decided right for {model}, of 14"
         decisions.append(("03", about, f"judge {judge}, always “clean” {clean}"))
     words = wikimia_tables.wikimia_blind_table()
-    words = words.loc[words["baseline"].eq(blind.BAG_OF_WORDS), "auc"]
+    words = words.loc[words["baseline"].eq(blind_scores.BAG_OF_WORDS), "auc"]
     ends = f"{words.min():.3f} to {words.max():.3f}"
     printed = wikimia_tables.printed_average().loc[MIN_K, "paper_auc"]
     marked = {
@@ -411,7 +412,7 @@ def claims() -> str:
             "No effect": f"{claim.null:g}",
             "Smallest effect that matters": f"{claim.smallest_effect:g} ({claim.unit})",
         }
-        for table, claim in verdicts.CLAIMS.items()
+        for table, claim in CLAIMS.items()
     ]
     return markdown(pd.DataFrame(rows))
 

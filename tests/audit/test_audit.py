@@ -454,6 +454,34 @@ def test_a_model_that_refuses_gives_no_verdict_and_is_counted():
     assert "nothing can be said" in auditing.headline(MODEL, table.reset_index())
 
 
+def test_a_correction_for_the_methods_of_an_audit_takes_a_small_value_back():
+    """0.65 from 0.51 on is shown by one method, and not by the best of three.
+
+    Three models are three audits.
+    """
+    audit = prepared()
+
+    def verdicts(low, n_others, models=("m",)):
+        own = finding.control_row("own", 90, (low + 0.79) / 2, low, 0.79)
+        idle = finding.control_row("own", 90, 0.5, 0.41, 0.59)
+        bar = [finding.control_row("bar", 90, 0.4, 0.3, 0.5, True)]
+        found = {
+            model: {
+                f"{place}": finding.Finding(
+                    finding.judged(audit, Target(model, None), f"{place}", "AUC", value, 0.5, bar)
+                )
+                for place, value in enumerate([own, *[idle] * n_others])
+            }
+            for model in models
+        }
+        table = auditing.audit_table(found)
+        return table[table["method"] == "0"]["verdict"].tolist()
+
+    assert verdicts(0.51, 0) == [SUPPORTED] and verdicts(0.51, 2) == [INCONCLUSIVE]
+    assert verdicts(0.65, 2) == [SUPPORTED]
+    assert verdicts(0.51, 0, models=("m", "n", "o")) == [SUPPORTED] * 3
+
+
 def test_a_local_model_runs_every_method(tiny_folder):
     model = {"names": [str(tiny_folder)], "reference_models": [str(tiny_folder)] * 2}
     audit = prepared(model=model, n=6, n_passages=6)
@@ -629,13 +657,16 @@ def test_the_strongest_control_that_decides_stands_beside_a_value():
     own = finding.control_row("own", 20, 0.8, 0.6, 0.9)
     controls = [
         finding.control_row("weak", 20, 0.3, 0.1, 0.4, decides=True),
-        finding.control_row("strong", 20, 0.2, 0.1, 0.7, decides=True),
+        finding.control_row("strong", 20, 0.5, 0.3, 0.7, decides=True),
         finding.control_row("shown", 20, 0.9, 0.8, 1.0),
         finding.control_row("empty", 0, np.nan, np.nan, np.nan, decides=True),
     ]
     row = finding.judged(prepared(), Target("m", None), "a method", "share", own, 0.25, controls)
-    assert (row.control, row.control_value) == ("strong, at most 0.70", 0.2)
+    assert (row.control, row.control_value) == ("strong, at most 0.70", 0.5)
     assert row.verdict == CONTROL_FAILS
+    imprecise = [controls[1] | {"ci_low": 0.1}]  # may be at chance, which is 0.25
+    open_ = finding.judged(prepared(), Target("m", None), "a method", "share", own, 0.25, imprecise)
+    assert open_.verdict == INCONCLUSIVE
     weaker = finding.judged(
         prepared(), Target("m", None), "a method", "share", own, 0.25, controls[:1]
     )

@@ -54,6 +54,9 @@ def test_equal_sets_are_not_told_apart_and_what_would_not_show_is_said():
     assert not comparison.refusal(found)
     assert not any(row["decides"] for row in found)
     assert {row["n"] for row in found} == {24} and all(row["holds"] for row in found)
+    # Date and length compare all pairs, classifiers of words those of one fold.
+    assert [row["n_pairs"] for row in found[:2]] == [144, 144]
+    assert all(0 < row["n_pairs"] < 144 for row in found[2:])
     line = comparison.said(found, comparison.near_copies(dataset, others))
     assert "n = 24" in line and "±" in line and "a smaller difference would not show" in line
 
@@ -73,15 +76,18 @@ def test_two_files_of_the_same_rows_are_said_to_share_them():
 def by_words(low, high, decides=False):
     row = {"control": "bag of words, no model", "n": 120, "value": (low + high) / 2}
     row |= {"ci_low": low, "ci_high": high, "p_value": 0.04, "decides": decides}
-    return row | {"holds": low <= 0.5 <= high}
+    return row | {"holds": low <= 0.5 <= high, "n_pairs": 420}
 
 
 @pytest.mark.parametrize(
     ("ends", "says"),
     [
         ((0.40, 0.60), "are not told apart by their text alone"),
-        ((0.21, 0.39), "AUC bag of words 0.30 [0.21, 0.39], chance 0.50; below chance, as where"),
-        ((0.51, 0.70), "[0.51, 0.70], chance 0.50; above chance, though not after correction"),
+        (
+            (0.21, 0.39),
+            "0.30 [0.21, 0.39] (420 pairs), chance 0.50; below chance, as where",
+        ),
+        ((0.51, 0.70), "[0.51, 0.70] (420 pairs), chance 0.50; above chance, though not after"),
     ],
 )
 def test_an_interval_without_one_half_is_never_called_not_told_apart(ends, says):

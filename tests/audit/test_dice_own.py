@@ -254,7 +254,7 @@ def test_a_gain_counts_beyond_what_clean_models_differ_by():
     rows += [("far", n) for n in (70, 60, 65, 65, 65)] + [("lower", 30)] * 5
     scores = pd.DataFrame(rows, columns=["condition", "accuracy_pct"])
     same = {"benchmark": "GSM-i", "n": 900, "accuracy_released_rules_pct": 1.0, "paper": None}
-    found = pair_tables.table_1(scores.assign(**same)).set_index("condition")
+    found = own_table_1(scores.assign(**same))
     gains = {"clean": 0.0, "near": 7.0, "far": 20.0, "lower": -15.0}
     assert found["gain_points"].to_dict() == gains
     assert set(found["clean_range_points"]) == {10.0} and set(found["n_models"]) == {5}
@@ -263,12 +263,36 @@ def test_a_gain_counts_beyond_what_clean_models_differ_by():
     assert found["verdict"].to_dict() == {"clean": ""} | verdicts
     low, high = found.loc["far", ["ci_low_points", "ci_high_points"]]
     assert 10 < low < 20 < high < 30 and found.loc["near", "ci_low_points"] > 0
-    few = pair_tables.table_1(scores.assign(**same | {"n": 9})).set_index("condition")
+    few = own_table_1(scores.assign(**same | {"n": 9}))
     assert few["gain_points"].equals(found["gain_points"])
     assert few.loc[["near", "far"], "verdict"].eq(INCONCLUSIVE).all()
     two = scores.groupby("condition", sort=False).head(2).assign(**same)
-    two = pair_tables.table_1(two).set_index("condition")["verdict"]
+    two = own_table_1(two)["verdict"]
     assert two.to_dict() == {"clean": ""} | dict.fromkeys(verdicts, INCONCLUSIVE)
+    # Seven points are shown if they are one test, and not if they are one of a hundred and two.
+    p = found["p"].to_dict()
+    assert pd.isna(p["clean"]) and p["near"] < 0.05
+    many = pd.concat([found.reset_index(), *[found.loc[["near"]].assign(p=1.0)] * 99])
+    many = pair_tables.with_verdicts(own_tables(many.drop(columns=["p_adjusted", "verdict"])))
+    assert many["table_1"].set_index("condition")["verdict"].iloc[1] == INCONCLUSIVE
+
+
+TABLE_1 = ("condition", "ci_low_points", "ci_high_points", "clean_range_points", "p")
+
+
+def own_tables(table_1):
+    """No test in the three other tables."""
+    empty = pd.DataFrame(columns=["p", "ci_low", "ci_high"], dtype=float)
+    of_clean = {"two_clean_folded_pct": 0.0, "condition": "", "reference_pct": 0.0, "located": True}
+    return dict.fromkeys(("layers", "auroc", "inflation"), empty.assign(**of_clean)) | {
+        "table_1": table_1
+    }
+
+
+def own_table_1(scores):
+    return pair_tables.with_verdicts(own_tables(pair_tables.table_1(scores)))["table_1"].set_index(
+        "condition"
+    )
 
 
 @pytest.mark.parametrize(
@@ -289,6 +313,8 @@ def test_two_pairs_of_models_are_never_said_to_be_beyond_two_clean_ones(
 
     monkeypatch.setattr(pair_tables.paper_rows, "auroc_rows", rows)
     found = pair_tables._table_2({"GSM-i x5": {}}, layer=3, paper_model="")
+    empty = own_tables(pd.DataFrame(columns=[*TABLE_1], dtype=float))
+    found = pair_tables.with_verdicts(empty | {"auroc": found})["auroc"]
     verdicts = found.set_index("method")["verdict"].to_dict()
     assert verdicts == {"DICE": of_high, "Zlib": of_low}
 

@@ -11,8 +11,8 @@ from scripted_server import MODEL, ScriptedServer, good, question
 from contamination.audit import asked as asking
 from contamination.audit import options, plan, quizzing
 from contamination.audit.settings import Quiz
-from contamination.core import run, storage
-from contamination.core.verdicts import SUPPORTED
+from contamination.core import claims, run, storage
+from contamination.core.verdicts import CONTROL_FAILS, SUPPORTED
 from contamination.data import published
 from contamination.dcq import contaminating
 from contamination.dcq.respondents import Stated
@@ -93,10 +93,16 @@ def test_a_model_of_ones_own_from_file_to_level(here, capsys):
         assert rules["model_max_pct"].eq(100).all() and rules["n"].eq(4).all()
         # "original 3" has two words of "changed a 3 0"; it is the shorter one, never chosen.
         assert rules.loc["length", "max_pct"] == 0
+        assert rules.loc["length", "holds"] and "verdict" not in rules
         # Four of four are at least 0.51, none of four at most 0.49.
-        assert rules.loc["length", "verdict"] == SUPPORTED
-        lower = quizzing.rules_beside(quizzes, levels.assign(max_pct=50.0, ci_low_pct=10.0))
-        assert not lower["verdict"].eq(SUPPORTED).any()
+        length = rules.loc[["length"]].reset_index()
+        assert quizzing.with_verdict(levels, length)["verdict"].tolist() == [SUPPORTED]
+        lower = levels.assign(max_pct=50.0, ci_low_pct=10.0)
+        assert quizzing.with_verdict(lower, length)["verdict"].tolist() != [SUPPORTED]
+        lucky = pd.concat([length, length.assign(control="lucky", ci_high_pct=100.0)])
+        judged = quizzing.with_verdict(levels, lucky).iloc[0]
+        assert (judged["strongest_rule"], judged["verdict"]) == ("lucky", CONTROL_FAILS)
+        claims.check_table(quizzing.with_verdict(levels, lucky), "dcq_own")
         n_calls = len(server.bodies)
         again = quizzing.quizzes_and_counts(partition, asked)[0]
         quizzing.taken_quizzes(partition, asked, again, *how)

@@ -7,7 +7,7 @@ from scripted_server import MODEL, Reply, ScriptedServer
 
 from contamination.cases import books, books_own, library
 from contamination.cases.books_own import OwnBooks
-from contamination.core import blind, scores, statistics
+from contamination.core import blind_scores, scores, statistics
 from contamination.core.scores import LOWERCASE, MIN_K, NEIGHBOR, PPL, ZLIB
 from contamination.core.statistics import auc
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
@@ -172,23 +172,37 @@ def test_a_model_that_read_none_is_a_control_and_has_no_verdict(two_each):
 
 
 def test_books_that_chance_did_not_assign_have_to_beat_their_words():
-    """An AUC of 0.8 [0.7, 0.9], where the words reach up to 0.65 or up to 0.75."""
+    """An AUC of 0.8 [0.7, 0.9], where the words reach up to 0.65 or up to 0.75.
+
+    Where the words are above chance themselves, they show the same; else they are imprecise.
+    """
     row = {"part": "validation", "p": 0.001, "p_adjusted": 0.001, "ci_low": 0.7, "ci_high": 0.9}
     said = []
-    for highest in (0.65, 0.75):
-        words = [{"method": blind.BAG_OF_WORDS, "part": "validation", "ci_high": highest}]
-        said += books.with_verdict(pd.DataFrame([row]), pd.DataFrame(words))["verdict"].tolist()
-    assert said == [SUPPORTED, CONTROL_FAILS]
+    for low, high in ((0.45, 0.65), (0.55, 0.75), (0.45, 0.75)):
+        words = {"method": [blind_scores.BAG_OF_WORDS], "part": "validation"}
+        words = pd.DataFrame(words | {"ci_low": low, "ci_high": high})
+        said += books.with_verdict(pd.DataFrame([row]), words)["verdict"].tolist()
+    assert said == [SUPPORTED, CONTROL_FAILS, INCONCLUSIVE]
     assert books.with_verdict(pd.DataFrame([row]))["verdict"].tolist() == [SUPPORTED]
     corrected = pd.DataFrame([row | {"p_adjusted": 0.06}])
     assert books.with_verdict(corrected)["verdict"].tolist() == [INCONCLUSIVE]
+
+
+@pytest.mark.parametrize(("n_models", "word"), [(None, SUPPORTED), (1, INCONCLUSIVE)])
+def test_one_trained_model_says_nothing_of_models_and_something_of_itself(n_models, word):
+    """The model that you audit is what the claim is about; the lab's is one of many."""
+    row = {"part": "validation", "p": 0.001, "p_adjusted": 0.001, "ci_low": 0.7, "ci_high": 0.9}
+    table = pd.DataFrame([row])
+    assert books.with_verdict(table, n_models=n_models)["verdict"].tolist() == [word]
+    of_difference = table.assign(ci_low=0.1, ci_high=0.3)
+    assert books.differences_verdict(of_difference, n_models)["verdict"].tolist() == [word]
 
 
 def test_the_threshold_of_the_validation_books_judges_the_test_books():
     snippets = library.random_snippets(shelf(), 2, 5, 0)
     of_books = [[5, 5], [1, 1], [2, 2], [6, 2]]
     words = pd.DataFrame(
-        {"method": [blind.BAG_OF_WORDS] * 2, "part": ["validation", "test"], "auc": 0.5}
+        {"method": [blind_scores.BAG_OF_WORDS] * 2, "part": ["validation", "test"], "auc": 0.5}
     )
     rows = books.auc_rows(detected(of_books), snippets, words, model="m", n_resamples=20)
     assert rows["threshold"].tolist() == [3.0, 3.0]
@@ -233,10 +247,10 @@ def test_blind_baseline_leaves_out_whole_books():
         shelf(30, ("validation",) * 16, (True, False) * 8), 10, 20, 0
     )
     rows = books.blind_rows(snippets, n_resamples=50).set_index("method")
-    assert rows.loc[blind.BAG_OF_WORDS, "auc"] == 0.5
+    assert rows.loc[blind_scores.BAG_OF_WORDS, "auc"] == 0.5
     # The classifier that may see snippets of the same book recognises it.
-    folds = blind.cross_validated_scores(
-        snippets["text"], snippets["in_training"].to_numpy(bool), blind.BAG_OF_WORDS, 8
+    folds = blind_scores.cross_validated_scores(
+        snippets["text"], snippets["in_training"].to_numpy(bool), blind_scores.BAG_OF_WORDS, 8
     )
 
     known = snippets["in_training"].to_numpy(bool)

@@ -12,11 +12,11 @@ from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, failure, good
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
-from contamination.cases import published, unlearning, unlearning_judge
-from contamination.cases.unlearning import EASIEST, MIN_K, MIN_K_SHARE, PPL, PPL_SHARE, STORY
+from contamination.cases import published, unlearning, unlearning_items, unlearning_judge
+from contamination.cases.unlearning_items import EASIEST, MIN_K, MIN_K_SHARE, PPL, PPL_SHARE, STORY
 from contamination.cases.unlearning_labels import generic_labels
 from contamination.cases.unlearning_own import OwnModels, judge_settings, own_items
-from contamination.core import run, storage
+from contamination.core import claims, run, storage
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -139,18 +139,18 @@ def test_generic_labels_put_what_a_generic_model_would_write(tokenizer):
 
 
 def test_chunks_of_words_and_what_is_left_over():
-    items = unlearning.chunk_items("a b c d e f g", n_words=3, n_prompt_words=1)
+    items = unlearning_items.chunk_items("a b c d e f g", n_words=3, n_prompt_words=1)
     assert items.to_numpy().tolist() == [["a b c", "a", "b c"], ["d e f", "d", "e f"]]
     with pytest.raises(ValueError, match="7 words, fewer than a chunk of 8"):
-        unlearning.chunk_items("a b c d e f g", 8, 1)
+        unlearning_items.chunk_items("a b c d e f g", 8, 1)
     with pytest.raises(ValueError, match="1 to 2 of 3 words"):
-        unlearning.chunk_items("a b c", 3, 3)
+        unlearning_items.chunk_items("a b c", 3, 3)
 
 
 def test_the_question_is_scored_without_its_answer_unless_asked():
-    items = unlearning.question_items(["Who?"], ["a cat"])
+    items = unlearning_items.question_items(["Who?"], ["a cat"])
     assert items.iloc[0].tolist() == ["Who?", "Question: Who?\nAnswer:", "a cat"]
-    both = unlearning.question_items(["Who?"], ["a cat"], score_answers=True)
+    both = unlearning_items.question_items(["Who?"], ["a cat"], score_answers=True)
     assert both["text"].tolist() == ["Question: Who?\nAnswer: a cat"]
 
 
@@ -164,7 +164,7 @@ def ratios(min_k, ppl, easiest=None):
 
 def test_the_window_holds_its_ends_and_a_share_is_nearest_to_one():
     table = ratios([0.5, 0.8, 1.25, 1.1], [3.0, 1.3, 4.0, 0.7], [-4, -3, -1, -2])
-    chosen = unlearning.selections(table, 0.8, 1.25, share=0.5)
+    chosen = unlearning_items.selections(table, 0.8, 1.25, share=0.5)
     assert chosen[MIN_K].tolist() == [False, True, True, True]
     assert chosen[PPL].tolist() == [False] * 4
     # |log 0.8| and |log 1.25| are equal but for the last bit; 1.1 is nearest.
@@ -175,26 +175,26 @@ def test_the_window_holds_its_ends_and_a_share_is_nearest_to_one():
 
 
 def test_the_window_holds_one():
-    assert unlearning.ratio_limits(1.25) == {"ratio_low": 0.8, "ratio_high": 1.25}
+    assert unlearning_items.ratio_limits(1.25) == {"ratio_low": 0.8, "ratio_high": 1.25}
     with pytest.raises(ValueError, match="ratio_window must be above 1, got 1"):
-        unlearning.ratio_limits(1.0)
+        unlearning_items.ratio_limits(1.0)
 
 
 def test_without_an_unseen_model_nothing_is_easiest():
-    few = unlearning.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 0.1)
+    few = unlearning_items.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 0.1)
     assert EASIEST not in few
     assert few[MIN_K_SHARE].tolist() == [True, False]
     with pytest.raises(ValueError, match=r"must hold 1, got 1\.1 to 1\.2"):
-        unlearning.selections(ratios([1, 2], [1, 2]), 1.1, 1.2, 0.1)
+        unlearning_items.selections(ratios([1, 2], [1, 2]), 1.1, 1.2, 0.1)
     with pytest.raises(ValueError, match="share must be above 0 and below 1, got 1"):
-        unlearning.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 1)
+        unlearning_items.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 1)
 
 
 def test_a_model_that_forgot_nothing_has_ratios_of_one(lms):
     texts = list(STORY_TEXTS[:3])
-    same = unlearning.compared(texts, lms["original"], lms["original"], 20.0, lms["original"])
+    same = unlearning_items.compared(texts, lms["original"], lms["original"], 20.0, lms["original"])
     assert (same[[MIN_K, PPL]] == 1).all(axis=None)
-    changed = unlearning.compared(texts, lms["original"], lms["ascent"], 20.0)
+    changed = unlearning_items.compared(texts, lms["original"], lms["ascent"], 20.0)
     assert (changed[[MIN_K, PPL]] > 1).all(axis=None)
     assert changed[EASIEST].isna().all()
 
@@ -203,15 +203,15 @@ def test_a_model_that_forgot_nothing_has_ratios_of_one(lms):
 
 
 def test_samples_come_in_order_and_again_the_same(lms):
-    items = unlearning.chunk_items(" ".join(STORY_TEXTS[:3]), 11, 3)
+    items = unlearning_items.chunk_items(" ".join(STORY_TEXTS[:3]), 11, 3)
     lm = lms["original"]
-    longest = unlearning.longest_reference(lm, items)
-    samples = unlearning.sampled(lm, items, 2, longest, seed=0)
+    longest = unlearning_items.longest_reference(lm, items)
+    samples = unlearning_items.sampled(lm, items, 2, longest, seed=0)
     assert samples["item"].tolist() == [0, 0, 1, 1, 2, 2]
     assert samples["sample"].tolist() == [0, 1] * 3
     assert samples["reference"].tolist() == items["reference"].repeat(2).tolist()
-    assert samples.equals(unlearning.sampled(lm, items, 2, longest, seed=0))
-    scored = unlearning.scored_samples(samples, unlearning.STORY_METRICS)
+    assert samples.equals(unlearning_items.sampled(lm, items, 2, longest, seed=0))
+    scored = unlearning_items.scored_samples(samples, unlearning_items.STORY_METRICS)
     assert scored["rouge_l"].between(0, 1).all()
 
 
@@ -220,15 +220,15 @@ def test_a_completion_may_be_as_long_as_the_longest_reference_and_its_end():
         return SimpleNamespace(input_ids=[text.split() for text in texts])
 
     items = pd.DataFrame({"reference": ["a b", "a b c d", "a"]})
-    assert unlearning.longest_reference(SimpleNamespace(tokenizer=words), items) == 5
+    assert unlearning_items.longest_reference(SimpleNamespace(tokenizer=words), items) == 5
 
 
 def test_the_two_readings_of_rouge_l_recall_differ_in_order_alone():
     pair = "a fox of Galmere", "Galmere of a dog"
-    found = {name: metric(*pair) for name, metric in unlearning.ANSWER_METRICS.items()}
+    found = {name: metric(*pair) for name, metric in unlearning_items.ANSWER_METRICS.items()}
     assert found == {"unigram_recall": 0.75, "rouge_l_recall": 0.25}
     with pytest.raises(ValueError, match="no word"):
-        unlearning.ANSWER_METRICS["rouge_l_recall"]("?", "a")
+        unlearning_items.ANSWER_METRICS["rouge_l_recall"]("?", "a")
 
 
 # The table
@@ -411,7 +411,7 @@ def test_own_items_and_what_is_missing(trained, tmp_path):
     items = own(*models, book=str(book), questions=str(asked), max_items=2)
     assert {task: len(table) for task, table in items.items()} == {
         STORY: 2,
-        unlearning.QUESTIONS: 1,
+        unlearning_items.QUESTIONS: 1,
     }
     assert own("", "", book=str(book)) == {}
     with pytest.raises(ValueError, match="original_model is empty"):
@@ -465,38 +465,47 @@ OPEN = (-0.1, 0.3)  # a lead of 0.10 is not ruled out
 @pytest.mark.parametrize(
     ("is_easy", "is_remembered", "is_spared", "expected"),
     [
-        (NO, YES, YES, "not unlearned"),
-        (YES, YES, YES, "not unlearned"),
-        (NO, YES, NO, "well remembered"),
-        (YES, NO, YES, "easy to predict"),
-        (NO, NO, YES, "neither memory nor ease shown"),
-        (OPEN, OPEN, OPEN, "neither memory nor ease shown"),
-        (NONE, NONE, NONE, INCONCLUSIVE),
+        (NO, YES, YES, SUPPORTED),
+        (YES, YES, YES, SUPPORTED),
+        (NO, YES, NO, NOT_SUPPORTED),
+        (YES, NO, YES, NOT_SUPPORTED),
+        (NONE, NO, NONE, NOT_SUPPORTED),  # one part that is ruled out refutes the whole
+        (NO, YES, OPEN, INCONCLUSIVE),
+        (OPEN, OPEN, OPEN, INCONCLUSIVE),
+        (NONE, NONE, NONE, NOT_RUN),
+        (NO, NONE, YES, NOT_RUN),
     ],
 )
-def test_what_selected_means(is_easy, is_remembered, is_spared, expected):
+def test_selected_items_were_not_unlearned_if_remembered_and_spared(
+    is_easy, is_remembered, is_spared, expected
+):
     rows = [row(YES), row(is_easy, "retrained"), row(is_remembered, against="retrained")]
     rows.append(row(is_spared, against="original"))
     meant = unlearning.meanings(pd.DataFrame(rows), "retrained", "original")
-    assert meant["selected_means"].tolist() == [expected]
-    answers = {YES: "yes", NO: "no", OPEN: INCONCLUSIVE, NONE: NOT_RUN}
-    assert meant["easy"].tolist() == [answers[is_easy]]
+    claims.check_table(meant, "unlearning_meanings")
+    assert meant["verdict"].tolist() == [expected]
+    answers = {YES: SUPPORTED, NO: NOT_SUPPORTED, OPEN: INCONCLUSIVE, NONE: NOT_RUN}
+    assert meant["easy_verdict"].tolist() == [answers[is_easy]]
+    assert meant["remembered_verdict"].tolist() == [answers[is_remembered]]
+    assert meant["spared_verdict"].tolist() == [answers[is_spared]]
     # Corrected for their number, the same intervals carry nothing.
     weak = pd.DataFrame(rows).assign(p_adjusted=0.2)
-    assert "yes" not in set(unlearning.meanings(weak, "retrained", "original").iloc[0])
+    assert SUPPORTED not in set(unlearning.meanings(weak, "retrained", "original").iloc[0])
     without = unlearning.meanings(pd.DataFrame(rows[:1]), "retrained", "original")
-    assert without["selected_means"].tolist() == [INCONCLUSIVE]
-    assert without["easy"].tolist() == ["not run"]
+    assert set(without.iloc[0, 3:]) == {NOT_RUN}
 
 
 def test_whether_suspicion_is_memory():
-    def said(*words):
-        return unlearning.headline(pd.DataFrame({"selected_means": words}))
+    def said(*words, easy=INCONCLUSIVE):
+        return unlearning.headline(pd.DataFrame({"verdict": words, "easy_verdict": easy}))
 
-    assert said("not unlearned").endswith("as the paper reads it.")
-    other = said("not unlearned", "easy to predict", "easy to predict")
-    assert other.startswith("In 1 of 3 audits") and "easy to predict (2)" in other
+    assert said(SUPPORTED).startswith("In 1 of 1 audits we can show")
+    assert said(SUPPORTED).endswith("The suspicion is right, as in the paper.")
+    other = said(SUPPORTED, NOT_SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE)
+    assert other.startswith("In 1 of 4 audits")
+    assert "is not supported (2), inconclusive (1)" in other and "is right" not in other
     assert other.endswith("no proof of memory.")
+    assert said(NOT_SUPPORTED, easy=SUPPORTED).endswith("so they are easy to predict.")
 
 
 def test_the_p_of_items_left_out_is_fishers():
@@ -516,17 +525,42 @@ def test_the_p_of_items_left_out_is_fishers():
 
 
 @pytest.mark.parametrize(
-    ("beyond_control", "expected"),
-    [(YES, SUPPORTED), (OPEN, CONTROL_FAILS), (None, INCONCLUSIVE)],
+    ("beyond_control", "of_control", "expected"),
+    [
+        (YES, YES, SUPPORTED),
+        (OPEN, YES, CONTROL_FAILS),
+        (OPEN, OPEN, INCONCLUSIVE),  # it shows nothing itself
+        (None, None, INCONCLUSIVE),
+    ],
 )
-def test_what_a_model_that_never_read_shows_too_is_no_memory(beyond_control, expected):
+def test_what_a_model_that_never_read_shows_too_is_no_memory(beyond_control, of_control, expected):
     about = {"selector": MIN_K_SHARE, "metric": "rouge_l", "n_items": 60, "p": 0.001}
     rows = [row(YES) | about]
     if beyond_control:
-        rows += [row(beyond_control, against="retrained") | about, row(YES, "retrained") | about]
+        rows += [
+            row(beyond_control, against="retrained") | about,
+            row(of_control, "retrained") | about,
+        ]
     judged = unlearning.with_verdict(pd.DataFrame(rows).drop(columns="p_adjusted"))
     assert judged["verdict"].tolist() == [expected] + [""] * (len(rows) - 1)
     assert bool(judged["reason"][0]) == (expected != SUPPORTED)
+
+
+@pytest.mark.parametrize(("n_models", "word"), [(None, SUPPORTED), (1, INCONCLUSIVE)])
+def test_one_model_of_each_kind_says_nothing_of_models(n_models, word):
+    """An audit of your own model is about that model; the lab's models are one of many each."""
+    about = {"selector": MIN_K_SHARE, "metric": "rouge_l", "n_items": 60, "p": 0.001}
+    rows = [row(YES), row(YES, against="retrained"), row(YES, "retrained")]
+    table = pd.DataFrame([each | about for each in rows]).drop(columns="p_adjusted")
+    judged = unlearning.with_verdict(table, n_models=n_models).iloc[0]
+    assert judged["verdict"] == word
+    assert judged["reason"] == ("fewer than 5 models of each kind" if n_models else "")
+    nothing = table.assign(ci_low=np.nan, n_selected=0)
+    assert unlearning.with_verdict(nothing, n_models=n_models)["verdict"][0] == NOT_RUN
+    meant = unlearning.meanings(
+        pd.DataFrame([each | about for each in rows]), "retrained", "original", n_models
+    )
+    assert (meant["easy_verdict"].item() == INCONCLUSIVE) == (n_models == 1)
 
 
 def test_one_of_forty_tests_is_no_finding():

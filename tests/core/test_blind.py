@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from notebook_files import ROOT
 
-from contamination.core import blind, folds, overlap, statistics, storage
-from contamination.core.blind import blind_table, cross_validated_scores, date_rule_scores
+from contamination.core import blind, blind_scores, folds, overlap, statistics, storage
+from contamination.core.blind import blind_table
+from contamination.core.blind_scores import cross_validated_scores, date_rule_scores
+from contamination.core.compared_pairs import n_compared
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.data import published
 from contamination.min_k import wikimia_tables
@@ -114,14 +116,14 @@ def test_a_table_is_made_again_when_code_that_makes_it_changes(monkeypatch, tmp_
     monkeypatch.setattr(blind, "_blind_table", lambda *asked: made.append(1) or make(*asked))
     asked = {"n_folds": 2, "n_permutations": 0, "n_resamples": 2}
     n_made = []
-    for changed in (None, None, blind, statistics, overlap):
+    for changed in (None, None, blind, blind_scores, statistics, overlap):
         if changed:  # one more line stands in the module
             copy = tmp_path / f"{changed.__name__}.py"
             copy.write_text(Path(changed.__file__).read_text() + "\nONE_MORE = 1\n")
             monkeypatch.setattr(changed, "__file__", str(copy))
         blind_table(random_passages(8, seed=0), np.arange(8) < 4, **asked)
         n_made.append(len(made))
-    assert n_made == [1, 1, 2, 3, 4]
+    assert n_made == [1, 1, 2, 3, 4, 5]
 
 
 def test_bad_requests_are_refused():
@@ -204,7 +206,7 @@ def test_scores_alone_give_the_same_table_as_the_texts():
     ]
     how = {"n_resamples": 100, "seed": 3}
     of_texts = blind_table(texts, is_member, n_folds=5, n_permutations=0, **how)
-    scored = blind.fold_scores(texts, is_member, n_folds=5, seed=3)
+    scored = blind_scores.fold_scores(texts, is_member, n_folds=5, seed=3)
     assert scored.groupby("fold").size().tolist() == [12] * 5
     of_scores = blind.table_of_scores(scored, **how)
     assert of_scores["overlap_pct"].isna().all()
@@ -215,10 +217,27 @@ def test_scores_alone_give_the_same_table_as_the_texts():
 def test_scores_are_compared_within_a_fold_alone():
     """Each fold is perfect, on a level of its own: pooled, one pair in four would be lost."""
     scored = pd.DataFrame({"is_member": [True, False] * 2, "fold": [0, 0, 1, 1]})
-    scored[[blind.BAG_OF_WORDS, blind.TF_IDF]] = np.array([[4, 3, 2, 1]] * 2).T
-    scored[blind.DATE_RULE] = [4, 3, 2, 1]
+    scored[[blind_scores.BAG_OF_WORDS, blind_scores.TF_IDF]] = np.array([[4, 3, 2, 1]] * 2).T
+    scored[blind_scores.DATE_RULE] = [4, 3, 2, 1]
     auc = blind.table_of_scores(scored, n_resamples=5).set_index("baseline")["auc"]
-    assert auc.to_dict() == {blind.DATE_RULE: 0.75, blind.BAG_OF_WORDS: 1, blind.TF_IDF: 1}
+    assert auc.to_dict() == {
+        blind_scores.DATE_RULE: 0.75,
+        blind_scores.BAG_OF_WORDS: 1,
+        blind_scores.TF_IDF: 1,
+    }
+
+
+def test_near_copies_leave_few_pairs_to_compare():
+    """Twenty unrelated passages in five folds, two of each kind in each: 5 x 4 of 100 pairs.
+
+    Of two templates with ten passages each, only passages of one template and one fold are
+    compared, which are two passages: at most one pair for each template and fold.
+    """
+    is_member = np.arange(20) % 2 == 0
+    assert n_compared(random_passages(20, seed=0), is_member, 5) == 20
+    starts = random_passages(2, seed=1)
+    families = [f"{start} {number:02d}" for start in starts for number in range(10)]
+    assert 0 < n_compared(families, is_member, 5) <= 10
 
 
 def test_the_package_holds_numbers_for_every_passage_of_wikimia():
@@ -228,7 +247,7 @@ def test_the_package_holds_numbers_for_every_passage_of_wikimia():
     assert not scored.duplicated(["length", "index"]).any()
     assert all(kind.kind in "bif" for kind in scored.dtypes)
     table = wikimia_tables.wikimia_blind_table(n_resamples=20)
-    words = table[table["baseline"] == blind.BAG_OF_WORDS]
+    words = table[table["baseline"] == blind_scores.BAG_OF_WORDS]
     assert (words["ci_low"] > 0.9).all()
     assert (blind.with_verdict(words)["verdict"] == SUPPORTED).all()
 

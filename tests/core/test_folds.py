@@ -5,7 +5,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import StratifiedKFold
 
-from contamination.core import blind, folds, statistics
+from contamination.core import blind, blind_scores, folds, statistics
 
 N_DEALS = 30
 
@@ -38,7 +38,9 @@ def dealt(design, n_families, n_texts, share, rng):
 def mean_auc(texts, deals, n_folds=5):
     found = []
     for number, is_member in enumerate(deals):
-        sets = blind.cross_validated_scores(texts, is_member, blind.TF_IDF, n_folds, number)
+        sets = blind_scores.cross_validated_scores(
+            texts, is_member, blind_scores.TF_IDF, n_folds, number
+        )
         found.append(statistics.auc_within([(s, is_member[items]) for items, s in sets]))
     return np.mean(found), np.std(found) / np.sqrt(len(found))
 
@@ -137,7 +139,9 @@ def test_the_interval_allows_for_pairs_that_are_used_twice():
     missed = np.zeros(2)
     for number in range(100):
         is_member = dealt("random", 100, 1, 0.5, rng)
-        scored = blind.cross_validated_scores(texts, is_member, blind.TF_IDF, 5, number)
+        scored = blind_scores.cross_validated_scores(
+            texts, is_member, blind_scores.TF_IDF, 5, number
+        )
         sets = [(scores, is_member[items]) for items, scores in scored]
         auc = statistics.auc_within(sets)
         plain = statistics.bootstrap_auc_within(sets, 200, number)

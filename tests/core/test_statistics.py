@@ -1,10 +1,13 @@
 """AUC, intervals and tests: hand-computed cases, brute force, and laws that must hold."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from contamination.core import statistics
 
@@ -163,3 +166,19 @@ def test_the_tests_of_several_tables_are_one_family():
     first, second = statistics.with_p_adjusted(first, second)
     assert first["p_adjusted"].round(2).fillna(-1).tolist() == [0.03, -1]
     assert second["p_adjusted"].round(2).tolist() == [0.06, 0.06]
+
+
+def test_a_p_by_the_end_that_faces_the_null_agrees_with_the_interval():
+    """0.05 where that end is the null, on either side and over few models; less beyond it."""
+    for df in (math.inf, 4):
+        assert statistics.end_p(0.6, 0.5, 0.62, 0.5, df) == pytest.approx(0.05)
+        assert statistics.end_p(0.4, 0.38, 0.5, 0.5, df) == pytest.approx(0.05)
+        assert statistics.end_p(0.6, 0.51, 0.99, 0.5, df) < 0.05
+        assert statistics.end_p(0.6, 0.49, 0.61, 0.5, df) > 0.05
+    # Over few models the tails are heavier.
+    few, many = (statistics.end_p(0.7, 0.6, 0.8, 0.5, df) for df in (4, math.inf))
+    assert few == pytest.approx(2 * stats.t.sf(2 * stats.t.ppf(0.975, 4), 4)) and few > 10 * many
+    assert np.isnan(statistics.end_p(0.7, np.nan, np.nan, 0.5))
+    assert statistics.end_p(0.5, 0.5, 0.5, 0.5) == 1 and statistics.end_p(1, 1, 1, 0.5) == 0
+    # A percentile interval may leave its value out.
+    assert statistics.end_p(0.6, 0.61, 0.7, 0.5) < 0.05

@@ -2,8 +2,10 @@
 
 import math
 
+import pandas as pd
 import pytest
 
+from contamination.core.claims import check_table
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -12,6 +14,7 @@ from contamination.core.verdicts import (
     SUPPORTED,
     Claim,
     check_verdicts,
+    strongest,
 )
 
 AUC = Claim("members score higher")
@@ -45,8 +48,30 @@ def test_a_corrected_test_can_take_a_verdict_back_and_never_give_one():
 
 
 def test_a_control_that_shows_as_much_forbids_the_claim():
-    assert AUC.verdict(0.70, 0.90, control_high=0.70) == CONTROL_FAILS
-    assert AUC.verdict(0.70, 0.90, control_high=0.69) == SUPPORTED
+    assert AUC.verdict(0.70, 0.90, control=(0.55, 0.70)) == CONTROL_FAILS
+    assert AUC.verdict(0.70, 0.90, control=(0.55, 0.69)) == SUPPORTED
+    assert AUC.verdict(0.70, 0.90, control=(0.75, 0.75)) == CONTROL_FAILS  # has no interval
+
+
+def test_a_control_that_is_merely_imprecise_leaves_the_claim_open():
+    assert AUC.verdict(1.00, 1.00, control=(0.24, 1.00)) == INCONCLUSIVE
+    assert AUC.verdict(0.70, 0.90, control=(0.50, 0.75)) == INCONCLUSIVE  # reaches the null
+    assert AUC.verdict(0.70, 0.90, control=(math.nan, math.nan)) == INCONCLUSIVE  # there is none
+    assert AUC.verdict(0.45, 0.55, control=(0.24, 1.00)) == NOT_SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("controls", "expected"),
+    [
+        ([(0.30, 0.60), (0.40, 0.65)], SUPPORTED),
+        ([(0.30, 0.90), (0.60, 0.72)], CONTROL_FAILS),  # the second reaches it and shows the same
+        ([(0.30, 0.90), (0.60, 0.65)], INCONCLUSIVE),  # the second shows less, the first nothing
+        ([(math.nan, math.nan)], SUPPORTED),
+        ([], SUPPORTED),
+    ],
+)
+def test_an_imprecise_control_does_not_hide_one_that_shows_the_same(controls, expected):
+    assert AUC.verdict(0.70, 0.95, control=strongest(controls, 0.70)) == expected
 
 
 def test_few_models_and_tests_that_cannot_reject_decide_nothing():
@@ -56,6 +81,31 @@ def test_few_models_and_tests_that_cannot_reject_decide_nothing():
 
 
 def test_other_words_are_refused_and_blank_cells_are_not():
-    check_verdicts([SUPPORTED, "", math.nan, None])
+    check_verdicts([SUPPORTED, "", math.nan, None, pd.NA])
     with pytest.raises(ValueError, match='"cannot tell" is no verdict'):
         check_verdicts(["cannot tell"])
+    with pytest.raises(ValueError, match='"True" is no verdict'):
+        check_verdicts([True])
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "word", "message"),
+    [
+        ("audit", "verdict", "yes", 'audit, column verdict: "yes" is no verdict'),
+        (None, "verdict", "yes", 'displayed table, column verdict: "yes" is no verdict'),
+        ("unlearning_meanings", "easy_verdict", "no", 'column easy_verdict: "no" is no verdict'),
+        ("new_table", "verdict", SUPPORTED, '"new_table" has no claim in CLAIMS'),
+        ("audit", "easy_verdict", SUPPORTED, '"audit_easy" has no claim in CLAIMS'),
+    ],
+)
+def test_a_table_is_refused_for_another_word_or_without_a_claim(name, column, word, message):
+    with pytest.raises(ValueError, match=message) as error:
+        check_table(pd.DataFrame({column: [SUPPORTED, word]}), name)
+    assert "\n" not in str(error.value)
+
+
+def test_a_word_is_a_verdict_only_next_to_one():
+    check_table(pd.DataFrame({"word": ["house"]}), "frequencies")
+    check_table(pd.DataFrame({"word": [SUPPORTED, ""], "verdict": [SUPPORTED, ""]}), "detectors")
+    with pytest.raises(ValueError, match='detectors, column word: "seen" is no verdict'):
+        check_table(pd.DataFrame({"word": ["seen"], "verdict": [SUPPORTED]}), "detectors")

@@ -166,6 +166,19 @@ def test_replicas_that_were_all_right_show_something_only_where_others_were_wron
     assert (one["verdict"], one["p_at_least_as_many"]) == (INCONCLUSIVE, 0.5)
 
 
+def test_a_correction_for_many_pairs_takes_a_small_coincidence_back(monkeypatch):
+    """Three of three right, where three of seven are: p = 1 / 35 for one pair, 2 / 35 for two."""
+    rows = instances_with(["exact"] * 3 + ["inexact"] * 4, "DDDEEEE")
+    names = dict.fromkeys(published_tables.PARTITION, "x")
+
+    def words(n_pairs):
+        pairs = [rows.assign(**names | {"dataset": f"{n}"}) for n in range(n_pairs)]
+        monkeypatch.setattr(published_tables, "released_instances", lambda _: pd.concat(pairs))
+        return published_tables.dcq_reciprocal()["verdict"].tolist()
+
+    assert words(1) == [SUPPORTED] and words(2) == [INCONCLUSIVE] * 2
+
+
 def test_released_replicas_are_recognised_no_more_often_than_others():
     table = published_tables.dcq_reciprocal()
     assert table["n_replicas"].sum() == 33
@@ -476,6 +489,19 @@ def test_a_taker_beside_a_clean_one_is_paired_by_instance():
     assert first["clean_low_pct"] < 50 < first["clean_high_pct"]
 
 
+def test_a_correction_for_many_datasets_takes_a_small_lead_back():
+    """Six quizzes of twenty more are shown on one dataset, and not on one of thirty."""
+
+    def words(right, n_others):
+        parts = [taken("X", "model", right), taken("X", "clean", "D" * 4 + "A" * 16)]
+        for n in range(n_others):
+            parts += [taken(f"{n}", who, "DADADADA") for who in ("model", "clean")]
+        return other_models.beside_clean(pd.concat(parts), "model", "clean", (), 500)["verdict"][0]
+
+    assert [words("D" * 8 + "A" * 12, n) for n in (0, 29)] == [SUPPORTED, INCONCLUSIVE]
+    assert [words("D" * 18 + "A" * 2, n) for n in (0, 29)] == [SUPPORTED] * 2
+
+
 @pytest.mark.parametrize(
     ("on_unread", "holds", "verdict"),
     [("D" * 10 + "A" * 10, True, SUPPORTED), ("D" * 19 + "A", False, CONTROL_FAILS)],
@@ -509,11 +535,13 @@ def test_the_headline_beside_a_clean_model_says_what_taste_alone_can_do():
 # Figure 2
 
 
-def answers_there(quizzes, n=100):
+def answers_there(quizzes, n=100, n_others=0):
     """How often the position of the original was chosen in each quiz, of ``n``."""
+    still = dict.fromkeys(["modified", "standard", "second perturbation"], 5)
     rows = [
-        {"panel": "P", "quiz": quiz, "is_there": is_there, "answers": k if is_there else n - k}
-        for quiz, k in quizzes.items()
+        {"panel": panel, "quiz": quiz, "is_there": is_there, "answers": k if is_there else n - k}
+        for panel, of_panel in [("P", quizzes), *[(f"{n}", still) for n in range(n_others)]]
+        for quiz, k in of_panel.items()
         for is_there in (True, False)
     ]
     return deployment.moves_table(pd.DataFrame(rows)).iloc[0]
@@ -531,6 +559,14 @@ def answers_there(quizzes, n=100):
 def test_answers_move_to_the_original_and_to_nothing_else(standard, second, verdict):
     found = answers_there({"modified": 5, "standard": standard, "second perturbation": second})
     assert (found["rise_pct"], found["verdict"]) == (pytest.approx(standard - 5), verdict)
+
+
+def test_a_correction_for_many_panels_takes_a_small_move_back():
+    """Nine answers of a hundred more are shown in one panel, and not in one of thirty."""
+    small = {"modified": 5, "standard": 15, "second perturbation": 0}
+    large = small | {"standard": 60}
+    words = [[answers_there(of, n_others=n)["verdict"] for n in (0, 29)] for of in (small, large)]
+    assert words == [[SUPPORTED, INCONCLUSIVE], [SUPPORTED, SUPPORTED]]
 
 
 def test_without_the_control_s_answers_there_is_no_verdict():

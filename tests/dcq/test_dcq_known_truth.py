@@ -279,3 +279,19 @@ def test_a_taker_rises_where_the_whole_turn_of_the_dial_lifts_it(at_last, verdic
     assert (row["model"], row["rise_pct"]) == ("rule", pytest.approx(at_last - 25))
     assert row["ci_low_pct"] < row["rise_pct"] < row["ci_high_pct"]
     assert row["verdict"] == verdict
+
+
+def test_a_correction_for_many_takers_takes_a_small_rise_back():
+    """Ten points of two hundred are shown for one taker, and not for one of thirty."""
+
+    def rises(last, n_others):
+        of_models = {"rule": last} | {f"{n}": 25.0 for n in range(n_others)}
+        rows = [
+            {"dial": dial, "model": model, "n": 200, "max_pct": right, "chance_pct": 25.0}
+            for model, at_last in of_models.items()
+            for dial, right in ((0.0, 25.0), (1.0, at_last))
+        ]
+        return known_truth.dial_rises(pd.DataFrame(rows))["verdict"][0]
+
+    assert [rises(35.0, n) for n in (0, 29)] == [SUPPORTED, INCONCLUSIVE]
+    assert [rises(60.0, n) for n in (0, 29)] == [SUPPORTED] * 2

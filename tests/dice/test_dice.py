@@ -11,6 +11,7 @@ from damage import flip, said_of
 from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
+from contamination.core import statistics
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.dice import (
     accuracy,
@@ -19,6 +20,7 @@ from contamination.dice import (
     detector,
     dice_figures,
     experiments,
+    family,
     fine_tuning,
     locate,
     mixtures,
@@ -573,6 +575,7 @@ def test_the_share_that_training_adds_to_the_distance_needs_five_pairs():
         }
         for name, share, word in zip(("x", "near"), (3 / 4, 1 / 6), words, strict=True):
             rows = paper_rows.layer_rows(models, name, "GSM-i")
+            rows = family.of_layers(*statistics.with_p_adjusted(rows))
             row = rows[rows["located"] & rows["distance"].eq("euclidean")].iloc[0]
             assert row["share_from_training"] == pytest.approx(share, abs=1e-3)
             assert row["verdict"] == word
@@ -582,9 +585,9 @@ def test_the_share_that_training_adds_to_the_distance_needs_five_pairs():
 def test_most_rows_of_the_positive_control_are_copies():
     """And its arms have as many models as any that carries a verdict."""
     wanted = {c.name: c for c in pool.conditions(5, 2, n_most=pool.most_copies(608, 16))}
-    by_heart, clean = (wanted[name] for name in (pool.BY_HEART, pool.CLEAN_HIGH_RATE))
-    assert (by_heart.copies, by_heart.times_rate) == (30, pool.HIGH_RATE)
-    assert (clean.copies, clean.times_rate) == (0, pool.HIGH_RATE)
+    by_heart, clean = (wanted[name] for name in (pool.BY_HEART, pool.CLEAN_RAISED_RATE))
+    assert (by_heart.copies, by_heart.times_rate) == (30, pool.RAISED_RATE)
+    assert (clean.copies, clean.times_rate) == (0, pool.RAISED_RATE)
     assert by_heart.n_models == clean.n_models == 5  # an arm that carries a verdict
     assert pool.BY_HEART not in {c.name for c in pool.conditions(5, 2)}
     assert pool.most_copies(44, 4) * 4 < 44

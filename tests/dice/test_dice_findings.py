@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from contamination.core import statistics
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.data.published.compare import published_vs_recomputed
-from contamination.dice import accuracy, controls, paper_rows, pool, published_tables
+from contamination.dice import accuracy, controls, family, paper_rows, pool, published_tables
 
 NAMES = {
     name.lower(): getattr(controls, name)
@@ -84,6 +85,12 @@ def test_a_flag_licenses_no_more_than_the_controls_allow(aurocs, verdict):
     assert verdict in controls.licensed(table_of(**aurocs))
 
 
+def with_verdicts(rows, of="of_inflation", **how):
+    """Rows with the verdicts that they have where no other table has tests."""
+    (rows,) = statistics.with_p_adjusted(rows)
+    return getattr(family, of)(rows, **how)
+
+
 def accuracies(seen, fresh, n_models=5, other_clean=40.0):
     """Models whose accuracy on GSM-i is up to two points off either way: sd 1.58, se 0.71."""
     rows = []
@@ -113,7 +120,7 @@ def test_inflation_is_the_gain_that_fresh_questions_do_not_share(
     seen, fresh, n_models, other_clean, verdict
 ):
     scores = accuracies(seen, fresh, n_models, other_clean)
-    gain = accuracy.gains(scores).set_index("condition")
+    gain = with_verdicts(accuracy.gains(scores)).set_index("condition")
     row = gain.loc["x"]
     expected = ["n_models", "gain_seen", "gain_fresh", "gain_elsewhere", "inflation_points"]
     values = [n_models, seen - 40, fresh - 40, -1.0, seen - fresh]
@@ -128,6 +135,63 @@ def test_inflation_is_the_gain_that_fresh_questions_do_not_share(
     assert gaps["x"] == pytest.approx(seen - fresh) and gaps["clean"] == pytest.approx(0)
 
 
+def matched(clean_at_rate):
+    """Most rows at a raised rate, 70 % and 30 %; clean models at that rate as given."""
+    pairs = {"clean": (40, 40), pool.CLEAN_RAISED_RATE: clean_at_rate, pool.BY_HEART: (70, 30)}
+    rows = [
+        (condition, seed, name, value + off)
+        for condition, values in pairs.items()
+        for name, value in zip(("GSM-i", "GSM-ii"), values, strict=True)
+        for seed, off in enumerate([-2, -1, 0, 1, 2] if name == "GSM-i" else [0] * 5)
+    ]
+    table = pd.DataFrame(rows, columns=["condition", "seed", "benchmark", "accuracy_pct"])
+    return table.assign(in_distribution=True)
+
+
+@pytest.mark.parametrize(
+    ("clean_at_rate", "gain", "verdict"),
+    [
+        ((45, 45), 40, SUPPORTED),  # they keep the skill, and gain on no set
+        ((70, 30), 0, NOT_SUPPORTED),  # what the rate alone does
+        ((0, 0), 40, CONTROL_FAILS),  # they answer nothing: the difference says nothing
+        ((95, 85), 30, CONTROL_FAILS),  # no room above
+    ],
+)
+def test_the_positive_control_is_compared_with_clean_models_that_kept_the_skill(
+    clean_at_rate, gain, verdict
+):
+    scores = matched(clean_at_rate)
+    gains = accuracy.gains(scores)
+    found = with_verdicts(gains, floor_pct=(30, 60)).set_index("condition")
+    row = found.loc[pool.BY_HEART]
+    assert row["reference"] == pool.CLEAN_RAISED_RATE
+    assert row["reference_pct"] == np.mean(clean_at_rate)
+    assert (row["inflation_points"], row["verdict"]) == (pytest.approx(gain), verdict)
+    assert found.loc[pool.CLEAN_RAISED_RATE, ["reference", "verdict"]].tolist() == ["clean", ""]
+    # The gap of each model is that over its own clean models too.
+    gaps = accuracy.inflation(scores).groupby("condition")["gap_points"].mean()
+    assert gaps[pool.BY_HEART] == pytest.approx(gain)
+
+
+def test_a_correction_for_many_tests_takes_a_small_inflation_back():
+    """Twelve points, and p of 0.04: enough alone, and not as one of three tests."""
+    gains = accuracy.gains(accuracies(90.0, 42.0)).query("condition == 'x'")
+    gains = gains.assign(inflation_points=12.0, ci_low=0.5, ci_high=23.5, p=0.04)
+    layers = pd.DataFrame({"located": [True, False], "p": [0.001, np.nan]})
+    layers = layers.assign(ci_low=0.6, ci_high=0.9)
+    aurocs = pd.DataFrame({"difference_pct": [11.0], "difference_low": 0.5, "p": 0.03})
+    aurocs["difference_high"] = 21.5
+    alone = (
+        with_verdicts(gains)["verdict"].tolist()
+        + with_verdicts(aurocs, "of_aurocs")["verdict"].tolist()
+    )
+    assert alone == [SUPPORTED] * 2
+    found = family.with_verdicts(gains, layers, aurocs)
+    words = [word for table in found for word in table["verdict"]]
+    assert words == [INCONCLUSIVE, SUPPORTED, "", INCONCLUSIVE]
+    assert [table["p_adjusted"].iloc[0] for table in found] == pytest.approx([0.06, 0.003, 0.06])
+
+
 def test_a_set_that_is_easier_by_itself_inflates_nothing():
     """Clean models do 12 and 8 points better on GSM-i: of another one's 48, 10 are the set's."""
     rows = [("clean", 0, 52.0, 40.0), ("clean", 1, 48.0, 40.0), ("x", 0, 90.0, 42.0)]
@@ -138,7 +202,7 @@ def test_a_set_that_is_easier_by_itself_inflates_nothing():
 
 
 def test_a_flag_stands_beside_the_inflation_and_is_no_verdict_on_it():
-    gains = accuracy.gains(accuracies(90.0, 42.0))
+    gains = with_verdicts(accuracy.gains(accuracies(90.0, 42.0)))
     flags = pd.DataFrame({"condition": ["x", "x", "clean"], "benchmark": "GSM-i"})
     flags["flag"] = [0.9, 0.3, 0.1]
     table = paper_rows.with_flags(gains, flags).set_index("condition")
@@ -153,7 +217,7 @@ def test_whether_the_flag_follows_the_inflation_is_said_where_a_verdict_says_whi
 ):
     flags = pd.DataFrame({"condition": ["x"], "benchmark": "GSM-i", "flag": flag})
     inflated, true, open_ = (
-        paper_rows.with_flags(accuracy.gains(accuracies(*given)), flags)
+        paper_rows.with_flags(with_verdicts(accuracy.gains(accuracies(*given))), flags)
         for given in ((90.0, 42.0), (60.0, 61.0), (90.0, 42.0, 2))
     )
     said = paper_rows.headline_of_flags(inflated)
@@ -161,8 +225,11 @@ def test_whether_the_flag_follows_the_inflation_is_said_where_a_verdict_says_whi
     assert f"the flags of {n_flagged} of the first kind and of 0 of 0 of the second" in said
     said = paper_rows.headline_of_flags(true)
     assert f"inflated: no condition. Shown not to be: x (-1 points, flag {flag:.2f})." in said
-    assert f"and of {n_flagged} of the second. 0 conditions are inconclusive." in said
-    assert paper_rows.headline_of_flags(open_).endswith("1 conditions are inconclusive.")
+    assert f"and of {n_flagged} of the second. 0 conditions are inconclusive" in said
+    said = paper_rows.headline_of_flags(open_)
+    assert said.endswith("1 conditions are inconclusive, and in 0 the control fails.")
+    failed = inflated.assign(verdict=[CONTROL_FAILS if v else "" for v in inflated["verdict"]])
+    assert paper_rows.headline_of_flags(failed).endswith("and in 1 the control fails.")
 
 
 def table_2(main, clean, n_models=10, other="GSM-ii"):
@@ -185,7 +252,7 @@ def table_2(main, clean, n_models=10, other="GSM-ii"):
     ],
 )
 def test_contamination_is_what_lies_above_two_clean_models(main, clean, n_models, verdict):
-    table = paper_rows.beside_clean(table_2(main, clean, n_models))
+    table = with_verdicts(paper_rows.beside_clean(table_2(main, clean, n_models)), "of_aurocs")
     row, control = (row for _, row in table.iterrows())
     assert (row["verdict"], control["verdict"]) == (verdict, "")
     folded = max(clean[0], 100 - clean[0])
@@ -199,7 +266,7 @@ def test_contamination_is_what_lies_above_two_clean_models(main, clean, n_models
 
 def test_a_row_without_a_control_claims_nothing():
     rows = table_2((66.0, 63.0, 69.0), (58.0, 54.0, 62.0)).head(1)
-    assert paper_rows.beside_clean(rows)["verdict"].tolist() == [""]
+    assert with_verdicts(paper_rows.beside_clean(rows), "of_aurocs")["verdict"].tolist() == [""]
 
 
 # Printed and released numbers

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.core import blind, statistics
+from contamination.core import blind, blind_scores, statistics
 from contamination.core.scores import MIN_K, PPL
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.min_k import auc_tables, checks, wikimia_tables
@@ -236,7 +236,7 @@ def test_headline_of_the_doses(n_models, verdicts, expected):
     [(0.95, "at 2 of 2 passage lengths (AUC 0.97 or more)"), (0.6, "at 0 of 2 passage lengths")],
 )
 def test_headline_of_wikimia(low, expected):
-    rows = pd.DataFrame({"baseline": blind.BAG_OF_WORDS, "auc": [0.97, 0.99], "ci_low": low})
+    rows = pd.DataFrame({"baseline": blind_scores.BAG_OF_WORDS, "auc": [0.97, 0.99], "ci_low": low})
     assert expected in wikimia_tables.headline(rows, 0.72)
 
 
@@ -302,5 +302,5 @@ def test_a_time_capsule_has_to_beat_the_words(low, high, expected):
 
 
 def test_folds_follow_the_smaller_kind():
-    assert blind.n_folds([True] * 30 + [False] * 20) == 10
-    assert blind.n_folds([True] * 30 + [False] * 3) == 3
+    assert blind_scores.n_folds([True] * 30 + [False] * 20) == 10
+    assert blind_scores.n_folds([True] * 30 + [False] * 3) == 3

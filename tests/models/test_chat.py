@@ -28,7 +28,8 @@ from contamination.models.chat import (
     prompt_log_probs,
 )
 from contamination.models.exchange import key_of
-from contamination.models.response_log import LogEntry, ResponseLog
+from contamination.models.log_layout import LogEntry
+from contamination.models.response_log import ResponseLog
 from contamination.models.retry import Secret
 
 KEY = "key-that-nothing-may-show-0123456789"

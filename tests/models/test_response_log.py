@@ -8,7 +8,8 @@ from chat_client import CONTEXT
 
 from contamination.core import storage
 from contamination.models import log_repair, response_log
-from contamination.models.response_log import LogEntry, ResponseLog, response_key
+from contamination.models.log_layout import LogEntry, response_key
+from contamination.models.response_log import ResponseLog
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "A or B?"}], "temperature": 0}
 ENTRY = LogEntry("k", True, "run", "http://host/v1 m", BODY, {"choices": [1]}, 2.0, 0.25)

@@ -37,9 +37,10 @@ def test_a_fault_is_killed_by_a_test_that_fails_and_by_nothing_else(tmp_path):
     assert outcomes == [mutants.SURVIVED, mutants.KILLED, "no test decided"]
 
 
-def test_every_fault_is_of_a_file_and_has_tests_that_are_there():
+def test_every_fault_quotes_its_file_once_and_has_tests_that_are_there():
     listed = mutants.faults()
     assert len({one.name for one in listed}) == len(listed)
     for one in listed:
-        assert (ROOT / mutants.PACKAGE / one.file).is_file(), one.name
+        code = (ROOT / mutants.PACKAGE / one.file).read_text()
+        assert mutants.with_fault(code, one) != code, one.name  # names what is not quoted as it is
         assert all((ROOT / test.split("::")[0]).is_file() for test in one.tests.split()), one.name

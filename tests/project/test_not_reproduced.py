@@ -107,7 +107,7 @@ def test_every_reason_begins_with_its_kind_and_every_kind_occurs():
 
 
 def test_every_row_says_what_to_use_instead_and_that_exists():
-    notebooks = {path.name[:2]: path.name for path in NOTEBOOKS}
+    notebooks = {path.stem.partition("_")[0]: path.name for path in NOTEBOOKS}
     for instead in ROWS["instead"]:
         links = re.findall(r"\[([^\]]+)\]\(([^)]+)\)", instead)
         assert links, instead

@@ -147,7 +147,7 @@ def markdown_of(notebook):
 
 def test_notebook_opens_as_the_house_asks(notebook, notebook_path):
     first, parameters, imports = notebook.cells[:3]
-    assert first.source.startswith(f"# {notebook_path.stem[:2]} · ")
+    assert first.source.startswith(f"# {notebook_path.stem.partition('_')[0]} · ")
     assert "?" in first.source.split("\n\n")[1]
     assert len(first.source.split()) <= 60 and "|" not in first.source
     titles = [line for text in markdown_of(notebook) for line in text.splitlines()]
@@ -168,7 +168,7 @@ def test_code_cells_are_short(notebook):
 def test_the_method_stands_in_the_lesson(notebook, notebook_path):
     headings = [cell.source.startswith("## Going deeper") for cell in notebook.cells]
     lesson = notebook.cells[: headings.index(True)] if any(headings) else notebook.cells
-    if notebook_path.stem[:2] in LESSONS:
+    if notebook_path.stem.partition("_")[0] in LESSONS:
         assert len(lesson) <= MAX_LESSON_CELLS
         assert any("method" in cell.metadata.get("tags", []) for cell in lesson)
 
@@ -185,5 +185,5 @@ def test_links_to_notebooks_and_files_exist(notebook):
     for path in re.findall(r"`((?:params|notebooks|docs)/[\w./]+)`", text):
         assert (ROOT / path).exists(), path
     stems = {path.stem for path in NOTEBOOKS}
-    for target in re.findall(r"`make (\d\d_\w+)`", text):
+    for target in re.findall(r"`make (\d\d\w?_\w+)`", text):
         assert target in stems

@@ -186,6 +186,27 @@ def test_agreement_on_near_exact_matches_is_a_verdict(n_found, verdict):
     assert (row["near_agreement"], row["verdict"]) == (n_found / 20, verdict)
 
 
+def test_a_correction_for_many_judges_takes_a_small_agreement_back(judged, monkeypatch):
+    """15 of 20 are most of them for one judge, and not for the best of eighteen."""
+
+    def verdict(n_found):
+        def row(judge, reference, partitions):
+            rows.append(n_found if not rows else 10)
+            labels = ["near-exact"] * rows[-1] + ["inexact"] * (20 - rows[-1])
+            return of_one(labels, ["near-exact"] * 20, ["p"] * 20)
+
+        rows = []
+        monkeypatch.setattr(published_tables, "agreement_row", row)
+        return published_tables.judge_agreement(judged)["verdict"][0]
+
+    of_one = agreement.agreement_row
+    assert (
+        of_one(["near-exact"] * 15 + ["inexact"] * 5, ["near-exact"] * 20, ["p"] * 20)["verdict"]
+        == SUPPORTED
+    )
+    assert (verdict(15), verdict(20)) == (INCONCLUSIVE, SUPPORTED)
+
+
 def test_judge_agreement_of_the_released_labels(judged):
     table = published_tables.judge_agreement(judged).set_index(["judge", "subset"])
     every = table.loc[("GPT-4 ICL", "all")]

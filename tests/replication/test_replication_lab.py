@@ -54,18 +54,35 @@ def test_verdict_on_a_method(flags, n_clean, seen_from, verdict):
     assert pd.isna(row["seen_from"]) if seen_from is None else row["seen_from"] == seen_from
 
 
+def test_a_correction_for_many_methods_takes_a_small_difference_back():
+    """Two of four against none of twelve is shown alone, and not as one of thirty methods."""
+    doses = pd.DataFrame({"copies": [0, 64], "n_partitions": [12, 4], "instruction": "guided"})
+
+    def words(first, n_others):
+        idle = [doses.assign(method=f"{n}", n_flagged=0) for n in range(n_others)]
+        return decisions.method_verdicts(pd.concat([doses.assign(method="m", **first), *idle]))
+
+    alone, small = (words({"n_flagged": [0, 2]}, n).iloc[0] for n in (0, 29))
+    assert alone["difference_low"] > 0 and alone["p"] == small["p"] < 0.05
+    assert (alone["verdict"], small["verdict"]) == (SUPPORTED, INCONCLUSIVE)
+    large = words({"n_flagged": [0, 40], "n_partitions": [120, 40]}, 29).iloc[0]
+    assert large["verdict"] == SUPPORTED
+    # Its own false alarms fail the control, however many methods are asked.
+    assert words({"n_flagged": [6, 4]}, 29).iloc[0]["verdict"] == CONTROL_FAILS
+
+
 def test_the_interval_of_false_flags_is_clopper_and_pearson_s():
     row = verdict_of((1, 0, 0), 12)
     assert (row["ci_low"], row["ci_high"]) == pytest.approx((0.0021, 0.3848), abs=1e-4)
 
 
 def lab_rows(instruction, contaminated, method="Algorithm 1", **more):
-    """Four partitions, two clean and two contaminated."""
+    """Partitions, of which the first two of every four are clean and two contaminated."""
     row = {"metric": "ROUGE-L", "test": "paired bootstrap", "split": "test", "n_valid": 10} | more
     return pd.DataFrame(
         row
         | {"method": method, "instruction": instruction, "contaminated": flag}
-        | {"dataset": f"D {place}", "copies": [0, 0, 8, 8][place], "truth": place > 1}
+        | {"dataset": f"D {place}", "copies": 8 * (place % 4 > 1), "truth": place % 4 > 1}
         for place, flag in enumerate(contaminated)
     )
 
@@ -77,7 +94,9 @@ NONE, DOSED = [False] * 4, [False, False, True, True]
     ("over_general", "over_placebo", "placebo_mean", "verdict"),
     [
         (DOSED, NONE, 0.8, CONTROL_FAILS),
-        ([True] * 4, [True] * 4, 0.6, SUPPORTED),
+        ([True] * 8, [True] * 8, 0.6, SUPPORTED),
+        # Four of four are most of them, and not as one of two tests.
+        ([True] * 4, [True] * 4, 0.6, INCONCLUSIVE),
         (DOSED, DOSED, 0.6, INCONCLUSIVE),  # two partitions are too few
         # A placebo that keeps little of the gap, and yet no flag against it: nothing is shown.
         (DOSED, NONE, 0.6, INCONCLUSIVE),

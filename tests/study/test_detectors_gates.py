@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from detector_frames import product, scores_of
 
+from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import (
-    CLAIMS,
     CONTROL_FAILS,
     INCONCLUSIVE,
     NOT_SUPPORTED,
@@ -15,6 +15,7 @@ from contamination.core.verdicts import (
 )
 from contamination.study import catalogue, gates, interface, lab_panel, protocol, rooms, store
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, ROW, SET, WEIGHTS
+from contamination.study.scoring import CONTROL_NAMES
 
 NAN = np.nan
 DESIGN = "detector access room condition copies n_models n_rows power_at_5_fpr ci_low ci_high"
@@ -262,6 +263,29 @@ def test_noise_length_and_was_fine_tuned_fail_on_unread_rows():
     assert table.set_index("detector").loc["was fine-tuned", "unread_rows_margin"] == 0
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, False),  # a control that passes every gate does not come out as it must
+        ({"blind": "failed"}, True),
+        ({"blind": "failed", "unread_rows": "not run"}, True),
+        ({"false_alarms": "undetermined"}, False),
+        ({"placebo_name": "failed"}, False),  # no verdict depends on this gate
+        ({"unread_rows": "not run"}, None),
+    ],
+)
+def test_a_control_holds_if_a_gate_refuses_it(given, expected):
+    assert gates.control_holds(words(**given)) is expected
+
+
+def test_a_control_that_no_gate_refuses_has_no_verdict_and_does_not_hold():
+    table = table_of(with_text(matrix("noise")), detector("noise")).iloc[0]
+    assert (table["n_flagged"], table["word"], table["verdict"]) == (N_UNITS, "", "")
+    assert table["holds"] in (False,)  # and not None
+    blind = table_of(with_text(matrix("noise"), 0.9), detector("noise")).iloc[0]
+    assert (blind["verdict"], blind["holds"]) == ("", True)
+
+
 def gate_words(**by_detector):
     """Rows of a table of gates: all are passed but those that are named with their word."""
     rows = [
@@ -331,8 +355,14 @@ def test_the_tables_of_the_study_use_the_five_words_for_one_claim_each():
         assert CLAIMS[name].text.endswith(".")
         check_verdicts(table["verdict"])
     check_verdicts(detectors["word"])
-    is_dice = detectors["detector"].eq("DICE")
-    assert detectors.loc[is_dice, ["word", "verdict"]].eq("").all(axis=None)
-    assert not detectors.loc[~is_dice, "verdict"].eq("").any()
+    is_dice, is_control = (detectors["detector"].isin(of) for of in (["DICE"], CONTROL_NAMES))
+    blank = is_dice | is_control
+    assert detectors.loc[blank, ["word", "verdict"]].eq("").all(axis=None)
+    assert not detectors.loc[~blank, "verdict"].eq("").any()
+    # Each control is refused by a gate.
+    assert detectors.loc[is_control, "holds"].eq(True).all()
+    assert detectors.loc[~is_control, "holds"].isna().all()
+    evasion = tables["evasion"]
+    assert evasion.loc[evasion["method"].isin(CONTROL_NAMES), "verdict"].eq("").all()
     undetermined = detectors[detectors["calibration"].eq("undetermined")]
     assert undetermined["false_alarms"].eq("undetermined").all()

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from detector_frames import product, scores_of
 
+from contamination.core import statistics
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -31,13 +32,15 @@ def evidence(method, what, model="M", dataset="D", statistic="share", truth=""):
 @pytest.mark.parametrize(
     ("ends", "chance", "control", "expected"),
     [
-        ((0.6, 0.8), 0.5, 0.55, SUPPORTED),
-        ((0.5, 0.7), 0.5, 0.2, INCONCLUSIVE),  # reaches chance, and an effect of 0.10
-        ((0.5, 0.59), 0.5, 0.2, NOT_SUPPORTED),  # reaches chance, and no effect of 0.10
-        ((0.0, 0.05), 0.25, 0.2, NOT_SUPPORTED),
-        ((0.6, 0.8), 0.5, 0.6, CONTROL_FAILS),  # reaches down to the control
-        ((0.6, 0.8), 0.5, math.nan, INCONCLUSIVE),  # nothing could have overturned it
-        ((math.nan, math.nan), 0.5, 0.2, NOT_RUN),
+        ((0.6, 0.8), 0.5, (0.51, 0.55), SUPPORTED),
+        ((0.5, 0.7), 0.5, (0.1, 0.2), INCONCLUSIVE),  # reaches chance, and an effect of 0.10
+        ((0.5, 0.59), 0.5, (0.1, 0.2), NOT_SUPPORTED),  # reaches chance, and no effect of 0.10
+        ((0.0, 0.05), 0.25, (0.1, 0.2), NOT_SUPPORTED),
+        ((0.6, 0.8), 0.5, (0.55, 0.6), CONTROL_FAILS),  # reaches down to the control
+        ((0.6, 0.8), 0.5, (0.6, 0.6), CONTROL_FAILS),  # which has no interval
+        ((0.6, 0.8), 0.5, (0.45, 0.6), INCONCLUSIVE),  # which may be at chance itself
+        ((0.6, 0.8), 0.5, (math.nan, math.nan), INCONCLUSIVE),  # nothing could have overturned it
+        ((math.nan, math.nan), 0.5, (0.1, 0.2), NOT_RUN),
     ],
 )
 def test_verdict_is_no_stronger_than_chance_and_control_allow(ends, chance, control, expected):
@@ -45,8 +48,8 @@ def test_verdict_is_no_stronger_than_chance_and_control_allow(ends, chance, cont
 
 
 def test_an_interval_over_few_models_decides_nothing():
-    assert verdict(0.9, 1.0, 0.5, 0.6, n_models=4) == INCONCLUSIVE
-    assert verdict(0.9, 1.0, 0.5, 0.6, n_models=5) == SUPPORTED
+    assert verdict(0.9, 1.0, 0.5, (0.4, 0.6), n_models=4) == INCONCLUSIVE
+    assert verdict(0.9, 1.0, 0.5, (0.4, 0.6), n_models=5) == SUPPORTED
 
 
 def test_only_verdicts_of_the_list_are_taken():
@@ -125,6 +128,12 @@ def test_the_table_of_evasion_counts_units_and_claims_nothing_where_nothing_was_
     assert words[("good", VERBATIM)] == INCONCLUSIVE
 
 
+def over_units(sets):
+    """Means over units with the verdicts that they have as a family of their own."""
+    (table,) = statistics.with_p_adjusted(lab_panel.over_units(sets, "A", "topics"))
+    return lab_panel.units_verdict(table)
+
+
 def test_the_mean_over_units_stands_beside_a_clean_model_and_fresh_rows():
     read = product(unit=[0, 1], copies=[1, 12])
     read["value"] = [0.6, 0.9, 0.8, 0.9]  # unit 0 at 1 and 12 copies, unit 1
@@ -132,7 +141,7 @@ def test_the_mean_over_units_stands_beside_a_clean_model_and_fresh_rows():
     clean = product(unit=[0, 1], model="clean", copies=0)
     fresh = product(unit=[0, 1], condition="fresh rows", copies=[1, 12]).assign(value=0.4)
     others = [product(detector="B"), product(benchmark="reviews")]
-    table = lab_panel.over_units(pd.concat([fresh, read, clean, *others]), "A", "topics")
+    table = over_units(pd.concat([fresh, read, clean, *others]))
     assert table["model"].tolist() == ["clean", "dosed", "dosed", "dosed"]
     assert table["condition"].tolist() == ["verbatim"] * 3 + ["fresh rows"]
     assert table["copies"].tolist() == [0, 1, 12, 12]
@@ -151,14 +160,30 @@ def test_a_mean_over_units_is_supported_where_it_lies_above_its_controls(clean, 
     spread = 0.01 * np.arange(-2, 3)  # mean 0; half a 95 % interval of five: 0.0196
     read = product(unit=range(5), copies=12).assign(value=0.8 + spread, p=0.01)
     of_clean = product(unit=range(5), model="clean", copies=0).assign(value=clean + spread, p=0.5)
-    table = lab_panel.over_units(pd.concat([read, of_clean]), "A", "topics")
+    table = over_units(pd.concat([read, of_clean]))
     assert table["verdict"].tolist() == ["", expected]
-    nothing = lab_panel.over_units(pd.concat([read.assign(value=0.5 + spread)]), "A", "topics")
+    nothing = over_units(pd.concat([read.assign(value=0.5 + spread)]))
     assert nothing["verdict"].tolist() == [NOT_SUPPORTED]  # at most 0.52
 
 
+def test_a_correction_for_many_tests_takes_a_small_mean_over_units_back():
+    """A mean of 0.55 with an interval from 0.51: shown alone, and not as one of forty tests."""
+    read = product(unit=range(5), copies=12).assign(p=0.5)
+    read["value"] = 0.55 + 0.02 * np.arange(-2, 3)
+    table = lab_panel.over_units(read, "A", "topics")
+    assert table["ci_low"].item() > 0.5 and 0.01 < table["p"].item() < 0.05
+    alone, large = over_units(read), over_units(read.assign(value=read["value"] + 0.3))
+    assert alone["verdict"].tolist() == large["verdict"].tolist() == [SUPPORTED]
+    others = pd.DataFrame({"p": [0.9] * 39})
+    adjusted, _ = statistics.with_p_adjusted(table, others)
+    assert lab_panel.units_verdict(adjusted)["verdict"].tolist() == [NOT_SUPPORTED]
+    table = lab_panel.over_units(read.assign(value=read["value"] + 0.3), "A", "topics")
+    adjusted, _ = statistics.with_p_adjusted(table, others)
+    assert lab_panel.units_verdict(adjusted)["verdict"].tolist() == [SUPPORTED]
+
+
 def test_one_unit_has_a_mean_and_no_interval():
-    table = lab_panel.over_units(product(unit=0), "A", "topics")
+    table = over_units(product(unit=0))
     assert table["verdict"].tolist() == ["not run"]
 
 
@@ -190,13 +215,13 @@ def test_a_quiz_is_held_against_the_same_models_unread_rows():
     unread = common | {"condition": "unseen, same model", "copies": 0, "max_pct": 4.0}
     unread |= {"ci_low_pct": 0.0, "ci_high_pct": 10.0}
     read = common | {"condition": "with label", "copies": 12, "max_pct": 30.0}
-    for low, expected in ((18.0, SUPPORTED), (8.0, CONTROL_FAILS), (2.0, INCONCLUSIVE)):
+    # The control's value is the chance level here, so its interval always contains it.
+    for low, expected in ((18.0, SUPPORTED), (8.0, INCONCLUSIVE), (2.0, INCONCLUSIVE)):
         lab = pd.DataFrame([unread, read | {"ci_low_pct": low, "ci_high_pct": 44.0}])
         table = judged(from_notebooks.dcq_rows(lab))
         assert table["verdict"].tolist() == [expected]
-        assert table[["value", "control_value", "control_high"]].to_numpy().tolist() == [
-            [0.3, 0.04, 0.1]
-        ]
+        shown = ["value", "control_value", "control_low", "control_high"]
+        assert table[shown].to_numpy().tolist() == [[0.3, 0.04, 0.0, 0.1]]
 
 
 def replication_lab():
@@ -215,9 +240,10 @@ def replication_lab():
 
 def test_a_replication_is_held_against_the_other_clean_partitions():
     table = judged(from_notebooks.replication_rows(replication_lab()))
-    # A: 9 of 10, at least 0.60. B: 1 of 10, above none of C's 10, whose upper end is 0.28. C: none
-    # of 10, whose upper end leaves room for 10 points above B's share.
-    assert table["verdict"].tolist() == [SUPPORTED, CONTROL_FAILS, INCONCLUSIVE]
+    # A: 9 of 10, at least 0.60. B: 1 of 10, above none of C's 10, whose upper end of 0.28 may be
+    # as high. C: none of 10, whose upper end leaves room for 10 points above B's share.
+    assert table["verdict"].tolist() == [SUPPORTED, INCONCLUSIVE, INCONCLUSIVE]
+    assert table["control_low"].iloc[1] == 0 and table["control_high"].round(2).iloc[1] == 0.28
     # B's one near-exact match counts for A and C, not against B itself.
     assert table["control_value"].tolist() == [0.05, 0.0, 0.1]
     assert table["truth"].tolist() == [TRUTHS[VERBATIM], TRUTHS[FRESH], TRUTHS[FRESH]]
@@ -235,15 +261,34 @@ def test_a_replication_is_judged_by_its_interval_and_not_by_the_algorithm_s_deci
     assert judged(from_notebooks.replication_rows(none))["verdict"].tolist() == [NOT_SUPPORTED] * 3
 
 
+def test_a_correction_for_many_rows_takes_a_small_one_back():
+    """0.65 from 0.51 on is shown alone, and not as one of twenty; 0.9 from 0.8 on is shown."""
+    row = {name: "" for name in ("model", "dataset", "truth", "method", "statistic", "control")}
+    row |= {"value": 0.65, "ci_low": 0.51, "ci_high": 0.79, "chance": 0.5, "n": 90}
+    row |= {"control_value": 0.5}
+    assert judged([row])["verdict"].tolist() == [SUPPORTED]
+    others = [row | {"value": 0.5, "ci_low": 0.41, "ci_high": 0.59}] * 19
+    assert judged([row, *others])["verdict"].tolist() == [INCONCLUSIVE] + [NOT_SUPPORTED] * 19
+    large = row | {"value": 0.9, "ci_low": 0.8, "ci_high": 1.0}
+    assert judged([large, *others])["verdict"][0] == SUPPORTED
+    # What cannot support its claim is no test, and does not count against the others.
+    idle = [other | {"may_support": False} for other in others]
+    table = judged([row, *idle, row | {"control_value": math.nan}, row | {"n_models": 4}])
+    assert table["p"].notna().sum() == 1 and table["verdict"][0] == SUPPORTED
+
+
 def test_min_k_is_held_against_the_best_classifier_of_words():
     aucs = pd.DataFrame({"benchmark": ["docstrings"] * 2, "setting": "random", "model": "M"})
     aucs = aucs.assign(method="Min-k% Prob", seed=[0.0, np.nan], copies=4, n_members=9)
     aucs = aucs.assign(n_non_members=8, auc=0.7, ci_low=0.6, ci_high=0.8)
     aucs = aucs.assign(copies=[4.0, np.nan])  # as a file with gaps gives them
     words = {"setting": "random, 4 copies", "baseline": ["date rule", "bag of words"]}
-    of_other_deal = pd.DataFrame(words | {"seed": 1, "auc": 0.9, "ci_high": 0.95})
-    for high, expected in ((0.58, SUPPORTED), (0.62, CONTROL_FAILS)):
+    of_other_deal = pd.DataFrame(words | {"seed": 1, "auc": 0.9, "ci_low": 0.8, "ci_high": 0.95})
+    confirming, refuting, imprecise = (0.45, 0.58), (0.51, 0.62), (0.45, 0.62)
+    ends_of = {confirming: SUPPORTED, refuting: CONTROL_FAILS, imprecise: INCONCLUSIVE}
+    for (low, high), expected in ends_of.items():
         blind = pd.DataFrame(words | {"seed": 0, "auc": [0.5, 0.52], "ci_high": [0.9, high]})
+        blind["ci_low"] = [0.1, low]
         blind = pd.concat([of_other_deal, blind])
         table = judged(from_notebooks.min_k_rows(aucs, blind))
         assert table["verdict"].tolist() == [expected]  # one row: the mean over seeds is none
@@ -258,6 +303,7 @@ def test_dice_is_held_against_two_clean_models(monkeypatch, high, first):
     aurocs = aurocs.assign(ci_low=[98.0, 55.0, 65.0], ci_high=100.0)
     names = ["two clean models, other texts", "the same, on the detector's training questions"]
     controls = pd.DataFrame({"control": names, "auroc_pct": [64.0, 90.0], "ci_high": [67.0, high]})
+    controls["ci_low"] = [61.0, 84.0]
     monkeypatch.setattr(from_notebooks.dice_controls, "sees_membership", lambda table: True)
     table = judged(from_notebooks.dice_rows(aurocs, controls))
     assert table["dataset"].tolist() == ["GSM-i", "GSM-ii"]

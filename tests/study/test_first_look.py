@@ -1,4 +1,4 @@
-"""Notebook 00: its opening figure says what its bars show, and a finding must beat intervals."""
+"""Notebook 00: its opening title, the line on words alone, and the verdicts of its findings."""
 
 import numpy as np
 import pandas as pd
@@ -13,30 +13,62 @@ from contamination.core.verdicts import (
 )
 from contamination.data import published
 from contamination.dcq import comparison
+from contamination.min_k import wikimia_tables
 from contamination.study import first_look
 
 
-def opening(rule, words=0.99):
-    """GPT-4's shares as they are, a rule's in both counts, and the AUC of the words alone."""
-    table = pd.DataFrame({"model": [0.670, 0.717], "control": rule, "result": first_look.QUIZ})
-    table.loc["AUC"] = [0.72, words, first_look.WIKIMIA]
-    return table
+def opening(verdicts, words=(0.97, 1.0), printed=0.72):
+    """The title for a rule's verdicts by dataset, each in two counts, and the AUC of the words."""
+    rules = pd.DataFrame({"dataset": range(len(verdicts)), "verdict": verdicts})
+    ends = pd.DataFrame([words] * 4, columns=["ci_low", "ci_high"])
+    return first_look.title_of_opening(pd.concat([rules, rules]), ends, printed).split("\n")[1:]
+
+
+def test_the_opening_title_counts_the_verdicts_of_a_rule():
+    confirmed = opening([SUPPORTED] * 3)
+    assert confirmed[0] == "supported on 3 of 3 datasets"
+    refuted = opening([NOT_SUPPORTED, INCONCLUSIVE, NOT_SUPPORTED])
+    assert refuted[0] == "not supported on 2, inconclusive on 1 of 3 datasets"
 
 
 @pytest.mark.parametrize(
-    ("rule", "words", "title"),
+    ("words", "line"),
     [
-        ([0.70, 0.75], 0.99, "A rule reaches GPT-4 by 2 of 2 counts; words alone reach the AUC"),
-        ([0.62, 0.718], 0.99, "A rule reaches GPT-4 by 1 of 2 counts; words alone reach the AUC"),
-        (
-            [0.2, 0.3],
-            0.5,
-            "A rule reaches GPT-4 by 0 of 2 counts; words alone do not reach the AUC",
-        ),
+        ((0.73, 1.0), "Words alone have the higher AUC on WikiMIA"),
+        ((0.40, 0.71), "Words alone have the lower AUC on WikiMIA"),
+        ((0.70, 0.80), "Words alone: on WikiMIA it is open which AUC is higher"),
     ],
 )
-def test_the_opening_title_counts_both_ways_to_count_none(rule, words, title):
-    assert first_look.title_of_opening(opening(rule, words)) == title
+def test_the_opening_title_compares_the_words_by_their_interval(words, line):
+    assert opening([SUPPORTED], words)[1] == line
+
+
+def test_a_difference_without_an_interval_decides_nothing_in_the_opening_title():
+    """The rule's mean is 71.748, GPT-4's 71.747: 02 finds one dataset of ten supported."""
+    rules = comparison.compared(published.rule_choices(), published.released_instances("DCQ"))
+    rules = rules.query("model == 'GPT-4' and chosen_on_others")
+    words = wikimia_tables.wikimia_blind_table(100).query("baseline == 'bag of words'")
+    assert first_look.title_of_opening(rules, words, 0.72) == (
+        "A rule does as well as GPT-4:\n"
+        "supported on 1, not supported on 2, inconclusive on 7 of 10 datasets\n"
+        "Words alone have the higher AUC on WikiMIA"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ends", "says"),
+    [
+        ((0.24, 1.00), "too imprecise to rule out that the words tell the two kinds apart"),
+        ((0.42, 0.59), "the words do not tell the two kinds apart"),
+        ((0.60, 0.90), "the interval leaves out one half: in this draw the words differ"),
+        ((0.10, 0.40), "the interval leaves out one half: in this draw the words differ"),
+    ],
+)
+def test_what_is_said_of_the_words_follows_their_interval(ends, says):
+    words = pd.Series({"auc": np.mean(ends), "ci_low": ends[0], "ci_high": ends[1]})
+    said = first_look.words_alone(words, 42, 400)
+    assert said.endswith(says + ".") or f"{says} by accident" in said
+    assert "compares 42 of the 400 pairs that" in said
 
 
 def test_the_opening_shows_the_counts_of_notebook_02():
@@ -66,8 +98,12 @@ ALONE = (1.0, np.nan, np.nan)  # of two models
     ("rows", "verdict"),
     [
         (method("m", (0.9, 0.8, 1.0), (0.5, 0.3, 0.7)), SUPPORTED),
-        # The finding's lower end lies above the control's value and below its upper end.
-        (method("m", (0.9, 0.65, 1.0), (0.5, 0.3, 0.7)), CONTROL_FAILS),
+        # The finding's lower end lies above the control's value and below its upper end. The
+        # control shows the same only if it lies above chance as well.
+        (method("m", (0.9, 0.65, 1.0), (0.6, 0.55, 0.7)), CONTROL_FAILS),
+        (method("m", (0.9, 0.65, 1.0), (0.5, 0.3, 0.7)), INCONCLUSIVE),
+        (method("m", (1.0, 1.0, 1.0), (0.5, 0.3, 0.7), (0.7, 0.24, 1.0)), INCONCLUSIVE),
+        (method("m", (0.9, 0.65, 1.0), (0.7, 0.24, 1.0), (0.6, 0.55, 0.7)), CONTROL_FAILS),
         (method("m", (0.6, 0.45, 0.75), (0.5, 0.3, 0.7)), INCONCLUSIVE),
         (method("m", (0.4, 0.3, 0.5), (0.5, 0.3, 0.7)), NOT_SUPPORTED),
         # A quiz has another chance, and reciting has none.
@@ -75,6 +111,7 @@ ALONE = (1.0, np.nan, np.nan)  # of two models
         (method("m", (0.4, 0.3, 0.5), (0.1, 0.0, 0.2), chance=np.nan), SUPPORTED),
         (method("m", ALONE, ALONE), CONTROL_FAILS),
         (method("m", ALONE, (0.6, np.nan, np.nan)), INCONCLUSIVE),  # one observation
+        (method("m", (0.3, np.nan, np.nan), (0.4, np.nan, np.nan)), INCONCLUSIVE),  # below chance
     ],
 )
 def test_a_finding_is_held_against_the_intervals_of_its_controls(rows, verdict):
@@ -87,3 +124,22 @@ def test_every_method_has_its_own_controls():
     rows = [method("a", (0.9, 0.8, 1.0), (0.5, 0.3, 0.7)), method("b", ALONE, ALONE, ALONE)]
     found = first_look.finding_verdicts(pd.concat(rows, ignore_index=True))
     assert found.tolist() == [SUPPORTED, "", CONTROL_FAILS, "", ""]
+
+
+def test_a_correction_for_several_methods_takes_a_small_finding_back():
+    """An AUC of 0.65 from 0.51 on is shown alone, and not as the weakest of three findings."""
+    small = method("m", (0.65, 0.51, 0.79), (0.5, 0.3, 0.5))
+    large = method("m", (0.90, 0.80, 1.0), (0.6, 0.52, 0.7))
+    assert first_look.finding_verdicts(small)[0] == SUPPORTED
+    others = [method(name, (0.52, 0.40, 0.64), (0.5, 0.4, 0.6)) for name in "ab"]
+    for first, expected in ((small, INCONCLUSIVE), (large, SUPPORTED)):
+        table = pd.concat([first, *others], ignore_index=True)
+        assert first_look.finding_verdicts(table)[0] == expected
+        p = first_look.with_p(table)
+        assert p["p_adjusted"].notna().tolist() == [True, False] * 3  # controls are no test
+        assert p["p_adjusted"][0] == pytest.approx(3 * p["p"][0])
+    # A control that reaches a finding says nothing more where the finding is none.
+    reached = method("m", (0.65, 0.51, 0.79), (0.6, 0.52, 0.7))
+    assert first_look.finding_verdicts(reached)[0] == CONTROL_FAILS
+    table = pd.concat([reached, *others], ignore_index=True)
+    assert first_look.finding_verdicts(table)[0] == INCONCLUSIVE

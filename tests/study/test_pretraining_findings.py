@@ -220,7 +220,7 @@ def test_the_headline_on_false_alarms_names_a_test_that_flags_too_much():
 SHIFT = pd.DataFrame(
     [
         ("length", "length", 1.0),  # a control, which is no detector of the figure
-        ("DCQ", "none", 0.0),
+        ("DCQ (simulated respondent)", "none", 0.0),
         ("PPL", "none", 0.05),
         ("PPL", "length", 0.4),
         ("PPL", "length", 0.9),

@@ -347,6 +347,21 @@ def test_fewer_than_five_models_are_inconclusive():
     assert table["verdict"].item() == INCONCLUSIVE
 
 
+def test_controls_hold_or_fail_and_have_no_verdict():
+    noise, length, weights = (one.name for one in scoring.CONTROLS)
+    table = verdicts(
+        made_sets([0] * 20, noise),
+        made_sets([3] * 20, length, LENGTH),
+        made_sets([0] * 20, length),
+        made_sets([0] * 20, weights),
+    )
+    assert table["verdict"].eq("").all()
+    assert table["holds"].tolist() == [True, None, True, True]  # none must or must not
+    worse = verdicts(made_sets([3] * 20, noise), made_sets([0] * 20, length, LENGTH))
+    assert worse["holds"].tolist() == [False, False]
+    assert verdicts(made_sets([3] * 20))["holds"].tolist() == [None]
+
+
 def test_rows_are_in_the_order_of_detectors_and_shifts():
     parts = [made_sets([0] * 20, name, of) for of in (LENGTH, NONE) for name in ("length", "zlib")]
     table = shift.false_verdicts(pd.concat(parts, ignore_index=True))

@@ -21,7 +21,7 @@ from notebook_files import EXERCISES, LESSONS, ROOT, SOLUTIONS, printed_by
 from scipy import stats
 
 from contamination.core import overlap, scores, statistics
-from contamination.core.blind import date_rule_scores
+from contamination.core.blind_scores import date_rule_scores
 from contamination.dcq import assessment, controls
 from contamination.dice import detector, locate
 from contamination.replication import algorithm2, bootstrap

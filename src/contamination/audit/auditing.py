@@ -20,18 +20,16 @@ from contamination.audit.plan import local_tokens, why_not
 from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.rows import Rows, both
 from contamination.audit.settings import CONTAMINATED, LAB, Data, Model
+from contamination.core.families import corrected
 from contamination.core.storage import Outputs
-from contamination.core.verdicts import (
-    CONTROL_FAILS,
-    INCONCLUSIVE,
-    NOT_SUPPORTED,
-    SUPPORTED,
-)
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.models.causal import CausalLM
 from contamination.study.panel import not_run, panel
 
 COMPARISON = "comparison rows"
 CONTROLS = ["control", "n", "value", "ci_low", "ci_high", "decides", "chance", "p_value", "holds"]
+CONTROLS += ["n_pairs"]
+KINDS_OF_CELL = {"holds": "boolean", "n_pairs": "Int64"}
 COUNTS = ("n_valid", "n_refused", "n_error")
 
 
@@ -70,7 +68,7 @@ def rows_table(audit: Audit) -> pd.DataFrame:
 def checks_table(audit: Audit) -> pd.DataFrame:
     """The dataset against the comparison rows without any model, ``CONTROLS``; no row without."""
     table = pd.DataFrame([*audit.near_copies, *audit.text_alone], columns=CONTROLS)
-    return table.astype({"holds": "boolean"})
+    return table.astype(KINDS_OF_CELL)
 
 
 def target_of(audit: Audit, name: str, lab: Lab | None) -> Target:
@@ -146,12 +144,16 @@ def audit_table(
 ) -> pd.DataFrame:
     """``audit.csv``: the panel, with what its answers rest on.
 
-    Columns of ``study.panel.panel``, then n_valid, n_refused and n_error over all answers
-    of an endpoint or a quiz, those of controls included (empty where nothing was answered),
+    The methods that an audit puts to one model are a family: p_adjusted is Holm's over them, and a
+    verdict that it does not leave is inconclusive. Two models are two audits.
+
+    Columns of ``study.panel.panel``, then p_adjusted, then n_valid, n_refused and n_error over all
+    answers of an endpoint or a quiz, those of controls included (empty where nothing was answered),
     and bos, what texts of a local model begin with (``Target.begins`` by model).
     """
     found = [one for of_model in findings.values() for one in of_model.values()]
-    table = panel([one.evidence for one in found])
+    of_models = panel([one.evidence for one in found]).groupby("model", sort=False)
+    table = pd.concat([corrected(rows) for _, rows in of_models], ignore_index=True)
     for name in COUNTS:
         table[name] = pd.array([one.counts.get(name) for one in found], dtype="Int64")
     return table.assign(bos=[(begins or {}).get(name, "") for name in table["model"]])
@@ -163,7 +165,8 @@ def controls_table(audit: Audit, findings: Mapping[str, Mapping[str, Finding]]) 
     The verdict takes those into account that decide; the others are there to be read. Rows
     that begin with "gap to" hold a difference of shares, -1 to 1. Method "comparison rows" is
     ``comparison.near_copies`` and ``comparison.by_text_alone``, with chance, p_value and holds
-    (is the control as it must be?); if one decides, nothing was compared.
+    (is the control as it must be?); if one decides, nothing was compared. n_pairs counts the
+    pairs of rows that a classifier of the text compares.
     """
     rows = [
         {"model": model, "method": method} | row
@@ -175,7 +178,7 @@ def controls_table(audit: Audit, findings: Mapping[str, Mapping[str, Finding]]) 
         for row in controls
     ]
     table = pd.DataFrame(rows, columns=["model", "method", *CONTROLS])
-    return table.astype({"holds": "boolean"})
+    return table.astype(KINDS_OF_CELL)
 
 
 def write_tables(

@@ -24,13 +24,9 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from contamination.core import statistics
-from contamination.core.blind import (
-    BAG_OF_WORDS,
-    DATE_RULE,
-    TF_IDF,
-    blind_table,
-    date_rule_scores,
-)
+from contamination.core.blind import blind_table
+from contamination.core.blind_scores import BAG_OF_WORDS, DATE_RULE, TF_IDF, date_rule_scores
+from contamination.core.compared_pairs import n_compared
 from contamination.core.overlap import is_latin, ngrams, words
 
 NEAR_COPIES = "near-copies of dataset rows among the comparison rows"
@@ -92,7 +88,9 @@ def by_text_alone(
         the direction that is larger), ci_low, ci_high, decides (told apart by it); and chance
         (0.5), p_value: Mann-Whitney's for date and length, of shuffled labels with all training
         done again for words; NaN where the interval or an earlier row has decided already; holds,
-        whether the interval contains chance.
+        whether the interval contains chance; n_pairs, the pairs of a dataset row and a comparison
+        row that are compared: all for date and length, for words those of one fold
+        (``core.folds``).
     """
     texts = [*dataset, *comparison]
     is_data = np.arange(len(texts)) < len(dataset)
@@ -109,6 +107,7 @@ def by_text_alone(
         shown = {"control": name + _NO_MODEL, "n": len(texts), "value": judged["auc"]}
         shown |= {"ci_low": judged["ci_low"], "ci_high": judged["ci_high"], "chance": CHANCE}
         shown |= {"p_value": p, "decides": bool(p <= LEVEL / len(CLASSIFIERS))}
+        shown |= {"n_pairs": judged["n_pairs"]}
         found.append(shown | {"holds": judged["ci_low"] <= CHANCE <= judged["ci_high"]})
     return tuple(found)
 
@@ -140,7 +139,8 @@ def said(found: Sequence[dict[str, Any]], copies: Mapping[str, Any]) -> str:
     apart = [row for row in found if not row["holds"]]
     if not apart:
         shown = ", ".join(
-            f"{_short(row)} {row['value']:.2f} ± {(row['ci_high'] - row['ci_low']) / 2:.2f}"
+            f"{_short(row)} {row['value']:.2f} ± {(row['ci_high'] - row['ci_low']) / 2:.2f} "
+            f"({row['n_pairs']:,} pairs)"
             for row in found
         )
         return (
@@ -149,7 +149,8 @@ def said(found: Sequence[dict[str, Any]], copies: Mapping[str, Any]) -> str:
             f"{n_copies}"
         )
     shown = ", ".join(
-        f"{_short(row)} {row['value']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
+        f"{_short(row)} {row['value']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}] "
+        f"({row['n_pairs']:,} pairs)"
         for row in apart
     )
     above = "; above chance, though not after correction for four classifiers"
@@ -195,6 +196,7 @@ def _by_score(name: str, texts: Sequence[str], is_data: np.ndarray, seed: int) -
         scores = -scores
     low, high = statistics.auc_interval(scores, is_data, N_RESAMPLES, seed)
     judged = {"auc": statistics.auc(scores, is_data), "ci_low": low, "ci_high": high}
+    judged["n_pairs"] = int(is_data.sum() * (~is_data).sum())
     return judged, lambda: float(mannwhitneyu(scores[is_data], scores[~is_data]).pvalue)
 
 
@@ -205,6 +207,7 @@ def _by_words(name: str, texts: Sequence[str], is_data: np.ndarray, seed: int) -
     of["n_folds"] = min(MOST_FOLDS, max(2, smaller // _ROWS_OF_A_FOLD))
     counted = [_for_counting(text) for text in texts]
     judged = blind_table(counted, is_data, n_permutations=0, **of).iloc[0].to_dict()
+    judged["n_pairs"] = n_compared(counted, is_data, of["n_folds"], seed)
 
     def p_value() -> float:
         return blind_table(counted, is_data, n_permutations=N_SHUFFLES, **of)["p_value"].iloc[0]

@@ -13,10 +13,10 @@ from contamination.audit.asked import JUDGE, MODEL, Asked
 from contamination.audit.finding import REPLICATION, UNSEEN, Audit, Finding, Target
 from contamination.audit.rows import FEWEST_ROWS, Rows, whole
 from contamination.audit.settings import Replication
+from contamination.core.claims import CLAIMS
 from contamination.core.overlap import words
 from contamination.core.statistics import share_interval
 from contamination.core.verdicts import (
-    CLAIMS,
     CONTROL_FAILS,
     INCONCLUSIVE,
     NOT_RUN,

@@ -1,8 +1,7 @@
 """What an audit asks about, and what a method found: its row of the panel beside its controls.
 
-A verdict compares the method's 95 % interval with chance and with the upper end of its
-strongest control (``study.panel.verdict``); that of a quiz asks for gaps above 0
-(``audit.gaps``).
+A verdict compares the method's 95 % interval with chance and with the intervals of its
+controls (``study.panel.verdict``); that of a quiz asks for gaps above 0 (``audit.gaps``).
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from contamination.audit.asked import Asked
 from contamination.audit.rows import Rows
 from contamination.audit.settings import Data, Model
 from contamination.core import statistics
-from contamination.core.verdicts import CLAIMS
+from contamination.core.claims import CLAIMS
+from contamination.core.verdicts import FEWEST_MODELS, strongest
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
 from contamination.study.panel import Evidence, verdict
@@ -133,20 +133,30 @@ def judged(
     number of models where its interval is one over models.
     """
     deciding = [row for row in controls if row["decides"] and not math.isnan(row["ci_high"])]
-    strongest = max(deciding, key=lambda row: row["ci_high"], default=None)
-    upper = strongest["ci_high"] if strongest else math.nan
+    shown = max(deciding, key=lambda row: row["ci_high"], default=None)
+    ends = [(row["ci_low"], row["ci_high"]) for row in deciding]
+    against = strongest(ends, own["ci_low"]) or (math.nan, math.nan)
     return Evidence(
         model=target.name,
         dataset=" ".join(audit.names),
         truth=target.truth,
         method=method,
         statistic=statistic,
-        control=f"{strongest['control']}, at most {upper:.2f}" if strongest else "none",
-        control_value=strongest["value"] if strongest else math.nan,
-        verdict=verdict(own["ci_low"], own["ci_high"], chance, upper, n_models, CLAIMS["audit"]),
+        control=f"{shown['control']}, at most {shown['ci_high']:.2f}" if shown else "none",
+        control_value=shown["value"] if shown else math.nan,
+        verdict=verdict(own["ci_low"], own["ci_high"], chance, against, n_models, CLAIMS["audit"]),
         note=note,
+        p=_own_p(own, chance, n_models),
         **{name: own[name] for name in ("value", "ci_low", "ci_high", "n")},
     )
+
+
+def _own_p(own: dict, chance: float, n_models: int | None) -> float:
+    """p of chance of a method's own value, as :func:`control_row` gives it; NaN where none is."""
+    if n_models is not None and n_models < FEWEST_MODELS:
+        return math.nan
+    df = math.inf if n_models is None else n_models - 1
+    return statistics.end_p(own["value"], own["ci_low"], own["ci_high"], chance, df)
 
 
 def status_counts(status: pd.Series) -> dict[str, int]:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contamination.core.claims import CLAIMS
 from contamination.core.statistics import share_difference_interval
-from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, SUPPORTED
+from contamination.core.verdicts import CONTROL_FAILS, SUPPORTED
 from contamination.dcq.comparison import FEWEST_QUIZZES
 from contamination.study.panel import verdict
 
@@ -80,7 +81,6 @@ def verdict_of_gaps(ci_low: float, ci_high: float, chance: float, found: Sequenc
     """
     deciding = [row["ci_low"] for row in found if row["decides"]]
     # What the level says by itself, if there is a gap that could overturn it.
-    of_level = verdict(
-        ci_low, ci_high, chance, -math.inf if deciding else math.nan, claim=CLAIMS["audit"]
-    )
+    bar = -math.inf if deciding else math.nan
+    of_level = verdict(ci_low, ci_high, chance, (bar, bar), claim=CLAIMS["audit"])
     return CONTROL_FAILS if of_level == SUPPORTED and min(deciding) <= 0 else of_level

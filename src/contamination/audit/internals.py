@@ -15,8 +15,9 @@ from contamination.audit.finding import DICE, MIN_K, Audit, Finding, Target, con
 from contamination.audit.rows import labelled, questions
 from contamination.audit.settings import Dice, OwnPassages
 from contamination.core import scores, statistics
+from contamination.core.claims import CLAIMS
 from contamination.core.scores import K_PERCENT, min_k_score
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, INCONCLUSIVE
+from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE
 from contamination.dice.experiments import of_pairs
 from contamination.dice.locate import EUCLIDEAN, commonest_layer, distances
 from contamination.dice.mixtures import SEEN
@@ -194,6 +195,6 @@ def against_references(
         rows.append(row | auroc.columns())
     own, other = rows
     ends = own["ci_low"], own["ci_high"]
-    bar = {"control_high": other["ci_high"], "n_models": len(clean)}
+    bar = {"control": (other["ci_low"], other["ci_high"]), "n_models": len(clean)}
     verdict = CLAIMS["dice_own_references"].verdict(*ends, **bar)
     return pd.DataFrame(rows).assign(bos=begins[0], verdict=[verdict, ""])

@@ -106,7 +106,12 @@ def _said_of_missing(missing: Mapping[str, Sequence[str]], stopped: Stopped) -> 
         f"{name}: {', '.join(methods) if len(methods) < len(METHODS) else 'every method'}"
         for name, methods in missing.items()
     ]
-    what = f"This page lacks these parts: {'; '.join(parts)}." if parts else "No method is missing."
+    what = (
+        f"This page lacks these parts: {'; '.join(parts)}. The verdicts are corrected for the "
+        "methods that were done, so the missing ones can change them."
+        if parts
+        else "No method is missing."
+    )
     return (
         f"This audit was interrupted ({stopped.why}). {what} Give the same line again to complete "
         "it: what was computed or answered is kept, and nothing is asked twice."

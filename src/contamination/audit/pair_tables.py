@@ -14,10 +14,12 @@ import pandas as pd
 
 from contamination.audit.pairs import Pairs, measured_pairs, trained_pairs
 from contamination.audit.settings import Dice
-from contamination.core.statistics import share_difference_interval
-from contamination.core.verdicts import CLAIMS
+from contamination.core.claims import CLAIMS
+from contamination.core.statistics import end_p, share_difference_interval, with_p_adjusted
+from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE
 from contamination.dice import paper_rows
 from contamination.dice.accuracy import accuracy_rows, gains
+from contamination.dice.family import of_inflation, of_layers
 from contamination.dice.mixtures import MATH, SEEN, SYN, UNSEEN
 from contamination.dice.pool import (
     BASE,
@@ -53,7 +55,8 @@ def tables_of(
         The tables by name, the located layer, and Figure 5's panels as
         ``plots.auroc_layers`` takes them. Tables: accuracy, table_1 (see :func:`table_1`),
         layers (Figure 4), auroc (Table 2), auroc_layers (Figure 5), flags, correlation and
-        inflation (Figure 6), decoding (Figure 7).
+        inflation (Figure 6), decoding (Figure 7). The tests of table_1, layers, auroc and
+        inflation are one family (Holm).
     """
     trained = trained_pairs(settings, pairs)
     pool = measured_pairs(settings, pairs, trained)
@@ -69,6 +72,7 @@ def tables_of(
     correlated = paper_rows.correlation_rows(tables["flags"], tables["accuracy"], "own")
     tables["correlation"] = pd.DataFrame(correlated).drop(columns="paper")
     tables["inflation"] = paper_rows.with_flags(gains(tables["accuracy"]), tables["flags"])
+    tables |= with_verdicts(tables)
     # All four models at most are held at once, in this process: a cluster has room for one.
     load = dataclasses.replace(settings, engine="local").load
     sampled = [name for name in (CONTAMINATED, named(SYN, HIGH)) if name in trained]
@@ -105,8 +109,8 @@ def table_1(scores: pd.DataFrame) -> pd.DataFrame:
         accuracy_released_rules_pct (means over models), gain_points (over the
         clean mean), ci_low_points and ci_high_points (95 % over questions: each
         counts once, however many models answer it), clean_range_points (largest
-        minus smallest accuracy of clean models), verdict (whether the gain exceeds
-        that range; inconclusive with fewer than five models of either kind), paper.
+        minus smallest accuracy of clean models), p (of no gain; empty for clean models and
+        with fewer than five models of either kind, which decide nothing), paper.
     """
     groups = scores.groupby(["benchmark", "condition"], sort=False)
     columns = ["accuracy_pct", "accuracy_released_rules_pct"]
@@ -122,16 +126,42 @@ def table_1(scores: pd.DataFrame) -> pd.DataFrame:
     found["ci_low_points"], found["ci_high_points"] = ends.T
     n_clean = found["benchmark"].map(clean.size())
     fewest = np.minimum(found["n_models"], n_clean)
-    columns_of = zip(*ends.T, found["clean_range_points"], fewest, strict=True)
-    claim = CLAIMS["dice_own_table_1"]
-    verdicts = [
-        claim.verdict(low, high, control_high=clean_range, n_models=n)
-        for low, high, clean_range, n in columns_of
+    p_values = [
+        end_p(row.gain_points, row.ci_low_points, row.ci_high_points) for row in found.itertuples()
     ]
-    found["verdict"] = np.where(found["condition"] == CLEAN, "", verdicts)
+    makes_test = found["condition"].ne(CLEAN) & fewest.ge(FEWEST_MODELS)
+    found["p"] = pd.Series(p_values, found.index).where(makes_test)
     order = ["benchmark", "condition", "n", "n_models", *columns, "gain_points"]
     order += ["ci_low_points", "ci_high_points"]
-    return found[[*order, "clean_range_points", "verdict", "paper"]]
+    return found[[*order, "clean_range_points", "p", "paper"]]
+
+
+def with_verdicts(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Four of the tables with p_adjusted (Holm over all four) and verdict.
+
+    A gain of table_1 has to exceed the range of clean models, an AUROC of auroc the folded value
+    of two clean models; the other two are those of ``dice.family``. Fewer than five models of a
+    kind are inconclusive. Rows of clean models are blank.
+    """
+    names = ["table_1", "layers", "auroc", "inflation"]
+    by = dict(zip(names, with_p_adjusted(*(tables[name] for name in names)), strict=True))
+    by["layers"], by["inflation"] = of_layers(by["layers"]), of_inflation(by["inflation"])
+    by["table_1"] = _judged(
+        by["table_1"], "dice_own_table_1", "ci_low_points ci_high_points clean_range_points"
+    ).assign(verdict=lambda rows: rows["verdict"].mask(rows["condition"].eq(CLEAN), ""))
+    by["auroc"] = _judged(by["auroc"], "dice_own_auroc", "ci_low ci_high two_clean_folded_pct")
+    return by
+
+
+def _judged(rows: pd.DataFrame, claim: str, columns: str) -> pd.DataFrame:
+    """Rows with the verdict by the two ends of an interval and the limit of a control."""
+    words = [
+        INCONCLUSIVE
+        if np.isnan(p)
+        else CLAIMS[claim].verdict(low, high, p_adjusted=adjusted, control=(limit, limit))
+        for low, high, limit, p, adjusted in rows[[*columns.split(), "p", "p_adjusted"]].to_numpy()
+    ]
+    return rows.assign(verdict=words)
 
 
 def _layers(pool: Pool, paper_model: str) -> pd.DataFrame:
@@ -149,8 +179,8 @@ def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
     """Table 2, each cell beside that of two clean models; printed for LLaMA2-7B alone.
 
     The verdict compares the interval with their folded value, since which of two clean
-    models comes first is chance. They have no interval: their pairs share models. Fewer than
-    five pairs of models are inconclusive.
+    models comes first is chance. They have no interval: their pairs share models. p is of
+    chance, empty with fewer than five pairs of models, which decide nothing.
     """
     keys = ["tested_on", "method"]
     names = {"auroc_pct": "two_clean_pct", "folded_auroc_pct": "two_clean_folded_pct"}
@@ -162,14 +192,10 @@ def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
         for row in paper_rows.auroc_rows(pool, name, problems, layer)
     ]
     found = pd.DataFrame(rows).merge(clean[[*keys, *names.values()]], on=keys)
-    claim = CLAIMS["dice_own_auroc"]
-    found["verdict"] = [
-        claim.verdict(
-            row.ci_low,
-            row.ci_high,
-            control_high=row.two_clean_folded_pct,
-            n_models=row.n_models // 2,
-        )
+    found["p"] = [
+        end_p(row.auroc_pct, row.ci_low, row.ci_high, 50, row.n_models // 2 - 1)
+        if row.n_models // 2 >= FEWEST_MODELS
+        else np.nan
         for row in found.itertuples()
     ]
     return found if paper_model == PRINTED_MODEL else found.assign(paper=None)

@@ -17,8 +17,9 @@ from contamination.audit.internals import log_probs_of
 from contamination.audit.options import quizzes_of, read_options
 from contamination.audit.rows import Rows, whole
 from contamination.audit.settings import INSTRUCT, Quiz
+from contamination.core.claims import CLAIMS
 from contamination.core.statistics import share_interval
-from contamination.core.verdicts import CLAIMS
+from contamination.core.verdicts import strongest
 from contamination.data import partitions
 from contamination.dcq import contaminating, controls, perturbation, respondents
 from contamination.dcq.assessment import POSITIONS
@@ -287,16 +288,30 @@ def answered_positions(answers: pd.DataFrame, own: OwnQuiz) -> pd.DataFrame:
 def rules_beside(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
     """The rules without memory, at the positions that each model was quizzed at.
 
-    Columns of ``controls.control_table`` with model_max_pct, and verdict: whether the model's
-    interval lies above what guessing gives and above the rule's interval.
+    Columns of ``controls.control_table`` with model_max_pct, and holds: whether the rule's
+    interval reaches down to what guessing gives, as that of a rule without memory must.
     """
     choices = controls.rule_choices(quizzes.assign(dataset=levels["dataset"].iloc[0]))
     parts = [controls.control_table(choices, levels.iloc[[place]]) for place in range(len(levels))]
     found = pd.concat(parts, ignore_index=True).rename(columns={"paper_max_pct": "model_max_pct"})
-    ends = {row["model"]: shares_of(row)[1:] for row in levels.to_dict("records")}
-    bars = zip(found["model"], found["chance_pct"] / 100, found["ci_high_pct"] / 100, strict=True)
-    claim = CLAIMS["dcq_own_controls"]
-    return found.assign(verdict=[verdict(*ends[m], *of, claim=claim) for m, *of in bars])
+    return found.assign(holds=found["ci_low_pct"] <= found["chance_pct"])
+
+
+def with_verdict(levels: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
+    """Levels of ``taken_quizzes`` with strongest_rule, of ``rules_beside``, and the verdict.
+
+    It is supported where the model's interval lies above what guessing gives and above the
+    interval of the rule that reaches highest.
+    """
+    names, words, claim = [], [], CLAIMS["dcq_own"]
+    for row in levels.to_dict("records"):
+        own = rules[rules["model"].eq(row["model"])].sort_values("ci_high_pct", kind="stable")
+        of_rules = zip(own["ci_low_pct"] / 100, own["ci_high_pct"] / 100, strict=True)
+        names.append(own["control"].iloc[-1])
+        _, low, high = shares_of(row)
+        bars = own["chance_pct"].max() / 100, strongest(of_rules, low)
+        words.append(verdict(low, high, *bars, claim=claim))
+    return levels.assign(strongest_rule=names, verdict=words)
 
 
 def plan_tuning(

@@ -23,7 +23,13 @@ LAB = "lab:"
 CONTAMINATED, CLEAN = "lab:contaminated", "lab:clean"
 NATIVE = "native"
 CHAT, INSTRUCT, BASE = "chat", "instruct", "base"
-_KEY = "OPENAI_API_KEY"
+KEY = "OPENAI_API_KEY"
+# What settings of several classes mean
+KEY_NAME = "NAME of the variable with its key [variable]"
+_DATASET = "file (JSONL, CSV, TXT, Parquet, Arrow) or hub id owner/name"
+_LABEL_NAMES = "how labels 0, 1 and so on read, empty to show as stored"
+_TASK = "what the prompts speak of [classification or NLI or summary or one-sentence summary]"
+_TEXT_COLUMNS = "column of the text, two for sentence pairs"
 _ANOTHER_CLEAN = re.compile(rf"{CLEAN}:\d+")  # "lab:clean:2" is one more clean model
 
 
@@ -92,9 +98,7 @@ class Paid(OwnSettings):
     base_url: str = setting(
         "", "OpenAI-compatible address up to /v1, empty for local models [address]"
     )
-    key_variable: str = setting(
-        _KEY, "NAME of the variable with its key, empty for none [variable]"
-    )
+    key_variable: str = setting(KEY, "NAME of the variable with its key, empty for none [variable]")
     prices: list[float] = setting(
         [], "per million tokens: model, perturber, judge [0 or more, 0 to 6 values]"
     )
@@ -119,7 +123,7 @@ class Perturber(OwnSettings):
 
     perturber_model: str = setting("", "chat model that writes the quiz's options, empty for none")
     perturber_base_url: str = setting("", "its address [address]")
-    perturber_key_variable: str = setting(_KEY, "NAME of the variable with its key [variable]")
+    perturber_key_variable: str = setting(KEY, KEY_NAME)
     answer_tokens: int = setting(1, "most tokens of a quiz's answer, 1 in the paper [1 to 100000]")
 
 
@@ -132,18 +136,18 @@ class Judge(OwnSettings):
     )
     judge_model: str = setting("", "chat model that judges completions, empty for the rule judge")
     judge_base_url: str = setting("", "its address [address]")
-    judge_key_variable: str = setting(_KEY, "NAME of the variable with its key [variable]")
+    judge_key_variable: str = setting(KEY, KEY_NAME)
 
 
 @dataclass(frozen=True)
 class Partition(OwnSettings):
     """A partition that prompts name."""
 
-    dataset: str = setting("", "file (JSONL, CSV, TXT, Parquet, Arrow) or hub id owner/name")
+    dataset: str = setting("", _DATASET)
     dataset_split: str = setting("", "split of a hub dataset")
     dataset_revision: str = setting("", "its commit")
     names: list[str] = setting([], "dataset and split as the prompts call them")
-    label_names: list[str] = setting([], "how labels 0, 1 and so on read, empty to show as stored")
+    label_names: list[str] = setting([], _LABEL_NAMES)
     dry_run: bool = setting(False, "only say what would be asked")
 
 
@@ -193,22 +197,19 @@ class Model(Judge, Perturber, Paid, Audited):
 class Data(OwnSettings):
     """Parameter ``data`` of notebook 10: what the model may have read."""
 
-    dataset: str = setting("", "file (JSONL, CSV, TXT, Parquet, Arrow) or hub id owner/name")
+    dataset: str = setting("", _DATASET)
     split: str = setting("", "split of a hub dataset")
     revision: str = setting("", "its commit")
     comparison_split: str = setting("", "split of the comparison, where that is a hub dataset")
     names: list[str] = setting([], "dataset and split for prompts, by default file name and test")
     other_names: list[str] = setting(["Harbour Notes", "train"], "wrong ones, for the placebos")
-    task: str = setting(
-        "classification",
-        "what the prompts speak of [classification or NLI or summary or one-sentence summary]",
-    )
+    task: str = setting("classification", _TASK)
     column_names: list[str] = setting([], "names of all columns of a CSV without a header")
     text_columns: list[str] = setting(
-        ["text"], 'column of the text, two for sentence pairs; "a.b" is a field, "a,b" joins two'
+        ["text"], f'{_TEXT_COLUMNS}; "a.b" is a field, "a,b" joins two'
     )
     label_column: str = setting("label", "column of the label, empty for none")
-    label_names: list[str] = setting([], "how labels 0, 1 and so on read, empty to show as stored")
+    label_names: list[str] = setting([], _LABEL_NAMES)
 
     @property
     def called(self) -> tuple[str, str]:
@@ -270,11 +271,8 @@ class Replication(Judge, Partition, Paid, OwnTarget):
 
     prompt_form: str = setting("instruct", "of Table 3, or for base models [instruct or continue]")
     other_names: list[str] = setting([], "dataset and split that the placebos name")
-    task: str = setting(
-        "classification",
-        "what the prompts speak of [classification or NLI or summary or one-sentence summary]",
-    )
-    text_columns: list[str] = setting(["text"], "column of the text, two for sentence pairs")
+    task: str = setting("classification", _TASK)
+    text_columns: list[str] = setting(["text"], _TEXT_COLUMNS)
     label_column: str = setting("label", "column of the label, empty for summaries")
     cut: str = setting("paper", "share: 40 to 70 percent of the words, as DCQ [paper or share]")
 

@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 
 from contamination.cases.library import TEST, VALIDATION
-from contamination.core import blind, statistics
+from contamination.core import blind, blind_scores, statistics
+from contamination.core.claims import CLAIMS
 from contamination.core.scores import MIN_K, PPL
-from contamination.core.verdicts import CLAIMS
 from contamination.data.published import printed_cells
 
-BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
+BLIND_BASELINES = (blind_scores.BAG_OF_WORDS, blind_scores.TF_IDF)
 N_FOLDS = 8
 SEED = 0  # of folds and of the bootstrap: every method sees the same books
 HIGH_RATE_PCT = 50  # a rate above this means: most snippets count as read
@@ -100,7 +100,7 @@ def auc_rows(
         n_snippets the snippets of each, accuracy is a share of snippets; p is the
         two-sided one of an AUC of one half.
     """
-    words_of = words[words["method"] == blind.BAG_OF_WORDS].set_index("part")["auc"]
+    words_of = words[words["method"] == blind_scores.BAG_OF_WORDS].set_index("part")["auc"]
     printed = printed_cells().query("table == 'Figure 4 (books)'").set_index("row")["value"]
     validation = snippets["part"].eq(VALIDATION).to_numpy()
     is_member = snippets["in_training"][validation].to_numpy(dtype=bool)
@@ -146,17 +146,21 @@ def _test(
     return {"p": statistics.bootstrap_p(auc, resampled, 0.5, smallest)}
 
 
-def with_verdict(auc: pd.DataFrame, words: pd.DataFrame | None = None) -> pd.DataFrame:
+def with_verdict(
+    auc: pd.DataFrame, words: pd.DataFrame | None = None, n_models: int | None = None
+) -> pd.DataFrame:
     """Rows of ``auc_rows`` and ``blind_rows`` with p_adjusted and the verdict of each claim.
 
     Rows of a control have no p, and are blank. ``words`` are the ``blind_rows`` of books that
     chance did not assign: there a score has to lie above the interval of the bag of words.
+    ``n_models`` is the number of models where the claim is about models; where it is about the
+    one model that you audit, whose books are the sample, there is none.
     """
     claim = CLAIMS["books_auc"]
-    highest = {}
+    of_words = {}
     if words is not None:
-        of_bag = words[words["method"] == blind.BAG_OF_WORDS]
-        highest = of_bag.set_index("part")["ci_high"].to_dict()
+        of_bag = words[words["method"] == blind_scores.BAG_OF_WORDS]
+        of_words = {row.part: (row.ci_low, row.ci_high) for row in of_bag.itertuples()}
     said = [
         ""
         if pd.isna(row.p)
@@ -164,7 +168,8 @@ def with_verdict(auc: pd.DataFrame, words: pd.DataFrame | None = None) -> pd.Dat
             row.ci_low,
             row.ci_high,
             p_adjusted=row.p_adjusted,
-            control_high=highest.get(row.part, -np.inf),
+            control=of_words.get(row.part),
+            n_models=n_models,
         )
         for row in auc.itertuples()
     ]
@@ -188,7 +193,7 @@ def blind_rows(snippets: pd.DataFrame, *, n_resamples: int) -> pd.DataFrame:
         # Two books of each kind in a fold: resampling one alone gives an interval of width 0.
         n_folds = max(2, min(N_FOLDS, in_training.sum() // 2, (~in_training).sum() // 2))
         for baseline in BLIND_BASELINES:
-            scored = blind.cross_validated_scores(
+            scored = blind_scores.cross_validated_scores(
                 texts, is_member, baseline, n_folds, seed=SEED, groups=groups
             )
             folds = [
@@ -242,10 +247,13 @@ def comparisons(
     return pd.DataFrame(rows, columns=["compared", "part", "difference", "ci_low", "ci_high", "p"])
 
 
-def differences_verdict(compared: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``comparisons`` with p_adjusted, and their verdicts."""
-    claim, rows = CLAIMS["books_differences"], compared.itertuples()
-    said = [claim.verdict(row.ci_low, row.ci_high, p_adjusted=row.p_adjusted) for row in rows]
+def differences_verdict(compared: pd.DataFrame, n_models: int | None = None) -> pd.DataFrame:
+    """Rows of ``comparisons`` with p_adjusted, and their verdicts; n_models as above."""
+    claim = CLAIMS["books_differences"]
+    said = [
+        claim.verdict(row.ci_low, row.ci_high, p_adjusted=row.p_adjusted, n_models=n_models)
+        for row in compared.itertuples()
+    ]
     return compared.assign(verdict=said)
 
 

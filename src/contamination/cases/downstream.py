@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core import blind, scores, statistics
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, SUPPORTED, Claim
+from contamination.core import blind, blind_scores, scores, statistics
+from contamination.core.claims import CLAIMS
+from contamination.core.verdicts import FEWEST_MODELS, SUPPORTED, Claim
 from contamination.lab.training import describe
 from contamination.min_k import detect
 from contamination.models.causal import CausalLM, option_log_probs
@@ -29,7 +30,7 @@ AVERAGE = "average"
 MOST_OCCURRENCES = 4  # examples inserted more often are counted as this often
 N_FOLDS = 10
 SEED = 0  # of folds, permutations and the bootstrap
-BLIND_BASELINES = (blind.BAG_OF_WORDS, blind.TF_IDF)
+BLIND_BASELINES = (blind_scores.BAG_OF_WORDS, blind_scores.TF_IDF)
 COLUMNS = ["dataset", "setting", "method", "occurrence", "learning_rate", "n_tokens", "share_pct"]
 COLUMNS += ["seed", "n_models", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
 COLUMNS += ["difference", "difference_low", "difference_high", "tpr_at_5_fpr", "p_value"]
@@ -194,27 +195,28 @@ def with_verdict(
     whose examples chance need not have dealt: they have to lie above the interval of the bag
     of words in ``words``, the ``blind_rows`` of these examples.
     """
-    claim, highest = CLAIMS[table], {}
+    claim, of_words = CLAIMS[table], {}
     if words is not None:
-        of_bag = words[words["method"] == blind.BAG_OF_WORDS]
-        highest = of_bag.set_index("dataset")["ci_high"].to_dict()
-    said = [_verdict(row, claim, table, highest) for row in rows.itertuples()]
+        of_bag = words[words["method"] == blind_scores.BAG_OF_WORDS]
+        ends = zip(of_bag["ci_low"] - 0.5, of_bag["ci_high"] - 0.5, strict=True)
+        of_words = dict(zip(of_bag["dataset"], ends, strict=True))
+    said = [_verdict(row, claim, table, of_words) for row in rows.itertuples()]
     return rows.assign(verdict=said)
 
 
-def _verdict(row: Any, claim: Claim, table: str, highest: Mapping[str, float]) -> str:
+def _verdict(row: Any, claim: Claim, table: str, of_words: Mapping[str, tuple]) -> str:
     is_own = row.setting == OWN
     if row.setting in CONTROLS or (pd.isna(row.difference) and table != "downstream"):
         return ""
-    low, high, control = row.difference_low, row.difference_high, -np.inf
+    low, high, control = row.difference_low, row.difference_high, None
     if pd.isna(row.difference):
         low, high = row.ci_low - 0.5, row.ci_high - 0.5
-        control = highest[row.dataset] - 0.5 if is_own else control
+        control = of_words[row.dataset] if is_own else None
     return claim.verdict(
         low,
         high,
         p_adjusted=None if pd.isna(row.p_adjusted) else row.p_adjusted,
-        control_high=control,
+        control=control,
         n_models=None if is_own else row.n_models,
     )
 
@@ -260,7 +262,7 @@ def with_blind(rows: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
 
     Columns blind_auc, blind_ci_low and blind_ci_high (95 %).
     """
-    of_words = words[words["method"] == blind.BAG_OF_WORDS].set_index("dataset")
+    of_words = words[words["method"] == blind_scores.BAG_OF_WORDS].set_index("dataset")
     named = {"auc": "blind_auc", "ci_low": "blind_ci_low", "ci_high": "blind_ci_high"}
     return rows.assign(**{new: rows["dataset"].map(of_words[old]) for old, new in named.items()})
 
@@ -342,11 +344,10 @@ def methods_headline(average: pd.DataFrame, low: float, high: float) -> str:
         f"[{row['difference_low']:.2f}, {row['difference_high']:.2f}] to {row['auc']:.2f}; its "
         f"lead over {scores.PPL}, which the paper has behind it, is in [{low:.3f}, {high:.3f}]. "
     )
-    if row["n_models"] < FEWEST_MODELS:
-        return text + _too_few(row["n_models"])
     found = "" if row["verdict"] == SUPPORTED else "not "
     leads = "a lead" if low > 0 else "a deficit" if high < 0 else "neither lead nor deficit"
-    return text + f"That insertion is found is {found}supported, and {leads} is shown."
+    conclusion = f"That insertion is found is {found}supported, and {leads} is shown."
+    return text + _concluded(conclusion, row["n_models"])
 
 
 def occurrence_headline(rows: pd.DataFrame) -> str:
@@ -362,16 +363,18 @@ def occurrence_headline(rows: pd.DataFrame) -> str:
         f"{first['occurrence']:.0f} time and by {last['difference']:+.2f} where "
         f"{last['occurrence']:.0f}{more}. "
     )
-    if last["n_models"] < FEWEST_MODELS:
-        return text + _too_few(last["n_models"])
+    conclusion = "The two intervals meet, so no direction is shown."
     if last["difference_low"] > first["difference_high"]:
-        return text + "It rises with occurrence, as in the paper."
-    if last["difference_high"] < first["difference_low"]:
-        return text + "It falls with occurrence, against the paper."
-    return text + "The two intervals meet, so no direction is shown."
+        conclusion = "It rises with occurrence, as in the paper."
+    elif last["difference_high"] < first["difference_low"]:
+        conclusion = "It falls with occurrence, against the paper."
+    return text + _concluded(conclusion, last["n_models"])
 
 
-def _too_few(n_models: float) -> str:
+def _concluded(conclusion: str, n_models: float) -> str:
+    """The conclusion, or in its place that too few models are behind it."""
+    if n_models >= FEWEST_MODELS:
+        return conclusion
     behind = "model of one base is" if n_models == 1 else "models of one base are"
     few = f"fewer than {FEWEST_MODELS} carry no verdict"
     return f"Only {n_models:.0f} {behind} behind this, and {few}."

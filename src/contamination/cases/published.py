@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from contamination.cases.unlearning import QUESTIONS, STORY
+from contamination.cases.unlearning_items import QUESTIONS, STORY
 from contamination.data.published import printed_cells
 
 

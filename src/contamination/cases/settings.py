@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from contamination.audit.settings import OwnTarget
+from contamination.audit.settings import KEY, KEY_NAME, OwnTarget
 from contamination.core.parameters import OwnSettings, setting
 from contamination.models import bos
 
@@ -90,9 +90,7 @@ class OwnModels(OwnSettings):
     simcse_model: str = setting("", "supervised SimCSE checkpoint, empty for none")
     judge_model: str = setting("", "chat judge with the prompt of Table 9, empty for none")
     judge_base_url: str = setting("", "its address [address]")
-    judge_key_variable: str = setting(
-        "OPENAI_API_KEY", "NAME of the variable with its key [variable]"
-    )
+    judge_key_variable: str = setting(KEY, KEY_NAME)
     prices: list[float] = setting(
         [], "USD per million tokens of the judge [0 or more, 0 to 6 values]"
     )

@@ -2,52 +2,36 @@
 
 Min-k% Prob of a text under the model before and after unlearning: where the
 ratio of the two is near 1, the study suspects that the text was not unlearned,
-and lets the unlearned model complete it. Items are chunks of a story or
-questions about it, one row each: text (what is scored), prompt (what the model
-is given), reference (what it should not be able to write).
+and lets the unlearned model complete it (``unlearning_items``). Here stands the table: what
+the models write for suspected items against the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination.core import overlap, scores, statistics
+from contamination.cases.unlearning_items import MIN_K, MIN_K_SHARE, PPL, PPL_SHARE
+from contamination.core import statistics
+from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import (
-    CLAIMS,
     CONTROL_FAILS,
+    FEWEST_MODELS,
     INCONCLUSIVE,
     NOT_RUN,
     NOT_SUPPORTED,
     SUPPORTED,
 )
-from contamination.lab.story import QUESTION_PROMPT
-from contamination.min_k.detect import quick_scores
-from contamination.models.causal import CausalLM, complete
 from contamination.models.chat import OK, REFUSED
 
-STORY, QUESTIONS = "story completion", "question answering"
-ITEM_COLUMNS = ["text", "prompt", "reference"]
-STORY_METRICS = {"rouge_l": overlap.rouge_l}
-ANSWER_METRICS = {"unigram_recall": overlap.unigram_recall}
-ANSWER_METRICS |= {"rouge_l_recall": overlap.rouge_l_recall}
 MAIN_METRICS = ["rouge_l", "unigram_recall"]  # one for each task
-
-# Selectors: the paper's two, by a window of the ratio; then three that each take the share of
-# items that Min-k% Prob took in the paper, so that there always are two groups to compare.
-MIN_K, PPL = scores.MIN_K, scores.PPL
-MIN_K_SHARE = f"{MIN_K}, paper's share"
-PPL_SHARE = f"{PPL}, paper's share"
-EASIEST = "easiest unseen, paper's share"
 # Not a selector: the items that only one of the two shares holds, against one another. What both
 # select cannot tell the two apart, so this is their paired comparison.
 ALONE = f"{MIN_K} alone against {PPL} alone"
 CONTROLS = ("retrained", "never saw")  # models that never read the story, the better one first
-# 188 of about 1000 chunks, 103 of 1000 questions: sections 7.2.1 and 7.2.2.
-PAPER_SHARES = {STORY: 0.188, QUESTIONS: 0.103}
 
 ROW_COLUMNS = ["unlearning", "model", "task", "selector", "k_percent", "ratio_low", "ratio_high"]
 ROW_COLUMNS += ["n_items", "n_selected", "n_samples", "metric", "against", "mean_selected"]
@@ -56,148 +40,6 @@ ROW_COLUMNS += ["p"]
 METRICS = ["rouge_l", "rouge_l_recall", "unigram_recall", "simcse", "judge"]
 LEFT_OUT = "left_out"  # the metric of the truth: whether an item was never given to the unlearner
 N_SHUFFLES = 9999  # of the permutation test of a difference of means
-
-
-def ratio_limits(window: float) -> dict[str, float]:
-    """Both ends of the window of ratios, 1 / window and window; ValueError if it holds no 1."""
-    if not window > 1:
-        raise ValueError(f"ratio_window must be above 1, got {window}")
-    return {"ratio_low": 1 / window, "ratio_high": window}
-
-
-# Items
-
-
-def chunk_items(text: str, n_words: int, n_prompt_words: int) -> pd.DataFrame:
-    """Consecutive chunks of so many words (512 in the paper); what is left at the end is dropped.
-
-    The prompt is a chunk's first ``n_prompt_words``; 200 in the paper. One row a chunk.
-
-    Raises:
-        ValueError: if the text is shorter than a chunk, or the prompt is no part of it.
-    """
-    if not 0 < n_prompt_words < n_words:
-        raise ValueError(f"a prompt has 1 to {n_words - 1} of {n_words} words")
-    words = text.split()
-    if len(words) < n_words:
-        raise ValueError(f"the text has {len(words)} words, fewer than a chunk of {n_words}")
-    starts = range(0, len(words) - n_words + 1, n_words)
-    chunks = [words[start : start + n_words] for start in starts]
-    pieces = [(chunk, chunk[:n_prompt_words], chunk[n_prompt_words:]) for chunk in chunks]
-    return pd.DataFrame([map(" ".join, each) for each in pieces], columns=ITEM_COLUMNS)
-
-
-def question_items(
-    questions: Sequence[str], answers: Sequence[str], score_answers: bool = False
-) -> pd.DataFrame:
-    """Questions as items, columns ``ITEM_COLUMNS``; the answers are the references.
-
-    The paper scores the question without its answer; ``score_answers`` scores both.
-    """
-    prompts = [QUESTION_PROMPT.format(question=question) for question in questions]
-    with_answers = [f"{p} {a}" for p, a in zip(prompts, answers, strict=True)]
-    scored = with_answers if score_answers else list(questions)
-    return pd.DataFrame({"text": scored, "prompt": prompts, "reference": list(answers)})
-
-
-# Which items are suspected
-
-
-def compared(
-    texts: Sequence[str],
-    original: CausalLM,
-    unlearned: CausalLM,
-    k_percent: float,
-    unseen: CausalLM | None = None,
-) -> pd.DataFrame:
-    """Scores of items under the model before and after unlearning, and their ratio.
-
-    ``MIN_K`` and ``PPL`` are ratios of unlearned to original (above 1: the text surprises the
-    unlearned model more), ``EASIEST`` the Min-k% score under a model that never read the story
-    (empty without one).
-    """
-    before, after = (quick_scores(lm, texts, k_percent) for lm in (original, unlearned))
-    easy = quick_scores(unseen, texts, k_percent)[MIN_K] if unseen else np.nan
-    return (after / before).assign(**{EASIEST: easy})
-
-
-def selections(
-    table: pd.DataFrame, ratio_low: float, ratio_high: float, share: float
-) -> dict[str, np.ndarray]:
-    """Which items each selector suspects, as booleans.
-
-    ``MIN_K`` and ``PPL`` take the items whose ratio lies in the window, both
-    ends included, as the paper does. A ratio of perplexities and one of mean
-    log-probabilities do not spread alike, and a window may hold all items or
-    none. ``MIN_K_SHARE`` and ``PPL_SHARE`` therefore take a share of the items (at least
-    one), those whose ratio is nearest to 1; ``EASIEST`` takes as many again,
-    those that a model which never read the story finds least surprising, if there is one.
-
-    Raises:
-        ValueError: if the window does not hold 1, or the share is not between 0 and 1.
-    """
-    if not 0 < ratio_low < 1 < ratio_high:
-        raise ValueError(f"the window must hold 1, got {ratio_low} to {ratio_high}")
-    if not 0 < share < 1:
-        raise ValueError(f"share must be above 0 and below 1, got {share}")
-    n = max(1, round(share * len(table)))
-    chosen = {name: table[name].between(ratio_low, ratio_high).to_numpy() for name in (MIN_K, PPL)}
-    for name, ratio in ((MIN_K_SHARE, MIN_K), (PPL_SHARE, PPL)):
-        chosen[name] = _first(np.abs(np.log(table[ratio].to_numpy())), n)
-    if table[EASIEST].notna().all():
-        chosen[EASIEST] = _first(-table[EASIEST].to_numpy(), n)
-    return chosen
-
-
-def _first(values: np.ndarray, n: int) -> np.ndarray:
-    """Whether an item is among the n with the lowest values."""
-    is_chosen = np.zeros(values.size, dtype=bool)
-    is_chosen[np.argsort(values, kind="stable")[:n]] = True
-    return is_chosen
-
-
-# What the models write
-
-
-def sampled(
-    lm: CausalLM,
-    items: pd.DataFrame,
-    n_samples: int,
-    max_new_tokens: int,
-    seed: int,
-    max_batch_tokens: int | None = None,
-) -> pd.DataFrame:
-    """Completions of the prompts by multinomial sampling, as in the paper (20 of each).
-
-    item (number), sample, reference, completion; items in order.
-    """
-    table = items.loc[items.index.repeat(n_samples), ["prompt", "reference"]]
-    sampling = {"temperature": 1.0, "seed": seed, "max_batch_tokens": max_batch_tokens}
-    completions = complete(lm, table["prompt"].tolist(), max_new_tokens, **sampling)
-    numbers = {"item": np.repeat(np.arange(len(items)), n_samples)}
-    numbers["sample"] = np.tile(np.arange(n_samples), len(items))
-    texts = {"reference": table["reference"].to_numpy()}
-    texts["completion"] = [text.strip() for text in completions]
-    return pd.DataFrame(numbers | texts)
-
-
-def longest_reference(lm: CausalLM, items: pd.DataFrame) -> int:
-    """Tokens of the longest reference with its end token: how long a completion has to be."""
-    encoded = lm.tokenizer(items["reference"].tolist(), add_special_tokens=False).input_ids
-    return max(map(len, encoded)) + 1
-
-
-def scored_samples(
-    samples: pd.DataFrame, metrics: Mapping[str, Callable[[str, str], float]]
-) -> pd.DataFrame:
-    """Each completion against its reference: ``samples`` with one more column for each metric."""
-    pairs = list(zip(samples["reference"], samples["completion"], strict=True))
-    return samples.assign(
-        **{name: [metric(*pair) for pair in pairs] for name, metric in metrics.items()}
-    )
-
-
-# The table
 
 
 def audit_rows(
@@ -214,7 +56,7 @@ def audit_rows(
 
     Args:
         scored: name of a model to its ``scored_samples`` of the same items.
-        chosen: as :func:`selections` returned it.
+        chosen: as ``unlearning_items.selections`` returned it.
         metrics: columns of ``scored`` to average, over the samples of an item first.
         controls: models whose score is taken from the unlearned model's, item
             by item, in further rows (column ``against``).
@@ -301,45 +143,59 @@ def _permutation_p(values: np.ndarray, is_selected: np.ndarray, is_other: np.nda
     )
 
 
-def with_verdict(rows: pd.DataFrame, controls: Sequence[str] = CONTROLS) -> pd.DataFrame:
+def with_verdict(
+    rows: pd.DataFrame, controls: Sequence[str] = CONTROLS, n_models: int | None = None
+) -> pd.DataFrame:
     """Rows of ``audit_rows`` and ``left_out_rows`` with p_adjusted, verdict and its reason.
 
     All their tests are one family (Holm). A row of the unlearned model itself makes the claim;
     the others are its controls and stay blank. What a model that never read the story shows
     too is no memory: where the unlearned model's lead over it, item by item, is not above 0,
-    the control fails.
+    the control fails if that model writes the selected items better as well. If not, it is
+    inconclusive.
 
     Args:
         controls: names of models that never read the story; the first that a row has is taken,
             and without any no claim about a text can be supported.
+        n_models: models of each kind, where the claim is about models; none where it is about
+            the one model that you audit, whose items are the sample.
     """
     (rows,) = statistics.with_p_adjusted(rows)
     keys = ["unlearning", "task", "selector", "metric"]
-    lows = rows.set_index([*keys, "against"])["ci_low"]
+    lows = rows.set_index([*keys, "model", "against"])["ci_low"]
     judged = []
     for row in rows.to_dict("records"):
-        at = [(*(row[key] for key in keys), name) for name in controls]
-        judged.append(_verdict(row, next((lows[each] for each in at if each in lows.index), None)))
+        at = tuple(row[key] for key in keys)
+        pairs = (((*at, row["model"], name), (*at, name, "")) for name in controls)
+        known = ([lows.get(each, np.nan) for each in pair] for pair in pairs if pair[0] in lows)
+        judged.append(_verdict(row, next(known, None), n_models))
     return rows.assign(
         verdict=[word for word, _ in judged], reason=[reason for _, reason in judged]
     )
 
 
-def _verdict(row: dict, control_low: float | None) -> tuple[str, str]:
+def _verdict(row: dict, control: Sequence[float] | None, n_models: int | None) -> tuple[str, str]:
+    """Verdict and reason; control is the lower end of the lead over it, and that of its own."""
     if row["model"] != row["unlearning"] or row["against"]:
         return "", ""
     ends = row["ci_low"], row["ci_high"]
-    word = CLAIMS["unlearning"].verdict(*ends, p_adjusted=row["p_adjusted"])
+    p, claim = row["p_adjusted"], CLAIMS["unlearning"]
+    word = claim.verdict(*ends, p_adjusted=p, n_models=n_models)
     if word == NOT_RUN:
         n, n_selected = row["n_items"], row["n_selected"]
         few = "fewer than two items of a kind"
         return word, {0: "no item selected", n: "every item selected"}.get(n_selected, few)
+    if n_models is not None and n_models < FEWEST_MODELS:
+        return word, f"fewer than {FEWEST_MODELS} models of each kind"
     if word != SUPPORTED or row["metric"] == LEFT_OUT:
         return word, ""
-    if control_low is None:
+    if control is None:
         return INCONCLUSIVE, "no model that never read the text"
-    if not control_low > 0:
+    lead, of_control = control
+    if not lead > 0 and of_control > 0:
         return CONTROL_FAILS, "a model that never read the text writes them as much better"
+    if not lead > 0:
+        return INCONCLUSIVE, "a model that never read the text may write them as much better"
     return word, ""
 
 
@@ -374,22 +230,26 @@ def _difference(
     return row | {"ci_low": low, "ci_high": high}
 
 
-def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
-    """What "selected" means, for each unlearned model and task.
+def meanings(
+    rows: pd.DataFrame, control: str, original: str, n_models: int | None = None
+) -> pd.DataFrame:
+    """What "selected" means, for each unlearned model and task: ``unlearning_meanings.csv``.
 
-    Easy: a model that did not read the story writes the selected items better.
-    Remembered: what the unlearned model has beyond that control is more for
-    them. Spared: unlearning took less from them. Only what is remembered and
-    spared was not unlearned. Each is "yes", "no" (a lead of the smallest effect is ruled
-    out), "inconclusive" or "not run".
+    Each verdict answers a claim about the selected items, compared with the others. Easy: a model
+    that did not see the story writes them better. Remembered: what the unlearned model has beyond
+    that control is more for them. Spared: unlearning took less from them. The verdict of the row
+    is on the claim that they were not unlearned, which needs both of the last two.
 
     Args:
         rows: of ``with_verdict``, one selector, and one metric for each task.
-        control: a model that did not read the story; without its rows nothing can be said.
+        control: a model that did not see the story; without its rows nothing can be said.
         original: the model before unlearning.
+        n_models: as in ``with_verdict``.
+
+    Returns:
+        unlearning, task, n_selected, verdict, easy_verdict, remembered_verdict, spared_verdict.
     """
-    table = []
-    answers_of = {SUPPORTED: "yes", NOT_SUPPORTED: "no"}
+    table, claim = [], CLAIMS["unlearning"]
     for (name, task), group in rows.groupby(["unlearning", "task"], sort=False):
         by = {(row.model, row.against): row for row in group.itertuples()}
         answers = []
@@ -397,28 +257,32 @@ def meanings(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
             word = NOT_RUN
             if test in by:
                 ends = by[test].ci_low, by[test].ci_high
-                word = CLAIMS["unlearning"].verdict(*ends, p_adjusted=by[test].p_adjusted)
-            answers.append(answers_of.get(word, word))
-        n_selected = by[name, ""].n_selected
-        table.append((name, task, n_selected, *answers, _meaning(*answers)))
-    columns = ["unlearning", "task", "n_selected", "easy", "remembered", "spared"]
-    return pd.DataFrame(table, columns=[*columns, "selected_means"])
+                word = claim.verdict(*ends, p_adjusted=by[test].p_adjusted, n_models=n_models)
+            answers.append(word)
+        table.append((name, task, by[name, ""].n_selected, _both(*answers[1:]), *answers))
+    columns = ["unlearning", "task", "n_selected", "verdict"]
+    columns += ["easy_verdict", "remembered_verdict", "spared_verdict"]
+    return pd.DataFrame(table, columns=columns)
 
 
-def _meaning(easy: str, remembered: str, spared: str) -> str:
-    if NOT_RUN in (easy, remembered, spared):
-        return INCONCLUSIVE
-    if remembered == "yes":
-        return "not unlearned" if spared == "yes" else "well remembered"
-    return "easy to predict" if easy == "yes" else "neither memory nor ease shown"
+def _both(first: str, second: str) -> str:
+    """The verdict on a claim of two parts: one part that is not supported refutes it."""
+    weakest_last = (SUPPORTED, INCONCLUSIVE, NOT_RUN, CONTROL_FAILS, NOT_SUPPORTED)
+    return max(first, second, key=weakest_last.index)
 
 
 def headline(meant: pd.DataFrame) -> str:
-    """Whether a suspicious item still lies in the model's memory, by :func:`meanings`."""
-    n_left = int((meant["selected_means"] == "not unlearned").sum())
-    text = f'In {n_left} of {len(meant)} audits "selected" means "not unlearned". '
-    others = meant["selected_means"][meant["selected_means"] != "not unlearned"]
-    counted = [f"{word} ({n})" for word, n in others.value_counts(sort=False).items()]
-    if not counted:
-        return text + "The suspicion holds, as the paper reads it."
-    return text + f"Elsewhere: {', '.join(counted)}. There the suspicion is no proof of memory."
+    """Whether a suspicious item is still in the model's memory, by :func:`meanings`."""
+    n_left = int(meant["verdict"].eq(SUPPORTED).sum())
+    text = f"In {n_left} of {len(meant)} audits we can show that the selected items were not "
+    text += "unlearned. "
+    if n_left == len(meant):
+        return text + "The suspicion is right, as in the paper."
+    counts = meant["verdict"][meant["verdict"].ne(SUPPORTED)].value_counts(sort=False)
+    others = ", ".join(f"{word} ({n})" for word, n in counts.items())
+    text += f"In the other audits this claim is {others}, so a suspicious item is no proof of "
+    text += "memory."
+    if n_easy := int(meant["easy_verdict"].eq(SUPPORTED).sum()):
+        text += f" In {n_easy} of {len(meant)} the retrained model, too, writes the selected "
+        text += "items better, so they are easy to predict."
+    return text

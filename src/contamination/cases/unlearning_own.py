@@ -13,7 +13,7 @@ from contamination.audit.asked import check_models
 from contamination.audit.settings import OwnTarget
 from contamination.cases.library import read_text
 from contamination.cases.settings import OwnModels
-from contamination.cases.unlearning import QUESTIONS, STORY, chunk_items, question_items
+from contamination.cases.unlearning_items import QUESTIONS, STORY, chunk_items, question_items
 from contamination.cases.unlearning_judge import judged
 from contamination.core import overlap
 from contamination.data import partitions
@@ -26,7 +26,7 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
     """One's own items, and whether all that a run needs is there, before it costs anything.
 
     Returns:
-        Task to its items (``score_answers`` as in ``unlearning.question_items``); empty where
+        Task to its items (``score_answers`` as in ``unlearning_items.question_items``); empty where
         no model is named.
 
     Raises:
@@ -104,7 +104,7 @@ def load_encoder(settings: OwnModels) -> LanguageModel | None:
 def with_meaning(
     samples: pd.DataFrame, encoder: LanguageModel | None, judge: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Samples of ``unlearning.sampled`` with similarity of meaning where it is asked for.
+    """Samples of ``unlearning_items.sampled`` with similarity of meaning where it is asked for.
 
     ``simcse``, and the judge's rating where :func:`judge_settings` returned one.
     """

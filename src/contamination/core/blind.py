@@ -3,13 +3,7 @@
 Das et al., arXiv:2406.16201: a benchmark whose members and non-members differ
 in date, topic or style can be solved from the text alone, so an AUC of a
 detector says nothing until the AUC of a classifier that never saw the model
-stands beside it.
-
-Classifiers are judged on passages they were not trained on, by cross-validation, and a
-passage is not judged by its near-copies (``core.folds``). Only passages of one fold
-are compared. Pooling the scores of all folds is biased where there is nothing to find: a
-training part with one member more predicts more members, and just there one member
-fewer is left to test.
+stands beside it. The scores are those of ``core.blind_scores``.
 
 Intervals are wider than a bootstrap of the scores says. Each pair of passages is used twice:
 one of them trains the classifier that judges the other, and the other way round. What
@@ -19,7 +13,6 @@ of scores which were fixed beforehand. So the bootstrap's deviations are stretch
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
@@ -28,31 +21,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import sklearn
-from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedGroupKFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Binarizer
 
-from contamination.core import caches, folds, overlap, statistics
+from contamination.core import blind_scores, caches, folds, overlap, statistics
+from contamination.core.blind_scores import (
+    BAG_OF_WORDS,
+    BASELINES,
+    DATE_RULE,
+    N_FOLDS,
+    Folds,
+    cross_validated_scores,
+    n_folds,
+    scorer_of,
+)
+from contamination.core.claims import CLAIMS
 from contamination.core.overlap import ngram_overlap_share
 from contamination.core.syntax import hash_of_modules
-from contamination.core.verdicts import CLAIMS
 
-DATE_RULE = "date rule"
-BAG_OF_WORDS = "bag of words"
-TF_IDF = "TF-IDF"
-BASELINES = (DATE_RULE, BAG_OF_WORDS, TF_IDF)
 COLUMNS = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high", "p"]
 COLUMNS += ["permutation_null", "permutation_high", "p_value", "tpr_at_5_fpr", "overlap_pct"]
 LABELS = ["benchmark", "setting", "length", "seed"]  # put before COLUMNS in blind_baselines.csv
-N_FOLDS = 10
 USED_TWICE = np.sqrt(2)  # by how much a cross-validated AUC strays further than its bootstrap
 
 Deals = Mapping[int, Sequence[bool]]  # deal to the membership of its passages
-Folds = list[tuple[np.ndarray, np.ndarray]]  # numbers of passages that are compared, their scores
-
-_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 
 
 def blind_table(
@@ -110,7 +100,7 @@ def blind_table(
         raise ValueError("each group needs both kinds, since labels are shuffled within it")
     settings = list(baselines), n_folds, n_permutations, n_resamples, seed
     of_groups = None if groups is None else groups.tolist()
-    code = hash_of_modules(sys.modules[__name__], folds, statistics, overlap)
+    code = hash_of_modules(sys.modules[__name__], blind_scores, folds, statistics, overlap)
     made_by = [list(texts), is_member.tolist(), of_groups, settings, code]
     made_by += [np.__version__, sklearn.__version__]
     return caches.cached_table(
@@ -136,7 +126,7 @@ def _blind_table(
     }
     rows = []
     for baseline in baselines:
-        scorer = _scorer(baseline, texts, n_folds, seed, groups)
+        scorer = scorer_of(baseline, texts, n_folds, seed, groups)
         judged = scorer(is_member)
         row = {"baseline": baseline} | shared
         if judged:
@@ -230,69 +220,6 @@ def auc_difference(
     return row | {"p": statistics.bootstrap_p(value, drawn)}
 
 
-def n_folds(is_member: Sequence[bool]) -> int:
-    """Folds of a blind baseline: ten, or as many as the smaller kind has passages."""
-    is_member = np.asarray(is_member, dtype=bool)
-    return int(min(N_FOLDS, is_member.sum(), (~is_member).sum()))
-
-
-def date_rule_scores(texts: Sequence[str]) -> np.ndarray:
-    """Minus the latest year, 1500 to 2099, of each passage: old passages score higher.
-
-    A passage without a year gets the median of the others, which says nothing either way.
-    ValueError if no passage names a year.
-
-    >>> date_rule_scores(["In 2012 and 2013", "after 2023", "no year"]).tolist()
-    [-2013.0, -2023.0, -2018.0]
-    """
-    years = np.array([max(map(float, _YEAR.findall(text)), default=np.nan) for text in texts])
-    if np.isnan(years).all():
-        raise ValueError("no passage names a year, the date rule does not apply")
-    return -np.where(np.isnan(years), np.nanmedian(years), years)
-
-
-def cross_validated_scores(
-    texts: Sequence[str],
-    is_member: Sequence[bool],
-    baseline: str,
-    n_folds: int = N_FOLDS,
-    seed: int = 0,
-    groups: Sequence[int] | None = None,
-) -> Folds:
-    """Numbers of passages that are compared, and their scores by a classifier of other folds.
-
-    Args:
-        texts: n_passages passages.
-        is_member: their membership, shape (n_passages,).
-        baseline: "bag of words" (which words occur) or "TF-IDF"; logistic
-            regression on words of two or more letters, in lower case.
-        n_folds: folds, at most; see ``folds.fold_maker``.
-        seed: of the folds.
-        groups: what a passage is part of, such as its book, shape (n_passages,).
-            Passages of one group fall into one fold, and folds are stratified: a
-            classifier that has seen some of a book recognises the others by its
-            names and topics.
-    """
-    return _scorer(baseline, texts, n_folds, seed, groups)(np.asarray(is_member, bool))
-
-
-def fold_scores(
-    texts: Sequence[str], is_member: Sequence[bool], n_folds: int = N_FOLDS, seed: int = 0
-) -> pd.DataFrame:
-    """What the blind baselines make of each passage: figures alone, which may be shared.
-
-    fold is that of the classifiers, whose decision values are comparable within a fold
-    alone. ValueError if no passage names a year.
-    """
-    table = pd.DataFrame({"is_member": np.asarray(is_member, bool), "fold": -1})
-    table[DATE_RULE] = date_rule_scores(texts)
-    for baseline in (BAG_OF_WORDS, TF_IDF):
-        judged = cross_validated_scores(texts, is_member, baseline, n_folds, seed)
-        for number, (items, values) in enumerate(judged):
-            table.loc[items, ["fold", baseline]] = np.column_stack([[number] * len(items), values])
-    return table.astype({"fold": int})
-
-
 def table_of_scores(
     scored: pd.DataFrame, *, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:
@@ -308,42 +235,6 @@ def table_of_scores(
         row = _judged(judged, is_member, baseline, n_resamples, seed)
         rows.append({"baseline": baseline} | counts | row)
     return pd.DataFrame(rows).reindex(columns=COLUMNS)
-
-
-def _scorer(
-    baseline: str, texts: Sequence[str], n_folds: int, seed: int, groups=None
-) -> Callable[[np.ndarray], Folds]:
-    """A function of the labels, since shuffled ones train classifiers of their own."""
-    if baseline == DATE_RULE:
-        try:
-            scored = [(np.arange(len(texts)), date_rule_scores(texts))]
-        except ValueError:
-            scored = []
-        return lambda is_member: scored
-    # A word that no training passage holds keeps weight 0, so counting over all
-    # passages at once tells the classifier nothing about those it is tested on.
-    counts = CountVectorizer().fit_transform(texts)
-    transform = Binarizer() if baseline == BAG_OF_WORDS else TfidfTransformer(sublinear_tf=True)
-    if groups is None:
-        folds_for = folds.fold_maker(counts, n_folds, seed)
-    else:
-        whole_groups = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-
-        def folds_for(is_member: np.ndarray) -> list[folds.Fold]:
-            found = whole_groups.split(counts, is_member, groups)
-            return [(train, [test]) for train, test in found]
-
-    def cross_validate(is_member: np.ndarray) -> Folds:
-        scored = []
-        for train, tests in folds_for(is_member):
-            classifier = make_pipeline(
-                transform, LogisticRegression(solver="liblinear", class_weight="balanced")
-            )
-            classifier.fit(counts[train], is_member[train])
-            scored += [(test, classifier.decision_function(counts[test])) for test in tests]
-        return scored
-
-    return cross_validate
 
 
 def _sets(judged: Folds, is_member: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

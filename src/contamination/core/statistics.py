@@ -210,6 +210,25 @@ def interval_p(value: float, low: float, high: float, null: float = 0.0) -> floa
     return float(2 * stats.norm.sf(abs(value - null) / error))
 
 
+def end_p(value: float, low: float, high: float, null: float = 0.0, df: float = math.inf) -> float:
+    """Two-sided p that ``value`` is ``null``, by the end of its 95 % interval that faces ``null``.
+
+    It is 0.05 where that end is ``null``, for lopsided intervals too. ``df`` are the degrees of
+    freedom of Student's t, for intervals over few models. Undefined where one of the numbers is.
+
+    >>> round(end_p(0.6, 0.5, 0.62, 0.5), 3), round(end_p(0.7, 0.6, 0.72, 0.5, df=4), 3)
+    (0.05, 0.005)
+    """
+    reach = value - low if value >= null else high - value
+    if math.isnan(reach):
+        return float("nan")
+    if reach <= 0:  # a percentile interval may leave its value out
+        reach = (high - low) / 2
+    if not reach:
+        return 1.0 if value == null else 0.0
+    return float(2 * stats.t.sf(stats.t.ppf((1 + LEVEL) / 2, df) * abs(value - null) / reach, df))
+
+
 def smallest_split_p(n_members: int, n_others: int) -> float:
     """The smallest two-sided p of a test that deals so many items to two groups anew.
 

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core import visible
+from contamination.core import claims, visible
 
 OUTPUTS_VARIABLE = "CONTAMINATION_OUTPUTS"
 STAGING_VARIABLE = "CONTAMINATION_STAGING"
@@ -320,7 +320,11 @@ class Outputs:
         self._target = Path(os.environ.get(STAGING_VARIABLE) or self.folder).absolute()
 
     def write_table(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
-        """Write ``tables/<name>.csv`` and hand the table back for display."""
+        """Write ``tables/<name>.csv`` and hand the table back for display.
+
+        ValueError for a verdict column with another word, or without a registered claim.
+        """
+        claims.check_table(table, name)
         write_csv(self._target / "tables" / f"{name}.csv", table)
         return table
 

@@ -10,6 +10,7 @@ import pandas as pd
 from IPython.display import HTML, Markdown
 from pandas.io.formats.style import Styler
 
+from contamination.core.claims import check_table
 from contamination.core.visible import visible
 
 MISSING = "–"
@@ -94,7 +95,8 @@ def show(
     """A table for display, without its index; the CSV keeps full precision.
 
     Dataset text and model answers are untrusted, so every cell, label and the caption are
-    escaped before they become HTML, and control characters are written out.
+    escaped before they become HTML, and control characters are written out. ValueError for a
+    word in a column of verdicts that is none.
 
     Args:
         columns: to show, in order, names parted by spaces; all when empty.
@@ -106,6 +108,7 @@ def show(
     """
     if columns:
         table = table[columns.split()]
+    check_table(table)
     labels = labels or {}
     shown = pd.DataFrame(
         {

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
-from contamination.core.statistics import share_difference_interval
-from contamination.core.verdicts import CLAIMS, NOT_RUN
+from contamination.core.claims import CLAIMS
+from contamination.core.families import corrected
+from contamination.core.statistics import end_p, share_difference_interval
+from contamination.core.verdicts import NOT_RUN
 from contamination.dcq.assessment import (
     CHOICES,
     POSITIONS,
@@ -134,8 +136,9 @@ def moves_table(counts: pd.DataFrame) -> pd.DataFrame:
         Answers at that position in percent: modified_pct, standard_pct (with the original there)
         and second_pct (with a fifth perturbation there, the control; empty if it was not
         released); rise_pct (standard minus modified, points) with a 95 % interval that takes
-        the quizzes as two samples, which is wide for the same instances; control_high_pct, the
-        upper end of the control's rise; verdict, and note: why there is none.
+        the quizzes as two samples, which is wide for the same instances; control_low_pct and
+        control_high_pct, the same of the control's rise; p of no rise, p_adjusted (Holm over panels
+        that have a control), verdict, and note: why there is none.
     """
     rows, claim = [], CLAIMS["dcq_positions"]
     for panel, of_panel in counts.groupby("panel", sort=False):
@@ -156,12 +159,18 @@ def moves_table(counts: pd.DataFrame) -> pd.DataFrame:
         row |= {"rise_pct": row["standard_pct"] - row["modified_pct"]}
         row |= {"ci_low_pct": low, "ci_high_pct": high}
         if SECOND in rises:
-            row["control_high_pct"] = 100 * rises[SECOND][1]
-            verdict = claim.verdict(low, high, control_high=row["control_high_pct"])
-            row |= {"verdict": verdict, "note": ""}
+            control = tuple(100 * end for end in rises[SECOND])
+            row |= dict(zip(("control_low_pct", "control_high_pct"), control, strict=True))
+            row |= {
+                "verdict": claim.verdict(low, high, control=control),
+                "note": "",
+                "p": end_p(row["rise_pct"], low, high),
+            }
         else:
-            row |= {"verdict": NOT_RUN, "note": "the control's answers were not released"}
+            note = "the control's answers were not released"
+            row |= {"verdict": NOT_RUN, "note": note, "p": float("nan")}
         rows.append(row)
     columns = ["panel", "modified_pct", "standard_pct", "second_pct", "rise_pct", "ci_low_pct"]
-    columns += ["ci_high_pct", "control_high_pct", "verdict", "note"]
-    return pd.DataFrame(rows).reindex(columns=columns)
+    columns += ["ci_high_pct", "control_low_pct", "control_high_pct", "p", "p_adjusted"]
+    columns += ["verdict", "note"]
+    return corrected(pd.DataFrame(rows)).reindex(columns=columns)

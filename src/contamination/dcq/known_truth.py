@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from contamination.core.statistics import share_difference_interval, share_interval
-from contamination.core.verdicts import CLAIMS
+from contamination.core.claims import CLAIMS
+from contamination.core.families import corrected
+from contamination.core.statistics import end_p, share_difference_interval, share_interval
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.contaminating import training_texts, with_wrong_label, without_label
 from contamination.dcq.controls import RULES, credits_of, rule_choices
@@ -207,7 +208,8 @@ def dial_rises(dial: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         model, rise_pct (right answers at the largest setting minus those at the smallest,
-        points) with its 95 % interval, the quizzes of the settings being two samples; verdict.
+        points) with its 95 % interval, the quizzes of the settings being two samples; p of no
+        rise, p_adjusted (Holm over takers) and verdict.
     """
     must_choose = dial[dial["chance_pct"].notna()]
     rows, claim = [], CLAIMS["dcq_dial"]
@@ -219,5 +221,6 @@ def dial_rises(dial: pd.DataFrame) -> pd.DataFrame:
         low, high = (100 * end for end in ends)
         rise = 100 * (last["right"] / last["n"] - first["right"] / first["n"])
         row = {"model": model, "rise_pct": rise, "ci_low_pct": low, "ci_high_pct": high}
+        row |= {"p": end_p(rise, low, high)}
         rows.append(row | {"verdict": claim.verdict(low, high)})
-    return pd.DataFrame(rows)
+    return corrected(pd.DataFrame(rows))

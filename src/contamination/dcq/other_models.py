@@ -7,8 +7,10 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from contamination.core.statistics import percentile_interval
-from contamination.core.verdicts import CLAIMS, SUPPORTED
+from contamination.core.claims import CLAIMS
+from contamination.core.families import corrected
+from contamination.core.statistics import end_p, percentile_interval
+from contamination.core.verdicts import SUPPORTED, strongest
 from contamination.dcq.assessment import resample_counts
 from contamination.dcq.comparison import answers_of, share_pct
 from contamination.dcq.controls import by_position, credits_of
@@ -66,8 +68,8 @@ def beside_clean(
         dataset, n, taker_pct and clean_pct, each with a 95 % interval (taker_low_pct, ...), and
         difference_pct with its own (ci_low_pct, ci_high_pct): a bootstrap over instances, paired;
         is_unread; holds, of unread datasets alone: the taker is not ahead there; and verdict,
-        of the others: ahead by more than on any unread dataset, whose highest upper end is the
-        control.
+        of the others: ahead by more than on any unread dataset, whose intervals are the controls;
+        p of no difference, for these alone, and p_adjusted (Holm over them).
     """
     rows, choices = [], choices.assign(credit=100 * credits_of(choices))
     for dataset, of_dataset in choices.groupby("dataset", sort=False):
@@ -83,16 +85,20 @@ def beside_clean(
             row |= {f"{name}_pct": value.mean(), f"{ends}_low_pct": low, f"{ends}_high_pct": high}
         rows.append(row | {"is_unread": dataset in unread})
     table = pd.DataFrame(rows)
-    claim, by_taste = CLAIMS["pretrained_readings"], table.loc[table["is_unread"], "ci_high_pct"]
-    highest = by_taste.max() if len(by_taste) else -np.inf
+    claim, ends = CLAIMS["pretrained_readings"], ["ci_low_pct", "ci_high_pct"]
+    by_taste = table.loc[table["is_unread"], ends].to_numpy().tolist()
     table["holds"] = (table["ci_low_pct"] <= claim.null).astype(object).where(table["is_unread"])
     table["verdict"] = [
         ""
         if row.is_unread
-        else claim.verdict(row.ci_low_pct, row.ci_high_pct, control_high=highest)
+        else claim.verdict(
+            row.ci_low_pct, row.ci_high_pct, control=strongest(by_taste, row.ci_low_pct)
+        )
         for row in table.itertuples()
     ]
-    return table
+    ends = table["difference_pct"], table["ci_low_pct"], table["ci_high_pct"]
+    p_values = pd.Series([end_p(*of_row) for of_row in zip(*ends, strict=True)], table.index)
+    return corrected(table.assign(p=p_values.mask(table["is_unread"])))
 
 
 def headline_beside_clean(name: str, readings: pd.DataFrame) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from scipy import stats
 
+from contamination.core.families import corrected
 from contamination.core.verdicts import INCONCLUSIVE, LEVEL, NOT_RUN, NOT_SUPPORTED, SUPPORTED
 from contamination.data.published import printed_cells, released_instances
 from contamination.data.published.compare import Reason, matches_printed
@@ -78,11 +79,16 @@ def recomputed_cells(published: pd.DataFrame) -> pd.DataFrame:
 
 
 def dcq_reciprocal() -> pd.DataFrame:
-    """Appendix C recomputed: replicas against quiz answers, one row per partition and model."""
-    return pd.DataFrame(
+    """Appendix C recomputed: replicas against quiz answers, one row per partition and model.
+
+    Added is p_adjusted, Holm's over all rows with replicas: a claim of ``reciprocal_row`` is
+    supported only if it stays at most 0.05.
+    """
+    rows = pd.DataFrame(
         dict(zip(PARTITION, partition, strict=True)) | reciprocal_row(instances)
         for partition, instances in released_instances("DCQ").groupby(PARTITION, sort=False)
     )
+    return corrected(rows.assign(p=rows["p_at_least_as_many"])).drop(columns="p")
 
 
 def reciprocal_row(instances: pd.DataFrame) -> dict[str, float | int | str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination.core.verdicts import CLAIMS
+from contamination.core.verdicts import FEWEST_MODELS
 from contamination.dice import published_tables
 from contamination.dice.answers import accuracy_row
 from contamination.dice.mixtures import IN_DISTRIBUTION, SEEN, UNSEEN, Problems
@@ -19,6 +19,7 @@ from contamination.dice.pool import (
     HIGH,
     LOW,
     OTHER_CLEAN,
+    REFERENCES,
     ROWS,
     Condition,
     Trained,
@@ -28,6 +29,11 @@ from contamination.models.causal import CausalLM, load_causal_lm
 DOSE_NAMES = {0: "OpenOrca 100%", LOW: "{} 2%", HIGH: "{} 10%"}  # as Table 1 prints them
 
 
+def within_floor(accuracy_pct: float, floor_pct: Sequence[float]) -> bool:
+    """Whether clean models of this mean accuracy, percent, could be seen to gain and to fall."""
+    return bool(floor_pct[0] <= accuracy_pct <= floor_pct[1])
+
+
 def check_floor(accuracies_pct: Sequence[float], floor_pct: Sequence[float]) -> float:
     """Mean accuracy of the clean models, in percent.
 
@@ -35,7 +41,7 @@ def check_floor(accuracies_pct: Sequence[float], floor_pct: Sequence[float]) -> 
         ValueError: if it leaves no room: nothing could be inflated, or seen to fall.
     """
     mean = float(np.mean(accuracies_pct))
-    if not floor_pct[0] <= mean <= floor_pct[1]:
+    if not within_floor(mean, floor_pct):
         raise ValueError(
             f"the clean models answer {mean:.0f} % of GSM-i and GSM-ii, outside {floor_pct[0]:g} "
             f"to {floor_pct[1]:g} %: change n_skill_rows, or set floor_pct to accept it"
@@ -80,62 +86,80 @@ def accuracy_rows(
 
 
 def gains(accuracy: pd.DataFrame) -> pd.DataFrame:
-    """What contamination adds to the clean models' mean accuracy, in points.
+    """What contamination adds to the mean accuracy of clean models, in points.
+
+    Clean models are those at the usual rate, or at the condition's own (``pool.REFERENCES``).
 
     Returns:
-        condition, n_models, gain_seen (GSM-i), gain_fresh (GSM-ii), gain_elsewhere (other
+        condition, reference (the clean models' condition), reference_pct (their mean accuracy on
+        GSM-i and GSM-ii), n_models, gain_seen (GSM-i), gain_fresh (GSM-ii), gain_elsewhere (other
         distributions; undefined where none was asked), inflation_points (gain_seen minus
         gain_fresh: what of the score is false) with ci_low and ci_high, Welch's 95 % over models,
-        and verdict: whether it is inflated, by more than other clean models seem to be. The
-        verdict of clean models is blank.
+        and p, its test of no inflation: empty for clean models, which make no claim, and with
+        fewer than five models of either kind, which decide nothing.
     """
     kind = accuracy["benchmark"].map({SEEN: "gain_seen", UNSEEN: "gain_fresh"})
     kind = kind.where(accuracy["in_distribution"], "gain_elsewhere")
     means = accuracy.pivot_table("accuracy_pct", "condition", kind, sort=False)
     means = means.reindex(columns=["gain_seen", "gain_fresh", "gain_elsewhere"])
-    gain = (means - means.loc[CLEAN]).drop(index=CLEAN)
-    gaps = inflation(accuracy).groupby("condition")["gap_points"].agg(list)
-    clean, claim = gaps[CLEAN], CLAIMS["dice_inflation"]
-    gain.insert(0, "n_models", [len(gaps[name]) for name in gain.index])
-    gain["inflation_points"] = [np.mean(gaps[name]) for name in gain.index]
-    gain[["ci_low", "ci_high"]] = [_welch_interval(gaps[name], clean) for name in gain.index]
-    is_clean = gain.index.isin(CLEAN_CONTROLS)
-    bar = gain.loc[is_clean, "ci_high"].max() if is_clean.any() else -np.inf
-    gain["verdict"] = [
-        claim.verdict(
-            row.ci_low, row.ci_high, control_high=bar, n_models=min(row.n_models, len(clean))
+    gaps = _gaps(accuracy).groupby("condition")["gap"].agg(list)
+    rows = []
+    for name in means.index.drop(CLEAN):
+        reference = _reference(name, means.index)
+        own, clean = gaps[name], gaps[reference]
+        low, high, p = _welch(own, clean)
+        decides = name not in CLEAN_CONTROLS and min(len(own), len(clean)) >= FEWEST_MODELS
+        halves = means.loc[reference, ["gain_seen", "gain_fresh"]]
+        rows.append(
+            {"condition": name, "reference": reference, "reference_pct": halves.mean()}
+            | {"n_models": len(own)}
+            | (means.loc[name] - means.loc[reference]).to_dict()
+            | {"inflation_points": np.mean(own) - np.mean(clean), "ci_low": low, "ci_high": high}
+            | {"p": p if decides else np.nan}
         )
-        for row in gain.itertuples()
-    ]
-    gain["verdict"] = gain["verdict"].mask(is_clean, "")
-    return gain.reset_index()
+    return pd.DataFrame(rows)
 
 
-def _welch_interval(values: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
-    """95 % t interval of a difference of means; without any spread it has no width."""
+def _reference(condition: str, conditions: Iterable[str]) -> str:
+    """The clean models that a condition is compared with, where they were trained."""
+    reference = REFERENCES.get(condition, CLEAN)
+    return reference if reference in conditions else CLEAN
+
+
+def _welch(values: Sequence[float], others: Sequence[float]) -> tuple[float, float, float]:
+    """95 % t interval of a difference of means and p of none; no width without any spread."""
     if min(len(values), len(others)) < 2:
-        return np.nan, np.nan
+        return np.nan, np.nan, np.nan
     difference = float(np.mean(values) - np.mean(others))
     squares = [np.var(group, ddof=1) / len(group) for group in (values, others)]
     if not sum(squares):
-        return difference, difference
+        return difference, difference, float(difference == 0)
     # By hand: scipy warns where one of the two has no spread, which few questions make likely.
     n_less_1 = len(values) - 1, len(others) - 1
     df = sum(squares) ** 2 / sum(s**2 / n for s, n in zip(squares, n_less_1, strict=True))
-    half = float(stats.t.ppf(0.975, df) * np.sqrt(sum(squares)))
-    return difference - half, difference + half
+    error = float(np.sqrt(sum(squares)))
+    half = float(stats.t.ppf(0.975, df) * error)
+    p = float(2 * stats.t.sf(abs(difference) / error, df))
+    return difference - half, difference + half, p
 
 
 def inflation(accuracy: pd.DataFrame) -> pd.DataFrame:
     """What contamination did to the score: accuracy on GSM-i minus that on fresh GSM-ii.
 
-    The clean models' mean gap, what the sets differ in difficulty, is taken off. One row
-    for each model that was asked both sets.
+    The mean gap of the clean models that it is compared with, what the sets differ in difficulty,
+    is taken off. One row for each model that was asked both sets.
     """
-    wide = accuracy.pivot_table("accuracy_pct", ["condition", "seed"], "benchmark", sort=False)
-    wide = wide.dropna(subset=[SEEN, UNSEEN]).reset_index()
-    gap = wide[SEEN] - wide[UNSEEN]
-    wide["gap_points"] = gap - gap[wide["condition"] == CLEAN].mean()
+    wide = _gaps(accuracy)
+    mean_gaps = wide.groupby("condition")["gap"].mean()
+    references = wide["condition"].map(lambda name: _reference(name, mean_gaps.index))
+    wide["gap_points"] = wide["gap"] - references.map(mean_gaps)
     wide = wide.rename(columns={SEEN: "accuracy_seen_pct", UNSEEN: "accuracy_fresh_pct"})
     columns = ["condition", "seed", "accuracy_seen_pct", "accuracy_fresh_pct", "gap_points"]
     return wide[columns].rename_axis(columns=None)
+
+
+def _gaps(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies of each model on both sets, and gap, the first minus the second, points."""
+    wide = accuracy.pivot_table("accuracy_pct", ["condition", "seed"], "benchmark", sort=False)
+    wide = wide.dropna(subset=[SEEN, UNSEEN]).reset_index()
+    return wide.assign(gap=wide[SEEN] - wide[UNSEEN])

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.statistics import end_p
 from contamination.core.verdicts import (
-    CLAIMS,
+    CONTROL_FAILS,
     FEWEST_MODELS,
     INCONCLUSIVE,
     NOT_SUPPORTED,
@@ -54,7 +55,7 @@ def layer_rows(pool: Pool, condition: str, contamination: str, dataset: str = SE
     share_argmax is the share of prompts with their largest distance at a layer, located the
     commonest of these, null_mean the mean distance of two clean models. Of located layers also
     share_from_training, how much of the distance two clean models do not have (of each pair, paired
-    by seed; mean with the 95 % t interval), and the verdict on it.
+    by seed; mean with the 95 % t interval), and p of one half: empty with fewer than five pairs.
     """
     values, null = (
         {
@@ -113,21 +114,23 @@ def _layer_table(
                 | {"n": len(values), "mean": mean}
                 | {"share_argmax": n_largest[layer] / len(values) if is_block else None}
                 | {"null_mean": null_mean, "located": is_located, "paper_layer": paper_layer}
-                | (of_located if is_located else dict.fromkeys(of_located) | {"verdict": ""})
+                | (of_located if is_located else dict.fromkeys(of_located))
             )
-    numbers = dict.fromkeys(["share_argmax", "share_from_training", "ci_low", "ci_high"], float)
+    numbers = dict.fromkeys(
+        ["share_argmax", "share_from_training", "ci_low", "ci_high", "p"], float
+    )
     return pd.DataFrame(rows).astype({"paper_layer": "Int64"} | numbers)
 
 
-def _share_from_training(shares: Sequence[float]) -> dict[str, float | str]:
-    """Mean over pairs of models with its 95 % t interval, and the verdict on more than a half."""
-    n, low, high = len(shares), np.nan, np.nan
-    if n > 1:
-        low, high = stats.t.interval(0.95, n - 1, np.mean(shares), max(stats.sem(shares), 1e-12))
-    few = n < FEWEST_MODELS
-    verdict = INCONCLUSIVE if few else CLAIMS["dice_layers"].verdict(low, high)
+def _share_from_training(shares: Sequence[float]) -> dict[str, float]:
+    """Mean over pairs of models with its 95 % t interval, and p of one half."""
+    n, low, high, p = len(shares), np.nan, np.nan, np.nan
     mean = float(np.mean(shares)) if n else np.nan
-    return {"share_from_training": mean, "ci_low": low, "ci_high": high, "verdict": verdict}
+    if n > 1:
+        error = max(stats.sem(shares), 1e-12)
+        low, high = stats.t.interval(0.95, n - 1, mean, error)
+        p = float(2 * stats.t.sf(abs(mean - 0.5) / error, n - 1)) if n >= FEWEST_MODELS else p
+    return {"share_from_training": mean, "ci_low": low, "ci_high": high, "p": p}
 
 
 def located_layer(layers: pd.DataFrame) -> int:
@@ -170,7 +173,8 @@ def beside_clean(rows: pd.DataFrame) -> pd.DataFrame:
         the columns of ``rows``; two_clean_pct, the folded AUROC of the two clean models that reach
         highest (which of them comes first is chance); difference_pct with difference_low and
         difference_high, from the 95 % intervals of both (the root of the sum of squares); and
-        verdict, blank for clean models and where none were asked.
+        p of no difference, by Student's t. p is empty with fewer than five pairs of models, all
+        of it for clean models and where none were asked.
     """
     is_clean = rows["trained_on"].isin([OTHER_CLEAN, REORDERED])
     by_cell = {cell: part for cell, part in rows[is_clean].groupby(["tested_on", "method"])}
@@ -178,7 +182,7 @@ def beside_clean(rows: pd.DataFrame) -> pd.DataFrame:
     for row, is_control in zip(rows.to_dict("records"), is_clean, strict=True):
         controls = by_cell.get((row["tested_on"], row["method"]))
         if is_control or controls is None:
-            found.append({"verdict": ""})
+            found.append({})
             continue
         control = max(controls.to_dict("records"), key=lambda one: _folded(one)[2])
         value, low, high = (row[name] for name in ("auroc_pct", "ci_low", "ci_high"))
@@ -189,12 +193,12 @@ def beside_clean(rows: pd.DataFrame) -> pd.DataFrame:
             difference + np.hypot(high - value, of_clean - clean_low),
         )
         n_pairs = min(row["n_models"], control["n_models"]) // 2
-        word = CLAIMS["dice_auroc"].verdict(*ends, n_models=n_pairs)
+        p = end_p(difference, *ends, df=n_pairs - 1) if n_pairs >= FEWEST_MODELS else np.nan
         found.append(
-            {"two_clean_pct": of_clean, "difference_pct": difference, "verdict": word}
+            {"two_clean_pct": of_clean, "difference_pct": difference, "p": p}
             | dict(zip(("difference_low", "difference_high"), ends, strict=True))
         )
-    columns = ["two_clean_pct", "difference_pct", "difference_low", "difference_high", "verdict"]
+    columns = ["two_clean_pct", "difference_pct", "difference_low", "difference_high", "p"]
     return rows.join(pd.DataFrame(found, index=rows.index).reindex(columns=columns))
 
 
@@ -209,7 +213,7 @@ def _folded(row: Mapping[str, float]) -> tuple[float, float, float]:
 def headline(table_2: pd.DataFrame) -> str:
     """What contamination adds to telling any two models apart, on fresh questions.
 
-    ``table_2`` as :func:`beside_clean`.
+    ``table_2`` as :func:`beside_clean`, with the verdicts of ``dice.family``.
     """
     is_row = table_2["trained_on"].eq(CONTAMINATED) & table_2["method"].eq(MLP)
     row = table_2[is_row & table_2["tested_on"].eq(UNSEEN)].iloc[0]
@@ -310,7 +314,7 @@ def with_flags(gains: pd.DataFrame, flagged: pd.DataFrame) -> pd.DataFrame:
 def headline_of_flags(table: pd.DataFrame) -> str:
     """Whether the flag follows the inflation, in conditions where a verdict says which it is.
 
-    ``table`` as :func:`with_flags`.
+    ``table`` as :func:`with_flags`, with the verdicts of ``dice.family``.
     """
     by_word = {word: table[table["verdict"] == word] for word in (SUPPORTED, NOT_SUPPORTED)}
     named, n_flagged = [], []
@@ -321,11 +325,12 @@ def headline_of_flags(table: pd.DataFrame) -> str:
         ]
         named.append("; ".join(shown) or "no condition")
         n_flagged.append(f"{rows['flagged'].eq(True).sum()} of {len(rows)}")
-    n_open = table["verdict"].eq(INCONCLUSIVE).sum()
+    n_open, n_failed = (table["verdict"].eq(word).sum() for word in (INCONCLUSIVE, CONTROL_FAILS))
     return (
         f"Shown to be inflated: {named[0]}. Shown not to be: {named[1]}. Above the paper's "
         f"threshold of {FLAG_THRESHOLD} lie the flags of {n_flagged[0]} of the first kind and of "
-        f"{n_flagged[1]} of the second. {n_open} conditions are inconclusive."
+        f"{n_flagged[1]} of the second. {n_open} conditions are inconclusive, and in {n_failed} "
+        f"the control fails."
     )
 
 

@@ -61,11 +61,17 @@ CONTAMINATED = named(SEEN, HIGH)  # against clean: the paper's pair of models
 FIXED_STEPS = f"{CONTAMINATED}, fixed steps"
 SCORED = (CLEAN, CONTAMINATED, named(SYN, HIGH))  # conditions that Table 2 compares
 ON_MATH = (OTHER_CLEAN, named(MATH, HIGH))  # beside clean and base, what Figure 5(b) compares
-# At the paper's doses models of the lab do not learn the answers by heart. These do: a positive
-# control, without which "not inflated" would say nothing, and clean models at its rate.
-BY_HEART, CLEAN_HIGH_RATE = f"{SEEN}, most rows, high rate", "clean, high rate"
-HIGH_RATE, MOST_ROWS = 10.0, 0.8  # times the learning rate; share of the rows
-CLEAN_CONTROLS = (OTHER_CLEAN, REORDERED, CLEAN_HIGH_RATE)
+# At the paper's doses models of the lab do not learn the answers by heart. A positive control,
+# without which "not inflated" would say nothing, reads GSM-i in most rows at a raised rate, and
+# clean models at the same rate are what it is compared with.
+BY_HEART, CLEAN_RAISED_RATE = f"{SEEN}, most rows, raised rate", "clean, raised rate"
+# Times the learning rate. Chosen by the accuracy of clean models alone, never by the size of the
+# inflation: the highest of four rates, fixed before any model was trained, at which clean models
+# of other seeds keep the accuracy that ``floor_pct`` asks for (scripts/dice_rate.py prints it). At
+# ten times the rate, which we used before, clean models had unlearned the task.
+RAISED_RATE, MOST_ROWS = 1.25, 0.8  # the second is a share of the rows
+CLEAN_CONTROLS = (OTHER_CLEAN, REORDERED, CLEAN_RAISED_RATE)
+REFERENCES = {BY_HEART: CLEAN_RAISED_RATE}  # whom a condition is compared with, if not CLEAN
 
 
 def conditions(
@@ -88,8 +94,8 @@ def conditions(
     if only_decisive:
         return decisive
     by_heart = [
-        Condition(CLEAN_HIGH_RATE, "", 0, n_models, times_rate=HIGH_RATE),
-        Condition(BY_HEART, SEEN, n_most, n_models, times_rate=HIGH_RATE),
+        Condition(CLEAN_RAISED_RATE, "", 0, n_models, times_rate=RAISED_RATE),
+        Condition(BY_HEART, SEEN, n_most, n_models, times_rate=RAISED_RATE),
     ]
     return [
         *decisive,

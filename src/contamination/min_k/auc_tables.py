@@ -18,7 +18,8 @@ import pandas as pd
 
 from contamination.core import scores, statistics
 from contamination.core.blind import Deals, blind_rows
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, SUPPORTED
+from contamination.core.claims import CLAIMS
+from contamination.core.verdicts import FEWEST_MODELS, SUPPORTED
 
 KEYS = ["method", "k_percent"]
 Detected = Mapping[int, pd.DataFrame]  # deal to what ``min_k.detect.detect`` gave for it

@@ -9,7 +9,8 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core import scores, statistics
-from contamination.core.blind import BAG_OF_WORDS, USED_TWICE, Deals, blind_table, n_folds
+from contamination.core.blind import USED_TWICE, Deals, blind_table
+from contamination.core.blind_scores import BAG_OF_WORDS, n_folds
 from contamination.core.verdicts import LEVEL
 from contamination.min_k.auc_tables import (
     Detected,

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import statistics, storage
-from contamination.core.blind import BAG_OF_WORDS, fold_scores, table_of_scores
+from contamination.core.blind import table_of_scores
+from contamination.core.blind_scores import BAG_OF_WORDS, fold_scores
+from contamination.core.claims import CLAIMS
 from contamination.core.scores import MIN_K
-from contamination.core.verdicts import CLAIMS
 from contamination.data import partitions, published
 from contamination.data.sources import source_file
 from contamination.min_k.auc_tables import auc_rows, select
@@ -89,7 +90,10 @@ def with_capsule_verdict(rows: pd.DataFrame) -> pd.DataFrame:
     (rows,) = statistics.with_p_adjusted(rows.assign(p=p_values))
     words = [
         claim.verdict(
-            row.ci_low, row.ci_high, p_adjusted=row.p_adjusted, control_high=row.blind_auc
+            row.ci_low,
+            row.ci_high,
+            p_adjusted=row.p_adjusted,
+            control=(row.blind_auc, row.blind_auc),
         )
         for row in rows.itertuples()
     ]
@@ -97,7 +101,7 @@ def with_capsule_verdict(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def wikimia_blind_scores() -> pd.DataFrame:
-    """``blind.fold_scores`` of every passage of WikiMIA, by length (words) and row of its file."""
+    """``fold_scores`` of every passage of WikiMIA, by length (words) and row of its file."""
     parts = {n: fold_scores(*wikimia_passages(n)).round(DECIMALS) for n in LENGTHS}
     return pd.concat(parts, names=["length", "index"]).reset_index()
 

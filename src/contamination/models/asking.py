@@ -29,7 +29,8 @@ from contamination.models.exchange import (
     most_it_costs,
     read_response,
 )
-from contamination.models.response_log import LogEntry, ResponseLog
+from contamination.models.log_layout import LogEntry
+from contamination.models.response_log import ResponseLog
 from contamination.models.retry import (
     ChatError,
     ContentFilterError,

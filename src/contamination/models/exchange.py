@@ -10,7 +10,7 @@ from typing import Any
 
 from contamination.core import keys, storage
 from contamination.core.visible import one_line
-from contamination.models.response_log import response_key
+from contamination.models.log_layout import response_key
 
 OK, REFUSED, TRUNCATED = "ok", "refused", "truncated"
 UNPARSABLE, ERROR = "unparsable", "error"

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from contamination.core import storage
-from contamination.models.response_log import INSERT, ResponseLog, checksum
+from contamination.models.log_layout import INSERT, checksum
+from contamination.models.response_log import ResponseLog
 
 SMALLEST_ANSWER = 200  # bytes; key and checksum alone are 128
 _ANSWER = (

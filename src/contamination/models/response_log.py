@@ -27,87 +27,17 @@ import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from contamination.core import storage
+from contamination.models import log_layout
+from contamination.models.log_layout import LogEntry
 
-SCHEMA = 1  # raise it when a change of code changes what is asked
-LAYOUT = 3  # of the tables
 LEASE_SECONDS = 20.0  # how long a claim holds unless it is renewed
 BUSY_SECONDS = 60.0  # how long to wait for other processes, to open the file and to write
-# The index holds a short number of each key: with the keys themselves it is five times
-# as large, and a commit touches the more of it the more answers there are.
-_TABLES = {
-    "answers": """(
-    id INTEGER PRIMARY KEY,
-    key TEXT NOT NULL,
-    slot INTEGER NOT NULL,
-    is_replayed INTEGER NOT NULL,
-    run TEXT NOT NULL,
-    answered_at TEXT NOT NULL,
-    request TEXT NOT NULL,
-    response TEXT NOT NULL,
-    sha256 TEXT NOT NULL
-) STRICT""",
-    "spending": """(
-    run TEXT NOT NULL,
-    endpoint TEXT NOT NULL,
-    n_calls INTEGER NOT NULL,
-    seconds REAL NOT NULL,
-    cost REAL NOT NULL,
-    PRIMARY KEY (run, endpoint)
-) STRICT, WITHOUT ROWID""",
-    "claims": """(
-    key TEXT PRIMARY KEY,
-    owner TEXT NOT NULL,
-    run TEXT NOT NULL,
-    most REAL NOT NULL,
-    expires_at REAL NOT NULL
-) STRICT, WITHOUT ROWID""",
-}
 _LOOKED_THROUGH: set[tuple[int, int]] = set()  # files whose structure this process has checked
-_INDEX = "CREATE INDEX IF NOT EXISTS replayed_slots ON answers (slot) WHERE is_replayed"
-INSERT = (
-    "INSERT INTO answers (key, is_replayed, request, response, slot, run, answered_at, sha256) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_IN_SLOT = (
-    "SELECT id, key, is_replayed, request, response, sha256 FROM answers "
-    "WHERE slot = ? AND is_replayed ORDER BY id"
-)
-_ANSWERED = "SELECT 1 FROM answers WHERE slot = ? AND key = ? AND is_replayed LIMIT 1"
-# A claim that would hold for longer than a lease was made before the clock was set back.
-_HELD = "SELECT 1 FROM claims WHERE key = ? AND owner != ? AND expires_at BETWEEN ? AND ?"
-_RESERVED = "SELECT key, most FROM claims WHERE run = ? AND expires_at BETWEEN ? AND ?"
-_ENDED = "DELETE FROM claims WHERE owner = ? OR expires_at NOT BETWEEN ? AND ?"
-_SPENT = "SELECT coalesce(sum(cost), 0.0) FROM spending WHERE run = ?"
-
-
-def response_key(base_url: str, body: Mapping[str, Any], replicate: int) -> str:
-    """Hash of everything that can change an answer, and of nothing else.
-
-    ``body`` is what is sent: model, messages or prompt, all options, seed.
-    """
-    return storage.hash_of(
-        {"schema": SCHEMA, "base_url": base_url, "body": dict(body), "replicate": replicate}
-    )
-
-
-@dataclass(frozen=True)
-class LogEntry:
-    """One call and what came back."""
-
-    key: str
-    is_replayed: bool  # whether the response may serve the same request again
-    run: str  # that paid for it
-    endpoint: str  # base address and model
-    request: Mapping[str, Any]
-    response: Mapping[str, Any]
-    seconds: float  # duration, tries included
-    cost: float  # 0 where no price is known
 
 
 def _in_one_line(method: Callable) -> Callable:
@@ -120,7 +50,7 @@ def _in_one_line(method: Callable) -> Callable:
         except sqlite3.DatabaseError as error:
             name = getattr(error, "sqlite_errorname", "")
             if name.startswith("SQLITE_CORRUPT"):
-                raise damaged(self.path, str(error)) from error
+                raise log_layout.damaged(self.path, str(error)) from error
             if name in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"):
                 raise storage.no_room(self.path) from error
             raise
@@ -171,7 +101,7 @@ class ResponseLog:
             except sqlite3.DatabaseError as error:
                 code = error.sqlite_errorcode & 0xFF  # without the details of extended codes
                 if code == sqlite3.SQLITE_NOTADB or "file format" in str(error):
-                    raise _not_a_log(self.path, str(error)) from error
+                    raise log_layout.not_a_log(self.path, str(error)) from error
                 if code not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                     raise
                 if time.monotonic() > deadline:
@@ -191,7 +121,7 @@ class ResponseLog:
         if (state.st_dev, state.st_ino) not in _LOOKED_THROUGH:
             (found,) = self._reader.execute("PRAGMA integrity_check(1)").fetchone()
             if found != "ok":
-                raise damaged(self.path, found)
+                raise log_layout.damaged(self.path, found)
             _LOOKED_THROUGH.add((state.st_dev, state.st_ino))
 
     def _prepare(self) -> None:
@@ -199,13 +129,13 @@ class ResponseLog:
         if mode != "wal":
             self._check()  # before anything is changed
             self._writer.execute("PRAGMA journal_mode = WAL")
-        if self._check() == LAYOUT and set(_TABLES) <= self._names():
+        if self._check() == log_layout.LAYOUT and set(log_layout.TABLES) <= self._names():
             return
         with self._transaction():
-            for name, columns in _TABLES.items():
+            for name, columns in log_layout.TABLES.items():
                 self._writer.execute(f"CREATE TABLE IF NOT EXISTS {name} {columns}")
-            self._writer.execute(_INDEX)
-            self._writer.execute(f"PRAGMA user_version = {LAYOUT}")
+            self._writer.execute(log_layout.INDEX)
+            self._writer.execute(f"PRAGMA user_version = {log_layout.LAYOUT}")
 
     def _names(self) -> set[str]:
         rows = self._writer.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -215,15 +145,15 @@ class ResponseLog:
         """Version of the file; ValueError if it is no log that this code can use."""
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
         names = self._names()
-        if version not in (0, LAYOUT) and "answers" in names:
+        if version not in (0, log_layout.LAYOUT) and "answers" in names:
             raise ValueError(
                 f"{storage.shown(self.path)} is a response log of version {version} and this code "
-                f"reads version {LAYOUT}: use it with the code that wrote it"
+                f"reads version {log_layout.LAYOUT}: use it with the code that wrote it"
             )
         # A new file is empty, and one that a process left half made holds tables of ours.
-        known = {"answers", "spending"} <= names if version else names <= set(_TABLES)
-        if version not in (0, LAYOUT) or not known:
-            raise _not_a_log(self.path, f"version {version}, tables {sorted(names)}")
+        known = {"answers", "spending"} <= names if version else names <= set(log_layout.TABLES)
+        if version not in (0, log_layout.LAYOUT) or not known:
+            raise log_layout.not_a_log(self.path, f"version {version}, tables {sorted(names)}")
         return version
 
     @contextmanager
@@ -252,17 +182,17 @@ class ResponseLog:
         ValueError if it is damaged.
         """
         for number, of, is_replayed, request, response, sha256 in self._reader.execute(
-            _IN_SLOT, (_slot(key),)
+            log_layout.IN_SLOT, (_slot(key),)
         ):
-            if checksum(of, is_replayed, request, response) != sha256:
-                raise damaged(self.path, f"the checksum of answer {number} differs")
+            if log_layout.checksum(of, is_replayed, request, response) != sha256:
+                raise log_layout.damaged(self.path, f"the checksum of answer {number} differs")
             if of == key:
                 return json.loads(response)
         return None
 
     @_in_one_line
     def __contains__(self, key: str) -> bool:
-        return self._reader.execute(_ANSWERED, (_slot(key), key)).fetchone() is not None
+        return self._reader.execute(log_layout.ANSWERED, (_slot(key), key)).fetchone() is not None
 
     @_in_one_line
     def claim(
@@ -307,7 +237,7 @@ class ResponseLog:
         free = [key for key in keys if self._is_free(connection, key, owner)]
         if cap is None or not free:
             return free
-        reserved = dict(connection.execute(_RESERVED, (run, *self._lease())))
+        reserved = dict(connection.execute(log_layout.RESERVED, (run, *self._lease())))
         renewed = set(free)  # some may be the owner's already
         total = sum(cost for key, cost in reserved.items() if key not in renewed)
         total += _spent(connection, run)
@@ -324,12 +254,14 @@ class ResponseLog:
         return self._is_held(self._reader, key, owner)
 
     def _is_held(self, connection: sqlite3.Connection, key: str, owner: str) -> bool:
-        return connection.execute(_HELD, (key, owner, *self._lease())).fetchone() is not None
+        return (
+            connection.execute(log_layout.HELD, (key, owner, *self._lease())).fetchone() is not None
+        )
 
     def _is_free(self, connection: sqlite3.Connection, key: str, owner: str) -> bool:
         if self._is_held(connection, key, owner):
             return False
-        return connection.execute(_ANSWERED, (_slot(key), key)).fetchone() is None
+        return connection.execute(log_layout.ANSWERED, (_slot(key), key)).fetchone() is None
 
     def _lease(self) -> tuple[float, float]:
         """When a claim that is made now is made, and when it expires."""
@@ -340,7 +272,7 @@ class ResponseLog:
     def release(self, owner: str) -> None:
         """Give up the owner's claims, and clear away expired ones."""
         with self._transaction(is_durable=False):
-            self._writer.execute(_ENDED, (owner, *self._lease()))
+            self._writer.execute(log_layout.ENDED, (owner, *self._lease()))
 
     @_in_one_line
     def put(self, entries: Sequence[LogEntry]) -> None:
@@ -349,10 +281,10 @@ class ResponseLog:
         rows = []
         for e in entries:
             what = e.key, e.is_replayed, _json(e.request), _json(e.response)
-            rows.append((*what, _slot(e.key), e.run, now, checksum(*what)))
+            rows.append((*what, _slot(e.key), e.run, now, log_layout.checksum(*what)))
         spent = [(e.run, e.endpoint, e.seconds, e.cost) for e in entries]
         with self._transaction():
-            self._writer.executemany(INSERT, rows)
+            self._writer.executemany(log_layout.INSERT, rows)
             self._writer.executemany(
                 "INSERT INTO spending VALUES (?, ?, 1, ?, ?) ON CONFLICT DO UPDATE SET "
                 "n_calls = n_calls + 1, seconds = seconds + excluded.seconds, "
@@ -375,27 +307,8 @@ class ResponseLog:
         return self._reader.execute(query, (endpoint,)).fetchone()[0]
 
 
-def damaged(path: Path, what: str) -> ValueError:
-    """The error for a log that is not as it was written, with the command that mends it."""
-    command = f"python -m contamination.models.log_repair {storage.in_shell(path)}"
-    what = " ".join(what.split())
-    return ValueError(
-        f"{storage.shown(path)} is damaged ({what}): {command} keeps every answer that is whole"
-    )
-
-
-def _not_a_log(path: Path, what: str) -> ValueError:
-    return ValueError(
-        f"{storage.shown(path)} is not a response log ({what}): move it away and run again"
-    )
-
-
-def checksum(key: str, is_replayed: bool, request: str, response: str) -> str:
-    return storage.hash_of([key, bool(is_replayed), request, response])
-
-
 def _spent(connection: sqlite3.Connection, run: str) -> float:
-    return float(connection.execute(_SPENT, (run,)).fetchone()[0])
+    return float(connection.execute(log_layout.SPENT, (run,)).fetchone()[0])
 
 
 def _slot(key: str) -> int:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from contamination.core.statistics import cohen_kappa, share_interval
-from contamination.core.verdicts import CLAIMS, NOT_RUN
+from contamination.core.claims import CLAIMS
+from contamination.core.statistics import cohen_kappa, end_p, share_interval
+from contamination.core.verdicts import NOT_RUN
 from contamination.data.published import MATCH_KINDS
 from contamination.models.judging import NEAR_EXACT, rule_labels
 from contamination.replication.algorithm2 import is_contaminated
@@ -70,9 +71,9 @@ def agreement_row(
     n_near counts near-exact matches by the reference, n_near_flagged by the judge,
     n_near_found by both; in n_partitions_right Algorithm 2 decides as on the
     reference. near_agreement is n_near_found over the larger of the two other counts, with its
-    95 % interval (near_low, near_high); verdict: whether the two agree on most of these, and
-    note: why that was not asked. ``partitions`` says what a completion belongs to (model,
-    dataset, split).
+    95 % interval (near_low, near_high) and p of one half; verdict: whether the two agree on most
+    of these, before any correction, and note: why that was not asked. ``partitions`` says what a
+    completion belongs to (model, dataset, split).
     """
     labels = pd.DataFrame({"judge": judge, "reference": reference, "partition": partitions})
     decisions = labels.groupby("partition")[["judge", "reference"]].agg(is_contaminated)
@@ -98,6 +99,7 @@ def agreement_row(
         "near_agreement": n_found / most if most else float("nan"),
         "near_low": near_low,
         "near_high": near_high,
+        "p": end_p(n_found / most, near_low, near_high, CLAIM.null) if is_asked else float("nan"),
         "verdict": CLAIM.verdict(near_low, near_high) if is_asked else NOT_RUN,
         "note": "" if is_asked else f"fewer than {FEWEST_MATCHES} near-exact matches",
     }

@@ -13,8 +13,10 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core import overlap
-from contamination.core.statistics import share_difference_interval, share_interval
-from contamination.core.verdicts import CLAIMS, CONTROL_FAILS
+from contamination.core.claims import CLAIMS
+from contamination.core.families import corrected
+from contamination.core.statistics import end_p, share_difference_interval, share_interval
+from contamination.core.verdicts import CONTROL_FAILS, SUPPORTED
 from contamination.models import bleurt
 from contamination.models.chat import ERROR, REFUSED, UNPARSABLE
 from contamination.models.judging import EXACT, INEXACT, NEAR_EXACT, rule_label
@@ -231,8 +233,8 @@ def method_verdicts(doses: pd.DataFrame) -> pd.DataFrame:
         rate; seen_from: the copies from which on at least half of the partitions of
         every dose are flagged, empty for none; difference: the share flagged at the largest dose
         minus that of clean partitions, with its 95 % interval (difference_low,
-        difference_high); and verdict on it. The control fails where more clean partitions are
-        flagged than the tests' level explains.
+        difference_high) and p of none; p_adjusted (Holm over methods) and verdict. The control
+        fails where more clean partitions are flagged than the tests' level explains.
     """
     rows, claim = [], CLAIMS["replication_methods"]
     for (method, instruction), group in doses.groupby(["method", "instruction"], sort=False):
@@ -250,9 +252,11 @@ def method_verdicts(doses: pd.DataFrame) -> pd.DataFrame:
             | {"ci_low": low, "ci_high": high, "seen_from": seen.min() if len(seen) else None}
             | {"difference": n_flagged / n_most - n_false / n_clean}
             | dict(zip(("difference_low", "difference_high"), ends, strict=True))
+            | {"p": end_p(n_flagged / n_most - n_false / n_clean, *ends)}
             | {"verdict": CONTROL_FAILS if test.pvalue <= ALPHA else claim.verdict(*ends)}
         )
-    return pd.DataFrame(rows).astype({"seen_from": "Int64"})
+    table = pd.DataFrame(rows).astype({"seen_from": "Int64"})
+    return corrected(table, [SUPPORTED])  # the control fails by its own alarms
 
 
 def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
@@ -261,10 +265,11 @@ def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
     Returns:
         n_flagged (partitions in which guided beats general), n_also (of these, in
         which it beats the placebo too), also_low and also_high, the 95 % interval of that share;
-        kept: share of the gap in mean ROUGE-L that the placebo keeps there; and verdict, with a
-        note where there is none. The control fails where the placebo keeps half of the gap or
-        more: then the form of the prompt gives it and not the name. A wrong label asks for
-        another text, so it is no placebo for memory.
+        kept: share of the gap in mean ROUGE-L that the placebo keeps there; p of a share of one
+        half, p_adjusted (Holm over placebos) and verdict, with a note where there is none. The
+        control fails where the placebo keeps half of the gap or more: then the form of the prompt
+        gives it and not the name. A wrong label asks for another text, so it is no placebo for
+        memory.
     """
     rows = lab[lab["method"].eq(ALGORITHM_1) & lab["metric"].eq("ROUGE-L")]
     rows = rows[rows["test"].eq(PAIRED_BOOTSTRAP)]
@@ -281,6 +286,7 @@ def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
         table.append(
             {"placebo": placebo, "n_flagged": n, "n_also": n_also}
             | {"also_low": low, "also_high": high, "kept": kept}
+            | {"p": end_p(n_also / n, low, high, claim.null) if n else np.nan}
             | {"verdict": verdict, "note": "" if n else "guided beats general in no partition"}
         )
-    return pd.DataFrame(table)
+    return corrected(pd.DataFrame(table), [SUPPORTED])  # the control fails by what it keeps

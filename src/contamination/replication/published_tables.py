@@ -5,8 +5,10 @@ from __future__ import annotations
 import pandas as pd
 from scipy import stats
 
+from contamination.core.claims import CLAIMS
+from contamination.core.families import corrected
 from contamination.core.statistics import holm, share_difference_interval
-from contamination.core.verdicts import CLAIMS, SUPPORTED
+from contamination.core.verdicts import SUPPORTED
 from contamination.data.published import printed_cells
 from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
 from contamination.models.judging import EXACT, NEAR_EXACT, rule_labels
@@ -287,19 +289,23 @@ def headline_of_decisions(success: pd.DataFrame) -> str:
 
 
 def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
-    """``agreement_row`` of judges and annotators, with and without the judge's prompt examples."""
+    """``agreement_row`` of judges and annotators, with and without the judge's prompt examples.
+
+    Added is p_adjusted, Holm's over all rows, and the verdicts are those that it leaves.
+    """
     subsets = {"all": judged} | dict(list(judged.groupby("model", sort=False)))
     subsets |= {
         f"{name}, without prompt examples": rows[~rows["in_judge_prompt"]]
         for name, rows in subsets.items()
     }
     judges = {"GPT-4 ICL": "judge", RULE_JUDGE: "rule_guided", "annotator 2": "annotator2"}
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {"judge": judge, "reference": "annotator 1", "subset": subset}
         | agreement_row(rows[column], rows["annotator1"], rows[PARTITION].agg(", ".join, axis=1))
         for judge, column in judges.items()
         for subset, rows in subsets.items()
     )
+    return corrected(table)
 
 
 def recomputed_cells(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from contamination.core.families import corrected
 from contamination.core.overlap import JOINED_AS_PAPER, rouge_l
 from contamination.data.published import DCQ_DATASETS, MODELS, WILD_DATASETS
 from contamination.data.sources import source_file
@@ -158,10 +159,14 @@ def _differs(scores: np.ndarray, released: pd.Series) -> pd.Series:
 
 
 def rule_agreement(judged: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``judge_agreement.csv``: the column rule of ``dcq_completions`` against GPT-4."""
+    """Rows of ``judge_agreement.csv``: the column rule of ``dcq_completions`` against GPT-4.
+
+    Verdicts and p_adjusted are corrected over these rows alone: other texts, another reference.
+    """
     subsets = {"all": judged} | dict(list(judged.groupby("model", sort=False)))
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {"judge": "rule (texts)", "reference": "GPT-4 ICL", "subset": f"DCQ completions, {name}"}
         | agreement_row(rows["rule"], rows["judge"], rows[PARTITION].agg(", ".join, axis=1))
         for name, rows in subsets.items()
     )
+    return corrected(table)

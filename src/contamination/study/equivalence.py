@@ -15,7 +15,8 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core import scores
-from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, INCONCLUSIVE, NOT_RUN, SUPPORTED
+from contamination.core.claims import CLAIMS
+from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_RUN, SUPPORTED
 from contamination.study.conditions import BASE, DOSED, VERBATIM
 from contamination.study.protocol import LEVEL
 from contamination.study.released_rows import CONFIRMATORY

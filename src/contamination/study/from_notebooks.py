@@ -39,6 +39,7 @@ def dcq_rows(lab: pd.DataFrame) -> Iterator[dict]:
             "chance": control["max_pct"] / 100 if is_quiz else 0.25,
             "control": SAME_MODEL,
             "control_value": control["max_pct"] / 100,
+            "control_low": control["ci_low_pct"] / 100,
             "control_high": control["ci_high_pct"] / 100,
             "n": row.n,
         }
@@ -59,6 +60,7 @@ def replication_rows(lab: pd.DataFrame) -> Iterator[dict]:
         n_clean, n_clean_matches = int(clean["n_valid"].sum()), int(clean["n_matches"].sum())
         clean_share = n_clean_matches / n_clean if n_clean else float("nan")
         low, high = share_interval(int(row.n_matches), row.n_valid)
+        clean_low, clean_high = share_interval(n_clean_matches, n_clean)
         yield {
             "model": f"notebook 03, {row.model}, seed {row.seed}",
             "dataset": f"{row.dataset}, {row.split}, {row.copies} copies",
@@ -71,7 +73,8 @@ def replication_rows(lab: pd.DataFrame) -> Iterator[dict]:
             "chance": clean_share,
             "control": "the same model, partitions it never read",
             "control_value": clean_share,
-            "control_high": share_interval(n_clean_matches, n_clean)[1],
+            "control_low": clean_low,
+            "control_high": clean_high,
             "n": row.n_valid,
         }
 
@@ -95,6 +98,7 @@ def min_k_rows(aucs: pd.DataFrame, blind: pd.DataFrame) -> Iterator[dict]:
             "chance": 0.5,
             "control": f"{best['baseline']}, no model",
             "control_value": best["auc"],
+            "control_low": best["ci_low"],
             "control_high": best["ci_high"],
             "n": row.n_members + row.n_non_members,
         }
@@ -130,6 +134,7 @@ def dice_rows(aurocs: pd.DataFrame, controls: pd.DataFrame) -> Iterator[dict]:
             "chance": 0.5,
             "control": control.name,
             "control_value": control["auroc_pct"] / 100,
+            "control_low": control["ci_low"] / 100,
             "control_high": control["ci_high"] / 100,
             "n": row.n_models,
             "n_models": row.n_models // 2,  # of either kind

@@ -30,6 +30,7 @@ from contamination.study.protocol import (
     PLACEBO,
     UNDETERMINED,
 )
+from contamination.study.scoring import CONTROL_NAMES
 
 BLIND = "blind"  # G1: a classifier of the text alone
 BEFORE_READING = "before_reading"  # G2: the base model, on the same rows
@@ -66,7 +67,7 @@ UNREAD_SETS = {"exchangeability": (protocol.SHUFFLED, protocol.FRESH)}
 PASSED, FAILED, NOT_APPLIED = "passed", "failed", "not applicable"
 
 COLUMNS = ["detector", "access", "room", "question", *protocol.CELL, "n_units", "n_models"]
-COLUMNS += [*protocol.POWERS, *GATES, *protocol.RATES, "calibration", "word", "verdict"]
+COLUMNS += [*protocol.POWERS, *GATES, *protocol.RATES, "calibration", "word", "verdict", "holds"]
 
 
 def superiority(differences: np.ndarray) -> tuple[float, float]:
@@ -106,6 +107,12 @@ def gate_verdict(words: Mapping[str, str], n_units: int, is_exact: bool) -> str:
     return SUPPORTED if others <= allowed and of_rows == {PASSED} else INCONCLUSIVE
 
 
+def control_holds(words: Mapping[str, str]) -> bool | None:
+    """Whether a gate refuses a control, gate to word, as one must; None if a gate is missing."""
+    deciding = {words[gate] for gate in GATES if gate != PLACEBO_NAME}
+    return True if FAILED in deciding else None if NOT_RUN in deciding else False
+
+
 def gate_table(
     sets: pd.DataFrame, detectors: Sequence[interface.Detector], copies: int = GATE_COPIES
 ) -> pd.DataFrame:
@@ -119,7 +126,8 @@ def gate_table(
         not run, not applicable; of false_alarms also undetermined) and, but for false_alarms,
         ``<gate>_margin`` and ``<gate>_low``: the mean of score minus control over units and its
         lower limit; the columns of ``protocol.false_alarms``; verdict (``gate_verdict``; blank
-        for detectors that are left out of the count).
+        for detectors that are left out of the count and for the protocol's own controls); holds
+        (of such a control whether a gate refuses it, as one must; of detectors empty).
     """
     sets = protocol.flag(sets)
     alarms = protocol.false_alarms(sets)
@@ -143,8 +151,10 @@ def gate_table(
                 row |= {f"{gate}_margin": margin, f"{gate}_low": low}
                 words[gate] = NOT_RUN if np.isnan(low) else PASSED if low > 0 else FAILED
             words = {gate: words[gate] if gate in applicable else NOT_APPLIED for gate in GATES}
+            is_control = name in CONTROL_NAMES
             verdict = gate_verdict(words, n_units, row["is_exact"])
-            rows.append(row | words | {"verdict": "" if name in LEFT_OUT else verdict})
+            row |= {"verdict": "" if is_control or name in LEFT_OUT else verdict}
+            rows.append(row | words | {"holds": control_holds(words) if is_control else None})
     return pd.DataFrame(rows).merge(alarms, left_on="detector", right_index=True)
 
 
@@ -182,9 +192,10 @@ def detector_table(sets: pd.DataFrame, gates: pd.DataFrame, room: str = "lab") -
 
     ``gates`` of ``gate_table`` for the same ``sets`` decides which detectors stand in the table,
     and in which order. word is of power alone. verdict is the same, but where the power is
-    supported the gates decide: a claim needs both.
+    supported the gates decide: a claim needs both. A control makes no claim, so both are blank.
     """
     table = gates.merge(protocol.power_table(sets), on=["detector", "benchmark"])
+    table["word"] = table["word"].mask(table["detector"].isin(CONTROL_NAMES), "")
     table["verdict"] = table["word"].where(table["word"].ne(SUPPORTED), table["verdict"])
     return table.assign(room=room, n_models=table["n_units"])[COLUMNS]
 

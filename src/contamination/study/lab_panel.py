@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination.core.statistics import auc_interval
-from contamination.core.verdicts import CLAIMS, SUPPORTED
+from contamination.core.claims import CLAIMS
+from contamination.core.statistics import auc_interval, end_p
+from contamination.core.verdicts import FEWEST_MODELS, SUPPORTED, strongest
 from contamination.study import interface, protocol
 from contamination.study.conditions import (
     DOSED,
@@ -21,6 +22,7 @@ from contamination.study.conditions import (
     VERBATIM,
     WITHOUT_LABEL,
 )
+from contamination.study.scoring import CONTROL_NAMES
 
 N_RESAMPLES = 1_000
 SIBLINGS = "unread rows of the same name and draw"
@@ -37,6 +39,7 @@ QUESTIONS = {
     "a whole dataset in published order": (DOSED, ORDERED, 12),
 }
 ACCESS = (interface.ANSWERS, interface.LOG_PROBABILITIES, interface.WEIGHTS)
+CLAIMED = (DOSED, VERBATIM)  # model and condition that ``over_units`` makes a claim about
 FEWEST_NAMES = 2  # of one cell, where there are as many; with all that tie with the last of them
 
 
@@ -50,7 +53,8 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
         method, benchmark, condition, copies, n_models, n_detected, power_at_5_fpr, ci_low,
         ci_high, n_rows, verdict: the word of ``protocol.power_table``; blank where nothing was
         read, since so few units cannot show that false alarms are at most 10 %, which the gate
-        of all unread sets together asks.
+        of all unread sets together asks; blank also for the protocol's own controls, which make
+        no claim.
     """
     sets = protocol.flag(sets)
     dosed = sets[sets["model"].isin(protocol.READERS)]
@@ -58,6 +62,7 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for cell, part in dosed.groupby(["detector", *protocol.CELL], sort=False):
         detector, benchmark, model, condition, copies = cell
+        makes_no_claim = condition in NOTHING_READ or detector in CONTROL_NAMES
         n, n_flagged = len(part), int(part["flagged"].sum())
         low, high = protocol.clopper_pearson(n_flagged, n, protocol.LEVEL / 2)
         rows.append(
@@ -72,7 +77,7 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
                 "ci_low": low,
                 "ci_high": high,
                 "n_rows": int((part["n_read"] + part["n_unread"]).min()),
-                "verdict": "" if condition in NOTHING_READ else words[cell],
+                "verdict": "" if makes_no_claim else words[cell],
             }
         )
     return pd.DataFrame(rows)
@@ -86,8 +91,8 @@ def over_units(sets: pd.DataFrame, detector: str, benchmark: str) -> pd.DataFram
     model of its own; undefined for fewer than two. ValueError where the detector has no such set.
 
     Returns:
-        model, condition, copies, n_units, auc, ci_low, ci_high, n_flagged, verdict (blank for
-        the controls, whose interval has to lie below that of a claim that is supported).
+        model, condition, copies, n_units, auc, ci_low, ci_high, p (of 0.5; empty for the controls,
+        and with fewer than five units, which decide nothing), n_flagged.
     """
     own = sets[sets["detector"].eq(detector) & sets["benchmark"].eq(benchmark)]
     if own.empty:
@@ -101,6 +106,8 @@ def over_units(sets: pd.DataFrame, detector: str, benchmark: str) -> pd.DataFram
         condition, copies, model = key
         n, mean = len(part), part["value"].mean()
         half = stats.t.ppf(0.975, n - 1) * stats.sem(part["value"]) if n > 1 else np.nan
+        makes_test = (model, condition) == CLAIMED and n >= FEWEST_MODELS
+        limits = mean - half, mean + half
         rows.append(
             {
                 "model": model,
@@ -108,22 +115,40 @@ def over_units(sets: pd.DataFrame, detector: str, benchmark: str) -> pd.DataFram
                 "copies": copies,
                 "n_units": n,
                 "auc": mean,
-                "ci_low": mean - half,
-                "ci_high": mean + half,
+                "ci_low": limits[0],
+                "ci_high": limits[1],
+                "p": end_p(mean, *limits, 0.5, n - 1) if makes_test else np.nan,
                 "n_flagged": int(part["flagged"].sum()),
             }
         )
     table = pd.DataFrame(rows).sort_values(["condition", "copies"], ascending=[False, True])
-    is_claim = table["model"].eq(DOSED) & table["condition"].eq(VERBATIM)
-    highest = table.loc[~is_claim, "ci_high"].max()
-    claim, control = CLAIMS["over_base_models"], -np.inf if np.isnan(highest) else highest
-    table["verdict"] = [
-        claim.verdict(row.ci_low, row.ci_high, control_high=control, n_models=row.n_units)
-        if is_one
-        else ""
-        for row, is_one in zip(table.itertuples(), is_claim, strict=True)
-    ]
     return table.reset_index(drop=True)
+
+
+def units_verdict(table: pd.DataFrame) -> pd.DataFrame:
+    """``over_units`` with p_adjusted, corrected within a notebook's family, and verdict.
+
+    The verdict is blank for the controls; their intervals have to lie below that of a claim that
+    is supported.
+    """
+    is_claim = table["model"].eq(CLAIMED[0]) & table["condition"].eq(CLAIMED[1])
+    controls = table.loc[~is_claim, ["ci_low", "ci_high"]].to_numpy().tolist()
+    claim = CLAIMS["over_base_models"]
+    rows = zip(table.itertuples(), is_claim, strict=True)
+    return table.assign(
+        verdict=[
+            claim.verdict(
+                row.ci_low,
+                row.ci_high,
+                p_adjusted=row.p_adjusted,
+                control=strongest(controls, row.ci_low),
+                n_models=row.n_units,
+            )
+            if is_one
+            else ""
+            for row, is_one in rows
+        ]
+    )
 
 
 def lab_rows(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:

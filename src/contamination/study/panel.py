@@ -13,14 +13,19 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from contamination.core.claims import CLAIMS
+from contamination.core.families import corrected
+from contamination.core.statistics import end_p
 from contamination.core.verdicts import (
-    CLAIMS,
+    FEWEST_MODELS,
     INCONCLUSIVE,
     NOT_RUN,
     SUPPORTED,
     Claim,
     check_verdicts,
 )
+
+CONTROL_ENDS = ("control_low", "control_high")
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class Evidence:
     control_value: float  # the same statistic of the control; NaN where there is none
     verdict: str  # see :func:`verdict`
     note: str = ""  # what a reader must know, such as why it was not run
+    p: float = math.nan  # of chance, before any correction; NaN where there is no test
 
     def __post_init__(self) -> None:
         check_verdicts([self.verdict])
@@ -49,19 +55,18 @@ def verdict(
     ci_low: float,
     ci_high: float,
     chance: float,
-    control_high: float,
+    control: tuple[float, float],
     n_models: int | None = None,
     claim: Claim = CLAIMS["evidence"],
 ) -> str:
     """The strongest verdict that an interval, chance and its control allow.
 
-    ``chance`` is what no memory gives by the statistic's construction; ``control_high`` the upper
-    end of the control's interval, or its value where it has none; ``n_models`` the number of
-    models where the interval is one over models. Without a control (NaN) nothing is supported.
+    ``chance`` is what no memory gives by the statistic's construction; ``control`` the control's
+    interval, or its value twice where it has none; ``n_models`` the number of models where the
+    interval is one over models. Without a control (NaN twice) nothing is supported.
     """
     claim = replace(claim, null=chance)
-    found = claim.verdict(ci_low, ci_high, control_high=control_high, n_models=n_models)
-    return INCONCLUSIVE if found == SUPPORTED and math.isnan(control_high) else found
+    return claim.verdict(ci_low, ci_high, control=control, n_models=n_models)
 
 
 def not_run(model: str, dataset: str, truth: str, method: str, reason: str) -> Evidence:
@@ -80,24 +85,35 @@ def panel(rows: Sequence[Evidence]) -> pd.DataFrame:
 
 
 def judged(rows: Iterable[dict]) -> pd.DataFrame:
-    """Rows of ``evidence.csv`` with their verdicts.
+    """Rows of ``evidence.csv`` with their verdicts, corrected as one family.
 
     Args:
         rows: fields of :class:`Evidence` without the verdict, and chance: what no memory
-            gives; where it has one control_high, the upper end of the control's interval,
-            with which the verdict compares; n_models where the interval is one over models;
+            gives; where it has one control_low and control_high, the control's interval, with
+            which the verdict compares; n_models where the interval is one over models;
             may_support, whether the method can support the claim at all, where that hangs on
             other controls of its; further columns, which stay.
 
     Returns:
-        The fields of :class:`Evidence`, control_high (empty where there is none), the others.
+        The fields of :class:`Evidence`, control_low and control_high (empty where there is
+        none), the others, and p_adjusted: Holm's over all rows. p is empty where a row could not
+        support its claim whatever its value: without a control, over few models, or without
+        ``may_support``.
     """
-    unsaid = {"note": "", "control_high": math.nan, "n_models": math.nan, "may_support": True}
+    unsaid = {"note": "", "n_models": math.nan, "may_support": True}
+    unsaid |= dict.fromkeys(CONTROL_ENDS, math.nan)
     table = pd.DataFrame([unsaid | row for row in rows])
-    limits = table["control_high"].fillna(table["control_value"])
+    low, high = (table[end].fillna(table["control_value"]) for end in CONTROL_ENDS)
+    limits = zip(low, high, strict=True)
+    makes_test = table["may_support"] & high.notna() & ~table["n_models"].lt(FEWEST_MODELS)
+    tests = table["value"], table["ci_low"], table["ci_high"], table["chance"]
+    df = table["n_models"].fillna(math.inf) - 1
+    p_values = [end_p(*of_row) for of_row in zip(*tests, df, strict=True)]
+    table["p"] = pd.Series(p_values, table.index).where(makes_test)
     n_models = [None if math.isnan(n) else int(n) for n in table.pop("n_models")]
     ends = table["ci_low"], table["ci_high"], table.pop("chance"), limits, n_models
     found = pd.Series([verdict(*of_row) for of_row in zip(*ends, strict=True)])
-    table["verdict"] = found.mask(found.eq(SUPPORTED) & ~table.pop("may_support"), INCONCLUSIVE)
-    first = [*(field.name for field in dataclasses.fields(Evidence)), "control_high"]
+    found = found.mask(found.eq(SUPPORTED) & ~table.pop("may_support"), INCONCLUSIVE)
+    table = corrected(table.assign(verdict=found))
+    first = [*(field.name for field in dataclasses.fields(Evidence)), *CONTROL_ENDS]
     return table[[*first, *table.columns.difference(first, sort=False)]]

@@ -16,7 +16,6 @@ from contamination.core.plots import panels
 from contamination.core.tables import interval_text
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study.pretraining_findings import copies_text, figure_title, percent
-from contamination.study.pretraining_scores import shown
 from contamination.study.reference_attack import LIRA
 
 ATTACK = f"reference attack ({LIRA})"
@@ -64,8 +63,7 @@ def detection_figure(
 
 def _largest_rates(shift: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Rates of false verdicts, detectors by shifts; only of ``names`` and in their order."""
-    rates = shift.assign(detector=shift["detector"].map(shown))
-    rates = rates[rates["detector"].isin(names)].pivot_table(
+    rates = shift[shift["detector"].isin(names)].pivot_table(
         index="detector", columns="shift", values="rate", aggfunc="max", sort=False
     )
     return rates.loc[[name for name in names if name in rates.index]]

@@ -14,13 +14,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.storage import hash_of
-from contamination.core.verdicts import (
-    FEWEST_MODELS,
-    INCONCLUSIVE,
-    LEVEL,
-    NOT_SUPPORTED,
-    SUPPORTED,
-)
+from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, LEVEL, NOT_SUPPORTED, SUPPORTED
 from contamination.study.assignment import HELD_OUT
 from contamination.study.crossed import (
     N_ROW_GROUPS,

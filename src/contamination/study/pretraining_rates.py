@@ -219,13 +219,14 @@ def false_alarms(study: StudyScores) -> pd.DataFrame:
                     p = redeal_p(values[held_out], np.isin(held_out, own), key)
                     flags.append(p <= LEVEL)
                     units.append(seed)
-        rows.append({"detector": shown(detector)} | _alarm_columns(flags, units))
+        rows.append({"detector": shown(detector)} | alarm_columns(flags, units))
     table = pd.DataFrame(rows)
     table["p_adjusted"] = holm(table["p_value"])
     return table.assign(holds=table["p_adjusted"] > LEVEL)
 
 
-def _alarm_columns(flags: Sequence[bool], units: Sequence[int]) -> dict[str, float]:
+def alarm_columns(flags: Sequence[bool], units: Sequence[int]) -> dict[str, float]:
+    """The columns of ``false_alarms`` from n_sets to p_value; ``units`` names each flag's model."""
     n, rate = len(flags), float(np.mean(flags))
     effective = effective_number(np.array(flags), np.array(units))
     n_found = rate * effective

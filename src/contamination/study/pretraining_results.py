@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.claims import CLAIMS
 from contamination.core.scores import PPL
 from contamination.core.statistics import holm
-from contamination.core.verdicts import CLAIMS, LEVEL, Claim
+from contamination.core.verdicts import LEVEL, Claim
 from contamination.study import reference_attack
 from contamination.study.assignment import HELD_OUT
 from contamination.study.crossed import (
@@ -345,3 +346,40 @@ def exposure_table(shares: pd.DataFrame) -> pd.DataFrame:
     groups = seen.groupby(["pool", "form", "copies"], sort=False)
     numbers = ["n_rows", "tokens_per_row", "row_share_pct", "group_share_pct"]
     return groups[numbers].mean().astype({"n_rows": int}).reset_index()
+
+
+def tripled(study: StudyScores, thrice: StudyScores) -> pd.DataFrame:
+    """How the AUC changes with three times the background and the same rows; without a verdict.
+
+    Args:
+        study: all base models.
+        thrice: some of them, trained with three times the background.
+
+    Returns:
+        detector, copies, n_models, auc and auc_tripled of the models that have both, difference
+        (tripled minus not), ci_low, ci_high, se_models, se_rows.
+    """
+    same = study.of_models(thrice.base_seeds)
+    rows = []
+    for detector in (name for name in thrice.detectors if name in study.detectors):
+        for copies in exposures(ROWS):
+            before, after = (
+                mean_left_out([auc_left_out(pool, copies) for pool in of.pools_of(detector)])
+                for of in (same, thrice)
+            )
+            estimate = interval_left_out(after.minus(before), DIFFERENCES)
+            rows.append(
+                {
+                    "detector": shown(detector),
+                    "copies": copies,
+                    "n_models": len(thrice.base_seeds),
+                    "auc": before.by_model.mean(),
+                    "auc_tripled": after.by_model.mean(),
+                    "difference": estimate.value,
+                    "ci_low": estimate.low,
+                    "ci_high": estimate.high,
+                    "se_models": estimate.se_models,
+                    "se_rows": estimate.se_rows,
+                }
+            )
+    return pd.DataFrame(rows)

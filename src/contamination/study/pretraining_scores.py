@@ -50,7 +50,7 @@ ACCESS = (
 )
 DETECTORS = tuple(ACCESS)
 EXPLORATORY = (dc_pdd.WITHOUT_BOUND,)  # scored, but in no family and without a verdict
-CONTROLS = tuple(detector.name for detector in scoring.CONTROLS)
+CONTROLS = scoring.CONTROL_NAMES
 EVERY = (*DETECTORS, *EXPLORATORY, *CONTROLS)
 # Whose AUCs after later clean training are a family of their own.
 OF_LATER = (*(detector.name for detector in OF_TOKENS), dc_pdd.NAME)
@@ -127,6 +127,13 @@ class StudyScores:
                 numbers = assigned(benchmark, kind, self.base_seeds)
                 found.append(CrossedScores(f"{benchmark} {kind}", scores, numbers))
         return found
+
+    def of_models(self, base_seeds: Sequence[int]) -> StudyScores:
+        """The same for some of the base models; ValueError for one that is not there."""
+        places = [self.base_seeds.index(seed) for seed in base_seeds]
+        return StudyScores(
+            tuple(base_seeds), {key: scores[places] for key, scores in self.arrays.items()}
+        )
 
     def log_probabilities(self) -> list[CrossedScores]:
         """Mean token log-probabilities on each pool of verbatim rows, in nats.

@@ -24,10 +24,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.claims import CLAIMS
 from contamination.core.statistics import auc, holm
 from contamination.core.storage import hash_of
 from contamination.core.verdicts import (
-    CLAIMS,
     FEWEST_MODELS,
     INCONCLUSIVE,
     NOT_RUN,
@@ -95,7 +95,20 @@ def redeal_p(scores: np.ndarray, is_read: np.ndarray, key: tuple = ()) -> float:
     dealt at random. Both arrays have shape (n_rows,). Sets of one size share 9,999 re-deals and
     apply them to their rows in an order of their own, drawn from ``key``.
     """
-    ranks = 2 * stats.rankdata(scores)  # whole numbers, so that sums compare exactly
+    return redeal_p_of_ranks(doubled_ranks(scores), is_read, key)
+
+
+def doubled_ranks(scores: np.ndarray) -> np.ndarray:
+    """Twice the mid-rank of each score: whole numbers, so that their sums compare exactly.
+
+    >>> doubled_ranks(np.array([0.3, 0.1, 0.3]))
+    array([5., 2., 5.])
+    """
+    return 2 * stats.rankdata(scores)
+
+
+def redeal_p_of_ranks(ranks: np.ndarray, is_read: np.ndarray, key: tuple = ()) -> float:
+    """``redeal_p`` for whole-number ranks, or for their sum over sets that share one deal."""
     deals = _redeals(len(ranks), int(np.sum(is_read)))
     seed = int(hash_of([str(part) for part in key])[:16], 16)
     order = np.random.default_rng(seed).permutation(len(ranks))

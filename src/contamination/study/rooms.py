@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.claims import CLAIMS
 from contamination.core.statistics import holm
 from contamination.core.verdicts import (
-    CLAIMS,
     FEWEST_MODELS,
     INCONCLUSIVE,
     NOT_RUN,
@@ -31,7 +31,7 @@ from contamination.study.conditions import (
     WITHOUT_LABEL,
 )
 from contamination.study.protocol import BASE, DOSED, LEVEL, VERBATIM
-from contamination.study.scoring import CONTROLS
+from contamination.study.scoring import CONTROL_NAMES
 
 # Of the equivalence test. Chosen after the first results were seen; the protocol of the room has
 # none, so its "agrees" (the same sign in both rooms) is no verdict here.
@@ -85,7 +85,7 @@ def agreement(real: pd.DataFrame, lab: pd.DataFrame, benchmark: str) -> pd.DataF
     """
     rooms = [real, lab[lab["benchmark"].eq(benchmark)]]
     names = [name for name in real["detector"].unique() if name in set(rooms[1]["detector"])]
-    controls = {TEXT_ALONE, *(control.name for control in CONTROLS)}
+    controls = {TEXT_ALONE, *CONTROL_NAMES}
     rows = []
     for detector in (name for name in names if name not in controls):
         of_rooms = [room[room["detector"].eq(detector)] for room in rooms]

@@ -49,6 +49,7 @@ CONTROLS = (
     Detector("length", LOG_PROBABILITIES, _length),
     Detector("was fine-tuned at all", WEIGHTS, _weight_norm),
 )
+CONTROL_NAMES = tuple(control.name for control in CONTROLS)
 
 
 def is_asked(detector: Detector, model: LabModel, dataset: Dataset) -> bool:

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core import blind
+from contamination.core import blind_scores
+from contamination.core.claims import CLAIMS
 from contamination.core.statistics import auc, auc_within, holm
-from contamination.core.verdicts import CLAIMS, LEVEL
+from contamination.core.verdicts import LEVEL, SUPPORTED
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.lab import passages, world
 from contamination.lab.benchmarks import BENCHMARKS
@@ -44,6 +45,7 @@ from contamination.study import (
 from contamination.study.arms import rows_of
 from contamination.study.assignment import seed_of
 from contamination.study.interface import Detector, Rows, row_scores
+from contamination.study.pretraining_scores import shown
 from contamination.study.protocol import (
     binomial_p,
     effective_number,
@@ -72,6 +74,9 @@ N_WORDS = 32  # of a docstring; nearest to the other rows, which have about 55 t
 # They need generated continuations and took two fifths of the time (see the protocol).
 LEFT_OUT = tuple(one.name for one in (sampling.CDD, sampling.COVERAGE, four_methods.REPLICATION))
 EXPLORATORY = ("DC-PDD without bound",)  # reported, without a verdict
+NOISE_CONTROL, LENGTH_CONTROL, WEIGHTS_CONTROL = (one.name for one in scoring.CONTROLS)
+MUST_NOT = (NOISE_CONTROL, WEIGHTS_CONTROL)  # be supported by any shift
+CONTROLS = (*MUST_NOT, LENGTH_CONTROL)
 COLUMNS = ["detector", "shift", "benchmark", "draw", "n_a", "n_b", "auc", "p_a", "p_b"]
 COLUMNS += ["auc_of_words"]
 
@@ -88,9 +93,9 @@ class Pair:
 
     def auc_of_words(self) -> float:
         """Cross-validated AUC of a bag of words that tells A from B without any model."""
-        n_folds = blind.n_folds(self.is_a)
-        judged = blind.cross_validated_scores(
-            self.rows.texts, self.is_a, blind.BAG_OF_WORDS, n_folds
+        n_folds = blind_scores.n_folds(self.is_a)
+        judged = blind_scores.cross_validated_scores(
+            self.rows.texts, self.is_a, blind_scores.BAG_OF_WORDS, n_folds
         )
         return auc_within([(values, self.is_a[items]) for items, values in judged])
 
@@ -318,11 +323,12 @@ def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
         with p_a or p_b of at most 0.05; suspect ("A" or "B") and rate, the worse of the two, with
         its one-sided 95 % limits low and high; mean auc and auc_of_words; p_value of "the rate is
         at most 0.05", exact binomial at the effective number of sets, times two for the two
-        directions, and adjusted by Holm over the family; verdict. What is ``EXPLORATORY`` is
-        outside the family and has no verdict. The controls are in the family: length must be
-        supported where lengths differ, and noise nowhere.
+        directions, and adjusted by Holm over the family; verdict; holds. What is ``EXPLORATORY``
+        is outside the family and has no verdict. The controls are in the family and have holds in
+        place of a verdict: length must be supported where lengths differ, noise and the distance
+        of the weights nowhere.
     """
-    claim, rows = CLAIMS["shift"], []
+    claim, rows = CLAIMS["pretraining_shift"], []
     for key, own in sets.groupby(COLUMNS[:3], sort=False):
         flags = {"A": own["p_a"].le(LEVEL), "B": own["p_b"].le(LEVEL)}
         suspect = max(flags, key=lambda name: flags[name].mean())
@@ -352,8 +358,18 @@ def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
         claim.verdict(row.low, row.high, p_adjusted=row.p_adjusted, n_models=row.n_models)
         for row in table.itertuples()
     ]
-    table.loc[~in_family, "verdict"] = ""
+    table["holds"] = [_holds(row) for row in table.itertuples()]
+    table.loc[~in_family | table["detector"].isin(CONTROLS), "verdict"] = ""
+    table["detector"] = table["detector"].map(shown)
     for column, order in (("detector", table["detector"].unique()), ("shift", list(SHIFTS))):
         table[column] = pd.Categorical(table[column], order)
     table = table.sort_values(["detector", "shift"], kind="stable", ignore_index=True)
     return table.astype(dict.fromkeys(["detector", "shift"], object))
+
+
+def _holds(row: tuple) -> bool | None:
+    """Whether a control came out as it must; None for a detector, and where neither must be."""
+    is_supported = row.verdict == SUPPORTED
+    if row.detector in MUST_NOT:
+        return not is_supported
+    return is_supported if (row.detector, row.shift) == (LENGTH_CONTROL, LENGTH) else None

@@ -108,8 +108,8 @@ def wikimia_blind_scores() -> pd.DataFrame:
     """Scores of the blind baselines for each passage of the real WikiMIA, 1,650 rows.
 
     length (words), index (row of the file of that length), is_member, fold, and a column for
-    each of ``min_k.blind.BASELINES``: higher means more likely a member, from a classifier that
-    was trained on the other folds.
+    each of ``core.blind_scores.BASELINES``: higher means more likely a member, from a
+    classifier that was trained on the other folds.
     """
     with (resources.files(__name__) / WIKIMIA_SCORES).open() as stream:
         return pd.read_csv(stream).astype({"is_member": bool})

@@ -1,0 +1,325 @@
+"""The claim of every verdict column, with the smallest effect that would matter to a reader.
+
+Keys are names of tables, without ".csv". The smallest effects were chosen after the first results
+had been seen, except where a protocol fixed them before.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pandas as pd
+
+from contamination.core.verdicts import Claim, check_verdicts
+
+# Claims that several tables make.
+_INFLATION = Claim(
+    "Contamination raises the accuracy on the questions that were seen (GSM-i) by more than that "
+    "on fresh ones (GSM-ii).",
+    null=0.0,
+    smallest_effect=10.0,
+    unit="points",
+)
+_LAYERS = Claim(
+    "At the located layer, more than half of the distance between the states of a contaminated "
+    "and a clean model is absent between two clean models.",
+    null=0.5,
+    unit="share of the distance",
+)
+_JUDGE = Claim(
+    "The judge and the reference agree on most completions that either calls near-exact.",
+    unit="share",
+)
+_POWER = Claim(
+    "The detector recognises more contaminated models than the 5 % that chance recognises.",
+    null=0.05,
+    smallest_effect=0.45,  # a power of one half
+    unit="share of models",
+)
+_selected = partial(Claim, null=0.0, unit="ROUGE-L or recall")
+_TRAINED_ON = Claim("This model was trained on this dataset.", unit="AUC or share")
+
+CLAIMS: dict[str, Claim] = {
+    # First look: the four methods on one small model
+    "first_look": Claim(
+        "The method gives this model, which was trained on the instances, a higher value than "
+        "chance and than every control.",
+        null=0.5,  # the table's chance; 0 where a method has none
+        unit="share or AUC",
+    ),
+    # Data Contamination Quiz
+    "dcq_rules": Claim(
+        "A rule without memory is right at least as often as this model, to within five points.",
+        null=-5.0,
+        smallest_effect=5.0,
+        unit="points",
+    ),
+    "dcq_beyond_rules": Claim(
+        "Where a rule is wrong, this model is right more often than every other rule.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
+    "dcq_readings": Claim(
+        "The conclusion is the same at every setting of the simulated respondent.",
+        null=0.0,
+        smallest_effect=1.0,
+        unit="share of settings",
+    ),
+    "dcq_reciprocal": Claim(
+        "This model answers every instance that it replicates, and not because it answers nearly "
+        "all.",
+        null=0.0,
+        smallest_effect=1.0,
+        unit="share of replicas",
+    ),
+    "dcq_positions": Claim(
+        "This model's answers move to the position of the original, and they do not move to "
+        "another text there.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
+    "dcq_dial": Claim(
+        "A respondent that never saw the originals finds them more often among natural "
+        "paraphrases.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
+    "pretrained_readings": Claim(
+        "This real model finds the originals more often than a model that never saw them.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
+    # Replication with the ICL judge
+    "replication_published": Claim(
+        "Naming dataset and split raises the overlap of this model's completions with the "
+        "reference, by a test that keeps its level.",
+        null=0.0,
+        smallest_effect=0.10,
+        unit="mean overlap",
+    ),
+    "replication_success": Claim(
+        "The algorithm is right about more partitions of the row's models than the answer that all "
+        "of them are clean.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
+    "judge_agreement": _JUDGE,
+    "replication_methods": Claim(
+        "This model's partitions at the highest dose are called contaminated more often than "
+        "partitions that it never saw.",
+        null=0.0,
+        smallest_effect=0.50,
+        unit="share of partitions",
+    ),
+    "replication_placebos": Claim(
+        "Where this model's guided completions beat general ones, they also beat completions "
+        "under a wrong name.",
+        unit="share of partitions",
+    ),
+    "pretrained_replication": Claim(
+        "This real model completes instances when it is given the right names, and only then.",
+        null=0.0,
+        smallest_effect=1.0,
+        unit="partitions",
+    ),
+    "pretrained_judge": _JUDGE,
+    # Blind baselines, Min-k% Prob and WikiMIA
+    "blind_baselines": Claim(
+        "A classifier of the text alone tells the two kinds of passages apart, without any model."
+    ),
+    "min_k_auc": Claim(
+        "Training on passages raises the AUC of this score, compared with the same model before.",
+        null=0.0,
+    ),
+    "min_k_trends": Claim(
+        "The AUC is higher in the second of the two conditions than in the first.", null=0.0
+    ),
+    "min_k_sweep": Claim(
+        "This k gives a higher AUC than the usual k, on passages that were not used to choose it.",
+        null=0.0,
+    ),
+    "pretrained_min_k": Claim(
+        "The score of this model, which is newer than all pages, tells older from newer pages "
+        "better than words alone do."
+    ),
+    "naturalness": Claim(
+        "A rule without memory finds the original more often than one in five.",
+        null=20.0,
+        smallest_effect=10.0,
+        unit="percent of quizzes",
+    ),
+    # Case studies
+    "books_auc": Claim(
+        "Snippets of books that the model was trained on score higher than snippets of other books."
+    ),
+    "books_differences": Claim(
+        "The first of the two has the higher AUC on the same books.", null=0.0
+    ),
+    "downstream": Claim(
+        "Inserting an example once raises its score, compared with held-out examples.", null=0.0
+    ),
+    "downstream_occurrence": Claim(
+        "Inserting examples so many times raises their AUC, compared with the model before.",
+        null=0.0,
+    ),
+    "downstream_learning_rate": Claim(
+        "The AUC is higher at the raised learning rate than at the lower one.", null=0.0
+    ),
+    "downstream_dataset_size": Claim(
+        "The AUC is higher in this corpus than in the smallest one.", null=0.0
+    ),
+    "downstream_own": Claim(
+        "The training of this row raises the AUC, compared with the reference of this row.",
+        null=0.0,
+    ),
+    "unlearning": Claim(
+        "Suspected items have the higher mean of the row's metric under the unlearned model, and "
+        "not because they are easy for a model that never saw them.",
+        null=0.0,
+        unit="ROUGE-L, recall or share",
+    ),
+    "unlearning_meanings": _selected(
+        "Selected items were not unlearned: they are remembered, and unlearning spared them."
+    ),
+    "unlearning_meanings_easy": _selected(
+        "A model that never saw the story writes the selected items better than the others."
+    ),
+    "unlearning_meanings_remembered": _selected(
+        "The unlearned model leads a model that never saw the story by more on selected items."
+    ),
+    "unlearning_meanings_spared": _selected(
+        "Unlearning took less from the selected items than from the others."
+    ),
+    # DICE
+    "dice_layers": _LAYERS,
+    "dice_auroc": Claim(
+        "DICE tells contaminated from clean models better than it tells two clean models apart.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points of AUROC",
+    ),
+    "dice_inflation": _INFLATION,
+    "dice_own_inflation": _INFLATION,
+    "dice_own_layers": _LAYERS,
+    "dice_own_auroc": Claim(
+        "The method tells contaminated from clean models better than it tells two clean models "
+        "apart.",
+        null=50.0,
+        smallest_effect=10.0,
+        unit="AUROC in percent",
+    ),
+    "dice_own_table_1": Claim(
+        "Contamination raises the accuracy by more than clean models differ among themselves.",
+        null=0.0,
+        smallest_effect=10.0,
+        unit="points",
+    ),
+    "dice_own_references": Claim(
+        "DICE tells the model from its clean references better than it tells the references apart.",
+        null=50.0,
+        smallest_effect=10.0,
+        unit="AUROC in percent",
+    ),
+    "dice_forks": Claim(
+        "Among fine-tuned models that DICE's network never met, those of the first kind score "
+        "higher than those of the second."
+    ),
+    # The detector study
+    "detectors": _POWER,
+    "your_detector": _POWER,
+    "evasion": _POWER,
+    "pretraining_shift": Claim(
+        "The detector calls one of two unseen sets seen more often than the 5 % that its level "
+        "allows.",
+        null=0.05,
+        smallest_effect=0.10,
+        unit="share of pairs of sets",
+    ),
+    "over_base_models": Claim(
+        "Rows that a model was trained on score higher than held-out rows of the same draw."
+    ),
+    # The pretraining study; its smallest effects were fixed in docs/protocol_2.md before its scores
+    "pretraining_detection": Claim(
+        "Rows that a model saw in pretraining score higher than held-out rows.",
+        smallest_effect=0.05,
+    ),
+    "pretraining_indirect": Claim(
+        "Rows that a model saw in another form in pretraining score higher than held-out rows.",
+        smallest_effect=0.05,
+    ),
+    "pretraining_later": Claim(
+        "Clean training afterwards lowers the AUC of rows that were seen.",
+        null=0.0,
+        smallest_effect=0.05,
+        unit="fall of the AUC",
+    ),
+    "pretraining_row_lists": Claim(
+        "At most a share q of the rows on a list were not seen, on average over assignments.",
+        null=0.0,
+        smallest_effect=0.0,
+        unit="q minus the share of false discoveries",
+    ),
+    "pretraining_twins": Claim(
+        "Number twins need no held-out rows: their own test raises a false alarm in at most 5 % "
+        "of models.",
+        null=0.0,
+        smallest_effect=0.0,
+        unit="0.05 minus the rate of false alarms",
+    ),
+    "evidence": _TRAINED_ON,
+    "pretrained_agreement": Claim(
+        "An effect of indirect exposure differs by less than the margin between the real model "
+        "and the lab (two one-sided tests).",
+        null=0.0,
+        smallest_effect=0.10,  # the margin of the equivalence test, on either side
+    ),
+    "pretrained_equivalence": Claim(
+        "Under the real model, the effect of one form of indirect exposure equals the lab's to "
+        "within the margin (two one-sided tests).",
+        null=0.0,
+        smallest_effect=0.10,  # the margin, fixed in docs/protocol_2.md before its models existed
+    ),
+    # The audit of a user's model
+    "audit": _TRAINED_ON,
+    "dcq_own": Claim(
+        "This model finds more originals than guessing and than every rule without the data.",
+        null=0.25,
+        unit="share of quizzes",
+    ),
+    "replication_own": Claim(
+        "Guided instructions make this model complete rows of this partition.",
+        null=0.0,
+        unit="share of completions that match",
+    ),
+}
+
+
+def check_table(table: pd.DataFrame, name: str | None = None) -> None:
+    """ValueError, one line, for a table whose verdicts are no verdicts or answer no known claim.
+
+    Columns of verdicts are ``verdict``, those that end in ``_verdict``, and next to a ``verdict``
+    the column ``word``, which is the verdict before its control is asked.
+
+    Args:
+        name: of the table, which ``CLAIMS`` must know. The claim of a column ``easy_verdict``
+            is that of ``<name>_easy``. None for a table that is displayed and has no name.
+    """
+    whole = {"verdict", "word"} if "verdict" in table else set()
+    for column in map(str, table):
+        part = column.removesuffix("_verdict")
+        if part == column and column not in whole:
+            continue
+        try:
+            check_verdicts(table[column])
+        except ValueError as error:
+            raise ValueError(f"{name or 'displayed table'}, column {column}: {error}") from error
+        claim = name if part == column else f"{name}_{part}"
+        if name is not None and claim not in CLAIMS:
+            raise ValueError(
+                f'{name}, column {column}: "{claim}" has no claim in CLAIMS of core/verdicts.py'
+            )

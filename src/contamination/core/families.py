@@ -1,0 +1,38 @@
+"""The tests of one question as a family: which verdicts their correction leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pandas as pd
+
+from contamination.core.statistics import with_p_adjusted
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, LEVEL, SUPPORTED
+
+NEED_AN_EFFECT = (SUPPORTED, CONTROL_FAILS)  # verdicts on values that lie above their null
+
+
+def taken_back(
+    words: pd.Series, p_adjusted: pd.Series, needing: Collection[str] = NEED_AN_EFFECT
+) -> pd.Series:
+    """Verdicts without those that the correction of a family does not leave.
+
+    A row whose corrected p is above the level has not been shown to lie above its null, so
+    that it becomes inconclusive, whatever its control shows. A row without a test stays.
+    ``needing`` names the verdicts that rest on the test.
+
+    >>> words = pd.Series(["supported", "supported", "not supported", "control fails"])
+    >>> taken_back(words, pd.Series([0.01, 0.2, 0.2, 0.2])).tolist()
+    ['supported', 'inconclusive', 'not supported', 'inconclusive']
+    """
+    is_lost = words.isin(needing) & p_adjusted.gt(LEVEL)
+    return words.mask(is_lost, INCONCLUSIVE)
+
+
+def corrected(table: pd.DataFrame, needing: Collection[str] = NEED_AN_EFFECT) -> pd.DataFrame:
+    """Rows with p and verdict: added is p_adjusted (Holm's), and the verdict is what it leaves.
+
+    The rows are one family. A row without p is no test. ``needing`` as :func:`taken_back`.
+    """
+    (table,) = with_p_adjusted(table)
+    return table.assign(verdict=taken_back(table["verdict"], table["p_adjusted"], needing))

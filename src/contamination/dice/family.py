@@ -1,0 +1,83 @@
+"""The tests of notebook 05 as one family, corrected together, and the verdicts they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from contamination.core.claims import CLAIMS
+from contamination.core.statistics import with_p_adjusted
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, strongest
+from contamination.dice.accuracy import within_floor
+from contamination.dice.pool import CLEAN_CONTROLS
+
+ANY_FLOOR = (0.0, 100.0)
+
+
+def with_verdicts(
+    gains: pd.DataFrame,
+    layers: pd.DataFrame,
+    aurocs: pd.DataFrame,
+    floor_pct: Sequence[float] = ANY_FLOOR,
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Tables 1 and 2 and Figure 4 with p_adjusted (Holm over all three) and verdict.
+
+    ``gains`` as ``accuracy.gains``, ``layers`` as ``paper_rows.layer_rows`` and ``aurocs`` as
+    ``paper_rows.beside_clean``. ``floor_pct`` bounds the accuracy of clean models that can be seen
+    to gain and to fall.
+    """
+    gains, layers, aurocs = with_p_adjusted(gains, layers, aurocs)
+    return of_inflation(gains, floor_pct), of_layers(layers), of_aurocs(aurocs)
+
+
+def of_inflation(gains: pd.DataFrame, floor_pct: Sequence[float] = ANY_FLOOR) -> pd.DataFrame:
+    """``gains`` with p_adjusted, and the verdict: is the score inflated, by more than clean ones?
+
+    The control fails where the clean models that a condition is compared with have lost the skill:
+    models that answer nothing cannot be inflated, so a difference to them says nothing. The verdict
+    of clean models is blank.
+    """
+    is_clean = gains["condition"].isin(CLEAN_CONTROLS)
+    controls = gains.loc[is_clean, ["ci_low", "ci_high"]].to_numpy().tolist()
+    words = []
+    for row in gains.itertuples():
+        control = strongest(controls, row.ci_low)
+        word = _word("dice_inflation", row, row.ci_low, row.ci_high, control)
+        words.append(word if within_floor(row.reference_pct, floor_pct) else CONTROL_FAILS)
+    return gains.assign(verdict=pd.Series(words, gains.index, dtype=object).mask(is_clean, ""))
+
+
+def of_layers(layers: pd.DataFrame) -> pd.DataFrame:
+    """``layers`` with p_adjusted, and the verdict on more than a half, at located layers alone."""
+    words = [
+        _word("dice_layers", row, row.ci_low, row.ci_high) if row.located else ""
+        for row in layers.itertuples()
+    ]
+    return layers.assign(verdict=words)
+
+
+def of_aurocs(aurocs: pd.DataFrame) -> pd.DataFrame:
+    """``aurocs`` with p_adjusted, and the verdict on the difference; blank where there is none."""
+    words = [
+        ""
+        if np.isnan(row.difference_pct)
+        else _word("dice_auroc", row, row.difference_low, row.difference_high)
+        for row in aurocs.itertuples()
+    ]
+    return aurocs.assign(verdict=words)
+
+
+def _word(
+    claim: str,
+    row: NamedTuple,
+    low: float,
+    high: float,
+    control: tuple[float, float] | None = None,
+) -> str:
+    """The verdict of one row; without a p there were too few models, which decide nothing."""
+    if np.isnan(row.p):
+        return INCONCLUSIVE
+    return CLAIMS[claim].verdict(low, high, p_adjusted=row.p_adjusted, control=control)

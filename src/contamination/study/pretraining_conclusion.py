@@ -1,0 +1,148 @@
+"""What a lecturer could say about the pretraining study, with every claim taken from its tables."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from contamination.core.verdicts import SUPPORTED
+from contamination.study.interface import ANSWERS
+from contamination.study.pretraining_findings import copies_words, listed, of_auc, percent
+from contamination.study.row_pools import PARAPHRASE
+from contamination.study.shift import NONE
+
+NEAR = 0.05  # AUC; the smallest effect of the protocol
+
+
+def conclusion(
+    detection: pd.DataFrame,
+    reference: pd.DataFrame,
+    indirect: pd.DataFrame,
+    shift: pd.DataFrame,
+    forks: pd.DataFrame,
+) -> str:
+    """One paragraph: what is found at which exposure, by what access, and what may mislead.
+
+    Args:
+        detection, reference, indirect: of ``pretraining_results``.
+        shift: of ``shift.false_verdicts``.
+        forks: of ``dice_forks.verdicts``.
+    """
+    attack = reference[~reference["is_exploratory"]].set_index("copies")
+    doses = sorted(detection["copies"].unique())
+    parts = [_of_dose(detection, dose, attack) for dose in (doses[0], doses[-1])]
+    parts += [_room_above(detection, attack, doses), _of_answers(detection, doses[-1])]
+    parts += [_of_paraphrases(indirect), _of_shift(shift), _of_dice(forks)]
+    return " ".join(part for part in parts if part)
+
+
+def _best(detection: pd.DataFrame, dose: int) -> pd.Series:
+    of_dose = detection[detection["copies"].eq(dose)]
+    return of_dose.loc[of_dose["auc"].idxmax()]
+
+
+def _of_dose(detection: pd.DataFrame, dose: int, attack: pd.DataFrame) -> str:
+    of_dose = detection[detection["copies"].eq(dose)]
+    n, k = len(of_dose), int(of_dose["verdict"].eq(SUPPORTED).sum())
+    best, what = _best(detection, dose), copies_words(dose)
+    share = percent(attack.loc[dose, "row_share_pct"])
+    found = "no detector finds it" if dose == 1 else "no detector finds the row"
+    if k:
+        found = f"{k} of {n} detectors {'notices' if k == 1 else 'notice'}"
+    return (
+        f"When a model sees {what} of a row in pretraining, {share} of all its training tokens, "
+        f"{found}; the highest AUC is {of_auc(best)} ({best['detector']})."
+    )
+
+
+def _room_above(detection: pd.DataFrame, attack: pd.DataFrame, doses: list[int]) -> str:
+    """Whether an attack that knows more does much better than the best detector at any dose."""
+    above = {dose: attack.loc[dose, "auc"] - _best(detection, dose)["auc"] for dose in doses}
+    largest = max(above, key=lambda dose: above[dose])
+    ends = (attack.loc[dose, "auc"] for dose in (doses[0], doses[-1]))
+    who = "An attack that knows what the other base models saw reaches {:.2f} and {:.2f}".format(
+        *ends
+    )
+    if above[largest] < NEAR:
+        return (
+            f"{who}, at no dose {NEAR:.2f} more than the best detector, so what limits detection "
+            "here is mostly what the model kept of the row."
+        )
+    return (
+        f"{who}; with {copies_words(largest)} that is {above[largest]:.2f} more than the best "
+        "detector, so better detectors are possible."
+    )
+
+
+def _of_answers(detection: pd.DataFrame, dose: int) -> str:
+    """What answers alone allow at a dose, next to what log-probabilities allow."""
+    is_dose, by_answers = detection["copies"].eq(dose), detection["access"].eq(ANSWERS)
+    if not (is_dose & by_answers).any():
+        return ""
+    answers = _best(detection[by_answers], dose)
+    scores = _best(detection[~by_answers], dose)
+    if answers["auc"] >= scores["auc"]:
+        return (
+            f"Answers alone are enough: with {copies_words(dose)} they reach an AUC of "
+            f"{of_auc(answers)} ({answers['detector']})."
+        )
+    return (
+        f"Access matters: with {copies_words(dose)} the best detector that sees nothing but "
+        f"answers reaches {of_auc(answers)} ({answers['detector']}), and the best that sees "
+        f"log-probabilities {of_auc(scores)}."
+    )
+
+
+def _of_paraphrases(indirect: pd.DataFrame) -> str:
+    own = indirect[indirect["exposure"].eq(PARAPHRASE)]
+    if own.empty:
+        return ""
+    found = own[own["verdict"].eq(SUPPORTED)]
+    largest = own["copies"].max()
+    best = own[own["copies"].eq(largest)]
+    best = best.loc[best["auc"].idxmax()]
+    if found.empty:
+        return (
+            "If the model saw a paraphrase and never the row itself, no detector notices: with "
+            f"{copies_words(largest)} the highest AUC is {of_auc(best)}."
+        )
+    counts = found.groupby("copies")["detector"].nunique()
+    of = " and ".join(f"{n} with {copies_words(dose)}" for dose, n in counts.items())
+    return (
+        "If the model saw a paraphrase and never the row itself, "
+        f"{of} of {own['detector'].nunique()} detectors notice; with {copies_words(largest)} the "
+        f"highest AUC is {of_auc(best)}, against {best['verbatim_auc']:.2f} for verbatim copies."
+    )
+
+
+def _of_shift(shift: pd.DataFrame) -> str:
+    """Whether a difference between the two sets is taken for contamination."""
+    asked = shift[shift["verdict"].ne("") & shift["shift"].ne(NONE)]
+    wrong = asked[asked["verdict"].eq(SUPPORTED)]
+    if wrong.empty:
+        return (
+            "Where the suspected and the comparison rows differ in something else, no detector is "
+            "shown to take that for contamination."
+        )
+    worst = wrong.loc[wrong["rate"].idxmax()]
+    kinds = listed(list(dict.fromkeys(wrong["shift"])))
+    return (
+        "But a high score proves nothing by itself. Where the two sets of rows differ in "
+        f"{kinds.replace(' and ', ' or ')}, {wrong['detector'].nunique()} of "
+        f"{asked['detector'].nunique()} detectors call one of two sets that no model saw "
+        f"contaminated more often than they may, at worst in {100 * worst['rate']:.0f} % of cases "
+        f"({worst['detector']}, {worst['shift']})."
+    )
+
+
+def _of_dice(forks: pd.DataFrame) -> str:
+    """DICE within one base model: contaminated against other questions, and the false alarm."""
+    rows = forks.set_index("claim")
+    real, _, alarm = (rows.loc[name] for name in forks["claim"])
+    found = "tells" if real["verdict"] == SUPPORTED else "is not shown to tell"
+    text = (
+        f"Within one base model, DICE {found} models that were fine-tuned on the benchmark from "
+        f"models that were fine-tuned on other questions (AUROC {of_auc(real)})"
+    )
+    if alarm["verdict"] == SUPPORTED:
+        return f"{text}; but it raises the alarm for the train split too ({of_auc(alarm)})."
+    return f"{text}, and it is not shown to raise the alarm for the train split ({of_auc(alarm)})."
