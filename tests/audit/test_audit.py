@@ -119,7 +119,7 @@ def test_rows_that_no_method_can_use_are_left_out_and_counted(tmp_path):
     left_out = {"n_empty": 2, "n_short": 1, "n_unlabelled": 1, "n_repeated": 2, "n_shared": 0}
     assert audit.rows.counts == {"n_rows": 12, **left_out, "n": 6}
     shown = auditing.rows_table(audit).to_dict("records")
-    assert shown == [{"rows": "dataset"} | audit.rows.counts]
+    assert shown == [{"file": "dataset"} | audit.rows.counts]
 
 
 def test_comparison_rows_that_the_dataset_holds_too_are_left_out(tmp_path):
@@ -267,10 +267,10 @@ def test_what_is_missing_is_one_line_before_anything_is_asked(tmp_path, monkeypa
             asking.check_ready(audit.asked)
         assert "\n" not in str(caught.value)
     audit = prepared(model={"names": [str(tmp_path / "nowhere")]})
-    with pytest.raises(FileNotFoundError, match="no folder or file is called"):
+    with pytest.raises(FileNotFoundError, match="there is no folder or file"):
         asking.check_ready(audit.asked)
     audit = prepared(model={"names": ["lab:dirty"]})
-    with pytest.raises(ValueError, match='not "lab:dirty"'):
+    with pytest.raises(ValueError, match='no model is called "lab:dirty"'):
         asking.check_ready(audit.asked)
 
 

@@ -1,15 +1,22 @@
 """The audit in one line: what it makes of its words, what it refuses, what it asks first."""
 
+import html
 import json
+import subprocess
+import sys
 
+import huggingface_hub
 import pandas as pd
 import pytest
+import torch
 import yaml
 from notebook_files import ROOT
 
+from contamination.audit import asked, page
 from contamination.audit import command_line as audit
-from contamination.audit.settings import Data
+from contamination.audit.settings import Data, Model, check_name
 from contamination.core import run
+from contamination.models import engine
 from contamination.models.source import loaded_bytes
 
 SAMPLE = ["--data", "params/audit/sample.jsonl", "--label", "label"]
@@ -51,7 +58,7 @@ def test_files_are_those_of_the_folder_where_the_line_was_given(tmp_path, monkey
 
 
 def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(audit.asked, "check_ready", lambda *_: None)
+    monkeypatch.setattr(asked, "check_ready", lambda *_: None)
     monkeypatch.setattr(audit, "run_notebook", lambda *_: pytest.fail("was run"))
     served = ["--model", "gpt-2024-01-31", "--served-at", "http://127.0.0.1:9/v1"]
     prices = ["--prices", "2.5,10", "--price-date", "2026-01-31", "--cap", "1"]
@@ -62,6 +69,23 @@ def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, ca
     assert values_of(tmp_path)["model"]["prices"] == [2.5, 10.0]
 
 
+def test_at_an_address_any_name_will_do(tmp_path):
+    words = ["--model", "gpt-that-nobody-knows", "--served-at", "http://127.0.0.1:9/v1", *SAMPLE]
+    words += ["--prices", "1,1", "--price-date", "2026-01-31", "--cap", "1", "--rows", "8"]
+    assert line(tmp_path, *words, "--plan") == 0
+
+
+@pytest.mark.parametrize("name", ["lab:clean", "lab:clean:2", "lab:contaminated"])
+def test_names_of_the_lab_pass(name):
+    assert check_name(name) == ""
+
+
+@pytest.mark.parametrize("name", ["lab:clean:", "lab:clean:x", "lab:contaminated:2"])
+def test_names_that_the_lab_does_not_have_are_refused(name):
+    with pytest.raises(ValueError, match=f'no model is called "{name}": did you mean "lab:c'):
+        check_name(name)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -70,6 +94,8 @@ def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, ca
         (["--model", "lab:clean", *SAMPLE, "--prices", "1;2"], "want IN,OUT"),
         (["--model", "lab:clean", *SAMPLE, "--rows", "2"], '"n_instances" is 2, want 4 to 10000'),
         (["--model", "lab:clean", *SAMPLE, "--served-at", "http://h/v1"], "leave base_url empty"),
+        (["--model", "m", *SAMPLE, "--served-at", "http://h/v1", "--device", "cpu"], "or base_url"),
+        (["--model", "lab:clean", *SAMPLE, "--device", "tpu"], "want empty or cuda or mps or cpu"),
     ],
 )
 def test_what_does_not_fit_is_one_line(tmp_path, capsys, words, message):
@@ -77,6 +103,39 @@ def test_what_does_not_fit_is_one_line(tmp_path, capsys, words, message):
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("here", "wanted", "found"),
+    [
+        (("cuda", "mps"), "", "cuda"),
+        (("mps",), "", "mps"),
+        ((), "", "cpu"),
+        (("cuda", "mps"), "mps", "mps"),
+        (("cuda",), "cpu", "cpu"),
+    ],
+)
+def test_a_local_model_is_loaded_on_the_fastest_device_or_the_named_one(
+    monkeypatch, here, wanted, found
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in here)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in here)
+    monkeypatch.setattr(engine, "load_causal_lm", lambda name, _, device, **__: (name, device))
+    assert Model(names=["some/model"], device=wanted).load("some/model") == ("some/model", found)
+
+
+def test_a_device_that_is_not_here_is_refused_before_anything_is_written(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    words = ["--model", "lab:clean", *SAMPLE, "--plan", "--rows", "8", "--device"]
+    assert line(tmp_path, *words, "cuda") == 1
+    said = capsys.readouterr().err
+    assert said == 'error: no device "cuda" is here: this machine and its torch have mps, cpu\n'
+    assert not (tmp_path / "out").exists()
+    assert line(tmp_path, *words, "mps") == 0
+    assert values_of(tmp_path)["model"] == {"names": ["lab:clean"], "device": "mps"}
 
 
 def test_weights_larger_than_free_memory_are_refused(tmp_path):
@@ -117,13 +176,112 @@ def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
     controls = pd.concat([controls.assign(decides=True), by_text])
     controls.to_csv(tmp_path / "tables/audit_controls.csv", index=False)
     data = {"dataset": "owner/name", "split": "test", "revision": "0" * 40}
-    page = audit.write_verdict(tmp_path, data)
-    text = page.read_text()
+    counts = {"file": ["dataset", "comparison"], "n_rows": [12, 8], "n_empty": [2, 0]}
+    counts = pd.DataFrame(counts | {"n_repeated": [17, 0], "n": [8, 8]})
+    file = page.write_verdict(tmp_path, data, counts)
+    text = file.read_text()
     assert "&lt;b&gt;m" in text and "<b>m" not in text
     assert "DCQ: no effect of d" in text and "words" in text and "length, no model" in text
     assert "0" * 40 in text
     assert ">model<" not in text and ">n<" in text  # the line above names the one model
-    found = json.loads(page.with_suffix(".json").read_text())
+    found = json.loads(file.with_suffix(".json").read_text())
     assert found["evidence"][0]["verdict"] == "not supported"
     assert len(found["controls"]) == len(found["text_alone"]) == 1
     assert found["data"] == data
+    (sentence, _) = found["could_have_missed"]  # the one result is negative
+    assert sentence.startswith("DCQ: the smallest exposure that at least half of")
+    assert html.escape(sentence) in text
+    assert ">repeated<" in text and ">17<" in text  # what is left out of a file is on the page
+    assert found["rows"][0]["n_empty"] == 2
+
+
+BAD = """
+import sys, time
+start = time.perf_counter()
+from contamination.audit import command_line
+assert command_line.main(sys.argv[1:]) == 1
+slow = {"torch", "transformers", "datasets", "sklearn"} & set(sys.modules)
+print("imported:", sorted(slow))
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "named"),
+    [
+        ("lab:dirty", "none.jsonl", "lab:dirty"),
+        ("package:llm-smollm", "none.jsonl", "package:llm-smollm"),
+        ("./none", "none.jsonl", "./none"),
+        ("lab:clean", "none.jsonl", "none.jsonl"),  # a file is looked for when the name is right
+    ],
+)
+def test_a_bad_name_or_file_is_refused_before_torch_is_imported(model, data, named):
+    words = ["--model", model, "--data", data, "--plan"]
+    done = subprocess.run(
+        [sys.executable, "-c", BAD, *words], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "imported: []\n"
+    assert done.stderr.startswith("error: ") and f'"{named}"' in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["lab:dirty", "package:llm-smollm", "./none"])
+def test_a_plan_for_a_bad_name_writes_nothing(tmp_path, capsys, name):
+    assert line(tmp_path, "--model", name, *SAMPLE, "--plan") == 1
+    assert name in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_says_which_name_it_could_not_check_and_a_run_is_refused_at_once(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    words = ["--model", "nosuch/model", *SAMPLE, "--rows", "8"]
+    assert line(tmp_path, *words, "--plan") == 0
+    unchecked = 'whether there is a model "nosuch/model" could not be checked'
+    assert capsys.readouterr().out.startswith(unchecked)
+    monkeypatch.setattr(audit, "run_notebook", lambda *_: pytest.fail("was run"))
+    assert line(tmp_path, *words) == 1
+    assert capsys.readouterr().err.startswith(f"error: {unchecked}")
+
+
+def test_a_plan_counts_rows_and_near_copies_before_anything_else(tmp_path, capsys):
+    sample = [*(ROOT / "params/audit/sample.jsonl").open()]
+    texts = [json.loads(row)["text"] for row in sample]
+    (tmp_path / "mine.jsonl").write_text("".join([*sample, *sample[:2], json.dumps({"text": ""})]))
+    (tmp_path / "others.txt").write_text("\n".join(f"{text} So it was." for text in texts) + "\n")
+    files = [str(tmp_path / name) for name in ("mine.jsonl", "others.txt")]
+    words = ["--model", "lab:clean", "--data", files[0], "--unseen", files[1]]
+    assert line(tmp_path, *words, "--plan", "--rows", "8") == 0
+    said = capsys.readouterr().out.splitlines()
+    n = len(sample)
+    assert said[:3] == [
+        'the text is the column "text": --text names another one',
+        f"{files[0]}: {n + 3} rows, 1 without a text, 2 repeated left out, {n} used",
+        f"{files[1]}: {n} rows, none left out, {n} used",
+    ]
+    assert said[3].startswith(f"{n} of {n} dataset rows have a near-copy among the comparison rows")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words", "text"),
+    [
+        ("a.csv", "problem;label\n{};1\n", [], "problem"),
+        ("a.csv", "{},1\n", ["--columns", "prompt,label"], "prompt"),
+        ("a.txt", "{}\n", [], "text"),
+        ("a.jsonl", '{{"info": {{"q": "{}"}}, "n": 1}}\n', ["--text", "info.q"], "info.q"),
+        ("a.jsonl", '{{"q": "{}", "n": 1}}\n', ["--text", "q,n"], "q,n"),
+    ],
+)
+def test_files_of_many_kinds_are_planned_and_what_was_found_is_written(
+    tmp_path, name, content, words, text
+):
+    head, _, row = content.rpartition("\n")[0].rpartition("\n")
+    head += "\n" * bool(head)
+    rows = [row.format(f"How many ships came to harbour {k}?") + "\n" for k in range(8)]
+    (tmp_path / name).write_text(head + "".join(rows))
+    words = ["--model", "lab:clean", "--data", str(tmp_path / name), *words]
+    assert line(tmp_path, *words, "--plan", "--rows", "8") == 0
+    data = values_of(tmp_path)["data"]
+    assert data["text_columns"] == [text]
+    assert data.get("column_names", ["prompt", "label"]) == ["prompt", "label"]
+    run.check(ROOT / "notebooks/10_audit.ipynb", tmp_path / "out" / "audit.yaml")

@@ -198,3 +198,29 @@ def test_nothing_is_asked_where_the_rows_are_told_apart(by, tmp_path):
     assert "not asked, dataset and comparison rows are told apart" in auditing.headline(
         MODEL, table
     )
+
+
+def test_paraphrases_of_the_rows_are_counted_and_are_never_not_told_apart():
+    """Each comparison row is a dataset row with one word changed, on a topic of its own."""
+    generator = np.random.default_rng(0)
+    words = ["".join(generator.choice(list("abcdefgh"), 6)) for _ in range(400)]
+    dataset = [" ".join(words[10 * k : 10 * k + 10]) + f" in {2011 + k % 5}" for k in range(40)]
+    others = [text.replace(words[10 * k], "changed", 1) for k, text in enumerate(dataset)]
+    others = others[::-1]
+    copies = comparison.near_copies(dataset, others)
+    found = comparison.by_text_alone(dataset, others)
+    line = comparison.said(found, copies)
+    assert (copies["n"], copies["value"], copies["holds"]) == (40, 1, False)
+    assert line.endswith("40 of 40 dataset rows have a near-copy among the comparison rows")
+    far_below = [row for row in found if row["ci_high"] < 0.4]
+    assert not (far_below and "not told apart" in line)
+
+
+def test_near_copies_are_counted_where_the_rows_are_told_apart_too():
+    dataset = texts(2011)
+    others = [*dataset[:3], *texts(2021, 30)]
+    found = comparison.by_text_alone(dataset, others)
+    assert comparison.refusal(found)
+    line = comparison.said(found, comparison.near_copies(dataset, others))
+    assert line.startswith(comparison.refusal(found))
+    assert "of 12 dataset rows have a near-copy" in line

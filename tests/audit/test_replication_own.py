@@ -125,7 +125,7 @@ def test_wrong_labels_come_from_the_whole_partition_and_not_from_the_sample(data
 def test_a_local_model_that_is_not_there_stops_before_anything_is_run(dataset, tmp_path):
     model = str(tmp_path / "nowhere")
     asked = asking.asked_of(Replication.read({"target_model": model}), "replication")
-    message = r"^[^\n]*no folder or file is called .*nowhere: 26 prompts[^\n]*$"
+    message = r"^[^\n]*there is no folder or file .*nowhere: 26 prompts[^\n]*$"
     with pytest.raises(FileNotFoundError, match=message):
         announced(partition_of(dataset), asked, dry_run=False)
 

@@ -1,5 +1,7 @@
 """The runner: each test is a way in which a plain papermill run goes wrong."""
 
+import io
+import itertools
 import json
 import os
 import signal
@@ -68,6 +70,54 @@ def test_a_run_leaves_table_manifest_and_notebook(tmp_path, parameter_file, monk
     assert manifest["peak_memory_mb"] > 10
     # The notebook named another kernel; it ran in this environment's.
     assert nbformat.read(target, 4).metadata.kernelspec.name == "python3"
+
+
+def test_a_failed_run_keeps_its_tables_apart_until_a_run_succeeds(tmp_path, parameter_file):
+    failure_of(tmp_path, parameter_file, TABLE, "raise ValueError('k is 0')")
+    kept = run.failed_tables(tmp_path / "out", "01_x") / "t.csv"
+    assert kept.read_text() == "n\n4\n"
+    failure_of(tmp_path, parameter_file, "raise ValueError('k is 0')")
+    assert not kept.exists(), "the table is that of an earlier run"
+    failure_of(tmp_path, parameter_file, TABLE, "raise ValueError('k is 0')")
+    run_cells(tmp_path, parameter_file, TABLE)
+    assert not kept.parent.exists()
+
+
+def test_an_interrupted_run_keeps_its_tables_too(tmp_path, parameter_file, monkeypatch):
+    def interrupted(_, executed, *__):
+        (executed.parent / "tables").mkdir()
+        (executed.parent / "tables/t.csv").write_text("n\n")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "_execute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(tmp_path, parameter_file, TABLE)
+    assert (run.failed_tables(tmp_path / "out", "01_x") / "t.csv").exists()
+    assert not (tmp_path / "out/tables").exists()
+
+
+BARS = [
+    "import sys, warnings",
+    "for n in (1, 20, 3):\n    print(f'\\rbar {n}', end='', file=sys.stderr, flush=True)",
+    "print('\\rbar \\x1b[2J', end='', file=sys.stderr, flush=True)",
+    "warnings.warn('something else')",
+    "import os\nprint(os.environ.get('CONTAMINATION_PROGRESS'))",
+]
+
+
+def test_bars_of_a_kernel_reach_the_terminal_as_one_line_and_nothing_else(tmp_path, parameter_file):
+    notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, *BARS)
+    terminal = io.StringIO()
+    target = run.run_notebook(notebook, parameter_file, tmp_path / "out", terminal)
+    shown = terminal.getvalue()
+    assert "something else" not in shown and "\x1b" not in shown and "\n" not in shown
+    # Each line is as wide as the one before, which it replaces; the last leaves nothing.
+    lines = shown.split("\r")[1:]
+    assert [line.rstrip() for line in lines][-3:] == [r"bar \x1b[2J", "", ""]
+    assert all(len(b) >= len(a.rstrip()) for a, b in itertools.pairwise(lines))
+    assert "something else" in target.read_text() and '"1\\n"' in target.read_text()
+    run.run_notebook(notebook, parameter_file, tmp_path / "out")
+    assert '"None\\n"' in target.read_text(), "nobody watches, so nothing is measured"
 
 
 def test_failure_names_cell_heading_and_parameter_file(tmp_path, parameter_file):

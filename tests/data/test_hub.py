@@ -60,8 +60,8 @@ FOLDERS = {"GSM8K": "main", "MMLU": "all", "HumanEval": "openai_humaneval"}
 FOLDERS |= {"ARC": "ARC-Challenge", "TruthfulQA": "generation", "HellaSwag": "data"}
 HUGE = {"safetensors": {"parameters": {"BF16": 10**12}, "total": 10**12}}
 BINARY = {"siblings": [{"rfilename": "pytorch_model.bin", "size": 10**13}]}
-UNKNOWN = {"siblings": [{"rfilename": "config.json", "size": 100}]}  # no weights, so no size
-OWNED = ("huge", "binary", "unknown", "nosuch")  # models; the hub does not have the last
+BARE = {"siblings": [{"rfilename": "config.json", "size": 100}]}  # no weights, so no size
+OWNED = ("huge", "binary", "bare", "nosuch")  # models; the hub does not have the last
 
 
 def repository(name: str) -> dict[str, bytes]:
@@ -104,7 +104,7 @@ def hub(tmp_path_factory):
     sample = ["--data", "params/audit/sample.jsonl", "--label", "label"]
     runs += [["--model", f"owner/{name}", *sample] for name in OWNED]
     runs = [[*run, "--plan", "--outputs", str(folder / str(n))] for n, run in enumerate(runs)]
-    models = {"owner/huge": HUGE, "owner/binary": BINARY, "owner/unknown": UNKNOWN}
+    models = {"owner/huge": HUGE, "owner/binary": BINARY, "owner/bare": BARE}
     with HubServer(datasets, models) as server:
         own = {"HF_ENDPOINT": server.endpoint, "HF_HOME": str(folder / "home")}
         done = subprocess.run(
@@ -141,12 +141,15 @@ def test_weights_on_the_hub_that_are_too_large_are_one_line_and_no_download(hub)
     assert len(said) == 2
     assert 'of "owner/huge" take 4000.0 GB' in said[0]  # 10 ** 12 parameters of four bytes
     assert 'of "owner/binary" take 10000.0 GB' in said[1]
-    assert 'whether "owner/unknown" fits into memory is not known' in hub[1].stdout
+    assert 'whether "owner/bare" fits into memory is not known' in hub[1].stdout
     for name in ("huge", "binary"):
         # Whether it is there, then how large its files are.
         asked = [line for line in hub[2] if f"owner/{name}" in line]
         assert asked == [f"GET /api/models/owner/{name}{more}" for more in ("", "?blobs=True")]
 
 
-def test_a_model_that_the_hub_does_not_have_is_refused(hub):
-    assert 'error: model "owner/nosuch" is neither a folder' in hub[1].stderr
+def test_a_model_that_the_hub_does_not_know_is_refused_by_one_request(hub):
+    refused = [line for line in hub[1].stderr.splitlines() if "owner/nosuch" in line]
+    assert len(refused) == 1
+    assert refused[0].startswith('error: model "owner/nosuch" is neither here nor on the Hugging')
+    assert [line for line in hub[2] if "owner/nosuch" in line] == ["GET /api/models/owner/nosuch"]

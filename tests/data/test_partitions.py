@@ -44,16 +44,18 @@ def staging(tmp_path, monkeypatch):
 # Files
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize(
+    "suffix", [".jsonl", ".json", ".csv", ".tsv", ".parquet", ".jsonl.gz", ".json.gz", ".csv.gz"]
+)
 def test_every_format_gives_the_same_texts(tmp_path, staging, suffix):
     table = pd.DataFrame({"text": TEXTS, "label": range(5)})
     path = tmp_path / f"rows{suffix}"
-    if suffix in (".jsonl", ".json"):
-        table.to_json(path, orient="records", lines=suffix == ".jsonl")
+    if suffix.startswith(".json"):
+        table.to_json(path, orient="records", lines=suffix.startswith(".jsonl"))
     elif suffix == ".parquet":
         table.to_parquet(path, index=False)
     else:
-        table.to_csv(path, index=False, sep="," if suffix == ".csv" else "\t")
+        table.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
     rows = partitions.load_rows(str(path))
     assert rows["text"].tolist() == TEXTS
     assert partitions.format_instances(rows, ["label"])[3] == "label: 3"
@@ -92,8 +94,16 @@ def test_a_whole_number_stays_one_where_other_rows_have_a_gap(tmp_path, suffix):
         ("a.tsv", "x\ty\n1\n", "line 2: 1 values for 2 columns"),
         ("a.csv", 'x\n"never closed\n', "line 2: unexpected end of data"),
         ("a.parquet", "no parquet", "a.parquet: .*Parquet"),
-        ("a.txt", "text", r'format "\.txt" is not read: convert it to \.jsonl'),
-        *((f"a{end}", "", "no rows") for end in (".jsonl", ".json", ".csv", ".tsv")),
+        ("a.pkl", "text", r'format "\.pkl" is not read: convert it to \.jsonl'),
+        (
+            "a.csv",
+            "1,1,no header\n2,3,at all\n",
+            'name "1" occurs twice: .* if the file has no hea',
+        ),
+        ("a.csv", "a;b\n1;2\n1;2;3\n", "line 3: 3 values for 2 columns"),
+        ("a.arrow", "no arrow", "a.arrow: "),
+        ("a.jsonl.gz", "not zipped", "a.jsonl.gz: Not a gzipped file"),
+        *((f"a{end}", "", "no rows") for end in (".jsonl", ".json", ".csv", ".tsv", ".txt")),
         ("a.json", "[]", "no rows"),
         ("a.csv", "x,y\n", "no rows"),
     ],
@@ -102,6 +112,68 @@ def test_a_malformed_file_is_named_with_its_line(tmp_path, name, content, messag
     with pytest.raises(ValueError, match=message) as caught:
         partitions.load_rows(write(tmp_path / name, content))
     assert one_line(caught).startswith(name)
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_arrow_is_read_as_a_file_and_as_the_stream_that_datasets_writes(tmp_path, is_file):
+    table = pyarrow.table({"text": TEXTS, "parts": [{"n": [k]} for k in range(5)]})
+    path = tmp_path / "a.arrow"
+    new = pyarrow.ipc.new_file if is_file else pyarrow.ipc.new_stream
+    with new(str(path), table.schema) as writer:
+        writer.write_table(table)
+    rows = partitions.load_rows(str(path))
+    assert rows["text"].tolist() == TEXTS and rows["parts"][3] == {"n": [3]}
+    saved = datasets.Dataset.from_dict({"text": TEXTS})
+    saved.save_to_disk(tmp_path / "saved")
+    found = partitions.load_rows(str(next((tmp_path / "saved").glob("*.arrow"))))
+    assert found["text"].tolist() == TEXTS
+
+
+def test_damaged_arrow_and_a_cut_gz_are_one_line(tmp_path):
+    table = pyarrow.table({"text": TEXTS * 100})
+    with pyarrow.ipc.new_file(str(tmp_path / "a.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    pd.DataFrame({"text": TEXTS * 100}).to_json(
+        tmp_path / "b.jsonl.gz", orient="records", lines=True
+    )
+    for path in (tmp_path / "a.arrow", tmp_path / "b.jsonl.gz"):
+        path.write_bytes(path.read_bytes()[:-20])
+        with pytest.raises(ValueError, match=path.name) as caught:
+            partitions.load_rows(str(path))
+        one_line(caught)
+
+
+def test_a_text_file_is_a_row_a_line_and_an_empty_line_is_an_empty_row(tmp_path):
+    rows = partitions.load_rows(write(tmp_path / "a.txt", "one, two\n\na\u2028b\n"))
+    assert rows["text"].tolist() == ["one, two", "", "a\u2028b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns"),
+    [
+        ("a.csv", "text;label\n1,5 ships, two;a\n2,5 ships;b\n", ["text", "label"]),
+        ("a.csv", "text;label\none;a\ntwo;b\n", ["text", "label"]),
+        ("a.csv", "text\tlabel\none, two\ta\nthree\tb\n", ["text", "label"]),
+        ("a.tsv", "text,label\none,a\ntwo,b\n", ["text", "label"]),
+        ("a.csv", "text\none; two\nthree\n", ["text"]),  # one column, whatever its texts hold
+        ("a.csv", 'text,label\n"a; b",1\nc,2\n', ["text", "label"]),
+    ],
+)
+def test_what_parts_the_columns_is_found_out(tmp_path, name, content, columns):
+    rows = partitions.load_rows(write(tmp_path / name, content))
+    assert list(rows) == columns and len(rows) == 2
+
+
+def test_names_of_columns_are_given_where_a_file_has_no_header(tmp_path):
+    bare = write(tmp_path / "a.csv", "one,1\ntwo,2\n")
+    rows = partitions.load_rows(bare, column_names=["text", "label"])
+    assert rows["text"].tolist() == ["one", "two"]
+    full = write(tmp_path / "b.csv", "text,label\none,1\n")  # a header that says the same
+    assert len(partitions.load_rows(full, column_names=["text", "label"])) == 1
+    with pytest.raises(ValueError, match="3 column names for 2 columns"):
+        partitions.load_rows(bare, column_names=["a", "b", "c"])
+    with pytest.raises(ValueError, match="only a CSV or TSV without a header"):
+        partitions.load_rows(write(tmp_path / "a.txt", "one\n"), column_names=["text"])
 
 
 def test_a_repeated_parquet_column_and_text_that_is_not_utf8_are_refused(tmp_path):

@@ -11,13 +11,13 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from contamination.audit.names import check_name
 from contamination.audit.settings import (
     LAB,
     Model,
     Paid,
     Quiz,
     Replication,
+    check_name,
 )
 from contamination.dcq import perturbation
 from contamination.dcq.perturbation import Ask
@@ -71,7 +71,7 @@ class Asked:
 def asked_of(settings: Model | Quiz | Replication, run: str) -> Asked | None:
     """Who is asked; None where no model is named, ValueError if something does not fit."""
     if isinstance(settings, Model):
-        names, load = settings.names, settings.local().load
+        names, load = settings.names, settings.load
     else:
         names, load = getattr(settings, "models", [settings.target_model]), settings.load
         if not any(names):
@@ -152,7 +152,7 @@ def check_ready(asked: Asked, references: Sequence[str] = ()) -> None:
 
     Raises:
         ChatError: if a key's variable is not set, or nothing listens at an address.
-        FileNotFoundError: if a local model (or reference) is neither a folder nor on the hub.
+        FileNotFoundError: if a local model (or reference) is not there, or if nobody can say.
         ValueError: if an endpoint that asks for a key has no price.
     """
     roles = [(model, MODEL) for model in asked.endpoints]
@@ -167,7 +167,8 @@ def check_ready(asked: Asked, references: Sequence[str] = ()) -> None:
             )
         _check_listens(who)
     for name in [*(one for one in asked.models if isinstance(one, str)), *references]:
-        check_name(name)
+        if unchecked := check_name(name):  # without a connection it cannot be loaded either
+            raise FileNotFoundError(unchecked)
         if not name.startswith(LAB):
             check_model(name)  # its configuration: gated, or with code of its own
 

@@ -9,18 +9,19 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.audit import finding
+from contamination.audit import finding, time_left
 from contamination.audit.asked import asked_of, name_of
 from contamination.audit.comparison import by_text_alone, near_copies
 from contamination.audit.completing import replication
 from contamination.audit.finding import Audit, Finding, Target
 from contamination.audit.internals import dice, min_k
 from contamination.audit.lab_models import Lab
-from contamination.audit.plan import why_not
+from contamination.audit.plan import local_tokens, why_not
 from contamination.audit.quizzing import dcq, ranking
-from contamination.audit.rows import cleaned
+from contamination.audit.rows import Rows, both
 from contamination.audit.settings import CONTAMINATED, LAB, Data, Model
 from contamination.core.families import corrected
+from contamination.core.storage import Outputs
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.models.causal import CausalLM
 from contamination.study.panel import not_run, panel
@@ -39,8 +40,11 @@ def prepare(
     n_instances: int,
     n_passages: int,
     seed: int,
+    loaded: tuple[Rows, Rows | None] | None = None,
 ) -> Audit:
     """Parameters of notebook 10 read, rows loaded and cleaned; nothing is asked or loaded.
+
+    ``loaded`` are the rows of dataset and comparison, if they have been read before.
 
     Raises:
         ParameterError, ValueError, FileNotFoundError: in one line.
@@ -48,21 +52,17 @@ def prepare(
     who, what = Model.read(model, "model"), Data.read(data, "data")
     what.check()
     asked = asked_of(who, f"audit {' '.join(what.called)}")
-    n = max(n_instances, n_passages)
-    rows = cleaned(what, what.dataset, what.split, n, seed, revision=what.revision)
-    unseen = None
-    if comparison:
-        unseen = cleaned(what, comparison, what.comparison_split, n, seed, unlike=rows)
+    rows, unseen = loaded or both(what, comparison, max(n_instances, n_passages), seed)
     sets = [rows.passages for rows in (rows, unseen) if rows is not None]
-    text_alone = by_text_alone(*sets, seed) if unseen else ()
     copies = (near_copies(*sets),) if unseen else ()
+    text_alone = by_text_alone(*sets, seed) if unseen else ()
     return Audit(who, what, asked, rows, unseen, n_instances, seed, text_alone, copies)
 
 
 def rows_table(audit: Audit) -> pd.DataFrame:
     """What was loaded and what was left out: rows, and the counts of ``rows.Rows``."""
     sets = zip(("dataset", "comparison"), audit.sets, strict=False)
-    return pd.DataFrame([{"rows": name} | rows.counts for name, rows in sets])
+    return pd.DataFrame([{"file": name} | rows.counts for name, rows in sets])
 
 
 def checks_table(audit: Audit) -> pd.DataFrame:
@@ -93,6 +93,7 @@ def findings_of(
     clean_lm: CausalLM | None,
     references: Sequence[str],
     n_resamples: int,
+    keep: Callable[[dict[str, Finding]], None] | None = None,
 ) -> dict[str, Finding]:
     """Every method for one model, in the order of ``METHODS``; ChatError if an endpoint stops.
 
@@ -100,7 +101,7 @@ def findings_of(
     all of them where the target has no place (a dry run). Where the text alone tells the
     comparison rows apart, a method that uses them asks nothing: "control fails".
     ``clean_lm`` is a small model that has read none of it, ``references`` are folders or hub
-    ids of clean models for DICE.
+    ids of clean models for DICE. ``keep`` gets all that is there after each method.
     """
 
     def unasked(method: str, reason: str) -> Finding:
@@ -108,24 +109,33 @@ def findings_of(
         row = not_run(*about, method, reason)
         return Finding(replace(row, verdict=CONTROL_FAILS) if reason == audit.refusal else row)
 
-    runs: dict[str, Callable[[], Finding]] = {
-        finding.DCQ: lambda: dcq(audit, target, clean_lm, n_resamples),
-        finding.REPLICATION: lambda: replication(audit, target),
-        finding.RANKING: lambda: ranking(audit, target, clean_lm),
-        finding.MIN_K: lambda: min_k(audit, target, clean_lm, n_resamples),
-        finding.DICE: lambda: dice(audit, target, references),
-    }
+    def run(name: str, target: Target) -> Finding:
+        if name == finding.DCQ:
+            return dcq(audit, target, clean_lm, n_resamples)
+        if name == finding.REPLICATION:
+            return replication(audit, target)
+        if name == finding.RANKING:
+            return ranking(audit, target, clean_lm)
+        if name == finding.MIN_K:
+            return min_k(audit, target, clean_lm, n_resamples)
+        return dice(audit, target, references)
+
     reasons, found = why_not(audit), {}
-    for name in finding.METHODS:
-        reason = reasons[name]
-        if target.place is None:
-            reason = reason or "dry run: nothing was asked"
-        elif reason == finding.NO_COMPARISON:  # Min-k% Prob says so itself
-            reason = ""
-        try:
-            found[name] = unasked(name, reason) if reason else runs[name]()
-        except ValueError as error:  # what a method says it cannot work with
-            found[name] = unasked(name, " ".join(str(error).split()))
+    planned = {name: of for name, of in local_tokens(audit).items() if not reasons[name]}
+    with time_left.shown(target, planned, audit.rows.passages) as (watched, within):
+        for name in finding.METHODS:
+            reason = reasons[name]
+            if target.place is None:
+                reason = reason or "dry run: nothing was asked"
+            elif reason == finding.NO_COMPARISON:  # Min-k% Prob says so itself
+                reason = ""
+            try:
+                with within(name):
+                    found[name] = unasked(name, reason) if reason else run(name, watched)
+            except ValueError as error:  # what a method says it cannot work with
+                found[name] = unasked(name, " ".join(str(error).split()))
+            if keep:
+                keep(found)
     return found
 
 
@@ -169,6 +179,27 @@ def controls_table(audit: Audit, findings: Mapping[str, Mapping[str, Finding]]) 
     ]
     table = pd.DataFrame(rows, columns=["model", "method", *CONTROLS])
     return table.astype(KINDS_OF_CELL)
+
+
+def write_tables(
+    outputs: Outputs,
+    audit: Audit,
+    findings: Mapping[str, Mapping[str, Finding]],
+    begins: Mapping[str, str],
+) -> None:
+    """``audit.csv`` and ``audit_controls.csv`` of what is there; an interrupted run keeps these."""
+    outputs.write_table("audit", audit_table(findings, begins))
+    outputs.write_table("audit_controls", controls_table(audit, findings))
+
+
+def missing(names: Sequence[str], evidence: pd.DataFrame) -> dict[str, list[str]]:
+    """Methods that have no row in ``audit.csv``, by model; a model with all of them is left out."""
+    found = set(zip(evidence["model"], evidence["method"], strict=True))
+    by_model = {
+        name: [method for method in finding.METHODS if (name, method) not in found]
+        for name in names
+    }
+    return {name: methods for name, methods in by_model.items() if methods}
 
 
 def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) -> pd.DataFrame:

@@ -5,42 +5,33 @@
 MODEL is a folder, a GGUF file, a hub id, "lab:contaminated", or a name at an address; DATA a file,
 a hub id, or one of the benchmarks below. It says what the access allows, what it takes and what it
 costs at most, asks before it pays, runs notebook 10, and ends in a page of verdicts with their
-controls. All that it was told stands in a parameter file, for the next time.
+controls. All that it was told is in a parameter file, for the next time. Names and files are
+checked first, before anything that loads models is imported, which takes seconds.
 """
 
 from __future__ import annotations
 
 import argparse
-import html
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import psutil
 import yaml
 
-from contamination.audit import asked, auditing, plan
-from contamination.audit.names import check_name
-from contamination.audit.settings import LAB
+from contamination.audit import rows
+from contamination.audit.rows import Rows
+from contamination.audit.settings import LAB, Data, Model, check_name
 from contamination.core import keys, storage
 from contamination.core.parameters import ParameterError, checked_parameters, declared_in
-from contamination.core.run import RunError, run_notebook
-from contamination.core.tables import show, with_interval
-from contamination.core.visible import visible
+from contamination.core.run import RunError, failed_tables, run_notebook
 from contamination.data import partitions
 from contamination.models.retry import ChatError
 from contamination.models.source import loaded_bytes
 
 NOTEBOOK = storage.project_root() / "notebooks/10_audit.ipynb"
-# A table that is wider than the window scrolls by itself.
-HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
-<meta name="viewport" content="width=device-width"><title>Audit</title><style>
-body { font: 16px/1.5 sans-serif; max-width: 72rem; margin: 1rem auto; padding: 0 1rem }
-p { overflow-wrap: anywhere } div { overflow-x: auto; margin: 1.5rem 0 }
-table { min-width: 56rem } td, th { padding: .2rem .6rem .2rem 0; vertical-align: top }
-</style>"""
 SUMMARY = {"task": "summary", "label_column": ""}  # prompts that show no label
 # Hub id with configuration, split with public rows, column of the text.
 BENCHMARKS = {
@@ -59,14 +50,18 @@ def from_here(name: str) -> str:
     return str(Path(name).absolute()) if is_elsewhere else name
 
 
+def benchmark(name: str) -> str:
+    """A benchmark of ``BENCHMARKS`` in any case of its letters; "" for any other name."""
+    return {known.lower(): known for known in BENCHMARKS}.get(name.lower(), "")
+
+
 def data_of(name: str, split: str, text: str, label: str) -> dict[str, Any]:
     """Parameter ``data`` of notebook 10 for a benchmark by its name, a file or a hub dataset.
 
     >>> data_of("gsm8k", "", "", "")["dataset"]
     'openai/gsm8k:main'
     """
-    known = {known.lower(): known for known in BENCHMARKS}.get(name.lower())
-    if known:
+    if known := benchmark(name):
         source, usual, column = BENCHMARKS[known]
         split = split or usual
         of_known = {"dataset": source, "split": split, "names": [known, split]}
@@ -90,6 +85,8 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
     """Parameters of notebook 10 from the command line; ValueError if prices are no two numbers."""
     names = told.model if told.served_at else [from_here(name) for name in told.model]
     model: dict[str, Any] = {"names": names}
+    if told.device:
+        model["device"] = told.device
     if told.served_at:
         model |= {"base_url": told.served_at, "key_variable": told.key}
         model |= {"gives_log_probs": told.log_probs, "cost_cap": told.cap}
@@ -102,14 +99,23 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
             raise ValueError(f'--prices is "{told.prices}", want IN,OUT such as 2.5,10') from None
         model |= {"prices": prices, "price_date": told.price_date}
     data = data_of(told.data, told.split, told.text, told.label)
+    if told.columns:
+        data["column_names"] = [name.strip() for name in told.columns.split(",")]
     sizes = {"n_instances": told.rows, "n_passages": told.passages}
     return {"model": model, "data": data, "comparison": from_here(told.unseen), **sizes}
 
 
-def check_memory(names: Sequence[str]) -> None:
+def check_models(local: Sequence[str]) -> None:
+    """Prints which names of models could not be checked; an error in one line if one is wrong."""
+    for name in local:
+        if unchecked := check_name(name):
+            print(unchecked)
+
+
+def check_memory(local: Sequence[str]) -> None:
     """ValueError if a model's weights, loaded as fp32, are larger than free memory."""
     free = psutil.virtual_memory().available
-    for name in names:
+    for name in local:
         n_bytes = loaded_bytes(name)
         if n_bytes is None:
             print(f'whether "{name}" fits into memory is not known: the hub gives no size')
@@ -120,41 +126,26 @@ def check_memory(names: Sequence[str]) -> None:
             )
 
 
-def write_verdict(outputs: Path, data: Mapping[str, Any]) -> Path:
-    """``verdict.html`` and ``verdict.json`` from a run's tables and its ``data``; the page."""
-    evidence, controls = (
-        storage.read_csv(outputs / "tables" / f"{name}.csv", keep_default_na=False, na_values=[""])
-        for name in ("audit", "audit_controls")
-    )
-    words = ["truth", "note"]
-    evidence[words] = evidence[words].astype(object).fillna("")
-    lines = {m: auditing.headline(m, rows) for m, rows in evidence.groupby("model", sort=False)}
-    deciding = controls[controls["decides"].eq(True)]
-    by_text = controls[controls["method"].eq(auditing.COMPARISON)].drop_duplicates("control")
-    model = "model " if len(lines) > 1 else ""  # one model's name stands in the line above
-    tables = {
-        "Verdicts": (evidence, f"{model}method verdict n value interval control note"),
-        "The controls that decide": (deciding, f"{model}method control n value interval"),
-        "Dataset against comparison rows, by their text alone; chance and p where it was needed": (
-            by_text,
-            "control n value interval chance p_value holds",
-        ),
-    }
-    about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
-    parts = [f"<p>{html.escape(visible(line))}</p>" for line in [*lines.values(), about]]
-    labels, decimals = {"control": "control", "p_value": "p", "note": "note"}, {"p_value": 3}
-    parts += [
-        f"<div>{show(with_interval(rows), name, columns, labels, decimals).to_html()}</div>"
-        for name, (rows, columns) in tables.items()
-        if len(rows)
-    ]
-    page = outputs / "verdict.html"
-    storage.write_text(page, f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n")
-    found: dict[str, Any] = {"says": lines, "data": dict(data)}
-    for name, rows in (("evidence", evidence), ("controls", deciding), ("text_alone", by_text)):
-        found[name] = json.loads(rows.to_json(orient="records"))
-    storage.write_text(outputs / "verdict.json", json.dumps(found, indent=2) + "\n")
-    return page
+def read_rows(
+    told: argparse.Namespace, data: dict[str, Any], n: int, seed: int
+) -> tuple[Rows, Rows | None]:
+    """Dataset and comparison rows, with a line about each file; errors as ``rows.both``.
+
+    What is found out is added to ``data``: the commit of a hub dataset, and the column of the text
+    where none was named and one column alone may be it.
+    """
+    data["revision"] = partitions.commit_of(data["dataset"])
+    found, settings = None, Data.read(data, "data")
+    if not told.text and not benchmark(told.data):
+        found = rows.load(settings, settings.dataset, settings.split, settings.revision)
+        data["text_columns"] = [rows.text_column(found, told.data)]
+        print(f'the text is the column "{data["text_columns"][0]}": --text names another one')
+    comparison = from_here(told.unseen)
+    loaded = rows.both(Data.read(data, "data"), comparison, n, seed, found)
+    for source, of_file in zip((told.data, told.unseen), loaded, strict=True):
+        if of_file is not None:
+            print(rows.described(source, of_file), flush=True)
+    return loaded
 
 
 def audit(told: argparse.Namespace) -> Path | None:
@@ -164,15 +155,26 @@ def audit(told: argparse.Namespace) -> Path | None:
     """
     outputs = Path(told.outputs)
     check_key_and_address(told)
-    for name in () if told.served_at else told.model:
-        check_name(name)
     values = parameters_of(told)
     data = values["data"]
     full = checked_parameters(values, declared_in(NOTEBOOK), "command line")
-    data["revision"] = partitions.commit_of(data["dataset"])
-    names = "model", "data", "comparison", "n_instances", "n_passages", "seed"
-    prepared = auditing.prepare(*(full[name] for name in names))
-    check_memory([name for name in told.model if not (told.served_at or name.startswith(LAB))])
+    Model.read(full["model"], "model").check()
+    Data.read(full["data"], "data").check()
+    local = [] if told.served_at else told.model
+    check_models(local)
+    loaded = read_rows(told, data, max(told.rows, told.passages), full["seed"])
+    # What loads models is imported here and not above, since it takes seconds.
+    from contamination.audit import asked, auditing, comparison, page, plan
+    from contamination.models.loading import device_named
+
+    if local:
+        device_named(told.device)
+    parameters = "comparison", "n_instances", "n_passages", "seed"
+    of = {name: full[name] for name in parameters}
+    prepared = auditing.prepare(full["model"], data, **of, loaded=loaded)
+    for copies in filter(comparison.warning, prepared.near_copies):
+        print(comparison.warning(copies))
+    check_memory([name for name in local if not name.startswith(LAB)])
     reasons = plan.why_not(prepared)
     for reason in dict.fromkeys(reasons.values()):
         methods = ", ".join(method for method, its in reasons.items() if its == reason)
@@ -189,8 +191,16 @@ def audit(told: argparse.Namespace) -> Path | None:
             raise ValueError("nothing was asked: add --yes to pay what the plan says")
         if input("Ask? [y/N] ").strip().lower() not in ("y", "yes"):
             return None
-    run_notebook(NOTEBOOK, file, outputs)
-    return write_verdict(outputs, data)
+    counts = auditing.rows_table(prepared)
+    try:
+        run_notebook(NOTEBOOK, file, outputs, sys.stderr if sys.stderr.isatty() else None)
+    except (RunError, KeyboardInterrupt) as error:
+        names = [asked.name_of(model) for model in prepared.asked.models]
+        why = keys.unsaid(str(error)) or "by hand"
+        stopped = page.Stopped(why, names, failed_tables(outputs, NOTEBOOK.stem))
+        print(f"what was found so far: {page.write_verdict(outputs, data, counts, stopped)}")
+        raise
+    return page.write_verdict(outputs, data, counts)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -207,11 +217,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--model", nargs="+", required=True, help="folder, GGUF file, hub id, or name there")
     add("--data", required=True, help=f"file, hub id owner/name, or {known}")
     add("--split", default="", help="of a hub dataset")
-    add("--text", default="", help="column of the text")
+    add("--text", default="", help="column of the text; a.b is a field of one, a,b joins two")
+    add("--columns", default="", help="names of all columns of a CSV without a header, as a,b,c")
     add("--label", default="", help="column of the label, if prompts are to show it")
     add("--unseen", default="", help="file of rows with the same columns that it cannot have seen")
     add("--served-at", default="", help="OpenAI-compatible address up to /v1")
     add("--key", default="", help="NAME of the variable of the environment with its key")
+    add("--device", default="", help="of local models; the first of cuda, mps, cpu that is here")
     add("--log-probs", action="store_true", help="the address echoes log-probabilities")
     add("--prices", default="", help="IN,OUT per million tokens")
     add("--price-date", default="", help="day on which you read them, YYYY-MM-DD")
@@ -223,15 +235,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--plan", action="store_true", help="say what it takes, and stop")
     add("--yes", action="store_true", help="pay without asking")
     try:
-        page = audit(parser.parse_args(arguments))
+        verdicts = audit(parser.parse_args(arguments))
     except (ParameterError, RunError, ChatError, ValueError, OSError) as error:
         print(f"error: {keys.unsaid(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("error: interrupted; what was answered is kept", file=sys.stderr)
         return 130
-    if page:
-        for line in json.loads(page.with_suffix(".json").read_text())["says"].values():
+    if verdicts:
+        for line in json.loads(verdicts.with_suffix(".json").read_text())["says"].values():
             print(line)
-        print(f"verdicts and controls: {page}")
+        print(f"verdicts and controls: {verdicts}")
     return 0

@@ -129,12 +129,13 @@ def refusal(found: Sequence[dict[str, Any]]) -> str:
 def said(found: Sequence[dict[str, Any]], copies: Mapping[str, Any]) -> str:
     """One line: told apart, different, or how large a difference would not have been seen.
 
+    It ends with the number of near-copies, which come first in the tables.
+
     ``found`` of :func:`by_text_alone`, ``copies`` of :func:`near_copies`.
     """
+    n_copies = _counted(copies)
     if text := refusal(found):
-        return text
-    n_copies = f"{round(copies['value'] * copies['n'])} of {copies['n']} dataset rows have a "
-    n_copies += "near-copy among the comparison rows"
+        return f"{text}; {n_copies}"
     apart = [row for row in found if not row["holds"]]
     if not apart:
         shown = ", ".join(
@@ -163,6 +164,25 @@ def said(found: Sequence[dict[str, Any]], copies: Mapping[str, Any]) -> str:
         f"AUC {shown}, chance {CHANCE:.2f}{above * (True in kinds)}{below * (False in kinds)}; "
         f"{n_copies}"
     )
+
+
+def warning(copies: Mapping[str, Any]) -> str:
+    """What near-copies do to an audit and what to do, in one line; "" where there are none.
+
+    >>> warning(near_copies(["a red cat sat"], ["one two three"]))
+    ''
+    """
+    if copies["holds"]:
+        return ""
+    return (
+        f"{_counted(copies)}: a model that was trained on the dataset knows these comparison rows "
+        "too, which makes every gap smaller, so take other ones if you can"
+    )
+
+
+def _counted(copies: Mapping[str, Any]) -> str:
+    n_found = round(copies["value"] * copies["n"])
+    return f"{n_found} of {copies['n']} dataset rows have a near-copy among the comparison rows"
 
 
 def _short(row: Mapping[str, Any]) -> str:

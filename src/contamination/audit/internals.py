@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -125,7 +125,7 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
         target_dtype=audit.model.dtype,
         bos=audit.model.bos,
     )
-    table = against_references(settings, problems).set_index("comparison")
+    table = against_references(settings, problems, audit.asked.load).set_index("comparison")
     names, about = ["auroc_pct", "ci_low", "ci_high"], "clean references against one another"
     own, *found = (
         control_row(about, int(table.loc[name, "n"]), *(table.loc[name, names] / 100), True)
@@ -160,11 +160,13 @@ def own_questions(settings: Dice) -> pd.DataFrame | None:
     return rows
 
 
-def against_references(settings: Dice, problems: pd.DataFrame) -> pd.DataFrame:
+def against_references(
+    settings: Dice, problems: pd.DataFrame, load: Callable[[str], CausalLM] | None = None
+) -> pd.DataFrame:
     """A model against clean references, and the references against one another.
 
-    One half of the questions trains a detector for each pair, the other half
-    tests it; the layer is located on the first half.
+    One half of the questions trains a detector for each pair, the other half tests it; the layer
+    is located on the first half. ``load`` is ``settings.load`` unless another one is given.
 
     Returns:
         comparison ("target against reference" or "reference against reference"), n,
@@ -176,7 +178,7 @@ def against_references(settings: Dice, problems: pd.DataFrame) -> pd.DataFrame:
     models, begins = [], []
     # One model at a time: two of 7 B parameters do not fit into most machines.
     for name in (settings.target_model, *settings.reference_models):
-        lm = settings.load(name)
+        lm = (load or settings.load)(name)
         begins.append(lm.identity["bos"])
         models.append(measure(lm, parts))
         del lm

@@ -155,7 +155,7 @@ def plan_table(audit: Audit) -> pd.DataFrame:
         about = {"model": endpoint.model, "is_run": False}
         rows += [about | {"method": n, "reason": why} for n, why in reasons.items() if why]
     for model in _local(audit):
-        for name, (n_read, n_written) in _local_tokens(audit).items():
+        for name, (n_read, n_written) in local_tokens(audit).items():
             reason = reasons[name]
             row = {"model": name_of(model), "method": name, "is_run": not reason, "reason": reason}
             row |= {"n_calls": 0, "cost": 0.0, "input_tokens": 0 if reason else n_read}
@@ -169,8 +169,8 @@ def _local(audit: Audit) -> list[str]:
     return [model for model in audit.asked.models if isinstance(model, str)]
 
 
-def _local_tokens(audit: Audit) -> dict[str, tuple[int, int]]:
-    """By method: tokens read and tokens written, roughly."""
+def local_tokens(audit: Audit) -> dict[str, tuple[int, int]]:
+    """What a local model reads and writes: by method, tokens read and tokens written, roughly."""
 
     def tokens(texts: Sequence[str]) -> int:
         return sum(len(text.encode()) for text in texts) // completing.LETTERS_PER_TOKEN
@@ -196,7 +196,7 @@ def announce_audit(audit: Audit) -> str:
     ]
     speed = _flops_per_second() if _local(audit) else 0.0
     for model in _local(audit):
-        tokens = [pair for name, pair in _local_tokens(audit).items() if not reasons[name]]
+        tokens = [pair for name, pair in local_tokens(audit).items() if not reasons[name]]
         n_read, n_written = (sum(part) for part in zip((0, 0), *tokens, strict=True))
         lines.append(
             f"{name_of(model)}: no calls, no cost; about {n_read:,} tokens to read and "

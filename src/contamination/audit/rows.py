@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from contamination.audit.settings import Data, OwnPassages, Partition
+from contamination.core.visible import one_line
 from contamination.data import partitions
 
 FEWEST_LETTERS = 16  # a shorter text says nothing about memory
 FEWEST_ROWS = 4
+OBVIOUS = ("text", "question", "prompt", "input", "instance", "problem")  # names of a text
+# Why a row is left out, by its count, in the order of reasons.
+_LEFT_OUT = {
+    "n_empty": "without a text",
+    "n_short": "too short",
+    "n_unlabelled": "without a label",
+    "n_repeated": "repeated",
+    "n_shared": "that the dataset has too",
+}
+_TEXT, _LABEL = "--text or text_columns", "--label or label_column"  # on the line, in a file
+_SAID_IN = ("content", "value", "text")  # fields of a chat message that hold what was said
+_MOST_NAMED, _DEEPEST = 8, 4  # places of texts that a message names, and how deep it looks
+_WORDS_OF_NO_NAME = 6  # a column's name of so many words is a text: the file has no header
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
 
 
 @dataclass(frozen=True)
@@ -70,14 +89,43 @@ def whole(data: Partition, labels: Sequence[str]) -> pd.DataFrame:
     return rows
 
 
+def load(data: Data, source: str, split: str = "", revision: str = "") -> pd.DataFrame:
+    """All rows of the dataset or of the comparison rows; errors as ``partitions.load_rows``."""
+    is_named = source == data.dataset or partitions.is_delimited(source)
+    try:
+        return partitions.load_rows(source, split, revision, data.column_names * is_named)
+    except FileNotFoundError as error:  # a path may read like a file on the hub
+        raise FileNotFoundError(f'no rows from "{source}": {error}') from error
+
+
+def both(
+    data: Data, comparison: str, n: int, seed: int, found: pd.DataFrame | None = None
+) -> tuple[Rows, Rows | None]:
+    """At most n rows of the dataset, whose rows ``found`` may hold, and of ``comparison``.
+
+    None in place of the comparison rows where none are named. Errors as :func:`cleaned`.
+    """
+    if found is None:
+        found = load(data, data.dataset, data.split, data.revision)
+    rows = cleaned(data, data.dataset, found, n, seed)
+    if not comparison:
+        return rows, None
+    others = load(data, comparison, data.comparison_split)
+    return rows, cleaned(data, comparison, others, n, seed, unlike=rows)
+
+
+def described(source: str, rows: Rows) -> str:
+    """One line: how many rows a file has, how many are left out and why, how many are used."""
+    counts = rows.counts or {}
+    out = [f"{counts[name]:,} {why}" for name, why in _LEFT_OUT.items() if counts.get(name)]
+    return (
+        f"{source}: {counts['n_rows']:,} rows, {', '.join(out) or 'none'} left out, "
+        f"{counts['n']:,} used"
+    )
+
+
 def cleaned(
-    data: Data,
-    source: str,
-    split: str,
-    n: int,
-    seed: int,
-    unlike: Rows | None = None,
-    revision: str = "",
+    data: Data, source: str, found: pd.DataFrame, n: int, seed: int, unlike: Rows | None = None
 ) -> Rows:
     """Rows that every method can use, at most n of them at random.
 
@@ -85,29 +133,34 @@ def cleaned(
     where there should be one, repeated ones, and those that ``unlike`` (the dataset)
     holds too. Texts stay as they are: markup belongs to what a model read.
 
+    Args:
+        found: all rows of ``source``. If the comparison rows have one column, it is their text.
+
     Raises:
-        FileNotFoundError, ValueError: in one line, before anything costs.
+        ValueError: in one line, before anything costs.
     """
     if n < FEWEST_ROWS:
         raise ValueError(f"n_instances and n_passages must be at least {FEWEST_ROWS}, got {n}")
-    try:
-        found = partitions.load_rows(source, split, revision)
-    except FileNotFoundError as error:  # a path may read like a file on the hub
-        raise FileNotFoundError(f'no rows from "{source}": {error}') from error
-    texts, label = list(data.text_columns), data.label_column
-    columns = [*texts, *([label] if label else [])]
-    if "index" in columns:
+    places, label = list(data.text_columns), data.label_column
+    if unlike and len(places) == len(found.columns) == 1:
+        places = list(found.columns)
+    places += [label] if label else []
+    if "index" in places:
         raise ValueError('column "index" is kept for the row of origin: rename yours')
-    partitions.format_instance(dict.fromkeys(found.columns, ""), columns)  # names a missing column
-    table = found.assign(index=np.arange(len(found)))
-    table[columns] = found[columns].map(str).mask(found[columns].isna(), "").map(str.strip)
+    columns = list(unlike.columns) if unlike else [_printed(found, place) for place in places]
+    columns = columns if len(set(columns)) == len(columns) else places
+    texts, label = columns[: len(data.text_columns)], columns[-1] if label else ""
+    named_by = [_TEXT] * len(texts) + [_LABEL] * bool(label)
+    pairs = zip(places, named_by, strict=True)
+    values = [texts_at(found, place, source, option) for place, option in pairs]
+    table = found.assign(index=np.arange(len(found)), **dict(zip(columns, values, strict=True)))
     lengths = table[texts].map(len)
     reasons = {"n_empty": lengths.min(axis=1).eq(0)}
     reasons["n_short"] = lengths.sum(axis=1).lt(FEWEST_LETTERS)
     reasons["n_unlabelled"] = table[label].eq("") if label else pd.Series(False, table.index)
     if label and reasons["n_unlabelled"].all():
         raise ValueError(
-            f'column "{label}" of "{source}" is empty in every row: set '
+            f'column "{data.label_column}" of "{source}" is empty in every row: set '
             'label_column to "" and task to a summary, whose prompts show no label'
         )
     if data.label_names:
@@ -146,6 +199,156 @@ def _named(labels: pd.Series, data: Data, source: str) -> pd.Series:
             f"label_names has {len(data.label_names)} names, for 0 to {len(data.label_names) - 1}"
         )
     return labels.map(names).fillna("")
+
+
+# Where the texts of a file are
+
+
+def text_column(found: pd.DataFrame, source: str) -> str:
+    """The one column that its name says to be the text; ValueError if there are more or none."""
+    obvious = [name for name in found if name.lower() in OBVIOUS]
+    if len(obvious) == 1:
+        return obvious[0]
+    if not obvious:
+        raise ValueError(_no_column(found, "", source, _TEXT))
+    raise ValueError(
+        f'several columns of "{source}" may be the text: name one of {", ".join(obvious)} by '
+        f"--text, or join them, as in --text {','.join(obvious[:2])}"
+    )
+
+
+def texts_at(found: pd.DataFrame, place: str, source: str, option: str = _TEXT) -> pd.Series:
+    """The texts of one place in each row, without space around them; "" where there is none.
+
+    Args:
+        place: a column; a field of one, as "metadata.question", "messages.content" (of every
+            item of a list) or "messages.0.content" (of the first); or several of these, as
+            "question,answer", whose texts are joined by line breaks. Of a list the items are
+            joined in the same way, and of a chat message that is what was said.
+        option: what names the place, for the message.
+
+    Raises:
+        ValueError: in one line, with the places that have texts.
+    """
+    if place in found:
+        column, rest = place, []
+    elif "," in place:
+        parts = [texts_at(found, part.strip(), source, option) for part in place.split(",")]
+        joined = ["\n".join(filter(None, row)) for row in zip(*parts, strict=True)]
+        return pd.Series(joined, found.index, dtype=object)
+    else:
+        column, rest = _split(found, place)
+        if not column:
+            raise ValueError(_no_column(found, place, source, option))
+    values = [_within(value, rest) for value in found[column]]
+    if rest and all(value is None for value in values):
+        raise ValueError(_no_column(found, place, source, option))
+    texts = [_as_text(value, place).strip() for value in values]
+    return pd.Series(texts, found.index, dtype=object)
+
+
+def _split(found: pd.DataFrame, place: str) -> tuple[str, list[str]]:
+    """The column that a place begins with, "" if none, and the fields below it."""
+    parts = place.split(".")
+    for n in range(len(parts) - 1, 0, -1):  # a column's own name may have a point
+        if (column := ".".join(parts[:n])) in found:
+            return column, parts[n:]
+    return "", []
+
+
+def _printed(found: pd.DataFrame, place: str) -> str:
+    """What prompts call a place: a column as it is called, a field by its own name."""
+    if place in found:
+        return place
+    fields = [part for part in place.split(".") if not part.isdigit()]
+    name = "text" if "," in place else fields[-1]
+    return place if name in (*found, "index") else name
+
+
+def _within(value: Any, fields: Sequence[str]) -> Any:
+    """What a row holds under these fields; None if it has no such field."""
+    if not fields:
+        return value
+    first, rest = fields[0], fields[1:]
+    if isinstance(value, dict):
+        return _within(value.get(first), rest)
+    if not isinstance(value, list):
+        return None
+    if first.isdigit():
+        return _within(value[int(first)], rest) if int(first) < len(value) else None
+    items = [_within(item, fields) for item in value]
+    return None if all(item is None for item in items) else items
+
+
+def _as_text(value: Any, place: str) -> str:
+    """A value of a row as one text; ValueError for an object that is no chat message."""
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, list):
+        return "\n".join(filter(None, (_as_text(item, place) for item in value)))
+    if not isinstance(value, dict):
+        return str(value)
+    said = next((value[name] for name in _SAID_IN if name in value), value)
+    if said is value:
+        fields = ", ".join(f"{place}.{name}" for name in list(value)[:_MOST_NAMED])
+        raise ValueError(f'"{place}" holds an object, and no text: name one of {fields}')
+    return _as_text(said, place)
+
+
+def _no_column(found: pd.DataFrame, place: str, source: str, option: str) -> str:
+    """Why there is no text at a place, or no obvious one (""), and where there are texts."""
+    if partitions.is_delimited(source) and _is_headless(found):
+        cells = [f'"{one_line(name, 40).strip()}{"…" * (len(name) > 40)}"' for name in found]
+        longest = max(found, key=len)
+        names = ["text" if name == longest else f"c{n}" for n, name in enumerate(found, 1)]
+        return (
+            f'"{source}" looks like a CSV without a header, since its first line is '
+            f"{', '.join(cells[:_MOST_NAMED])}: name all of its columns, as in --columns "
+            f"{','.join(names)}"
+        )
+    known = list(dict.fromkeys(one for row in found.head(3).iloc for one in _places(row)))
+    known = known or list(found)
+    known.sort(key=lambda one: one.rsplit(".", 1)[-1].lower() not in OBVIOUS)
+    close = get_close_matches(place, known, n=1)
+    hint = f' (did you mean "{close[0]}"?)' if close else ""
+    what = f'no column "{place}"{hint} in "{source}"'
+    what = what if place else f'no column of "{source}" has a usual name of a text'
+    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+    return f"{what}: name one by {option} (texts are in {', '.join(known[:_MOST_NAMED])}{more})"
+
+
+def _places(row: pd.Series) -> Iterator[str]:
+    """Places of a row that hold a text, as :func:`texts_at` takes them."""
+
+    def below(value: Any, place: str, depth: int) -> Iterator[str]:
+        value = value[0] if isinstance(value, list) and value else value
+        if isinstance(value, str) and place:
+            yield place
+        elif isinstance(value, dict) and depth:
+            for name, inside in value.items():
+                yield from below(inside, f"{place}.{name}", depth - 1)
+
+    for name, value in row.items():
+        yield from below(value, str(name), _DEEPEST)
+
+
+def _is_headless(found: pd.DataFrame) -> bool:
+    """Whether names of a CSV's columns look like values: a text, a number, a value of the column.
+
+    Numbers from 0 on are names that pandas gives.
+    """
+    names = [str(name) for name in found]
+    if names == [str(n) for n in range(len(names))]:
+        return False
+    return any(
+        len(name.split()) >= _WORDS_OF_NO_NAME
+        or _NUMBER.fullmatch(name.strip())
+        or (name.strip() and found[name].eq(name).any())
+        for name in names
+    )
+
+
+# Rows of notebooks 04 and 05
 
 
 def labelled(data: OwnPassages) -> dict[str, tuple[list[str], np.ndarray]]:

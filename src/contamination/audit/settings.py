@@ -7,13 +7,14 @@ Every class is read as strictly as a notebook's parameters (``parameters.OwnSett
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contamination.core.parameters import OwnSettings, setting
-from contamination.models import bos
+from contamination.models import bos, source
 
 if TYPE_CHECKING:  # what loads models is slow to import, and settings are read before a kernel
     from contamination.models.causal import CausalLM
@@ -25,10 +26,22 @@ CHAT, INSTRUCT, BASE = "chat", "instruct", "base"
 KEY = "OPENAI_API_KEY"
 # What settings of several classes mean
 KEY_NAME = "NAME of the variable with its key [variable]"
-_DATASET = "file (JSONL, CSV, TSV, Parquet) or hub id owner/name"
+_DATASET = "file (JSONL, CSV, TXT, Parquet, Arrow) or hub id owner/name"
 _LABEL_NAMES = "how labels 0, 1 and so on read, empty to show as stored"
 _TASK = "what the prompts speak of [classification or NLI or summary or one-sentence summary]"
 _TEXT_COLUMNS = "column of the text, two for sentence pairs"
+_ANOTHER_CLEAN = re.compile(rf"{CLEAN}:\d+")  # "lab:clean:2" is one more clean model
+
+
+def check_name(name: str) -> str:
+    """What could not be checked about a model's name, in one line; "" if there is such a model.
+
+    Args:
+        name: "lab:contaminated", "lab:clean", "lab:clean:1" and so on, or as for
+            :func:`source.check_name`, whose errors it has.
+    """
+    is_another = _ANOTHER_CLEAN.fullmatch(name)
+    return source.check_name(CLEAN if is_another else name, (CONTAMINATED, CLEAN))
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,7 @@ class OwnTarget(OwnSettings):
         device = "cuda" if torch.cuda.is_available() else "cpu"
         return "bfloat16" if has_native_bfloat16(device) else "float32"
 
-    def load(self, name: str = "") -> CausalLM:
+    def load(self, name: str = "", device: str | None = None) -> CausalLM:
         """The model to test, or another one in the same way; errors as ``load_causal_lm``."""
         from contamination.models import engine
 
@@ -69,6 +82,7 @@ class OwnTarget(OwnSettings):
             name,
             (self.target_revision or None) if name == self.target_model else None,
             dtype=self.arithmetic,
+            device=device,
             device_map=self.device_map or None,
             safetensors_only=self.safetensors_only,
             bos=bos.wanted(self.bos),
@@ -149,6 +163,9 @@ class Audited(OwnSettings):
     )
     gives_log_probs: bool = setting(False, "the address echoes log-probabilities, as vLLM does")
     dtype: str = setting("float32", "of local models [float32 or bfloat16 or float16]")
+    device: str = setting(
+        "", "of local models, empty for the fastest there is [empty or cuda or mps or cpu]"
+    )
     bos: str = setting("", bos.MEANING)
     reference_models: list[str] = setting([], "two or more clean models of the same base, for DICE")
 
@@ -157,9 +174,12 @@ class Audited(OwnSettings):
 class Model(Judge, Perturber, Paid, Audited):
     """Parameter ``model`` of notebook 10: who is audited."""
 
-    def local(self, name: str = "") -> OwnTarget:
-        """How a local model of this audit is loaded."""
-        return OwnTarget(target_model=name, target_dtype=self.dtype, bos=self.bos)
+    def load(self, name: str) -> CausalLM:
+        """A local model of this audit; errors as ``load_causal_lm`` and ``device_named``."""
+        from contamination.models.loading import device_named
+
+        settings = OwnTarget(target_model=name, target_dtype=self.dtype, bos=self.bos)
+        return settings.load(name, device_named(self.device))
 
     def check(self) -> None:
         """ValueError, in one line, if something does not fit."""
@@ -169,6 +189,8 @@ class Model(Judge, Perturber, Paid, Audited):
             raise ValueError("models of the lab are local: leave base_url empty")
         if self.base_url and self.reference_models:
             raise ValueError("reference_models need a local model: DICE reads hidden states")
+        if self.base_url and self.device:
+            raise ValueError("device is where a local model runs: leave it or base_url empty")
 
 
 @dataclass(frozen=True)
@@ -182,14 +204,18 @@ class Data(OwnSettings):
     names: list[str] = setting([], "dataset and split for prompts, by default file name and test")
     other_names: list[str] = setting(["Harbour Notes", "train"], "wrong ones, for the placebos")
     task: str = setting("classification", _TASK)
-    text_columns: list[str] = setting(["text"], _TEXT_COLUMNS)
+    column_names: list[str] = setting([], "names of all columns of a CSV without a header")
+    text_columns: list[str] = setting(
+        ["text"], f'{_TEXT_COLUMNS}; "a.b" is a field, "a,b" joins two'
+    )
     label_column: str = setting("label", "column of the label, empty for none")
     label_names: list[str] = setting([], _LABEL_NAMES)
 
     @property
     def called(self) -> tuple[str, str]:
         """Dataset and split as prompts say them."""
-        return tuple(self.names) or (Path(self.dataset).stem, self.split or "test")
+        stem = Path(self.dataset.removesuffix(".gz")).stem
+        return tuple(self.names) or (stem, self.split or "test")
 
     def check(self) -> None:
         """ValueError, in one line, if something does not fit."""

