@@ -1,10 +1,10 @@
-"""Write the README's results, its figures and the numbers of two pages in docs: make readme.
+"""Write the README's results, its figures and the numbers of pages in docs: make readme.
 
-Numbers of the papers that come out of package data are read from the demo
-tables; those that need the authors' files stand in docs/released_results.csv,
-which is rewritten when the files are there. What was trained enters
-from the stored scores of the detector study, package data too, so the README reads the same on
-every machine. docs/teaching.md alone also says what models trained here give, with a tolerance;
+Numbers of the papers that come out of package data are read from the demo tables; those that need
+the authors' files stand in docs/released_results.csv, which is rewritten when the files are there.
+What the detectors see comes from tables of notebook 09b, which are kept in docs/detectors, and
+from the stored scores of the first study. Both rest on package data, so the README reads the same
+on every machine. docs/teaching.md alone also says what models trained here give, with a tolerance;
 that part is left as it stands while this machine's tables lie within.
 """
 
@@ -29,13 +29,13 @@ from contamination.replication import published_tables as replication_tables
 from contamination.study import (
     catalogue,
     figures,
-    gates,
     lab_panel,
     pretrained,
-    protocol,
+    pretraining_conclusion,
+    pretraining_figures,
+    pretraining_findings,
     released_rows,
     rooms,
-    scoring,
     store,
 )
 
@@ -44,10 +44,13 @@ README = ROOT / "README.md"
 RELEASED = ROOT / "docs/released_results.csv"
 FIGURE = "docs/figures/dcq_levels.png"
 RESULTS, DETECTORS, WHICH, REAL = "results", "detectors", "which detector", "real model"
-MATRIX = "docs/figures/power_matrix.png"
+DETECTION = "docs/figures/detectors.png"
 REAL_MATRIX = "docs/figures/power_matrix_pretrained.png"
 PAGE = ROOT / "docs/which_detector.md"
 LEDGER = store.STUDY
+STUDY_TABLES = ROOT / "docs/detectors"
+OF_STUDY = ("detection", "controls", "reference", "indirect", "later", "row_lists", "shift")
+OF_STUDY = (*(f"pretraining_{name}" for name in OF_STUDY), "dice_forks")
 BENCHMARK = "topics"  # where every condition stands
 TEACHING = ROOT / "docs/teaching.md"
 VERDICTS, CLAIMS_PART = ROOT / "docs/verdicts.md", "claims"
@@ -275,51 +278,109 @@ def real_model(real: pd.DataFrame, lab: pd.DataFrame) -> str:
     return f"{so_far}{told}\n\n![{alt}]({REAL_MATRIX})"
 
 
-def detectors(sets: pd.DataFrame) -> tuple[str, str]:
-    """What the study says: the README's part, and the tables of docs/which_detector.md."""
-    known = [d for d in catalogue.ALL if d.name in set(sets["detector"])]
-    gate_table = gates.gate_table(sets, known)
-    power = gates.detector_table(sets, gate_table)
-    by_access = markdown(lab_panel.by_access(power, BENCHMARK))
-    n_units, dose = sets["unit"].nunique(), sets["copies"].max()
-    alt = f"Units that each detector flags of {n_units}, by what the model read; orange: nothing"
-    is_control = gate_table["detector"].isin(scoring.CONTROL_NAMES)
-    counted = gate_table[~is_control]
-    left_out = [f"{name} is not counted: {why}." for name, why in protocol.LEFT_OUT.items()]
-    said = [gates.headline(counted), *left_out, gates.loosened(counted)]
-    below = gates.by_false_alarms_alone(sets, counted)
-    parts = (" ".join(said), f"![{alt}]({MATRIX})", by_access, below)
-    part = "\n\n".join(filter(None, parts))
-    judged = power["detector"].map(gates.GATE_CONDITION).fillna(protocol.VERBATIM)
-    verbatim = power[power["condition"].eq(judged) & power["model"].eq(protocol.DOSED)]
-    tables = [by_access, *filter(None, [below]), " ".join(said)]
-    for benchmark, rows in verbatim.groupby("benchmark", sort=False):
-        of_dose = rows.pivot(index="detector", columns="copies", values="n_flagged")
-        of_dose = of_dose.reindex(rows["detector"].unique())
-        shown = of_dose.map(lambda n: "" if pd.isna(n) else f"{n:.0f} of {n_units}")
-        shown.columns = [f"copies: {copies}" for copies in of_dose]
-        verdicts = gate_table[gate_table["benchmark"].eq(benchmark)].set_index("detector")
-        shown["false alarms, at most"] = [_at_most(verdicts.loc[name]) for name in shown.index]
-        shown["gates"] = [_gates_of(verdicts.loc[name]) for name in shown.index]
-        shown["verdict"] = rows[rows["copies"].eq(dose)].set_index("detector")["verdict"]
-        tables.append(f"`{benchmark}`:\n\n{markdown(shown.reset_index())}")
-    return part, "\n\n".join(tables)
+def study_tables(folder: Path = STUDY_TABLES) -> dict[str, pd.DataFrame]:
+    """Tables ``OF_STUDY`` of notebook 09b by name; those of docs unless another folder is named."""
+    return {
+        name: storage.read_csv(folder / f"{name}.csv").fillna({"verdict": "", "holds": ""})
+        if name != "pretraining_controls"
+        else storage.read_csv(folder / f"{name}.csv")
+        for name in OF_STUDY
+    }
 
 
-def _gates_of(row: pd.Series) -> str:
-    """Which gates a detector fails; without any, which are undetermined; else that it passes."""
-    if row.name in protocol.LEFT_OUT:
-        return "not counted"
-    named = {word: [] for word in (gates.FAILED, protocol.UNDETERMINED, protocol.NOT_RUN)}
-    for gate in gates.GATES:
-        if gate != gates.PLACEBO_NAME and row[gate] in named:
-            named[row[gate]].append(gate.replace("_", " "))
-    return next((f"{word}: {', '.join(of)}" for word, of in named.items() if of), "passed")
+def kept(table: pd.DataFrame) -> pd.DataFrame:
+    """A table for docs: ten decimals, since the last bits may depend on the processor."""
+    return table.round(dict.fromkeys(table.select_dtypes(float), 10))
 
 
-def _at_most(row: pd.Series) -> str:
-    """The larger of two upper limits, of sets that nobody read: of dosed and of clean models."""
-    return f"{100 * row[['false_positive_high', 'clean_false_positive_high']].max():.0f} %"
+def detectors(tables: dict[str, pd.DataFrame]) -> str:
+    """Which detector sees what: the README's part, of ``study_tables``."""
+    detection, reference, shift = (
+        tables[f"pretraining_{name}"] for name in ("detection", "reference", "shift")
+    )
+    said = pretraining_conclusion.conclusion(
+        detection, reference, tables["pretraining_indirect"], shift, tables["dice_forks"]
+    )
+    alt = pretraining_figures.detection_alt(detection, reference, shift)
+    best = markdown(pretraining_findings.best_by_access(detection).astype(str))
+    return f"{said}\n\n![{alt}]({DETECTION})\n\n{best}"
+
+
+def detection_png(tables: dict[str, pd.DataFrame]) -> bytes:
+    """The figure of the study, with the hash of its tables in the file."""
+    detection, reference, shift = drawn_of_study(tables)
+    figure = pretraining_figures.detection_figure(detection, reference, shift)
+    return png(figure, pd.concat([detection, reference, shift]).fillna(""))
+
+
+def drawn_of_study(tables: dict[str, pd.DataFrame]) -> list[pd.DataFrame]:
+    """What the figure shows, rounded to what can be seen."""
+    names = ("detection", "reference", "shift")
+    found = [tables[f"pretraining_{name}"] for name in names]
+    return [one.round(dict.fromkeys(one.select_dtypes(float), 5)) for one in found]
+
+
+def detector_page(tables: dict[str, pd.DataFrame]) -> str:
+    """The tables of docs/which_detector.md, of ``study_tables``."""
+    detection, reference, indirect, later, lists, shift = (
+        tables[f"pretraining_{name}"]
+        for name in ("detection", "reference", "indirect", "later", "row_lists", "shift")
+    )
+    attack = reference[~reference["is_exploratory"]]
+    attack = attack.assign(detector="reference attack (LiRA)", verdict="")
+    parts = [
+        "### By access",
+        markdown(pretraining_findings.best_by_access(detection).astype(str)),
+        "### Verbatim rows",
+        pretraining_findings.headline(detection, reference, tables["pretraining_controls"]),
+        _crossed(pd.concat([detection, attack]), "copies"),
+        "### Rows in another form",
+        pretraining_findings.indirect_headline(indirect),
+        _crossed(indirect.assign(form=indirect["exposure"] + ", " + _copies(indirect)), "form"),
+        "### After clean training",
+        pretraining_findings.later_headline(later),
+        "### Lists of rows",
+        pretraining_findings.lists_headline(lists),
+        "### Two sets that no model saw",
+        _shift_table(shift),
+        "### DICE within one base model",
+        markdown(_of_forks(tables["dice_forks"])),
+    ]
+    return "\n\n".join(parts)
+
+
+def _copies(table: pd.DataFrame) -> pd.Series:
+    return table["copies"].map(pretraining_findings.copies_text)
+
+
+def _crossed(table: pd.DataFrame, columns: str) -> str:
+    """Detectors in rows, exposures in columns: AUC, interval, verdict."""
+    cells = table.assign(cell=[_cell(row) for _, row in table.iterrows()])
+    if columns == "copies":
+        cells["copies"] = _copies(cells)
+    wide = cells.pivot_table("cell", "detector", columns, aggfunc="first", sort=False)
+    return markdown(wide.fillna("not asked").reset_index())
+
+
+def _cell(row: pd.Series) -> str:
+    return ": ".join(filter(None, [pretraining_findings.of_auc(row), row["verdict"]]))
+
+
+def _shift_table(shift: pd.DataFrame) -> str:
+    """How often each detector calls one of two unseen sets seen: rate and verdict by shift."""
+    asked = shift[shift["verdict"].ne("")]
+    cell = [f"{100 * row.rate:.0f} %: {row.verdict}" for row in asked.itertuples()]
+    column = asked["shift"] + " (" + asked["benchmark"] + ")"
+    asked = asked.assign(cell=cell, column=column)
+    wide = asked.pivot_table("cell", "detector", "column", aggfunc="first", sort=False)
+    return markdown(wide.fillna("not asked").reset_index())
+
+
+def _of_forks(forks: pd.DataFrame) -> pd.DataFrame:
+    shown = forks[["claim"]].assign(
+        AUROC=[pretraining_findings.of_auc(r) for _, r in forks.iterrows()]
+    )
+    return shown.assign(verdict=forks["verdict"])
 
 
 def released_numbers(tables: dict[str, pd.DataFrame]) -> str:
@@ -437,21 +498,25 @@ def main(folder: Path) -> None:
     needs_files = storage.read_csv(RELEASED)
     storage.write_bytes(ROOT / FIGURE, figure_png(tables))
     sets = store.read(LEDGER).sets
-    storage.write_bytes(ROOT / MATRIX, matrix_png(sets))
-    part, page = detectors(sets)
-    storage.write_text(PAGE, renewed(PAGE.read_text(), WHICH, page))
+    for name in OF_STUDY:
+        storage.write_csv(
+            STUDY_TABLES / f"{name}.csv", kept(storage.read_csv(folder / f"{name}.csv"))
+        )
+    study = study_tables()
+    storage.write_bytes(ROOT / DETECTION, detection_png(study))
+    storage.write_text(PAGE, renewed(PAGE.read_text(), WHICH, detector_page(study)))
     real = store.read(pretrained.NAME).sets
     of_room = (released_rows.RELEASED, pretrained.FEW_COPIES)
     storage.write_bytes(ROOT / REAL_MATRIX, matrix_png(real, *of_room))
     readme = renewed(README.read_text(), RESULTS, results(tables, needs_files))
     readme = renewed(readme, REAL, real_model(real, sets))
-    storage.write_text(README, renewed(readme, DETECTORS, part))
+    storage.write_text(README, renewed(readme, DETECTORS, detectors(study)))
     page = renewed(TEACHING.read_text(), RELEASED_NUMBERS, released_numbers(tables))
     trained = trained_numbers(tables)
     page = page if lie_within(page, trained) else renewed(page, TRAINED_NUMBERS, trained)
     storage.write_text(TEACHING, page)
     storage.write_text(VERDICTS, renewed(VERDICTS.read_text(), CLAIMS_PART, claims()))
-    figures_written = [ROOT / name for name in (FIGURE, MATRIX, REAL_MATRIX)]
+    figures_written = [ROOT / name for name in (FIGURE, DETECTION, REAL_MATRIX)]
     paths = [README, PAGE, TEACHING, VERDICTS, RELEASED, *figures_written]
     print("written:", *(path.relative_to(ROOT) for path in paths))
 

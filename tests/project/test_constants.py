@@ -72,14 +72,10 @@ def test_every_claim_is_about_a_table_that_is_written_or_displayed():
     """Of the columns that end in ``_verdict`` the claims begin with the table's name."""
     with (ROOT / "tests/project/reach.csv").open(newline="") as stream:
         written = {row["table"] for row in csv.DictReader(stream)}
-    # What docs/protocol_2.md fixed, and no notebook writes yet.
-    waiting = {"shift", "dice_forks", "pretrained_equivalence"}
-    waiting |= {name for name in CLAIMS if name.startswith("pretraining_")}
     columns = {name for name in CLAIMS if name.startswith("unlearning_meanings_")}
     assert "f'dice_own_{name}'" in written
     pairs = {name for name in CLAIMS if name.startswith("dice_own_")}
-    assert {*CLAIMS} <= written | DISPLAYED | waiting | columns | pairs
-    assert not written & waiting
+    assert {*CLAIMS} <= written | DISPLAYED | columns | pairs
     code = "".join(path.read_text() for path in ROOT.glob("src/contamination/**/*.py"))
     code += "".join(path.read_text() for path in NOTEBOOKS)
     assert all(re.search(rf'CLAIMS\[\\?"{name}\\?"\]', code) for name in DISPLAYED)

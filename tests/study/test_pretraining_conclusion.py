@@ -57,7 +57,11 @@ def test_it_says_what_the_tables_carry():
         ({"one": SUPPORTED}, "no detector finds it", "1 of 2 detectors notices"),
         ({"attack": 0.99}, "mostly what the model kept", "0.09 more than the best detector"),
         ({"answers": 0.95}, "Access matters", "Answers alone are enough"),
-        ({"paraphrase": SUPPORTED}, "no detector notices", "1 with sixteen copies of 1"),
+        (
+            {"paraphrase": SUPPORTED},
+            "no detector notices",
+            "0 of 1 detectors notice four copies and 1 of 1 detectors notice sixteen",
+        ),
         ({"shift": INCONCLUSIVE}, "a high score proves nothing", "no detector is shown to take"),
         ({"dice": INCONCLUSIVE}, "DICE tells", "is not shown to tell"),
         ({"alarm": NOT_SUPPORTED}, "raises the alarm", "is not shown to raise the alarm"),

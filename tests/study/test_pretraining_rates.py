@@ -81,8 +81,8 @@ def test_an_exact_test_flags_one_unseen_set_in_twenty(seen):
 def test_a_score_that_knows_the_sets_fails_the_check(seen):
     """As a fault in the code would: 15 of 20 models rank their first unseen set highest."""
     flags = np.tile([1, 0, 0, 0, 0], 60)
-    bad = rates._alarm_columns(flags.tolist(), np.repeat(SEEDS, 15).tolist())
-    good = rates._alarm_columns([0] * 19 + [1], list(SEEDS))
+    bad = rates.alarm_columns(flags.tolist(), np.repeat(SEEDS, 15).tolist())
+    good = rates.alarm_columns([0] * 19 + [1], list(SEEDS))
     assert bad["p_value"] < 0.001 < good["p_value"]
     assert bad["rate"] == 0.2 and bad["design_effect"] <= 1.2
 

@@ -36,7 +36,10 @@ def conclusion(
 
 
 def _best(detection: pd.DataFrame, dose: int) -> pd.Series:
+    """The detector with the highest AUC at a dose, among supported ones if there are any."""
     of_dose = detection[detection["copies"].eq(dose)]
+    seen = of_dose[of_dose["verdict"].eq(SUPPORTED)]
+    of_dose = of_dose if seen.empty else seen
     return of_dose.loc[of_dose["auc"].idxmax()]
 
 
@@ -106,11 +109,15 @@ def _of_paraphrases(indirect: pd.DataFrame) -> str:
             f"{copies_words(largest)} the highest AUC is {of_auc(best)}."
         )
     counts = found.groupby("copies")["detector"].nunique()
-    of = " and ".join(f"{n} with {copies_words(dose)}" for dose, n in counts.items())
+    n = own["detector"].nunique()
+    said = [
+        f"{counts.get(dose, 0)} of {n} detectors notice {copies_words(dose)}"
+        for dose in sorted(own["copies"].unique())
+    ]
     return (
-        "If the model saw a paraphrase and never the row itself, "
-        f"{of} of {own['detector'].nunique()} detectors notice; with {copies_words(largest)} the "
-        f"highest AUC is {of_auc(best)}, against {best['verbatim_auc']:.2f} for verbatim copies."
+        f"If the model saw a paraphrase and never the row itself, {listed(said)}; with "
+        f"{copies_words(largest)} the highest AUC is {of_auc(best)}, against "
+        f"{best['verbatim_auc']:.2f} for as many verbatim copies."
     )
 
 
