@@ -310,7 +310,7 @@ def detection_png(tables: dict[str, pd.DataFrame]) -> bytes:
     """The figure of the study, with the hash of its tables in the file."""
     detection, reference, shift = drawn_of_study(tables)
     figure = pretraining_figures.detection_figure(detection, reference, shift)
-    return png(figure, pd.concat([detection, reference, shift]).fillna(""))
+    return png(figure, pd.concat([detection, reference, shift]).astype(object).fillna(""))
 
 
 def drawn_of_study(tables: dict[str, pd.DataFrame]) -> list[pd.DataFrame]:

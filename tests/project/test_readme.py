@@ -5,8 +5,10 @@ import json
 import re
 import shlex
 
+import numpy as np
 import pandas as pd
 import pytest
+from made_pretraining import made_shares
 from notebook_files import NOTEBOOKS, ROOT, script
 from PIL import Image
 from released_tables import dcq_levels, recomputed_cells, time_travel
@@ -16,7 +18,16 @@ from contamination.data import published
 from contamination.data.published import compare
 from contamination.dcq import comparison, controls
 from contamination.dcq import published_tables as dcq_tables
-from contamination.study import pretrained, released_rows, store
+from contamination.study import (
+    dice_forks,
+    pretrained,
+    pretraining,
+    pretraining_results,
+    pretraining_scores,
+    released_rows,
+    shift,
+    store,
+)
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 README = (ROOT / "README.md").read_text()
@@ -64,18 +75,55 @@ def test_readme_is_not_stale(script, tables, needs_files):
 
 @pytest.fixture(scope="module")
 def sets(script):
-    """The stored scores that the pages are written from."""
+    """The stored scores that the part on the real model is written from."""
     return store.read(script.LEDGER).sets
 
 
-def test_what_detectors_see_is_not_stale(script, sets):
-    part, page = script.detectors(sets)
+@pytest.fixture(scope="module")
+def study(script):
+    """The tables of notebook 09b that docs keeps."""
+    return script.study_tables()
+
+
+def test_what_detectors_see_is_not_stale(script, study):
+    part, page = script.detectors(study), script.detector_page(study)
     assert script.renewed(README, script.DETECTORS, part) == README, 'run "make readme"'
     text = script.PAGE.read_text()
     assert script.renewed(text, script.WHICH, page) == text, 'run "make readme"'
-    drawn = script.numbers_hash(script.evasion_of(sets))
-    with Image.open(ROOT / script.MATRIX) as image:
+    drawn = script.numbers_hash(pd.concat(script.drawn_of_study(study)).astype(object).fillna(""))
+    with Image.open(ROOT / script.DETECTION) as image:
         assert image.text["Description"] == drawn, 'run "make readme"'
+
+
+def test_the_kept_tables_are_those_of_the_ledger(study):
+    """Recomputed from the stored scores, but for the shares, which need the lab's texts."""
+    shares = made_shares()
+    scores = pretraining_scores.arranged(pretraining.read_parts()[0])
+    again = {
+        "pretraining_detection": pretraining_results.detection(scores, shares),
+        "pretraining_indirect": pretraining_results.indirect(scores, shares),
+        "pretraining_shift": shift.false_verdicts(shift.read_parts()[0]),
+        "dice_forks": dice_forks.verdicts(dice_forks.read_parts()[0]),
+    }
+    for name, table in again.items():
+        kept, keys = study[name], table.select_dtypes(object).columns.difference(["holds"])
+        assert kept[list(keys)].astype(str).equals(table[list(keys)].astype(str)), name
+        numbers = table.select_dtypes(float).columns.difference(["row_share_pct"])
+        assert np.allclose(kept[numbers], table[numbers], atol=1e-9, equal_nan=True), name
+
+
+def test_a_study_that_finds_nothing_says_so(script, study):
+    nothing = {
+        name: table.assign(verdict=NOT_SUPPORTED) if "verdict" in table else table
+        for name, table in study.items()
+    }
+    nothing["pretraining_reference"] = study["pretraining_reference"]
+    part, page = script.detectors(nothing), script.detector_page(nothing)
+    assert "no detector finds it" in part and "no detector notices" in part
+    assert "no detector is shown to take that for contamination" in part
+    assert "is not shown to tell" in part
+    assert ": supported" not in page and "none; highest AUC" in page
+    assert ": supported" in script.detector_page(study)
 
 
 def test_what_a_real_model_shows_is_not_stale(script, sets):
@@ -85,27 +133,6 @@ def test_what_a_real_model_shows_is_not_stale(script, sets):
     drawn = script.numbers_hash(script.evasion_of(real, released_rows.RELEASED))
     with Image.open(ROOT / script.REAL_MATRIX) as image:
         assert image.text["Description"] == drawn, 'run "make readme"'
-
-
-def test_a_study_that_sees_nothing_says_so(script, sets):
-    blind = sets.assign(p=sets["p"].where(sets["p"].isna(), 0.5), own_p=sets["own_p"] * 0 + 0.5)
-    part, page = script.detectors(blind.assign(value=0.5))
-    assert "none; at best 0 of " in part
-    assert "0 of 15 detectors pass every gate that applies. " in part
-    assert "| 0 of " in page and "| supported |" not in page
-
-
-def test_the_readme_says_what_is_undetermined_left_out_and_loosened(script, sets):
-    part, page = script.detectors(sets)
-    for text in (part, page):
-        assert "at least one is undetermined: PPL (false alarms)" in text
-        assert "DICE is not counted: " in text and "commit 62d944f loosened one gate" in text
-        assert "does not name Min-k% Prob" in text
-    assert "| DICE | " in page and "| not counted |  |" in page  # its counts, and no verdict
-    assert "PPL, Zlib, Lowercase: 20 of 20 each" in part  # all that tie
-    # Where false alarms are few or plainly too many, no gate is undetermined.
-    few = sets.assign(p=sets["p"].where(sets["model"].ne("clean"), 1.0))
-    assert "PPL (false alarms)" not in script.detectors(few)[0]
 
 
 def test_the_page_on_verdicts_lists_every_claim(script):

@@ -1,0 +1,100 @@
+"""What docs/literature.md says of the detector study is what its tables carry."""
+
+import pytest
+from notebook_files import ROOT, script
+
+from contamination.core.verdicts import NOT_SUPPORTED, SUPPORTED
+
+PAGE = (ROOT / "docs/literature.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return script("readme").study_tables()
+
+
+def of(tables, name, **keys):
+    table = tables[f"pretraining_{name}"]
+    for column, value in keys.items():
+        table = table[table[column].eq(value)]
+    return table
+
+
+def best(tables, copies):
+    return of(tables, "detection", copies=copies)["auc"].max()
+
+
+def attack(tables, copies):
+    return of(tables, "reference", copies=copies, is_exploratory=False)["auc"].item()
+
+
+def n_supported(table):
+    return int(table["verdict"].eq(SUPPORTED).sum())
+
+
+SAID = {
+    "At one copy the best detector is barely better than a coin.": (
+        lambda t: 0.5 < best(t, 1) < 0.55
+    ),
+    "At sixteen copies most detectors are clearly better.": lambda t: (
+        n_supported(of(t, "detection", copies=16)) > len(of(t, "detection", copies=16)) / 2
+    ),
+    "is weaker than Min-k% Prob at four and at sixteen copies": lambda t: all(
+        of(t, "detection", copies=n, detector="DC-PDD")["ci_high"].item()
+        < of(t, "detection", copies=n, detector="Min-k% Prob")["ci_low"].item()
+        for n in (4, 16)
+    ),
+    "The bound is kept on average": lambda t: (
+        not t["pretraining_row_lists"]["verdict"].eq(NOT_SUPPORTED).any()
+    ),
+    "At one copy nearly all lists are empty": lambda t: (
+        of(t, "row_lists", copies=1)["n_lists_without"].sum()
+        > 0.9 * of(t, "row_lists", copies=1)["n_lists"].sum()
+    ),
+    "Most token detectors call newer docstrings seen although no model saw them.": lambda t: (
+        n_supported(of(t, "shift", shift="date", suspect="B")) >= 4
+    ),
+    "Four copies of a paraphrase are noticed by no detector. Sixteen copies are noticed by few": (
+        lambda t: (
+            n_supported(of(t, "indirect", exposure="paraphrase", copies=4)) == 0
+            and 0 < n_supported(of(t, "indirect", exposure="paraphrase", copies=16)) < 4
+        )
+    ),
+    "CDD is *not supported* at any dose": lambda t: (
+        of(t, "detection", detector="CDD")["verdict"].eq(NOT_SUPPORTED).all()
+    ),
+    "most detectors call one of them contaminated in most cases": lambda t: (
+        of(t, "shift", shift="length", benchmark="topics")["rate"].gt(0.5).mean() > 0.5
+    ),
+    "At one copy the attack is barely better than the best detector": lambda t: (
+        0 < attack(t, 1) - best(t, 1) < 0.05
+    ),
+    "at four copies it stays below the 0.7 of the paper": lambda t: attack(t, 4) < 0.7,
+    "At sixteen copies it is strong.": lambda t: attack(t, 16) > 0.9,
+    "In pretraining, later clean text lowers the AUC by little.": lambda t: (
+        0 < t["pretraining_later"]["fall"].max() < 0.05
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", SAID)
+def test_the_page_says_what_the_tables_carry(tables, sentence):
+    assert sentence in PAGE
+    assert SAID[sentence](tables)
+
+
+def test_tables_that_say_the_opposite_carry_none_of_it(tables):
+    turned = {name: table.copy() for name, table in tables.items()}
+    detection = turned["pretraining_detection"]
+    detection["auc"] = 1.5 - detection["auc"]
+    detection[["ci_low", "ci_high"]] = 1.5 - detection[["ci_high", "ci_low"]].to_numpy()
+    turned["pretraining_reference"]["auc"] = 1.5 - turned["pretraining_reference"]["auc"]
+    for name in ("detection", "indirect", "row_lists", "shift"):
+        words = turned[f"pretraining_{name}"]["verdict"]
+        turned[f"pretraining_{name}"]["verdict"] = words.map(
+            {SUPPORTED: NOT_SUPPORTED, NOT_SUPPORTED: SUPPORTED}
+        )
+    turned["pretraining_row_lists"]["n_lists_without"] = 0
+    turned["pretraining_shift"]["rate"] = 0.05
+    turned["pretraining_later"]["fall"] = 0.2
+    assert [sentence for sentence, holds in SAID.items() if holds(turned)] == []
