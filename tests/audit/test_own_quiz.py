@@ -99,7 +99,8 @@ def test_a_model_of_ones_own_from_file_to_level(here, capsys):
         assert quizzing.with_verdict(levels, length)["verdict"].tolist() == [SUPPORTED]
         lower = levels.assign(max_pct=50.0, ci_low_pct=10.0)
         assert quizzing.with_verdict(lower, length)["verdict"].tolist() != [SUPPORTED]
-        lucky = pd.concat([length, length.assign(control="lucky", ci_high_pct=100.0)])
+        lucky = length.assign(control="lucky", ci_low_pct=50.0, ci_high_pct=100.0)
+        lucky = pd.concat([length, lucky])
         judged = quizzing.with_verdict(levels, lucky).iloc[0]
         assert (judged["strongest_rule"], judged["verdict"]) == ("lucky", CONTROL_FAILS)
         claims.check_table(quizzing.with_verdict(levels, lucky), "dcq_own")

@@ -48,9 +48,7 @@ def test_a_method_that_is_done_takes_no_more_time_whatever_was_planned():
 
 def watched_findings(audit, folder, monkeypatch, capsys, is_watched=True):
     """Findings of a tiny model, and the lines that a terminal would show one over the other."""
-    monkeypatch.delenv(storage.PROGRESS_VARIABLE, raising=False)
-    if is_watched:
-        monkeypatch.setenv(storage.PROGRESS_VARIABLE, "1")
+    monkeypatch.setattr(time_left, "is_watched", lambda: is_watched)
     target = auditing.target_of(audit, str(folder), lab=None)
     found = auditing.findings_of(audit, target, None, (), 50)
     return found, [line.strip() for line in capsys.readouterr().err.split("\r") if line.strip()]

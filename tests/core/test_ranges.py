@@ -139,6 +139,8 @@ BAD = [
     ("08", "own_settings: {chunk_words: 100}", '"own_prompt_words" is 200, want 1 to chunk_words'),
     ("09", "max_rows: 0", "want 1 to 1000"),
     ("09", "lab_dataset: jokes", "want topics or entailment or grade_school"),
+    ("09b", "copies: 3", "want 1 or 4 or 16"),
+    ("09b", "q: 0.5", "want 0.1 or 0.2"),
     ("10", 'model: {names: ["a", "a"]}', "\"names\" is ['a', 'a'], want distinct"),
     ("10", "model: {names: []}", "model names nothing to audit"),
     ("10", "n_instances: 3", "want 4 to 10000"),
@@ -148,13 +150,13 @@ BAD = [
 
 
 def test_the_bad_files_are_for_all_notebooks():
-    assert {number for number, *_ in BAD} == {path.name[:2] for path in NOTEBOOKS}
+    assert {number for number, *_ in BAD} == {path.stem.partition("_")[0] for path in NOTEBOOKS}
     assert len(BAD) >= 30
 
 
 @pytest.mark.parametrize(("number", "text", "message"), BAD)
 def test_a_bad_file_is_one_line_at_once_and_nothing_is_written(number, text, message, tmp_path):
-    (notebook,) = (path for path in NOTEBOOKS if path.name.startswith(number))
+    (notebook,) = (path for path in NOTEBOOKS if path.stem.partition("_")[0] == number)
     file = tmp_path / "bad.yaml"
     file.write_text(text)
     started = time.process_time()

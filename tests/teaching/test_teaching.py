@@ -12,7 +12,7 @@ POINTER = re.compile(r"(exercises to )?`(\d\d)[^`]*`|[\"“]([^\"”]+)[\"”]")
 
 def text_of(number, exercises):
     """All cells of a lesson, or of its exercises."""
-    (path,) = [path for path in NOTEBOOKS if path.stem.startswith(number)]
+    (path,) = [path for path in NOTEBOOKS if path.stem.partition("_")[0] == number]
     path = path.parent / "exercises" / path.name if exercises else path
     return "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
 
