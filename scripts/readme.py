@@ -27,15 +27,12 @@ from contamination.dice import published_tables as dice_tables
 from contamination.min_k import wikimia_tables
 from contamination.replication import published_tables as replication_tables
 from contamination.study import (
-    catalogue,
-    figures,
-    lab_panel,
+    equivalence,
     pretrained,
+    pretrained_pairs,
     pretraining_conclusion,
     pretraining_figures,
     pretraining_findings,
-    released_rows,
-    rooms,
     store,
 )
 
@@ -45,7 +42,6 @@ RELEASED = ROOT / "docs/released_results.csv"
 FIGURE = "docs/figures/dcq_levels.png"
 RESULTS, DETECTORS, WHICH, REAL = "results", "detectors", "which detector", "real model"
 DETECTION = "docs/figures/detectors.png"
-REAL_MATRIX = "docs/figures/power_matrix_pretrained.png"
 PAGE = ROOT / "docs/which_detector.md"
 LEDGER = store.STUDY
 STUDY_TABLES = ROOT / "docs/detectors"
@@ -256,26 +252,15 @@ def numbers_hash(numbers: pd.DataFrame) -> str:
     return storage.hash_of(numbers.to_dict("records"))
 
 
-def matrix_png(sets: pd.DataFrame, benchmark: str = BENCHMARK, copies: int | None = None) -> bytes:
-    """The power matrix of a room, with the hash of its counts in the file."""
-    evasion = evasion_of(sets, benchmark)
-    return png(figures.power_matrix(evasion, copies), evasion)
-
-
-def evasion_of(sets: pd.DataFrame, benchmark: str = BENCHMARK) -> pd.DataFrame:
-    """The counts that the matrix shows."""
-    evasion = lab_panel.evasion_table(catalogue.in_order(sets))
-    columns = ["method", "condition", "copies", "n_detected", "n_models", "power_at_5_fpr"]
-    return evasion.loc[evasion["benchmark"].eq(benchmark), columns]
-
-
 def real_model(real: pd.DataFrame, lab: pd.DataFrame) -> str:
-    """Whether what the lab shows holds for a real model: the README's part."""
-    n_units, n_all = real["unit"].nunique(), len(released_rows.UNITS)
-    alt = f"Units of the real model that each detector flags of {n_units}; orange: nothing was read"
-    told = rooms.headline(rooms.agreement(real, lab, BENCHMARK))
-    so_far = "" if n_units == n_all else f"So far {n_units} of the protocol's {n_all} units. "
-    return f"{so_far}{told}\n\n![{alt}]({REAL_MATRIX})"
+    """Whether what the lab shows is true of a real model as well: the README's part."""
+    return equivalence.headline(equivalence.equivalence(real, lab))
+
+
+def sets_of_real_model() -> pd.DataFrame:
+    """Of the confirmatory pairs that are in the ledger, and of the pilot's."""
+    names = [name for name in (pretrained.NAME, pretrained_pairs.NAME) if store.has(name)]
+    return pd.concat([store.read(name).sets for name in names], ignore_index=True)
 
 
 def study_tables(folder: Path = STUDY_TABLES) -> dict[str, pd.DataFrame]:
@@ -505,18 +490,15 @@ def main(folder: Path) -> None:
     study = study_tables()
     storage.write_bytes(ROOT / DETECTION, detection_png(study))
     storage.write_text(PAGE, renewed(PAGE.read_text(), WHICH, detector_page(study)))
-    real = store.read(pretrained.NAME).sets
-    of_room = (released_rows.RELEASED, pretrained.FEW_COPIES)
-    storage.write_bytes(ROOT / REAL_MATRIX, matrix_png(real, *of_room))
     readme = renewed(README.read_text(), RESULTS, results(tables, needs_files))
-    readme = renewed(readme, REAL, real_model(real, sets))
+    readme = renewed(readme, REAL, real_model(sets_of_real_model(), sets))
     storage.write_text(README, renewed(readme, DETECTORS, detectors(study)))
     page = renewed(TEACHING.read_text(), RELEASED_NUMBERS, released_numbers(tables))
     trained = trained_numbers(tables)
     page = page if lie_within(page, trained) else renewed(page, TRAINED_NUMBERS, trained)
     storage.write_text(TEACHING, page)
     storage.write_text(VERDICTS, renewed(VERDICTS.read_text(), CLAIMS_PART, claims()))
-    figures_written = [ROOT / name for name in (FIGURE, DETECTION, REAL_MATRIX)]
+    figures_written = [ROOT / name for name in (FIGURE, DETECTION)]
     paths = [README, PAGE, TEACHING, VERDICTS, RELEASED, *figures_written]
     print("written:", *(path.relative_to(ROOT) for path in paths))
 

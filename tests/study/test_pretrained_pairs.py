@@ -368,3 +368,22 @@ def test_the_page_says_what_the_code_does():
     assert eq.REAL_COPIES == pretrained_pairs.COPIES and eq.MARGIN == rooms.MOST_APART == 0.1
     assert {one.name for one in pretrained.OF_TOKENS} == set(eq.OF_TOKENS)
     assert protocol.LEVEL == 0.05
+
+
+def test_the_headline_says_which_effects_are_equal_and_which_are_open():
+    row = {"analysis": eq.CONFIRMING, "n_pairs": 5, "n_lab": 20, "difference": 0.01}
+    row |= {"ci90_low": -0.05, "ci90_high": 0.07, "note": ""}
+    table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
+    table = table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE])
+    said = eq.headline(table)
+    assert "paraphrase +0.01 [-0.05, +0.07]" in said and "Over 5 pairs" in said
+    assert "equal within 0.10 AUC for paraphrase. " in said
+    assert said.endswith("Inconclusive: several paraphrases and without label.")
+    none = eq.headline(table.assign(verdict=INCONCLUSIVE, note="fewer than 5 pairs"))
+    assert "For no form are the two shown to be equal" in none and "tell us" not in none
+    assert none.endswith("and without label (fewer than 5 pairs).")
+    every = eq.headline(table.assign(verdict=SUPPORTED))
+    assert "Inconclusive" not in every and "several paraphrases and without label. There" in every
+    assert eq.headline(table.assign(verdict=NOT_RUN)).startswith("No pair of the real model")
+    other = table.assign(analysis=eq.SUBTRACTED, verdict=SUPPORTED)
+    assert eq.headline(pd.concat([table, other])) == said

@@ -121,3 +121,41 @@ def _compared(pairs: pd.DataFrame, bases: pd.DataFrame, condition: str) -> dict[
         notes.append("the 95 % interval lies outside the margin")
     verdict = {"verdict": SUPPORTED if is_equal else INCONCLUSIVE, "note": "; ".join(notes)}
     return row | dict(zip(FIGURES, figures, strict=True)) | verdict
+
+
+def headline(table: pd.DataFrame) -> str:
+    """What the confirmatory rows of :func:`equivalence` say, in a paragraph."""
+    own = table[table["analysis"].eq(CONFIRMING)]
+    known = own[own["verdict"].ne(NOT_RUN)]
+    if known.empty:
+        return "No pair of the real model has been trained, so nothing can be compared yet."
+    n_pairs, n_lab = known["n_pairs"].iloc[0], known["n_lab"].iloc[0]
+    equal = known.loc[known["verdict"].eq(SUPPORTED), "condition"].tolist()
+    open_ = known.loc[known["verdict"].ne(SUPPORTED), "condition"].tolist()
+    differences = "; ".join(
+        f"{row.condition} {row.difference:+.2f} [{row.ci90_low:+.2f}, {row.ci90_high:+.2f}]"
+        for row in known.itertuples()
+    )
+    text = (
+        "How much harder a row is to detect if the model saw it in another form is the effect of "
+        f"that form, a difference of two AUCs. Over {n_pairs} pairs of fine-tuned models of "
+        f"SmolLM2 and {n_lab} small base models, real effect minus small one, with 90 % intervals: "
+        f"{differences}. "
+    )
+    if equal:
+        text += (
+            f"The two are shown to be equal within {MARGIN:.2f} AUC for {_listed(equal)}. "
+            "There the small models tell us something about the real one. "
+        )
+    else:
+        text += f"For no form are the two shown to be equal within {MARGIN:.2f} AUC. "
+    if open_:
+        notes = sorted({note for note in known["note"] if note})
+        why = f" ({'; '.join(notes)})" if notes else ""
+        text += f"Inconclusive: {_listed(open_)}{why}."
+    return text.strip()
+
+
+def _listed(names: list[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
