@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 from IPython.display import HTML, Markdown
@@ -217,3 +217,13 @@ def coloured_tokens(tokens: list[str], values: list[float], k_percent: float) ->
         for token, value, colour in zip(map(visible, tokens), values, colours, strict=True)
     ]
     return HTML(f'<p style="white-space: pre-wrap; line-height: 1.8">{"".join(spans)}</p>')
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a reader would say them.
+
+    >>> listed(["A", "B", "C"])
+    'A, B and C'
+    """
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

@@ -16,6 +16,7 @@ from scipy import stats
 
 from contamination.core import scores
 from contamination.core.claims import CLAIMS
+from contamination.core.tables import listed
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_RUN, SUPPORTED
 from contamination.study.conditions import BASE, DOSED, VERBATIM
 from contamination.study.protocol import LEVEL
@@ -144,7 +145,7 @@ def headline(table: pd.DataFrame) -> str:
     )
     if equal:
         text += (
-            f"The two are shown to be equal within {MARGIN:.2f} AUC for {_listed(equal)}. "
+            f"The two are shown to be equal within {MARGIN:.2f} AUC for {listed(equal)}. "
             "There the small models tell us something about the real one. "
         )
     else:
@@ -152,10 +153,5 @@ def headline(table: pd.DataFrame) -> str:
     if open_:
         notes = sorted({note for note in known["note"] if note})
         why = f" ({'; '.join(notes)})" if notes else ""
-        text += f"Inconclusive: {_listed(open_)}{why}."
+        text += f"Inconclusive: {listed(open_)}{why}."
     return text.strip()
-
-
-def _listed(names: list[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from contamination.core.tables import listed
 from contamination.core.verdicts import SUPPORTED
 from contamination.study.interface import ANSWERS
-from contamination.study.pretraining_findings import copies_words, listed, of_auc, percent
+from contamination.study.pretraining_findings import copies_words, of_auc, percent
 from contamination.study.row_pools import PARAPHRASE
 from contamination.study.shift import NONE
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
 
-from contamination.core.tables import interval_text
+from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, WEIGHTS
 from contamination.study.row_pools import CHAT, PARAPHRASE, UNLABELLED
@@ -46,16 +44,6 @@ def percent(share_pct: float) -> str:
     ('0.0041 %', '0.066 %')
     """
     return f"{share_pct:.2g} %"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names as a reader would say them.
-
-    >>> listed(["A", "B", "C"])
-    'A, B and C'
-    """
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def of_auc(row: pd.Series) -> str:
