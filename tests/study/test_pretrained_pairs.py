@@ -376,14 +376,14 @@ def test_the_headline_says_which_effects_are_equal_and_which_are_open():
     table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
     table = table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE])
     said = eq.headline(table)
-    assert "paraphrase +0.01 [-0.05, +0.07]" in said and "Over 5 pairs" in said
-    assert "equal within 0.10 AUC for paraphrase. " in said
-    assert said.endswith("Inconclusive: several paraphrases and without label.")
+    assert "a paraphrase +0.01 [-0.05, +0.07]" in said and "Over 5 pairs" in said
+    assert "equal within 0.10 AUC for a paraphrase. " in said
+    assert said.endswith("Inconclusive: several paraphrases and a missing label.")
     none = eq.headline(table.assign(verdict=INCONCLUSIVE, note="fewer than 5 pairs"))
     assert "For no form are the two shown to be equal" in none and "tell us" not in none
-    assert none.endswith("and without label (fewer than 5 pairs).")
+    assert none.endswith("and a missing label (fewer than 5 pairs).")
     every = eq.headline(table.assign(verdict=SUPPORTED))
-    assert "Inconclusive" not in every and "several paraphrases and without label. There" in every
+    assert "Inconclusive" not in every and "several paraphrases and a missing label. There" in every
     assert eq.headline(table.assign(verdict=NOT_RUN)).startswith("No pair of the real model")
     other = table.assign(analysis=eq.SUBTRACTED, verdict=SUPPORTED)
     assert eq.headline(pd.concat([table, other])) == said

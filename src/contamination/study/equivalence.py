@@ -18,7 +18,7 @@ from contamination.core import scores
 from contamination.core.claims import CLAIMS
 from contamination.core.tables import listed
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_RUN, SUPPORTED
-from contamination.study.conditions import BASE, DOSED, VERBATIM
+from contamination.study.conditions import BASE, DOSED, PARAPHRASE, SEVERAL, VERBATIM, WITHOUT_LABEL
 from contamination.study.protocol import LEVEL
 from contamination.study.released_rows import CONFIRMATORY
 from contamination.study.rooms import COMPARED, MOST_APART, equivalence_p
@@ -30,6 +30,12 @@ MARGIN = CLAIMS["pretrained_equivalence"].smallest_effect
 CONFIRMING = "confirmatory"
 SUBTRACTED = "base model subtracted"
 WITH_PILOT = "pilot included"
+# A condition within a sentence: what the model saw in place of the row.
+IN_WORDS = {
+    PARAPHRASE: "a paraphrase",
+    SEVERAL: "several paraphrases",
+    WITHOUT_LABEL: "a missing label",
+}
 ANALYSES = (CONFIRMING, SUBTRACTED, WITH_PILOT)  # the last two are sensitivity analyses
 FIGURES = ["verbatim_auc", "lab_verbatim_auc", "real_effect", "lab_effect", "difference"]
 FIGURES += ["ci90_low", "ci90_high", "ci_low", "ci_high", "p_equivalent"]
@@ -131,10 +137,10 @@ def headline(table: pd.DataFrame) -> str:
     if known.empty:
         return "No pair of the real model has been trained, so nothing can be compared yet."
     n_pairs, n_lab = known["n_pairs"].iloc[0], known["n_lab"].iloc[0]
-    equal = known.loc[known["verdict"].eq(SUPPORTED), "condition"].tolist()
-    open_ = known.loc[known["verdict"].ne(SUPPORTED), "condition"].tolist()
+    equal = known.loc[known["verdict"].eq(SUPPORTED), "condition"].map(IN_WORDS).tolist()
+    open_ = known.loc[known["verdict"].ne(SUPPORTED), "condition"].map(IN_WORDS).tolist()
     differences = "; ".join(
-        f"{row.condition} {row.difference:+.2f} [{row.ci90_low:+.2f}, {row.ci90_high:+.2f}]"
+        f"{IN_WORDS[row.condition]} {row.difference:+.2f} [{row.ci90_low:+.2f}, {row.ci90_high:+.2f}]"
         for row in known.itertuples()
     )
     text = (
