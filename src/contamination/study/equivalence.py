@@ -140,7 +140,8 @@ def headline(table: pd.DataFrame) -> str:
     equal = known.loc[known["verdict"].eq(SUPPORTED), "condition"].map(IN_WORDS).tolist()
     open_ = known.loc[known["verdict"].ne(SUPPORTED), "condition"].map(IN_WORDS).tolist()
     differences = "; ".join(
-        f"{IN_WORDS[row.condition]} {row.difference:+.2f} [{row.ci90_low:+.2f}, {row.ci90_high:+.2f}]"
+        f"{IN_WORDS[row.condition]} {row.difference:+.2f} "
+        f"[{row.ci90_low:+.2f}, {row.ci90_high:+.2f}]"
         for row in known.itertuples()
     )
     text = (
