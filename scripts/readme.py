@@ -45,7 +45,16 @@ DETECTION = "docs/figures/detectors.png"
 PAGE = ROOT / "docs/which_detector.md"
 LEDGER = store.STUDY
 STUDY_TABLES = ROOT / "docs/detectors"
-OF_STUDY = ("detection", "controls", "reference", "indirect", "later", "row_lists", "shift")
+OF_STUDY = (
+    "detection",
+    "controls",
+    "reference",
+    "indirect",
+    "later",
+    "row_lists",
+    "shift",
+    "twins",
+)
 OF_STUDY = (*(f"pretraining_{name}" for name in OF_STUDY), "dice_forks")
 BENCHMARK = "topics"  # where every condition stands
 TEACHING = ROOT / "docs/teaching.md"
@@ -258,19 +267,15 @@ def real_model(real: pd.DataFrame, lab: pd.DataFrame) -> str:
 
 
 def sets_of_real_model() -> pd.DataFrame:
-    """Of the confirmatory pairs that are in the ledger, and of the pilot's."""
-    names = [name for name in (pretrained.NAME, pretrained_pairs.NAME) if store.has(name)]
+    """Of the confirmatory pairs, and of the pilot's."""
+    names = (pretrained.NAME, pretrained_pairs.NAME)
     return pd.concat([store.read(name).sets for name in names], ignore_index=True)
 
 
 def study_tables(folder: Path = STUDY_TABLES) -> dict[str, pd.DataFrame]:
     """Tables ``OF_STUDY`` of notebook 09b by name; those of docs unless another folder is named."""
-    return {
-        name: storage.read_csv(folder / f"{name}.csv").fillna({"verdict": "", "holds": ""})
-        if name != "pretraining_controls"
-        else storage.read_csv(folder / f"{name}.csv")
-        for name in OF_STUDY
-    }
+    empty = {"verdict": "", "holds": ""}
+    return {name: storage.read_csv(folder / f"{name}.csv").fillna(empty) for name in OF_STUDY}
 
 
 def kept(table: pd.DataFrame) -> pd.DataFrame:
@@ -287,7 +292,7 @@ def detectors(tables: dict[str, pd.DataFrame]) -> str:
         detection, reference, tables["pretraining_indirect"], shift, tables["dice_forks"]
     )
     alt = pretraining_figures.detection_alt(detection, reference, shift)
-    best = markdown(pretraining_findings.best_by_access(detection).astype(str))
+    best = _best(detection)
     return f"{said}\n\n![{alt}]({DETECTION})\n\n{best}"
 
 
@@ -315,7 +320,7 @@ def detector_page(tables: dict[str, pd.DataFrame]) -> str:
     attack = attack.assign(detector="reference attack (LiRA)", verdict="")
     parts = [
         "### By access",
-        markdown(pretraining_findings.best_by_access(detection).astype(str)),
+        _best(detection),
         "### Verbatim rows",
         pretraining_findings.headline(detection, reference, tables["pretraining_controls"]),
         _crossed(pd.concat([detection, attack]), "copies"),
@@ -328,10 +333,17 @@ def detector_page(tables: dict[str, pd.DataFrame]) -> str:
         pretraining_findings.lists_headline(lists),
         "### Two sets that no model saw",
         _shift_table(shift),
+        "### Number twins without held-out rows",
+        pretraining_findings.twins_headline(tables["pretraining_twins"]),
         "### DICE within one base model",
         markdown(_of_forks(tables["dice_forks"])),
     ]
     return "\n\n".join(parts)
+
+
+def _best(detection: pd.DataFrame) -> str:
+    best = pretraining_findings.best_by_access(detection).astype(str)
+    return markdown(best.rename(columns={"n_detectors": "detectors"}))
 
 
 def _copies(table: pd.DataFrame) -> pd.Series:

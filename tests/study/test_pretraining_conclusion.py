@@ -43,7 +43,7 @@ def test_it_says_what_the_tables_carry():
     said = conclusion(*tables())
     assert "sees one copy of a row in pretraining, 0.005 % of all its training tokens" in said
     assert "no detector finds it" in said and "sixteen copies" in said
-    assert "2 of 2 detectors notice; the highest AUC is 0.90 [0.50, 0.70] (PPL)" in said
+    assert "2 of 2 detectors notice; the highest supported AUC is 0.90 [0.50, 0.70] (PPL)" in said
     assert "at no dose 0.05 more than the best detector" in said
     assert "Access matters" in said and "answers reaches 0.60" in said
     assert "never the row itself, no detector notices" in said
@@ -55,7 +55,7 @@ def test_it_says_what_the_tables_carry():
     ("changed", "absent", "present"),
     [
         ({"one": SUPPORTED}, "no detector finds it", "1 of 2 detectors notices"),
-        ({"attack": 0.99}, "mostly what the model kept", "0.09 more than the best detector"),
+        ({"attack": 0.99}, "kept little more of the row", "0.09 more than the best detector"),
         ({"answers": 0.95}, "Access matters", "Answers alone are enough"),
         (
             {"paraphrase": SUPPORTED},

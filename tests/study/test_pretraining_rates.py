@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from made_pretraining import SEEDS, made_scores, made_shares
 
 from contamination.core.statistics import tpr_at_fpr
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.study import pretraining_findings as findings
 from contamination.study import pretraining_lists as lists
 from contamination.study import pretraining_rates as rates
 from contamination.study import row_lists
@@ -216,3 +218,13 @@ def test_a_list_needs_rows_to_calibrate(seen):
     few = pool.kept(np.ones(len(pool.scores), bool), np.arange(pool.scores.shape[1]) < 60)
     with pytest.raises(ValueError, match="more than 60 held-out rows"):
         lists.lists_of(few, 16, seen.base_seeds)
+
+
+def test_what_is_said_of_number_twins_follows_the_table():
+    table = pd.DataFrame({"detector": ["a", "b"], "n_models": 20, "n_alarms": [20, 3]})
+    failed = findings.twins_headline(table.assign(verdict=CONTROL_FAILS))
+    assert (
+        "20 of 20 models with a and 3 of 20 models with b" in failed and "control of this claim" in failed
+    )
+    passed = findings.twins_headline(table.assign(verdict=SUPPORTED))
+    assert passed.endswith("So the claim is supported.")

@@ -60,7 +60,7 @@ class TimeLeft:
             self._planned[self._now] = pair[0], pair[1]
 
     def end(self, method: str) -> None:
-        """The method is done, whatever was planned: its batches may have been on the disk."""
+        """The method is done and takes no more time, even if fewer batches ran than planned."""
         self._planned.pop(method, None)
 
     @property

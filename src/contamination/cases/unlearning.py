@@ -3,7 +3,7 @@
 Min-k% Prob of a text under the model before and after unlearning: where the
 ratio of the two is near 1, the study suspects that the text was not unlearned,
 and lets the unlearned model complete it (``unlearning_items``). Here stands the table: what
-the models write for suspected items against the others.
+the models write for suspected items, compared with what they write for all other items.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def audit_rows(
     n_resamples: int,
     **labels,
 ) -> pd.DataFrame:
-    """Rows of ``unlearning.csv``: selected items against the others.
+    """Rows of ``unlearning.csv``: selected items compared with all other items.
 
     Args:
         scored: name of a model to its ``scored_samples`` of the same items.
@@ -235,10 +235,11 @@ def meanings(
 ) -> pd.DataFrame:
     """What "selected" means, for each unlearned model and task: ``unlearning_meanings.csv``.
 
-    Each verdict answers a claim about the selected items, compared with the others. Easy: a model
-    that did not see the story writes them better. Remembered: what the unlearned model has beyond
-    that control is more for them. Spared: unlearning took less from them. The verdict of the row
-    is on the claim that they were not unlearned, which needs both of the last two.
+    Each verdict answers a claim that compares the selected items with all other items. Easy: a
+    model that did not see the story writes the selected items better. Remembered: the unlearned
+    model is ahead of that control by more on the selected items. Spared: unlearning took less from
+    the selected items. The verdict of the row is on the claim that the selected items were not
+    unlearned, which needs both "remembered" and "spared".
 
     Args:
         rows: of ``with_verdict``, one selector, and one metric for each task.

@@ -42,7 +42,7 @@ def n_folds(is_member: Sequence[bool]) -> int:
 def date_rule_scores(texts: Sequence[str]) -> np.ndarray:
     """Minus the latest year, 1500 to 2099, of each passage: old passages score higher.
 
-    A passage without a year gets the median of the others, which says nothing either way.
+    A passage without a year gets the median year, which counts for neither kind.
     ValueError if no passage names a year.
 
     >>> date_rule_scores(["In 2012 and 2013", "after 2023", "no year"]).tolist()

@@ -187,13 +187,13 @@ CLAIMS: dict[str, Claim] = {
         "Selected items were not unlearned: they are remembered, and unlearning spared them."
     ),
     "unlearning_meanings_easy": _selected(
-        "A model that never saw the story writes the selected items better than the others."
+        "A model that never saw the story writes the selected items better than all other items."
     ),
     "unlearning_meanings_remembered": _selected(
         "The unlearned model leads a model that never saw the story by more on selected items."
     ),
     "unlearning_meanings_spared": _selected(
-        "Unlearning took less from the selected items than from the others."
+        "Unlearning took less from the selected items than from all other items."
     ),
     # DICE
     "dice_layers": _LAYERS,

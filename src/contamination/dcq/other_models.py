@@ -68,8 +68,9 @@ def beside_clean(
         dataset, n, taker_pct and clean_pct, each with a 95 % interval (taker_low_pct, ...), and
         difference_pct with its own (ci_low_pct, ci_high_pct): a bootstrap over instances, paired;
         is_unread; holds, of unread datasets alone: the taker is not ahead there; and verdict,
-        of the others: ahead by more than on any unread dataset, whose intervals are the controls;
-        p of no difference, for these alone, and p_adjusted (Holm over them).
+        of all other datasets: the taker is ahead by more than on any unread dataset, whose
+        intervals are the controls; p of no difference, for datasets with a verdict alone, and
+        p_adjusted (Holm over these datasets).
     """
     rows, choices = [], choices.assign(credit=100 * credits_of(choices))
     for dataset, of_dataset in choices.groupby("dataset", sort=False):

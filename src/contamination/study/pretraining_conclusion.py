@@ -54,7 +54,7 @@ def _of_dose(detection: pd.DataFrame, dose: int, attack: pd.DataFrame) -> str:
         found = f"{k} of {n} detectors {'notices' if k == 1 else 'notice'}"
     return (
         f"When a model sees {what} of a row in pretraining, {share} of all its training tokens, "
-        f"{found}; the highest AUC is {of_auc(best)} ({best['detector']})."
+        f"{found}; the highest {'supported ' * bool(k)}AUC is {of_auc(best)} ({best['detector']})."
     )
 
 
@@ -68,8 +68,8 @@ def _room_above(detection: pd.DataFrame, attack: pd.DataFrame, doses: list[int])
     )
     if above[largest] < NEAR:
         return (
-            f"{who}, at no dose {NEAR:.2f} more than the best detector, so what limits detection "
-            "here is mostly what the model kept of the row."
+            f"{who}, at no dose {NEAR:.2f} more than the best detector. That attack is no upper "
+            "bound, but it suggests that the model kept little more of the row than detectors find."
         )
     return (
         f"{who}; with {copies_words(largest)} that is {above[largest]:.2f} more than the best "
@@ -152,5 +152,9 @@ def _of_dice(forks: pd.DataFrame) -> str:
         f"models that were fine-tuned on other questions (AUROC {of_auc(real)})"
     )
     if alarm["verdict"] == SUPPORTED:
-        return f"{text}; but it raises the alarm for the train split too ({of_auc(alarm)})."
+        return (
+            f"{text}. It raises the alarm for the train split too ({of_auc(alarm)}); its network "
+            "learned to tell the benchmark from one other set of questions, so part of its alarm "
+            "may mean no more than that."
+        )
     return f"{text}, and it is not shown to raise the alarm for the train split ({of_auc(alarm)})."

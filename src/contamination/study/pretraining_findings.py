@@ -269,3 +269,17 @@ def alarms_headline(alarms: pd.DataFrame) -> str:
     if failed:
         return f"{counted}. That is more than 5 % for {listed(failed)}, so the code needs a look."
     return f"{counted}, which agrees with the 5 % of an exact test."
+
+
+def twins_headline(twins: pd.DataFrame) -> str:
+    """Whether number twins can do without held-out rows; ``pretraining_rates.twins_alone``."""
+    counts = listed(
+        [f"{r.n_alarms} of {r.n_models} models ({r.detector})" for r in twins.itertuples()]
+    )
+    text = (
+        "Number twins claim to need no held-out rows. On rows that no model saw, their own test "
+        f"raises a false alarm for {counts}."
+    )
+    if twins["verdict"].eq(SUPPORTED).all():
+        return f"{text} So the claim is supported."
+    return f"{text} So the control of this claim fails, and number twins need held-out rows too."
