@@ -224,7 +224,8 @@ def test_what_is_said_of_number_twins_follows_the_table():
     table = pd.DataFrame({"detector": ["a", "b"], "n_models": 20, "n_alarms": [20, 3]})
     failed = findings.twins_headline(table.assign(verdict=CONTROL_FAILS))
     assert (
-        "20 of 20 models with a and 3 of 20 models with b" in failed and "control of this claim" in failed
+        "20 of 20 models with a and 3 of 20 models with b" in failed
+        and "control of this claim" in failed
     )
     passed = findings.twins_headline(table.assign(verdict=SUPPORTED))
     assert passed.endswith("So the claim is supported.")

@@ -274,7 +274,7 @@ def alarms_headline(alarms: pd.DataFrame) -> str:
 def twins_headline(twins: pd.DataFrame) -> str:
     """Whether number twins can do without held-out rows; ``pretraining_rates.twins_alone``."""
     counts = listed(
-        [f"{r.n_alarms} of {r.n_models} models ({r.detector})" for r in twins.itertuples()]
+        [f"{r.n_alarms} of {r.n_models} models with {r.detector}" for r in twins.itertuples()]
     )
     text = (
         "Number twins claim to need no held-out rows. On rows that no model saw, their own test "
