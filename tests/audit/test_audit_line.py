@@ -23,7 +23,7 @@ SAMPLE = ["--data", "params/audit/sample.jsonl", "--label", "label"]
 
 
 def line(tmp_path, *words):
-    return audit.main([*words, "--outputs", str(tmp_path / "out")])
+    return audit.main([*words, "--output", str(tmp_path / "out")])
 
 
 def values_of(tmp_path):
