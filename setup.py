@@ -11,7 +11,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-CARRIED = ("notebooks/10_audit.ipynb", "params/audit/*")
+CARRIED = ("notebooks/10_audit.ipynb", "params/audit/*.jsonl")
 FOLDER = "contamination/project_files"  # ``storage.CARRIED``
 
 
