@@ -107,7 +107,7 @@ slides: $(OUTPUTS)/slides.html ## the lessons' questions, predictions and figure
 
 ##@ Your own model and dataset
 audit: $(VENV)/.installed ## MODEL=... DATA=... (AUDIT_FLAGS="--served-at URL --prices IN,OUT ..."), or AUDIT=file.yaml; cost first (as given: the sample, CPU)
-	@$(if $(MODEL),$(RUN) -m contamination.audit --model $(MODEL) --data $(DATA) $(AUDIT_FLAGS),$(RUN) -m contamination.core.run notebooks/10_audit.ipynb $(AUDIT) outputs/audit)
+	@$(RUN) -m contamination audit $(if $(MODEL),--model $(MODEL) --data $(DATA),--settings $(AUDIT)) --output outputs/audit $(AUDIT_FLAGS)
 
 ##@ Data and development
 test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed ## against transformers serve, MediaWiki, a browser and a Ray cluster on 127.0.0.1 (first time: network, 5 min; Debian packages)

@@ -23,7 +23,7 @@ SAMPLE = ["--data", "params/audit/sample.jsonl", "--label", "label"]
 
 
 def line(tmp_path, *words):
-    return audit.main([*words, "--outputs", str(tmp_path / "out")])
+    return audit.main([*words, "--output", str(tmp_path / "out")])
 
 
 def values_of(tmp_path):
@@ -55,6 +55,42 @@ def test_files_are_those_of_the_folder_where_the_line_was_given(tmp_path, monkey
     assert values["model"]["names"] == ["lab:clean"]
     assert audit.from_here("mine.jsonl") == str(tmp_path / "mine.jsonl")
     assert audit.from_here("owner/name") == "owner/name"
+
+
+def test_the_sample_comes_with_its_label_and_its_comparison_rows(tmp_path):
+    assert line(tmp_path, "--model", "lab:clean", "--data", "sample", "--plan", "--rows", "8") == 0
+    values = values_of(tmp_path)
+    assert (values["data"]["dataset"], values["comparison"]) == (audit.SAMPLE, audit.UNSEEN)
+    assert values["data"]["label_column"] == "label"
+
+
+def test_what_an_audit_has_written_is_read_the_next_time(tmp_path, capsys):
+    assert line(tmp_path, "--model", "lab:clean", "--data", "sample", "--plan", "--rows", "8") == 0
+    first = capsys.readouterr().out
+    written = values_of(tmp_path)
+    assert line(tmp_path, "--settings", str(tmp_path / "out/audit.yaml"), "--plan") == 0
+    assert capsys.readouterr().out == first
+    assert values_of(tmp_path) == written
+
+
+def test_files_in_settings_are_those_of_the_folder_where_the_line_was_given(
+    tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "mine.jsonl").write_bytes((ROOT / audit.SAMPLE).read_bytes())
+    values = {"model": {"names": ["lab:clean"]}, "data": {"dataset": "mine.jsonl"}}
+    values |= {"comparison": "", "n_instances": 8, "dry_run": True}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(audit, "run_notebook", lambda *_: pytest.fail("was run"))
+    assert line(tmp_path, "--settings", "mine.yaml") == 0
+    written = values_of(tmp_path)
+    assert written["data"]["dataset"] == str(tmp_path / "mine.jsonl")
+    assert written["data"]["text_columns"] == ["text"]
+    assert "mine.jsonl: 60 rows" in capsys.readouterr().out
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values | {"n_instancse": 8}))
+    assert line(tmp_path, "--settings", "mine.yaml") == 1
+    said = 'error: mine.yaml: unknown name "n_instancse" (did you mean "n_instances"?)\n'
+    assert capsys.readouterr().err == said
 
 
 def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, capsys, monkeypatch):

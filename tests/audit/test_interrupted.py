@@ -70,7 +70,7 @@ def test_the_page_of_an_interrupted_audit_names_what_is_missing(
 
     monkeypatch.setattr(command_line, "run_notebook", interrupted)
     out = tmp_path / "out"
-    assert command_line.main([*WORDS, "--rows", "8", "--outputs", str(out)]) == code
+    assert command_line.main([*WORDS, "--rows", "8", "--output", str(out)]) == code
     assert f"what was found so far: {out / 'verdict.html'}" in capsys.readouterr().out
     text, said = (out / "verdict.html").read_text(), json.loads((out / "verdict.json").read_text())
     lacks = ", ".join(METHODS[2:])

@@ -45,7 +45,7 @@ def written(folder: Path) -> bytes:
 
 def given_to_the_audit(tmp_path, shape, *words):
     model = ["--model", "m", "--served-at", "http://127.0.0.1:9/v1"]
-    return audit.main([*model, *SAMPLE, *words, "--outputs", str(tmp_path / "out")])
+    return audit.main([*model, *SAMPLE, *words, "--output", str(tmp_path / "out")])
 
 
 @each_shape

@@ -72,6 +72,16 @@ def test_a_run_leaves_table_manifest_and_notebook(tmp_path, parameter_file, monk
     assert nbformat.read(target, 4).metadata.kernelspec.name == "python3"
 
 
+def test_a_kernel_of_the_same_name_in_another_environment_is_not_taken(
+    tmp_path, parameter_file, monkeypatch
+):
+    other = tmp_path / "jupyter/kernels/python3/kernel.json"
+    other.parent.mkdir(parents=True)
+    other.write_text(json.dumps({"argv": ["false"], "display_name": "x", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    run_cells(tmp_path, parameter_file, f"import sys\nassert sys.executable == {sys.executable!r}")
+
+
 def test_a_failed_run_keeps_its_tables_apart_until_a_run_succeeds(tmp_path, parameter_file):
     failure_of(tmp_path, parameter_file, TABLE, "raise ValueError('k is 0')")
     kept = run.failed_tables(tmp_path / "out", "01_x") / "t.csv"

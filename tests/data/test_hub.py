@@ -103,7 +103,7 @@ def hub(tmp_path_factory):
     runs = [["--model", "lab:clean", "--data", name] for name in BENCHMARKS]
     sample = ["--data", "params/audit/sample.jsonl", "--label", "label"]
     runs += [["--model", f"owner/{name}", *sample] for name in OWNED]
-    runs = [[*run, "--plan", "--outputs", str(folder / str(n))] for n, run in enumerate(runs)]
+    runs = [[*run, "--plan", "--output", str(folder / str(n))] for n, run in enumerate(runs)]
     models = {"owner/huge": HUGE, "owner/binary": BINARY, "owner/bare": BARE}
     with HubServer(datasets, models) as server:
         own = {"HF_ENDPOINT": server.endpoint, "HF_HOME": str(folder / "home")}

@@ -37,9 +37,9 @@ def audited(folder, tmp_path_factory):
         line = ["--model", folder.name, "--served-at", f"{server.url}/v1", "--label", "label"]
         line += ["--data", "params/audit/sample.jsonl", "--unseen", "params/audit/unseen.jsonl"]
         line += ["--rows", str(ROWS), "--completion-tokens", "8"]
-        line += ["--outputs", str(outputs), "--yes"]
+        line += ["--output", str(outputs), "--yes"]
         done = subprocess.run(
-            [sys.executable, "-m", "contamination.audit", *line],
+            [sys.executable, "-m", "contamination", "audit", *line],
             cwd=ROOT,
             env=environment | cache,
             capture_output=True,

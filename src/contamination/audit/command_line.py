@@ -1,12 +1,13 @@
 """Was this model trained on this data? An audit in one line.
 
-    python -m contamination.audit --model MODEL --data DATA [--unseen FILE] [--served-at URL]
+    contamination audit --model MODEL --data DATA [--unseen FILE] [--served-at URL]
 
 MODEL is a folder, a GGUF file, a hub id, "lab:contaminated", or a name at an address; DATA a file,
-a hub id, or one of the benchmarks below. It says what the access allows, what it takes and what it
-costs at most, asks before it pays, runs notebook 10, and ends in a page of verdicts with their
-controls. All that it was told is in a parameter file, for the next time. Names and files are
-checked first, before anything that loads models is imported, which takes seconds.
+a hub id, one of the benchmarks below, or "sample". The audit says what the access allows, what it
+takes and what it costs at most, asks before it pays, runs notebook 10, and ends in a page of
+verdicts with their controls. All that it was told is in a parameter file, which ``--settings``
+reads the next time. Names and files are checked first, before anything that loads models is
+imported, which takes seconds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,7 +26,12 @@ from contamination.audit import rows
 from contamination.audit.rows import Rows
 from contamination.audit.settings import LAB, Data, Model, check_name
 from contamination.core import keys, storage
-from contamination.core.parameters import ParameterError, checked_parameters, declared_in
+from contamination.core.parameters import (
+    ParameterError,
+    checked_parameters,
+    declared_in,
+    load_parameter_file,
+)
 from contamination.core.run import RunError, failed_tables, run_notebook
 from contamination.data import partitions
 from contamination.models.retry import ChatError
@@ -42,10 +48,14 @@ BENCHMARKS = {
     "TruthfulQA": ("truthfulqa/truthful_qa:generation", "validation", "question"),
     "HellaSwag": ("Rowan/hellaswag", "validation", "ctx"),
 }
+# Rows and comparison rows that come with the package; lab:contaminated was trained on the first.
+SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
+SAMPLE_NAME = "sample"
+WITH_SETTINGS = ("settings", "output", "plan", "yes")  # all else is in the file
 
 
 def from_here(name: str) -> str:
-    """A file or folder as named in the working directory: the notebook runs in the project's."""
+    """A file or folder as named in the working directory: the notebook runs in another one."""
     is_elsewhere = Path.cwd() != storage.project_root() and name and Path(name).exists()
     return str(Path(name).absolute()) if is_elsewhere else name
 
@@ -58,16 +68,21 @@ def benchmark(name: str) -> str:
 def data_of(name: str, split: str, text: str, label: str) -> dict[str, Any]:
     """Parameter ``data`` of notebook 10 for a benchmark by its name, a file or a hub dataset.
 
+    Of a file or a hub dataset, the columns of the text are there if they were named.
+
     >>> data_of("gsm8k", "", "", "")["dataset"]
     'openai/gsm8k:main'
     """
+    if name.lower() == SAMPLE_NAME:
+        of_sample = {"dataset": SAMPLE, "text_columns": [text or "text"]}
+        return of_sample | {"names": [SAMPLE_NAME, "test"], "label_column": label or "label"}
     if known := benchmark(name):
         source, usual, column = BENCHMARKS[known]
         split = split or usual
         of_known = {"dataset": source, "split": split, "names": [known, split]}
         return of_known | {"text_columns": [text or column]} | SUMMARY
     with_label = {"label_column": label} if label else SUMMARY
-    of_file = {"dataset": from_here(name), "split": split, "text_columns": [text or "text"]}
+    of_file = {"dataset": name, "split": split} | ({"text_columns": [text]} if text else {})
     return of_file | with_label
 
 
@@ -83,8 +98,7 @@ def check_key_and_address(told: argparse.Namespace) -> None:
 
 def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
     """Parameters of notebook 10 from the command line; ValueError if prices are no two numbers."""
-    names = told.model if told.served_at else [from_here(name) for name in told.model]
-    model: dict[str, Any] = {"names": names}
+    model: dict[str, Any] = {"names": told.model}
     if told.device:
         model["device"] = told.device
     if told.served_at:
@@ -101,8 +115,19 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
     data = data_of(told.data, told.split, told.text, told.label)
     if told.columns:
         data["column_names"] = [name.strip() for name in told.columns.split(",")]
+    unseen = told.unseen or (UNSEEN if told.data.lower() == SAMPLE_NAME else "")
     sizes = {"n_instances": told.rows, "n_passages": told.passages}
-    return {"model": model, "data": data, "comparison": from_here(told.unseen), **sizes}
+    return {"model": model, "data": data, "comparison": unseen, **sizes}
+
+
+def with_files_from_here(full: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the parameters that may name files, with names that the notebook can follow."""
+    model, data = dict(full["model"]), dict(full["data"])
+    for parameter in ("names", "reference_models"):
+        if model.get(parameter) and not model.get("base_url"):
+            model[parameter] = [from_here(name) for name in model[parameter]]
+    data["dataset"] = from_here(data.get("dataset", ""))
+    return {"model": model, "data": data, "comparison": from_here(full["comparison"])}
 
 
 def check_models(local: Sequence[str]) -> None:
@@ -127,22 +152,24 @@ def check_memory(local: Sequence[str]) -> None:
 
 
 def read_rows(
-    told: argparse.Namespace, data: dict[str, Any], n: int, seed: int
+    full: Mapping[str, Any], data: dict[str, Any], comparison: str
 ) -> tuple[Rows, Rows | None]:
     """Dataset and comparison rows, with a line about each file; errors as ``rows.both``.
 
-    What is found out is added to ``data``: the commit of a hub dataset, and the column of the text
+    ``full`` are all parameters as they were told, ``data`` and ``comparison`` those to load. What
+    is found out is added to ``data``: the commit of a hub dataset, and the column of the text
     where none was named and one column alone may be it.
     """
-    data["revision"] = partitions.commit_of(data["dataset"])
+    told = full["data"]["dataset"], full["comparison"]
+    data["revision"] = data.get("revision") or partitions.commit_of(data["dataset"])
     found, settings = None, Data.read(data, "data")
-    if not told.text and not benchmark(told.data):
+    if "text_columns" not in data:
         found = rows.load(settings, settings.dataset, settings.split, settings.revision)
-        data["text_columns"] = [rows.text_column(found, told.data)]
+        data["text_columns"] = [rows.text_column(found, told[0])]
         print(f'the text is the column "{data["text_columns"][0]}": --text names another one')
-    comparison = from_here(told.unseen)
-    loaded = rows.both(Data.read(data, "data"), comparison, n, seed, found)
-    for source, of_file in zip((told.data, told.unseen), loaded, strict=True):
+    n = max(full["n_instances"], full["n_passages"])
+    loaded = rows.both(Data.read(data, "data"), comparison, n, full["seed"], found)
+    for source, of_file in zip(told, loaded, strict=True):
         if of_file is not None:
             print(rows.described(source, of_file), flush=True)
     return loaded
@@ -153,39 +180,42 @@ def audit(told: argparse.Namespace) -> Path | None:
 
     Nothing is written before all of it is checked.
     """
-    outputs = Path(told.outputs)
-    check_key_and_address(told)
-    values = parameters_of(told)
-    data = values["data"]
-    full = checked_parameters(values, declared_in(NOTEBOOK), "command line")
-    Model.read(full["model"], "model").check()
+    outputs = Path(told.output)
+    if not told.settings:
+        check_key_and_address(told)
+    values = load_parameter_file(told.settings) if told.settings else parameters_of(told)
+    full = checked_parameters(values, declared_in(NOTEBOOK), told.settings or "command line")
+    who = Model.read(full["model"], "model")
+    who.check()
     Data.read(full["data"], "data").check()
-    local = [] if told.served_at else told.model
-    check_models(local)
-    loaded = read_rows(told, data, max(told.rows, told.passages), full["seed"])
+    check_models(() if who.base_url else who.names)
+    files = with_files_from_here(full)
+    data = files["data"]
+    loaded = read_rows(full, data, files["comparison"])
     # What loads models is imported here and not above, since it takes seconds.
     from contamination.audit import asked, auditing, comparison, page, plan
     from contamination.models.loading import device_named
 
-    if local:
-        device_named(told.device)
-    parameters = "comparison", "n_instances", "n_passages", "seed"
-    of = {name: full[name] for name in parameters}
-    prepared = auditing.prepare(full["model"], data, **of, loaded=loaded)
+    if not who.base_url:
+        device_named(who.device)
+    of = {name: full[name] for name in ("n_instances", "n_passages", "seed")}
+    prepared = auditing.prepare(**files, **of, loaded=loaded)
     for copies in filter(comparison.warning, prepared.near_copies):
         print(comparison.warning(copies))
-    check_memory([name for name in local if not name.startswith(LAB)])
+    if not who.base_url:
+        check_memory([name for name in files["model"]["names"] if not name.startswith(LAB)])
     reasons = plan.why_not(prepared)
     for reason in dict.fromkeys(reasons.values()):
         methods = ", ".join(method for method, its in reasons.items() if its == reason)
         print(f"{methods}: {'not run, ' + reason if reason else 'will be run'}")
     print(plan.announce_audit(prepared))
     file = outputs / "audit.yaml"
-    storage.write_text(file, yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
+    text = yaml.safe_dump(values | files, sort_keys=False, allow_unicode=True)
+    storage.write_text(file, text)
     print(f"written for the next time: {file}")
-    if told.plan:
+    if told.plan or full["dry_run"]:
         return None
-    asked.check_ready(prepared.asked)
+    asked.check_ready(prepared.asked, prepared.model.reference_models)
     if prepared.asked.endpoints and not told.yes:
         if not sys.stdin.isatty():
             raise ValueError("nothing was asked: add --yes to pay what the plan says")
@@ -203,39 +233,75 @@ def audit(told: argparse.Namespace) -> Path | None:
     return page.write_verdict(outputs, data, counts)
 
 
+HELP = f"""usage: contamination audit --model MODEL --data DATA [options]
+       contamination audit --settings FILE [--output FOLDER] [--plan] [--yes]
+
+Was this model trained on this data? The audit says what it costs, asks, and writes its verdicts.
+An example without a download: contamination audit --model lab:contaminated --data sample
+
+  --model MODEL ...   folder, GGUF file, hub id, lab:contaminated, lab:clean, name at --served-at
+  --data DATA         file, hub id, sample, {", ".join(BENCHMARKS)}
+  --unseen FILE       rows with the same columns that the model cannot have seen
+  --split NAME        split of a hub dataset
+  --text COLUMN       column of the text; a.b is a field of a column, a,b joins two
+  --label COLUMN      column of the label, if prompts are to show it
+  --columns A,B       names of all columns of a CSV without a header
+  --served-at URL     OpenAI-compatible address up to /v1; --log-probs if it echoes them
+  --key NAME          NAME of the environment variable with its key, never the key itself
+  --prices IN,OUT     per million tokens, read on --price-date YYYY-MM-DD; --cap is the most to pay
+  --completion-tokens N   the longest answer of a served model
+  --device DEVICE     where a local model runs: cuda, mps or cpu (default: the first that is here)
+  --rows N            rows that are quizzed and completed (60); --passages N, of Min-k% Prob (400)
+  --settings FILE     all of the above from a file, such as the audit.yaml that an audit writes
+  --output FOLDER     where the results go (contamination-audit)
+  --plan              say what it takes and what it costs, and stop; --yes pays without asking"""
+
+
 class _Parser(argparse.ArgumentParser):
-    """One that does not repeat a key, which stands where it cannot be parsed."""
+    """One with help on one screen and errors of one line, which repeat no key."""
+
+    def format_help(self) -> str:
+        return f"{HELP}\n"
 
     def error(self, message: str) -> NoReturn:
-        super().error(keys.unsaid(message))
+        message = keys.unsaid(message)
+        self.exit(2, f"error: {message}: contamination audit --help lists the options\n")
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="contamination audit")
+    add = parser.add_argument
+    add("--model", nargs="+", default=[])
+    texts = "data", "unseen", "split", "text", "label", "columns", "settings"
+    for name in (*texts, "served-at", "key", "device", "prices", "price-date"):
+        add(f"--{name}", default="")
+    for name in ("log-probs", "plan", "yes"):
+        add(f"--{name}", action="store_true")
+    add("--cap", type=float, default=0.0)
+    add("--rows", type=int, default=60)
+    add("--passages", type=int, default=400)
+    add("--completion-tokens", type=int)
+    add("--output", default="contamination-audit")
+    return parser
+
+
+def _told(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options; exit in one line where they do not go together."""
+    parser = _parser()
+    told = parser.parse_args(arguments)
+    if not told.settings and not (told.model and told.data):
+        parser.error("--model and --data are needed, or --settings")
+    given = [name for name, value in vars(told).items() if value != parser.get_default(name)]
+    if told.settings and (beside := sorted({*given} - {*WITH_SETTINGS})):
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in beside)
+        parser.error(f"--settings names a file that says all of it: write {names} there")
+    return told
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    about, known = __doc__.split("\n")[0], ", ".join(BENCHMARKS)
-    parser = _Parser(prog="python -m contamination.audit", description=about)
-    add = parser.add_argument
-    add("--model", nargs="+", required=True, help="folder, GGUF file, hub id, or name there")
-    add("--data", required=True, help=f"file, hub id owner/name, or {known}")
-    add("--split", default="", help="of a hub dataset")
-    add("--text", default="", help="column of the text; a.b is a field of one, a,b joins two")
-    add("--columns", default="", help="names of all columns of a CSV without a header, as a,b,c")
-    add("--label", default="", help="column of the label, if prompts are to show it")
-    add("--unseen", default="", help="file of rows with the same columns that it cannot have seen")
-    add("--served-at", default="", help="OpenAI-compatible address up to /v1")
-    add("--key", default="", help="NAME of the variable of the environment with its key")
-    add("--device", default="", help="of local models; the first of cuda, mps, cpu that is here")
-    add("--log-probs", action="store_true", help="the address echoes log-probabilities")
-    add("--prices", default="", help="IN,OUT per million tokens")
-    add("--price-date", default="", help="day on which you read them, YYYY-MM-DD")
-    add("--cap", type=float, default=0.0, help="most that it may cost")
-    add("--rows", type=int, default=60, help="rows that are quizzed and completed")
-    add("--completion-tokens", type=int, help="most, of an answer of a served model")
-    add("--passages", type=int, default=400, help="rows that Min-k%% Prob scores")
-    add("--outputs", default="outputs/audit", help="folder of what it writes")
-    add("--plan", action="store_true", help="say what it takes, and stop")
-    add("--yes", action="store_true", help="pay without asking")
+    told = _told(arguments)
     try:
-        verdicts = audit(parser.parse_args(arguments))
+        verdicts = audit(told)
     except (ParameterError, RunError, ChatError, ValueError, OSError) as error:
         print(f"error: {keys.unsaid(str(error))}", file=sys.stderr)
         return 1

@@ -55,10 +55,14 @@ def peak_memory_mb() -> int:
 
 
 def _git_state() -> dict[str, Any]:
+    folder = storage.checkout()
+    if folder is None:  # installed: a repository around it would be somebody else's
+        return {"commit": None, "dirty": None}
+
     def git(*arguments: str) -> str:
         return subprocess.run(
             ["git", *arguments],
-            cwd=storage.project_root(),
+            cwd=folder,
             capture_output=True,
             text=True,
             check=True,

@@ -37,6 +37,7 @@ from contamination.core.visible import visible
 
 if TYPE_CHECKING:  # slow to import, and what a bad file needs is one line at once
     import nbformat
+    from jupyter_client import AsyncKernelManager
 
 KERNEL = "python3"
 
@@ -145,13 +146,11 @@ def _staging(output_folder: Path, name: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _environment(output_folder: Path, staging: Path, is_watched: bool) -> Iterator[None]:
-    """What the kernel inherits: where to write, which kernel, an absolute mirror."""
+    """What the kernel inherits: where to write, and an absolute mirror."""
     before = dict(os.environ)
     os.environ |= {
         storage.OUTPUTS_VARIABLE: str(output_folder),
         storage.STAGING_VARIABLE: str(staging),
-        # The kernel of this environment, not one of the same name elsewhere.
-        "JUPYTER_PREFER_ENV_PATH": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
     if is_watched:
@@ -215,6 +214,7 @@ def _execute(
             str(executed),
             parameters=parameters,
             kernel_name=KERNEL,
+            kernel_manager_class=_kernel_of_this_python(),
             language="python",
             cwd=str(notebook_path.parent.absolute()),
             progress_bar=False,
@@ -240,6 +240,23 @@ def _execute(
             where = _where(source, cell.source if cell.execution_count else last)
             raise RunError(f"{where} ended the notebook early; the cells after it did not run")
         last = cell.source
+
+
+def _kernel_of_this_python() -> type[AsyncKernelManager]:
+    """Starts a kernel in the interpreter that runs this code.
+
+    The kernels that Jupyter finds in folders may be of other environments, and an isolated
+    environment registers none.
+    """
+    from jupyter_client import AsyncKernelManager
+    from jupyter_client.kernelspec import KernelSpecManager
+
+    class OwnKernelManager(AsyncKernelManager):
+        def __init__(self, **settings: Any) -> None:
+            # Without folders to search, the name "python3" is ipykernel's own, in this Python.
+            super().__init__(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]), **settings)
+
+    return OwnKernelManager
 
 
 def _where(notebook: nbformat.NotebookNode, code: str) -> str:

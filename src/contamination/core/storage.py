@@ -8,7 +8,7 @@ line ends, so that two runs give the same bytes.
 Where things live:
 
 * results: ``outputs/<profile>/`` when Make or ``contamination.core.run`` runs a
-  notebook, ``outputs/interactive/`` otherwise;
+  notebook, the folder that ``contamination audit`` is told, ``outputs/interactive/`` otherwise;
 * caches (trained models, scores, completions, downloads):
   ``~/.cache/contamination``, or the folder that ``CONTAMINATION_CACHE`` names.
 """
@@ -40,6 +40,7 @@ STAGING_VARIABLE = "CONTAMINATION_STAGING"
 PROGRESS_VARIABLE = "CONTAMINATION_PROGRESS"  # set where somebody watches a run's progress
 CACHE_VARIABLE = "CONTAMINATION_CACHE"
 RECORD_NAME = "record.jsonl"
+CARRIED = Path(__file__).resolve().parents[1] / "project_files"  # of a wheel, see setup.py
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 FOLDER_ENDS = (".new", ".old")  # what a temporary folder and the one it replaces end in
 
@@ -48,10 +49,19 @@ class DiskFullError(OSError):
     """There is no room to write a file; the message names its folder."""
 
 
+def checkout() -> Path | None:
+    """Folder of the checkout that this package is imported from; None for an installed wheel."""
+    folder = Path(__file__).resolve().parents[3]
+    return folder if (folder / "notebooks").is_dir() else None
+
+
 def project_root() -> Path:
-    """Folder that holds ``notebooks/`` and ``params/``; the working directory elsewhere."""
-    checkout = Path(__file__).resolve().parents[3]
-    return checkout if (checkout / "notebooks").is_dir() else Path.cwd()
+    """Folder that holds ``notebooks/`` and ``params/``.
+
+    It is the checkout, or what an installed wheel carries of it (the audit's files alone). The
+    working directory takes its place where neither is there.
+    """
+    return checkout() or (CARRIED if CARRIED.is_dir() else Path.cwd())
 
 
 def cache_folder(*parts: str) -> Path:
@@ -315,7 +325,8 @@ class Outputs:
     """
 
     def __init__(self) -> None:
-        interactive = project_root() / "outputs" / "interactive"
+        # Never inside an installed package.
+        interactive = (checkout() or Path.cwd()) / "outputs" / "interactive"
         self.folder = Path(os.environ.get(OUTPUTS_VARIABLE) or interactive).absolute()
         self._target = Path(os.environ.get(STAGING_VARIABLE) or self.folder).absolute()
 

@@ -1,0 +1,110 @@
+"""The installed command: its help, its errors, and what a wheel of it carries."""
+
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from importlib import import_module
+
+import pytest
+from notebook_files import ROOT
+from wheels import built
+
+import contamination
+from contamination import __main__ as command
+from contamination.audit import command_line
+from contamination.core import manifest, storage
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CARRIED = [f"params/audit/{name}.jsonl" for name in ("sample", "unseen")]
+CARRIED = ["notebooks/10_audit.ipynb", *CARRIED]
+
+
+def printed(capsys, *words, code=0):
+    """What the command prints of one kind (out or err) where it prints nothing of the other."""
+    try:
+        ended = command.main(words)
+    except SystemExit as stopped:
+        ended = stopped.code or 0
+    assert ended == code
+    out, err = capsys.readouterr()
+    assert not (out and err)
+    return out or err
+
+
+def test_the_entry_point_is_the_command():
+    module, name = PROJECT["scripts"]["contamination"].split(":")
+    assert getattr(import_module(module), name) is command.main
+
+
+def test_its_version_is_the_package_s_and_its_help_lists_the_subcommands(capsys):
+    assert printed(capsys, "--version") == f"contamination {PROJECT['version']}\n"
+    assert contamination.__version__ == PROJECT["version"]
+    assert "\n  audit " in printed(capsys, "--help")
+    assert printed(capsys) == printed(capsys, "-h")
+
+
+def test_help_of_the_audit_is_one_screen_and_names_every_option(capsys):
+    shown = printed(capsys, "audit", "--help")
+    lines = shown.splitlines()
+    assert len(lines) < 24  # the prompt takes one
+    assert max(map(len, lines)) < 100
+    for action in command_line._parser()._actions:
+        if action.dest != "help":
+            assert action.option_strings[-1] in shown
+    for known in command_line.BENCHMARKS:
+        assert known in shown
+    for name in ("rows", "passages"):
+        assert f"({command_line._parser().get_default(name)})" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "cure"),
+    [
+        (["adit"], "contamination --help lists all"),
+        (["audit"], "--model and --data are needed, or --settings"),
+        (["audit", "--model", "lab:clean"], "--model and --data are needed, or --settings"),
+        (["audit", "--modle", "lab:clean"], "contamination audit --help lists the options"),
+        (["audit", "--settings", "a.yaml", "--rows", "3"], "write --rows there"),
+    ],
+)
+def test_a_line_that_does_not_fit_is_one_line_with_its_cure(capsys, words, cure):
+    said = printed(capsys, *words, code=2)
+    assert said.startswith("error: ") and cure in said
+    assert said.count("\n") == 1
+
+
+def test_help_comes_before_anything_slow_is_imported():
+    code = "import sys; from contamination import __main__ as m; m.main(['--help']);"
+    code += "sys.exit(bool({'pandas', 'torch', 'argparse'} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_a_wheel_carries_the_notebook_and_the_sample(tmp_path):
+    source, wheel = built(tmp_path)
+    with tarfile.open(source) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {*CARRIED} <= names
+    folder = storage.CARRIED.relative_to(ROOT / "src")
+    with zipfile.ZipFile(wheel) as archive:
+        for name in CARRIED:
+            assert archive.read(f"{folder}/{name}") == (ROOT / name).read_bytes()
+
+
+def test_without_a_checkout_the_project_s_files_are_those_of_the_package(tmp_path, monkeypatch):
+    assert storage.project_root() == storage.checkout() == ROOT
+    installed = tmp_path / "lib/site-packages/contamination/core/storage.py"
+    monkeypatch.setattr(storage, "__file__", str(installed))
+    monkeypatch.chdir(tmp_path)
+    assert storage.checkout() is None
+    assert storage.project_root() == tmp_path
+    carried = installed.parents[1] / "project_files"
+    carried.mkdir(parents=True)
+    monkeypatch.setattr(storage, "CARRIED", carried)
+    assert storage.project_root() == carried
+    monkeypatch.delenv(storage.OUTPUTS_VARIABLE)
+    assert storage.Outputs().folder == tmp_path / "outputs/interactive"
+    # A repository around an installed package is somebody else's.
+    subprocess.run(["git", "init", "-q"], check=True)
+    assert manifest._git_state() == {"commit": None, "dirty": None}

@@ -1,0 +1,93 @@
+"""The command of an installed wheel, in an environment of its own and in an empty folder."""
+
+import json
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+import yaml
+from wheels import built, without_this_checkout
+
+pytestmark = pytest.mark.servers
+# The lab's smallest world, so that its models are trained in seconds.
+SMALL = {"n_instances": 8, "n_passages": 8, "n_background_tokens": 5000, "copies": 2}
+SMALL |= {"n_resamples": 50, "clean_control": False}
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory):
+    """The command of a fresh environment, which finds the packages of the present one.
+
+    Nothing else of the present one is there: neither its kernels nor its editable install.
+    """
+    folder = tmp_path_factory.mktemp("installed")
+    _, wheel = built(folder)
+    environment = folder / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python = environment / "bin/python"
+    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True)
+    present = sysconfig.get_path("purelib")
+    Path(own.stdout.strip(), "present.pth").write_text(f"{present}\n")
+    install = ["install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", python, *install, wheel],
+        env=without_this_checkout(),
+        check=True,
+    )
+    return environment / "bin/contamination"
+
+
+@pytest.fixture
+def run_command(command, tmp_path, monkeypatch):
+    """Runs it in an empty folder, whose name it hands on."""
+    here = tmp_path / "empty"
+    here.mkdir()
+    monkeypatch.setenv("CONTAMINATION_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    environment = without_this_checkout()
+    environment.pop("CONTAMINATION_OUTPUTS")
+
+    def run(*words, **variables):
+        env = environment | variables
+        return subprocess.run([command, *words], cwd=here, env=env, capture_output=True, text=True)
+
+    return here, run
+
+
+def test_a_plan_from_an_empty_folder(run_command):
+    here, run = run_command
+    done = run("audit", "--model", "lab:clean", "--data", "sample", "--plan")
+    assert done.returncode == 0, done.stderr
+    assert "DCQ, replication, option ranking, Min-k% Prob: will be run" in done.stdout
+    assert [path.name for path in here.rglob("*")] == ["contamination-audit", "audit.yaml"]
+    written = yaml.safe_load((here / "contamination-audit/audit.yaml").read_text())
+    assert written["data"]["dataset"] == "params/audit/sample.jsonl"
+
+
+def test_an_audit_from_an_empty_folder_ends_in_a_page(run_command, tmp_path):
+    here, run = run_command
+    # A kernel of this name in the user's folders must not be taken.
+    other = tmp_path / "jupyter/kernels/python3/kernel.json"
+    other.parent.mkdir(parents=True)
+    other.write_text(json.dumps({"argv": ["false"], "display_name": "x", "language": "python"}))
+    values = SMALL | {"model": {"names": ["lab:contaminated"]}}
+    (here / "mine.yaml").write_text(yaml.safe_dump(values))
+    words = ["--settings", "mine.yaml", "--output", "found"]
+    done = run("audit", *words, JUPYTER_PATH=str(tmp_path / "jupyter"))
+    assert done.returncode == 0, done.stderr
+    assert "verdicts and controls: found/verdict.html" in done.stdout
+    found = json.loads((here / "found/verdict.json").read_text())
+    assert [row["model"] for row in found["evidence"]] == ["lab:contaminated"] * 5
+    assert sorted(path.name for path in here.iterdir()) == ["found", "mine.yaml"]
+
+
+def test_a_wrong_name_is_one_line_with_its_cure(run_command):
+    here, run = run_command
+    done = run("audit", "--model", "lab:dirty", "--data", "sample")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ") and "lab:clean" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not any(here.iterdir())
