@@ -89,7 +89,7 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
         model["device"] = told.device
     if told.served_at:
         model |= {"base_url": told.served_at, "key_variable": told.key}
-        model |= {"gives_log_probs": told.log_probs, "cost_cap": told.cap}
+        model |= {"cost_cap": told.cap}
         if told.completion_tokens is not None:
             model |= {"completion_tokens": told.completion_tokens}
     if told.prices:
@@ -175,7 +175,8 @@ def audit(told: argparse.Namespace) -> Path | None:
     for copies in filter(comparison.warning, prepared.near_copies):
         print(comparison.warning(copies))
     check_memory([name for name in local if not name.startswith(LAB)])
-    reasons = plan.why_not(prepared)
+    probed = plan.probed_methods(prepared)  # the plan's own lines speak of these
+    reasons = {name: why for name, why in plan.why_not(prepared).items() if name not in probed}
     for reason in dict.fromkeys(reasons.values()):
         methods = ", ".join(method for method, its in reasons.items() if its == reason)
         print(f"{methods}: {'not run, ' + reason if reason else 'will be run'}")
@@ -224,7 +225,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--served-at", default="", help="OpenAI-compatible address up to /v1")
     add("--key", default="", help="NAME of the variable of the environment with its key")
     add("--device", default="", help="of local models; the first of cuda, mps, cpu that is here")
-    add("--log-probs", action="store_true", help="the address echoes log-probabilities")
     add("--prices", default="", help="IN,OUT per million tokens")
     add("--price-date", default="", help="day on which you read them, YYYY-MM-DD")
     add("--cap", type=float, default=0.0, help="most that it may cost")
