@@ -137,9 +137,10 @@ def batches_of(audit: Audit, endpoint: Endpoint) -> list[Batch]:
         if JUDGE in helpers:
             requests = completing.longest_judgements(prompts["second_piece"], asked)
             found.append(("ICL judge", helpers[JUDGE], requests, JUDGE))
-    found.append((PROBE, endpoint, probe_requests(), MODEL))
-    # In a form that nothing is known about yet, it takes at most what chats take.
-    form = known_form(endpoint) or CHAT
+    form = known_form(endpoint)
+    if not form:
+        found.append((PROBE, endpoint, probe_requests(), MODEL))
+        form = CHAT  # the one that takes most, of those that the probe may find
     passages = [text for rows in audit.sets for text in rows.passages]
     for name, texts in ((MIN_K, passages), (RANKING, quizzing.ranking_texts(audit))):
         if name in probed_methods(audit):

@@ -34,13 +34,10 @@ _PROBE_LIMITS = Limits(tries=2)
 def score_requests(texts: Sequence[str], form: str) -> list[Request]:
     """What :func:`prompt_log_probs` asks in one of ``FORMS``: one token of answer for each text."""
     # With 0 the answer holds the prompt's own tokens alone, and no likelier ones.
-    options = {"prompt_logprobs": 0, "return_token_ids": True}
+    options = {"prompt_logprobs": 0, "return_token_ids": True, "max_tokens": 1}
     if form == ECHO:
-        options = {"echo": True, "logprobs": 1}
-    same: dict[str, Any] = {
-        "options": options | {"max_tokens": 1, "temperature": 0},
-        "may_be_cut": True,
-    }
+        options = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
+    same: dict[str, Any] = {"options": options, "may_be_cut": True}
     if form == CHAT:
         return [Request(messages=[{"role": "user", "content": text}], **same) for text in texts]
     return [Request(prompt=text, **same) for text in texts]
@@ -156,14 +153,15 @@ def log_probs_in(response: Mapping[str, Any], *, form: str, text: str | None = N
         return _echoed(response)
     entries, token_ids = _entries(response, form)
     given = [
-        _candidates(entry, token_id)
+        _candidates(entry, token_id, form)
         for entry, token_id in zip(entries[1:], token_ids[1:], strict=True)
     ]
+    _checked([value for candidates in given for _, value in candidates], form)
     if text is not None and form == COMPLETIONS:
         given = of_completion(given, text)
     elif text is not None:
         given = within_template(given, text)
-    return _checked([candidates[0][1] for candidates in given])
+    return np.array([candidates[0][1] for candidates in given], dtype=float)
 
 
 def _entries(response: Mapping[str, Any], form: str) -> tuple[list[Any], list[Any]]:
@@ -190,7 +188,7 @@ def _entries(response: Mapping[str, Any], form: str) -> tuple[list[Any], list[An
     return entries, token_ids
 
 
-def _candidates(entry: Any, token_id: Any) -> list[tuple[str, Any]]:
+def _candidates(entry: Any, token_id: Any, form: str) -> list[tuple[str, Any]]:
     """Decoded text and log-probability of the tokens that may be the prompt's own at one place.
 
     One, by its id or because it is alone; more where a server adds likelier ones without ids.
@@ -200,7 +198,7 @@ def _candidates(entry: Any, token_id: Any) -> list[tuple[str, Any]]:
         tokens = {key: one for key, one in tokens.items() if key == str(token_id)}
     found = [one for one in tokens.values() if isinstance(one, Mapping)]
     if not found:
-        raise ValueError(f"left tokens of the prompt without a log-probability: {_cure()}")
+        raise ValueError(f"left tokens of the prompt without a log-probability: {_cure(form)}")
     texts = [one.get("decoded_token") for one in found]
     return [
         (text if isinstance(text, str) else "", one.get("logprob"))
@@ -213,27 +211,27 @@ def _echoed(response: Mapping[str, Any]) -> np.ndarray:
     logprobs = given if isinstance(given, Mapping) else {}
     values, tokens = logprobs.get("token_logprobs"), logprobs.get("tokens")
     if not isinstance(values, list) or not isinstance(tokens, list):
-        raise ValueError(f"gave no log-probabilities: {_cure()}")
-    n_prompt = _counted(response, "prompt_tokens")
-    n_generated = _counted(response, "completion_tokens")
+        raise ValueError(f"gave no log-probabilities: {_cure(ECHO)}")
+    n_prompt = _counted(response, "prompt_tokens", ECHO)
+    n_generated = _counted(response, "completion_tokens", ECHO)
     if not len(values) == len(tokens) == n_prompt + n_generated:
         raise ValueError(
             f"gave {len(values)} log-probabilities for {n_prompt} tokens of prompt "
-            f"and {n_generated} of answer: {_cure()}"
+            f"and {n_generated} of answer: {_cure(ECHO)}"
         )
     if n_prompt < 2:
         raise ValueError("was asked for a text of one token: nothing in it has a context")
-    return _checked(values[1:n_prompt])
+    return _checked(values[1:n_prompt], ECHO)
 
 
-def _checked(values: Sequence[Any]) -> np.ndarray:
+def _checked(values: Sequence[Any], form: str) -> np.ndarray:
     # Comparisons, since an integer may be too large to be a float.
     if not all(isinstance(value, (int, float)) and -1e30 < value <= 0 for value in values):
-        raise ValueError(f"left tokens of the prompt without a log-probability: {_cure()}")
+        raise ValueError(f"left tokens of the prompt without a log-probability: {_cure(form)}")
     return np.array(values, dtype=float)
 
 
-def _counted(response: Mapping[str, Any], name: str, form: str = ECHO) -> int:
+def _counted(response: Mapping[str, Any], name: str, form: str) -> int:
     usage = response.get("usage")
     count = usage.get(name) if isinstance(usage, Mapping) else None
     if not isinstance(count, int):
@@ -241,6 +239,6 @@ def _counted(response: Mapping[str, Any], name: str, form: str = ECHO) -> int:
     return count
 
 
-def _cure(form: str = ECHO) -> str:
+def _cure(form: str) -> str:
     option = "echo and logprobs" if form == ECHO else "prompt_logprobs"
     return f"log-probabilities of prompts need a server that honours {option}, such as vLLM"
