@@ -388,6 +388,15 @@ def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_the
     assert "hidden states" in table.loc[finding.DICE, "note"]
 
 
+def test_nothing_is_sent_where_the_cap_has_no_room_for_the_probe():
+    with ScriptedServer(lambda body, n: good("A")) as server:
+        priced = {"prices": [2.0, 8.0], "price_date": "2025-01-31", "cost_cap": 1e-9}
+        audit = prepared(model=endpoint(server.base_url, **priced))
+        with pytest.raises(ChatError, match="the cap of 1e-09 is reached"):
+            findings_of(audit, server.base_url)
+        assert not server.bodies
+
+
 def test_a_perturber_writes_the_options_and_a_judge_reads_the_completions(tmp_path):
     words = ["ancient", "modern", "narrow", "wooden"]
     bridge = "The town of {} opened its bridge on a {} morning, and all of it came to look at it."

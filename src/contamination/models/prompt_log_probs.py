@@ -79,10 +79,8 @@ def probe(
             return form, f"{yes} {form}"
         reasons = []
         for form in FORMS:
-            check, asked = (
-                partial(log_probs_in, form=form, text=PROBE),
-                score_requests([PROBE], form),
-            )
+            check = partial(log_probs_in, form=form, text=PROBE)
+            asked = score_requests([PROBE], form)
             try:
                 (answer,) = answer_all(endpoint, asked, log=log, check=check, **settings)
             except UnsupportedError as error:
