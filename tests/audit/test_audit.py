@@ -225,13 +225,15 @@ def test_methods_follow_the_access():
         return [name for name, why in plan.why_not(audit).items() if not why]
 
     black_box = prepared(model=endpoint("http://127.0.0.1:9/v1"))
-    assert run(black_box) == [finding.DCQ, finding.REPLICATION]
-    with_log_probs = prepared(model=endpoint("http://127.0.0.1:9/v1", gives_log_probs=True))
-    assert run(with_log_probs) == [finding.DCQ, finding.REPLICATION, finding.RANKING, finding.MIN_K]
+    # Two of them if the probe finds log-probabilities, which only a run can say.
+    assert run(black_box) == [finding.DCQ, finding.REPLICATION, finding.RANKING, finding.MIN_K]
+    assert plan.probed_methods(black_box) == [finding.RANKING, finding.MIN_K]
     weights = prepared(model=LOCAL | {"reference_models": ["lab:clean:1", "lab:clean:2"]})
     assert run(weights) == list(finding.METHODS)
-    assert plan.why_not(prepared(comparison=""))[finding.MIN_K] == finding.NO_COMPARISON
-    assert "gives no log-probabilities" in plan.why_not(black_box)[finding.RANKING]
+    assert plan.probed_methods(weights) == []
+    alone = prepared(comparison="", model=endpoint("http://127.0.0.1:9/v1"))
+    assert plan.why_not(alone)[finding.MIN_K] == finding.NO_COMPARISON
+    assert plan.probed_methods(alone) == [finding.RANKING]
 
 
 def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
@@ -252,7 +254,10 @@ def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
     assert "50 requests: 0 in the log, 50 to ask" in said
     assert "cap 1.00" in said
     assert table["verdict"].eq(NOT_RUN).all()
-    assert table["note"].str.contains("dry run").sum() == 2
+    assert table["note"].str.contains("dry run").sum() == 4
+    # What depends on the address is counted, and said to depend on it.
+    assert cost.loc[plan.PROBE, "n_calls"] == 3 and cost.loc[finding.MIN_K, "n_calls"] == 10
+    assert "Min-k% Prob: will be run if the address gives log-probabilities of prompts" in said
 
 
 def test_what_is_missing_is_one_line_before_anything_is_asked(tmp_path, monkeypatch):
@@ -311,6 +316,8 @@ def knowing_script(known):
 
     def script(body, n):
         asked = question(body)
+        if {"echo", "prompt_logprobs"} & set(body):  # it gives no log-probabilities
+            return good("x")
         if "five-choice quiz" in asked:
             for letter, text in zip("ABCD", re.split(r"\n[A-E]\) ", asked)[1:5], strict=True):
                 if text.strip() in known:
@@ -352,7 +359,7 @@ def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
     assert "trained on sample test, beyond every control" in said
 
 
-def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_them():
+def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_them(capsys):
     def script(body, n):
         if "echo" not in body:
             return knowing_script(known)(body, n)
@@ -365,18 +372,29 @@ def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_the
         return Reply({"model": MODEL, "choices": [choice], "usage": usage})
 
     with ScriptedServer(script) as server:
-        model = endpoint(server.base_url, gives_log_probs=True)
-        audit = prepared(model=model, n=8, n_passages=12)
+        audit = prepared(model=endpoint(server.base_url), n=8, n_passages=12)
         known, texts = audit.rows.instances, audit.rows.passages
         cost = plan.plan_table(audit).set_index("method")
         found = findings_of(audit, server.base_url)
         # What was said to be asked is what was asked, at most.
         assert plan.announce_audit(audit).count(", 0 to ask") == 2
+    assert capsys.readouterr().out == (
+        f"{MODEL}: the address gives log-probabilities of prompts by echo\n"
+    )
     assert cost.loc[finding.MIN_K, "n_calls"] == 24
     table = auditing.audit_table(found).set_index("method")
     assert table.loc[finding.MIN_K, "value"] == 1
     assert table.loc[finding.RANKING, "value"] == 1
     assert "hidden states" in table.loc[finding.DICE, "note"]
+
+
+def test_nothing_is_sent_where_the_cap_has_no_room_for_the_probe():
+    with ScriptedServer(lambda body, n: good("A")) as server:
+        priced = {"prices": [2.0, 8.0], "price_date": "2025-01-31", "cost_cap": 1e-9}
+        audit = prepared(model=endpoint(server.base_url, **priced))
+        with pytest.raises(ChatError, match="the cap of 1e-09 is reached"):
+            findings_of(audit, server.base_url)
+        assert not server.bodies
 
 
 def test_a_perturber_writes_the_options_and_a_judge_reads_the_completions(tmp_path):
@@ -415,7 +433,7 @@ def test_a_model_that_refuses_a_temperature_is_sent_none():
     by = {"judge_model": MODEL, "judge_base_url": address}
     by |= {"has_temperature": False, "limit_option": "max_completion_tokens"}
     audit = prepared(model=endpoint(address, **by))
-    batches = plan.batches_of(audit, audit.asked.endpoints[0])
+    batches = plan.batches_of(audit, audit.asked.endpoints[0])[:3]
     sent = [set(who.options | one.options) for _, who, requests, _ in batches for one in requests]
     assert [name for name, *_ in batches] == ["DCQ", "replication", "ICL judge"]
     assert all("temperature" not in names and "max_tokens" not in names for names in sent)

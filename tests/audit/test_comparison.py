@@ -176,7 +176,6 @@ def test_nothing_is_asked_where_the_rows_are_told_apart(by, tmp_path):
     data = {"dataset": files[0], "label_column": "", "task": "summary"}
     with ScriptedServer(lambda body, n: good("A")) as server:
         model = {"names": [MODEL], "base_url": server.base_url, "key_variable": ""}
-        model |= {"gives_log_probs": True}
         audit = auditing.prepare(model, data, files[1], 12, 12, 0)
         said, cost = plan.announce_audit(audit), plan.plan_table(audit)
         target = auditing.target_of(audit, MODEL, lab=None)

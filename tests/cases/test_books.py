@@ -397,7 +397,7 @@ def test_served_scores_are_those_of_the_log_probabilities():
     assert second["n_tokens"].tolist() == [3] * 5 and not second["first_token_scored"].any()
 
 
-def test_a_server_without_log_probabilities_costs_one_call():
+def test_a_server_without_log_probabilities_costs_one_call_in_each_form():
     def plain(body, n):
         choice = {"index": 0, "text": "x", "finish_reason": "length"}
         usage = {"prompt_tokens": 5, "completion_tokens": 1}
@@ -407,7 +407,7 @@ def test_a_server_without_log_probabilities_costs_one_call():
         endpoint = Endpoint(server.base_url, MODEL, None)
         with pytest.raises(ChatError, match="log-probabilities"):
             books_own.detect_served(["one two", "three four"], endpoint, progress=False)
-        assert len(server.bodies) == 1
+        assert len(server.bodies) == 3
 
 
 # Headlines

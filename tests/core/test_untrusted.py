@@ -30,8 +30,9 @@ from contamination.dcq.perturbation import parse_options
 from contamination.dcq.respondents import read_letter
 from contamination.dice.answers import parse_answer, parse_released
 from contamination.models import judging
-from contamination.models.chat import STATUSES, Price, _read_log_probs, read_response
-from contamination.models.exchange import cost_of
+from contamination.models.chat import STATUSES, Price, read_response
+from contamination.models.exchange import REPLAYED, cost_of
+from contamination.models.prompt_log_probs import FORMS, log_probs_in
 from contamination.models.response_log import _json
 from contamination.models.retry import retry_after
 from contamination.wikimia.wiki import Wiki, WikiError
@@ -60,16 +61,26 @@ def form(**fields):
 
 
 messages = form(content=with_halves, refusal=with_halves)
+entries = st.dictionaries(
+    st.sampled_from(["1", "2"]), form(logprob=numbers, decoded_token=with_halves), max_size=2
+)
+scored = {
+    "prompt_logprobs": st.lists(st.one_of(st.none(), entries), max_size=4),
+    "prompt_token_ids": st.lists(st.sampled_from([1, 2]), max_size=4),
+}
 log_probs = form(
     token_logprobs=st.lists(st.one_of(numbers, st.just(-1.0)), max_size=4),
     tokens=st.lists(with_halves, max_size=4),
 )
-choices = form(message=messages, text=with_halves, logprobs=log_probs, finish_reason=with_halves)
+choices = form(
+    message=messages, text=with_halves, logprobs=log_probs, finish_reason=with_halves, **scored
+)
 responses = form(
     choices=st.lists(choices, max_size=2),
     usage=form(prompt_tokens=st.integers(), completion_tokens=st.integers()),
     error=form(message=with_halves, code=st.just("content_filter")),
     model=with_halves,
+    **scored,
 )
 
 
@@ -93,9 +104,10 @@ def test_a_response_is_an_answer_of_known_status(response):
 
 @given(responses)
 def test_log_probabilities_are_finite_or_there_are_none(response):
-    if read_response(response).status == "ok":
-        with contextlib.suppress(ValueError):
-            assert np.isfinite(_read_log_probs(response)).all()
+    if read_response(response).status in REPLAYED:
+        for one in FORMS:
+            with contextlib.suppress(ValueError):
+                assert np.isfinite(log_probs_in(response, form=one, text="a b")).all()
 
 
 @given(near("A", "B)", "Answer: ", "the ", "Yes (near-exact match)", "No", ".", "\n", "SCORE: 5"))

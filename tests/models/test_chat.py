@@ -10,7 +10,6 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from chat_client import CONTEXT, LEASE_SECONDS, PRICE, Client, lapse
 from scripted_server import MODEL, Reply, ScriptedServer, failure, good, question
@@ -25,7 +24,6 @@ from contamination.models.chat import (
     Request,
     answer_all,
     estimate,
-    prompt_log_probs,
 )
 from contamination.models.exchange import key_of
 from contamination.models.log_layout import LogEntry
@@ -383,49 +381,6 @@ def test_a_request_holds_messages_or_a_prompt():
     for fields in ({}, {"messages": [], "prompt": ""}, {"messages": [{}], "prompt": "a"}):
         with pytest.raises(ValueError, match="either messages or a prompt"):
             Request(**fields)
-
-
-# Prompt log-probabilities
-
-
-def echoed(tokens, values, n_prompt, text="one two three!"):
-    choice = {
-        "text": text,
-        "finish_reason": "length",
-        "logprobs": {"tokens": tokens, "token_logprobs": values},
-    }
-    usage = {"prompt_tokens": n_prompt, "completion_tokens": 1}
-    return Reply({"model": MODEL, "choices": [choice], "usage": usage})
-
-
-def test_prompt_log_probabilities_leave_out_the_first_and_the_generated_token(log):
-    reply = echoed(["one", " two", " three", "!"], [None, -1.5, -2.5, -0.1], 3)
-    with ScriptedServer(lambda body, n: reply) as server:
-        scored = prompt_log_probs(endpoint_of(server), ["one two three"], log=log, progress=False)
-        (body,) = server.bodies
-    assert (body["echo"], body["logprobs"]) == (True, 1)
-    assert np.array_equal(scored[0], [-1.5, -2.5])
-
-
-@pytest.mark.parametrize(
-    ("reply", "message"),
-    [
-        (good("!"), "gave no log-probabilities"),
-        (echoed(["!"], [-0.1], 3, "!"), "gave 1 log-probabilities for 3 tokens of prompt"),
-        (echoed(["a", "b", "c", "!"], [None, -1, None, -1], 3), "left tokens of the prompt"),
-        (echoed(["a", "!"], [None, -1], 1), "a text of one token"),
-    ],
-)
-def test_a_server_that_does_not_score_its_prompt_is_refused_after_one_call(log, reply, message):
-    with ScriptedServer(lambda body, n: reply) as server:
-        with pytest.raises(ChatError, match=message) as refused:
-            prompt_log_probs(endpoint_of(server), ["a", "b", "c"], log=log, progress=False)
-        assert "\n" not in str(refused.value)
-        assert server.counts == {"a": 1}
-        # A server that was mended is asked again.
-        with pytest.raises(ChatError, match=message):
-            prompt_log_probs(endpoint_of(server), ["a"], log=log, progress=False)
-        assert server.counts == {"a": 2}
 
 
 # Killed runs, and several at once

@@ -14,9 +14,9 @@ from contamination.audit.asked import asked_of, name_of
 from contamination.audit.comparison import by_text_alone, near_copies
 from contamination.audit.completing import replication
 from contamination.audit.finding import Audit, Finding, Target
-from contamination.audit.internals import dice, min_k
+from contamination.audit.internals import dice, min_k, probed
 from contamination.audit.lab_models import Lab
-from contamination.audit.plan import local_tokens, why_not
+from contamination.audit.plan import local_tokens, probed_methods, why_not
 from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.rows import Rows, both
 from contamination.audit.settings import CONTAMINATED, LAB, Data, Model
@@ -24,6 +24,7 @@ from contamination.core.families import corrected
 from contamination.core.storage import Outputs
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.models.causal import CausalLM
+from contamination.models.chat import Endpoint
 from contamination.study.panel import not_run, panel
 
 COMPARISON = "comparison rows"
@@ -121,6 +122,9 @@ def findings_of(
         return dice(audit, target, references)
 
     reasons, found = why_not(audit), {}
+    if isinstance(target.place, Endpoint) and (methods := probed_methods(audit)):
+        target, none = probed(audit.asked, target)
+        reasons |= dict.fromkeys(methods, none)
     planned = {name: of for name, of in local_tokens(audit).items() if not reasons[name]}
     with time_left.shown(target, planned, audit.rows.passages) as (watched, within):
         for name in finding.METHODS:

@@ -103,7 +103,7 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
         model["device"] = told.device
     if told.served_at:
         model |= {"base_url": told.served_at, "key_variable": told.key}
-        model |= {"gives_log_probs": told.log_probs, "cost_cap": told.cap}
+        model |= {"cost_cap": told.cap}
         if told.completion_tokens is not None:
             model |= {"completion_tokens": told.completion_tokens}
     if told.prices:
@@ -204,7 +204,8 @@ def audit(told: argparse.Namespace) -> Path | None:
         print(comparison.warning(copies))
     if not who.base_url:
         check_memory([name for name in files["model"]["names"] if not name.startswith(LAB)])
-    reasons = plan.why_not(prepared)
+    probed = plan.probed_methods(prepared)  # the plan's own lines speak of these
+    reasons = {name: why for name, why in plan.why_not(prepared).items() if name not in probed}
     for reason in dict.fromkeys(reasons.values()):
         methods = ", ".join(method for method, its in reasons.items() if its == reason)
         print(f"{methods}: {'not run, ' + reason if reason else 'will be run'}")
@@ -246,7 +247,7 @@ An example without a download: contamination audit --model lab:contaminated --da
   --text COLUMN       column of the text; a.b is a field of a column, a,b joins two
   --label COLUMN      column of the label, if prompts are to show it
   --columns A,B       names of all columns of a CSV without a header
-  --served-at URL     OpenAI-compatible address up to /v1; --log-probs if it echoes them
+  --served-at URL     OpenAI-compatible address up to /v1
   --key NAME          NAME of the environment variable with its key, never the key itself
   --prices IN,OUT     per million tokens, read on --price-date YYYY-MM-DD; --cap is the most to pay
   --completion-tokens N   the longest answer of a served model
@@ -275,7 +276,7 @@ def _parser() -> _Parser:
     texts = "data", "unseen", "split", "text", "label", "columns", "settings"
     for name in (*texts, "served-at", "key", "device", "prices", "price-date"):
         add(f"--{name}", default="")
-    for name in ("log-probs", "plan", "yes"):
+    for name in ("plan", "yes"):
         add(f"--{name}", action="store_true")
     add("--cap", type=float, default=0.0)
     add("--rows", type=int, default=60)

@@ -84,6 +84,7 @@ class Target:
     place: Endpoint | CausalLM | None  # None where it is not asked
     truth: str = ""  # what it is known to have read
     source: str = ""  # folder or hub id of a local model
+    form: str = ""  # in which an address gives log-probabilities of prompts, "" for none
 
     @property
     def begins(self) -> str:

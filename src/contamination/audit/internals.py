@@ -24,8 +24,9 @@ from contamination.dice.mixtures import SEEN
 from contamination.dice.mixtures import UNSEEN as TESTED
 from contamination.dice.pool import CLEAN, OTHER_CLEAN, Measured, measure
 from contamination.models.causal import CausalLM, load_masked_lm, token_log_probs
-from contamination.models.chat import Endpoint, prompt_log_probs
+from contamination.models.chat import Endpoint
 from contamination.models.loading import LanguageModel
+from contamination.models.prompt_log_probs import probe, prompt_log_probs
 from contamination.models.source import check_model
 
 N_QUESTIONS = 4  # of a set, at least
@@ -33,13 +34,21 @@ ONE_IS_NONE = "one clean model cannot show how far two of them lie apart"
 TARGET, REFERENCE = "target against reference", "reference against reference"
 
 
-def log_probs_of(
-    asked: Asked, place: Endpoint | CausalLM, texts: Sequence[str]
-) -> list[np.ndarray]:
+def log_probs_of(asked: Asked, target: Target, texts: Sequence[str]) -> list[np.ndarray]:
     """Log-probabilities of the tokens of every text, of an endpoint or a local model."""
-    if isinstance(place, Endpoint):
-        return prompt_log_probs(place, texts, **asked.paying(MODEL))
-    return [scored.token_log_probs for scored in token_log_probs(place, texts)]
+    if isinstance(target.place, Endpoint):
+        return prompt_log_probs(target.place, texts, target.form, **asked.paying(MODEL))
+    return [scored.token_log_probs for scored in token_log_probs(target.place, texts)]
+
+
+def probed(asked: Asked, target: Target) -> tuple[Target, str]:
+    """A model at an address with the form in which it gives log-probabilities of prompts.
+
+    One line says which form it is. The second value is that line where there is none, else "".
+    """
+    form, said = probe(target.place, **asked.paying(MODEL))
+    print(said)
+    return dataclasses.replace(target, form=form), "" if form else said
 
 
 # Min-k% Prob
@@ -53,8 +62,8 @@ def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: 
     texts = [*audit.rows.passages, *audit.unseen.passages]
     n, is_data = len(texts), np.arange(len(texts)) < len(audit.rows.rows)
 
-    def auc_of(place: Endpoint | CausalLM) -> tuple[dict, np.ndarray]:
-        log_probs = log_probs_of(audit.asked, place, texts)
+    def auc_of(scored: Target) -> tuple[dict, np.ndarray]:
+        log_probs = log_probs_of(audit.asked, scored, texts)
         of_texts = np.array([min_k_score(one, K_PERCENT) for one in log_probs])
         interval = statistics.auc_interval(of_texts, is_data, n_resamples)
         auc = statistics.auc(of_texts, is_data)
@@ -62,8 +71,8 @@ def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: 
 
     found = [row | {"decides": True} for row in audit.text_alone]
     if clean_lm is not None:
-        found.append(auc_of(clean_lm)[0])
-    own, of_texts = auc_of(target.place)
+        found.append(auc_of(Target(finding.CLEAN_LM, clean_lm))[0])
+    own, of_texts = auc_of(target)
     row = judged(audit, target, MIN_K, f"AUC, k = {K_PERCENT:.0f} %", own, 0.5, found)
     details = pd.DataFrame({"text": texts, "is_unseen": ~is_data, "score": of_texts})
     return Finding(row, tuple(found), {}, details)

@@ -27,13 +27,16 @@ from contamination.audit.finding import (
 from contamination.audit.options import GIVEN, WRITTEN, source_of
 from contamination.audit.quizzing import OwnQuiz
 from contamination.audit.settings import LAB
-from contamination.models.chat import Endpoint, Request, echo_requests, estimate
+from contamination.models.chat import Endpoint, Request, estimate
 from contamination.models.exchange import body_of, input_tokens, output_limit
+from contamination.models.prompt_log_probs import CHAT, known_form, probe_requests, score_requests
 from contamination.models.source import located
 from contamination.replication.instructions import LABELLED_TASKS
 
 _LAB_PARAMETERS = 1_400_000
 _GENERATED_IS_SLOWER = 20  # a token written against a token read, roughly
+PROBE = "probe for log-probabilities"
+IF_GIVEN = "if the address gives log-probabilities of prompts, which will be probed"
 # Purpose, who is asked, everything at most, and whose price it has.
 Batch = tuple[str, Endpoint, list[Request], str]
 
@@ -90,7 +93,6 @@ def why_not(audit: Audit) -> dict[str, str]:
     """For each method "" if it will be run, else why not."""
     model, data = audit.model, audit.data
     local = not model.base_url
-    no_log_probs = "the address gives no log-probabilities of a text (gives_log_probs)"
     reasons = dict.fromkeys(METHODS, "")
     if data.task in LABELLED_TASKS and not data.label_column:
         reasons[REPLICATION] = f"prompts of {data.task} show the label, and label_column is empty"
@@ -102,8 +104,6 @@ def why_not(audit: Audit) -> dict[str, str]:
             reasons[REPLICATION] = str(error)
     if audit.unseen is None:
         reasons[MIN_K] = NO_COMPARISON
-    if not (local or model.gives_log_probs):
-        reasons |= {RANKING: no_log_probs, MIN_K: no_log_probs}
     if not local:
         reasons[DICE] = "DICE reads hidden states, which an address does not give"
     elif len(model.reference_models) < 2:
@@ -111,6 +111,14 @@ def why_not(audit: Audit) -> dict[str, str]:
     if audit.refusal:
         reasons |= {name: audit.refusal for name in COMPARING if not reasons[name]}
     return reasons
+
+
+def probed_methods(audit: Audit) -> list[str]:
+    """Methods that are run only if a probe finds log-probabilities at the address."""
+    if not audit.asked.endpoints:
+        return []
+    reasons = why_not(audit)
+    return [name for name in (RANKING, MIN_K) if not reasons[name]]
 
 
 def batches_of(audit: Audit, endpoint: Endpoint) -> list[Batch]:
@@ -129,10 +137,14 @@ def batches_of(audit: Audit, endpoint: Endpoint) -> list[Batch]:
         if JUDGE in helpers:
             requests = completing.longest_judgements(prompts["second_piece"], asked)
             found.append(("ICL judge", helpers[JUDGE], requests, JUDGE))
-    if audit.model.gives_log_probs:
-        passages = [text for rows in audit.sets for text in rows.passages]
-        for name, texts in ((MIN_K, passages), (RANKING, quizzing.ranking_texts(audit))):
-            found.append((name, endpoint, echo_requests(texts), MODEL))
+    form = known_form(endpoint)
+    if not form:
+        found.append((PROBE, endpoint, probe_requests(), MODEL))
+        form = CHAT  # the one that takes most, of those that the probe may find
+    passages = [text for rows in audit.sets for text in rows.passages]
+    for name, texts in ((MIN_K, passages), (RANKING, quizzing.ranking_texts(audit))):
+        if name in probed_methods(audit):
+            found.append((name, endpoint, score_requests(texts, form), MODEL))
     return found
 
 
@@ -194,6 +206,8 @@ def announce_audit(audit: Audit) -> str:
         for endpoint in asked.endpoints
         for purpose, who, *rest in batches_of(audit, endpoint)
     ]
+    if methods := probed_methods(audit):
+        lines.append(f"{' and '.join(methods)}: will be run {IF_GIVEN}")
     speed = _flops_per_second() if _local(audit) else 0.0
     for model in _local(audit):
         tokens = [pair for name, pair in local_tokens(audit).items() if not reasons[name]]

@@ -167,24 +167,26 @@ class _WholeTexts:
     """Log-probabilities of texts behind the names, of an endpoint or a model, for a ranking."""
 
     audit: Audit
-    place: Endpoint | CausalLM
+    target: Target
 
     def log_probs(self, quizzes: Sequence[Sequence[str]]) -> np.ndarray:
         start = header(*self.audit.names)
         texts = [start + text for texts in quizzes for text in texts]
-        found = log_probs_of(self.audit.asked, self.place, texts)
+        found = log_probs_of(self.audit.asked, self.target, texts)
         return np.array([values.sum() for values in found]).reshape(len(quizzes), -1)
 
 
 def ranking(audit: Audit, target: Target, clean_lm: CausalLM | None) -> Finding:
     """Is the original likelier than three options, after the names of dataset and split?"""
     quizzes = [quizzes_of(rows, audit.asked, audit.seed) for rows in audit.quizzed]
-    places = {RANKING: target.place} | ({CLEAN_LM: clean_lm} if clean_lm is not None else {})
+    targets = {RANKING: target}
+    if clean_lm is not None:
+        targets[CLEAN_LM] = Target(CLEAN_LM, clean_lm)
     taken, rows = [], []
     for made in quizzes:
         hits = {
-            name: respondents.ranking_credits(_WholeTexts(audit, place), made)[None]
-            for name, place in places.items()
+            name: respondents.ranking_credits(_WholeTexts(audit, one), made)[None]
+            for name, one in targets.items()
         }
         right = hits.pop(RANKING)
         rows.append(finding.share_row(UNSEEN, right[0]))

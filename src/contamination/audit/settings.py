@@ -161,7 +161,6 @@ class Audited(OwnSettings):
     names: list[str] = setting(
         [], "models at base_url, folders, hub ids, GGUF files [0 to 100 values, distinct]"
     )
-    gives_log_probs: bool = setting(False, "the address echoes log-probabilities, as vLLM does")
     dtype: str = setting("float32", "of local models [float32 or bfloat16 or float16]")
     device: str = setting(
         "", "of local models, empty for the fastest there is [empty or cuda or mps or cpu]"

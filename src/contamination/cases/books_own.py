@@ -14,7 +14,8 @@ from contamination.audit.asked import check_models
 from contamination.cases.library import TEST, VALIDATION, read_books
 from contamination.cases.settings import OwnBooks
 from contamination.min_k.detect import detect, score_table
-from contamination.models.chat import Endpoint, Price, prompt_log_probs
+from contamination.models.chat import Endpoint, Price
+from contamination.models.prompt_log_probs import prompt_log_probs
 
 
 def own_books(settings: OwnBooks) -> pd.DataFrame | None:

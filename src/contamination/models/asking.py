@@ -37,6 +37,7 @@ from contamination.models.retry import (
     Limits,
     Secret,
     TransientError,
+    UnsupportedError,
     problem_of,
     retrying,
 )
@@ -60,7 +61,7 @@ class Batch:
 
     ``check`` raises ValueError for a response that must stop the run. ``responses``: key to
     response and whether another process had asked meanwhile. ``reason``: why the run
-    stopped, "" while it goes on.
+    stopped, "" while it goes on; ``is_unsupported``: whether the server cannot do what was asked.
     """
 
     endpoint: Endpoint
@@ -76,6 +77,7 @@ class Batch:
     check: Callable[[Mapping[str, Any]], None] | None = None
     responses: dict[str, tuple[dict[str, Any], bool]] = field(default_factory=dict)
     reason: str = ""
+    is_unsupported: bool = False
 
     def ask(self) -> None:
         """Make the calls; ``reason`` says afterwards whether something stopped them.
@@ -182,7 +184,7 @@ class Batch:
                 self.check(response)
             except ValueError as error:
                 is_replayed = False
-                self._stop(f"{self.endpoint.base_url} {error}")
+                self._stop(f"{self.endpoint.base_url} {error}", is_unsupported=True)
         seconds = time.monotonic() - started
         name = f"{self.endpoint.base_url} {self.endpoint.model}"
         entry = LogEntry(key, is_replayed, self.run, name, body, response, seconds, cost)
@@ -212,7 +214,7 @@ class Batch:
         except ContentFilterError as error:
             return {"error": {"message": str(error), "code": "content_filter"}}, 0.0
         except ChatError as error:
-            self._stop(str(error))
+            self._stop(str(error), isinstance(error, UnsupportedError))
             return {"error": {"message": str(error)}}, 0.0
 
     async def _try(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -250,8 +252,9 @@ class Batch:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopped.wait(), seconds)
 
-    def _stop(self, reason: str) -> None:
-        self.reason = self.reason or reason
+    def _stop(self, reason: str, is_unsupported: bool = False) -> None:
+        if not self.reason:
+            self.reason, self.is_unsupported = reason, is_unsupported
         self._stopped.set()
 
     def _count_failure(self, response: Mapping[str, Any]) -> None:

@@ -16,7 +16,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from tqdm import tqdm
 
 from contamination.core import storage
@@ -42,7 +41,7 @@ from contamination.models.exchange import (  # noqa: F401
     read_response,
 )
 from contamination.models.response_log import ResponseLog
-from contamination.models.retry import ChatError, Limits
+from contamination.models.retry import ChatError, Limits, UnsupportedError
 
 
 @dataclass(frozen=True)
@@ -156,6 +155,7 @@ def answer_all(
             every request.
         ChatError: if the key is missing or refused, the server is down, the cap is reached,
             or, offline, an answer is missing.
+        UnsupportedError: a ChatError, if the server rejects a request or ``check`` a response.
     """
     if concurrency < 1:
         raise ValueError(f"concurrency must be at least 1, got {concurrency}")
@@ -204,10 +204,13 @@ def answer_all(
             responses |= batch.responses
             if batch.reason:
                 n_kept = sum(key in log for key in bodies)
-                raise ChatError(
-                    f"{batch.reason}; {n_kept} of {len(bodies)} answers are in the response log, "
-                    "and a new run goes on from there"
+                rest = (
+                    f"; {n_kept} of {len(bodies)} answers are in the response log, and a new "
+                    "run goes on from there"
                 )
+                if batch.is_unsupported:
+                    raise UnsupportedError(batch.reason, rest)
+                raise ChatError(batch.reason + rest)
     answers = []
     for request in requests:
         response, from_log = responses[key_of(endpoint, request)]
@@ -219,56 +222,3 @@ def answer_all(
             stacklevel=2,
         )
     return answers
-
-
-def echo_requests(texts: Sequence[str]) -> list[Request]:
-    """What :func:`prompt_log_probs` asks."""
-    options = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0}
-    return [Request(prompt=text, options=options, may_be_cut=True) for text in texts]
-
-
-def prompt_log_probs(
-    endpoint: Endpoint, texts: Sequence[str], *, log: ResponseLog | None = None, **settings: Any
-) -> list[np.ndarray]:
-    """Log-probabilities of the tokens of texts, from a server that echoes its prompt.
-
-    Text completions with ``echo`` and ``logprobs``, as vLLM serves them; ``settings`` are
-    those of ``answer_all``. The first text is asked alone, so that a server that ignores
-    these options costs one call. Nats, shape (n_tokens - 1,) each: the first token has no
-    context. ChatError if the server ignores them, or gives another number of log-probabilities
-    than the text has tokens; a text has at least two.
-    """
-    requests = echo_requests(texts)
-    answers: list[Answer] = []
-    with nullcontext(log) if log else ResponseLog() as log:
-        for part in (requests[:1], requests[1:]):
-            answers += answer_all(endpoint, part, log=log, check=_read_log_probs, **settings)
-    for answer in answers:
-        if answer.status != OK:
-            raise ChatError(f"{endpoint.base_url} scored no text: {answer.detail}")
-    return [_read_log_probs(answer.response) for answer in answers]
-
-
-def _read_log_probs(response: Mapping[str, Any]) -> np.ndarray:
-    """Log-probabilities of the prompt; ValueError says what the server did instead."""
-    cure = "prompt log-probabilities need a server that honours echo and logprobs, such as vLLM"
-    said = response.get("usage"), response["choices"][0].get("logprobs")
-    usage, logprobs = (part if isinstance(part, Mapping) else {} for part in said)
-    values, tokens = logprobs.get("token_logprobs"), logprobs.get("tokens")
-    if not isinstance(values, list) or not isinstance(tokens, list):
-        raise ValueError(f"gave no log-probabilities: {cure}")
-    n_prompt, n_generated = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if not isinstance(n_prompt, int) or not isinstance(n_generated, int):
-        raise ValueError(f"counted no tokens: {cure}")
-    if not len(values) == len(tokens) == n_prompt + n_generated:
-        raise ValueError(
-            f"gave {len(values)} log-probabilities for {n_prompt} tokens of prompt "
-            f"and {n_generated} of answer: {cure}"
-        )
-    if n_prompt < 2:
-        raise ValueError("was asked for a text of one token: nothing in it has a context")
-    scored = values[1:n_prompt]
-    # Comparisons, since an integer may be too large to be a float.
-    if not all(isinstance(value, (int, float)) and -1e30 < value <= 0 for value in scored):
-        raise ValueError(f"left tokens of the prompt without a log-probability: {cure}")
-    return np.array(scored, dtype=float)

@@ -30,6 +30,17 @@ class ChatError(RuntimeError):
     """A run that cannot start or go on; the message is one line."""
 
 
+class UnsupportedError(ChatError):
+    """The server does not do what a request asks for; another form of it may work.
+
+    ``reason`` is the message without what is said about the rest of the run.
+    """
+
+    def __init__(self, reason: str, rest: str = ""):
+        super().__init__(reason + rest)
+        self.reason = reason
+
+
 class TransientError(Exception):
     """A try that failed and may succeed later, after the wait that the server asked for."""
 
@@ -112,8 +123,8 @@ def _problem_of_status(error: openai.APIStatusError, base_url: str, secret: Secr
     if "content_filter" in codes:
         return ContentFilterError(said)
     if status == 404:
-        return ChatError(f"{base_url} knows no such model or address (404): {said}")
-    return ChatError(f"{base_url} rejected the request ({status}): {said}")
+        return UnsupportedError(f"{base_url} knows no such model or address (404): {said}")
+    return UnsupportedError(f"{base_url} rejected the request ({status}): {said}")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
