@@ -624,7 +624,7 @@ def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, te
     # Equal texts count as equal in any script.
     scored = found[finding.REPLICATION].details
     assert scored["second_piece"].str.len().gt(0).all()
-    shown = show(auditing.worked_instances(audit, found)).to_html()
+    shown = show(auditing.worked_instances(audit, found)).data
     assert "<script>" not in shown
 
 

@@ -1,12 +1,14 @@
 """Tables and sentences as a browser gets them."""
 
+import re
+
 import numpy as np
 import pandas as pd
 
 from contamination.core.tables import (
-    coloured_tokens,
     format_p,
     interval_text,
+    marked_tokens,
     say,
     show,
     with_interval,
@@ -17,17 +19,17 @@ ATTACK = '<img src=x onerror="alert(1)">'
 
 def test_untrusted_text_is_escaped_everywhere():
     table = pd.DataFrame({"text": [ATTACK], ATTACK: ["x"]})
-    page = show(table, caption=ATTACK).to_html()
+    page = show(table, caption=ATTACK).data
     assert "<img" not in page
     assert page.count("&lt;img") == 3
-    labelled = show(pd.DataFrame({"a": ["x"]}), labels={"a": ATTACK}).to_html()
+    labelled = show(pd.DataFrame({"a": ["x"]}), labels={"a": ATTACK}).data
     assert "<img" not in labelled
     assert "<img" not in say(ATTACK).data
 
 
 def test_missing_values_say_what_is_missing():
     table = pd.DataFrame({"ours": [np.nan, 1.0], "paper": [None, "1.00"]})
-    page = show(table, paper_columns="paper").to_html()
+    page = show(table, paper_columns="paper").data
     assert "not reported" in page
     assert ">–<" in page
     assert "nan" not in page.lower().replace("nan;", "")
@@ -35,7 +37,7 @@ def test_missing_values_say_what_is_missing():
 
 def test_numbers_are_rounded_for_display_only():
     table = pd.DataFrame({"p": [0.123456], "n": [12], "yes": [True]})
-    page = show(table, decimals={"p": 4}).to_html()
+    page = show(table, decimals={"p": 4}).data
     assert "0.1235" in page
     assert ">12<" in page
     assert ">yes<" in page
@@ -57,7 +59,7 @@ def test_a_p_value_that_is_as_small_as_the_test_allows_says_so():
 
 def test_columns_of_p_values_are_printed_as_p_values():
     table = pd.DataFrame({"p": [0.00004], "p_paired": [0.0496], "pct": [0.00004]})
-    page = show(table, decimals=2).to_html()
+    page = show(table, decimals=2).data
     assert page.count("&lt; 0.001") == 1
     assert "0.050" in page and page.count(">0.00<") == 1
 
@@ -65,7 +67,7 @@ def test_columns_of_p_values_are_printed_as_p_values():
 def test_columns_are_chosen_and_ordered():
     table = pd.DataFrame({"a": [1], "b": [2], "c": [3]})
     labels = {"c": "third", "a": "first"}
-    page = show(table, columns="c a", labels=labels).to_html()
+    page = show(table, columns="c a", labels=labels).data
     assert page.index("third") < page.index("first")
     assert ">2<" not in page
 
@@ -82,7 +84,32 @@ def test_sentences_read_as_text_not_as_markup():
 
 
 def test_least_likely_tokens_are_marked_and_escaped():
-    page = coloured_tokens(["a", "<b>", "c", "d"], [-1.0, -9.0, -2.0, -0.5], k_percent=25).data
+    page = marked_tokens(["a", "<b>", "c", "d"], [-1.0, -9.0, -2.0, -0.5], k_percent=25).data
     assert page.count("#F5B7A0") == 1
     assert "<b>" not in page
     assert page.index("#F5B7A0") < page.index("&lt;b&gt;") < page.index(">c<")
+
+
+def test_a_table_and_its_marks_survive_without_styles_classes_and_ids():
+    """GitHub strips these from a notebook's outputs."""
+    table = show(pd.DataFrame({"n_models": [2], "text": ["a\nb"]}), "How many")
+    marked = marked_tokens(["a", " b", " c", " d"], [-1.0, -9.0, -2.0, -0.5], k_percent=25)
+    plain = [
+        re.sub(r"<style>.*?</style>|\s(style|class|id|title)=\"[^\"]*\"", "", page.data)
+        for page in (table, marked)
+    ]
+    assert "<caption><i>How many</i></caption>" in plain[0] and "<td>2</td>" in plain[0]
+    assert "<td>a<br>b</td>" in plain[0] and "style" not in plain[0]
+    assert plain[1] == "<p><span>a</span><b><span> b</span></b><span> c</span><span> d</span></p>"
+
+
+def test_a_table_and_its_marks_have_a_text_form():
+    assert repr(show(pd.DataFrame({"n_models": [2, 30], "a": ["x", "y"]}), "How many")) == (
+        "How many\nmodels  a\n2       x\n30      y"
+    )
+    assert repr(marked_tokens(["a", " b"], [-1.0, -9.0], k_percent=50)) == "a[ b]"
+
+
+def test_the_same_table_is_displayed_in_the_same_bytes():
+    table = pd.DataFrame({"a": [1]})
+    assert show(table).data == show(table).data

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scripted_server import MODEL, Reply, ScriptedServer, good
 
-from contamination.core.tables import coloured_tokens, say, show
+from contamination.core.tables import marked_tokens, say, show
 from contamination.core.visible import one_line, visible
 from contamination.models import chat, size
 from contamination.models.chat import Endpoint, Limits, Price, Request, answer_all
@@ -131,9 +131,9 @@ def test_nothing_that_acts_reaches_terminal_or_page(log, capfd):
         errors = ask(server.base_url, log, 2)
     table = pd.DataFrame({"answer": [answer.text], ACTS[:-1]: ["x"]})
     shown = [
-        show(table, ACTS).to_html(),
+        show(table, ACTS).data,
         say(answer.text).data,
-        coloured_tokens([answer.text], [-1.0], 20).data,
+        marked_tokens([answer.text], [-1.0], 20).data,
         answer.model,
         *(error.detail for error in errors),
         *capfd.readouterr(),

@@ -76,7 +76,7 @@ def write_verdict(
     for name, (rows, columns) in tables.items():
         if len(rows):
             shown = show(_with_interval(rows), name, columns, labels, decimals)
-            parts.append(f"<div>{shown.to_html()}</div>")
+            parts.append(f"<div>{shown.data}</div>")
         if rows is evidence and missed:
             parts.append("<h2>What a negative result can have missed</h2>")
             parts += [f"<p>{html.escape(visible(line))}</p>" for line in missed]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 from IPython.display import HTML, Markdown
-from pandas.io.formats.style import Styler
 
 from contamination.core.claims import check_table
 from contamination.core.visible import visible
@@ -16,7 +15,8 @@ from contamination.core.visible import visible
 MISSING = "–"
 NOT_REPORTED = "not reported"
 _MARKED = "#F5B7A0"
-_LONGEST_UNBROKEN = 32  # characters of a cell that is kept on one line
+# JupyterLab aligns cells to the right. Where styles are stripped, as on GitHub, nothing is lost.
+_STYLE = "<style>.result :is(caption, th, td) { text-align: left }</style>"
 _P_DECIMALS = 3  # of p values
 _P_VALUE = re.compile("p(_.+)?")  # names of columns that hold p values
 
@@ -73,6 +73,17 @@ LABELS = {
 _WORDS = {"pct": "%", "auc": "AUC", "auroc": "AUROC"}
 
 
+class Page(HTML):
+    """Something to display, as HTML (``data``) and, where there is no browser, as text."""
+
+    def __init__(self, data: str, text: str) -> None:
+        super().__init__(data)
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 def heading(column: str) -> str:
     """A column's name as a reader meets it.
 
@@ -91,10 +102,11 @@ def show(
     labels: Mapping[str, str] | None = None,
     decimals: int | Mapping[str, int] = 2,
     paper_columns: str = "",
-) -> Styler:
+) -> Page:
     """A table for display, without its index; the CSV keeps full precision.
 
-    Dataset text and model answers are untrusted, so every cell, label and the caption are
+    It is a plain ``<table>`` that reads well without any style, with the same table as text next
+    to it. Dataset text and model answers are untrusted, so every cell, label and the caption are
     escaped before they become HTML, and control characters are written out. ValueError for a
     word in a column of verdicts that is none.
 
@@ -110,31 +122,38 @@ def show(
         table = table[columns.split()]
     check_table(table)
     labels = labels or {}
-    shown = pd.DataFrame(
-        {
-            html.escape(visible(labels.get(column, heading(str(column))))): [
-                _text(
-                    value,
-                    _number_format(str(column), decimals),
-                    NOT_REPORTED if column in paper_columns.split() else MISSING,
-                )
-                for value in values
-            ]
-            for column, values in table.items()
-        },
-        dtype=object,  # texts, also where there is no row
+    columns_of_text = []
+    for column, values in table.items():
+        missing = NOT_REPORTED if column in paper_columns.split() else MISSING
+        number = _number_format(str(column), decimals)
+        columns_of_text.append([_text(value, number, missing) for value in values])
+    headings = [visible(labels.get(column, heading(str(column)))) for column in table]
+    rows = list(zip(*columns_of_text, strict=True))
+    return Page(_html_table(visible(caption), headings, rows), _as_text(caption, headings, rows))
+
+
+def _html_table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def row(texts: Sequence[str], tag: str) -> str:
+        cells = (html.escape(text).replace("\n", "<br>") for text in texts)
+        return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>\n"
+
+    above = f"<caption><i>{html.escape(caption)}</i></caption>\n" if caption else ""
+    body = "".join(row(texts, "td") for texts in rows)
+    return (
+        f'{_STYLE}\n<table class="result">\n{above}<thead>\n{row(headings, "th")}</thead>\n'
+        f"<tbody>\n{body}</tbody>\n</table>"
     )
-    style = shown.style.hide(axis="index").format(escape="html")
-    style = style.set_properties(**{"text-align": "left", "white-space": "nowrap"})
-    long = [column for column in shown if shown[column].str.len().max() > _LONGEST_UNBROKEN]
-    style = style.set_properties(subset=long, **{"white-space": "pre-wrap"})
-    style = style.set_table_styles(
-        [
-            {"selector": "caption", "props": "text-align: left; font-style: italic"},
-            {"selector": "th", "props": "text-align: left"},
-        ]
-    )
-    return style.set_caption(html.escape(visible(caption))) if caption else style
+
+
+def _as_text(caption: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The table as lines of text, its columns aligned."""
+    lines = [[text.replace("\n", " / ") for text in row] for row in (headings, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    texts = [
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+    return "\n".join([visible(caption)] * bool(caption) + texts)
 
 
 def _number_format(column: str, decimals: int | Mapping[str, int]) -> Callable[[float], str]:
@@ -207,16 +226,25 @@ def say(text: str) -> Markdown:
     return Markdown(re.sub(r"([*_`\[\]|])", r"\\\1", html.escape(visible(text), quote=False)))
 
 
-def coloured_tokens(tokens: list[str], values: list[float], k_percent: float) -> HTML:
-    """A passage token by token (text with its spaces), its k % least likely tokens marked."""
+def marked_tokens(tokens: Sequence[str], values: Sequence[float], k_percent: float) -> Page:
+    """A passage token by token, with the k % least likely tokens in bold on a coloured ground.
+
+    Args:
+        tokens: texts of the tokens with their spaces.
+        values: their log-probabilities in nats, which a pointer over a token shows.
+        k_percent: share of the tokens to mark, above 0 to 100; at least one is marked.
+    """
     n_marked = max(1, int(len(values) * k_percent / 100))
     lowest = set(sorted(range(len(values)), key=lambda index: values[index])[:n_marked])
-    colours = [_MARKED if index in lowest else "none" for index in range(len(values))]
-    spans = [
-        f'<span title="{value:.2f} nats" style="background: {colour}">{html.escape(token)}</span>'
-        for token, value, colour in zip(map(visible, tokens), values, colours, strict=True)
-    ]
-    return HTML(f'<p style="white-space: pre-wrap; line-height: 1.8">{"".join(spans)}</p>')
+    shown, texts = [], []
+    for index, (token, value) in enumerate(zip(map(visible, tokens), values, strict=True)):
+        of_token = f'<span title="{value:.2f} nats">{html.escape(token)}</span>'
+        if index in lowest:
+            of_token = f'<b style="background: {_MARKED}">{of_token}</b>'
+        shown.append(of_token)
+        texts.append(f"[{token}]" if index in lowest else token)
+    paragraph = f'<p style="white-space: pre-wrap; line-height: 1.8">{"".join(shown)}</p>'
+    return Page(paragraph, "".join(texts))
 
 
 def listed(names: Sequence[str]) -> str:
