@@ -75,7 +75,7 @@ SERVERS_VENV := .venv-servers
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
 .PHONY: ledger help setup reproduce audit test test-servers server-packages lint data pretrained mutants bench bench-grid fuzz lab site clean \
-	readme slides lock licences $(NOTEBOOKS)
+	readme reference verify release slides lock licences $(NOTEBOOKS)
 
 help:
 	@awk 'BEGIN {FS=":.*## "} /^##@ /{printf "\n%s\n", substr($$0,5)} /^[a-zA-Z0-9_.\/-]+:.*## /{printf "  %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -133,12 +133,18 @@ ledger: $(VENV)/.installed ## stored scores of the study, unit by unit, those th
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(STUDY),--study $(STUDY))
 readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 03_replication_icl_judge.ipynb 04_min_k_wikimia.ipynb 09_results.ipynb) ## the README's results and figures, the numbers in docs/which_detector.md and docs/teaching.md, from tables and stored scores (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
+reference: $(VENV)/.installed ## the results of the last make reproduce into outputs/reference, where they can be read without a run (after it: seconds)
+	$(RUN) scripts/reference.py copy $(OUTPUTS)
+verify: $(VENV)/.installed ## your results next to ours, table by table (after make reproduce: seconds)
+	@$(RUN) scripts/reference.py verify $(OUTPUTS)
+release: lint test verify ## everything that must be true of a release: no stored result was made by other code
+	$(RUN) scripts/reference.py check --strict
 lock: ## rewrite requirements*.txt from pyproject.toml, keeping pins that fit (network; LOCK_FLAGS=--upgrade moves them)
 	$(PYTHON) scripts/lock.py $(LOCK_FLAGS)
 licences: $(VENV)/.installed ## the licence of every installed package, those that are not permissive first
 	@$(RUN) scripts/licences.py
 clean: ## remove outputs; caches and paid answers stay
-	rm -rf outputs/*/
+	find outputs -mindepth 1 -maxdepth 1 -type d ! -name reference -exec rm -rf {} +
 
 # $(VENV) is remade when the lock changes; notebooks depend on the lock itself, so that a fresh .venv alone repeats no run.
 $(VENV)/.installed: $(LOCKS) pyproject.toml

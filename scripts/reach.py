@@ -49,12 +49,16 @@ def stamps(folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     for row in notebooks():
-        path = ROOT / "notebooks" / f"{row['notebook']}.ipynb"
-        files = syntax.reached_files(syntax.code_of_notebook(path))
-        files |= {data for file in files for data in _data_beside(file)}
-        stamp, text = folder / row["notebook"], syntax.hash_of_files(files) + "\n"
+        stamp, text = folder / row["notebook"], package_hash(row["notebook"]) + "\n"
         if not stamp.exists() or stamp.read_text() != text:
             stamp.write_text(text)
+
+
+def package_hash(notebook: str) -> str:
+    """Hash of all code and data of the package that a notebook may reach, hexadecimal."""
+    code = syntax.code_of_notebook(ROOT / "notebooks" / f"{notebook}.ipynb")
+    files = syntax.reached_files(code)
+    return syntax.hash_of_files(files | {data for file in files for data in _data_beside(file)})
 
 
 @cache

@@ -1,0 +1,351 @@
+"""The committed reference of a profile: executed notebooks, figures and tables; and a comparison.
+
+    python scripts/reference.py copy outputs/demo       # make reference, after a complete run
+    python scripts/reference.py check                   # which notebooks are out of date
+    python scripts/reference.py verify outputs/demo     # make verify: are these our results?
+
+``outputs/reference/<profile>/`` lets a reader see every result without running anything, and lets
+a run elsewhere be compared with ours. Where only Markdown changed, ``copy`` puts the new text into
+the stored notebook without a run. Needs pandas and the standard library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import clean_notebook
+import reach
+
+ROOT = Path(__file__).resolve().parents[1]
+LARGEST_TABLE = 500_000  # bytes; of a larger one the hash alone is stored
+TABLES, CODE = "tables.csv", "code.json"
+WITH_NOTEBOOKS = ("demo",)  # in other profiles, notebooks show texts that may not be shared
+LINK = re.compile(r"(\]\()([^)#\s]+)")  # a link of Markdown up to its fragment
+CLOSE = 1e-9  # relative; a number that differs by less is the same number written by another CPU
+
+
+def reference_of(profile: str) -> Path:
+    return ROOT / "outputs/reference" / profile
+
+
+def notebooks(profile: str) -> list[str]:
+    """Names of the notebooks that a profile runs, in their order."""
+    names = [row["notebook"] for row in reach.notebooks()]
+    return [name for name in names if (ROOT / f"params/{profile}/{name}.yaml").exists()]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _source(cell: dict[str, Any]) -> str:
+    return "".join(cell["source"])
+
+
+def code_hash(notebook: dict[str, Any], parameters: Path) -> str:
+    """Hash of all that is run: code cells but for the injected one, and the parameter file."""
+    cells = [_source(cell) for cell in notebook["cells"] if _is_own_code(cell)]
+    text = json.dumps([cells, parameters.read_text(encoding="utf-8")])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_own_code(cell: dict[str, Any]) -> bool:
+    tags = cell["metadata"].get("tags", [])
+    return cell["cell_type"] == "code" and "injected-parameters" not in tags
+
+
+def stored_form(executed: dict[str, Any], written: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """An executed notebook as the reference keeps it: outputs of the run, everything else ours.
+
+    Args:
+        executed: notebook with outputs, whose code cells are those of ``written``.
+        written: the notebook of ``notebooks/``, whose Markdown is taken.
+        folder: where it will lie, which its links must fit.
+    """
+    results = enumerate([cell for cell in executed["cells"] if _is_own_code(cell)], 1)
+    cells = []
+    for cell in written["cells"]:
+        cell = json.loads(json.dumps(cell))
+        if cell["cell_type"] == "code":
+            count, run = next(results)
+            cell |= {"execution_count": count, "outputs": run["outputs"]}
+            for output in cell["outputs"]:
+                if "execution_count" in output:
+                    output["execution_count"] = count
+        else:
+            cell["source"] = _with_links(_source(cell), folder)
+        cells.append(cell)
+    return {
+        "cells": cells,
+        "metadata": clean_notebook.METADATA,
+        "nbformat": written["nbformat"],
+        "nbformat_minor": written["nbformat_minor"],
+    }
+
+
+def _with_links(text: str, folder: Path) -> str:
+    """Markdown of a notebook in ``notebooks/`` with relative links that work from ``folder``."""
+
+    def link(found: re.Match[str]) -> str:
+        target = found[2]
+        place = (ROOT / "notebooks" / target).resolve()
+        is_sibling = place.parent == ROOT / "notebooks" and place.suffix == ".ipynb"
+        if ":" in target or is_sibling or not place.exists():
+            return found[0]
+        return found[1] + _relative(place, folder)
+
+    return LINK.sub(link, text)
+
+
+def _relative(place: Path, folder: Path) -> str:
+    common = next(parent for parent in folder.parents if place.is_relative_to(parent))
+    return "../" * len(folder.relative_to(common).parts) + place.relative_to(common).as_posix()
+
+
+def _as_text(notebook: dict[str, Any]) -> str:
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+# Copying
+
+
+def copy(run: Path, names: Sequence[str] = ()) -> list[str]:
+    """Takes a run's results into the reference of its profile; what has to be run again, as lines.
+
+    A notebook whose code cells or parameters the run does not have is left as it is, with the
+    Markdown of today if the reference has its code.
+    """
+    profile, lines = run.name, []
+    reference = reference_of(profile)
+    folder = reference / "notebooks"
+    folder.mkdir(parents=True, exist_ok=True)
+    codes = _read(reference / CODE) if (reference / CODE).exists() else {}
+    copied = []
+    for name in notebooks(profile):
+        written = _read(ROOT / f"notebooks/{name}.ipynb")
+        parameters = ROOT / f"params/{profile}/{name}.yaml"
+        now = code_hash(written, parameters)
+        candidates = [run / "notebooks" / f"{name}.ipynb", folder / f"{name}.ipynb"]
+        executed = next(
+            (path for path in candidates if path.exists() and _ran(path, now, parameters)), None
+        )
+        if executed is None:
+            lines.append(f"{name} was changed and not run: make {name} PROFILE={profile}")
+            continue
+        stored = stored_form(_read(executed), written, folder)
+        if profile in WITH_NOTEBOOKS:
+            (folder / f"{name}.ipynb").write_text(_as_text(stored), encoding="utf-8")
+        if executed == candidates[0]:
+            copied.append(name)
+            codes[name] = {"code": now, "package": reach.package_hash(name)}
+    _copy_results(run, reference, copied)
+    kept = {name: codes[name] for name in notebooks(profile) if name in codes}
+    (reference / CODE).write_text(json.dumps(kept, indent=1) + "\n")
+    return lines
+
+
+def _ran(path: Path, code: str, parameters: Path) -> bool:
+    return code_hash(_read(path), parameters) == code
+
+
+def _copy_results(run: Path, reference: Path, names: Sequence[str]) -> None:
+    """Tables and figures that these notebooks wrote, as the run's manifests list them."""
+    known = {row["table"]: row for row in _tables(reference)}
+    for name in names:
+        for output in _read(run / "manifests" / f"{name}.json")["outputs"]:
+            path = run / output
+            if path.suffix == ".png":
+                _copy(path, reference / output)
+            if path.suffix != ".csv":
+                continue
+            data = path.read_bytes()
+            is_stored = len(data) < LARGEST_TABLE
+            if is_stored:
+                _copy(path, reference / output)
+            known[path.stem] = {
+                "table": path.stem,
+                "notebook": name,
+                "sha256": hashlib.sha256(data).hexdigest(),
+                "is_stored": "yes" if is_stored else "no",
+            }
+    with (reference / TABLES).open("w", newline="") as stream:
+        columns = ["table", "notebook", "sha256", "is_stored"]
+        writer = csv.DictWriter(stream, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(known[table] for table in sorted(known))
+
+
+def _copy(path: Path, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, place)
+
+
+def _tables(reference: Path) -> list[dict[str, str]]:
+    path = reference / TABLES
+    if not path.exists():
+        return []
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+# Checking
+
+
+class Stale(NamedTuple):
+    """What of a reference is out of date, one line each."""
+
+    notebooks: list[str]  # code or parameters changed, or Markdown not taken over
+    package: list[str]  # only functions of the package changed
+
+
+def check(profile: str) -> Stale:
+    """Which notebooks of the reference are not those of today."""
+    reference = reference_of(profile)
+    codes = _read(reference / CODE)
+    stale, package = [], []
+    for name in notebooks(profile):
+        written = _read(ROOT / f"notebooks/{name}.ipynb")
+        known = codes.get(name, {})
+        if known.get("code") != code_hash(written, ROOT / f"params/{profile}/{name}.yaml"):
+            stale.append(f"{name} was changed: make {name} && make reference")
+            continue
+        path = reference / "notebooks" / f"{name}.ipynb"
+        if profile in WITH_NOTEBOOKS:
+            stored = _read(path)
+            if stored != stored_form(stored, written, path.parent):
+                stale.append(f"the text of {name} was changed: make reference")
+        if known["package"] != reach.package_hash(name):
+            package.append(name)
+    return Stale(stale, package)
+
+
+# Verifying
+
+
+class Comparison(NamedTuple):
+    """One table of a run next to the reference."""
+
+    table: str
+    says: str
+    is_same: bool  # the same verdicts, so that the run carries the same claims
+
+
+def is_verdict(column: str) -> bool:
+    """Whether a column holds words that a reader acts on."""
+    return column in ("verdict", "holds", "matches") or column.endswith("_verdict")
+
+
+def compare(name: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> Comparison:
+    """A run's table next to the reference's, row by row.
+
+    Both hold texts, as they stand in the files. Numbers that differ are reported with the
+    largest difference; a word that differs in a verdict, or another shape, is no longer the same.
+    """
+    if list(ours) != list(theirs) or len(ours) != len(theirs):
+        said = f"{len(ours)} rows and {ours.shape[1]} columns"
+        return Comparison(
+            name, f"another shape: {said}, not {len(theirs)} and those of ours", False
+        )
+    differing = [
+        (row, column, ours[column].iloc[row], theirs[column].iloc[row])
+        for column in ours
+        for row in (ours[column] != theirs[column]).to_numpy().nonzero()[0]
+    ]
+    words = [one for one in differing if is_verdict(one[1])]
+    if words:
+        row, column, found, expected = words[0]
+        said = f'row {row + 1}, {column} "{found}" and not "{expected}"'
+        return Comparison(name, f"verdicts differ: {len(words)} ({said})", False)
+    largest, place, n_texts = 0.0, "", 0
+    for row, column, found, expected in differing:
+        try:
+            difference = abs(float(found) - float(expected))
+        except ValueError:
+            n_texts += 1
+            continue
+        if difference > largest and difference > CLOSE * abs(float(expected)):
+            largest, place = difference, f"{column}, row {row + 1}"
+    if not (largest or n_texts):
+        return Comparison(name, "identical", True)
+    says = f"same verdicts, largest difference {largest:.2g} ({place})" if largest else ""
+    texts = f"{n_texts} other texts" if n_texts else ""
+    return Comparison(name, "; ".join(filter(None, [says, texts])), True)
+
+
+def damaged(reference: Path) -> Iterator[str]:
+    """Tables of the reference that are not as they were stored."""
+    for row in _tables(reference):
+        path = reference / "tables" / f"{row['table']}.csv"
+        if row["is_stored"] == "no":
+            continue
+        if not path.exists():
+            yield f"{row['table']}: missing in the reference"
+        elif hashlib.sha256(path.read_bytes()).hexdigest() != row["sha256"]:
+            yield f"{row['table']}: the reference's own file was altered after it was stored"
+
+
+def verify(run: Path) -> Iterator[Comparison]:
+    """Every table of the reference next to a run's; one that is missing there is not the same."""
+    reference = reference_of(run.name)
+    for row in _tables(reference):
+        name = row["table"]
+        path, stored = run / f"tables/{name}.csv", reference / f"tables/{name}.csv"
+        if not path.exists():
+            yield Comparison(name, f"missing: make {row['notebook']} writes it", False)
+        elif hashlib.sha256(path.read_bytes()).hexdigest() == row["sha256"]:
+            yield Comparison(name, "identical", True)
+        elif row["is_stored"] == "no":
+            yield Comparison(name, "differs; it is too large to be stored, so only its hash", True)
+        else:
+            read = {"dtype": str, "keep_default_na": False}
+            yield compare(name, pd.read_csv(path, **read), pd.read_csv(stored, **read))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("copy", "verify"):
+        commands.add_parser(name).add_argument("run", type=Path)
+    checking = commands.add_parser("check")
+    checking.add_argument("--strict", action="store_true", help="changed functions fail too")
+    options = parser.parse_args()
+    if options.command == "copy":
+        lines = copy(options.run)
+        print("\n".join(lines) or f"copied to {reference_of(options.run.name).relative_to(ROOT)}")
+        return bool(lines)
+    if options.command == "check":
+        stale = check("demo")
+        print("\n".join(stale.notebooks) or "every stored notebook has today's code and text")
+        print(f"{len(stale.package)} stored notebooks were run with other functions of the package")
+        return bool(stale.notebooks or (options.strict and stale.package))
+    if lines := list(damaged(reference_of(options.run.name))):
+        print("\n".join(lines))
+        return 1
+    return _print_verified(list(verify(options.run)))
+
+
+def _print_verified(found: Sequence[Comparison]) -> int:
+    for one in found:
+        if one.says != "identical":
+            print(f"{one.table}: {one.says}")
+    n_identical = sum(one.says == "identical" for one in found)
+    n_same = sum(one.is_same for one in found)
+    print(f"{len(found)} tables: {n_identical} identical, {n_same} with the same verdicts")
+    return n_same < len(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

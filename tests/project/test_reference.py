@@ -1,0 +1,177 @@
+"""The committed results: as current as the notebooks, and compared with a run cell by cell."""
+
+import json
+
+import pandas as pd
+import pytest
+from notebook_files import ROOT, script
+
+VERDICTS = {"model": ["a", "b"], "auc": [0.5, 0.75], "verdict": ["supported", "inconclusive"]}
+
+
+def a_cell(kind, source, **more):
+    return {"cell_type": kind, "id": source[:8], "metadata": {}, "source": source} | more
+
+
+def a_notebook(
+    text="# Title\n\nSee [the page](../docs/page.md), [next](02_next.ipynb).", code="1 + 1"
+):
+    code_cell = a_cell("code", code, outputs=[], execution_count=None)
+    return {"cells": [a_cell("markdown", text), code_cell], "nbformat": 4, "nbformat_minor": 5}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project of one notebook, and a run of it under outputs/demo."""
+    reference = script("reference")
+    monkeypatch.setattr(reference, "ROOT", tmp_path)
+    monkeypatch.setattr(reference.reach, "notebooks", lambda: [{"notebook": "01_first"}])
+    monkeypatch.setattr(reference.reach, "package_hash", lambda name: "package 1")
+    files = {
+        "notebooks/01_first.ipynb": json.dumps(a_notebook()),
+        "notebooks/02_next.ipynb": "{}",
+        "docs/page.md": "",
+        "params/demo/01_first.yaml": "seed: 0\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    run(tmp_path)
+    return reference, tmp_path
+
+
+def run(root, code="1 + 1", table=None):
+    """What a run of the notebook leaves."""
+    folder = root / "outputs/demo"
+    executed = a_notebook("an old text", code)
+    result = {"output_type": "execute_result", "execution_count": 7, "metadata": {}}
+    executed["cells"][1]["outputs"] = [result | {"data": {"text/plain": "2"}}]
+    executed["cells"][1]["metadata"] = {"papermill": {"duration": 3.2}, "tags": []}
+    injected = a_cell("code", "seed = 0", outputs=[], execution_count=1)
+    injected["metadata"] = {"tags": ["injected-parameters"]}
+    executed["cells"].insert(1, injected)
+    for name in ("notebooks", "tables", "figures", "manifests"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "notebooks/01_first.ipynb").write_text(json.dumps(executed))
+    pd.DataFrame(table or VERDICTS).to_csv(folder / "tables/levels.csv", index=False)
+    (folder / "figures/levels.png").write_bytes(b"png")
+    outputs = {"tables/levels.csv": "", "figures/levels.png": ""}
+    (folder / "manifests/01_first.json").write_text(json.dumps({"outputs": outputs}))
+    return folder
+
+
+def test_what_is_stored_has_todays_text_the_runs_results_and_links_that_work(project):
+    reference, root = project
+    assert reference.copy(root / "outputs/demo") == []
+    stored = json.loads((root / "outputs/reference/demo/notebooks/01_first.ipynb").read_text())
+    text, code = stored["cells"]
+    assert text["source"].startswith("# Title")
+    assert "(../../../../docs/page.md)" in text["source"] and "(02_next.ipynb)" in text["source"]
+    assert code["outputs"][0]["data"] == {"text/plain": "2"}
+    assert code["execution_count"] == code["outputs"][0]["execution_count"] == 1
+    assert "duration" not in json.dumps(stored) and "injected" not in json.dumps(stored)
+    assert (root / "outputs/reference/demo/figures/levels.png").read_bytes() == b"png"
+    assert reference.check("demo") == ([], [])
+
+
+def test_new_text_is_put_into_the_stored_notebook_without_a_run(project):
+    reference, root = project
+    reference.copy(root / "outputs/demo")
+    (root / "notebooks/01_first.ipynb").write_text(json.dumps(a_notebook("# A better title")))
+    assert reference.check("demo").notebooks == ["the text of 01_first was changed: make reference"]
+    (root / "outputs/demo/notebooks/01_first.ipynb").unlink()
+    assert reference.copy(root / "outputs/demo") == []
+    assert reference.check("demo") == ([], [])
+    stored = json.loads((root / "outputs/reference/demo/notebooks/01_first.ipynb").read_text())
+    assert stored["cells"][0]["source"] == "# A better title" and stored["cells"][1]["outputs"]
+
+
+@pytest.mark.parametrize("changed", ["notebooks/01_first.ipynb", "params/demo/01_first.yaml"])
+def test_changed_code_or_parameters_ask_for_a_run(project, changed):
+    reference, root = project
+    reference.copy(root / "outputs/demo")
+    text = json.dumps(a_notebook(code="1 + 2")) if changed.endswith("ipynb") else "seed: 1\n"
+    (root / changed).write_text(text)
+    assert reference.check("demo").notebooks == [
+        "01_first was changed: make 01_first && make reference"
+    ]
+    if changed.endswith("ipynb"):
+        assert "01_first was changed and not run" in reference.copy(root / "outputs/demo")[0]
+        run(root, code="1 + 2")
+        assert reference.copy(root / "outputs/demo") == []
+
+
+def test_other_functions_of_the_package_are_counted_and_fail_a_release_alone(project, monkeypatch):
+    reference, root = project
+    reference.copy(root / "outputs/demo")
+    monkeypatch.setattr(reference.reach, "package_hash", lambda name: "package 2")
+    assert reference.check("demo") == ([], ["01_first"])
+    monkeypatch.setattr("sys.argv", ["reference.py", "check"])
+    assert not reference.main()
+    monkeypatch.setattr("sys.argv", ["reference.py", "check", "--strict"])
+    assert reference.main()
+
+
+@pytest.mark.parametrize(
+    ("change", "says", "is_same"),
+    [
+        ({}, "identical", True),
+        ({"auc": [0.5, 0.7501]}, "same verdicts, largest difference 0.0001 (auc, row 2)", True),
+        ({"auc": [0.5, 0.75 + 1e-12]}, "identical", True),
+        ({"model": ["a", "c"]}, "1 other texts", True),
+        ({"verdict": ["supported", "supported"]}, 'row 2, verdict "supported" and not', False),
+    ],
+)
+def test_a_runs_table_is_compared_cell_by_cell(project, monkeypatch, change, says, is_same):
+    reference, root = project
+    reference.copy(root / "outputs/demo")
+    (found,) = reference.verify(run(root, table=VERDICTS | change))
+    assert says in found.says and found.is_same == is_same
+    monkeypatch.setattr("sys.argv", ["reference.py", "verify", str(root / "outputs/demo")])
+    assert reference.main() == (not is_same)
+
+
+def test_another_shape_and_a_missing_table_are_not_the_same(project):
+    reference, root = project
+    reference.copy(root / "outputs/demo")
+    (found,) = reference.verify(run(root, table={"model": ["a"]}))
+    assert not found.is_same and "another shape" in found.says
+    (root / "outputs/demo/tables/levels.csv").unlink()
+    (found,) = reference.verify(root / "outputs/demo")
+    assert not found.is_same and "make 01_first writes it" in found.says
+
+
+def test_an_altered_cell_of_the_reference_is_found_and_named(project, monkeypatch, capsys):
+    reference, root = project
+    reference.copy(root / "outputs/demo")
+    path = root / "outputs/reference/demo/tables/levels.csv"
+    path.write_text(path.read_text().replace("0.75", "0.85"))
+    monkeypatch.setattr("sys.argv", ["reference.py", "verify", str(root / "outputs/demo")])
+    assert reference.main() == 1
+    assert "levels: the reference's own file was altered" in capsys.readouterr().out
+
+
+def test_a_large_table_is_stored_as_its_hash(project, monkeypatch):
+    reference, root = project
+    monkeypatch.setattr(reference, "LARGEST_TABLE", 10)
+    reference.copy(root / "outputs/demo")
+    assert not (root / "outputs/reference/demo/tables/levels.csv").exists()
+    (found,) = reference.verify(root / "outputs/demo")
+    assert found.says == "identical" and not list(
+        reference.damaged(root / "outputs/reference/demo")
+    )
+    (found,) = reference.verify(run(root, table=VERDICTS | {"model": ["a", "c"]}))
+    assert "too large to be stored" in found.says
+
+
+def test_the_committed_results_are_those_of_the_notebooks_as_they_are(capsys):
+    stale = script("reference").check("demo")
+    with capsys.disabled():
+        print(f"\n{len(stale.package)} stored notebooks were run with other package functions")
+    assert not stale.notebooks, "\n".join(stale.notebooks)
+
+
+def test_the_committed_tables_are_as_they_were_stored():
+    reference = script("reference")
+    assert not list(reference.damaged(reference.reference_of("demo")))
+    assert (ROOT / "outputs/reference/demo/tables.csv").exists()
