@@ -105,7 +105,7 @@ def torch_build(python: Path, torch: str, pip_flags: list[str]) -> tuple[str, Pa
                 stop_of_pip(done)
             print(
                 f"no package index in use serves {served[0]}: installing the build with CUDA, "
-                "several GB (for the other see the README's install notes)"
+                "several GB (for the other see docs/install.md)"
             )
             return "cuda", None
         found = json.loads(report.read_text())["install"][0]

@@ -1,4 +1,4 @@
-"""Write the README's results, its figures and the numbers of pages in docs: make readme.
+"""Write the README's results, docs/results.md, figures and the numbers of pages: make readme.
 
 Numbers of the papers that come out of package data are read from the demo tables; those that need
 the authors' files stand in docs/released_results.csv, which is rewritten when the files are there.
@@ -16,6 +16,10 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import readings
 from matplotlib.figure import Figure
 
 from contamination.core import blind_scores, plots, storage
@@ -38,6 +42,7 @@ from contamination.study import (
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+IN_FULL = ROOT / "docs/results.md"
 RELEASED = ROOT / "docs/released_results.csv"
 FIGURE = "docs/figures/dcq_levels.png"
 RESULTS, DETECTORS, WHICH, REAL = "results", "detectors", "which detector", "real model"
@@ -90,8 +95,21 @@ def released_results() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).astype({"n": int}).round(12)
 
 
+def in_brief(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> str:
+    """The README's part: a line for each claim, with its control and our reading.
+
+    Args:
+        tables: those of ``TABLES`` by name.
+        needs_files: ``released_results``.
+    """
+    both = {"main": R_SQUARED, "other": R_SQUARED_SWAPPED}
+    r_squared = {k: needs_files[needs_files["result"].eq(name)] for k, name in both.items()}
+    found = markdown(readings.readings(tables, r_squared))
+    return f"{_cells_sentence(tables['published_vs_recomputed'])}\n\n{found}"
+
+
 def results(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> str:
-    """The README's part between the marks: what comes out again, beside its control.
+    """The part of docs/results.md: what comes out again in full, next to its control.
 
     Args:
         tables: those of ``TABLES`` by name.
@@ -101,10 +119,7 @@ def results(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> str:
     rows += [_min_k_row(wikimia_tables.wikimia_blind_table()), _dice_row(needs_files)]
     head = ["Method", "The paper", "Comes out again?", "The control beside it"]
     lines = [head, ["---"] * len(head), *rows]
-    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    alt = "DCQ's maximum per dataset, beside rules that take the quizzes without any model"
-    cells = tables["published_vs_recomputed"]
-    return f"{_cells_sentence(cells)}\n\n{table}\n\n![{alt}]({FIGURE})"
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _cells_sentence(cells: pd.DataFrame) -> str:
@@ -263,7 +278,7 @@ def numbers_hash(numbers: pd.DataFrame) -> str:
 
 def real_model(real: pd.DataFrame, lab: pd.DataFrame) -> str:
     """Whether what the lab shows is true of a real model as well: the README's part."""
-    return equivalence.headline(equivalence.equivalence(real, lab))
+    return equivalence.in_brief(equivalence.equivalence(real, lab))
 
 
 def sets_of_real_model() -> pd.DataFrame:
@@ -284,16 +299,13 @@ def kept(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def detectors(tables: dict[str, pd.DataFrame]) -> str:
-    """Which detector sees what: the README's part, of ``study_tables``."""
+    """Which detector notices what, in three sentences and a figure: the README's part."""
     detection, reference, shift = (
         tables[f"pretraining_{name}"] for name in ("detection", "reference", "shift")
     )
-    said = pretraining_conclusion.conclusion(
-        detection, reference, tables["pretraining_indirect"], shift, tables["dice_forks"]
-    )
+    said = pretraining_conclusion.in_brief(detection, reference, shift)
     alt = pretraining_figures.detection_alt(detection, reference, shift)
-    best = _best(detection)
-    return f"{said}\n\n![{alt}]({DETECTION})\n\n{best}"
+    return f"{said}\n\n![{alt}]({DETECTION})"
 
 
 def detection_png(tables: dict[str, pd.DataFrame]) -> bytes:
@@ -318,7 +330,10 @@ def detector_page(tables: dict[str, pd.DataFrame]) -> str:
     )
     attack = reference[~reference["is_exploratory"]]
     attack = attack.assign(detector="reference attack (LiRA)", verdict="")
+    forks = tables["dice_forks"]
+    said = pretraining_conclusion.conclusion(detection, reference, indirect, shift, forks)
     parts = [
+        said,
         "### By access",
         _best(detection),
         "### Verbatim rows",
@@ -336,7 +351,7 @@ def detector_page(tables: dict[str, pd.DataFrame]) -> str:
         "### Number twins without held-out rows",
         pretraining_findings.twins_headline(tables["pretraining_twins"]),
         "### DICE within one base model",
-        markdown(_of_forks(tables["dice_forks"])),
+        markdown(_of_forks(forks)),
     ]
     return "\n\n".join(parts)
 
@@ -502,7 +517,9 @@ def main(folder: Path) -> None:
     study = study_tables()
     storage.write_bytes(ROOT / DETECTION, detection_png(study))
     storage.write_text(PAGE, renewed(PAGE.read_text(), WHICH, detector_page(study)))
-    readme = renewed(README.read_text(), RESULTS, results(tables, needs_files))
+    in_full = renewed(IN_FULL.read_text(), RESULTS, results(tables, needs_files))
+    storage.write_text(IN_FULL, in_full)
+    readme = renewed(README.read_text(), RESULTS, in_brief(tables, needs_files))
     readme = renewed(readme, REAL, real_model(sets_of_real_model(), sets))
     storage.write_text(README, renewed(readme, DETECTORS, detectors(study)))
     page = renewed(TEACHING.read_text(), RELEASED_NUMBERS, released_numbers(tables))
@@ -511,7 +528,7 @@ def main(folder: Path) -> None:
     storage.write_text(TEACHING, page)
     storage.write_text(VERDICTS, renewed(VERDICTS.read_text(), CLAIMS_PART, claims()))
     figures_written = [ROOT / name for name in (FIGURE, DETECTION)]
-    paths = [README, PAGE, TEACHING, VERDICTS, RELEASED, *figures_written]
+    paths = [README, IN_FULL, PAGE, TEACHING, VERDICTS, RELEASED, *figures_written]
     print("written:", *(path.relative_to(ROOT) for path in paths))
 
 

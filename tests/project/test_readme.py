@@ -65,10 +65,59 @@ def needs_files(script):
 
 
 def test_readme_is_not_stale(script, tables, needs_files):
-    part = script.results(tables, needs_files)
+    part = script.in_brief(tables, needs_files)
     assert script.renewed(README, script.RESULTS, part) == README, (
         'the results in README.md are stale: run "make readme"'
     )
+    page, part = script.IN_FULL.read_text(), script.results(tables, needs_files)
+    assert script.renewed(page, script.RESULTS, part) == page, 'run "make readme"'
+
+
+def readings(script, tables, needs_files):
+    """Our reading of each claim, by the claim."""
+    page = script.in_brief(tables, needs_files)
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| [")]
+    return {row[1]: row[-1] for row in rows}
+
+
+def test_our_readings_are_those_of_the_tables(script, tables, needs_files):
+    """Rendered from the tables and from tables that say the opposite."""
+    found = readings(script, tables, needs_files)
+    rules, replicas = tables["dcq_rules"], tables["dcq_reciprocal"]
+    tests, success = tables["replication_published"], tables["replication_success"]
+    other = readings(
+        script,
+        {
+            **tables,
+            "dcq_rules": rules.assign(verdict=NOT_SUPPORTED),
+            "dcq_reciprocal": replicas.assign(n_right_best_quiz=replicas["n_replicas"]),
+            "replication_published": tests.assign(significant_holm=tests["significant"]),
+            "replication_success": success.assign(verdict=NOT_SUPPORTED),
+        },
+        needs_files.assign(value=0.7),
+    )
+    said = [
+        ("a high level alone is no evidence of memory", "says more than the rule explains"),
+        ("answered right no more often than others", "the claim is reproduced"),
+        ("of the 24 findings may be chance", "all findings survive the correction"),
+        ("better for GPT-4, not for GPT-3.5", "the judge is not shown to be better"),
+        ("because its two halves differ by themselves", ""),
+        ("depends on which released scores", "the correlation is reproduced"),
+    ]
+    for (confirmed, refuted), ours, theirs in zip(
+        said, found.values(), other.values(), strict=True
+    ):
+        assert confirmed in ours
+        assert not refuted or (refuted in theirs and confirmed not in theirs)
+
+
+def test_the_reading_of_wikimia_follows_the_words_alone(script, tables, needs_files):
+    words = script.wikimia_tables.wikimia_blind_table()
+    with pytest.MonkeyPatch.context() as patch:
+        blind = words.assign(auc=0.55)
+        patch.setattr(script.wikimia_tables, "wikimia_blind_table", lambda: blind)
+        found = readings(script, tables, needs_files)
+    assert "the words alone do not explain this AUC" in found.values()
 
 
 @pytest.fixture(scope="module")
@@ -117,9 +166,11 @@ def test_a_study_that_finds_nothing_says_so(script, study):
     }
     nothing["pretraining_reference"] = study["pretraining_reference"]
     part, page = script.detectors(nothing), script.detector_page(nothing)
-    assert "no detector finds it" in part and "no detector notices" in part
-    assert "no detector is shown to take that for contamination" in part
-    assert "is not shown to tell" in part
+    assert "no detector finds it" in page and "no detector notices" in page
+    for text in (part, page):
+        assert "no detector is shown to take that for contamination" in text
+    assert "is noticed by 0 of 15 detectors" in part and "is not shown to tell" in page
+    assert "is noticed by 2 of 15 detectors" in script.detectors(study)
     assert ": supported" not in page and "none; highest AUC" in page
     assert ": supported" in script.detector_page(study)
 
@@ -274,7 +325,7 @@ def test_the_count_of_cells_is_the_table_s(script, tables, needs_files):
     n_both, n_equal = cells["matches"].notna().sum(), cells["matches"].eq(True).sum()
     cells.loc[row, "matches"] = False
     more = cells.assign(paper="Min-k% Prob").head(7)
-    found = script.results(
+    found = script.in_brief(
         tables | {"published_vs_recomputed": pd.concat([cells, more])}, needs_files
     )
     assert f"{n_equal - 1} of {n_both} are equal" in found
@@ -318,8 +369,10 @@ def numbered(text):
 
 
 def test_the_map_names_what_the_notebook_has():
-    rows = README.split("## Map")[1].splitlines()
-    rows = [line for line in rows if line.startswith("|") and "](notebooks/" in line]
+    page = (ROOT / "docs/notebooks.md").read_text().split("## What you need")[0]
+    rows = [
+        line for line in page.splitlines() if line.startswith("|") and "](../notebooks/" in line
+    ]
     paths = [ROOT / re.search(r"notebooks/\w+\.ipynb", row)[0] for row in rows]
     assert paths == NOTEBOOKS
     for row, path in zip(rows, paths, strict=True):

@@ -387,3 +387,17 @@ def test_the_headline_says_which_effects_are_equal_and_which_are_open():
     assert eq.headline(table.assign(verdict=NOT_RUN)).startswith("No pair of the real model")
     other = table.assign(analysis=eq.SUBTRACTED, verdict=SUPPORTED)
     assert eq.headline(pd.concat([table, other])) == said
+
+
+def test_in_brief_equal_and_open_effects_have_a_sentence_each():
+    row = {"analysis": eq.CONFIRMING, "n_pairs": 5, "note": ""}
+    table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
+    said = eq.in_brief(table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE]))
+    assert said == (
+        "For a paraphrase, the effect on detection is the same within 0.10 AUC over 5 pairs of "
+        "models. For several paraphrases and a missing label, the comparison is no more than "
+        "inconclusive."
+    )
+    none, every = (eq.in_brief(table.assign(verdict=word)) for word in (INCONCLUSIVE, SUPPORTED))
+    assert "is the same" not in none and "inconclusive" not in every
+    assert eq.in_brief(table.assign(verdict=NOT_RUN)).startswith("No pair of the real model")

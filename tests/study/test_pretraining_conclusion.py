@@ -6,7 +6,7 @@ import pytest
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study.dice_forks import CLAIMED
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES
-from contamination.study.pretraining_conclusion import conclusion
+from contamination.study.pretraining_conclusion import conclusion, in_brief
 from contamination.study.row_pools import PARAPHRASE
 from contamination.study.shift import LENGTH, NONE
 
@@ -70,3 +70,21 @@ def test_it_says_what_the_tables_carry():
 def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent, present):
     said = conclusion(*tables(**changed))
     assert absent not in said and present in said
+
+
+def brief(**changed):
+    detection, reference, _, shifts, _ = tables(**changed)
+    return in_brief(detection, reference, shifts)
+
+
+def test_in_brief_it_says_the_same_and_takes_it_back_where_the_tables_do():
+    said = brief()
+    assert said.startswith(
+        "One copy of a row (0.005 % of the training tokens) is noticed by 0 of 2"
+    )
+    assert "sixteen copies of a row (0.08 % of the training tokens) are noticed by 2 of 2" in said
+    assert "is at no exposure 0.05 better than the best detector" in said
+    assert "1 of 1 detectors call one of two sets" in said
+    assert "is noticed by 1 of 2" in brief(one=SUPPORTED)
+    assert "is 0.09 better than the best detector with sixteen copies" in brief(attack=0.99)
+    assert "no detector is shown to take that" in brief(shift=NOT_SUPPORTED)

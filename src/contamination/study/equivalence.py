@@ -162,3 +162,21 @@ def headline(table: pd.DataFrame) -> str:
         why = f" ({'; '.join(notes)})" if notes else ""
         text += f"Inconclusive: {listed(open_)}{why}."
     return text.strip()
+
+
+def in_brief(table: pd.DataFrame) -> str:
+    """:func:`headline` in two sentences: for which forms both are shown to be equal."""
+    own = table[table["analysis"].eq(CONFIRMING)]
+    known = own[own["verdict"].ne(NOT_RUN)]
+    if known.empty:
+        return headline(table)
+    equal = known.loc[known["verdict"].eq(SUPPORTED), "condition"].map(IN_WORDS).tolist()
+    open_ = known.loc[known["verdict"].ne(SUPPORTED), "condition"].map(IN_WORDS).tolist()
+    within = f"within {MARGIN:.2f} AUC over {known['n_pairs'].iloc[0]} pairs of models"
+    parts = []
+    if equal:
+        parts.append(f"For {listed(equal)}, the effect on detection is the same {within}.")
+    if open_:
+        what = "no more than inconclusive" if equal else "inconclusive"
+        parts.append(f"For {listed(open_)}, the comparison is {what}.")
+    return " ".join(parts)

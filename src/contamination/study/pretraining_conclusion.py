@@ -36,6 +36,37 @@ def conclusion(
     return " ".join(part for part in parts if part)
 
 
+def in_brief(detection: pd.DataFrame, reference: pd.DataFrame, shift: pd.DataFrame) -> str:
+    """In brief: what one copy and what most copies allow, what limits it, what misleads.
+
+    Args:
+        detection, reference: of ``pretraining_results``.
+        shift: of ``shift.false_verdicts``.
+    """
+    attack = reference[~reference["is_exploratory"]].set_index("copies")
+    doses = sorted(detection["copies"].unique())
+    said = []
+    for dose in (doses[0], doses[-1]):
+        of_dose = detection[detection["copies"].eq(dose)]
+        best, k = _best(detection, dose), int(of_dose["verdict"].eq(SUPPORTED).sum())
+        share = percent(attack.loc[dose, "row_share_pct"])
+        said.append(
+            f"{copies_words(dose)} of a row ({share} of the training tokens) "
+            f"{'is' if dose == 1 else 'are'} noticed by {k} of {len(of_dose)} detectors, at best "
+            f"with an AUC of {of_auc(best)}"
+        )
+    first = f"{said[0][0].upper()}{said[0][1:]}; {said[1]}."
+    above = {dose: attack.loc[dose, "auc"] - _best(detection, dose)["auc"] for dose in doses}
+    largest = max(above, key=lambda dose: above[dose])
+    limit = f"at no exposure {NEAR:.2f} better than the best detector"
+    if above[largest] >= NEAR:
+        limit = (
+            f"better than the best detector by {above[largest]:.2f} with {copies_words(largest)}"
+        )
+    second = f"An attack that knows what the other models saw is {limit}."
+    return f"{first} {second} {_of_shift(shift)}"
+
+
 def _best(detection: pd.DataFrame, dose: int) -> pd.Series:
     """The detector with the highest AUC at a dose, among supported ones if there are any."""
     of_dose = detection[detection["copies"].eq(dose)]

@@ -1,0 +1,149 @@
+"""The README's table of results: one line a claim, with what we make of it.
+
+Every number and every choice of words comes from a table; docs/results.md has the same results in
+full. A reading says what the control leaves of the paper's claim, and nothing about the paper.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from contamination.core import blind_scores
+from contamination.core.tables import listed
+from contamination.core.verdicts import NOT_SUPPORTED, SUPPORTED
+from contamination.data import published
+from contamination.min_k import wikimia_tables
+
+HEAD = ["Method", "The paper's claim", "Recomputed", "The control", "Our reading"]
+PAPERS = {
+    "DCQ": "[Data Contamination Quiz](https://arxiv.org/abs/2311.06233)",
+    "Replication": "[Replication with an ICL judge](https://arxiv.org/abs/2308.08493)",
+    "Min-k% Prob": "[Min-k% Prob on WikiMIA](https://arxiv.org/abs/2310.16789)",
+    "DICE": "[DICE](https://arxiv.org/abs/2406.04197)",
+}
+
+
+def readings(tables: dict[str, pd.DataFrame], r_squared: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """One row for each claim, columns ``HEAD``, all of them texts.
+
+    Args:
+        tables: of notebooks 02 and 03, as ``readme.TABLES``.
+        r_squared: DICE's correlation with accuracy by benchmark, from the "main" released table
+            and from the "other" one: value, n and printed.
+    """
+    rows = [
+        (PAPERS["DCQ"], *_levels(tables)),
+        (PAPERS["DCQ"], *_replicas(tables["dcq_reciprocal"])),
+        (PAPERS["Replication"], *_tests(tables["replication_published"])),
+        (PAPERS["Replication"], *_judge(tables["replication_success"])),
+        (PAPERS["Min-k% Prob"], *_min_k(wikimia_tables.wikimia_blind_table())),
+        (PAPERS["DICE"], *_dice(r_squared)),
+    ]
+    return pd.DataFrame(rows, columns=HEAD)
+
+
+def _ends(values: pd.Series, decimals: int = 0) -> str:
+    return f"{values.min():.{decimals}f} to {values.max():.{decimals}f}"
+
+
+def _levels(tables: dict[str, pd.DataFrame]) -> tuple[str, ...]:
+    levels = tables["dcq_published"].query("model == 'GPT-4'")
+    rules = tables["dcq_rules"].query("model == 'GPT-4' and chosen_on_others")
+    rules = rules.drop_duplicates(["dataset", "control"])
+    rule, n = rules["control"].iloc[0], len(rules)
+    n_equal, n_beaten = (int(rules["verdict"].eq(v).sum()) for v in (SUPPORTED, NOT_SUPPORTED))
+    control = (
+        f"a rule that looks at {rule} alone does as well on {n_equal} of {n} datasets, worse on "
+        f"{n_beaten}; {n - n_equal - n_beaten} are inconclusive"
+    )
+    reading = f"GPT-4 is shown to beat the rule on {n_beaten} of {n} datasets"
+    if 2 * n_beaten > n:
+        reading += ", so on most of them its level says more than the rule explains"
+    else:
+        reading += ": a high level alone is no evidence of memory"
+    claim = f"GPT-4 recognises {_ends(levels['paper_max_pct'].astype(float))} % of a partition"
+    return claim, f"{_ends(levels['max_pct'])} %", control, reading
+
+
+def _replicas(replicas: pd.DataFrame) -> tuple[str, ...]:
+    n, right, expected = (
+        replicas[name].sum()
+        for name in ("n_replicas", "n_right_best_quiz", "expected_if_independent")
+    )
+    reading = "the claim is reproduced"
+    if right < n:
+        more = "hardly more often" if right > expected else "no more often"
+        more = more if right - expected <= 1 else "more often"
+        reading = f"not reproduced: such instances are answered right {more} than others"
+    return (
+        "every instance that a model replicates is also answered right in the quiz",
+        f"{right:.0f} of {n:.0f}",
+        f"{expected:.1f} of {n:.0f} if they were answered like any other instance",
+        reading,
+    )
+
+
+def _tests(tests: pd.DataFrame) -> tuple[str, ...]:
+    n, n_corrected = int(tests["significant"].sum()), int(tests["significant_holm"].sum())
+    reading = "all findings survive the correction"
+    if n_corrected < n:
+        reading = f"{n - n_corrected} of the {n} findings may be chance"
+    return (
+        f"{int(tests['paper_significant'].sum())} of {len(tests)} tests show contamination",
+        str(n),
+        f"{n_corrected} remain after a correction for {len(tests)} tests",
+        reading,
+    )
+
+
+def _judge(success: pd.DataFrame) -> tuple[str, ...]:
+    rows = success.set_index(["model", "algorithm", "test"])
+    judge = {m: rows.loc[(m, "Algorithm 2: GPT-4 ICL", "judge")] for m in published.MODELS}
+    clean = [rows.loc[(m, "always clean", "constant"), "n_right"] for m in published.MODELS]
+    n = next(iter(judge.values()))["n_partitions"]
+    printed, right = (
+        " and ".join(str(int(row[name])) for row in judge.values())
+        for name in ("paper_n_right", "n_right")
+    )
+    better = [model for model, row in judge.items() if row["verdict"] == SUPPORTED]
+    others = [model for model in judge if model not in better]
+    reading = f"the judge is shown to be better for {listed(better)}" if better else ""
+    if others:
+        reading += (
+            f", not for {listed(others)}" if better else "the judge is not shown to be better"
+        )
+    return (
+        f"the judge decides {printed} of {n} partitions right ({listed(list(judge))})",
+        right,
+        f'always answering "clean" gives {" and ".join(map(str, clean))}',
+        reading,
+    )
+
+
+def _min_k(words: pd.DataFrame) -> tuple[str, ...]:
+    printed = float(wikimia_tables.printed_average().loc["Min-k% Prob", "paper_auc"])
+    aucs = words.loc[words["baseline"].eq(blind_scores.BAG_OF_WORDS), "auc"]
+    reading = "an AUC on WikiMIA cannot show memory, because its two halves differ by themselves"
+    if aucs.min() <= printed:
+        reading = "the words alone do not explain this AUC"
+    return (
+        f"AUC {printed:.2f}, the mean of five models",
+        "these models are not run here",
+        f"a classifier of the words, without any model, reaches AUC {aucs.min():.2f}"
+        + (f" to {aucs.max():.2f}" if f"{aucs.min():.2f}" != f"{aucs.max():.2f}" else ""),
+        reading,
+    )
+
+
+def _dice(r_squared: dict[str, pd.DataFrame]) -> tuple[str, ...]:
+    main, other = r_squared["main"], r_squared["other"]
+    printed = str(main["printed"].iloc[0]).replace("-", " to ")
+    reading = "the correlation is reproduced"
+    if main["value"].min() - other["value"].min() > 0.05:
+        reading += "; how strong it is depends on which released scores one takes"
+    return (
+        f"its score follows accuracy, R² {printed} by benchmark",
+        f"{_ends(main['value'], 2)} ({main['n'].iloc[0]:.0f} models)",
+        f"{_ends(other['value'], 2)} with the scores of a second released table",
+        reading,
+    )
