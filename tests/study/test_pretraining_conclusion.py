@@ -86,5 +86,5 @@ def test_in_brief_it_says_the_same_and_takes_it_back_where_the_tables_do():
     assert "is at no exposure 0.05 better than the best detector" in said
     assert "1 of 1 detectors call one of two sets" in said
     assert "is noticed by 1 of 2" in brief(one=SUPPORTED)
-    assert "is 0.09 better than the best detector with sixteen copies" in brief(attack=0.99)
+    assert "better than the best detector by 0.09 with sixteen copies" in brief(attack=0.99)
     assert "no detector is shown to take that" in brief(shift=NOT_SUPPORTED)
