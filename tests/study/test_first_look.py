@@ -143,3 +143,21 @@ def test_a_correction_for_several_methods_takes_a_small_finding_back():
     assert first_look.finding_verdicts(reached)[0] == CONTROL_FAILS
     table = pd.concat([reached, *others], ignore_index=True)
     assert first_look.finding_verdicts(table)[0] == INCONCLUSIVE
+
+
+def concluded(*verdicts):
+    methods = ["Quiz", "Replication", "Min-k% Prob", "DICE"]
+    findings = pd.DataFrame({"method": methods, "verdict": verdicts})
+    controls = findings.assign(verdict=np.nan)
+    return first_look.conclusion(pd.concat([findings, controls], ignore_index=True))
+
+
+def test_the_conclusion_says_of_each_method_what_its_verdict_allows():
+    said = concluded(SUPPORTED, SUPPORTED, INCONCLUSIVE, CONTROL_FAILS)
+    assert said.startswith("Quiz and Replication find what we know to be true")
+    assert "DICE would have convinced us by its number alone" in said
+    assert "About Min-k% Prob we cannot decide" in said and "misses" not in said
+    nothing = concluded(NOT_SUPPORTED, INCONCLUSIVE, INCONCLUSIVE, INCONCLUSIVE)
+    assert nothing.startswith("None of the methods shows what we know") and "Quiz misses" in nothing
+    assert "convinced" not in nothing and "memory is the explanation" not in nothing
+    assert "DICE finds what" in concluded(NOT_SUPPORTED, NOT_SUPPORTED, NOT_SUPPORTED, SUPPORTED)

@@ -10,7 +10,14 @@ import pandas as pd
 from contamination.core.claims import CLAIMS
 from contamination.core.families import taken_back
 from contamination.core.statistics import end_p, with_p_adjusted
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, strongest
+from contamination.core.tables import listed
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_SUPPORTED,
+    SUPPORTED,
+    strongest,
+)
 from contamination.dcq.comparison import verdict_counts
 
 
@@ -114,3 +121,30 @@ def _verdict(rows: pd.DataFrame) -> str:
     claim = replace(CLAIMS["first_look"], null=chance)
     ends = finding["ci_low"], finding["ci_high"]
     return claim.verdict(*ends, control=strongest(controls, ends[0]))
+
+
+def conclusion(table: pd.DataFrame) -> str:
+    """What a lecturer could say of the four findings, from ``first_look.csv`` with its verdicts."""
+    findings = table[~table.duplicated("method")]
+    of = {verdict: rows["method"].tolist() for verdict, rows in findings.groupby("verdict")}
+    parts = []
+    if names := of.get(SUPPORTED):
+        finds = "finds" if len(names) == 1 else "find"
+        parts.append(
+            f"{listed(names)} {finds} what we know to be true: this model was trained on the "
+            "instances. No control comes as high, so memory is the explanation that is left."
+        )
+    else:
+        parts.append("None of the methods shows what we know to be true of this model.")
+    if names := of.get(CONTROL_FAILS):
+        parts.append(
+            f"{listed(names)} would have convinced us by {'its' if len(names) == 1 else 'their'} "
+            "number alone, but the number is as high for a model that saw nothing."
+        )
+    if names := of.get(INCONCLUSIVE):
+        parts.append(f"About {listed(names)} we cannot decide with so few instances or models.")
+    if names := of.get(NOT_SUPPORTED):
+        parts.append(f"{listed(names)} {'misses' if len(names) == 1 else 'miss'} what is there.")
+    return (
+        " ".join(parts) + " That is why every result in this repository has a control next to it."
+    )
