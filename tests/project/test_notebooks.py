@@ -149,7 +149,7 @@ def test_notebook_opens_as_the_house_asks(notebook, notebook_path):
     first, parameters, imports = notebook.cells[:3]
     assert first.source.startswith(f"# {notebook_path.stem.partition('_')[0]} · ")
     assert "?" in first.source.split("\n\n")[1]
-    assert len(first.source.split()) <= 60 and "|" not in first.source
+    assert len(first.source.split()) <= 160 and "|" not in first.source
     titles = [line for text in markdown_of(notebook) for line in text.splitlines()]
     assert sum(line.startswith("# ") for line in titles) == 1
     for cell, tag in ((parameters, "parameters"), (imports, "imports")):
