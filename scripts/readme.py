@@ -58,6 +58,7 @@ OF_STUDY = (
     "later",
     "row_lists",
     "shift",
+    "tpr",
     "twins",
 )
 OF_STUDY = (*(f"pretraining_{name}" for name in OF_STUDY), "dice_forks")
@@ -299,11 +300,11 @@ def kept(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def detectors(tables: dict[str, pd.DataFrame]) -> str:
-    """Which detector notices what, in three sentences and a figure: the README's part."""
-    detection, reference, shift = (
-        tables[f"pretraining_{name}"] for name in ("detection", "reference", "shift")
+    """Which detector notices what, in brief and as a figure: the README's part."""
+    detection, reference, rates, shift = (
+        tables[f"pretraining_{name}"] for name in ("detection", "reference", "tpr", "shift")
     )
-    said = pretraining_conclusion.in_brief(detection, reference, shift)
+    said = pretraining_conclusion.in_brief(detection, reference, rates, shift)
     alt = pretraining_figures.detection_alt(detection, reference, shift)
     return f"{said}\n\n![{alt}]({DETECTION})"
 
@@ -330,15 +331,20 @@ def detector_page(tables: dict[str, pd.DataFrame]) -> str:
     )
     attack = reference[~reference["is_exploratory"]]
     attack = attack.assign(detector="reference attack (LiRA)", verdict="")
+    rates, twins = (tables[f"pretraining_{name}"] for name in ("tpr", "twins"))
     forks = tables["dice_forks"]
-    said = pretraining_conclusion.conclusion(detection, reference, indirect, shift, forks)
+    said = pretraining_conclusion.conclusion(
+        detection, reference, indirect, rates, shift, twins, forks
+    )
     parts = [
         said,
         "### By access",
-        _best(detection),
+        _best(tables),
         "### Verbatim rows",
         pretraining_findings.headline(detection, reference, tables["pretraining_controls"]),
         _crossed(pd.concat([detection, attack]), "copies"),
+        "### Single tests",
+        _flags(detection),
         "### Rows in another form",
         pretraining_findings.indirect_headline(indirect),
         _crossed(indirect.assign(form=indirect["exposure"] + ", " + _copies(indirect)), "form"),
@@ -349,16 +355,25 @@ def detector_page(tables: dict[str, pd.DataFrame]) -> str:
         "### Two sets that no model saw",
         _shift_table(shift),
         "### Number twins without held-out rows",
-        pretraining_findings.twins_headline(tables["pretraining_twins"]),
+        pretraining_findings.twins_headline(twins),
         "### DICE within one base model",
         markdown(_of_forks(forks)),
     ]
     return "\n\n".join(parts)
 
 
-def _best(detection: pd.DataFrame) -> str:
-    best = pretraining_findings.best_by_access(detection).astype(str)
-    return markdown(best.rename(columns={"n_detectors": "detectors"}))
+def _best(tables: dict[str, pd.DataFrame]) -> str:
+    names = ("detection", "indirect", "shift")
+    best = pretraining_findings.best_by_access(*(tables[f"pretraining_{name}"] for name in names))
+    return markdown(best.astype(str).rename(columns=pretraining_findings.BEST_LABELS))
+
+
+def _flags(detection: pd.DataFrame) -> str:
+    """In how many single tests, one for each model and benchmark, p is at most 5 %."""
+    cells = [pretraining_findings.flags_text(row) for _, row in detection.iterrows()]
+    cells = detection.assign(cell=cells, copies=_copies(detection))
+    wide = cells.pivot_table("cell", "detector", "copies", aggfunc="first", sort=False)
+    return markdown(wide.reset_index())
 
 
 def _copies(table: pd.DataFrame) -> pd.Series:
@@ -367,15 +382,11 @@ def _copies(table: pd.DataFrame) -> pd.Series:
 
 def _crossed(table: pd.DataFrame, columns: str) -> str:
     """Detectors in rows, exposures in columns: AUC, interval, verdict."""
-    cells = table.assign(cell=[_cell(row) for _, row in table.iterrows()])
+    cells = table.assign(cell=pretraining_findings.cell_texts(table))
     if columns == "copies":
         cells["copies"] = _copies(cells)
     wide = cells.pivot_table("cell", "detector", columns, aggfunc="first", sort=False)
     return markdown(wide.fillna("not asked").reset_index())
-
-
-def _cell(row: pd.Series) -> str:
-    return ": ".join(filter(None, [pretraining_findings.of_auc(row), row["verdict"]]))
 
 
 def _shift_table(shift: pd.DataFrame) -> str:

@@ -13,7 +13,7 @@ from contamination.core.verdicts import (
     SUPPORTED,
     check_verdicts,
 )
-from contamination.study import catalogue, gates, interface, lab_panel, protocol, rooms, store
+from contamination.study import catalogue, gates, interface, lab_panel, protocol, store
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, ROW, SET, WEIGHTS
 from contamination.study.scoring import CONTROL_NAMES
 
@@ -324,11 +324,10 @@ def test_a_detector_that_is_left_out_has_counts_and_no_verdict():
 
 
 def test_the_tables_of_the_study_use_the_five_words_for_one_claim_each():
-    sets, real = (catalogue.in_order(store.read(name).sets) for name in ("study", "pretrained"))
+    sets = catalogue.in_order(store.read(store.STUDY).sets)
     known = [one for one in catalogue.ALL if one.name in set(sets["detector"])]
     detectors = gates.detector_table(sets, gates.gate_table(sets, known))
     tables = {"detectors": detectors, "evasion": lab_panel.evasion_table(sets)}
-    tables["pretrained_agreement"] = rooms.agreement(real, sets, "topics")
     for name, table in tables.items():
         assert CLAIMS[name].text.endswith(".")
         check_verdicts(table["verdict"])

@@ -15,7 +15,7 @@ from contamination.core import storage
 from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, SUPPORTED
 from contamination.study import conditions as c
 from contamination.study import equivalence as eq
-from contamination.study import pretrained, pretrained_pairs, protocol, released_rows, rooms, store
+from contamination.study import pretrained, pretrained_pairs, protocol, released_rows, store
 from contamination.study.released_rows import CONFIRMATORY, UNITS, datasets_of, deal
 
 PAGE = (ROOT / "docs/protocol_2.md").read_text()
@@ -251,7 +251,7 @@ def test_an_effect_at_the_margin_is_called_equal_in_five_percent_of_replicates()
         for difference in (-eq.MARGIN, eq.MARGIN):
             real = generator.normal(difference, spread, shape[0])
             lab = generator.normal(0, of_lab, shape[1])
-            assert np.mean(rooms.equivalence_p(real, lab, eq.MARGIN) <= 0.05) <= highest
+            assert np.mean(eq.equivalence_p(real, lab, eq.MARGIN) <= 0.05) <= highest
 
 
 def test_the_power_is_that_of_the_page():
@@ -261,7 +261,7 @@ def test_the_power_is_that_of_the_page():
     lab = generator.normal(0, 0.07, (20, 20_000))
     for difference, power in ((0, 0.97), (0.05, 0.63)):
         real = generator.normal(difference, 0.04, (5, 20_000))
-        found = np.mean(rooms.equivalence_p(real, lab, eq.MARGIN) <= 0.05)
+        found = np.mean(eq.equivalence_p(real, lab, eq.MARGIN) <= 0.05)
         assert found == pytest.approx(power, abs=0.01)
 
 
@@ -365,7 +365,7 @@ def test_the_page_says_what_the_code_does():
         f"units {CONFIRMATORY[0]} to {CONFIRMATORY[-1]}",
     ):
         assert fact in PAGE
-    assert eq.REAL_COPIES == pretrained_pairs.COPIES and eq.MARGIN == rooms.MOST_APART == 0.1
+    assert eq.REAL_COPIES == pretrained_pairs.COPIES and eq.MARGIN == eq.MOST_APART == 0.1
     assert {one.name for one in pretrained.OF_TOKENS} == set(eq.OF_TOKENS)
     assert protocol.LEVEL == 0.05
 
@@ -376,14 +376,15 @@ def test_the_headline_says_which_effects_are_equal_and_which_are_open():
     table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
     table = table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE])
     said = eq.headline(table)
-    assert "a paraphrase +0.01 [-0.05, +0.07]" in said and "Over 5 pairs" in said
-    assert "equal within 0.10 AUC for a paraphrase. " in said
-    assert said.endswith("Inconclusive: several paraphrases and a missing label.")
+    assert "a paraphrase +0.01 [-0.05, +0.07]" in said and "(5 pairs of fine-tuned" in said
+    assert "react alike, to within 0.10 AUC, to a paraphrase. " in said
+    open_ = "For several paraphrases and a missing label, it is inconclusive whether"
+    assert f"{open_} they react alike to within 0.10 AUC." in said
     none = eq.headline(table.assign(verdict=INCONCLUSIVE, note="fewer than 5 pairs"))
-    assert "For no form are the two shown to be equal" in none and "tell us" not in none
-    assert none.endswith("and a missing label (fewer than 5 pairs).")
+    assert none.startswith("For a paraphrase, several paraphrases and a missing label, it is inc")
+    assert "to within 0.10 AUC (fewer than 5 pairs)." in none and "are shown to" not in none
     every = eq.headline(table.assign(verdict=SUPPORTED))
-    assert "Inconclusive" not in every and "several paraphrases and a missing label. There" in every
+    assert "inconclusive" not in every and "several paraphrases and a missing label. The" in every
     assert eq.headline(table.assign(verdict=NOT_RUN)).startswith("No pair of the real model")
     other = table.assign(analysis=eq.SUBTRACTED, verdict=SUPPORTED)
     assert eq.headline(pd.concat([table, other])) == said
@@ -394,10 +395,10 @@ def test_in_brief_equal_and_open_effects_have_a_sentence_each():
     table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
     said = eq.in_brief(table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE]))
     assert said == (
-        "For a paraphrase, the effect on detection is the same within 0.10 AUC over 5 pairs of "
-        "models. For several paraphrases and a missing label, the comparison is no more than "
-        "inconclusive."
+        "The real model and the small ones are shown to react alike, to within 0.10 AUC, to a "
+        "paraphrase. For several paraphrases and a missing label, it is inconclusive whether they "
+        "react alike to within 0.10 AUC."
     )
     none, every = (eq.in_brief(table.assign(verdict=word)) for word in (INCONCLUSIVE, SUPPORTED))
-    assert "is the same" not in none and "inconclusive" not in every
+    assert "are shown to react" not in none and "inconclusive" not in every
     assert eq.in_brief(table.assign(verdict=NOT_RUN)).startswith("No pair of the real model")

@@ -7,19 +7,16 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from detector_frames import product
 from made_quizzes import LABELLED, NAMES, made_quizzes, tiny_base
 from notebook_files import ROOT
-from scipy import stats
 
 from contamination.core import storage
 from contamination.core.statistics import auc
-from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
 from contamination.dice import fine_tuning
 from contamination.models import forward
 from contamination.models.causal import load_causal_lm
 from contamination.study import conditions as c
-from contamination.study import pretrained, protocol, released_rows, rooms, store
+from contamination.study import pretrained, protocol, released_rows, store
 from contamination.study.released_rows import OPTION_MARGIN, UNITS, deal, reading_order
 
 N = 6
@@ -237,7 +234,6 @@ def test_the_page_says_what_the_code_does():
         f"peak rate {reading.learning_rate:.4f}",
         f"the same at {weights.learning_rate:.5f}",
         f"Gates are judged at {all_read} copies",
-        f"both from {rooms.LEAST} to {rooms.MOST} and at most {rooms.MOST_APART} apart",
         f"{pretrained.TOKENS_READ:,} tokens to read and {pretrained.TOKENS_SCORED:,} to score",
         f"{pretrained.MINUTES} minutes on two cores",
     ):
@@ -248,140 +244,3 @@ def test_every_part_was_made_under_the_page_that_is_here():
     page = storage.sha256_of_file(ROOT / "docs/protocol_pretrained.md")
     parts = store.parts(pretrained.NAME) if store.has(pretrained.NAME) else []
     assert all(part.about["protocol_sha256"] == page for part in parts)
-
-
-# Words
-
-
-def room(effects, verbatim=0.75, copies=4, units=6, base=None):
-    """Sets of one detector: verbatim rows, and a paraphrase whose AUC lies ``effects`` lower."""
-    values = {c.VERBATIM: np.full(units, verbatim)}
-    values[c.PARAPHRASE] = verbatim + np.resize(effects, units)
-    frames = []
-    for condition, aucs in values.items():
-        frame = product(unit=range(units), condition=condition, copies=copies)
-        frames.append(frame.assign(value=aucs, p=0.01))
-    if base is not None:
-        for condition, value in base.items():
-            frame = product(unit=range(units), model="base", condition=condition, copies=0)
-            frames.append(frame.assign(value=value, p=0.5))
-    return pd.concat(frames, ignore_index=True)
-
-
-def word(real, lab):
-    table = rooms.agreement(real, lab, "topics")
-    return table.set_index("condition").loc[c.PARAPHRASE]
-
-
-def test_agreement_takes_an_equivalence_test():
-    lab = room([-0.20, -0.22], copies=3, units=20)
-    assert word(room([-0.18, -0.24]), lab)["verdict"] == SUPPORTED  # the same, and precisely so
-    assert word(room([0.01, -0.01]), lab)["verdict"] == NOT_SUPPORTED  # apart by 0.19 to 0.23
-    # One side of zero in both rooms, and no difference shown: that was once called agreement.
-    wide = word(room([-0.05, -0.37]), lab)
-    assert wide["effect_high"] < 0 and wide["ci_low"] < 0 < wide["ci_high"]
-    assert wide["verdict"] == INCONCLUSIVE
-    # An interval that excludes zero and reaches into the margin is no proof of disagreement.
-    near = word(room([-0.06, -0.16]), lab)
-    assert 0 < near["ci_low"] < rooms.MARGIN < near["ci_high"]
-    assert near["verdict"] == INCONCLUSIVE
-    # Two rooms without an effect are equal as well.
-    assert word(room([0.02, -0.02]), room([0.02, -0.02], copies=3))["verdict"] == SUPPORTED
-
-
-def test_the_two_one_sided_tests_by_hand():
-    """Means -0.21 and -0.20; the p of a difference of 0.10 or more is that of the nearer margin."""
-    real, lab = room([-0.18, -0.24]), room([-0.15, -0.25], copies=3)
-    row = word(real, lab)
-    se = np.sqrt(0.03**2 / 5 + 0.05**2 / 5)  # six units each, standard deviations 0.03 and 0.05
-    df = se**4 / ((0.03**2 / 5) ** 2 / 5 + (0.05**2 / 5) ** 2 / 5)
-    assert row["difference"] == pytest.approx(-0.01)
-    assert row["p_equivalent"] == pytest.approx(stats.t.sf(0.09 / se, df))
-    half = stats.t.ppf(0.95, df) * se  # of the 90 % interval, which lies within the margin
-    assert (row["p_equivalent"] <= 0.05) == (-0.01 - half > -0.10)
-
-
-def test_equivalence_is_corrected_for_all_effects_of_the_table():
-    """p of 0.02 alone is enough; with two other effects that are as wide it is not."""
-    lab = [room([-0.15, -0.25], copies=3, units=12)]
-    real = [room([-0.12, -0.28])]
-    alone = rooms.agreement(real[0], lab[0], "topics").set_index("condition").loc[c.PARAPHRASE]
-    assert alone["p_equivalent"] < 0.05 and alone["verdict"] == SUPPORTED
-    for name in ("B", "C"):
-        lab.append(lab[0].assign(detector=name))
-        real.append(room([-0.02, -0.38]).assign(detector=name))
-    table = rooms.agreement(pd.concat(real), pd.concat(lab), "topics")
-    row = table.set_index(["detector", "condition"]).loc[("A", c.PARAPHRASE)]
-    assert row["p_equivalent"] == alone["p_equivalent"]
-    assert row["p_adjusted"] == pytest.approx(3 * alone["p_equivalent"])
-    assert row["p_adjusted"] > 0.05 and row["verdict"] == INCONCLUSIVE
-
-
-def test_fewer_than_five_units_decide_nothing():
-    lab = room([-0.20, -0.22], copies=3, units=20)
-    few = word(room([-0.20, -0.22], units=4), lab)
-    assert (few["verdict"], few["note"]) == (INCONCLUSIVE, "fewer than 5 units")
-    assert word(room([0.3, 0.31], units=4), lab)["verdict"] == INCONCLUSIVE
-
-
-def test_effects_are_compared_at_like_doses_alone():
-    lab = room([-0.20, -0.22], copies=3, units=20)
-    row = word(room([-0.18, -0.24], verbatim=0.95), lab)
-    assert row["verdict"] == NOT_RUN and np.isnan(row["copies"])
-    assert row["note"].startswith("no doses at which")
-    assert np.isnan(word(room([-0.1, -0.08], 0.64), lab)["copies"])  # 0.11 apart
-    assert np.isnan(word(room([-0.18, -0.24], units=2), lab)["copies"])  # too few units
-    both = pd.concat([room([-0.18, -0.24]), room([-0.3, -0.2], 0.85, 16)])
-    row = word(both, lab)
-    assert (row["copies"], row["lab_copies"]) == (4, 3) and row["lab_verbatim_auc"] == 0.75
-    assert row["verbatim_power"] == 1
-
-
-def test_what_the_base_model_says_of_the_same_deal_is_subtracted():
-    real = room([-0.18, -0.24], base={c.VERBATIM: 0.5, c.PARAPHRASE: 0.4})
-    row = word(real, room([-0.2, -0.22], copies=3))
-    assert row["effect"] == pytest.approx(-0.11)
-    assert row["difference"] == pytest.approx(0.10)
-
-
-def test_conditions_that_a_room_did_not_ask_are_not_run():
-    lab = room([-0.2, -0.22], copies=3)
-    table = rooms.agreement(room([-0.18, -0.24]), lab, "topics").set_index("condition")
-    assert table.loc[[c.SEVERAL, c.WITHOUT_LABEL], "verdict"].tolist() == [NOT_RUN] * 2
-    for name in ("noise", c.TEXT_ALONE):  # are held against nothing
-        control = lab.assign(detector=name)
-        assert rooms.agreement(control, control, "topics").empty
-
-
-def test_the_headline_confirms_and_refutes():
-    lab = room([-0.20, -0.22], copies=3, units=20)
-    equal = rooms.agreement(room([-0.18, -0.24]), lab, "topics").dropna(subset="difference")
-    said = rooms.headline(equal)
-    assert "equal within ±0.10 AUC in 1 of 1 comparisons" in said
-    assert "differ by more than that in 0. 0 are inconclusive" in said
-    assert said.endswith("Intervals that exclude zero: 0; chance alone would give 0.1.")
-    apart = rooms.agreement(room([0.01, -0.01]), lab, "topics").dropna(subset="difference")
-    said = rooms.headline(apart)
-    assert "in 0 of 1 comparisons" in said and "differ by more than that in 1. 0 are" in said
-    assert "Intervals that exclude zero: 1 (A, paraphrase: +0.21 [" in said
-    wide = rooms.agreement(room([-0.05, -0.37]), lab, "topics").dropna(subset="difference")
-    said = rooms.headline(wide)
-    assert "in 0 of 1 comparisons" in said and "more than that in 0. 1 are inconclusive" in said
-    reach = wide[["ci_low", "ci_high"]].abs().to_numpy().max()
-    assert f"reach as far as {reach:.2f} from zero" in said
-    nothing = rooms.agreement(room([-0.18, -0.24], units=2), lab, "topics")
-    said = rooms.headline(nothing)
-    assert "0 are inconclusive, and 3 could not be made." in said
-    assert said.endswith("No effect could be compared.")
-
-
-def test_all_units_together_by_stouffer():
-    sets = room([0.0], units=2).query("condition == 'verbatim'").assign(p=[0.05, 0.05])
-    table = rooms.combined(pd.concat([sets, sets.assign(model="base", copies=0, value=0.5)]))
-    assert table["p_value"].item() == pytest.approx(0.01001, abs=1e-4)  # z = 1.645 * sqrt(2)
-    assert (table["auc"].item(), table["auc_before"].item()) == (0.75, 0.5)
-    unread = sets.assign(condition="fresh rows", p=[0.9, 0.8])
-    table = rooms.combined(pd.concat([sets, unread]))  # no part of the detector's family
-    assert table["p_adjusted"].tolist() == pytest.approx([table["p_value"][0], np.nan], nan_ok=True)
-    never = rooms.combined(sets.assign(p=1.0))  # what cannot be flagged has a p as well
-    assert 0.99 < never["p_value"].item() < 1

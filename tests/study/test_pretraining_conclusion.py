@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study.dice_forks import CLAIMED
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES
 from contamination.study.pretraining_conclusion import conclusion, in_brief
@@ -15,7 +15,7 @@ ENDS = {"ci_low": 0.5, "ci_high": 0.7, "auc_min": 0.4, "auc_max": 0.8}
 
 def tables(
     one=NOT_SUPPORTED, high=0.90, answers=0.60, attack=0.93, paraphrase=NOT_SUPPORTED,
-    shift=SUPPORTED, dice=SUPPORTED, alarm=SUPPORTED,
+    shift=SUPPORTED, dice=SUPPORTED, alarm=SUPPORTED, found=0.41, twins=CONTROL_FAILS,
 ):  # fmt: skip
     detection = [
         ("PPL", LOG_PROBABILITIES, 1, 0.51, one),
@@ -24,38 +24,54 @@ def tables(
         ("DCQ", ANSWERS, 16, answers, SUPPORTED),
     ]
     columns = ["detector", "access", "copies", "auc", "verdict"]
-    detection = pd.DataFrame(detection, columns=columns).assign(**ENDS)
+    detection = pd.DataFrame(detection, columns=columns).assign(benchmarks="topics", **ENDS)
     reference = pd.DataFrame({"copies": [1, 16], "auc": [0.53, attack]})
     reference = reference.assign(is_exploratory=False, row_share_pct=[0.005, 0.08], **ENDS)
     indirect = pd.DataFrame({"detector": ["PPL", "PPL"], "copies": [4, 16], "auc": [0.5, 0.53]})
     indirect = indirect.assign(
         exposure=PARAPHRASE, verdict=[NOT_SUPPORTED, paraphrase], verbatim_auc=0.9, **ENDS
     )
+    names = ["PPL", "DC-PDD without bound", "reference attack (LiRA)"]
+    rates = pd.DataFrame({"detector": names * 2, "tpr": [0.5, 0.6, 0.7, 0.26, 0.3, found]})
+    rates = rates.assign(copies=16, fpr=[0.05] * 3 + [0.01] * 3)
     rows = [("PPL", NONE, 0.05, NOT_SUPPORTED), ("PPL", LENGTH, 0.87, shift)]
     rows += [("noise", LENGTH, 1.0, "")]
     shifts = pd.DataFrame(rows, columns=["detector", "shift", "rate", "verdict"])
     forks = pd.DataFrame({"claim": list(CLAIMED), "auc": [0.93, 0.83, 0.71]})
     forks = forks.assign(verdict=[dice, SUPPORTED, alarm], **ENDS)
-    return detection, reference, indirect, shifts, forks
+    alone = pd.DataFrame({"detector": ["twins"], "verdict": [twins], "rate": [1.0]})
+    alone = alone.assign(n_alarms=20, n_models=20)
+    return detection, reference, indirect, rates, shifts, alone, forks
 
 
 def test_it_says_what_the_tables_carry():
     said = conclusion(*tables())
     assert "sees one copy of a row in pretraining, 0.005 % of all its training tokens" in said
-    assert "no detector finds it" in said and "sixteen copies" in said
-    assert "2 of 2 detectors notice; the highest supported AUC is 0.90 [0.50, 0.70] (PPL)" in said
+    assert "no detector finds it on average over the models; the highest AUC is 0.51" in said
+    assert "0.51 [0.50, 0.70] (PPL), too little to judge a single row." in said
+    assert "2 of 2 detectors are above chance on average over the models" in said
+    assert "the highest supported AUC is 0.900 [0.500, 0.700] (PPL)." in said
     assert "at no dose 0.05 more than the best detector" in said
+    # The exploratory form is no detector of the families.
+    assert "At 1 % false positives, with sixteen copies, that attack finds 41 % of the rows" in said
+    assert "the best detector 26 % (PPL), so the model keeps more of a row than detectors" in said
     assert "Access matters" in said and "answers reaches 0.60" in said
+    assert "a paraphrase (the same template with other content words) and never the row it" in said
     assert "never the row itself, no detector notices" in said
     assert "1 of 1 detectors call one of two sets" in said and "87 % of cases (PPL, length)" in said
-    assert "DICE tells models" in said and "raises the alarm for the train split too" in said
+    assert "call rows that no model saw contaminated under 20 of 20 models" in said
+    assert "Within one base model it tells models" in said and "DICE judges models and not" in said
+    assert "raises the alarm for the train split too" in said
+    assert [text.split()[0] for text in said.split("\n\n")] == ["When", "Access", "But"]
 
 
 @pytest.mark.parametrize(
     ("changed", "absent", "present"),
     [
-        ({"one": SUPPORTED}, "no detector finds it", "1 of 2 detectors notices"),
-        ({"attack": 0.99}, "kept little more of the row", "0.09 more than the best detector"),
+        ({"one": SUPPORTED}, "no detector finds it", "1 of 2 detectors is above chance"),
+        ({"attack": 0.99}, "at no dose", "0.09 more than the best detector"),
+        ({"found": 0.28}, "keeps more of a row", "no upper bound on what the model keeps"),
+        ({"twins": SUPPORTED}, "Number twins", "DICE"),
         ({"answers": 0.95}, "Access matters", "Answers alone are enough"),
         (
             {"paraphrase": SUPPORTED},
@@ -63,7 +79,7 @@ def test_it_says_what_the_tables_carry():
             "0 of 1 detectors notice four copies and 1 of 1 detectors notice sixteen",
         ),
         ({"shift": INCONCLUSIVE}, "a high score proves nothing", "no detector is shown to take"),
-        ({"dice": INCONCLUSIVE}, "DICE tells", "is not shown to tell"),
+        ({"dice": INCONCLUSIVE}, "it tells models", "is not shown to tell"),
         ({"alarm": NOT_SUPPORTED}, "raises the alarm", "is not shown to raise the alarm"),
     ],
 )
@@ -73,18 +89,12 @@ def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent,
 
 
 def brief(**changed):
-    detection, reference, _, shifts, _ = tables(**changed)
-    return in_brief(detection, reference, shifts)
+    detection, reference, _, rates, shifts, *_ = tables(**changed)
+    return in_brief(detection, reference, rates, shifts)
 
 
-def test_in_brief_it_says_the_same_and_takes_it_back_where_the_tables_do():
-    said = brief()
-    assert said.startswith(
-        "One copy of a row (0.005 % of the training tokens) is noticed by 0 of 2"
-    )
-    assert "sixteen copies of a row (0.08 % of the training tokens) are noticed by 2 of 2" in said
-    assert "is at no exposure 0.05 better than the best detector" in said
-    assert "1 of 1 detectors call one of two sets" in said
-    assert "is noticed by 1 of 2" in brief(one=SUPPORTED)
-    assert "better than the best detector by 0.09 with sixteen copies" in brief(attack=0.99)
+def test_in_brief_it_is_the_first_paragraph_and_what_misleads():
+    said, first = brief(), conclusion(*tables()).split("\n\n")[0]
+    assert said.startswith(first) and "1 of 1 detectors call one of two sets" in said
     assert "no detector is shown to take that" in brief(shift=NOT_SUPPORTED)
+    assert brief(one=SUPPORTED) != said

@@ -21,6 +21,7 @@ def detection_table(**detectors):
             row = {"detector": name, "access": access, "copies": copies, "auc": auc}
             row |= {"benchmarks": "entailment, topics", "lira_auc": 0.9}
             row |= {"row_share_pct": 0.0041 * copies, "ci_low": auc - 0.02, "ci_high": auc + 0.02}
+            row |= {"n_flagged": 3 * copies, "n_tests": 60, "p_adjusted": 0.02}
             rows.append(row | {"auc_min": auc, "auc_max": auc, "verdict": verdict})
     return pd.DataFrame(rows)
 
@@ -60,10 +61,12 @@ def test_the_headline_counts_detectors_at_each_dose(detection, reference):
         "One copy of a row (0.0041 % of the training tokens) is not detected by any of the 3 "
         "detectors: 2 claims are not supported and 1 claim is inconclusive. The reference attack, "
         "which knows what the other models saw, reaches 0.52 [0.51, 0.53]. Four copies (0.016 %) "
-        "are detected by 2 of 3 detectors, and the best (PPL) reaches an AUC of 0.57 [0.55, 0.59]. "
-        "The reference attack reaches 0.70 [0.69, 0.71]. Sixteen copies (0.066 %) are detected by "
-        "2 of 3 detectors, and the best (Zlib) reaches an AUC of 0.83 [0.81, 0.85]. The reference "
-        "attack reaches 0.95 [0.94, 0.96]. None of the controls (noise and length) is supported."
+        "are detected by 2 of 3 detectors, and the best (PPL) reaches an AUC of 0.57 [0.55, 0.59] "
+        "and is significant in 12 of 60 single tests, where chance gives 3. The reference attack "
+        "reaches 0.70 [0.69, 0.71]. Sixteen copies (0.066 %) are detected by 2 of 3 detectors, and "
+        "the best (Zlib) reaches an AUC of 0.83 [0.81, 0.85] and is significant in 48 of 60 single "
+        "tests, where chance gives 3. The reference attack reaches 0.95 [0.94, 0.96]. None of the "
+        "controls (noise and length) is supported."
     )
 
 
@@ -92,7 +95,8 @@ def test_a_best_detector_of_one_benchmark_is_compared_on_that_benchmark(detectio
     said = findings.headline(alone, reference, CONTROLS)
     assert (
         "Sixteen copies (0.066 %) are detected by 2 of 3 detectors, and the best (Zlib, asked on "
-        "topics alone, where the attack reaches 0.88) reaches an AUC of 0.83 [0.81, 0.85]." in said
+        "topics alone, where the attack reaches 0.88) reaches an AUC of 0.83 [0.81, 0.85] and"
+        in said
     )
     assert "the best (PPL) reaches" in said
     axis, bar = figures.detection_figure(alone, reference).axes
@@ -108,36 +112,87 @@ def test_what_never_varies_is_said_to_be_the_same(detection, reference):
     assert "reaches an AUC of 1.00 (the same under every model)" in said
 
 
+# Cells
+
+
+def test_cells_that_look_alike_and_differ_in_verdict_show_more():
+    table = pd.DataFrame(
+        {
+            "auc": [0.5214, 0.5184, 0.6, 0.7, 0.54],
+            "ci_low": [0.5019, 0.4992, 0.55, np.nan, 0.5031],
+            "ci_high": [0.5408, 0.5375, 0.65, np.nan, 0.57],
+            "verdict": [YES, NO, YES, "", YES],
+            "p_adjusted": [0.0004, 0.0045, 0.01, np.nan, 0.02],
+        }
+    )
+    assert findings.cell_texts(table) == [
+        "0.521 [0.502, 0.541], p < 0.001: supported",
+        "0.518 [0.499, 0.537], p = 0.004: not supported",
+        "0.60 [0.55, 0.65]: supported",
+        "0.70 (the same under every model)",
+        "0.540 [0.503, 0.570]: supported",  # two decimals would seem to reach 0.50
+    ]
+    alike = table.assign(verdict=YES)
+    assert findings.cell_texts(alike)[0] == "0.521 [0.502, 0.541]: supported"
+
+
 # By access
 
 
-def test_all_that_tie_are_named_and_what_they_miss(detection):
-    found = findings.best_by_access(detection).set_index("access")
+@pytest.fixture
+def indirect():
+    rows = [("PPL", 4, NO), ("Zlib", 4, NO), ("CDD", 4, NO), ("PPL", 16, YES), ("Zlib", 16, OPEN)]
+    table = pd.DataFrame(rows, columns=["detector", "copies", "verdict"])
+    return table.assign(exposure="paraphrase")
+
+
+MISLED = pd.DataFrame(
+    [
+        ("PPL", "none", YES),  # which is no difference
+        ("PPL", "length", YES),
+        ("Zlib", "length", YES),
+        ("Zlib", "length", NO),  # on another benchmark
+        ("PPL", "date", NO),
+        ("Zlib", "date", YES),
+        ("noise", "date", ""),
+    ],
+    columns=["detector", "shift", "verdict"],
+)
+
+
+def test_all_that_tie_are_named_and_what_they_miss(detection, indirect):
+    found = findings.best_by_access(detection, indirect, MISLED).set_index("access")
     assert found.loc[ANSWERS].tolist() == [
         1,
         "none; highest AUC 0.52 [0.50, 0.54] (CDD)",
         "none; highest AUC 0.53 [0.51, 0.55] (CDD)",
         "none; highest AUC 0.54 [0.52, 0.56] (CDD)",
         "every dose",
+        "",
     ]
     assert found.loc[LOGS].tolist() == [
         3,
         "none; highest AUC 0.52 [0.50, 0.54] (CDD)",
         "PPL, Zlib: AUC 0.57 [0.55, 0.59] at best",
         "Zlib, PPL: AUC 0.83 [0.81, 0.85] at best",
-        "1 copy, not supported: all of them",
+        "1 copy, not supported: all of them; 4 copies of a paraphrase, not supported: all of them; "
+        "16 copies of a paraphrase, inconclusive: Zlib",
+        "length: all of them; date: Zlib",
     ]
-    # No detector needs the weights.
-    assert set(found.loc["weights"][1:]) == {"as with log-probabilities"}
+    first, *others = found.loc["weights"][1:]
+    assert first == "as with log-probabilities: none of these detectors needs the weights"
+    assert set(others) == {""}
 
 
-def test_a_detector_whose_interval_lies_below_the_best_is_not_named(detection):
+def test_a_detector_whose_interval_lies_below_the_best_is_not_named(detection, indirect):
     apart = detection.copy()
     apart.loc[apart["detector"].eq("PPL") & apart["copies"].eq(16), ["ci_low", "ci_high"]] = 0.7
     apart.loc[apart["detector"].eq("CDD"), "verdict"] = YES
-    found = findings.best_by_access(apart).set_index("access")
+    seen = indirect.assign(verdict=YES)
+    found = findings.best_by_access(apart, seen, MISLED.assign(verdict=NO)).set_index("access")
+    assert found.loc[LOGS, "misled_by"] == "nothing that was tried; not asked: CDD"
     assert found.loc[LOGS, "16 copies"] == "Zlib: AUC 0.83 [0.81, 0.85]"
-    assert found.loc[LOGS, "1 copy"] == "CDD: AUC 0.52 [0.50, 0.54]"
+    assert found.loc[LOGS, "1 copy"] == "CDD: AUC 0.520 [0.500, 0.540]"
     assert found.loc[ANSWERS, "misses"] == "no dose"
     assert found.loc[LOGS, "misses"] == "1 copy, not supported: PPL, Zlib"
 
@@ -148,13 +203,14 @@ def test_a_detector_whose_interval_lies_below_the_best_is_not_named(detection):
 def test_the_headline_on_other_forms_names_each_form():
     rows = [("paraphrase", 4, 0.51, NO), ("without label", 4, 0.60, YES)]
     table = pd.DataFrame(rows, columns=["exposure", "copies", "auc", "verdict"])
-    table = table.assign(detector="PPL", ci_low=0.5, ci_high=0.6, verbatim_auc=0.7)
+    table = table.assign(detector="PPL", ci_low=0.45, ci_high=0.6, verbatim_auc=0.7)
     said = findings.indirect_headline(table)
     assert said == (
         "Four copies of a paraphrase are detected by none of the 1 detectors; the highest AUC is "
-        "0.51 [0.50, 0.60] (PPL), against 0.70 for as many verbatim copies. Four copies without "
-        "the label are detected by all 1 detectors; the highest AUC is 0.60 [0.50, 0.60] (PPL), "
-        "against 0.70 for as many verbatim copies."
+        "0.51 [0.45, 0.60] (PPL), and the same detector has 0.70 on other rows with as many "
+        "verbatim copies. Four copies without the label are detected by all 1 detectors; the "
+        "highest AUC is 0.60 [0.45, 0.60] (PPL), and the same detector has 0.70 on other rows with "
+        "as many verbatim copies."
     )
     turned = table.assign(verdict=[YES, OPEN])
     said = findings.indirect_headline(turned)
@@ -164,6 +220,7 @@ def test_the_headline_on_other_forms_names_each_form():
 def later_table(verdicts):
     rows = [(n, c) for n in (100_000, 400_000) for c in (1, 16)]
     table = pd.DataFrame(rows, columns=["later_tokens", "copies"]).assign(verdict=verdicts)
+    table["detector"] = "PPL"
     return table.assign(auc_before=0.8, auc_after=0.8 - table["later_tokens"] / 2e6)
 
 
@@ -171,11 +228,15 @@ def test_the_headline_on_later_training_counts_falls():
     said = findings.later_headline(later_table([NO, YES, NO, YES]))
     assert said == (
         "After 100,000 further clean tokens, a fall of the AUC of rows with sixteen copies is "
-        "supported for all 1 detectors; their mean AUC goes from 0.80 to 0.75. After 400,000 "
-        "further clean tokens, a fall of the AUC of rows with sixteen copies is supported for all "
-        "1 detectors; their mean AUC goes from 0.80 to 0.60. Over all doses and lengths, 2 of 4 "
-        "claims of a fall are supported; 2 claims are not supported."
+        "supported for all 1 token detectors. The mean AUC of all 1 goes from 0.80 to 0.75. After "
+        "400,000 further clean tokens, a fall of the AUC of rows with sixteen copies is supported "
+        "for all 1 token detectors. The mean AUC of all 1 goes from 0.80 to 0.60. Over all doses "
+        "and lengths, 2 of 4 claims of a fall are supported; 2 claims are not supported."
     )
+    two = [later_table(words).assign(detector=name)
+           for name, words in (("PPL", [YES] * 4), ("DC-PDD", [NO] * 4))]  # fmt: skip
+    said = findings.later_headline(pd.concat(two))
+    assert "supported for 1 of 2 token detectors (all but DC-PDD). The mean AUC of all 2" in said
     said = findings.later_headline(later_table([NO, NO, OPEN, OPEN]))
     assert "supported for all" not in said and "0 of 4 claims of a fall are supported; 2 cl" in said
     assert findings.later_headline(later_table([YES] * 4)).endswith("4 of 4 claims of a fall are "
@@ -194,8 +255,10 @@ def test_the_headline_on_lists_says_whether_the_guarantee_is_kept():
     assert said.startswith(
         "That at most 10 % of the names on a list are false is supported for all 2 pairs of "
         "detector and dose. With sixteen copies, the lists of PPL find most: 10 % of the seen "
-        "rows. 3 of 20 models have no discovery. That at most 20 %"
+        "rows. 3 of 20 models have empty lists alone. That at most 20 %"
     )
+    every = findings.lists_headline(list_table([YES] * 4, 57).assign(n_models_without=0))
+    assert "seen rows. Every model has a list that names a row. That" in every
     assert "With one copy, 95 % of all lists are empty, and an empty list has no false na" in said
     said = findings.lists_headline(list_table([YES, NO, OPEN, OPEN], 6))
     assert "supported for 1 of 2 pairs of detector and dose: 1 claim is not supported." in said
@@ -207,11 +270,12 @@ def test_the_headline_on_false_alarms_names_a_test_that_flags_too_much():
     alarms = pd.DataFrame({"detector": ["PPL", "CDD"], "rate": [0.04, 0.06], "holds": [True, True]})
     said = findings.alarms_headline(alarms)
     assert said == (
-        "The tests of 2 detectors and controls flag 4.0 to 6.0 % of unseen sets, which agrees with "
-        "the 5 % of an exact test."
+        "The tests of 2 detectors and controls flag 4.0 to 6.0 % of unseen sets. For none of them "
+        "is the rate shown to exceed the 5 % of an exact test. Where many rows have the same "
+        "score, a test flags fewer (fewest: PPL)."
     )
     said = findings.alarms_headline(alarms.assign(holds=[True, False]))
-    assert "more than 5 % for CDD, so the code needs a look" in said and "agrees" not in said
+    assert "more than 5 % for CDD, so the code needs a look" in said and "none of them" not in said
 
 
 # The figure
@@ -219,13 +283,13 @@ def test_the_headline_on_false_alarms_names_a_test_that_flags_too_much():
 
 SHIFT = pd.DataFrame(
     [
-        ("length", "length", 1.0),  # a control, which is no detector of the figure
-        ("DCQ (simulated respondent)", "none", 0.0),
-        ("PPL", "none", 0.05),
-        ("PPL", "length", 0.4),
-        ("PPL", "length", 0.9),
+        ("length", "length", "topics", 1.0, ""),  # a control, which is no detector of the figure
+        ("DCQ (simulated respondent)", "none", "topics", 0.0, NO),
+        ("PPL", "none", "topics", 0.05, NO),
+        ("PPL", "length", "topics", 0.2, OPEN),
+        ("PPL", "length", "grade_school", 0.9, YES),
     ],
-    columns=["detector", "shift", "rate"],
+    columns=["detector", "shift", "benchmark", "rate", "verdict"],
 )
 
 
@@ -236,9 +300,9 @@ def texts(axis):
 def test_a_cell_has_its_auc_its_interval_and_the_mark_of_its_verdict(detection, reference):
     figure = figures.detection_figure(detection, reference)
     axis, bar = figure.axes
-    first, second = axis.get_title().split("\n")
-    assert first == "None of the 3 detectors finds one copy"
-    assert second == "2 of 3 detectors find sixteen copies"
+    first, *others = axis.get_title().split("\n")
+    assert first == "Above chance on average:"
+    assert others == ["none of the 3 detectors at one copy", "2 of 3 detectors at sixteen copies"]
     rows = [label.get_text().replace("\n", " ") for label in axis.get_yticklabels()]
     assert rows == ["PPL", "Zlib", "CDD", "reference attack (LiRA)"]
     heads = [label.get_text() for label in axis.get_xticklabels()]
@@ -258,9 +322,14 @@ def test_a_cell_has_its_auc_its_interval_and_the_mark_of_its_verdict(detection, 
 
 def test_the_title_changes_with_the_table(detection, reference):
     axis = figures.detection_figure(detection.assign(verdict=YES), reference).axes[0]
-    assert axis.get_title() == "All 3 detectors find one copy\nAll 3 detectors find sixteen copies"
+    assert axis.get_title().endswith(
+        "all 3 detectors at one copy\nall 3 detectors at sixteen copies"
+    )
     one = detection.assign(verdict=[YES, *[NO] * 8])
-    assert findings.figure_title(one).startswith("1 of 3 detectors finds one copy\nNone of the 3")
+    assert "\n1 of 3 detectors at one copy\nnone of the 3" in findings.figure_title(one)
+    # The interval of a supported claim does not seem to reach 0.50.
+    cell = figures.detection_figure(one.assign(ci_low=0.5019), reference).axes[0].texts
+    assert [text.get_text() for text in cell[:2]] == ["0.500", "[0.502, 0.520]"]
 
 
 def test_a_cell_without_an_interval_or_without_scores_says_so(detection, reference):
@@ -275,9 +344,11 @@ def test_false_verdicts_of_shift_stand_apart_and_in_the_order_of_detectors(detec
     figure = figures.detection_figure(named, reference, SHIFT)
     lower = figure.axes[1]
     assert "no model saw" in lower.get_title()
-    assert texts(lower) == ["5 %", "90 %", "0 %"]  # the larger of two
+    assert texts(lower) == ["5", "20 ?", "90", "0", figures.SHIFT_KEY]
+    weights = [text.get_fontweight() for text in lower.texts[:3]]
+    assert weights == ["normal", "normal", "bold"] and lower.texts[0].get_color() == figures.GREY
     labels = [label.get_text() for label in lower.get_xticklabels()]
-    assert labels == ["nothing", "length"]
+    assert labels == ["nothing, topics", "length, topics", "length, grade_school"]
     rows = [label.get_text().replace("\n", " ") for label in lower.get_yticklabels()]
     assert rows == ["PPL", "DCQ (simulated respondent)"]
 
@@ -289,6 +360,6 @@ def test_the_figure_in_words(detection, reference):
         "At 16 copies, AUCs range from 0.54 (CDD) to 0.83 (Zlib); the reference attack has 0.95."
         in said
     )
-    assert said.endswith("at most 90 % (PPL, length).")
+    assert said.endswith("by benchmark, at most 90 % (PPL, length, grade_school).")
     assert "orange" not in figures.detection_alt(detection.assign(auc=0.5), reference)
     assert "0.50 (PPL)" in figures.detection_alt(detection.assign(auc=0.5), reference)

@@ -272,12 +272,6 @@ CLAIMS: dict[str, Claim] = {
         unit="0.05 minus the rate of false alarms",
     ),
     "evidence": _TRAINED_ON,
-    "pretrained_agreement": Claim(
-        "An effect of indirect exposure differs by less than the margin between the real model "
-        "and the lab (two one-sided tests).",
-        null=0.0,
-        smallest_effect=0.10,  # the margin of the equivalence test, on either side
-    ),
     "pretrained_equivalence": Claim(
         "Under the real model, the effect of one form of indirect exposure equals the lab's to "
         "within the margin (two one-sided tests).",

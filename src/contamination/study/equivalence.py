@@ -21,10 +21,11 @@ from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_RUN, SU
 from contamination.study.conditions import BASE, DOSED, PARAPHRASE, SEVERAL, VERBATIM, WITHOUT_LABEL
 from contamination.study.protocol import LEVEL
 from contamination.study.released_rows import CONFIRMATORY
-from contamination.study.rooms import COMPARED, MOST_APART, equivalence_p
 
 OF_TOKENS = (scores.MIN_K, scores.PPL, scores.ZLIB, scores.MIN_K_PLUS_PLUS)
-LAB_BENCHMARK = "topics"  # as in the comparison of the first edition; only it has all conditions
+COMPARED = (PARAPHRASE, SEVERAL, WITHOUT_LABEL)
+MOST_APART = 0.1  # of the two mean AUCs of verbatim rows; farther apart the doses are not alike
+LAB_BENCHMARK = "topics"  # only it has all conditions
 LAB_COPIES, REAL_COPIES = 3, 4
 MARGIN = CLAIMS["pretrained_equivalence"].smallest_effect
 CONFIRMING = "confirmatory"
@@ -130,53 +131,67 @@ def _compared(pairs: pd.DataFrame, bases: pd.DataFrame, condition: str) -> dict[
     return row | dict(zip(FIGURES, figures, strict=True)) | verdict
 
 
+def equivalence_p(first: np.ndarray, second: np.ndarray, margin: float) -> np.ndarray:
+    """p of a difference of means of ``margin`` or more on either side, by two Welch tests.
+
+    The larger p of two one-sided tests: the difference lies above -margin, and it lies below
+    +margin. A small p says that the means are equal to within the margin (Schuirmann 1987).
+
+    Args:
+        first, second: values of two groups along the first axis, at least two of each; further
+            axes are tests of their own and must be alike.
+
+    >>> round(float(equivalence_p([0.0, 0.1, 0.2], [0.0, 0.1, 0.2], 0.1)), 4)  # t = 1.225, df = 4
+    0.1439
+    """
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    above = stats.ttest_ind(first + margin, second, equal_var=False, alternative="greater")
+    below = stats.ttest_ind(first - margin, second, equal_var=False, alternative="less")
+    return np.maximum(above.pvalue, below.pvalue)
+
+
 def headline(table: pd.DataFrame) -> str:
     """What the confirmatory rows of :func:`equivalence` say, in a paragraph."""
-    own = table[table["analysis"].eq(CONFIRMING)]
-    known = own[own["verdict"].ne(NOT_RUN)]
+    known = _confirming(table)
     if known.empty:
-        return "No pair of the real model has been trained, so nothing can be compared yet."
+        return in_brief(table)
     n_pairs, n_lab = known["n_pairs"].iloc[0], known["n_lab"].iloc[0]
-    equal = known.loc[known["verdict"].eq(SUPPORTED), "condition"].map(IN_WORDS).tolist()
-    open_ = known.loc[known["verdict"].ne(SUPPORTED), "condition"].map(IN_WORDS).tolist()
     differences = "; ".join(
         f"{IN_WORDS[row.condition]} {row.difference:+.2f} "
         f"[{row.ci90_low:+.2f}, {row.ci90_high:+.2f}]"
         for row in known.itertuples()
     )
-    text = (
-        "How much harder a row is to detect if the model saw it in another form is the effect of "
-        f"that form, a difference of two AUCs. Over {n_pairs} pairs of fine-tuned models of "
-        f"SmolLM2 and {n_lab} small base models, real effect minus small one, with 90 % intervals: "
-        f"{differences}. "
+    return (
+        f"{in_brief(table)} The effect of a form is the AUC of rows that a model saw in this form "
+        "minus the AUC of rows that it saw verbatim. The effect under SmolLM2 "
+        f"({n_pairs} pairs of fine-tuned models) minus the effect under {n_lab} small models, with "
+        f"90 % intervals: {differences}."
     )
-    if equal:
-        text += (
-            f"The two are shown to be equal within {MARGIN:.2f} AUC for {listed(equal)}. "
-            "There the small models tell us something about the real one. "
-        )
-    else:
-        text += f"For no form are the two shown to be equal within {MARGIN:.2f} AUC. "
-    if open_:
-        notes = sorted({note for note in known["note"] if note})
-        why = f" ({'; '.join(notes)})" if notes else ""
-        text += f"Inconclusive: {listed(open_)}{why}."
-    return text.strip()
 
 
 def in_brief(table: pd.DataFrame) -> str:
-    """:func:`headline` in two sentences: for which forms both are shown to be equal."""
-    own = table[table["analysis"].eq(CONFIRMING)]
-    known = own[own["verdict"].ne(NOT_RUN)]
+    """For which forms the real model and the small ones are shown to react alike."""
+    known = _confirming(table)
     if known.empty:
-        return headline(table)
+        return "No pair of the real model has been trained, so nothing can be compared yet."
     equal = known.loc[known["verdict"].eq(SUPPORTED), "condition"].map(IN_WORDS).tolist()
     open_ = known.loc[known["verdict"].ne(SUPPORTED), "condition"].map(IN_WORDS).tolist()
-    within = f"within {MARGIN:.2f} AUC over {known['n_pairs'].iloc[0]} pairs of models"
-    parts = []
+    said = []
     if equal:
-        parts.append(f"For {listed(equal)}, the effect on detection is the same {within}.")
+        said.append(
+            f"The real model and the small ones are shown to react alike, to within {MARGIN:.2f} "
+            f"AUC, to {listed(equal)}."
+        )
     if open_:
-        what = "no more than inconclusive" if equal else "inconclusive"
-        parts.append(f"For {listed(open_)}, the comparison is {what}.")
-    return " ".join(parts)
+        notes = sorted({note for note in known["note"] if note})
+        why = f" ({'; '.join(notes)})" if notes else ""
+        said.append(
+            f"For {listed(open_)}, it is inconclusive whether they react alike to within "
+            f"{MARGIN:.2f} AUC{why}."
+        )
+    return " ".join(said)
+
+
+def _confirming(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the confirmatory analysis that have a verdict."""
+    return table[table["analysis"].eq(CONFIRMING) & table["verdict"].ne(NOT_RUN)]

@@ -7,64 +7,52 @@ import pandas as pd
 from contamination.core.tables import listed
 from contamination.core.verdicts import SUPPORTED
 from contamination.study.interface import ANSWERS
-from contamination.study.pretraining_findings import copies_words, of_auc, percent
+from contamination.study.pretraining_findings import CHANCE, copies_words, of_auc, percent
 from contamination.study.row_pools import PARAPHRASE
 from contamination.study.shift import NONE
 
-NEAR = 0.05  # AUC; the smallest effect of the protocol
+NEAR = 0.05  # AUC, or share of rows; the smallest effect of the protocol
+REWORDED = "a paraphrase (the same template with other content words) and never the row itself"
 
 
 def conclusion(
     detection: pd.DataFrame,
     reference: pd.DataFrame,
     indirect: pd.DataFrame,
+    rates: pd.DataFrame,
     shift: pd.DataFrame,
+    twins: pd.DataFrame,
     forks: pd.DataFrame,
 ) -> str:
-    """One paragraph: what is found at which exposure, by what access, and what may mislead.
+    """Three paragraphs: what is found at which exposure, by what access, and what may mislead.
 
     Args:
         detection, reference, indirect: of ``pretraining_results``.
+        rates, twins: of ``pretraining_rates``, true-positive rates and number twins alone.
         shift: of ``shift.false_verdicts``.
         forks: of ``dice_forks.verdicts``.
     """
+    exposed = [_of_exposures(detection, reference, rates)]
+    other = [_of_answers(detection, detection["copies"].max()), _of_paraphrases(indirect)]
+    misleading = [_of_shift(shift), _of_twins(twins), _of_dice(forks)]
+    paragraphs = (" ".join(filter(None, parts)) for parts in (exposed, other, misleading))
+    return "\n\n".join(filter(None, paragraphs))
+
+
+def in_brief(
+    detection: pd.DataFrame, reference: pd.DataFrame, rates: pd.DataFrame, shift: pd.DataFrame
+) -> str:
+    """The first paragraph of :func:`conclusion`, and what misleads; arguments as there."""
+    return f"{_of_exposures(detection, reference, rates)} {_of_shift(shift)}"
+
+
+def _of_exposures(detection: pd.DataFrame, reference: pd.DataFrame, rates: pd.DataFrame) -> str:
+    """What the fewest and the most copies allow, and what an attack that knows more adds."""
     attack = reference[~reference["is_exploratory"]].set_index("copies")
     doses = sorted(detection["copies"].unique())
-    parts = [_of_dose(detection, dose, attack) for dose in (doses[0], doses[-1])]
-    parts += [_room_above(detection, attack, doses), _of_answers(detection, doses[-1])]
-    parts += [_of_paraphrases(indirect), _of_shift(shift), _of_dice(forks)]
-    return " ".join(part for part in parts if part)
-
-
-def in_brief(detection: pd.DataFrame, reference: pd.DataFrame, shift: pd.DataFrame) -> str:
-    """In brief: what one copy and what most copies allow, what limits it, what misleads.
-
-    Args:
-        detection, reference: of ``pretraining_results``.
-        shift: of ``shift.false_verdicts``.
-    """
-    attack = reference[~reference["is_exploratory"]].set_index("copies")
-    doses = sorted(detection["copies"].unique())
-    said = []
-    for dose in (doses[0], doses[-1]):
-        of_dose = detection[detection["copies"].eq(dose)]
-        best, k = _best(detection, dose), int(of_dose["verdict"].eq(SUPPORTED).sum())
-        share = percent(attack.loc[dose, "row_share_pct"])
-        said.append(
-            f"{copies_words(dose)} of a row ({share} of the training tokens) "
-            f"{'is' if dose == 1 else 'are'} noticed by {k} of {len(of_dose)} detectors, at best "
-            f"with an AUC of {of_auc(best)}"
-        )
-    first = f"{said[0][0].upper()}{said[0][1:]}; {said[1]}."
-    above = {dose: attack.loc[dose, "auc"] - _best(detection, dose)["auc"] for dose in doses}
-    largest = max(above, key=lambda dose: above[dose])
-    limit = f"at no exposure {NEAR:.2f} better than the best detector"
-    if above[largest] >= NEAR:
-        limit = (
-            f"better than the best detector by {above[largest]:.2f} with {copies_words(largest)}"
-        )
-    second = f"An attack that knows what the other models saw is {limit}."
-    return f"{first} {second} {_of_shift(shift)}"
+    exposed = [_of_dose(detection, dose, attack) for dose in (doses[0], doses[-1])]
+    exposed += [_room_above(detection, attack, doses), _at_few_false(detection, rates)]
+    return " ".join(filter(None, exposed))
 
 
 def _best(detection: pd.DataFrame, dose: int) -> pd.Series:
@@ -82,10 +70,14 @@ def _of_dose(detection: pd.DataFrame, dose: int, attack: pd.DataFrame) -> str:
     share = percent(attack.loc[dose, "row_share_pct"])
     found = "no detector finds it" if dose == 1 else "no detector finds the row"
     if k:
-        found = f"{k} of {n} detectors {'notices' if k == 1 else 'notice'}"
-    return (
+        found = f"{k} of {n} detectors {'is' if k == 1 else 'are'} above chance"
+    text = (
         f"When a model sees {what} of a row in pretraining, {share} of all its training tokens, "
-        f"{found}; the highest {'supported ' * bool(k)}AUC is {of_auc(best)} ({best['detector']})."
+        f"{found} on average over the models; the highest {'supported ' * bool(k)}AUC is "
+        f"{of_auc(best)} ({best['detector']})"
+    )
+    return (
+        f"{text}, too little to judge a single row." if best["auc"] < CHANCE + NEAR else f"{text}."
     )
 
 
@@ -98,14 +90,32 @@ def _room_above(detection: pd.DataFrame, attack: pd.DataFrame, doses: list[int])
         *ends
     )
     if above[largest] < NEAR:
-        return (
-            f"{who}, at no dose {NEAR:.2f} more than the best detector. That attack is no upper "
-            "bound, but it suggests that the model kept little more of the row than detectors find."
-        )
+        return f"{who}, at no dose {NEAR:.2f} more than the best detector."
     return (
         f"{who}; with {copies_words(largest)} that is {above[largest]:.2f} more than the best "
         "detector, so better detectors are possible."
     )
+
+
+def _at_few_false(detection: pd.DataFrame, rates: pd.DataFrame) -> str:
+    """The attack next to the best detector where false positives are fewest, at the largest dose.
+
+    Only detectors that were asked on all benchmarks are compared with the attack.
+    """
+    is_last = rates["copies"].eq(rates["copies"].max()) & rates["fpr"].eq(rates["fpr"].min())
+    own = rates[is_last].set_index("detector")
+    everywhere = detection["benchmarks"].eq(max(detection["benchmarks"].unique(), key=len))
+    best = own.loc[own.index.isin(detection.loc[everywhere, "detector"]), "tpr"]
+    (attack,) = own.loc[own.index.str.startswith("reference attack"), "tpr"]
+    name, found = best.idxmax(), best.max()
+    text = (
+        f"At {100 * rates['fpr'].min():.0f} % false positives, with "
+        f"{copies_words(rates['copies'].max())}, that attack finds {100 * attack:.0f} % of the "
+        f"rows and the best detector {100 * found:.0f} % ({name})"
+    )
+    if attack - found >= NEAR:
+        return f"{text}, so the model keeps more of a row than detectors find."
+    return f"{text}. The attack is no upper bound on what the model keeps of a row."
 
 
 def _of_answers(detection: pd.DataFrame, dose: int) -> str:
@@ -137,7 +147,7 @@ def _of_paraphrases(indirect: pd.DataFrame) -> str:
     best = best.loc[best["auc"].idxmax()]
     if found.empty:
         return (
-            "If the model saw a paraphrase and never the row itself, no detector notices: with "
+            f"If the model saw {REWORDED}, no detector notices: with "
             f"{copies_words(largest)} the highest AUC is {of_auc(best)}."
         )
     counts = found.groupby("copies")["detector"].nunique()
@@ -147,9 +157,9 @@ def _of_paraphrases(indirect: pd.DataFrame) -> str:
         for dose in sorted(own["copies"].unique())
     ]
     return (
-        f"If the model saw a paraphrase and never the row itself, {listed(said)}; with "
-        f"{copies_words(largest)} the highest AUC is {of_auc(best)}, against "
-        f"{best['verbatim_auc']:.2f} for as many verbatim copies."
+        f"If the model saw {REWORDED}, {listed(said)}; with {copies_words(largest)} the highest "
+        f"AUC is {of_auc(best)} ({best['detector']}), and the same detector has "
+        f"{best['verbatim_auc']:.2f} on other rows of that benchmark with as many verbatim copies."
     )
 
 
@@ -173,14 +183,27 @@ def _of_shift(shift: pd.DataFrame) -> str:
     )
 
 
+def _of_twins(twins: pd.DataFrame) -> str:
+    """Whether number twins can do without held-out rows."""
+    if twins.empty or twins["verdict"].eq(SUPPORTED).all():
+        return ""
+    failed = twins[twins["verdict"].ne(SUPPORTED)]
+    worst = failed.loc[failed["rate"].idxmax()]
+    return (
+        "Number twins, which claim to need no held-out rows, call rows that no model saw "
+        f"contaminated under {worst['n_alarms']} of {worst['n_models']} models."
+    )
+
+
 def _of_dice(forks: pd.DataFrame) -> str:
     """DICE within one base model: contaminated against other questions, and the false alarm."""
     rows = forks.set_index("claim")
     real, _, alarm = (rows.loc[name] for name in forks["claim"])
     found = "tells" if real["verdict"] == SUPPORTED else "is not shown to tell"
     text = (
-        f"Within one base model, DICE {found} models that were fine-tuned on the benchmark from "
-        f"models that were fine-tuned on other questions (AUROC {of_auc(real)})"
+        "DICE judges models and not rows. "
+        f"Within one base model it {found} models that were fine-tuned on the benchmark from "
+        f"models that were fine-tuned on other questions (AUROC of models {of_auc(real)})"
     )
     if alarm["verdict"] == SUPPORTED:
         return (

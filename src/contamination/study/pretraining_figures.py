@@ -15,13 +15,18 @@ from matplotlib.figure import Figure
 from contamination.core.plots import panels
 from contamination.core.tables import interval_text
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
-from contamination.study.pretraining_findings import copies_text, figure_title, percent
+from contamination.study.pretraining_findings import (
+    copies_text,
+    figure_title,
+    n_decimals,
+    percent,
+)
 from contamination.study.reference_attack import LIRA
 
 ATTACK = f"reference attack ({LIRA})"
 # Inches; at 390 pixels, the width of a telephone, the smallest letters are 10 pixels high.
-WIDTH, CELL, HEAD, FOOT = 4.3, 0.40, 1.55, 0.95
-SHIFT_CELL, SHIFT_HEAD = 0.35, 0.95
+WIDTH, CELL, HEAD, FOOT = 4.3, 0.40, 1.75, 0.95
+SHIFT_CELL, SHIFT_HEAD, SHIFT_FOOT = 0.35, 2.2, 0.75
 LARGE, SMALL = 10, 8  # points
 LABEL_WIDTH = 21  # letters of a row's label on one line
 GREY = "#595959"
@@ -30,6 +35,11 @@ TITLE_PLACE = 0.18  # middle of the figure, as a share of the width of the cells
 DARK = 0.72  # of a colour scale, from where white letters are easier to read than black ones
 CHANCE = 0.5
 KEY = "bold: supported   ?: inconclusive\ngrey: not supported"
+SHIFT_KEY = (
+    "share of pairs of sets, the worse of two directions\n"
+    "bold: supported, that is, more than the 5 % allowed\n"
+    "?: inconclusive   grey: not supported   empty: not asked"
+)
 ON_FEWER = " *"  # after a detector that was not asked on all benchmarks
 
 
@@ -41,32 +51,32 @@ def detection_figure(
     Args:
         detection: of ``pretraining_results.detection``.
         reference: of ``pretraining_results.reference``; its exploratory form is not drawn.
-        shift: detector, shift, rate: how often a detector calls one of two sets that no model saw
-            seen more often, as a share; the largest of several. Drawn apart, in orange, for the
-            detectors of ``detection``.
+        shift: of ``shift.false_verdicts``: how often a detector calls one of two sets that no
+            model saw seen, as a share. Drawn apart, in orange, for the detectors of
+            ``detection``, with a column for each difference and benchmark.
     """
     doses = sorted(detection["copies"].unique())
     attack = reference[~reference["is_exploratory"]].assign(detector=ATTACK, verdict="")
     names = [*dict.fromkeys(detection["detector"]), ATTACK]
     heights = [HEAD + CELL * len(names) + FOOT]
     if shift is not None:
-        rates = _largest_rates(shift, names)
-        heights.append(SHIFT_HEAD + SHIFT_CELL * len(rates))
+        asked = _asked(shift, names)
+        heights.append(SHIFT_HEAD + SHIFT_CELL * asked["detector"].nunique() + SHIFT_FOOT)
     figure, axes = panels(len(heights), 1, (WIDTH, sum(heights)), height_ratios=heights)
     _auc_panel(axes[0, 0], pd.concat([detection, attack]), names, doses)
     # Centred over labels and cells together: over the cells alone there is too little room.
     axes[0, 0].set_title(figure_title(detection), x=TITLE_PLACE, fontsize=LARGE)
     if shift is not None:
-        _shift_panel(axes[1, 0], rates)
+        _shift_panel(axes[1, 0], asked)
     return figure
 
 
-def _largest_rates(shift: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Rates of false verdicts, detectors by shifts; only of ``names`` and in their order."""
-    rates = shift[shift["detector"].isin(names)].pivot_table(
-        index="detector", columns="shift", values="rate", aggfunc="max", sort=False
-    )
-    return rates.loc[[name for name in names if name in rates.index]]
+def _asked(shift: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Rows of ``names`` alone and in their order, with a column for what the two sets differ in."""
+    own = shift[shift["detector"].isin(names)]
+    own = own.sort_values("detector", key=lambda of: of.map(list(names).index), kind="stable")
+    kinds = own["shift"].replace(NO_SHIFT)
+    return own.assign(differ_in=kinds + ", " + own["benchmark"])
 
 
 def _auc_panel(axis: Axes, table: pd.DataFrame, names: list[str], doses: list[int]) -> None:
@@ -82,10 +92,11 @@ def _auc_panel(axis: Axes, table: pd.DataFrame, names: list[str], doses: list[in
             values[y, x] = cell["auc"]
             style = _style(cell["verdict"], colours, scale(cell["auc"]))
             mark = " ?" if cell["verdict"] == INCONCLUSIVE else ""
-            ends = interval_text(cell["ci_low"], cell["ci_high"], 2)
+            places = 2 if pd.isna(cell["ci_low"]) else n_decimals(cell)
+            ends = interval_text(cell["ci_low"], cell["ci_high"], places)
             if pd.isna(cell["ci_low"]):  # no spread between models: the range in its place
                 ends = f"{cell['auc_min']:.2f} to {cell['auc_max']:.2f}"
-            axis.text(x + 0.5, y + 0.34, f"{cell['auc']:.2f}{mark}", fontsize=LARGE, **style)
+            axis.text(x + 0.5, y + 0.34, f"{cell['auc']:.{places}f}{mark}", fontsize=LARGE, **style)
             style |= {"fontweight": "normal"}
             axis.text(x + 0.5, y + 0.74, ends, fontsize=SMALL, **style)
     mesh = axis.pcolormesh(
@@ -119,22 +130,28 @@ def _style(verdict: str, colours: Colormap, height: float) -> dict:
     return style | {"fontweight": "bold" if verdict == SUPPORTED else "normal"}
 
 
-def _shift_panel(axis: Axes, rates: pd.DataFrame) -> None:
+def _shift_panel(axis: Axes, asked: pd.DataFrame) -> None:
+    names, kinds = asked["detector"].unique(), asked["differ_in"].unique()
+    cells = asked.set_index(["detector", "differ_in"])
+    wide = cells["rate"].unstack().loc[names, kinds]
     axis.pcolormesh(
-        rates.to_numpy(float), cmap="Oranges", vmin=0, vmax=1, edgecolors="#E5E5E5", linewidth=1
+        wide.to_numpy(float), cmap="Oranges", vmin=0, vmax=1, edgecolors="#E5E5E5", linewidth=1
     )
-    for y, row in enumerate(rates.to_numpy(float)):
-        for x, rate in enumerate(row):
-            if not np.isnan(rate):
-                colour = "white" if rate > DARK else "black"
-                style = {"ha": "center", "va": "center", "fontsize": LARGE, "color": colour}
-                axis.text(x + 0.5, y + 0.5, f"{100 * rate:.0f} %", **style)
-    _frame(axis, list(rates.index), [NO_SHIFT.get(name, name) for name in rates.columns])
-    axis.tick_params(axis="x", rotation=40)
-    for label in axis.get_xticklabels():
-        label.set(ha="left", rotation_mode="anchor")
-    title = "False verdicts on two sets that\nno model saw, and that differ in"
+    for y, name in enumerate(names):
+        for x, kind in enumerate(kinds):
+            if (name, kind) in cells.index:
+                cell = cells.loc[(name, kind)]
+                style = _style(cell["verdict"], colormaps["Oranges"], cell["rate"])
+                mark = " ?" if cell["verdict"] == INCONCLUSIVE else ""
+                text = f"{100 * cell['rate']:.0f}{mark}"
+                axis.text(x + 0.5, y + 0.5, text, fontsize=SMALL + 0.5, **style)
+    _frame(axis, list(names), list(kinds))
+    axis.tick_params(axis="x", rotation=90)
+    title = "False verdicts, in %, on two sets of\nrows that no model saw, differing in"
     axis.set_title(title, x=TITLE_PLACE, fontsize=LARGE)
+    axis.text(
+        0.5, -0.02, SHIFT_KEY, transform=axis.transAxes, ha="center", va="top", fontsize=SMALL
+    )
 
 
 def _frame(axis: Axes, names: list[str], heads: list[str]) -> None:
@@ -167,11 +184,11 @@ def detection_alt(
             f"{attack[dose]:.2f}."
         )
     if shift is not None:
-        rates = _largest_rates(shift, detection["detector"].unique())
-        detector = rates.max(axis=1).idxmax()
-        worst = rates.loc[detector].idxmax()
+        asked = _asked(shift, detection["detector"].unique())
+        worst = asked.loc[asked["rate"].idxmax()]
         lines.append(
-            "Below, in orange, are rates of false verdicts on sets that no model saw, at most "
-            f"{100 * rates.loc[detector, worst]:.0f} % ({detector}, {worst})."
+            "Below, in orange, are rates of false verdicts on two sets of rows that no model saw, "
+            "by what the sets differ in and by benchmark, at most "
+            f"{100 * worst['rate']:.0f} % ({worst['detector']}, {worst['differ_in']})."
         )
     return " ".join(lines)

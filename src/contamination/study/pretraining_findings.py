@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.core.tables import interval_text, listed
-from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.tables import format_p, interval_text, listed
+from contamination.core.verdicts import INCONCLUSIVE, LEVEL, NOT_SUPPORTED, SUPPORTED
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, WEIGHTS
 from contamination.study.row_pools import CHAT, PARAPHRASE, UNLABELLED
+from contamination.study.shift import NONE
 
 ACCESSES = (ANSWERS, LOG_PROBABILITIES, WEIGHTS)  # each includes those before it
+CHANCE = 0.5
 WORDS = {0: "none", 1: "one", 4: "four", 16: "sixteen"}
+NOT_ASKED = "not asked"
+# Headings of the table by access.
+BEST_LABELS = {"n_detectors": "detectors", "misled_by": "misled by a difference in"}
 # What a model saw of a row, after a number of copies.
 FORMS = {
     PARAPHRASE: "of a paraphrase",
@@ -46,36 +51,89 @@ def percent(share_pct: float) -> str:
     return f"{share_pct:.2g} %"
 
 
-def of_auc(row: pd.Series) -> str:
-    """An AUC with its interval, or with its range where nothing varies."""
+def n_decimals(row: pd.Series, decimals: int = 2) -> int:
+    """Decimals of an AUC: one more where a supported claim's interval would seem to reach 0.50."""
+    is_close = round(row["ci_low"], decimals) == CHANCE
+    return decimals + (row.get("verdict") == SUPPORTED and is_close)
+
+
+def of_auc(row: pd.Series, decimals: int = 2) -> str:
+    """An AUC with its interval and ``n_decimals``; without an interval where nothing varies.
+
+    >>> row = pd.Series({"auc": 0.521, "ci_low": 0.502, "ci_high": 0.541, "verdict": SUPPORTED})
+    >>> of_auc(row), of_auc(row.replace(SUPPORTED, NOT_SUPPORTED))
+    ('0.521 [0.502, 0.541]', '0.52 [0.50, 0.54]')
+    """
     if pd.isna(row["ci_low"]):
-        return f"{row['auc']:.2f} (the same under every model)"
-    return f"{row['auc']:.2f} {interval_text(row['ci_low'], row['ci_high'], 2)}"
+        return f"{row['auc']:.{decimals}f} (the same under every model)"
+    decimals = n_decimals(row, decimals)
+    ends = interval_text(row["ci_low"], row["ci_high"], decimals)
+    return f"{row['auc']:.{decimals}f} {ends}"
+
+
+def cell_texts(table: pd.DataFrame) -> list[str]:
+    """AUC, interval and verdict of every row, as cells of one table.
+
+    Cells that look alike and have different verdicts show three decimals and the adjusted p.
+
+    Args:
+        table: auc, ci_low, ci_high, verdict ("" without a claim) and p_adjusted.
+    """
+    short = [of_auc(row) for _, row in table.iterrows()]
+    plain = [of_auc(row) for _, row in table.assign(verdict="").iterrows()]
+    verdicts = table["verdict"].tolist()
+    told: dict[str, set[str]] = {}
+    for text, verdict in zip(plain, verdicts, strict=True):
+        told.setdefault(text, set()).update({verdict} - {""})
+    cells = []
+    for (_, row), text, alike in zip(table.iterrows(), short, plain, strict=True):
+        if row["verdict"] and len(told[alike]) > 1:
+            p = format_p(row["p_adjusted"])
+            text = f"{of_auc(row.drop('verdict'), 3)}, p {p if p.startswith('<') else f'= {p}'}"
+        cells.append(": ".join(filter(None, [text, row["verdict"]])))
+    return cells
+
+
+def flags_text(row: pd.Series) -> str:
+    """How many of the single tests, one for each model and benchmark, are significant.
+
+    >>> flags_text(pd.Series({"n_flagged": 11, "n_tests": 60}))
+    '11 of 60'
+    """
+    return f"{row['n_flagged']} of {row['n_tests']}"
 
 
 def _counts(verdicts: pd.Series) -> dict[str, int]:
     return {word: int(verdicts.eq(word).sum()) for word in (SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE)}
 
 
-def best_by_access(detection: pd.DataFrame) -> pd.DataFrame:
-    """For each access to a model the best detectors at each number of copies, and what they miss.
+def best_by_access(
+    detection: pd.DataFrame, indirect: pd.DataFrame, shift: pd.DataFrame
+) -> pd.DataFrame:
+    """For each access to a model the best detectors, what they miss and what misleads them.
 
-    ``detection`` as of ``pretraining_results.detection``. More access includes less; an access that
-    allows no further detector says so. Named are the supported detector with the highest AUC and
-    all supported ones whose interval reaches its interval. Where none is supported, the highest
-    AUC stands in their place.
+    More access includes less; an access that allows no further detector says so. Named are the
+    supported detector with the highest AUC and all supported ones whose interval reaches its
+    interval. Where none is supported, the highest AUC stands in their place.
+
+    Args:
+        detection, indirect: of ``pretraining_results``.
+        shift: of ``shift.false_verdicts``.
 
     Returns:
-        access, n_detectors (that this access allows), a column for each number of copies, and
-        misses: where the named detectors are not supported or inconclusive.
+        access, n_detectors (that this access allows), a column for each number of copies; misses:
+        at which copies, verbatim or of a paraphrase, the named detectors are not supported or
+        inconclusive; misled_by: which differences between two unseen sets make them call one of
+        the sets seen (supported for at least one benchmark).
     """
     rows: list[dict] = []
     for place, access in enumerate(ACCESSES):
         allowed = detection[detection["access"].isin(ACCESSES[: place + 1])]
         row = {"access": access, "n_detectors": allowed["detector"].nunique()}
         if rows and row["n_detectors"] == rows[-1]["n_detectors"]:
-            texts = dict.fromkeys(list(rows[-1])[2:], f"as with {ACCESSES[place - 1]}")
-            rows.append(row | texts)
+            first, *others = list(rows[-1])[2:]
+            same = f"as with {ACCESSES[place - 1]}: none of these detectors needs the {access}"
+            rows.append(row | {first: same} | dict.fromkeys(others, ""))
             continue
         named: list[str] = []
         for copies in sorted(detection["copies"].unique()):
@@ -83,7 +141,10 @@ def best_by_access(detection: pd.DataFrame) -> pd.DataFrame:
             best = _tied(of_dose)
             named += [name for name in best["detector"] if name not in named]
             row[copies_text(copies)] = _best_text(best, of_dose)
-        rows.append(row | {"misses": _misses(allowed[allowed["detector"].isin(named)])})
+        paraphrase = indirect[indirect["exposure"].eq(PARAPHRASE)]
+        asked = [allowed.assign(form=""), paraphrase.assign(form=f" {FORMS[PARAPHRASE]}")]
+        row["misses"] = _misses(pd.concat(asked), named)
+        rows.append(row | {"misled_by": _misled(shift, named)})
     return pd.DataFrame(rows)
 
 
@@ -103,23 +164,42 @@ def _best_text(best: pd.DataFrame, of_dose: pd.DataFrame) -> str:
         at_best = " at best" if len(best) > 1 else ""
         return f"{', '.join(best['detector'])}: AUC {of_auc(best.iloc[0])}{at_best}"
     if of_dose.empty:
-        return "not asked"
+        return NOT_ASKED
     first = of_dose.loc[of_dose["auc"].idxmax()]
     return f"none; highest AUC {of_auc(first)} ({first['detector']})"
 
 
-def _misses(named: pd.DataFrame) -> str:
-    """Where detectors that are best somewhere are not supported."""
-    if named.empty:
+def _who(names: list[str], named: list[str]) -> str:
+    return "all of them" if len(names) == len(named) > 1 else ", ".join(names)
+
+
+def _misses(asked: pd.DataFrame, named: list[str]) -> str:
+    """Where detectors that are best somewhere are not supported, by form and dose."""
+    if not named:
         return "every dose"
-    n_named, parts = named["detector"].nunique(), []
-    for copies, of_dose in named.groupby("copies"):
+    parts = []
+    own = asked[asked["detector"].isin(named)]
+    for (form, copies), rows in own.groupby(["form", "copies"]):
         for word in (NOT_SUPPORTED, INCONCLUSIVE):
-            names = of_dose.loc[of_dose["verdict"].eq(word), "detector"]
-            if len(names):
-                who = "all of them" if len(names) == n_named > 1 else ", ".join(names)
-                parts.append(f"{copies_text(copies)}, {word}: {who}")
+            names = rows.loc[rows["verdict"].eq(word), "detector"].tolist()
+            if names:
+                parts.append(f"{copies_text(copies)}{form}, {word}: {_who(names, named)}")
     return "; ".join(parts) or "no dose"
+
+
+def _misled(shift: pd.DataFrame, named: list[str]) -> str:
+    """Differences between unseen sets by which detectors that are best somewhere are misled."""
+    if not named:
+        return ""
+    asked = shift[shift["shift"].ne(NONE) & shift["verdict"].ne("")]
+    parts = []
+    for kind, rows in asked[asked["verdict"].eq(SUPPORTED)].groupby("shift", sort=False):
+        names = [name for name in named if name in set(rows["detector"])]
+        if names:
+            parts.append(f"{kind}: {_who(names, named)}")
+    missing = [name for name in named if name not in set(asked["detector"])]
+    parts = parts or ["nothing that was tried"]
+    return "; ".join([*parts, *([f"{NOT_ASKED}: {', '.join(missing)}"] if missing else [])])
 
 
 def _how_many(k: int, n: int, noun: str = "detectors") -> str:
@@ -128,13 +208,12 @@ def _how_many(k: int, n: int, noun: str = "detectors") -> str:
 
 
 def figure_title(detection: pd.DataFrame) -> str:
-    """The finding in two lines: how many detectors find the fewest and the most copies."""
-    lines = []
+    """The finding: how many detectors are above chance at the fewest and at the most copies."""
+    lines = ["Above chance on average:"]
     for copies in (detection["copies"].min(), detection["copies"].max()):
         verdicts = detection.loc[detection["copies"].eq(copies), "verdict"]
-        k, n = _counts(verdicts)[SUPPORTED], len(verdicts)
-        who, verb = _how_many(k, n), "finds" if k < 2 else "find"
-        lines.append(f"{who[0].upper()}{who[1:]} {verb} {copies_words(copies)}")
+        who = _how_many(_counts(verdicts)[SUPPORTED], len(verdicts))
+        lines.append(f"{who} at {copies_words(copies)}")
     return "\n".join(lines)
 
 
@@ -185,7 +264,11 @@ def _detected(of_dose: pd.DataFrame, every: str) -> str:
     if best["benchmarks"] != every:
         benchmarks = listed(best["benchmarks"].split(", "))
         name += f", asked on {benchmarks} alone, where the attack reaches {best['lira_auc']:.2f}"
-    return f"detected by {who}, and the best ({name}) reaches an AUC of {of_auc(best)}"
+    chance = LEVEL * best["n_tests"]
+    return (
+        f"detected by {who}, and the best ({name}) reaches an AUC of {of_auc(best)} and is "
+        f"significant in {flags_text(best)} single tests, where chance gives {chance:.0f}"
+    )
 
 
 def _said(counts: dict[str, int]) -> str:
@@ -208,23 +291,26 @@ def indirect_headline(indirect: pd.DataFrame) -> str:
         who = _how_many(_counts(rows["verdict"])[SUPPORTED], len(rows))
         sentences.append(
             f"{what[0].upper()}{what[1:]} {verb} detected by {who}; the highest AUC is "
-            f"{of_auc(best)} ({best['detector']}), against {best['verbatim_auc']:.2f} for as many "
-            "verbatim copies."
+            f"{of_auc(best)} ({best['detector']}), and the same detector has "
+            f"{best['verbatim_auc']:.2f} on other rows with as many verbatim copies."
         )
     return " ".join(sentences)
 
 
 def later_headline(later: pd.DataFrame) -> str:
     """F3 in a paragraph: whether clean training afterwards lowers the AUC, at the largest dose."""
+    names = later["detector"].unique()
     counts, n = _counts(later["verdict"]), len(later)
     copies = later["copies"].max()
     sentences = []
     for n_tokens, rows in later[later["copies"].eq(copies)].groupby("later_tokens"):
-        who = _how_many(_counts(rows["verdict"])[SUPPORTED], len(rows))
+        left = rows.loc[rows["verdict"].ne(SUPPORTED), "detector"].tolist()
+        who = _how_many(len(rows) - len(left), len(rows), "token detectors")
+        who += f" (all but {listed(left)})" if 0 < len(left) <= len(rows) / 2 else ""
         sentences.append(
             f"After {n_tokens:,} further clean tokens, a fall of the AUC of rows with "
-            f"{copies_words(copies)} is supported for {who}; their mean AUC goes from "
-            f"{rows['auc_before'].mean():.2f} to {rows['auc_after'].mean():.2f}."
+            f"{copies_words(copies)} is supported for {who}. The mean AUC of all {len(names)} goes "
+            f"from {rows['auc_before'].mean():.2f} to {rows['auc_after'].mean():.2f}."
         )
     rest = _said(counts)
     sentences.append(
@@ -246,10 +332,13 @@ def lists_headline(lists: pd.DataFrame) -> str:
         )
         largest = rows[rows["copies"].eq(rows["copies"].max())]
         best = largest.loc[largest["found_share"].idxmax()]
+        empty, n = best["n_models_without"], best["n_models"]
+        said = f"{empty} of {n} models have empty lists alone"
+        if not empty:
+            said = "Every model has a list that names a row"
         sentences.append(
             f"With {copies_words(best['copies'])}, the lists of {best['detector']} find most: "
-            f"{100 * best['found_share']:.0f} % of the seen rows. {best['n_models_without']} of "
-            f"{best['n_models']} models have no discovery."
+            f"{100 * best['found_share']:.0f} % of the seen rows. {said}."
         )
     smallest = lists[lists["copies"].eq(lists["copies"].min())]
     n_empty, n_lists = smallest["n_lists_without"].sum(), smallest["n_lists"].sum()
@@ -268,7 +357,11 @@ def alarms_headline(alarms: pd.DataFrame) -> str:
     counted = f"The tests of {len(alarms)} detectors and controls flag {rates} of unseen sets"
     if failed:
         return f"{counted}. That is more than 5 % for {listed(failed)}, so the code needs a look."
-    return f"{counted}, which agrees with the 5 % of an exact test."
+    lowest = alarms.loc[alarms["rate"].idxmin(), "detector"]
+    return (
+        f"{counted}. For none of them is the rate shown to exceed the 5 % of an exact test. Where "
+        f"many rows have the same score, a test flags fewer (fewest: {lowest})."
+    )
 
 
 def twins_headline(twins: pd.DataFrame) -> str:
