@@ -166,11 +166,12 @@ def test_a_study_that_finds_nothing_says_so(script, study):
     }
     nothing["pretraining_reference"] = study["pretraining_reference"]
     part, page = script.detectors(nothing), script.detector_page(nothing)
-    assert "no detector finds it" in page and "no detector notices" in page
     for text in (part, page):
+        assert "no detector finds it" in text
         assert "no detector is shown to take that for contamination" in text
-    assert "is noticed by 0 of 15 detectors" in part and "is not shown to tell" in page
-    assert "is noticed by 2 of 15 detectors" in script.detectors(study)
+        assert "are above chance on average" not in text
+    assert "no detector notices" in page and "is not shown to tell" in page
+    assert "2 of 15 detectors are above chance on average" in script.detectors(study)
     assert ": supported" not in page and "none; highest AUC" in page
     assert ": supported" in script.detector_page(study)
 
