@@ -7,6 +7,7 @@ import pandas as pd
 from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_RUN, SUPPORTED
 from contamination.replication.algorithm2 import ERRORS_PCT, SIZES
+from contamination.replication.decisions import ALGORITHM_2, DID_CHATGPT_CHEAT, OPTION_RANKING
 from contamination.replication.published_tables import (
     BOTH_MODELS,
     PRINTED_TESTS,
@@ -112,11 +113,14 @@ def _decisions(success: pd.DataFrame) -> str:
     counts = zip(_spoken(paper["algorithm"]), paper["n_right"], strict=True)
     names = pd.Series([f"{name} ({n_right})" for name, n_right in counts], index=paper.index)
     better, others = (listed(names[kind].tolist() or [""]) for kind in (is_better, ~is_better))
+    models = [name for name in success["model"].unique() if name != BOTH_MODELS]
     text = (
-        "Two language models completed the beginnings of benchmark rows. A person graded the "
-        f"completions, and the grades say which of {clean['n_partitions']} partitions (one model, "
-        "one split of a dataset) the models know. Always answering “clean” agrees with the person "
-        f"on {clean['n_right']} of them."
+        f"{listed(models)} were asked to complete the beginnings of benchmark rows. A person "
+        f"graded the completions, and the grades say which of {clean['n_partitions']} partitions "
+        "(one model, one split of a dataset) the models know. Algorithm 1 asks whether naming the "
+        "dataset brings the completions closer to the original text, and Algorithm 2 asks a judge "
+        "whether they match it. Always answering “clean” agrees with the person on "
+        f"{clean['n_right']} partitions."
     )
     if not better:
         return f"{text} No algorithm of the paper is shown to do better than that: {others}."
@@ -147,7 +151,7 @@ def _by_model(success: pd.DataFrame) -> str:
     ]
     if not without:
         return "That is true of each model by itself."
-    return f"It also rests on few contaminated partitions: {listed(without)}."
+    return f"The comparison also rests on few contaminated partitions: {listed(without)}."
 
 
 def _completions(agreement: pd.DataFrame) -> str:
@@ -158,8 +162,8 @@ def _completions(agreement: pd.DataFrame) -> str:
     interval = interval_text(100 * row["near_low"], 100 * row["near_high"], 0)
     facts = (
         f"Of {row['n']} completions, the person calls {row['n_near']} a near-exact match with the "
-        f"original and the judge {row['n_near_flagged']}. Both call {row['n_near_found']} so "
-        f"({100 * row['near_agreement']:.0f} %, 95 % interval {interval})"
+        f"original, the judge {row['n_near_flagged']}, and both {row['n_near_found']} (a share of "
+        f"{100 * row['near_agreement']:.0f} %, 95 % interval {interval})"
     )
     if row["verdict"] == SUPPORTED:
         return f"Judge and person also agree on most near-exact completions. {facts}."
@@ -169,6 +173,11 @@ def _completions(agreement: pd.DataFrame) -> str:
 
 
 # The lab
+
+_EXPLAINED = {
+    OPTION_RANKING: "option ranking (is the original likelier than its paraphrases?)",
+    DID_CHATGPT_CHEAT: "“Did-ChatGPT-Cheat?” (can the model write the first rows?)",
+}
 
 
 def title_of_methods(methods: pd.DataFrame) -> str:
@@ -228,17 +237,19 @@ def _named(methods: pd.DataFrame) -> list[str]:
     names = []
     for row in methods.itertuples():
         name = row.method.replace(", ROUGE-L, ", " by ").replace(", rule judge", "")
-        name = f"“{name}”" if name.endswith("?") else name
-        is_2 = row.method.startswith("Algorithm 2")
-        names.append(f"{name} on {row.instruction} completions" if is_2 else name)
+        if name == ALGORITHM_2:
+            name = f"{name} on {row.instruction} completions"
+        names.append(_EXPLAINED.get(name, name))
     return names
 
 
 def _of_methods(methods: pd.DataFrame) -> str:
     text = (
         "We trained one small model, so we know which partitions it never saw and which it saw "
-        "most often. A method is useful if it calls the second kind contaminated more often than "
-        "the first."
+        "most often. Algorithm 1 compares completions with and without the name of the dataset, "
+        "and Algorithm 2 counts completions that match the original. A method is useful if it "
+        "calls the partitions that were seen most often contaminated more often than those that "
+        "were never seen."
     )
     seen = methods[methods["verdict"].eq(SUPPORTED)].sort_values("seen_from", kind="stable")
     failing = methods[methods["verdict"].eq(CONTROL_FAILS)]
@@ -249,9 +260,10 @@ def _of_methods(methods: pd.DataFrame) -> str:
     if seen["seen_from"].notna().any():
         first = seen.iloc[0]
         times = "one copy" if first["seen_from"] == 1 else f"{first['seen_from']} copies"
+        name = _named(seen)[0].split(" (")[0]
         text += (
-            f" The fewest copies are needed by {_named(seen)[0]}, which notices at least half of "
-            f"the partitions from {times} of each row on."
+            f" The fewest copies are needed by {name}, which notices at least half of the "
+            f"partitions from {times} of each row on."
         )
     if len(others):
         text += f" It is not shown for {listed(_named(others))}."
