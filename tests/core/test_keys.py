@@ -86,7 +86,6 @@ def test_a_short_password_is_no_name_either_unless_it_is_set(tmp_path, capfd, mo
 
 FIELDS = {
     ("02", "own_settings"): ["", "perturber_"],
-    ("03", "own_settings"): ["", "judge_"],
     ("06", "own_settings"): [""],
     ("08", "own_settings"): ["judge_"],
     ("10", "model"): ["", "perturber_", "judge_"],

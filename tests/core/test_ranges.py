@@ -92,9 +92,9 @@ def test_defaults_keep_their_own_rules():
 
 def test_files_of_ones_own_fit_their_notebooks():
     rooms = {"dcq": "02", "replication": "03", "min_k": "04", "dice": "05"}
-    named = {"replication_released": "03", "books_local": "06", "books_served": "06"}
+    named = {"replication_released": "03b", "books_local": "06", "books_served": "06"}
     named |= {"downstream": "07", "downstream_study": "07", "08_case_unlearning": "08"}
-    by_number = {path.name[:2]: path for path in NOTEBOOKS}
+    by_number = {path.stem.partition("_")[0]: path for path in NOTEBOOKS}
     files = [*(ROOT / "params/full").rglob("*.yaml"), *(ROOT / "params/audit").glob("*.yaml")]
     for file in files:
         number = rooms.get(file.parent.name) or named.get(file.stem)
@@ -122,9 +122,9 @@ BAD = [
         "own_settings: {target_model: m, base_url: http://u, second_model: m}",
         "second_model is",
     ),
-    ("03", "copies: [4, 16]", "want some 0"),
-    ("03", "bleurt_joining: both", "want paper or code"),
-    ("03", "own_settings: {task: poetry}", "own_settings: \"task\" is 'poetry', want classif"),
+    ("03", "n_resamples: 5", '"n_resamples" is 5, want 10 to 1e5'),
+    ("03b", "copies: [4, 16]", "want some 0"),
+    ("03b", "bleurt_joining: both", "want paper or code"),
     ("04", 'sizes: ["M"]', "want 2 to 4 values"),
     ("04", "lengths: [32, 33]", "want 32 or 64 or 128 or 256"),
     ("04", "k_percent: 0", '"k_percent" is 0, want above 0 to 100'),

@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 and the judges on the released figures, and their headlines."""
+"""Algorithms 1 and 2 and the judges on the released figures."""
 
 from types import SimpleNamespace
 
@@ -15,6 +15,7 @@ from contamination.models import judging
 from contamination.replication import agreement, decisions, published_tables, released_texts
 from contamination.replication.algorithm1 import compare_instructions
 from contamination.replication.algorithm2 import is_contaminated, partition_mark
+from contamination.replication.conclusions import headline_of_tests
 
 SCORER = SimpleNamespace(identity={"bleurt_by": "a package"})
 
@@ -89,7 +90,7 @@ def test_with_twice_the_instances_sign_flips_can_confirm_and_refute():
     higher = twenty_instances(lambda general: general + 0.2)
     assert higher["can_reject"].all() and higher["verdict"].eq(SUPPORTED).all()
     assert higher["note"].eq("").all() and higher["difference"].round(6).eq(0.2).all()
-    assert published_tables.headline_of_tests(higher).endswith("change nothing.")
+    assert headline_of_tests(higher).endswith("in as many, corrected or not.")
     lower = twenty_instances(lambda general: general - 0.01)
     assert lower["verdict"].eq("").all() and lower["significant"].sum() == 0
 
@@ -221,30 +222,13 @@ def test_confusion_keeps_kinds_that_do_not_occur():
     assert table.shape == (3, 3) and table.to_numpy().sum() == 2
 
 
-# Verdicts and headlines: a table that confirms and one that refutes
-
-
-def test_headline_of_tests(tests):
-    text = published_tables.headline_of_tests(tests)
-    assert "marks 24 of 56 tests" in text and "marks 18. Corrected, it can mark none: its" in text
-    assert text.endswith("p is 1/1,024 and the first of 56 corrected tests needs 1/1,120.")
-    powerful = tests.assign(can_reject=True)
-    text = published_tables.headline_of_tests(powerful)
-    assert text.endswith("marks 18, and 0 once corrected for so many.")
-    names = [name for name in tests if name.startswith("significant_")]
-    same = powerful.assign(**{name: tests["significant"] for name in names})
-    assert published_tables.headline_of_tests(same).endswith("change nothing.")
+# Verdicts
 
 
 def test_a_count_of_asterisks_that_could_only_be_zero_is_no_result(tests):
     by_test = published_tables.asterisks_by_test(tests)
     assert by_test["n_marked"].tolist() == [24, 16, 18, 12, 0]
     assert by_test["can_mark"].tolist() == [True] * 4 + [False]
-    title = published_tables.title_of_asterisks
-    assert title(by_test) == "From 24 asterisks to 12, by the test chosen"
-    powerful = published_tables.asterisks_by_test(tests.assign(can_reject=True))
-    assert title(powerful) == "From 24 asterisks to 0, by the test chosen"
-    assert title(powerful.assign(n_marked=7)) == "7 asterisks, whatever test is chosen"
 
 
 def test_verdicts_of_table_1_beside_the_answer_clean(success):
@@ -268,14 +252,6 @@ def test_the_three_algorithms_of_a_model_are_one_family(success):
     judge = rows.query("test == 'judge' and model == 'GPT-4'").iloc[0]
     assert judge["p_adjusted"] == pytest.approx(3 * judge["p_value"]) and judge["p_value"] == 2**-6
     assert 4 * judge["p_value"] > 0.05
-
-
-def test_headline_of_decisions(success):
-    text = published_tables.headline_of_decisions(success)
-    assert "Algorithm 2: GPT-4 ICL 27; always “clean” 20" in text
-    assert text.endswith("better than that: Algorithm 2: GPT-4 ICL.")
-    none = published_tables.headline_of_decisions(success.assign(verdict=INCONCLUSIVE))
-    assert none.endswith("none of them.")
 
 
 def test_released_texts_are_scored_by_bleurt_joined_as_the_paper_says(monkeypatch):
@@ -304,13 +280,11 @@ def test_released_texts_are_scored_by_bleurt_joined_as_the_paper_says(monkeypatc
 
 def test_the_parameters_that_rescore_the_released_texts_use_the_paper_s_bleurt():
     path = ROOT / "params/full/replication_released.yaml"
-    values = run.check(ROOT / "notebooks/03_replication_icl_judge.ipynb", path)
-    assert values["use_released_files"] and values["own_settings"] == {}
+    notebook = ROOT / "notebooks/03b_replication_lab.ipynb"
+    values = run.check(notebook, path)
+    assert values["use_released_files"]
     assert values["bleurt_checkpoint"].endswith("/BLEURT-20")
-    demo = run.check(
-        ROOT / "notebooks/03_replication_icl_judge.ipynb",
-        ROOT / "params/demo/03_replication_icl_judge.yaml",
-    )
+    demo = run.check(notebook, ROOT / "params/demo/03b_replication_lab.yaml")
     same = demo.keys() - {"use_released_files", "bleurt_checkpoint"}
     assert {name: values[name] for name in same} == {name: demo[name] for name in same}
 

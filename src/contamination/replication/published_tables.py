@@ -1,4 +1,4 @@
-"""Time Travel's Tables 1 and 2 beside what the released scores and labels give."""
+"""Time Travel's Tables 1 and 2 next to what the released scores and labels give."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from scipy import stats
 from contamination.core.claims import CLAIMS
 from contamination.core.families import corrected
 from contamination.core.statistics import holm, share_difference_interval
-from contamination.core.verdicts import SUPPORTED
 from contamination.data.published import printed_cells
 from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
 from contamination.models.judging import EXACT, NEAR_EXACT, rule_labels
@@ -94,18 +93,6 @@ def replication_published(
     return table
 
 
-def headline_of_tests(published: pd.DataFrame) -> str:
-    """How many of the paper's asterisks an exact test and a correction leave."""
-    columns = ["significant", "significant_sign_flip", "significant_sign_flip_holm"]
-    bootstrap, exact, corrected = (int(published[column].sum()) for column in columns)
-    text = f"The paired bootstrap marks {bootstrap} of {len(published)} tests. An exact test"
-    if why := no_sign_flip_can_reject(published):
-        return f"{text} of the same pairs marks {exact}. Corrected, it can mark none: {why}."
-    if bootstrap == exact == corrected:
-        return f"{text} of the same pairs, and a correction for so many tests, change nothing."
-    return f"{text} of the same pairs marks {exact}, and {corrected} once corrected for so many."
-
-
 def asterisks_by_test(published: pd.DataFrame) -> pd.DataFrame:
     """How many asterisks each test of the same scores gives.
 
@@ -117,14 +104,6 @@ def asterisks_by_test(published: pd.DataFrame) -> pd.DataFrame:
     table = pd.DataFrame(rows).assign(can_mark=True)
     table.loc[table["test"].eq(SIGN_FLIPS_HOLM), "can_mark"] = bool(published["can_reject"].any())
     return table
-
-
-def title_of_asterisks(by_test: pd.DataFrame) -> str:
-    """What the choice of the test changes, among tests that could mark a row at all."""
-    n_marked = by_test.loc[by_test["can_mark"], "n_marked"]
-    if n_marked.min() == n_marked.max():
-        return f"{n_marked.iloc[0]} asterisks, whatever test is chosen"
-    return f"From {n_marked.max()} asterisks to {n_marked.min()}, by the test chosen"
 
 
 def no_sign_flip_can_reject(published: pd.DataFrame) -> str:
@@ -273,19 +252,6 @@ def _with_verdicts(success: pd.DataFrame) -> pd.DataFrame:
         for row, paper in zip(success.itertuples(), is_paper, strict=True)
     ]
     return success
-
-
-def headline_of_decisions(success: pd.DataFrame) -> str:
-    """The paper's algorithms, on both models, beside the answer that needs no model."""
-    rows = success[success["model"] == BOTH_MODELS]
-    n_clean = rows.loc[rows["algorithm"] == "always clean", "n_right"].item()
-    paper = rows[rows["test"].isin(PRINTED_TESTS)]
-    counts = ", ".join(f"{row.algorithm} {row.n_right}" for row in paper.itertuples())
-    better = ", ".join(paper.loc[paper["verdict"] == SUPPORTED, "algorithm"]) or "none of them"
-    return (
-        f"Right in {rows['n_partitions'].max()} partitions: {counts}; always “clean” {n_clean}. "
-        f"Shown to be better than that: {better}."
-    )
 
 
 def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:

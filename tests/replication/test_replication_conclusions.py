@@ -1,0 +1,182 @@
+"""What is said about the replication: from the tables, and from tables that say the opposite."""
+
+import pandas as pd
+import pytest
+from released_tables import time_travel
+
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
+from contamination.replication import conclusions, decisions, published_tables
+from contamination.replication.algorithm2 import operating_curves
+from contamination.replication.published_tables import PRINTED_TESTS
+
+
+@pytest.fixture(scope="module")
+def tests():
+    return time_travel().tests
+
+
+@pytest.fixture(scope="module")
+def success():
+    return time_travel().success
+
+
+@pytest.fixture(scope="module")
+def agreement():
+    return published_tables.judge_agreement(time_travel().judged)
+
+
+def with_verdicts(success, **verdicts):
+    """Other verdicts on the paper's algorithms: of the judge, and of the two scores."""
+    changed = success.copy()
+    for test, verdict in zip(PRINTED_TESTS, (verdicts["scores"], verdicts["judge"]), strict=True):
+        changed.loc[changed["test"].eq(test), "verdict"] = verdict
+    return changed
+
+
+# The lesson
+
+
+def test_the_first_figure_names_the_algorithms_that_beat_a_constant_answer(success):
+    title = conclusions.title_of_decisions
+    assert title(success) == "Only Algorithm 2 is shown to beat the answer “clean”"
+    none = with_verdicts(success, judge=INCONCLUSIVE, scores=NOT_SUPPORTED)
+    assert title(none) == "No algorithm is shown to beat the answer “clean”"
+    every = with_verdicts(success, judge=SUPPORTED, scores=SUPPORTED)
+    assert title(every) == "Every algorithm beats the answer “clean”"
+    scores = with_verdicts(success, judge=INCONCLUSIVE, scores=SUPPORTED)
+    two = "Only Algorithm 1: BLEURT and Algorithm 1: ROUGE-L are shown to beat the answer “clean”"
+    assert title(scores) == two
+
+
+def test_headline_of_decisions(success):
+    text = conclusions.headline_of_decisions(success)
+    assert text.startswith("Always answering “clean” agrees with the person on 20 of 28 partitions")
+    assert text.endswith(
+        "Algorithm 1 with ROUGE-L on 20 and Algorithm 2 with GPT-4 as the judge on 27."
+    )
+
+
+def test_headline_of_tests(tests):
+    text = conclusions.headline_of_tests(tests)
+    assert "in 24 of the 56 tests of Algorithm 1, and by an exact test of the same" in text
+    assert text.endswith("p is 1/1,024 and the first of 56 corrected tests needs 1/1,120.")
+    powerful = tests.assign(can_reject=True)
+    text = conclusions.headline_of_tests(powerful)
+    assert text.endswith("in 18. Of these, 0 remain after a correction for 56 tests.")
+    names = [name for name in tests if name.startswith("significant_")]
+    same = powerful.assign(**{name: tests["significant"] for name in names})
+    assert conclusions.headline_of_tests(same).endswith("in as many, corrected or not.")
+
+
+def test_the_title_leaves_out_a_count_that_could_only_be_zero(tests):
+    title = conclusions.title_of_asterisks
+    by_test = published_tables.asterisks_by_test(tests)
+    assert title(by_test) == "The choice of the test moves the asterisks from 24 to 12"
+    powerful = published_tables.asterisks_by_test(tests.assign(can_reject=True))
+    assert title(powerful) == "The choice of the test moves the asterisks from 24 to 0"
+    assert title(powerful.assign(n_marked=7)) == "7 asterisks under every test"
+
+
+def test_conclusion_of_the_lesson(success, tests, agreement):
+    text = conclusions.conclusion(success, tests, agreement)
+    assert text.startswith("GPT-4 and GPT-3.5 were asked to complete")
+    assert "agrees with the person on 20 partitions. Only Algorithm 2 with GPT-4 as" in text
+    assert "we cannot show it for Algorithm 1 with BLEURT (20) and" in text
+    assert "The comparison favours the judge" in text
+    assert "for GPT-3.5 alone, where the person finds 1 of 14 partitions contaminated, the" in text
+    assert "calls 13 a near-exact match with the original, the judge 12, and both 7 (a" in text
+    assert "we cannot tell whether they agree on most" in text
+    assert "could find none, even if the models remembered every row" in text
+
+
+def test_conclusion_of_the_opposite_tables(success, tests, agreement):
+    none = with_verdicts(success, judge=NOT_SUPPORTED, scores=NOT_SUPPORTED)
+    powerful = tests.assign(can_reject=True)
+    text = conclusions.conclusion(none, powerful, agreement.assign(verdict=SUPPORTED))
+    assert "No algorithm of the paper is shown to do better than that: Algorithm 1" in text
+    assert "Only" not in text and "favours" not in text and "could find none" not in text
+    assert "Judge and person also agree on most" in text and "cannot tell" not in text
+    scores = with_verdicts(success, judge=INCONCLUSIVE, scores=SUPPORTED)
+    text = conclusions.conclusion(scores, tests, agreement.assign(verdict=NOT_SUPPORTED))
+    assert "Only Algorithm 1 with BLEURT (20) and Algorithm 1 with ROUGE-L (20) are shown" in text
+    assert "cannot show it for Algorithm 2" in text and "favours the judge" not in text
+    assert "On single completions judge and person disagree." in text
+    every = with_verdicts(success, judge=SUPPORTED, scores=SUPPORTED)
+    text = conclusions.conclusion(every, tests, agreement.assign(verdict=NOT_RUN))
+    assert "All algorithms of the paper are shown to do better: Algorithm 1" in text
+    assert "That is true of each model by itself." in text and "few contaminated" not in text
+    assert "Too few completions are near-exact" in text
+
+
+# The lab
+
+
+def methods(*rows):
+    """``method_verdicts`` of partitions flagged: (method, clean of 12, then of 3 at each dose)."""
+    doses = [
+        {"method": method, "instruction": "guided", "copies": copies}
+        | {"n_partitions": 3 if copies else 12, "n_flagged": n}
+        for method, *flagged in rows
+        for copies, n in zip((0, 4, 16), flagged, strict=True)
+    ]
+    return decisions.method_verdicts(pd.DataFrame(doses))
+
+
+def lab_of(n_placebo, mean_placebo):
+    """``placebo_verdicts`` of 20 partitions in which guided beats general by 0.4."""
+    rows = [
+        {"dataset": f"d{number}", "split": "train", "method": "Algorithm 1", "metric": "ROUGE-L"}
+        | {"test": "paired bootstrap", "instruction": instruction, "mean_guided": 0.9}
+        | {"mean": mean, "contaminated": number < n}
+        for number in range(20)
+        for instruction, mean, n in (
+            ("general", 0.5, 20),
+            ("wrong dataset", mean_placebo, n_placebo),
+            ("wrong split", mean_placebo, n_placebo),
+        )
+    ]
+    return decisions.placebo_verdicts(pd.DataFrame(rows))
+
+
+FINDS = ("option ranking", 0, 3, 3), ("Algorithm 2, rule judge", 0, 0, 3)
+FINDS_NOT = ("Algorithm 1, ROUGE-L, sign flips", 0, 0, 0)
+ALARMS = ("Did-ChatGPT-Cheat?", 9, 3, 3)
+
+
+def test_conclusion_of_the_lab():
+    table, curves = methods(*FINDS, FINDS_NOT, ALARMS), operating_curves(0.35)
+    assert table["verdict"].tolist() == [SUPPORTED, SUPPORTED, INCONCLUSIVE, CONTROL_FAILS]
+    text = conclusions.lab_conclusion(table, lab_of(0, 0.8), curves)
+    assert "supported for option ranking (is the original likelier than its paraphrases?)" in text
+    assert "and Algorithm 2 on guided completions." in text
+    assert "needed by option ranking, which notices at least half of the partitions from 4" in text
+    assert "It is not shown for Algorithm 1 by sign flips." in text
+    assert "We cannot judge “Did-ChatGPT-Cheat?” (can the model write the first rows?)," in text
+    assert "a wrong dataset keeps 75 % and a wrong split keeps 75 % of the gain. So at" in text
+    # 1 - 0.95^10 - 10 x 0.05 x 0.95^9 is 0.086.
+    assert text.endswith("is 9 % at 10 instances and 96 % at 100.")
+    assert conclusions.title_of_methods(table).startswith("2 of 4 methods notice the")
+    assert conclusions.title_of_curves(curves).startswith("With 100 instances a judge's errors")
+
+
+def test_conclusion_of_a_lab_that_says_the_opposite():
+    nothing, curves = methods(FINDS_NOT), operating_curves(0.35).assign(flag_probability=0.0)
+    text = conclusions.lab_conclusion(nothing, lab_of(20, 0.5), curves)
+    assert "No method of this lab is shown to do so." in text and "supported for" not in text
+    assert "The right name matters." in text and "form of the prompt" not in text
+    assert "do not grow with the instances" in text
+    assert conclusions.title_of_methods(nothing).startswith("None of 1 methods notice")
+    assert conclusions.title_of_methods(methods(*FINDS)).startswith("All 2 methods notice")
+    assert conclusions.title_of_curves(curves) == "More instances do not bring more false alarms"
+    undecided = conclusions.lab_conclusion(nothing, lab_of(11, 0.5), curves)
+    assert "We cannot tell whether the right name matters." in undecided
+    no_gain = lab_of(0, 0.8).assign(n_flagged=0)
+    assert "cannot ask whether the right name" in conclusions.lab_conclusion(
+        nothing, no_gain, curves
+    )
