@@ -86,3 +86,5 @@ def test_least_likely_tokens_are_marked_and_escaped():
     assert page.count("#F5B7A0") == 1
     assert "<b>" not in page
     assert page.index("#F5B7A0") < page.index("&lt;b&gt;") < page.index(">c<")
+    # GitHub strips colours, so the mark is bold, too.
+    assert page.count("<strong>") == 1 and "<strong>&lt;b&gt;</strong>" in page

@@ -208,14 +208,18 @@ def say(text: str) -> Markdown:
 
 
 def coloured_tokens(tokens: list[str], values: list[float], k_percent: float) -> HTML:
-    """A passage token by token (text with its spaces), its k % least likely tokens marked."""
+    """A passage token by token (text with its spaces), its k % least likely tokens marked.
+
+    Marked tokens are bold as well as coloured, because GitHub strips styles from notebooks.
+    """
     n_marked = max(1, int(len(values) * k_percent / 100))
     lowest = set(sorted(range(len(values)), key=lambda index: values[index])[:n_marked])
-    colours = [_MARKED if index in lowest else "none" for index in range(len(values))]
-    spans = [
-        f'<span title="{value:.2f} nats" style="background: {colour}">{html.escape(token)}</span>'
-        for token, value, colour in zip(map(visible, tokens), values, colours, strict=True)
-    ]
+    spans = []
+    for index, (token, value) in enumerate(zip(map(visible, tokens), values, strict=True)):
+        text, colour = html.escape(token), "none"
+        if index in lowest:
+            text, colour = f"<strong>{text}</strong>", _MARKED
+        spans.append(f'<span title="{value:.2f} nats" style="background: {colour}">{text}</span>')
     return HTML(f'<p style="white-space: pre-wrap; line-height: 1.8">{"".join(spans)}</p>')
 
 
