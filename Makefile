@@ -96,7 +96,8 @@ slides: $(OUTPUTS)/slides.html ## the lessons' questions, predictions and figure
 02_dcq: ## Data Contamination Quiz (demo: at most 4 min, CPU; released: needs the data)
 03_replication_icl_judge: ## replication with the ICL judge (demo: under 1 min, CPU)
 03b_replication_lab: ## replication where the training data are known; wrong names, and how many instances (demo: 2 to 3 min, CPU; released: needs the data)
-04_min_k_wikimia: ## Min-k% Prob beside classifiers that see no model (demo: 4 to 5 min, CPU)
+04_min_k_wikimia: ## Min-k% Prob, how WikiMIA is made, and a classifier that sees no model (demo: 1 to 2 min, CPU)
+04b_min_k_lab: ## Min-k% Prob on models whose training data are known: dose, k, length, size (demo: 4 to 5 min, CPU)
 05_dice: ## DICE: layers, detector, and what it detects (demo: at most 10 min, CPU)
 06_case_books: ## Min-k% Prob on chapters of books (demo: at most 3 min, CPU)
 07_case_downstream: ## Min-k% Prob on inserted benchmark rows (demo: at most 3 min, CPU)
@@ -132,7 +133,7 @@ bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (lon
 	@set -e; for script in benchmarks/grid_*.py; do $(RUN) $$script; done
 ledger: $(VENV)/.installed ## stored scores of the study, unit by unit, those that are not there yet (3 h on 2 cores; ENGINE=ray; DETECTOR=file.py adds one; STUDY=pretraining, tripled, shift, dice, pretrained or pairs: another study)
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(STUDY),--study $(STUDY))
-readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 03_replication_icl_judge.ipynb 04_min_k_wikimia.ipynb 09_results.ipynb) ## the README's results and figures, the numbers in docs/which_detector.md and docs/teaching.md, from tables and stored scores (after make reproduce: seconds)
+readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 03_replication_icl_judge.ipynb 04b_min_k_lab.ipynb 09_results.ipynb) ## the README's results and figures, the numbers in docs/which_detector.md and docs/teaching.md, from tables and stored scores (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
 reference: $(VENV)/.installed ## the results of the last make reproduce into outputs/reference, where they can be read without a run (after it: seconds)
 	$(RUN) scripts/reference.py copy $(OUTPUTS)

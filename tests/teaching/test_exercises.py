@@ -9,7 +9,7 @@ from notebook_files import CONTENTS, NOTEBOOKS, answers_of, filled_in
 
 from contamination.teaching.exercises import check
 
-# Lessons have their exercises elsewhere, and labs have none.
+# Lessons have exercises in notebooks of their own, and a lab has those of its lesson.
 WITH_QUESTIONS = [
     path
     for path, row in zip(NOTEBOOKS, CONTENTS, strict=True)

@@ -1,4 +1,4 @@
-"""Two checks of a Min-k% study: k chosen on other texts, and two groups with nothing to find."""
+"""Checks of a Min-k% study: k chosen on other texts, nothing to find, words without a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core import scores, statistics
-from contamination.core.blind import USED_TWICE, Deals, blind_table
+from contamination.core.blind import USED_TWICE, Deals, auc_difference, blind_table
 from contamination.core.blind_scores import BAG_OF_WORDS, n_folds
 from contamination.core.verdicts import LEVEL
 from contamination.min_k.auc_tables import (
@@ -24,6 +24,7 @@ from contamination.min_k.auc_tables import (
 K_SWEEP = (5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 100.0)
 NULL_SEEDS = range(20)
 USED_ONCE = f"{BAG_OF_WORDS}, as if its scores were fixed"
+LABELLED_BY = ("chance", "the date", "date minus chance")
 
 
 def swept_k(
@@ -128,3 +129,36 @@ def null_summary(null: pd.DataFrame) -> pd.DataFrame:
     table = counted.reset_index()
     chance = stats.binom.sf(table["missed"] - 1, table["deals"], 1 - statistics.LEVEL)
     return table.assign(expected=(1 - statistics.LEVEL) * table["deals"], holds=chance > LEVEL)
+
+
+def words_by_label(
+    texts: Sequence[str],
+    by_chance: Sequence[bool],
+    by_date: Sequence[bool],
+    *,
+    n_resamples: int,
+) -> pd.DataFrame:
+    """AUC of words alone on the same texts, with labels by chance and with labels by date.
+
+    Both label vectors have shape (n_texts,). Rows ``LABELLED_BY``: "chance", "the date" and "date
+    minus chance", the difference of the two, whose p is against 0; the other two are against 0.5.
+    Columns are those of ``blind.blind_table``, and n_members and n_non_members of the difference
+    are empty.
+    """
+    rows = []
+    for name, labels in zip(LABELLED_BY[:2], (by_chance, by_date), strict=True):
+        table = blind_table(
+            texts,
+            labels,
+            baselines=[BAG_OF_WORDS],
+            n_folds=n_folds(labels),
+            n_permutations=0,
+            n_resamples=n_resamples,
+        )
+        table.insert(0, "who is a member", name)
+        rows.append(table)
+    found = auc_difference(texts, by_chance, by_date, n_resamples=n_resamples)
+    difference = {"who is a member": LABELLED_BY[2], "auc": found["difference"], "p": found["p"]}
+    difference |= {"ci_low": found["difference_low"], "ci_high": found["difference_high"]}
+    table = pd.concat([*rows, pd.DataFrame([difference])], ignore_index=True)
+    return table.astype({"n_members": "Int64", "n_non_members": "Int64"})

@@ -1,0 +1,215 @@
+"""What the lesson and the lab on Min-k% Prob conclude, worded by their tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from contamination.core.blind_scores import BAG_OF_WORDS
+from contamination.core.scores import MIN_K
+from contamination.core.tables import interval_text, listed
+from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.min_k.checks import LABELLED_BY
+
+CLEAN, SEEN, FRESH = ("clean", "verbatim"), ("dosed", "verbatim"), ("dosed", "fresh rows")
+VERBATIM_EVENTS, TWO_VERSIONS = "verbatim", "two versions"
+
+
+def conclusion(
+    training: pd.DataFrame, wikimia: pd.DataFrame, paper_auc: float, articles: pd.DataFrame
+) -> str:
+    """What the lesson concludes, in words that its tables choose.
+
+    Args:
+        training: one row: before, after, change (mean AUCs over n_assignments) and the 95 %
+            interval ci_low, ci_high of the change.
+        wikimia: ``wikimia_tables.wikimia_blind_table``.
+        paper_auc: average AUC that the paper prints for Min-k% Prob.
+        articles: ``checks.words_by_label``.
+    """
+    n_higher, on_wikimia = _words_on_wikimia(wikimia, paper_auc)
+    return f"{_what_training_does(training)} {on_wikimia} {_why(articles)} {_advice(n_higher)}"
+
+
+def _what_training_does(training: pd.DataFrame) -> str:
+    row = training.iloc[0]
+    change = f"{row['change']:+.2f}, 95 % interval {interval_text(row.ci_low, row.ci_high, 2)}"
+    if row.ci_low > 0:
+        claim = f"{MIN_K} does respond to training: one gradient step on each member raises"
+    elif row.ci_high < 0:
+        claim = f"{MIN_K} responds to training in the wrong direction: a step on each member lowers"
+    else:
+        return (
+            f"We cannot tell whether {MIN_K} responds to one gradient step on each member: the "
+            f"mean AUC is {row['before']:.2f} before training and {row['after']:.2f} after it, and "
+            f"the interval of the change contains zero ({change})."
+        )
+    return (
+        f"{claim} its mean AUC from {row['before']:.2f} to {row['after']:.2f} over "
+        f"{row['n_assignments']:.0f} random assignments of the same passages ({change})."
+    )
+
+
+def _words_on_wikimia(wikimia: pd.DataFrame, paper_auc: float) -> tuple[int, str]:
+    words = wikimia[wikimia["baseline"] == BAG_OF_WORDS]
+    n_higher, n_lengths = int((words["ci_low"] > paper_auc).sum()), len(words)
+    printed = f"the {paper_auc} that the paper prints for {MIN_K}"
+    lowest = f"{np.floor(100 * words['auc'].min()) / 100:.2f}"  # rounded up, it would not be met
+    if n_higher == n_lengths:
+        text = (
+            "A high AUC on WikiMIA is a different matter. A classifier that sees only the words of "
+            f"a passage, and no model, reaches an AUC of {lowest} or more at all {n_lengths} "
+            f"passage lengths, and that is higher than {printed}."
+        )
+    elif n_higher:
+        text = (
+            "On WikiMIA the result depends on the passage length. A classifier that sees only the "
+            f"words, and no model, clearly beats {printed} at {n_higher} of {n_lengths} lengths."
+        )
+    else:
+        text = (
+            "On WikiMIA the control does not overturn the paper's result. A classifier that sees "
+            f"only the words, and no model, clearly beats {printed} at none of the {n_lengths} "
+            f"passage lengths (its lowest AUC is {lowest})."
+        )
+    return n_higher, text
+
+
+def _why(articles: pd.DataFrame) -> str:
+    by_label = articles.set_index("who is a member")
+    chance, date, gap = (by_label.loc[name] for name in LABELLED_BY)
+    aucs = f"{date['auc']:.2f} where the date decides and {chance['auc']:.2f} where chance decides"
+    interval = f"difference {gap['auc']:+.2f}, {interval_text(gap['ci_low'], gap['ci_high'], 2)}"
+    if gap["ci_low"] > 0:
+        return (
+            "The invented articles show why: on the same texts, the words reach an AUC of "
+            f"{aucs} who is a member ({interval})."
+        )
+    contains = "contains zero" if gap["ci_high"] >= 0 else "lies below zero"
+    return (
+        "The invented articles do not show that the date is the reason: on the same texts, the "
+        f"words reach an AUC of {aucs} who is a member, and the interval of the difference "
+        f"{contains} ({interval})."
+    )
+
+
+def _advice(n_higher: int) -> str:
+    if n_higher:
+        return (
+            "The classifier learns from labels that the score never sees, so we have not shown "
+            "that topics produced the paper's AUC, only that they could have. Before you believe "
+            "that an AUC measures memory, ask who decided which passages are members, and what "
+            "the words alone reach on the same passages."
+        )
+    return (
+        "The paper's AUC is therefore not explained by the words that we tried. Report this "
+        "comparison next to every AUC, because without it nobody can know."
+    )
+
+
+def lab_conclusion(
+    over_bases: pd.DataFrame, by_copies: pd.DataFrame, trends: pd.DataFrame, dated: pd.DataFrame
+) -> str:
+    """What the lab concludes, in words that its tables choose.
+
+    Args:
+        over_bases: ``study.lab_panel.units_verdict``: the ledger's models, each on its own base.
+        by_copies: rows of ``auc_tables.auc_rows`` over all models, with verdict, one a dose.
+        trends: ``auc_tables.difference_row`` in rows, with verdict.
+        dated: rows of ``auc_tables.auc_rows`` after training where a date decides, and of two
+            versions of a text, with the AUC of a bag of words in words_auc.
+    """
+    parts = [_over_bases(over_bases), _by_copies(by_copies), _trends(trends), _dated(dated)]
+    return " ".join(parts)
+
+
+def _over_bases(table: pd.DataFrame) -> str:
+    kind = list(zip(table["model"], table["condition"], strict=True))
+    rows = {each: table[[one == each for one in kind]] for each in (CLEAN, SEEN, FRESH)}
+    seen = rows[SEEN].sort_values("copies")
+    n_supported = int((seen["verdict"] == SUPPORTED).sum())
+    n_models = int(table["n_units"].max())
+    ends = [f"{seen['auc'].iloc[end]:.2f} at {seen['copies'].iloc[end]}" for end in (0, -1)]
+    aucs = f"its AUC is {' and '.join(dict.fromkeys(ends))} copies"
+    if n_supported == len(seen):
+        claim = f"{MIN_K} tells rows that a model saw from held-out rows at every dose"
+    elif n_supported:
+        claim = (
+            f"{MIN_K} tells rows that a model saw from held-out rows at {n_supported} of "
+            f"{len(seen)} doses"
+        )
+    else:
+        claim = f"{MIN_K} is shown at no dose to tell rows that a model saw from held-out rows"
+    controls = pd.concat([rows[CLEAN], rows[FRESH]])
+    holds = controls["ci_low"].le(0.5) & controls["ci_high"].ge(0.5)
+    aside = " and ".join(f"{value:.2f}" for value in controls["auc"])
+    if holds.all():
+        control = f"stay at chance ({aside})"
+    else:
+        control = f"do not both stay at chance ({aside}), so these AUCs must be read with care"
+    return (
+        f"Over {n_models} base models, {claim}: {aucs}. The two controls, a model that saw none of "
+        f"the rows and rows that no model saw, {control}."
+    )
+
+
+def _by_copies(by_copies: pd.DataFrame) -> str:
+    rows = by_copies.sort_values("copies")
+    low, high = rows.iloc[0], rows.iloc[-1]
+    n_models, n_supported = int(rows["n_models"].max()), int(rows["verdict"].eq(SUPPORTED).sum())
+    changes = f"{low['difference']:+.2f} at {low['copies']} and {high['difference']:+.2f} at "
+    changes += f"{high['copies']} copies"
+    if n_models < FEWEST_MODELS:
+        of_base = f"{n_models} {'model' if n_models == 1 else 'models'} of one base"
+        carries = f"with only {of_base}, we conclude nothing about other models"
+    else:
+        carries = f"that training raises it is supported at {n_supported} of {len(rows)} doses"
+    return (
+        f"On docstrings that we assign at random, the AUC changes by {changes} compared with the "
+        f"same model before training; {carries}."
+    )
+
+
+def _trends(trends: pd.DataFrame) -> str:
+    claims = {"method": f"that {MIN_K} beats perplexity"}
+    claims |= {"length": "that longer passages are easier"}
+    claims |= {"model size": "that larger models are easier to test"}
+    words = {SUPPORTED: "supports", NOT_SUPPORTED: "does not support"}
+    words |= {INCONCLUSIVE: "is inconclusive about"}
+    sentences = []
+    for verdict, verb in words.items():
+        found = [claims[what] for what in trends.loc[trends["verdict"] == verdict, "what"]]
+        if found:
+            noun = "claim" if len(found) == 1 else "claims"
+            sentences.append(f"The lab {verb} the paper's {noun} {listed(found)}.")
+    return " ".join(sentences)
+
+
+def _dated(dated: pd.DataFrame) -> str:
+    (by_date,) = dated[dated["benchmark"].str.endswith(VERBATIM_EVENTS)].itertuples()
+    (versions,) = dated[dated["benchmark"].str.endswith(TWO_VERSIONS)].itertuples()
+    aucs = f"{by_date.words_auc:.2f} for the words against {by_date.auc:.2f} for the score"
+    if by_date.words_auc >= by_date.auc:
+        text = (
+            "Where the date decides who is a member, words alone do at least as well as the score "
+            f"of the trained model (AUC {aucs})"
+        )
+    else:
+        text = (
+            "Where the date decides who is a member, the score of the trained model does better "
+            f"than words alone (AUC {aucs})"
+        )
+    change = (
+        f"{versions.difference:+.2f}, "
+        f"{interval_text(versions.difference_low, versions.difference_high, 2)}"
+    )
+    if versions.difference_low > 0:
+        adds = f"training still raises the AUC ({change})"
+    elif versions.difference_high < 0:
+        adds = f"training lowers the AUC ({change})"
+    else:
+        adds = f"we cannot tell whether training changes the AUC ({change})"
+    return (
+        f"{text}. Where both kinds are versions of the same text, the words reach an AUC of "
+        f"{versions.words_auc:.2f}, and {adds}."
+    )

@@ -1,0 +1,152 @@
+"""What the lesson and the lab conclude follows their tables, and turns where the tables turn."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from contamination.core import statistics
+from contamination.core.blind_scores import BAG_OF_WORDS
+from contamination.core.scores import MIN_K
+from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.lab.benchmarks.events import DEFAULT_DRIFT, event_articles
+from contamination.lab.grammar import draw_groups
+from contamination.min_k import checks, conclusions, wikimia_tables
+from contamination.study import lab_panel, store
+
+
+def training_of(change, half=0.03):
+    row = {"before": 0.53, "after": 0.53 + change, "change": change, "n_assignments": 5}
+    return pd.DataFrame([row | {"ci_low": change - half, "ci_high": change + half}])
+
+
+@pytest.fixture(scope="module")
+def wikimia():
+    return wikimia_tables.wikimia_blind_table(n_resamples=200)
+
+
+@pytest.fixture(scope="module")
+def articles():
+    drawn = draw_groups(event_articles(DEFAULT_DRIFT), 400, 0, "test", n_paraphrases=0)
+    by_date = drawn["era"].eq("older").to_numpy()
+    by_chance = np.random.default_rng([0, 40]).permutation(by_date)
+    texts = drawn["text"].tolist()
+    return checks.words_by_label(texts, by_chance, by_date, n_resamples=200)
+
+
+PAPER_AUC = wikimia_tables.printed_average().loc[MIN_K, "paper_auc"]
+
+
+def test_words_find_a_date_and_nothing_that_chance_decided(articles):
+    assert articles["who is a member"].tolist() == list(checks.LABELLED_BY)
+    chance, date, gap = articles.itertuples()
+    assert chance.ci_low < 0.5 < chance.ci_high and date.ci_low > 0.5
+    assert gap.auc == pytest.approx(date.auc - chance.auc) and gap.ci_low > 0
+    assert chance.n_members + chance.n_non_members == 400 and pd.isna(gap.n_members)
+
+
+def test_the_lesson_concludes_what_its_tables_show(wikimia, articles):
+    text = conclusions.conclusion(training_of(0.30), wikimia, float(PAPER_AUC), articles)
+    assert "does respond to training" in text and "from 0.53 to 0.83 over 5" in text
+    assert f"at all 4 passage lengths, and that is higher than the {PAPER_AUC}" in text
+    lowest = wikimia.loc[wikimia["baseline"] == BAG_OF_WORDS, "auc"].min()
+    assert f"AUC of {np.floor(100 * lowest) / 100:.2f} or more" in text
+    assert "The invented articles show why" in text
+    assert "only that they could have" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [(-0.3, "in the wrong direction: a step on each member lowers"), (0.01, "We cannot tell")],
+)
+def test_a_score_that_falls_or_stays_is_not_said_to_respond(wikimia, articles, change, said):
+    text = conclusions.conclusion(training_of(change), wikimia, 0.72, articles)
+    assert said in text and "does respond" not in text and "raises" not in text
+
+
+def test_words_that_do_not_beat_the_paper_leave_its_result_alone(wikimia, articles):
+    """The AUC alone decides nothing: the lower end of its interval has to lie above the paper's."""
+    wide = wikimia.assign(ci_low=0.7)
+    text = conclusions.conclusion(training_of(0.3), wide, 0.72, articles)
+    assert "does not overturn the paper's result" in text and "at none of the 4" in text
+    assert "is a different matter" not in text and "only that they could have" not in text
+    one = wikimia["length"].eq(64)
+    some = wide.assign(ci_low=wide["ci_low"].mask(one, wikimia["ci_low"]))
+    text = conclusions.conclusion(training_of(0.3), some, 0.72, articles)
+    assert "depends on the passage length" in text and "at 1 of 4 lengths" in text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [(-0.1, 0.2, "contains zero"), (-0.3, -0.1, "lies below zero")],
+)
+def test_articles_without_a_difference_do_not_explain(wikimia, articles, low, high, said):
+    gap = articles["who is a member"].eq(checks.LABELLED_BY[2])
+    other = articles.assign(ci_low=articles["ci_low"].mask(gap, low))
+    other["ci_high"] = articles["ci_high"].mask(gap, high)
+    text = conclusions.conclusion(training_of(0.3), wikimia, 0.72, other)
+    assert "do not show that the date is the reason" in text and said in text
+    assert "show why" not in text
+
+
+# The lab
+
+
+@pytest.fixture(scope="module")
+def over_bases():
+    table = lab_panel.over_units(store.read("study").sets, MIN_K, "topics")
+    return lab_panel.units_verdict(*statistics.with_p_adjusted(table))
+
+
+def by_copies(n_models=2, verdict=INCONCLUSIVE):
+    rows = [{"copies": copies, "difference": 0.05 * copies} for copies in (1, 4)]
+    return pd.DataFrame(rows).assign(n_models=n_models, verdict=verdict)
+
+
+def trends(*verdicts):
+    return pd.DataFrame({"what": ["method", "length", "model size"], "verdict": verdicts})
+
+
+ALL_OPEN = trends(*[INCONCLUSIVE] * 3)
+
+
+def dated(words_auc=0.84, difference=0.09):
+    rows = [("events, drift 0.3, verbatim", 0.75, words_auc), ("events, two versions", 0.59, 0.47)]
+    table = pd.DataFrame(rows, columns=["benchmark", "auc", "words_auc"])
+    ends = {"difference_low": difference - 0.05, "difference_high": difference + 0.05}
+    return table.assign(difference=difference, **ends)
+
+
+def test_the_lab_concludes_what_its_tables_show(over_bases):
+    text = conclusions.lab_conclusion(over_bases, by_copies(), ALL_OPEN, dated())
+    assert "Over 20 base models" in text and "held-out rows at every dose" in text
+    assert "stay at chance (" in text and "read with care" not in text
+    assert "+0.05 at 1 and +0.20 at 4 copies" in text
+    assert "with only 2 models of one base, we conclude nothing" in text
+    assert "is inconclusive about the paper's claims that Min-k% Prob beats perplexity, " in text
+    assert "words alone do at least as well" in text
+    assert "training still raises the AUC (+0.09, [0.04, 0.14])" in text
+
+
+def test_the_lab_says_the_opposite_where_its_tables_do(over_bases):
+    other = over_bases.assign(
+        verdict=over_bases["verdict"].mask(over_bases["verdict"] == SUPPORTED, NOT_SUPPORTED),
+        ci_low=over_bases["ci_low"].mask(over_bases["model"] == "clean", 0.6),
+    )
+    found = trends(SUPPORTED, NOT_SUPPORTED, NOT_SUPPORTED)
+    many = by_copies(n_models=5, verdict=SUPPORTED)
+    text = conclusions.lab_conclusion(other, many, found, dated(0.6, -0.2))
+    assert "is shown at no dose to tell" in text and "at every dose" not in text
+    assert "do not both stay at chance" in text and "read with care" in text
+    assert "supported at 2 of 2 doses" in text and "conclude nothing" not in text
+    assert "The lab supports the paper's claim that Min-k% Prob beats perplexity." in text
+    assert "does not support the paper's claims that longer passages are easier and" in text
+    assert "does better than words alone" in text and "at least as well" not in text
+    assert "training lowers the AUC" in text and "still raises" not in text
+
+
+def test_the_lab_counts_the_doses_and_says_when_it_cannot_tell(over_bases):
+    first = over_bases["verdict"].eq(SUPPORTED) & over_bases["copies"].eq(1)
+    some = over_bases.assign(verdict=over_bases["verdict"].mask(first, INCONCLUSIVE))
+    text = conclusions.lab_conclusion(some, by_copies(), ALL_OPEN, dated(0.84, 0.0))
+    assert "held-out rows at 2 of 3 doses" in text
+    assert "we cannot tell whether training changes the AUC" in text
