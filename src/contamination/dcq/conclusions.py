@@ -155,11 +155,11 @@ def _known_truth(lab: pd.DataFrame, readings: pd.DataFrame) -> str:
     most = rows["condition"].eq(WITH_LABEL) & rows["copies"].eq(rows["copies"].max())
     seen, unseen = rows[most], rows[rows["condition"] == UNSEEN]
     (side,) = readings.loc[readings["reading"] == RANGE_READING, ["stated", "verdict"]].itertuples()
-    lies = f"The range of the quiz lies {SIDES[side.stated]} the truth for most sets of rows that were seen"
+    lies = f"For most sets of rows that were seen, the range lies {SIDES[side.stated]} the truth"
     if side.verdict == SUPPORTED:
         robust = "at every setting of the simulated respondent"
     else:
-        robust = "but not at every setting of the simulated respondent"
+        robust = "but not so at every setting of the simulated respondent"
     return (
         f"{lies}, {robust}. With {seen['copies'].iloc[0]} copies of each row the true level is "
         f"{seen['true_contamination_pct'].mean():.0f} %. At the setting that we chose, the quiz "
@@ -172,6 +172,8 @@ def _settings(readings: pd.DataFrame) -> str:
     n_same, n = int(readings["verdict"].eq(SUPPORTED).sum()), len(readings)
     if n_same == n:
         return f"All {_word(n)} findings on these models are the same at every setting."
+    if not n_same:
+        return "No finding on these models is the same at every setting."
     return (
         f"Only {_word(n_same)} of {_word(n)} findings on these models are the same at every "
         "setting, so do not transfer the others to a chat model."
