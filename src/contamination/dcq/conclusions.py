@@ -172,11 +172,12 @@ def _settings(readings: pd.DataFrame) -> str:
     n_same, n = int(readings["verdict"].eq(SUPPORTED).sum()), len(readings)
     if n_same == n:
         return f"All {_word(n)} findings on these models are the same at every setting."
+    verb = "is" if n_same == 1 else "are"
     if not n_same:
         return "No finding on these models is the same at every setting."
     return (
-        f"Only {_word(n_same)} of {_word(n)} findings on these models are the same at every "
-        "setting, so do not transfer the others to a chat model."
+        f"Of {_word(n)} findings on these models, only {_word(n_same)} {verb} the "
+        "same at every setting, so do not transfer the others to a chat model."
     )
 
 
