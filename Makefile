@@ -93,7 +93,8 @@ slides: $(OUTPUTS)/slides.html ## the lessons' questions, predictions and figure
 ##@ Regenerate one notebook's tables (PROFILE=demo, released, pretrained or smoke)
 00_start_here: ## four methods tried on one small model, and the map (demo: 1 to 2 min, CPU)
 01_data_prep: ## texts, partitions and base models of the lab (demo: 2 to 3 min, CPU)
-02_dcq: ## Data Contamination Quiz (demo: at most 4 min, CPU; released: needs the data)
+02_dcq: ## Data Contamination Quiz, and rules that take it without memory (demo: 1 min, CPU)
+02b_dcq_lab: ## the quiz on models whose training data are known, and what it gives away (demo: at most 4 min, CPU; released: needs the data)
 03_replication_icl_judge: ## replication with the ICL judge (demo: under 1 min, CPU)
 03b_replication_lab: ## replication where the training data are known; wrong names, and how many instances (demo: 2 to 3 min, CPU; released: needs the data)
 04_min_k_wikimia: ## Min-k% Prob, how WikiMIA is made, and a classifier that sees no model (demo: 1 to 2 min, CPU)
@@ -133,7 +134,7 @@ bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (lon
 	@set -e; for script in benchmarks/grid_*.py; do $(RUN) $$script; done
 ledger: $(VENV)/.installed ## stored scores of the study, unit by unit, those that are not there yet (3 h on 2 cores; ENGINE=ray; DETECTOR=file.py adds one; STUDY=pretraining, tripled, shift, dice, pretrained or pairs: another study)
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(STUDY),--study $(STUDY))
-readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 03_replication_icl_judge.ipynb 04b_min_k_lab.ipynb 09_results.ipynb) ## the README's results and figures, the numbers in docs/which_detector.md and docs/teaching.md, from tables and stored scores (after make reproduce: seconds)
+readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 02b_dcq_lab.ipynb 03_replication_icl_judge.ipynb 04b_min_k_lab.ipynb 09_results.ipynb) ## the README's results and figures, the numbers in docs/which_detector.md and docs/teaching.md, from tables and stored scores (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
 reference: $(VENV)/.installed ## the results of the last make reproduce into outputs/reference, where they can be read without a run (after it: seconds)
 	$(RUN) scripts/reference.py copy $(OUTPUTS)

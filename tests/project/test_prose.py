@@ -11,7 +11,7 @@ ANYWHERE = {"0.05", "0.01", "0.02", "0.10"}
 # Settings that a sentence names, worked examples, and what a paper prints or a reader computes.
 HERE = {
     "00": {"0.82"},
-    "02": {"0.82", "100 of 1,000"},
+    "02b": {"100 of 1,000"},
     "03": {"0.00001"},
     "04b": {"0.72", "0.67"},
     "08": {"10 of 188", "188 of about 1000", "103 of 1000", "1.15", "0.86", "0.87"},

@@ -17,7 +17,7 @@ from contamination.lab.recipes import Dose
 from contamination.replication.cutting import cut_rows
 from contamination.replication.instructions import LABELLED_TASKS, document
 
-# Of the continued training, as in notebook 02.
+# Of the continued training, as in notebook 02b.
 LEARNING_RATE, BATCH_SIZE, N_TOKENS = 0.002, 2, 10_000
 SAMPLE_BENCHMARK = "topics"  # of the sample, and of what the clean models read
 

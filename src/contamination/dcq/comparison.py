@@ -248,14 +248,6 @@ def mean_levels(rules: pd.DataFrame) -> pd.DataFrame:
     return rows.groupby("counted", sort=False)[["rule_pct", "model_pct"]].mean()
 
 
-def headline(rules: pd.DataFrame, model: str = "GPT-4") -> str:
-    """Whether the rule that the other datasets choose does as well as a model (``dcq_rules``)."""
-    rows = rules[rules["chosen_on_others"] & (rules["model"] == model)]
-    rows = rows.drop_duplicates("dataset")
-    names = " or ".join(rows["control"].unique())
-    return f"That {names} does at least as well as {model} is {verdict_counts(rows)}."
-
-
 def beyond_rules(
     choices: pd.DataFrame, instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:

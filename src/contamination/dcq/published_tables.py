@@ -43,13 +43,13 @@ def dcq_published(n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
 
 
 def headline(published: pd.DataFrame) -> str:
-    """How many pairs of model and partition come out as printed (``dcq_published``), which not."""
+    """How many pairs of model and dataset we reproduce (``dcq_published``), and which we do not."""
     n_same = int(published["matches"].sum())
-    text = f"{n_same} of {len(published)} pairs of model and partition come out as printed"
+    text = f"We reproduce {n_same} of {len(published)} pairs of model and dataset"
     others = published[~published["matches"]]
     if others.empty:
         return text + "."
-    return f"{text}; not so {', '.join(others['model'] + ' on ' + others['dataset'])}."
+    return f"{text}. Different are {', '.join(others['model'] + ' on ' + others['dataset'])}."
 
 
 def kappa_from_rounded_percentages(row: pd.Series, best_position_count: int) -> float:

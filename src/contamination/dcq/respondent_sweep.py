@@ -36,6 +36,7 @@ KEYS = ["dataset", "model", "copies", "seed", "condition"]
 DOSES = ["dataset", "copies"]
 RISE_PCT = 10.0  # a smaller rise is within what chance does to one draw of quizzes
 LEAST_LEVEL_PCT = 10.0  # a lower level leaves nothing to compare
+RANGE_READING = "where the range lies, against the truth, in most sets read"
 Reading = Callable[[pd.DataFrame], str]
 
 
@@ -199,7 +200,7 @@ def answers_of_clean_models_move(lab: pd.DataFrame) -> str:
 
 
 READINGS: dict[str, Reading] = {
-    "where the range lies, against the truth, in most sets read": range_and_truth,
+    RANGE_READING: range_and_truth,
     "credited with more of what was read than of what was not, every model": read_and_unread,
     "gains less than option ranking": respondent_and_ranking,
     "the quiz gains more than replication": quiz_and_replication,

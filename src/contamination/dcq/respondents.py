@@ -142,7 +142,7 @@ class Stated:
         return np.where(largest < self.none_below, "E", letters), largest
 
 
-# Round values, fixed beforehand on quizzes of two other mini-benchmarks (notebook 02).
+# Round values, fixed beforehand on quizzes of two other mini-benchmarks (notebook 02b).
 STATED = Stated((0.7, 0.1, 0.1, 0.1), temperature=0.75, none_below=0.7)
 
 

@@ -24,7 +24,7 @@ MAX_TOKENS = 40  # of a completion; longer than nearly all rests of the lab's qu
 def _quiz_credits(lm: CausalLM, rows: Rows) -> np.ndarray:
     """Share of the standard quizzes that are answered right, one for each least preferred position.
 
-    The respondent is that of notebook 02: likelihoods, a stated preference, a stated threshold.
+    The respondent is that of notebook 02b: likelihoods, a stated preference, a stated threshold.
     """
     respondent = BaseRespondent(lm, rows.dataset, rows.split, STATED).spread_over(rows.quizzes)
     answers = instances_of(take(respondent, rows.quizzes))

@@ -1,0 +1,235 @@
+"""What the lesson and the lab on the Data Contamination Quiz conclude, worded by their tables."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from contamination.core.tables import listed
+from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
+from contamination.dcq.known_truth import RESPONDENT, UNSEEN, WITH_LABEL
+from contamination.dcq.respondent_sweep import RANGE_READING
+
+MODEL, FREQUENCY = "GPT-4", "word frequency"
+PICKS = {
+    FREQUENCY: "picks the text with the most common words",
+    "centrality": "picks the text that shares most words with the others",
+    "length": "picks the longest text",
+}
+SIDES = {"below": "below", "above": "above", "neither": "on no one side of"}
+_WORDS = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+def levels_title(rules: pd.DataFrame, model: str = MODEL) -> str:
+    """Title of the figure of levels: on how many datasets a model beats the chosen rule."""
+    rows = _of_chosen_rule(rules, model)
+    n_behind = int(rows["verdict"].eq(NOT_SUPPORTED).sum())
+    names = " or ".join(rows["control"].unique())
+    return f"{model} is shown to beat {names} on {n_behind} of {len(rows)} datasets"
+
+
+def moves_title(moves: pd.DataFrame) -> str:
+    """Title of Figure 2: for how many panels answers move to the original and to nothing else."""
+    asked = moves[moves["verdict"] != NOT_RUN]
+    n_moved = int(asked["verdict"].eq(SUPPORTED).sum())
+    return f"Answers follow the original in {n_moved} of {len(asked)} panels with a control"
+
+
+def conclusion(levels: pd.DataFrame, rules: pd.DataFrame) -> str:
+    """What the lesson concludes, in words that its tables choose.
+
+    Args:
+        levels: ``dcq_published``.
+        rules: ``dcq_rules``, of which GPT-4 and any other models are compared with the rule that
+            is chosen on the other datasets.
+    """
+    rows = _of_chosen_rule(rules, MODEL)
+    n_behind = int(rows["verdict"].eq(NOT_SUPPORTED).sum())
+    parts = [_arithmetic(levels), _against_the_rule(rules), _other_verdicts(rows)]
+    return " ".join([*filter(None, parts), _meaning(n_behind, len(rows))])
+
+
+def _of_chosen_rule(rules: pd.DataFrame, model: str) -> pd.DataFrame:
+    rows = rules[rules["chosen_on_others"] & (rules["model"] == model)]
+    return rows.drop_duplicates("dataset")
+
+
+def _word(n: int) -> str:
+    return _WORDS[n] if n < len(_WORDS) else str(n)
+
+
+def _arithmetic(levels: pd.DataFrame) -> str:
+    n_same, n = int(levels["matches"].sum()), len(levels)
+    if n_same == n:
+        return f"The paper's arithmetic is right: we reproduce the numbers of all {n} pairs."
+    if n_same > n / 2:
+        return (
+            f"The paper's arithmetic is right: from the released answers we reproduce {n_same} of "
+            f"{n} pairs of model and dataset to the last printed digit."
+        )
+    return (
+        f"We cannot confirm the paper's arithmetic: from the released answers we reproduce only "
+        f"{n_same} of {n} pairs of model and dataset."
+    )
+
+
+def _against_the_rule(rules: pd.DataFrame) -> str:
+    """On which datasets each model beats the rule that the other datasets choose."""
+    chosen = rules.loc[rules["chosen_on_others"], "control"].unique()
+    picks = " or ".join(PICKS.get(name, f"follows the rule {name}") for name in chosen)
+    parts = []
+    for model in dict.fromkeys(rules["model"]):
+        rows = _of_chosen_rule(rules, model)
+        behind = rows.loc[rows["verdict"] == NOT_SUPPORTED, "dataset"].tolist()
+        where = f" ({listed(behind)})" if 0 < len(behind) <= 3 else ""
+        verb = "" if parts else " is shown to beat it"
+        parts.append(f"{model}{verb} on {_word(len(behind))} of {_word(len(rows))}{where}")
+    return (
+        "What the levels mean is another question, because a rule that never saw the data can take "
+        f"the same quizzes. To each dataset we apply the rule that does best on all the other "
+        f"datasets, and this rule {picks}. {listed(parts)}."
+    )
+
+
+def _other_verdicts(rows: pd.DataFrame) -> str:
+    """What is known of the datasets on which GPT-4 does not beat the rule."""
+    equal = rows.loc[rows["verdict"] == SUPPORTED, "dataset"].tolist()
+    n_open = int(rows["verdict"].eq(INCONCLUSIVE).sum())
+    sentences = []
+    if equal:
+        where = listed(equal) if len(equal) <= 3 else f"{_word(len(equal))} datasets"
+        sentences.append(f"On {where} the rule does at least as well as {MODEL}.")
+    if n_open:
+        noun = "dataset is" if n_open == 1 else "datasets are"
+        sentences.append(f"{_word(n_open).capitalize()} {noun} inconclusive for {MODEL}.")
+    return " ".join(sentences)
+
+
+def _meaning(n_behind: int, n: int) -> str:
+    if n_behind == n:
+        return (
+            f"So this rule does not explain what {MODEL} knows. Memory is one explanation, and a "
+            "better rule is another."
+        )
+    if n_behind > n / 2:
+        start = f"So on most datasets {MODEL} knows more than this rule, and memory may be why."
+    elif n_behind:
+        start = (
+            f"So on most datasets the answers do not show that {MODEL} remembers anything, because "
+            "a rule that never saw the data may do as well."
+        )
+    else:
+        start = (
+            f"So on no dataset do the answers show that {MODEL} remembers anything, because a rule "
+            "that never saw the data may do as well."
+        )
+    return (
+        f"{start} This does not show that {MODEL} has not seen these datasets: a control takes "
+        "away the proof and not the possibility. Before you believe a contamination level, ask "
+        "what a rule without memory reaches in the same quizzes."
+    )
+
+
+def lab_conclusion(
+    lab: pd.DataFrame,
+    readings: pd.DataFrame,
+    rises: pd.DataFrame,
+    covered: pd.DataFrame,
+    reciprocal: pd.DataFrame,
+    beyond: pd.DataFrame,
+) -> str:
+    """What the lab concludes, in words that its tables choose.
+
+    Args:
+        lab, readings, reciprocal, beyond: ``dcq_lab``, ``dcq_readings``, ``dcq_reciprocal`` and
+            ``dcq_beyond_rules``.
+        rises: ``known_truth.dial_rises``.
+        covered: bias_profile and covered_share (mean over the true shares, 0 to 1) where every
+            contaminated instance is recognised.
+    """
+    parts = [_known_truth(lab, readings), _settings(readings), _dial(rises), _covered(covered)]
+    return " ".join([*parts, _replicas(reciprocal), _where_the_rule_fails(beyond)])
+
+
+def _known_truth(lab: pd.DataFrame, readings: pd.DataFrame) -> str:
+    rows = lab[lab["respondent"] == RESPONDENT]
+    most = rows["condition"].eq(WITH_LABEL) & rows["copies"].eq(rows["copies"].max())
+    seen, unseen = rows[most], rows[rows["condition"] == UNSEEN]
+    (side,) = readings.loc[readings["reading"] == RANGE_READING, ["stated", "verdict"]].itertuples()
+    lies = f"For most sets of rows that were seen, the range lies {SIDES[side.stated]} the truth"
+    if side.verdict == SUPPORTED:
+        robust = "at every setting of the simulated respondent"
+    else:
+        robust = "but not so at every setting of the simulated respondent"
+    return (
+        f"{lies}, {robust}. With {seen['copies'].iloc[0]} copies of each row the true level is "
+        f"{seen['true_contamination_pct'].mean():.0f} %. At the setting that we chose, the quiz "
+        f"gives a maximum of {seen['max_pct'].mean():.0f} %, and {unseen['max_pct'].mean():.0f} % "
+        "for rows that the same models never saw."
+    )
+
+
+def _settings(readings: pd.DataFrame) -> str:
+    n_same, n = int(readings["verdict"].eq(SUPPORTED).sum()), len(readings)
+    if n_same == n:
+        return f"All {_word(n)} findings on these models are the same at every setting."
+    verb = "is" if n_same == 1 else "are"
+    if not n_same:
+        return "No finding on these models is the same at every setting."
+    return (
+        f"Of {_word(n)} findings on these models, only {_word(n_same)} {verb} the "
+        "same at every setting, so do not transfer the others to a chat model."
+    )
+
+
+def _dial(rises: pd.DataFrame) -> str:
+    raised = rises[rises["verdict"] == SUPPORTED]
+    if raised.empty:
+        return "We have not shown that natural paraphrases give the original away."
+    return (
+        f"Natural paraphrases give the original away: {_word(len(raised))} of {_word(len(rises))} "
+        "respondents that never saw a row find it more often than among interchangeable ones, by "
+        f"up to {raised['rise_pct'].max():.0f} points."
+    )
+
+
+def _covered(covered: pd.DataFrame) -> str:
+    shares = 100 * covered["covered_share"]
+    n_good = int(shares.gt(50).sum())
+    habits = "answer habit" if len(covered) == 1 else "answer habits"
+    return (
+        "Even if the model recognises every row it saw, the range contains the true level in most "
+        f"partitions for only {_word(n_good)} of {_word(len(covered))} {habits}."
+        if n_good < len(covered)
+        else "If the model recognises every row it saw, the range contains the true level in most "
+        "partitions, for all answer habits that we tried."
+    )
+
+
+def _replicas(reciprocal: pd.DataFrame) -> str:
+    counts = reciprocal["verdict"].value_counts()
+    n_asked = int(reciprocal["n_replicas"].gt(0).sum())
+    n_refuted = int(counts.get(NOT_SUPPORTED, 0))
+    if n_refuted:
+        return (
+            "The paper's claim that every replicated row is also answered right is refuted for "
+            f"{_word(n_refuted)} of {_word(n_asked)} pairs of model and dataset."
+        )
+    return (
+        "The paper's claim that every replicated row is also answered right is refuted for no "
+        f"pair of model and dataset, and supported for {_word(int(counts.get(SUPPORTED, 0)))} of "
+        f"{_word(n_asked)}."
+    )
+
+
+def _where_the_rule_fails(beyond: pd.DataFrame) -> str:
+    rows = beyond[(beyond["model"] == MODEL) & (beyond["control"] == FREQUENCY)]
+    rows = rows[rows["verdict"] != NOT_RUN]
+    ahead = rows.loc[rows["verdict"] == SUPPORTED, "dataset"].tolist()
+    start = f"On the quizzes that the rule {FREQUENCY} gets wrong, {MODEL} is shown to beat"
+    if not ahead:
+        return f"{start} every other rule on no dataset."
+    where = f" ({listed(ahead)})" if len(ahead) <= 3 else ""
+    return (
+        f"{start} every other rule on {_word(len(ahead))} of {_word(len(rows))} datasets{where}: "
+        "if you look for memory, look there."
+    )

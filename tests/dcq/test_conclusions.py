@@ -1,0 +1,164 @@
+"""What the lesson and the lab conclude follows their tables, and turns where the tables turn."""
+
+import pandas as pd
+import pytest
+
+from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
+from contamination.data import published
+from contamination.dcq import comparison, conclusions, known_truth, published_tables
+from contamination.dcq.respondent_sweep import RANGE_READING
+
+
+@pytest.fixture(scope="module")
+def levels():
+    return published_tables.dcq_published(n_resamples=20)
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return published.released_instances("DCQ")
+
+
+@pytest.fixture(scope="module")
+def rules(answers):
+    return comparison.compared(published.rule_choices(), answers)
+
+
+def test_the_lesson_concludes_what_its_tables_show(levels, rules):
+    text = conclusions.conclusion(levels, rules)
+    assert "arithmetic is right" in text and "we reproduce 16 of 17 pairs" in text
+    assert "this rule picks the text with the most common words" in text
+    assert "GPT-4 is shown to beat it on two of ten (AG News and XSum)" in text
+    assert "GPT-3.5 on none of seven" in text
+    assert "On IMDB the rule does at least as well" in text
+    assert "Seven datasets are inconclusive" in text
+    assert "on most datasets the answers do not show that GPT-4 remembers" in text
+    assert "away the proof and not the possibility" in text
+    title = "GPT-4 is shown to beat word frequency on 2 of 10 datasets"
+    assert conclusions.levels_title(rules) == title
+
+
+def test_a_model_that_always_beats_the_rule_is_said_to_know_more(levels, rules):
+    ahead = rules.assign(verdict=NOT_SUPPORTED)
+    text = conclusions.conclusion(levels, ahead)
+    assert "GPT-4 is shown to beat it on ten of ten and GPT-3.5 on seven of seven" in text
+    assert "does not explain what GPT-4 knows" in text
+    assert "remembers anything" not in text and "inconclusive" not in text
+    assert "at least as well" not in text
+    assert "on 10 of 10" in conclusions.levels_title(ahead)
+
+
+def test_most_datasets_are_not_all_and_none_is_not_some(levels, rules):
+    one = rules["dataset"] == "IMDB"
+    most = rules.assign(verdict=rules["verdict"].mask(~one, NOT_SUPPORTED))
+    text = conclusions.conclusion(levels, most)
+    assert "on most datasets GPT-4 knows more than this rule" in text
+    assert "remembers anything" not in text
+    text = conclusions.conclusion(levels, rules.assign(verdict=INCONCLUSIVE))
+    assert "on no dataset do the answers show" in text and "Ten datasets are inconc" in text
+    assert "beat it on none of ten" in text
+
+
+def test_only_the_rule_that_was_chosen_elsewhere_counts(levels, rules):
+    """Of the other rules any verdict may be printed: the sentence is not about them."""
+    other = rules.assign(verdict=rules["verdict"].where(rules["chosen_on_others"], NOT_SUPPORTED))
+    assert conclusions.conclusion(levels, other) == conclusions.conclusion(levels, rules)
+
+
+@pytest.mark.parametrize(
+    ("n_same", "said", "unsaid"),
+    [
+        (17, "the numbers of all 17 pairs", "last printed digit"),
+        (3, "cannot confirm the paper's arithmetic", "is right"),
+    ],
+)
+def test_arithmetic_is_called_right_only_where_it_is(levels, rules, n_same, said, unsaid):
+    table = levels.assign(matches=[row < n_same for row in range(len(levels))])
+    text = conclusions.conclusion(table, rules)
+    assert said in text and unsaid not in text
+
+
+# Figure 2
+
+
+def test_the_title_of_figure_2_counts_panels_that_have_a_control():
+    verdicts = [SUPPORTED, NOT_RUN, NOT_RUN, INCONCLUSIVE]
+    title = conclusions.moves_title(pd.DataFrame({"verdict": verdicts}))
+    assert title == "Answers follow the original in 1 of 2 panels with a control"
+
+
+# The lab
+
+
+def lab_of(max_pct=33.0):
+    about = {"respondent": known_truth.RESPONDENT, "dataset": "topics"}
+    rows = [
+        (known_truth.WITH_LABEL, 12, 100.0, max_pct),
+        (known_truth.WITH_LABEL, 3, 100.0, 5.0),
+        (known_truth.UNSEEN, 0, 0.0, 2.0),
+    ]
+    columns = ["condition", "copies", "true_contamination_pct", "max_pct"]
+    return pd.DataFrame(rows, columns=columns).assign(**about)
+
+
+def readings_of(side="below", verdict=SUPPORTED, others=INCONCLUSIVE):
+    rows = [(RANGE_READING, side, verdict), *[("other", "x", others)] * 3]
+    return pd.DataFrame(rows, columns=["reading", "stated", "verdict"])
+
+
+def rises_of(verdict=SUPPORTED):
+    return pd.DataFrame({"rise_pct": [20.0, 58.6, -5.0], "verdict": [verdict] * 2 + [INCONCLUSIVE]})
+
+
+def covered_of(*shares):
+    return pd.DataFrame({"bias_profile": list("abc"), "covered_share": shares})
+
+
+@pytest.fixture(scope="module")
+def replicas():
+    return published_tables.dcq_reciprocal()
+
+
+@pytest.fixture(scope="module")
+def beyond(answers):
+    return comparison.beyond_rules(published.rule_choices(), answers)
+
+
+def test_the_lab_concludes_what_its_tables_show(replicas, beyond):
+    tables = lab_of(), readings_of(), rises_of(), covered_of(0.2, 0.1, 0.9), replicas, beyond
+    text = conclusions.lab_conclusion(*tables)
+    assert "the range lies below the truth, at every setting" in text
+    assert "With 12 copies of each row the true level is 100 %" in text
+    assert "a maximum of 33 %, and 2 % for rows" in text
+    assert "Of four findings on these models, only one is the same" in text
+    assert "two of three respondents" in text and "up to 59 points" in text
+    assert "for only one of three answer habits" in text
+    assert "refuted for five of nine pairs" in text
+    assert "beat every other rule on one of nine datasets (XSum)" in text
+
+
+def test_the_lab_says_the_opposite_where_the_tables_do(replicas, beyond):
+    right = replicas.assign(verdict=replicas["verdict"].replace(NOT_SUPPORTED, SUPPORTED))
+    behind = beyond.assign(verdict=beyond["verdict"].replace(SUPPORTED, INCONCLUSIVE))
+    text = conclusions.lab_conclusion(
+        lab_of(95.0),
+        readings_of("above", INCONCLUSIVE),
+        rises_of(NOT_SUPPORTED),
+        covered_of(0.9, 0.8, 0.7),
+        right,
+        behind,
+    )
+    assert "the range lies above the truth, but not so at every setting" in text
+    assert "maximum of 95 %" in text and "only none" not in text
+    assert "have not shown that natural paraphrases" in text and "up to" not in text
+    assert "for all answer habits" in text and "for only" not in text
+    assert "refuted for no pair" in text and "supported for five of nine" in text
+    assert "every other rule on no dataset" in text and "look there" not in text
+
+
+def test_findings_that_are_all_robust_may_be_transferred(replicas, beyond):
+    tables = rises_of(), covered_of(0.2, 0.1, 0.9), replicas, beyond
+    text = conclusions.lab_conclusion(lab_of(), readings_of(others=SUPPORTED), *tables)
+    assert (
+        "All four findings on these models are the same" in text and "do not transfer" not in text
+    )
