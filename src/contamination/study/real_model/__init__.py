@@ -47,7 +47,7 @@ def stored(folder: Path = FOLDER) -> dict[str, pd.DataFrame]:
     ValueError where a table is not the file that was stored.
     """
     tables = {}
-    for part in _record(folder).values():
+    for part in read_record(folder).values():
         for name, sha256 in part["tables"].items():
             path = folder / f"{name}.csv"
             if storage.sha256_of_file(path) != sha256:
@@ -61,7 +61,7 @@ def stored(folder: Path = FOLDER) -> dict[str, pd.DataFrame]:
 
 def model_name(folder: Path = FOLDER) -> str:
     """Name of the model whose answers are stored, as the tables have it; ValueError for two."""
-    names = {part["model"]["model"] for part in _record(folder).values()}
+    names = {part["model"]["model"] for part in read_record(folder).values()}
     if len(names) > 1:
         raise ValueError(f"the stored tables are of several models: {', '.join(sorted(names))}")
     return next(iter(names), "a real model")
@@ -69,7 +69,7 @@ def model_name(folder: Path = FOLDER) -> str:
 
 def what_is_stored(folder: Path = FOLDER) -> pd.DataFrame:
     """One row for each part: question, is_stored, and where it is the number format and torch."""
-    record = _record(folder)
+    record = read_record(folder)
     rows = []
     for part, question in IN_WORDS.items():
         made_with = record.get(part, {}).get("model", {})
@@ -104,7 +104,7 @@ def store(outputs: Path, parameters: dict[str, Any], folder: Path = FOLDER) -> l
     if differing:
         raise ValueError(f"{outputs} was made with another {differing[0]}: {given[differing[0]]}")
     parts = given["only"] or [*PARTS]
-    record = _record(folder)
+    record = read_record(folder)
     for part in parts:
         sha256 = {name: manifest["outputs"][f"tables/{name}.csv"] for name in PARTS[part]}
         for name, expected in sha256.items():
@@ -120,6 +120,7 @@ def store(outputs: Path, parameters: dict[str, Any], folder: Path = FOLDER) -> l
     return parts
 
 
-def _record(folder: Path) -> dict[str, Any]:
+def read_record(folder: Path = FOLDER) -> dict[str, Any]:
+    """How each stored part was made: its tables' SHA-256, parameters and identity of the model."""
     path = folder / RECORD
     return json.loads(path.read_text()) if path.exists() else {}

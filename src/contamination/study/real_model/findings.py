@@ -188,7 +188,7 @@ def _of_copies(control: pd.DataFrame) -> str:
 def _of_equivalence(equal: pd.DataFrame) -> str:
     own = equal[equal["analysis"].eq(equivalence.CONFIRMING) & np.isfinite(equal["difference"])]
     if own.empty:
-        return "No fine-tuned pair of it can be compared with our small models yet."
+        return "No fine-tuned pair of SmolLM2 can be compared with our small models yet."
     is_equal = own["verdict"].eq(SUPPORTED)
     shown, open_ = (
         [equivalence.IN_WORDS[name] for name in own.loc[which, "condition"]]
@@ -197,12 +197,12 @@ def _of_equivalence(equal: pd.DataFrame) -> str:
     within = f"within {equivalence.MARGIN:.2f} AUC"
     if not shown:
         return (
-            "Fine-tuned on rows that we chose at random, it is not shown to react as our small "
-            f"models do, {within}, to any form of indirect exposure."
+            "Fine-tuned on rows that we chose at random, SmolLM2 is not shown to react as our "
+            f"small models do, {within}, to any form of indirect exposure."
         )
     text = (
-        f"Fine-tuned on rows that we chose at random, it reacts as our small models do, {within}, "
-        f"to {listed(shown)}"
+        "Fine-tuned on rows that we chose at random, SmolLM2 reacts as our small models do, "
+        f"{within}, to {listed(shown)}"
     )
     if open_:
         text += f"; for {listed(open_)} that comparison is inconclusive"
