@@ -238,8 +238,8 @@ def results(
     replication = pd.DataFrame(replication).assign(verdict=[guided, INCONCLUSIVE, ""])
     judge = {"judge": ["tiny", real_model.ALWAYS_NO], "agreement": [0.4, 0.35]}
     judge = pd.DataFrame(judge).assign(ci_low=[judge_low, 0.2])
-    capsule = pd.DataFrame({"method": [MIN_K, PPL], "ci_low": [0.52, 0.45]})
-    capsule = capsule.assign(p_adjusted=[0.01, 1.0], verdict=[dates, INCONCLUSIVE])
+    capsule = pd.DataFrame({"method": [MIN_K, PPL], "verdict": [dates, INCONCLUSIVE]})
+    capsule = capsule.assign(blind_auc=[0.99, 0.98])
     within = [f"copies of {age}, none of {age}" for age in AGE.values()]
     control = pd.DataFrame({"setting": within, "method": MIN_K, "copies": 8})
     control = control.assign(before_auc=0.5, auc=0.9, holds=[True, is_seen])
@@ -257,10 +257,10 @@ def equal(paraphrase=INCONCLUSIVE, label=SUPPORTED):
 
 def test_the_conclusion_says_what_the_tables_carry():
     said = findings.conclusion(results(), equal(), "tiny")
-    assert said.startswith("Only its makers know what tiny was trained on")
+    assert said.startswith("We do not know which benchmark rows tiny was")
     assert "on 1 of 2 datasets. It leads on 1 of 1 sets of quizzes" in said
     assert "on none of the 2 partitions" in said
-    assert "better than the words do, although 1 of 2 tell them apart" in said
+    assert "whose AUC is at least 0.98: 1 tell them apart and no better than the words" in said
     assert "not shown to beat a constant answer: it agrees with a person on 40 %" in said
     assert "The score itself works: 8 copies" in said
     assert "0.50 to 0.90 among older pages and 0.50 to 0.90 among newer pages" in said
@@ -279,7 +279,8 @@ def test_the_conclusion_says_what_the_tables_carry():
         ({"guided": SUPPORTED}, "on none of the 2", "on 1 of 2 partitions when dataset and split"),
         ({"guided": SUPPORTED}, "nothing here shows", "points to training here"),
         ({"guided": CONTROL_FAILS}, "right names.", "on 1 more the wrong names do as well"),
-        ({"dates": SUPPORTED}, "No score tells", "1 of 2 scores tell the older pages"),
+        ({"dates": SUPPORTED}, "none is shown to tell older", "1 of 2 scores tell the older pages"),
+        ({"dates": NOT_SUPPORTED}, "tell them apart", "1 stay close to chance and 1 are incon"),
         ({"dates": SUPPORTED}, "nothing here shows", "points to training here"),
         ({"judge_low": 0.36}, "not shown to beat", "better than a constant answer"),
         ({"is_seen": False}, "The score itself works", "The positive control fails"),

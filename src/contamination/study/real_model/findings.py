@@ -12,7 +12,7 @@ import pandas as pd
 
 from contamination.core.scores import MIN_K
 from contamination.core.tables import listed
-from contamination.core.verdicts import CONTROL_FAILS, LEVEL, SUPPORTED
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.min_k.wikimia_tables import AGE
 from contamination.replication.decisions import ALGORITHM_2
 from contamination.replication.instructions import GUIDED
@@ -46,8 +46,8 @@ def conclusion(results: Mapping[str, pd.DataFrame], equal: pd.DataFrame, model: 
         model: name of the model that was asked.
     """
     sentences = [
-        f"Only its makers know what {model} was trained on, so nobody can grade its answers, and "
-        "all that counts is how they compare with their controls."
+        f"We do not know which benchmark rows {model} was trained on, so we cannot grade its "
+        "answers, and all that counts is how they compare with their controls."
     ]
     known = [part for part, tables in PARTS.items() if set(tables) <= set(results)]
     pointing = []
@@ -136,17 +136,24 @@ def _of_completions(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
 
 def _of_dates(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     capsule = results["pretrained_min_k"]
-    n, n_better = len(capsule), int(capsule["verdict"].eq(SUPPORTED).sum())
-    n_apart = int((capsule["ci_low"].gt(0.5) & capsule["p_adjusted"].le(LEVEL)).sum())
+    n, counts = len(capsule), capsule["verdict"].value_counts()
+    n_better = int(counts.get(SUPPORTED, 0))
     if n_better:
         return n_better, (
             f"{n_better} of {n} scores tell the older pages of WikiMIA from the newer ones better "
             "than the words alone do, although the model is newer than both."
         )
-    text = "No score tells the older pages of WikiMIA from the newer ones better than the words do"
-    if n_apart:
-        text += f", although {n_apart} of {n} tell them apart; so the dates are enough to do that"
-    return 0, f"{text}."
+    by_verdict = {
+        NOT_SUPPORTED: "stay close to chance",
+        CONTROL_FAILS: "tell them apart and no better than the words",
+        INCONCLUSIVE: "are inconclusive",
+    }
+    said = [f"{counts[word]} {text}" for word, text in by_verdict.items() if word in counts]
+    return 0, (
+        f"Of {n} scores of pages of WikiMIA, none is shown to tell older from newer pages better "
+        f"than the words alone, whose AUC is at least {capsule['blind_auc'].min():.2f}: "
+        f"{listed(said)}."
+    )
 
 
 def _of_judge(judges: pd.DataFrame, model: str) -> str:
