@@ -262,7 +262,7 @@ def test_the_conclusion_says_what_the_tables_carry():
     assert "on none of the 2 partitions" in said
     assert "whose AUC is at least 0.98: 1 tell them apart and no better than the words" in said
     assert "not shown to beat a constant answer: it agrees with a person on 40 %" in said
-    assert "The score itself works: 8 copies" in said
+    assert "The score does see copies: 8 of them" in said
     assert "0.50 to 0.90 among older pages and 0.50 to 0.90 among newer pages" in said
     assert "within 0.10 AUC, to a missing label; for a paraphrase that comparison is" in said
     assert "nothing here shows that the model was trained on" in said
@@ -283,7 +283,7 @@ def test_the_conclusion_says_what_the_tables_carry():
         ({"dates": NOT_SUPPORTED}, "tell them apart", "1 stay close to chance and 1 are incon"),
         ({"dates": SUPPORTED}, "nothing here shows", "points to training here"),
         ({"judge_low": 0.36}, "not shown to beat", "better than a constant answer"),
-        ({"is_seen": False}, "The score itself works", "The positive control fails"),
+        ({"is_seen": False}, "The score does see copies", "The positive control fails"),
     ],
 )
 def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent, present):

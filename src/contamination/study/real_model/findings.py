@@ -50,29 +50,25 @@ def conclusion(results: Mapping[str, pd.DataFrame], equal: pd.DataFrame, model: 
         "answers, and all that counts is how they compare with their controls."
     ]
     known = [part for part, tables in PARTS.items() if set(tables) <= set(results)]
-    pointing = []
-    for part, of_part in {
-        "quiz": _of_quiz,
-        "completions": _of_completions,
-        "dates": _of_dates,
-    }.items():
+    pointing = []  # rows that support memory, of each part that can
+    for part, of_part in _OF_PARTS.items():
         if part in known:
             n_supported, text = of_part(results)
             pointing.append(n_supported)
             sentences.append(text)
-    if "judge" in known:
-        sentences.append(_of_judge(results["pretrained_judge"], model))
+        if part == "completions" and "judge" in known:
+            sentences.append(_of_judge(results["pretrained_judge"], model))
     if "copies" in known:
         sentences.append(_of_copies(results["pretrained_control"]))
     sentences.append(_of_equivalence(equal))
     if sum(pointing):
         sentences.append(
-            "What points to training here is a reason to look closer, and no proof: nobody can "
-            "check it against the training data."
+            "What points to training here is a reason to look closer, and no proof: we cannot check "
+            "it against the training data."
         )
     elif pointing:
         sentences.append(
-            "So nothing here shows that the model was trained on these benchmarks or pages, and "
+            "So nothing here shows that the model was trained on the texts that we asked about, and "
             "nothing shows that it was not."
         )
     if missing := [IN_WORDS[part] for part in PARTS if part not in known]:
@@ -156,6 +152,9 @@ def _of_dates(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     )
 
 
+_OF_PARTS = {"quiz": _of_quiz, "completions": _of_completions, "dates": _of_dates}
+
+
 def _of_judge(judges: pd.DataFrame, model: str) -> str:
     by_judge = judges.set_index("judge")
     own, constant = by_judge.loc[model], by_judge.loc[ALWAYS_NO, "agreement"]
@@ -182,8 +181,8 @@ def _of_copies(control: pd.DataFrame) -> str:
     )
     if within["holds"].astype(bool).all():
         return (
-            f"The score itself works: {copies} copies that we added to a random half raise the AUC "
-            f"of {MIN_K} from {changes}."
+            f"The score does see copies: {copies} of them, added by us to a random half, raise the "
+            f"AUC of {MIN_K} from {changes}."
         )
     return (
         f"The positive control fails: {copies} copies that we added to a random half are not shown "
