@@ -63,13 +63,13 @@ def conclusion(results: Mapping[str, pd.DataFrame], equal: pd.DataFrame, model: 
     sentences.append(_of_equivalence(equal))
     if sum(pointing):
         sentences.append(
-            "What points to training here is a reason to look closer, and no proof: we cannot check "
-            "it against the training data."
+            "What points to training here is a reason to look closer, and no proof: we cannot "
+            "check it against the training data."
         )
     elif pointing:
         sentences.append(
-            "So nothing here shows that the model was trained on the texts that we asked about, and "
-            "nothing shows that it was not."
+            "So nothing here shows that the model was trained on the texts that we asked about, "
+            "and nothing shows that it was not."
         )
     if missing := [IN_WORDS[part] for part in PARTS if part not in known]:
         sentences.append(f"This paragraph leaves out what was not asked: {listed(missing)}.")
@@ -182,7 +182,7 @@ def _of_copies(control: pd.DataFrame) -> str:
     if within["holds"].astype(bool).all():
         return (
             f"The score does see copies: {copies} of them, added by us to a random half, raise the "
-            f"AUC of {MIN_K} from {changes}."
+            f"AUC of {MIN_K}, copied against other pages, from {changes}."
         )
     return (
         f"The positive control fails: {copies} copies that we added to a random half are not shown "
