@@ -46,11 +46,11 @@ NOTEBOOKS := $(shell tail -n +2 $(CONTENTS) | cut -d, -f1)
 after = $(shell awk -F, '$$1 == "$1" { print $$3 }' $(CONTENTS))
 OUTPUTS := outputs/$(PROFILE)
 TARGETS := $(NOTEBOOKS:%=$(OUTPUTS)/notebooks/%.ipynb)
-# Of a real model's profile the case studies are left out: a test names them.
+# The profile of a real model has only the notebooks that ask it something: a test names them.
 IN_PROFILE := $(filter $(patsubst params/$(PROFILE)/%.yaml,$(OUTPUTS)/notebooks/%.ipynb,$(wildcard params/$(PROFILE)/*.yaml)),$(TARGETS))
 
-PROFILES := $(patsubst params/%/00_start_here.yaml,%,$(sort $(wildcard params/*/00_start_here.yaml)))
-ifneq ($(filter reproduce readme site slides $(NOTEBOOKS) outputs/%,$(MAKECMDGOALS)),)
+PROFILES := $(patsubst params/%/12_real_model.yaml,%,$(sort $(wildcard params/*/12_real_model.yaml)))
+ifneq ($(filter reproduce readme real-model site slides $(NOTEBOOKS) outputs/%,$(MAKECMDGOALS)),)
 ifeq ($(PROFILE),full)
 $(error a full run is yours to choose, so PROFILE=full makes nothing: copy one of $(sort $(wildcard params/full/*)), \
 	then $(VENV)/bin/python -m contamination.core.run NOTEBOOK PARAMETERS OUTPUTS)
@@ -65,7 +65,7 @@ endif
 # so that a moved file or a reworded comment runs nothing again.
 PACKAGE := src/contamination
 STAMPS := outputs/.code
-ifneq ($(filter reproduce readme site slides $(NOTEBOOKS) outputs/%,$(MAKECMDGOALS)),)
+ifneq ($(filter reproduce readme real-model site slides $(NOTEBOOKS) outputs/%,$(MAKECMDGOALS)),)
 $(shell $(or $(wildcard $(RUN)),$(firstword $(PYTHON))) scripts/reach.py --stamps $(STAMPS))
 endif
 INPUTS_10_audit := $(wildcard params/audit/*.jsonl)
@@ -75,7 +75,7 @@ SERVERS_VENV := .venv-servers
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
 .PHONY: ledger help setup reproduce audit test test-servers server-packages lint data pretrained mutants bench bench-grid fuzz lab site clean \
-	readme reference verify release slides lock licences $(NOTEBOOKS)
+	readme real-model reference verify release slides lock licences $(NOTEBOOKS)
 
 help:
 	@awk 'BEGIN {FS=":.*## "} /^##@ /{printf "\n%s\n", substr($$0,5)} /^[a-zA-Z0-9_.\/-]+:.*## /{printf "  %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,7 @@ slides: $(OUTPUTS)/slides.html ## the lessons' questions, predictions and figure
 09b_detector_study: ## 20 base models that saw rows in pretraining: which detector notices, and which rows (demo: 2 min, CPU)
 10_audit: ## audit of one contaminated and one clean model of the lab (demo: 2 min, CPU)
 11_your_detector: ## a function of yours beside every detector (demo: 1 min, CPU)
+12_real_model: ## what a real pretrained model was asked (demo: stored answers, 1 min; pretrained: asks it again, 1 to 3 h, needs make pretrained and make data)
 
 ##@ Your own model and dataset
 audit: $(VENV)/.installed ## MODEL=... DATA=... (AUDIT_FLAGS="--served-at URL --prices IN,OUT ..."), or AUDIT=file.yaml; cost first (as given: the sample, CPU)
@@ -136,6 +137,8 @@ ledger: $(VENV)/.installed ## stored scores of the study, unit by unit, those th
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(STUDY),--study $(STUDY))
 readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 02b_dcq_lab.ipynb 03_replication_icl_judge.ipynb 04b_min_k_lab.ipynb 09_results.ipynb) ## the README's results and figures, the numbers in docs/which_detector.md and docs/teaching.md, from tables and stored scores (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
+real-model: $(OUTPUTS)/notebooks/12_real_model.ipynb ## PROFILE=pretrained: ask the real model again and store the tables that notebook 12 shows in other profiles
+	$(RUN) scripts/store_real_model.py $(OUTPUTS)
 reference: $(VENV)/.installed ## the results of the last make reproduce into outputs/reference, where they can be read without a run (after it: seconds)
 	$(RUN) scripts/reference.py copy $(OUTPUTS)
 verify: $(VENV)/.installed ## your results next to ours, table by table (after make reproduce: seconds)

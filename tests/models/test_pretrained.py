@@ -3,31 +3,20 @@
 import json
 import subprocess
 import zipfile
-from itertools import product
 from types import SimpleNamespace
 
-import nbformat
-import pandas as pd
 import pytest
 import torch
 from damage import flip, said_of
-from notebook_files import ROOT
 from test_causal import save_model
-from tiny_models import gguf_of, tiny_llama
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, PreTrainedTokenizerFast
+from tiny_models import gguf_of
+from transformers import LlamaConfig
 
-from contamination.audit import asked, completing
+from contamination.audit import asked
 from contamination.audit.settings import OwnTarget
 from contamination.core import caches, storage
-from contamination.core.scores import LOWERCASE, MIN_K, MIN_K_PLUS_PLUS, PPL, ZLIB
-from contamination.core.verdicts import SUPPORTED, check_verdicts
-from contamination.data import published
-from contamination.dcq import known_truth, published_tables
-from contamination.min_k import detect
-from contamination.models import loading, pretrained, source
+from contamination.models import pretrained, source
 from contamination.models.causal import complete, load_causal_lm, token_log_probs
-from contamination.replication import agreement, completions, decisions, released_texts
 
 CONFIG = LlamaConfig(
     vocab_size=200,
@@ -205,115 +194,3 @@ def test_a_damaged_model_is_one_line_that_names_file_and_command(index, name, lo
     with pytest.raises(ValueError, match=said_of(file)) as refused:
         load(source.PACKAGED)
     assert str(refused.value).endswith(': run "make pretrained"')
-
-
-# The notebooks' cells for a real model, on a tiny one
-
-
-@pytest.fixture(scope="module")
-def chat_path(tmp_path_factory):
-    """A GGUF file that knows every byte, so that it reads any text and writes any letter."""
-    rules = Tokenizer(models.BPE())
-    rules.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=300, special_tokens=["<s>", "</s>"], initial_alphabet=alphabet
-    )
-    rules.train_from_iterator(TEXTS, trainer)
-    special = {"bos_token": "<s>", "eos_token": "</s>"}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=rules, **special)
-    said = {"add_bos_token": False, "chat_template": "{{ messages[0]['content'] }}\n"}
-    path = tmp_path_factory.mktemp("chat") / "tiny.gguf"
-    return gguf_of(tiny_llama(tokenizer, context=4096), tokenizer, path, **said)
-
-
-def run_section(number, heading, monkeypatch, tmp_path, **names):
-    """The tables of a section of a notebook, run after the imports alone."""
-    monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
-    monkeypatch.delenv(storage.STAGING_VARIABLE, raising=False)
-    (file,) = ROOT.glob(f"notebooks/{number}_*.ipynb")
-    cells = nbformat.read(file, as_version=4).cells
-    headings = [n for n, cell in enumerate(cells) if cell.source.startswith("### ")]
-    first = next(n for n in headings if cells[n].source.startswith(heading))
-    end = headings[headings.index(first) + 1]
-    space = {}
-    for number, cell in enumerate(cells[:end]):
-        if cell.cell_type == "code" and (number in (1, 2) or number > first):
-            exec(cell.source, space)  # noqa: S102
-        if number == 2:
-            space |= names
-    return {p.stem: pd.read_csv(p) for p in (tmp_path / "outputs/tables").glob("*.csv")}
-
-
-@pytest.mark.mirror
-def test_a_time_capsule_has_its_control(chat_path, monkeypatch, tmp_path):
-    given = {"pretrained_model": str(chat_path), "capsule_lengths": [32], "capsule_rows": 4}
-    given |= {"control_rows": 4, "control_copies": 8, "control_rate": 0.5}
-    given |= {"n_resamples": 50, "names": {}}
-    given |= {"settings": {"n_resamples": 50, "n_permutations": 2}}
-    given["change"] = {"low": "difference_low", "high": "difference_high", "name": "change"}
-    given["min_k_alone"] = lambda texts, lm: detect.detect(texts, lm, lowercase=False)
-    tables = run_section("04", "### A time capsule", monkeypatch, tmp_path, **given)
-    capsule, control = tables["pretrained_min_k"], tables["pretrained_control"]
-    assert capsule["method"].tolist() == [PPL, ZLIB, LOWERCASE, MIN_K, MIN_K_PLUS_PLUS]
-    assert (capsule[["n_members", "n_non_members"]] == 4).all(axis=None)
-    assert capsule["paper_auc"].notna().sum() == 4 and set(capsule["dtype"]) <= set(loading.DTYPES)
-    assert control["setting"].nunique() == 4 and (control["n_members"] == 2).all()
-    # Copies were read: the model that is compared is another one.
-    assert (control["auc"] != control["before_auc"]).any()
-
-
-@pytest.mark.mirror
-def test_a_real_model_takes_the_released_quizzes(chat_path, monkeypatch, tmp_path):
-    given = {"pretrained_model": str(chat_path), "ranked_rows": 1, "letter_rows": 1}
-    given |= {"n_resamples": 50, "instances": published.released_instances("DCQ")}
-    given["levels"] = published_tables.dcq_published(n_resamples=20)
-    given |= {"load_causal_lm": load_causal_lm, "base_lm": load_causal_lm(chat_path)}
-    given |= {"lab_datasets": ["topics"], "dial_settings": [0.0, 1.0], "n_lab_instances": 4}
-    given |= {"known_truth": known_truth, "product": product, "world_seed": 0}
-    heading = "### A real model takes"
-    tables = run_section("02", heading, monkeypatch, tmp_path, **given)
-    beside = tables["pretrained_beside"]
-    whole = beside[beside["control"].str.endswith("whole text") & beside["model"].eq("GPT-4")]
-    # Both rankings are of the same weights here.
-    by_name = whole.pivot(index="dataset", columns="control", values="control_pct")
-    assert len(by_name) == 10 and by_name.nunique(axis=1).eq(1).all()
-    readings = tables["pretrained_readings"]
-    assert readings["is_unread"].tolist() == [False] * 10 + [True] * 2
-    assert (readings["difference_pct"] == 0).all()
-    letters = tables["pretrained_dcq"].query("respondent == 'letters, chat template'")
-    assert letters["dataset"].tolist() == list(published.DCQ_DATASETS[:3])
-    assert letters["letter_share"].between(0, 1).all()
-    assert tables["pretrained_positions"].groupby("dataset")["count"].sum().ge(2).all()
-
-
-@pytest.mark.mirror
-def test_a_real_model_completes_the_released_instances(chat_path, monkeypatch, tmp_path):
-    given = {"pretrained_model": str(chat_path), "completed_rows": 2, "judged_rows": 2}
-    given |= {"load_causal_lm": load_causal_lm, "pd": pd, "headings": {}}
-
-    limits = []
-
-    def short(lm, prompts, n_tokens, form):  # random weights never stop by themselves
-        limits.append(n_tokens)
-        return completions.by_local_model(lm, prompts, 4, form)
-
-    fast = SimpleNamespace(by_local_model=short, with_completions=completions.with_completions)
-    given |= {"released_texts": released_texts, "completions": fast}
-    given |= {"decisions": decisions, "agreement": agreement, "completing": completing}
-    tables = run_section("03", "### A real model completes", monkeypatch, tmp_path, **given)
-    judged, decided = tables["pretrained_judge"], tables["pretrained_replication"]
-    of_2 = decided[decided["method"] == decisions.ALGORITHM_2]
-    assert (of_2["instruction"] == "guided").sum() == 14
-    assert (of_2["n"] == 2).all()
-    assert len(limits) == 7 and min(limits) < 50 < 100 < max(limits)  # each dataset has its own
-    # A summary has no label that could be wrong.
-    assert of_2.groupby("benchmark")["instruction"].nunique().value_counts().to_dict() == {
-        5: 5,
-        4: 2,
-    }
-    said = of_2.loc[of_2["instruction"] == "guided", "verdict"]
-    assert not said.eq(SUPPORTED).any()  # a model that has seen nothing
-    check_verdicts(said)
-    assert judged["n"].eq(6).all() and judged["judge"].nunique() == 3
-    assert judged["agreement"].iloc[2] == pytest.approx(1 / 3)  # one kind of three is no match

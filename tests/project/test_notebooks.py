@@ -24,7 +24,8 @@ pytestmark = pytest.mark.usefixtures("one_lab_for_all")
 
 PROFILES = ("smoke", "demo", "released", "pretrained")
 PARAMETER_FILES = [path for name in PROFILES for path in sorted((ROOT / "params" / name).glob("*"))]
-LEFT_OUT = {"pretrained": {"06_case_books", "07_case_downstream", "08_case_unlearning"}}
+# A profile that leaves notebooks out has only these.
+ONLY = {"pretrained": {"01_data_prep", "10_audit", "12_real_model"}}
 MAX_CODE_LINES = 30  # a cell is one thought
 LESSONS, MAX_LESSON_CELLS = ("02", "03", "04", "05"), 30
 
@@ -120,7 +121,7 @@ def test_every_profile_has_every_notebook():
     stems = {path.stem for path in NOTEBOOKS}
     for profile in PROFILES:
         found = {path.stem for path in PARAMETER_FILES if path.parent.name == profile}
-        assert found == stems - LEFT_OUT.get(profile, set())
+        assert found == ONLY.get(profile, stems)
 
 
 def test_what_is_said_is_shown(notebook_path):

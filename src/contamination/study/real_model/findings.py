@@ -1,0 +1,224 @@
+"""What the tables of notebook 12 say: titles of its figures, and one paragraph for a lecturer.
+
+``results`` are tables by name, as in ``real_model``; a part that was not asked has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from contamination.core.scores import MIN_K
+from contamination.core.tables import listed
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.min_k.wikimia_tables import AGE
+from contamination.replication.decisions import ALGORITHM_2
+from contamination.replication.instructions import GUIDED
+from contamination.study import equivalence
+from contamination.study.real_model import ALWAYS_NO, IN_WORDS, PARTS
+
+
+def quiz_title(readings: pd.DataFrame) -> str:
+    """Title of the figure of ``pretrained_readings``: where the model leads, and its control."""
+    n_ahead, n_claims, n_unseen, n_controls = _leads(readings)
+    return (
+        f"Ahead of a clean model on {n_ahead} of {n_claims} benchmarks,\n"
+        f"and on {n_unseen} of {n_controls} sets of quizzes that no model has seen"
+    )
+
+
+def dates_title(capsule: pd.DataFrame) -> str:
+    """Title of the figure of ``pretrained_min_k``: whether any score beats the words."""
+    n_better = int(capsule["verdict"].eq(SUPPORTED).sum())
+    if n_better:
+        return f"{n_better} of {len(capsule)} scores tell older from newer pages better than words"
+    return "No score is shown to tell older from newer pages better than the words alone"
+
+
+def conclusion(results: Mapping[str, pd.DataFrame], equal: pd.DataFrame, model: str) -> str:
+    """One paragraph on what the answers of a real model show, every claim from its tables.
+
+    Args:
+        results: some or all tables of ``real_model.PARTS``.
+        equal: of ``study.equivalence.equivalence``.
+        model: name of the model that was asked.
+    """
+    sentences = [
+        f"We do not know which benchmark rows {model} was trained on, so we cannot grade its "
+        "answers, and all that counts is how they compare with their controls."
+    ]
+    known = [part for part, tables in PARTS.items() if set(tables) <= set(results)]
+    pointing = []  # rows that support memory, of each part that can
+    for part, of_part in _OF_PARTS.items():
+        if part in known:
+            n_supported, text = of_part(results)
+            pointing.append(n_supported)
+            sentences.append(text)
+        if part == "completions" and "judge" in known:
+            sentences.append(_of_judge(results["pretrained_judge"], model))
+    if "copies" in known:
+        sentences.append(_of_copies(results["pretrained_control"]))
+    sentences.append(_of_equivalence(equal))
+    if sum(pointing):
+        sentences.append(
+            "What points to training here is a reason to look closer, and no proof: we cannot "
+            "check it against the training data."
+        )
+    elif pointing:
+        sentences.append(
+            "So nothing here shows that the model was trained on the texts that we asked about, "
+            "and nothing shows that it was not."
+        )
+    if missing := [IN_WORDS[part] for part in PARTS if part not in known]:
+        sentences.append(f"This paragraph leaves out what was not asked: {listed(missing)}.")
+    return " ".join(sentences)
+
+
+def _leads(readings: pd.DataFrame) -> tuple[int, int, int, int]:
+    """Leads over the clean model and datasets, of benchmarks and then of unseen quizzes."""
+    is_unseen = readings["is_unread"].astype(bool)
+    is_ahead = readings["ci_low_pct"].gt(0)
+    return (
+        int((is_ahead & ~is_unseen).sum()),
+        int((~is_unseen).sum()),
+        int((is_ahead & is_unseen).sum()),
+        int(is_unseen.sum()),
+    )
+
+
+def _of_quiz(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
+    """How many datasets support the claim, and a sentence on the ranking of quiz options."""
+    readings = results["pretrained_readings"]
+    n_ahead, n_claims, n_unseen, n_controls = _leads(readings)
+    n_supported = int(readings["verdict"].eq(SUPPORTED).sum())
+    text = (
+        "If we rank the four texts of a quiz by their likelihood under this model, the original "
+        "comes first more often than under a small model that never saw the benchmark on "
+        f"{n_ahead} of {n_claims} datasets"
+    )
+    if n_supported:
+        return n_supported, (
+            f"{text}, and on {n_supported} of them by more than on any quizzes that no model can "
+            "have seen; memory would explain that, and so would better taste in such texts."
+        )
+    if n_unseen:
+        return 0, (
+            f"{text}. It leads on {n_unseen} of {n_controls} sets of quizzes that no model can "
+            "have seen as well, so a larger model's taste explains such a lead without any memory."
+        )
+    return 0, f"{text}, and nowhere by more than our control allows."
+
+
+def _of_completions(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
+    table = results["pretrained_replication"]
+    of_guided = table[table["method"].eq(ALGORITHM_2) & table["instruction"].eq(GUIDED)]
+    n, words = len(of_guided), of_guided["verdict"]
+    n_supported, n_failing = int(words.eq(SUPPORTED).sum()), int(words.eq(CONTROL_FAILS).sum())
+    text = (
+        f"Asked to complete released instances word for word, it does so on {n_supported} of {n} "
+        "partitions when dataset and split are named rightly and only then"
+    )
+    if not n_supported:
+        text = (
+            "Asked to complete released instances word for word, it does so on none of the "
+            f"{n} partitions in a way that depends on the right names"
+        )
+    if n_failing:
+        text += f"; on {n_failing} more the wrong names do as well"
+    return n_supported, f"{text}."
+
+
+def _of_dates(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
+    capsule = results["pretrained_min_k"]
+    n, counts = len(capsule), capsule["verdict"].value_counts()
+    n_better = int(counts.get(SUPPORTED, 0))
+    if n_better:
+        return n_better, (
+            f"{n_better} of {n} scores tell the older pages of WikiMIA from the newer ones better "
+            "than the words alone do, although the model is newer than both."
+        )
+    by_verdict = {
+        NOT_SUPPORTED: "stay close to chance",
+        CONTROL_FAILS: "tell them apart and no better than the words",
+        INCONCLUSIVE: "are inconclusive",
+    }
+    said = [f"{counts[word]} {text}" for word, text in by_verdict.items() if word in counts]
+    return 0, (
+        f"Of {n} scores of pages of WikiMIA, none is shown to tell older from newer pages better "
+        f"than the words alone, whose AUC is at least {capsule['blind_auc'].min():.2f}: "
+        f"{listed(said)}."
+    )
+
+
+_OF_PARTS = {"quiz": _of_quiz, "completions": _of_completions, "dates": _of_dates}
+
+
+def _of_judge(judges: pd.DataFrame, model: str) -> str:
+    by_judge = judges.set_index("judge")
+    own, constant = by_judge.loc[model], by_judge.loc[ALWAYS_NO, "agreement"]
+    shares = (
+        f"it agrees with a person on {100 * own['agreement']:.0f} % of the completions, and a "
+        f"judge that always says no on {100 * constant:.0f} %"
+    )
+    if own["ci_low"] > constant:
+        return f"As a judge of completions it is better than a constant answer: {shares}."
+    return f"As a judge of completions it is not shown to beat a constant answer: {shares}."
+
+
+def _of_copies(control: pd.DataFrame) -> str:
+    """Whether the score can see copies at all, which is what makes a null result worth a word."""
+    of_score = control[control["method"].eq(MIN_K)].set_index("setting")
+    # The settings in which the copies alone tell the two sides apart.
+    within = of_score.loc[[f"copies of {age}, none of {age}" for age in AGE.values()]]
+    copies = int(within["copies"].iloc[0])
+    changes = listed(
+        [
+            f"{row.before_auc:.2f} to {row.auc:.2f} among {age}"
+            for age, row in zip(AGE.values(), within.itertuples(), strict=True)
+        ]
+    )
+    if within["holds"].astype(bool).all():
+        return (
+            f"The score does see copies: {copies} of them, added by us to a random half, raise the "
+            f"AUC of {MIN_K}, copied against other pages, from {changes}."
+        )
+    return (
+        f"The positive control fails: {copies} copies that we added to a random half are not shown "
+        f"to raise the AUC of {MIN_K} everywhere (from {changes}), so a null result of this score "
+        "means nothing."
+    )
+
+
+def _of_equivalence(equal: pd.DataFrame) -> str:
+    own = equal[equal["analysis"].eq(equivalence.CONFIRMING) & np.isfinite(equal["difference"])]
+    if own.empty:
+        return "No fine-tuned pair of SmolLM2 can be compared with our small models yet."
+    is_equal = own["verdict"].eq(SUPPORTED)
+    shown, open_ = (
+        [equivalence.IN_WORDS[name] for name in own.loc[which, "condition"]]
+        for which in (is_equal, ~is_equal)
+    )
+    within = f"within {equivalence.MARGIN:.2f} AUC"
+    if not shown:
+        return (
+            "Fine-tuned on rows that we chose at random, SmolLM2 is not shown to react as our "
+            f"small models do, {within}, to any form of indirect exposure."
+        )
+    text = (
+        "Fine-tuned on rows that we chose at random, SmolLM2 reacts as our small models do, "
+        f"{within}, to {listed(shown)}"
+    )
+    if open_:
+        text += f"; for {listed(open_)} that comparison is inconclusive"
+    return f"{text}."
+
+
+def equivalence_title(equal: pd.DataFrame) -> str:
+    """Title of the figure of the confirmatory rows of ``equivalence``."""
+    n_equal = int(equal["verdict"].eq(SUPPORTED).sum())
+    return (
+        f"SmolLM2 and our small models are shown to react alike\nto {n_equal} of {len(equal)} "
+        "forms of indirect exposure"
+    )

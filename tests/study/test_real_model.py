@@ -1,0 +1,335 @@
+"""Notebook 12: a tiny model is asked everything, stored tables are whole, and what they say."""
+
+import pandas as pd
+import pytest
+import yaml
+from notebook_files import ROOT, run_here, script
+from tiny_models import gguf_of, tiny_llama
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+from contamination.core import claims, storage
+from contamination.core.scores import LOWERCASE, MIN_K, MIN_K_PLUS_PLUS, PPL, ZLIB
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_SUPPORTED,
+    SUPPORTED,
+    check_verdicts,
+)
+from contamination.data import published
+from contamination.lab import world
+from contamination.min_k.wikimia_tables import AGE
+from contamination.models import loading
+from contamination.replication import completions, decisions
+from contamination.replication.instructions import GENERAL, GUIDED
+from contamination.study import equivalence, real_model
+from contamination.study.conditions import PARAPHRASE, WITHOUT_LABEL
+from contamination.study.real_model import findings
+
+NOTEBOOK = ROOT / f"notebooks/{real_model.NOTEBOOK}.ipynb"
+STORED = [name for name, tables in real_model.PARTS.items() if tables[0] in real_model.stored()]
+
+
+# A tiny model is asked everything
+
+
+@pytest.fixture(scope="module")
+def chat_path(tmp_path_factory):
+    """A GGUF file that knows every byte, so that it reads any text and writes any letter."""
+    rules = Tokenizer(models.BPE())
+    rules.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, special_tokens=["<s>", "</s>"], initial_alphabet=alphabet
+    )
+    rules.train_from_iterator(["the old river ran past", "a small  stone house."], trainer)
+    special = {"bos_token": "<s>", "eos_token": "</s>"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=rules, **special)
+    said = {"add_bos_token": False, "chat_template": "{{ messages[0]['content'] }}\n"}
+    path = tmp_path_factory.mktemp("chat") / "tiny.gguf"
+    return gguf_of(tiny_llama(tokenizer, context=4096), tokenizer, path, **said)
+
+
+@pytest.fixture(scope="module")
+def answered(chat_path, tmp_path_factory):
+    """The tables of a run that asks the tiny model, which is its own clean model as well.
+
+    And how long each dataset's completions may be.
+    """
+    given = {"pretrained_model": str(chat_path), "lab_datasets": ["topics"], "n_lab_instances": 4}
+    given |= {"ranked_rows": 1, "letter_rows": 1, "completed_rows": 2, "judged_rows": 2}
+    given |= {"capsule_lengths": [32], "capsule_rows": 4, "control_rows": 4}
+    given |= {"control_copies": 8, "control_rate": 0.5, "n_resamples": 50, "n_auc_resamples": 50}
+    limits, by_local_model = [], completions.by_local_model
+
+    def short(lm, prompts, n_tokens, form):  # random weights never stop by themselves
+        limits.append(n_tokens)
+        return by_local_model(lm, prompts, 4, form)
+
+    folder = tmp_path_factory.mktemp("asked")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(storage.CACHE_VARIABLE, str(folder / "cache"))
+        patch.setenv(storage.OUTPUTS_VARIABLE, str(folder / "outputs"))
+        patch.delenv(storage.STAGING_VARIABLE, raising=False)
+        patch.setattr(completions, "by_local_model", short)
+        patch.setattr(world, "build_world", lambda seed: None)
+        patch.setattr(world, "base_model", lambda *settings: chat_path)
+        run_here(NOTEBOOK, given)
+    tables = {p.stem: pd.read_csv(p) for p in (folder / "outputs/tables").glob("*.csv")}
+    return tables, limits
+
+
+@pytest.mark.mirror
+def test_every_part_of_the_notebook_writes_its_tables(answered):
+    assert set(answered[0]) == {name for tables in real_model.PARTS.values() for name in tables}
+
+
+@pytest.mark.mirror
+def test_stored_tables_have_the_columns_that_a_run_writes(answered):
+    for name, table in real_model.stored().items():
+        assert list(table) == list(answered[0][name]), name
+
+
+@pytest.mark.mirror
+def test_a_time_capsule_has_its_control(answered):
+    capsule, control = (answered[0][f"pretrained_{name}"] for name in ("min_k", "control"))
+    assert capsule["method"].tolist() == [PPL, ZLIB, LOWERCASE, MIN_K, MIN_K_PLUS_PLUS]
+    assert (capsule[["n_members", "n_non_members"]] == 4).all(axis=None)
+    assert capsule["paper_auc"].notna().sum() == 4 and set(capsule["dtype"]) <= set(loading.DTYPES)
+    assert control["setting"].nunique() == 4 and (control["n_members"] == 2).all()
+    # Copies were added: the model that is compared is another one.
+    assert (control["auc"] != control["before_auc"]).any()
+
+
+@pytest.mark.mirror
+def test_a_real_model_takes_the_released_quizzes(answered):
+    tables, _ = answered
+    beside = tables["pretrained_beside"]
+    whole = beside[beside["control"].str.endswith("whole text") & beside["model"].eq("GPT-4")]
+    # Both rankings are of the same weights here.
+    by_name = whole.pivot(index="dataset", columns="control", values="control_pct")
+    assert len(by_name) == 10 and by_name.nunique(axis=1).eq(1).all()
+    readings = tables["pretrained_readings"]
+    assert readings["is_unread"].tolist() == [False] * 10 + [True] * 2
+    assert (readings["difference_pct"] == 0).all()
+    letters = tables["pretrained_dcq"].query("respondent == @real_model.BY_LETTER")
+    assert letters["dataset"].tolist() == list(published.DCQ_DATASETS[:3])
+    assert letters["letter_share"].between(0, 1).all()
+    assert tables["pretrained_positions"].groupby("dataset")["count"].sum().ge(2).all()
+
+
+@pytest.mark.mirror
+def test_a_real_model_completes_the_released_instances(answered):
+    tables, limits = answered
+    judged, decided = tables["pretrained_judge"], tables["pretrained_replication"]
+    of_2 = decided[decided["method"] == decisions.ALGORITHM_2]
+    assert (of_2["instruction"] == GUIDED).sum() == 14
+    assert (of_2["n"] == 2).all()
+    assert len(limits) == 7 and min(limits) < 50 < 100 < max(limits)  # each dataset has its own
+    # A summary has no label that could be wrong.
+    assert of_2.groupby("benchmark")["instruction"].nunique().value_counts().to_dict() == {
+        5: 5,
+        4: 2,
+    }
+    said = of_2.loc[of_2["instruction"] == GUIDED, "verdict"]
+    assert not said.eq(SUPPORTED).any()  # a model that has seen nothing
+    check_verdicts(said)
+    assert judged["n"].eq(6).all() and judged["judge"].nunique() == 3
+    assert judged["agreement"].iloc[2] == pytest.approx(1 / 3)  # one kind of three is no match
+
+
+# The store
+
+
+def test_stored_tables_were_made_with_the_profile_that_is_here():
+    """A parameter that changes asks for new tables."""
+    record = real_model.read_record()
+    now = yaml.safe_load((ROOT / f"params/pretrained/{real_model.NOTEBOOK}.yaml").read_text())
+    now.pop("only")
+    assert all(part["parameters"] == now for part in record.values())
+    files = {path.stem for path in real_model.FOLDER.glob("*.csv")}
+    assert files == {name for part in record.values() for name in part["tables"]}
+    assert all(path.stat().st_size < 100_000 for path in real_model.FOLDER.glob("*.csv"))
+
+
+def test_stored_tables_have_known_verdicts():
+    for name, table in real_model.stored().items():
+        claims.check_table(table, name)
+
+
+def test_what_is_not_stored_is_named():
+    listed = real_model.what_is_stored().set_index("part")["is_stored"]
+    assert listed[listed].index.tolist() == STORED and list(listed.index) == [*real_model.PARTS]
+    for part in real_model.PARTS:
+        assert real_model.IN_WORDS[part] in real_model.why_missing(part, is_asked=False)
+        assert "the parameter only" in real_model.why_missing(part, is_asked=True)
+
+
+@pytest.fixture
+def run_folder(tmp_path):
+    """What a run that asked for one part leaves, and the parameters it was given."""
+    given = {"seed": 0, "only": ["judge"]}
+    outputs = tmp_path / "outputs"
+    path = storage.write_csv(
+        outputs / "tables/pretrained_judge.csv", pd.DataFrame({"judge": ["a"]})
+    )
+    manifest = {"parameters": given, "models": [{"model": "tiny", "dtype": "float32"}]}
+    manifest["outputs"] = {"tables/pretrained_judge.csv": storage.sha256_of_file(path)}
+    storage.write_json(outputs / f"manifests/{real_model.NOTEBOOK}.json", manifest)
+    return outputs
+
+
+def test_one_part_after_another_is_stored_with_its_checksums(run_folder, tmp_path):
+    folder = tmp_path / "stored"
+    assert real_model.store(run_folder, {"seed": 0, "only": []}, folder) == ["judge"]
+    assert real_model.stored(folder)["pretrained_judge"]["judge"].tolist() == ["a"]
+    assert real_model.model_name(folder) == "tiny"
+    (folder / "pretrained_judge.csv").write_text("judge\nb\n")
+    with pytest.raises(ValueError, match=r"pretrained_judge\.csv is not the file that was stored"):
+        real_model.stored(folder)
+
+
+def test_a_smaller_run_or_a_changed_table_is_not_stored(run_folder, tmp_path):
+    with pytest.raises(ValueError, match="another seed: 0"):
+        real_model.store(run_folder, {"seed": 1}, tmp_path / "stored")
+    (run_folder / "tables/pretrained_judge.csv").write_text("judge\nb\n")
+    with pytest.raises(ValueError, match="was changed after the run"):
+        real_model.store(run_folder, {"seed": 0}, tmp_path / "stored")
+    assert real_model.stored(tmp_path / "stored") == {}
+
+
+def test_tables_of_two_models_are_not_mixed(run_folder, tmp_path):
+    folder = tmp_path / "stored"
+    real_model.store(run_folder, {"seed": 0}, folder)
+    record = real_model.read_record(folder)
+    record["copies"] = {"tables": {}, "model": {"model": "another"}}
+    storage.write_json(folder / real_model.RECORD, record)
+    with pytest.raises(ValueError, match="several models: another, tiny"):
+        real_model.model_name(folder)
+
+
+def test_the_script_refuses_what_is_no_run_of_the_profile(
+    run_folder, tmp_path, monkeypatch, capsys
+):
+    store = script("store_real_model")
+    monkeypatch.setattr("sys.argv", ["", str(run_folder), str(tmp_path / "nowhere")])
+    (tmp_path / "p.yaml").write_text("seed: 0\n")
+    monkeypatch.setattr(store, "PARAMETERS", tmp_path / "p.yaml")
+    copy, stored = tmp_path / "stored", real_model.store
+    monkeypatch.setattr(real_model, "store", lambda *given: stored(*given, folder=copy))
+    assert store.main() == 1
+    said = capsys.readouterr()
+    assert "stored judge" in said.out and said.err.startswith("error: ")
+    assert (copy / "pretrained_judge.csv").exists()
+
+
+# What the tables say
+
+
+def results(
+    quiz=NOT_SUPPORTED, is_ahead=True, is_taste=True, guided=INCONCLUSIVE, dates=CONTROL_FAILS,
+    judge_low=0.3, is_seen=True,
+):  # fmt: skip
+    readings = pd.DataFrame({"dataset": ["RTE", "XSum", "ours"], "is_unread": [False, False, True]})
+    readings["ci_low_pct"] = [5.0 if is_ahead else -5.0, -3.0, 2.0 if is_taste else -2.0]
+    readings["verdict"] = [quiz, NOT_SUPPORTED, ""]
+    replication = {"method": decisions.ALGORITHM_2, "instruction": [GUIDED, GUIDED, GENERAL]}
+    replication = pd.DataFrame(replication).assign(verdict=[guided, INCONCLUSIVE, ""])
+    judge = {"judge": ["tiny", real_model.ALWAYS_NO], "agreement": [0.4, 0.35]}
+    judge = pd.DataFrame(judge).assign(ci_low=[judge_low, 0.2])
+    capsule = pd.DataFrame({"method": [MIN_K, PPL], "verdict": [dates, INCONCLUSIVE]})
+    capsule = capsule.assign(blind_auc=[0.99, 0.98])
+    within = [f"copies of {age}, none of {age}" for age in AGE.values()]
+    control = pd.DataFrame({"setting": within, "method": MIN_K, "copies": 8})
+    control = control.assign(before_auc=0.5, auc=0.9, holds=[True, is_seen])
+    found = {"readings": readings, "replication": replication, "judge": judge}
+    found |= {"min_k": capsule, "control": control}
+    found |= dict.fromkeys(("beside", "dcq", "positions"), pd.DataFrame())
+    return {f"pretrained_{name}": table for name, table in found.items()}
+
+
+def equal(paraphrase=INCONCLUSIVE, label=SUPPORTED):
+    rows = [(PARAPHRASE, 0.04, paraphrase), (WITHOUT_LABEL, -0.01, label)]
+    rows = pd.DataFrame(rows, columns=["condition", "difference", "verdict"])
+    return rows.assign(analysis=equivalence.CONFIRMING)
+
+
+def test_the_conclusion_says_what_the_tables_carry():
+    said = findings.conclusion(results(), equal(), "tiny")
+    assert said.startswith("We do not know which benchmark rows tiny was")
+    assert "on 1 of 2 datasets. It leads on 1 of 1 sets of quizzes" in said
+    assert "on none of the 2 partitions" in said
+    assert "whose AUC is at least 0.98: 1 tell them apart and no better than the words" in said
+    assert "not shown to beat a constant answer: it agrees with a person on 40 %" in said
+    assert "The score does see copies: 8 of them" in said
+    assert "0.50 to 0.90 among older pages and 0.50 to 0.90 among newer pages" in said
+    assert "within 0.10 AUC, to a missing label; for a paraphrase that comparison is" in said
+    assert "nothing here shows that the model was trained on" in said
+    assert "leaves out" not in said
+
+
+@pytest.mark.parametrize(
+    ("changed", "absent", "present"),
+    [
+        ({"quiz": SUPPORTED}, "taste explains such a lead", "on 1 of them by more than on any"),
+        ({"quiz": SUPPORTED}, "nothing here shows", "points to training here is a reason to look"),
+        ({"is_taste": False}, "taste explains such a lead", "nowhere by more than our control"),
+        ({"is_ahead": False}, "on 1 of 2 datasets", "on 0 of 2 datasets"),
+        ({"guided": SUPPORTED}, "on none of the 2", "on 1 of 2 partitions when dataset and split"),
+        ({"guided": SUPPORTED}, "nothing here shows", "points to training here"),
+        ({"guided": CONTROL_FAILS}, "right names.", "on 1 more the wrong names do as well"),
+        ({"dates": SUPPORTED}, "none is shown to tell older", "1 of 2 scores tell the older pages"),
+        ({"dates": NOT_SUPPORTED}, "tell them apart", "1 stay close to chance and 1 are incon"),
+        ({"dates": SUPPORTED}, "nothing here shows", "points to training here"),
+        ({"judge_low": 0.36}, "not shown to beat", "better than a constant answer"),
+        ({"is_seen": False}, "The score does see copies", "The positive control fails"),
+    ],
+)
+def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent, present):
+    before, said = (
+        findings.conclusion(results(**given), equal(), "tiny") for given in ({}, changed)
+    )
+    assert absent in before and present not in before
+    assert absent not in said and present in said
+
+
+@pytest.mark.parametrize(
+    ("given", "present"),
+    [
+        ({"paraphrase": SUPPORTED}, "to a paraphrase and a missing label."),
+        ({"label": INCONCLUSIVE}, "is not shown to react as our small models do"),
+    ],
+)
+def test_equality_is_said_where_it_was_shown(given, present):
+    assert present not in findings.conclusion({}, equal(), "tiny")
+    assert present in findings.conclusion({}, equal(**given), "tiny")
+
+
+def test_parts_that_were_not_asked_are_named_and_nothing_is_said_of_them():
+    found = {name: results()[name] for name in real_model.PARTS["copies"]}
+    said = findings.conclusion(found, equal().iloc[:0], "tiny")
+    assert "leaves out what was not asked: the released quizzes, completions of" in said
+    assert "nothing here shows" not in said and "taste" not in said
+    assert "No fine-tuned pair of SmolLM2" in said
+
+
+def test_titles_of_figures_say_what_is_drawn():
+    found = results()
+    assert findings.quiz_title(found["pretrained_readings"]).startswith(
+        "Ahead of a clean model on 1"
+    )
+    assert "No score is shown" in findings.dates_title(found["pretrained_min_k"])
+    better = results(dates=SUPPORTED)["pretrained_min_k"]
+    assert findings.dates_title(better).startswith("1 of 2 scores tell older from newer")
+    assert "to 1 of 2 forms" in findings.equivalence_title(equal())
+
+
+def test_the_stored_tables_are_in_the_conclusion():
+    """It is rendered from what is stored, and no number in it is undefined."""
+    stored = real_model.stored()
+    said = findings.conclusion(stored, equal(), real_model.model_name())
+    assert "nan" not in said
+    _, _, missing = said.partition("leaves out what was not asked: ")
+    for part, tables in real_model.PARTS.items():
+        assert (real_model.IN_WORDS[part] in missing) == (tables[0] not in stored)
