@@ -113,8 +113,9 @@ def as_page(path: Path) -> nbformat.NotebookNode:
     if last.source == "versions()":
         last.metadata["tags"] = ["hide-cell"]
         last.metadata["mystnb"] = {"code_prompt_show": "Versions", "code_prompt_hide": "Versions"}
-        exercises = f"exercises/{path.name}"
-        target = exercises if (path.parent / exercises).exists() else "#exercises"
+        # A lab has the exercises of its lesson, whose number it shares.
+        found = sorted(path.parent.glob(f"exercises/{path.stem[:2]}_*.ipynb"))
+        target = f"exercises/{found[0].name}" if found else "#exercises"
         notebook.cells.append(new_markdown_cell(f"Now you: [the exercises]({target})."))
     return notebook
 

@@ -86,9 +86,18 @@ def test_headline_of_a_table_that_refutes_it(clean):
             "was fine-tuned on problems of this kind",
         ),
         # In one role alone, in the pair alone, and two clean models show it too.
-        ({"strangers": 90, **MEMBERSHIP, "swapped_paired": 30}, "fine-tuned on problems of this kind"),
-        ({"strangers": 90, **MEMBERSHIP, "within": 57, "swapped": 40}, "fine-tuned on problems of this kind"),
-        ({"strangers": 90, **MEMBERSHIP, "paired_clean": 96}, "fine-tuned on problems of this kind"),
+        (
+            {"strangers": 90, **MEMBERSHIP, "swapped_paired": 30},
+            "fine-tuned on problems of this kind",
+        ),
+        (
+            {"strangers": 90, **MEMBERSHIP, "within": 57, "swapped": 40},
+            "fine-tuned on problems of this kind",
+        ),
+        (
+            {"strangers": 90, **MEMBERSHIP, "paired_clean": 96},
+            "fine-tuned on problems of this kind",
+        ),
     ],
 )
 def test_a_flag_licenses_no_more_than_the_controls_allow(aurocs, verdict):

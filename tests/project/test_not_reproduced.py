@@ -113,7 +113,7 @@ def test_every_row_says_what_to_use_instead_and_that_exists():
         assert links, instead
         for name, target in links:
             assert (PAGE.parent / target).exists(), target
-            number = re.fullmatch(r"[Nn]otebook (\d\d)", name)
+            number = re.fullmatch(r"[Nn]otebook (\d\d\w?)", name)
             wanted = notebooks[number[1]] if number else name if name.endswith(".yaml") else "md"
             assert target.endswith(wanted), (name, target)
 

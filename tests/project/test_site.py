@@ -8,7 +8,7 @@ from itertools import pairwise
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from notebook_files import EVERY_NOTEBOOK, NOTEBOOKS, ROOT, script
+from notebook_files import EVERY_NOTEBOOK, LESSONS, NOTEBOOKS, ROOT, script
 
 from contamination.core import storage
 
@@ -131,7 +131,7 @@ def test_what_is_folded_on_a_page_is_folded_in_jupyterlab_and_is_never_the_metho
         assert not (in_jupyterlab and "method" in tags), cell.source
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS[:6], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_code_of_figures_and_of_training_is_folded_before_the_method(path):
     folds = script("build_site").FOLDED
     for cell in nbformat.read(path, as_version=4).cells:

@@ -70,7 +70,7 @@ def auroc_layers(rows: pd.DataFrame, panels: dict[str, dict[tuple[str, str, str]
         axis.axhline(50, color=CHANCE, linestyle="--", label="chance")
         axis.set_title(title, loc="left")
         axis.set(ylim=(0, 104), ylabel="AUROC, % (95 % interval)", xlabel="layer (0: embedding)")
-        plots.legend_below(axis, ncols=2)
+        plots.legend_below(axis, ncols=1)
     return figure
 
 
