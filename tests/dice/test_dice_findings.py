@@ -367,6 +367,12 @@ def test_the_lab_concludes_what_its_three_tables_show(given, said):
     text = conclusions.lab_conclusion(*lab_tables(*given))
     assert [part for part in said.split("|") if part not in text] == []
     assert text.count(" So contamination ") == (given[1] != INCONCLUSIVE)
+    inflated, aurocs, control_table = lab_tables(*given)
+    few = conclusions.lab_conclusion(inflated, aurocs, control_table.assign(holds=pd.NA))
+    assert "No control has 5 models of a kind, so none can be judged." in few
+    failed = inflated.assign(verdict=CONTROL_FAILS)
+    said = conclusions.lab_conclusion(failed, aurocs, control_table)
+    assert "None of our conditions" in said and "In 2 the control fails." in said
 
 
 # Printed and released numbers

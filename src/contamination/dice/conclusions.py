@@ -8,7 +8,13 @@ import pandas as pd
 
 from contamination.core.claims import CLAIMS
 from contamination.core.tables import interval_text, listed
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    FEWEST_MODELS,
+    INCONCLUSIVE,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.dice import controls
 from contamination.dice.detector import MLP
 from contamination.dice.mixtures import UNSEEN
@@ -94,15 +100,23 @@ def lab_conclusion(
         f"{difference} rules out an effect of {SMALLEST:.0f} points.",
         INCONCLUSIVE: f"Whether contamination adds anything is inconclusive ({difference}).",
     }[fresh["verdict"]]
-    judged = control_table["holds"].dropna().astype(bool)
     return " ".join(
         [
             _of_inflation(inflated),
             numbers + found,
-            f"Of the {len(judged)} controls with enough models, {judged.sum()} came out as they "
-            "should if DICE recognised contamination.",
+            _of_controls(control_table["holds"].dropna().astype(bool)),
             controls.licensed(control_table),
         ]
+    )
+
+
+def _of_controls(holds: pd.Series) -> str:
+    """How many of the controls that could be judged came out as they should."""
+    if holds.empty:
+        return f"No control has {FEWEST_MODELS} models of a kind, so none can be judged."
+    return (
+        f"Of the {len(holds)} controls with enough models, {holds.sum()} came out as they should "
+        "if DICE recognised contamination."
     )
 
 
