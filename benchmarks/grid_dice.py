@@ -1,4 +1,4 @@
-"""DICE's controls over a larger grid than notebook 05: learning rates by numbers of problems.
+"""DICE's controls over a larger grid than notebook 05b: learning rates by numbers of problems.
 
 Every arm has ``n_models`` models: ``python benchmarks/grid_dice.py [n_models]``,
 8 unless said otherwise; hours on two cores. ``--tiny`` runs two points with

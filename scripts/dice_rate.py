@@ -1,9 +1,9 @@
-"""The learning rate of notebook 05's positive control, chosen by what clean models can still do.
+"""The learning rate of notebook 05b's positive control, chosen by what clean models can still do.
 
     python scripts/dice_rate.py
 
 Trains clean models alone, at rates that were fixed before any of them was trained, on rows and
-orders that notebook 05 does not use, and prints their accuracy on GSM-i and GSM-ii. Chosen is the
+orders that notebook 05b does not use, and prints their accuracy on GSM-i and GSM-ii. Chosen is the
 highest rate at which the mean lies within ``floor_pct``, the bounds that the notebook sets for its
 clean models. No contaminated model is trained here, so that how much a score is inflated cannot
 decide. The result is ``pool.HIGH_RATE``. Takes a few minutes; models are cached.
@@ -24,7 +24,7 @@ from contamination.lab import world
 
 CANDIDATES = (5.0, 2.5, 1.25, 0.625)  # times the usual rate; ten times had unlearned the task
 N_MODELS, FIRST_SEED = 5, 200  # the notebook's seeds are 0 to 7 and 100 to 107
-PARAMETERS = Path(__file__).resolve().parents[1] / "params/demo/05_dice.yaml"
+PARAMETERS = Path(__file__).resolve().parents[1] / "params/demo/05b_dice_lab.yaml"
 
 
 def clean_accuracies() -> pd.DataFrame:

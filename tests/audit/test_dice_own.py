@@ -171,14 +171,14 @@ def settings(base, *parts):
 
 
 def run_part_c(given, tmp_path, monkeypatch):
-    """The code cells of part C on these settings, as the notebook runs them; its names."""
+    """The code cells of one's own pairs on these settings, as the lab runs them; its names."""
     monkeypatch.setenv("CONTAMINATION_OUTPUTS", str(tmp_path / "out"))
-    notebook = nbformat.read(ROOT / "notebooks/05_dice.ipynb", as_version=4)
+    notebook = nbformat.read(ROOT / "notebooks/05b_dice_lab.ipynb", as_version=4)
     source = {cell.id: cell.source for cell in notebook.cells if cell.cell_type == "code"}
-    part_c = [name for name in source if name.startswith("cell-40")]
+    part_c = [name for name in source if name.startswith("own-pairs-")]
     names = {"own_settings": given, "temperatures": [0.0, 1.0], "top_ks": [2]}
-    names |= {"main": "GSM-i x5", "clean": "clean"}
-    for cell in ("cell-03", "cell-05", "cell-13a", *part_c):
+    assert len(part_c) == 2
+    for cell in ("imports", "own-check", *part_c):
         exec(compile(source[cell], cell, "exec"), names)  # noqa: S102
     return names
 
@@ -413,7 +413,9 @@ def test_a_set_without_answers_to_score_is_named(base, checkpoints, files, tmp_p
 
 @pytest.mark.parametrize("name", ["llama2-7b", "phi-2"])
 def test_settings_of_the_papers_models_fit_the_notebook(name):
-    values = run.check(ROOT / "notebooks/05_dice.ipynb", ROOT / f"params/full/dice/{name}.yaml")
+    values = run.check(
+        ROOT / "notebooks/05b_dice_lab.ipynb", ROOT / f"params/full/dice/{name}.yaml"
+    )
     mine = Dice.read(values["own_settings"])
     wanted = {one.name: one.copies for one in pairs.wanted_conditions(mine)}
     assert set(wanted) == {"clean", "GSM-i x1", *CONDITIONS[:3], "GSM-i-Syn x1", "MATH x5"}

@@ -91,7 +91,7 @@ def test_defaults_keep_their_own_rules():
 
 
 def test_files_of_ones_own_fit_their_notebooks():
-    rooms = {"dcq": "02", "replication": "03", "min_k": "04", "dice": "05"}
+    rooms = {"dcq": "02", "replication": "03", "min_k": "04", "dice": "05b"}
     named = {"replication_released": "03b", "books_local": "06", "books_served": "06"}
     named |= {"downstream": "07", "downstream_study": "07", "08_case_unlearning": "08"}
     by_number = {path.stem.partition("_")[0]: path for path in NOTEBOOKS}
@@ -128,8 +128,9 @@ BAD = [
     ("04", 'sizes: ["M"]', "want 2 to 4 values"),
     ("04", "lengths: [32, 33]", "want 32 or 64 or 128 or 256"),
     ("04", "k_percent: 0", '"k_percent" is 0, want above 0 to 100'),
-    ("05", "n_rows: 80", '"n_rows" is 80, want above 5 n_problems to 1e5'),
-    ("05", "floor_pct: [60.0, 30.0]", "want rising"),
+    ("05", "lesson_instances: 1", '"lesson_instances" is 1, want 4 to 1000'),
+    ("05b", "n_rows: 80", '"n_rows" is 80, want above 5 n_problems to 1e5'),
+    ("05b", "floor_pct: [60.0, 30.0]", "want rising"),
     ("06", "n_books: 10", "want multiple of 4"),
     ("06", "snippet_words: 900", "want 2 to book_words"),
     ("06", "own_settings: {own_snippets: 0}", '"own_snippets" is 0, want 1 to 10000'),

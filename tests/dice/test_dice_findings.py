@@ -7,7 +7,15 @@ import pytest
 from contamination.core import statistics
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.data.published.compare import published_vs_recomputed
-from contamination.dice import accuracy, controls, family, paper_rows, pool, published_tables
+from contamination.dice import (
+    accuracy,
+    conclusions,
+    controls,
+    family,
+    paper_rows,
+    pool,
+    published_tables,
+)
 
 NAMES = {
     name.lower(): getattr(controls, name)
@@ -38,8 +46,8 @@ REFUTING = table_of(clean=100, order=90, strangers=98, within=51, train=97, othe
 
 def test_headline_of_a_table_that_confirms_the_detector():
     text = controls.headline(CONFIRMING)
-    assert text.startswith("On fresh questions DICE is not shown to tell two clean models apart:")
-    assert text.endswith("may be read as: it read these questions.")
+    assert text.startswith("On fresh questions, DICE is not shown to tell two clean models apart.")
+    assert text.endswith("shows at most that the model was trained on these questions.")
 
 
 def test_two_models_an_arm_excuse_nobody_and_license_nothing():
@@ -47,9 +55,10 @@ def test_two_models_an_arm_excuse_nobody_and_license_nothing():
     few = CONFIRMING.copy()
     is_innocent = few["control"].isin([controls.LEGITIMATE, controls.FORMAT_ONLY])
     few.loc[is_innocent, "holds"] = pd.NA
-    assert "perhaps their train split" in controls.licensed(few)
-    assert "differs from the reference, and no more" in controls.licensed(few.assign(holds=pd.NA))
-    assert "is inconclusive with fewer than 5 models" in controls.headline(few.assign(holds=pd.NA))
+    assert "perhaps on their train split" in controls.licensed(few)
+    assert "differs from the clean model" in controls.licensed(few.assign(holds=pd.NA))
+    said = controls.headline(few.assign(holds=pd.NA))
+    assert said.startswith("On fresh questions, fewer than 5 models of a kind cannot show whether")
     few = CONFIRMING.assign(
         holds=CONFIRMING["holds"].mask(CONFIRMING["control"] == controls.WITHIN)
     )
@@ -58,27 +67,37 @@ def test_two_models_an_arm_excuse_nobody_and_license_nothing():
 
 @pytest.mark.parametrize("clean", [{"clean": 100}, {"order": 90}])
 def test_headline_of_a_table_that_refutes_it(clean):
-    assert "DICE tells two clean models apart" in controls.headline(table_of(**clean))
+    said = controls.headline(table_of(**clean))
+    assert said.startswith("On fresh questions, DICE tells two clean models apart. The AUROC is")
     text = controls.headline(REFUTING)
-    assert "100 % where they read other texts, 90 % where the same in another order" in text
-    assert text.endswith("perhaps their train split.")
+    assert "100 % if the clean models were trained on different texts and 90 % if they" in text
+    assert text.endswith("perhaps on their train split.")
 
 
 @pytest.mark.parametrize(
     ("aurocs", "verdict"),
     [
-        ({"strangers": 50}, "differs from the reference, and no more"),
-        ({"strangers": 95}, "was fine-tuned on such problems"),
-        ({"strangers": 95, "train": 95, **MEMBERSHIP}, "perhaps their train split"),
+        ({"strangers": 50}, "differs from the clean model that it is compared with"),
+        ({"strangers": 95}, "was fine-tuned on problems of this kind"),
+        ({"strangers": 95, "train": 95, **MEMBERSHIP}, "perhaps on their train split"),
         # One half scores higher in every model, whichever was read.
         (
             {"strangers": 90, "within": 80, "within_clean": 79, "swapped": 20, "swapped_clean": 21},
-            "was fine-tuned on such problems",
+            "was fine-tuned on problems of this kind",
         ),
         # In one role alone, in the pair alone, and two clean models show it too.
-        ({"strangers": 90, **MEMBERSHIP, "swapped_paired": 30}, "fine-tuned on such"),
-        ({"strangers": 90, **MEMBERSHIP, "within": 57, "swapped": 40}, "fine-tuned on such"),
-        ({"strangers": 90, **MEMBERSHIP, "paired_clean": 96}, "fine-tuned on such"),
+        (
+            {"strangers": 90, **MEMBERSHIP, "swapped_paired": 30},
+            "fine-tuned on problems of this kind",
+        ),
+        (
+            {"strangers": 90, **MEMBERSHIP, "within": 57, "swapped": 40},
+            "fine-tuned on problems of this kind",
+        ),
+        (
+            {"strangers": 90, **MEMBERSHIP, "paired_clean": 96},
+            "fine-tuned on problems of this kind",
+        ),
     ],
 )
 def test_a_flag_licenses_no_more_than_the_controls_allow(aurocs, verdict):
@@ -221,15 +240,17 @@ def test_whether_the_flag_follows_the_inflation_is_said_where_a_verdict_says_whi
         for given in ((90.0, 42.0), (60.0, 61.0), (90.0, 42.0, 2))
     )
     said = paper_rows.headline_of_flags(inflated)
-    assert f"Shown to be inflated: x (+48 points, flag {flag:.2f}). Shown not to be: no c" in said
-    assert f"the flags of {n_flagged} of the first kind and of 0 of 0 of the second" in said
+    of_x = f"x (+48 points, mean flag {flag:.2f})"
+    assert f"is inflated is supported for {of_x}, and not supported for no condition." in said
+    assert f"in {n_flagged} conditions where the claim is supported and in 0 of 0 where" in said
     said = paper_rows.headline_of_flags(true)
-    assert f"inflated: no condition. Shown not to be: x (-1 points, flag {flag:.2f})." in said
-    assert f"and of {n_flagged} of the second. 0 conditions are inconclusive" in said
+    of_x = f"x (-1 points, mean flag {flag:.2f})"
+    assert f"supported for no condition, and not supported for {of_x}." in said
+    assert f"and in {n_flagged} where it is not. The claim is inconclusive for 0" in said
     said = paper_rows.headline_of_flags(open_)
-    assert said.endswith("1 conditions are inconclusive, and in 0 the control fails.")
+    assert said.endswith("is inconclusive for 1 conditions, and the control fails for 0.")
     failed = inflated.assign(verdict=[CONTROL_FAILS if v else "" for v in inflated["verdict"]])
-    assert paper_rows.headline_of_flags(failed).endswith("and in 1 the control fails.")
+    assert paper_rows.headline_of_flags(failed).endswith("and the control fails for 1.")
 
 
 def table_2(main, clean, n_models=10, other="GSM-ii"):
@@ -260,13 +281,98 @@ def test_contamination_is_what_lies_above_two_clean_models(main, clean, n_models
     half = np.hypot(main[0] - main[1], clean[2] - clean[0])
     assert row["difference_low"] == pytest.approx(main[0] - folded - half)
     said = paper_rows.headline(table)
-    assert f"{main[0] - folded:+.0f} points" in said and f": {verdict}." in said
+    assert f"{main[0] - folded:+.0f} points" in said and f"above zero is {verdict}." in said
     assert f"The other {folded - 50:.0f} points above chance come with any two models" in said
 
 
 def test_a_row_without_a_control_claims_nothing():
     rows = table_2((66.0, 63.0, 69.0), (58.0, 54.0, 62.0)).head(1)
     assert with_verdicts(paper_rows.beside_clean(rows), "of_aurocs")["verdict"].tolist() == [""]
+
+
+# What the lesson and the lab conclude
+
+
+def lesson_of(contaminated, *clean):
+    """AUROC on questions seen in training and never seen, of each model against the clean one."""
+    models = {"contaminated": contaminated} | {f"clean {n}": pair for n, pair in enumerate(clean)}
+    rows = [
+        {"model": model, "asked": asked, "auroc_pct": value}
+        for model, pair in models.items()
+        for asked, value in zip(("seen in training", "never seen"), pair, strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+LESSONS = {
+    "It is no evidence of contamination": [(100, 100), (100, 90), (95, 100)],  # as in the demo
+    "training on the questions adds to the AUROC": [(100, 98), (60, 55), (70, 40)],
+    "does not recognise the contaminated model": [(52, 48), (90, 90), (50, 50)],
+    "on questions seen in training, and not on questions never seen": [
+        (99, 99),
+        (70, 95),
+        (50, 50),
+    ],
+}
+
+
+@pytest.mark.parametrize("said", LESSONS)
+def test_the_lesson_concludes_what_its_table_shows(said):
+    """Each of four tables has its own sentence, and the sentences of no other."""
+    text = conclusions.conclusion(lesson_of(*LESSONS[said]), [99.4, 100.0])
+    assert said in text and not any(other in text for other in LESSONS if other != said)
+    assert ("DICE reaches 99 % or more" in text) == (said == next(iter(LESSONS)))
+
+
+def test_the_lesson_names_the_better_of_two_pairs_of_clean_models():
+    text = conclusions.conclusion(lesson_of((100, 97), (60, 81), (72, 40)), [99.4])
+    assert "72 % on questions seen in training and 81 % on questions never seen." in text
+    assert "100 % on questions seen in training and 97 % on questions never seen." in text
+
+
+def lab_tables(verdict_on_score, verdict_on_dice, aurocs):
+    inflated = pd.DataFrame({"condition": ["x", "y"], "inflation_points": [11.2, 1.0]})
+    inflated = inflated.assign(ci_low=6.3, ci_high=16.2, verdict=[verdict_on_score, INCONCLUSIVE])
+    row = {"trained_on": "GSM-i x5", "method": "DICE", "tested_on": "GSM-ii", "auroc_pct": 66.3}
+    row |= {"two_clean_pct": 58.0, "difference_pct": 8.3, "difference_low": 4.2}
+    row |= {"difference_high": 12.3, "verdict": verdict_on_dice}
+    return inflated, pd.DataFrame([row]), table_of(**aurocs)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            (SUPPORTED, SUPPORTED, {"strangers": 95, **MEMBERSHIP}),
+            "inflates the score of “x” (+11 points [6, 16]). Of 2 conditions, 0 are shown to|"
+            "leaves a trace of its own: the difference of +8 points [4, 12] is above zero|"
+            "Of the 14 controls with enough models, 14 came out as they should|"
+            "at most that the model was trained on these questions",
+        ),
+        (
+            (NOT_SUPPORTED, NOT_SUPPORTED, {"clean": 100, "strangers": 50}),
+            "None of our conditions is shown to inflate the score. Of 2 conditions, 1 are shown|"
+            "So contamination is not shown to add anything|"
+            "Of the 14 controls with enough models, 8 came out as they should|"
+            "at most that the model differs from the clean model",
+        ),
+        (
+            (INCONCLUSIVE, INCONCLUSIVE, {"strangers": 95, "train": 97}),
+            "None of our conditions is shown to inflate|and 2 are inconclusive|"
+            "Whether contamination adds anything is inconclusive|perhaps on their train split",
+        ),
+    ],
+)
+def test_the_lab_concludes_what_its_three_tables_show(given, said):
+    text = conclusions.lab_conclusion(*lab_tables(*given))
+    assert [part for part in said.split("|") if part not in text] == []
+    assert text.count(" So contamination ") == (given[1] != INCONCLUSIVE)
+    inflated, aurocs, control_table = lab_tables(*given)
+    few = conclusions.lab_conclusion(inflated, aurocs, control_table.assign(holds=pd.NA))
+    assert "No control has 5 models of a kind, so none can be judged." in few
+    failed = inflated.assign(verdict=CONTROL_FAILS)
+    said = conclusions.lab_conclusion(failed, aurocs, control_table)
+    assert "None of our conditions" in said and "In 2 the control fails." in said
 
 
 # Printed and released numbers

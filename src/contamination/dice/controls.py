@@ -158,18 +158,18 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
 
 
 def headline(table: pd.DataFrame) -> str:
-    """What the detector detects, in two sentences, from ``dice_controls``."""
+    """What the detector detects, in three sentences, from ``dice_controls``."""
     rows = table.set_index("control")
     texts, order = (rows.loc[name] for name in (TWO_CLEAN, REORDERED_CLEAN))
-    tells = "tells two clean models apart"
+    tells = "DICE tells two clean models apart"
     if pd.isna(texts["holds"]) or pd.isna(order["holds"]):
-        tells += f", or not, is inconclusive with fewer than {FEWEST_MODELS} models of a kind"
+        tells = f"fewer than {FEWEST_MODELS} models of a kind cannot show whether {tells}"
     elif max(texts["ci_low"], order["ci_low"]) <= 50:
-        tells = "is not shown to tell two clean models apart"
+        tells = "DICE is not shown to tell two clean models apart"
     return (
-        f"On fresh questions DICE {tells}: AUROC {texts['auroc_pct']:.0f} % "
-        f"where they read other texts, {order['auroc_pct']:.0f} % where the same in another order. "
-        + licensed(table)
+        f"On fresh questions, {tells}. The AUROC is {texts['auroc_pct']:.0f} % if the clean models "
+        f"were trained on different texts and {order['auroc_pct']:.0f} % if they were trained on "
+        f"the same texts in another order. {licensed(table)}"
     )
 
 
@@ -182,14 +182,17 @@ def licensed(table: pd.DataFrame) -> str:
     innocent = (LEGITIMATE, FORMAT_ONLY, ANOTHER)
     is_innocent = table["control"].astype(str).str.startswith(innocent)
     is_held = table["holds"].eq(True).fillna(False)
-    verdict = "it was fine-tuned on such problems"
+    reading = "the model was fine-tuned on problems of this kind"
     if not is_held[table["control"].eq(HELD_OUT)].all():
-        verdict = "it differs from the reference, and no more"
+        reading = "the model differs from the clean model that it is compared with"
     elif not is_held[is_innocent].all():
-        verdict = "it was fine-tuned on something like these problems, perhaps their train split"
+        reading = (
+            "the model was fine-tuned on something like these problems, perhaps on their train "
+            "split"
+        )
     elif sees_membership(table):
-        verdict = "it read these questions"
-    return f"A flag on a model may be read as: {verdict}."
+        reading = "the model was trained on these questions"
+    return f"If DICE flags a model, this shows at most that {reading}."
 
 
 def sees_membership(table: pd.DataFrame) -> bool:

@@ -14,7 +14,10 @@ from matplotlib.ticker import MaxNLocator
 
 from contamination.core import plots
 from contamination.core.plots import CHANCE, MEMBER, OTHER, PAPER
+from contamination.core.tables import listed
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.dice.detector import MLP
+from contamination.dice.mixtures import SEEN
 from contamination.dice.paper_rows import FLAG_THRESHOLD
 
 
@@ -67,7 +70,7 @@ def auroc_layers(rows: pd.DataFrame, panels: dict[str, dict[tuple[str, str, str]
         axis.axhline(50, color=CHANCE, linestyle="--", label="chance")
         axis.set_title(title, loc="left")
         axis.set(ylim=(0, 104), ylabel="AUROC, % (95 % interval)", xlabel="layer (0: embedding)")
-        plots.legend_below(axis, ncols=2)
+        plots.legend_below(axis, ncols=1)
     return figure
 
 
@@ -88,14 +91,16 @@ def flags_and_gaps(
     sns.pointplot(
         shown, y="benchmark", x="flag", hue="condition", palette=palette, ax=upper, **style
     )
-    upper.set_title("The flag by the questions asked", loc="left")
+    on_seen = shown[shown["benchmark"] == SEEN].groupby("condition", sort=False)["flag"].mean()
+    said = [f"{value:.2f} ({name})" for name, value in on_seen.items()]
+    upper.set_title(f"Mean flag on {SEEN}: {listed(said)}", loc="left", fontsize="medium")
     means = gaps.groupby("condition", sort=False)[["gap_points", "flag"]].mean()
     lower.scatter(gaps["flag"], gaps["gap_points"], s=14, color=CHANCE, alpha=0.5)
     high = means["flag"] > FLAG_THRESHOLD
     lower.scatter(means["flag"], means["gap_points"], s=45, color=np.where(high, MEMBER, OTHER))
     of_flagged = inflated.loc[inflated["flagged"].eq(True).fillna(False), "verdict"]
     counts = [(of_flagged == word).sum() for word in (SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE)]
-    title = "Flagged conditions, inflated or not: {} yes, {} no, {} inconclusive"
+    title = "Is the score of a flagged condition inflated? {} yes, {} no, {} inconclusive"
     lower.set_title(title.format(*counts), loc="left", fontsize="medium")
     lower.axhline(0, color=CHANCE, linestyle="--")
     lower.set(ylabel="inflation of GSM-i, points")
@@ -108,15 +113,22 @@ def flags_and_gaps(
 
 
 def decoding_lines(rows: pd.DataFrame) -> Figure:
-    """Figure 7: AUROC by temperature and by top-k, a row of panels for each model."""
+    """Figure 7: AUROC by temperature and by top-k, a row of panels for each model.
+
+    Each title says by how much the baselines move. DICE reads the prompt alone and never does.
+    """
+    of_answers = rows[rows["method"] != MLP].groupby(["model", "method"])["auroc_pct"]
+    moves = (of_answers.max() - of_answers.min()).groupby("model").max()
+    titles = moves.map("baselines move by up to {:.0f} points".format)
     rows = rows.assign(value=rows["value"].map("{:g}".format))
+    rows["model"] = rows["model"] + "\n" + rows["model"].map(titles)
     grid = sns.relplot(
         rows, x="value", y="auroc_pct", hue="method", style="method", kind="line", markers=True,
         dashes=False, row="model", col="setting", palette="colorblind", height=2.2, aspect=1.3,
         facet_kws={"sharex": "col", "ylim": (-4, 104), "margin_titles": False},
     )  # fmt: skip
     grid.refline(y=50, color=CHANCE)
-    grid.set_titles("{row_name}").set_ylabels("AUROC, %")
+    grid.set_titles("{row_name}", size="medium").set_ylabels("AUROC, %")
     for axis, setting in zip(grid.axes[-1], grid.col_names, strict=True):
         axis.set(xlabel=setting)
     sns.move_legend(grid, "lower center", ncols=3, title="", bbox_to_anchor=(0.45, 1))

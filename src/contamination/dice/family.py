@@ -1,4 +1,4 @@
-"""The tests of notebook 05 as one family, corrected together, and the verdicts they lead to."""
+"""The tests of notebook 05b as one family, corrected together, and the verdicts they lead to."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.statistics import end_p
+from contamination.core.tables import listed
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     FEWEST_MODELS,
@@ -219,10 +220,11 @@ def headline(table_2: pd.DataFrame) -> str:
     row = table_2[is_row & table_2["tested_on"].eq(UNSEEN)].iloc[0]
     between = f"[{row['difference_low']:.0f}, {row['difference_high']:.0f}]"
     return (
-        f"Asked fresh questions, DICE tells contaminated from clean models with an AUROC of "
+        f"On fresh questions, DICE tells contaminated from clean models with an AUROC of "
         f"{row['auroc_pct']:.0f} %, and two clean models apart with {row['two_clean_pct']:.0f} %. "
-        f"The difference is {row['difference_pct']:+.0f} points {between}: {row['verdict']}. The "
-        f"other {row['two_clean_pct'] - 50:.0f} points above chance come with any two models."
+        f"The difference is {row['difference_pct']:+.0f} points {between}, and the claim that it "
+        f"is above zero is {row['verdict']}. The other {row['two_clean_pct'] - 50:.0f} points "
+        f"above chance come with any two models."
     )
 
 
@@ -316,21 +318,21 @@ def headline_of_flags(table: pd.DataFrame) -> str:
 
     ``table`` as :func:`with_flags`, with the verdicts of ``dice.family``.
     """
-    by_word = {word: table[table["verdict"] == word] for word in (SUPPORTED, NOT_SUPPORTED)}
-    named, n_flagged = [], []
-    for rows in by_word.values():
+    said, n_flagged = [], []
+    for word in (SUPPORTED, NOT_SUPPORTED):
+        rows = table[table["verdict"] == word]
         shown = [
-            f"{row.condition} ({row.inflation_points:+.0f} points, flag {row.flag:.2f})"
+            f"{row.condition} ({row.inflation_points:+.0f} points, mean flag {row.flag:.2f})"
             for row in rows.itertuples()
         ]
-        named.append("; ".join(shown) or "no condition")
+        said.append(f"{word} for {listed(shown) if shown else 'no condition'}")
         n_flagged.append(f"{rows['flagged'].eq(True).sum()} of {len(rows)}")
     n_open, n_failed = (table["verdict"].eq(word).sum() for word in (INCONCLUSIVE, CONTROL_FAILS))
     return (
-        f"Shown to be inflated: {named[0]}. Shown not to be: {named[1]}. Above the paper's "
-        f"threshold of {FLAG_THRESHOLD} lie the flags of {n_flagged[0]} of the first kind and of "
-        f"{n_flagged[1]} of the second. {n_open} conditions are inconclusive, and in {n_failed} "
-        f"the control fails."
+        f"The claim that the score is inflated is {said[0]}, and {said[1]}. The mean flag is above "
+        f"the paper's threshold of {FLAG_THRESHOLD} in {n_flagged[0]} conditions where the claim "
+        f"is supported and in {n_flagged[1]} where it is not. The claim is inconclusive for "
+        f"{n_open} conditions, and the control fails for {n_failed}."
     )
 
 

@@ -4,7 +4,7 @@ Each base model is fine-tuned twelve times: four times on the questions of a ben
 on other questions of the same kind, four times on the train split. DICE's network (Tu et al.,
 arXiv:2406.04197) learns to tell one fork of the first kind from one of the second, and is tested on
 the remaining forks and on questions that it did not learn on. All forks of a kind share their
-questions and differ in their instruction data and in the order of training, as in notebook 05. The
+questions and differ in their instruction data and in the order of training, as in notebook 05b. The
 base model is not taught arithmetic first, as it is there: no fork's accuracy is asked for.
 """
 
@@ -41,7 +41,7 @@ BASE_SEEDS = row_pools.BASE_SEEDS[:10]
 CONTAMINATED, OTHER, TRAIN_SPLIT = "benchmark", "other questions", "train split"
 KINDS = (CONTAMINATED, OTHER, TRAIN_SPLIT)
 N_FORKS = 4  # of each kind
-# As in notebook 05: questions of a set, copies of each, peak learning rate. Its clean mixtures of
+# As in notebook 05b: questions of a set, copies of each, peak learning rate. Its clean mixtures of
 # 608 rows have about as many tokens as each fork here has exactly.
 N_QUESTIONS = 16
 COPIES = 5

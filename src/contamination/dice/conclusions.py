@@ -1,0 +1,142 @@
+"""What notebook 05 and its lab conclude about DICE, in words that their tables choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from contamination.core.claims import CLAIMS
+from contamination.core.tables import interval_text, listed
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    FEWEST_MODELS,
+    INCONCLUSIVE,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
+from contamination.dice import controls
+from contamination.dice.detector import MLP
+from contamination.dice.mixtures import UNSEEN
+from contamination.dice.pool import CONTAMINATED
+
+LESSON_CONTAMINATED = "contaminated"  # its name in the lesson
+SMALLEST = CLAIMS["dice_auroc"].smallest_effect  # points of AUROC that would matter
+
+
+def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
+    """What two clean models leave of DICE's success on one contaminated model, as a paragraph.
+
+    Args:
+        lesson: model, asked (kind of questions) and auroc_pct against the clean model. The model
+            ``LESSON_CONTAMINATED`` has a row for each kind of questions, and so has every other
+            model, which is clean.
+        paper_pct: AUROC of DICE in the paper's Table 2, in percent.
+    """
+    is_main = lesson["model"] == LESSON_CONTAMINATED
+    main = lesson[is_main].set_index("asked")["auroc_pct"]
+    clean = lesson[~is_main].groupby("asked", sort=False)["auroc_pct"].max().reindex(main.index)
+    is_above = main - clean >= SMALLEST
+    between, control = (
+        listed([f"{value:.0f} % on questions {asked}" for asked, value in values.items()])
+        for values in (main, clean)
+    )
+    said = [
+        f"Our detector tells the contaminated model from the clean one with an AUROC of {between}."
+        f" The same recipe tells two clean models apart with up to {control}."
+    ]
+    if main.max() < 50 + SMALLEST:
+        said.append(
+            "So in this example DICE does not recognise the contaminated model, and there is no "
+            "success that a control would have to explain."
+        )
+    elif is_above.all():
+        said.append(
+            "So in this example the detector sees more than which of two models it looks at: "
+            "training on the questions adds to the AUROC. One model of each kind is an example "
+            "and no proof."
+        )
+    elif not is_above.any():
+        said.append(
+            "None of these clean models has seen a question, so the AUROC says which of two "
+            "models a state comes from. It is no evidence of contamination. In the paper's Table "
+            f"2, DICE reaches {min(paper_pct):.0f} % or more, but the table has no pair of clean "
+            "models, so it cannot show which of the two its detectors recognise."
+        )
+    else:
+        said.append(
+            f"The contaminated model is {SMALLEST:.0f} points or more above the clean models on "
+            f"questions {listed(list(main.index[is_above]))}, and not on questions "
+            f"{listed(list(main.index[~is_above]))}. So this example decides nothing."
+        )
+    said.append(
+        "A fair test scores models that the detector has never met, several of each kind, and "
+        "compares contaminated with clean models. The lab makes this test."
+    )
+    return " ".join(said)
+
+
+def lab_conclusion(
+    inflated: pd.DataFrame, aurocs: pd.DataFrame, control_table: pd.DataFrame
+) -> str:
+    """What the lab finds out about inflated scores, about DICE and about its controls.
+
+    ``inflated`` as ``paper_rows.with_flags``, ``aurocs`` as ``paper_rows.beside_clean`` with the
+    verdicts of ``dice.family``, ``control_table`` as ``controls.control_table``.
+    """
+    is_row = aurocs["trained_on"].eq(CONTAMINATED) & aurocs["method"].eq(MLP)
+    fresh = aurocs[is_row & aurocs["tested_on"].eq(UNSEEN)].iloc[0]
+    numbers = (
+        f"On fresh questions DICE tells contaminated from clean models with an AUROC of "
+        f"{fresh['auroc_pct']:.0f} %, and two clean models apart with "
+        f"{fresh['two_clean_pct']:.0f} %. "
+    )
+    between = interval_text(fresh["difference_low"], fresh["difference_high"], 0)
+    difference = f"the difference of {fresh['difference_pct']:+.0f} points {between}"
+    found = {
+        SUPPORTED: f"So contamination leaves a trace of its own: {difference} is above zero. What "
+        "DICE reaches with two clean models needs no contamination.",
+        NOT_SUPPORTED: "So contamination is not shown to add anything: "
+        f"{difference} rules out an effect of {SMALLEST:.0f} points.",
+        INCONCLUSIVE: f"Whether contamination adds anything is inconclusive ({difference}).",
+    }[fresh["verdict"]]
+    return " ".join(
+        [
+            _of_inflation(inflated),
+            numbers + found,
+            _of_controls(control_table["holds"].dropna().astype(bool)),
+            controls.licensed(control_table),
+        ]
+    )
+
+
+def _of_controls(holds: pd.Series) -> str:
+    """How many of the controls that could be judged came out as they should."""
+    if holds.empty:
+        return f"No control has {FEWEST_MODELS} models of a kind, so none can be judged."
+    return (
+        f"Of the {len(holds)} controls with enough models, {holds.sum()} came out as they should "
+        "if DICE recognised contamination."
+    )
+
+
+def _of_inflation(inflated: pd.DataFrame) -> str:
+    """Which conditions inflate the score, and how many do not or cannot be judged."""
+    shown = [
+        f"“{row.condition}” ({row.inflation_points:+.0f} points "
+        f"{interval_text(row.ci_low, row.ci_high, 0)})"
+        for row in inflated[inflated["verdict"] == SUPPORTED].itertuples()
+    ]
+    n_claims = inflated["verdict"].fillna("").ne("").sum()
+    n_none, n_open, n_failed = (
+        inflated["verdict"].eq(word).sum() for word in (NOT_SUPPORTED, INCONCLUSIVE, CONTROL_FAILS)
+    )
+    least = CLAIMS["dice_inflation"].smallest_effect
+    first = "None of our conditions is shown to inflate the score."
+    if shown:
+        first = f"Contamination inflates the score of {listed(shown)}."
+    failed = f" In {n_failed} the control fails." if n_failed else ""
+    return (
+        f"{first} Of {n_claims} conditions, {n_none} are shown to inflate it by less than "
+        f"{least:.0f} points or not at all, and {n_open} are inconclusive.{failed}"
+    )
