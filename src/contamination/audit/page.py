@@ -75,7 +75,10 @@ def write_verdict(
         counts,
         " ".join(counted),
     )
-    tables["The score that the log of the evaluation states"] = scores, "task model metric value n"
+    tables["The score that the log of the evaluation states"] = (
+        scores,
+        "task model metric value n mean_of_samples",
+    )
     about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
     above = [_said_of_missing(missing, stopped)] if stopped else []
     said = [*above, *lines.values(), about]
