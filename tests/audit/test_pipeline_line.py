@@ -1,6 +1,8 @@
 """An audit inside an evaluation: exit codes, several datasets, logs as data, verdict.json."""
 
 import json
+import re
+import shlex
 
 import jsonschema
 import pandas as pd
@@ -10,7 +12,7 @@ from made_logs import ASKED, harness_log, inspect_log
 from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
-from contamination.audit import command_line, finding, page
+from contamination.audit import arguments, command_line, finding, page
 from contamination.core import verdicts
 from contamination.lab.tokenizer import train_tokenizer
 
@@ -213,3 +215,40 @@ def test_the_schema_describes_every_field_of_every_table_and_refuses_other_words
     assert row["verdict"]["enum"] == list(verdicts.VERDICTS)
     found["evidence"][0]["verdict"] = "seen"
     assert not CHECK.is_valid(found)
+
+
+# The page about it
+
+PAGE = (ROOT / "docs/pipeline.md").read_text()
+
+
+def test_the_workflow_of_the_page_is_yaml_whose_line_the_audit_takes():
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S)
+    steps = yaml.safe_load(block)["jobs"]["evaluate"]["steps"]
+    (words,) = [
+        shlex.split(step["run"]) for step in steps if "contamination audit" in step.get("run", "")
+    ]
+    told = arguments.told(words[words.index("audit") + 1 :])
+    assert told.fail_on == ["supported"] and len(told.data) == len(told.unseen) == 1
+
+
+def test_the_page_names_fields_and_codes_as_they_are(tmp_path, ends_in, monkeypatch):
+    known = {*arguments.parser()._option_string_actions}
+    elsewhere = {"--log_samples", "--log-format", "--model_args", "--tasks", "--output_path"}
+    assert {*re.findall(r"--[a-z][a-z_-]+", PAGE)} <= known | elsewhere
+    table = PAGE.split("## How to read verdict.json")[1].split("\n\n```python")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert named | {"schema_version"} == {*SCHEMA["properties"]}
+    codes = [int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.M)]
+    assert codes == [0, command_line.FOUND, command_line.ERROR, command_line.INTERRUPTED]
+    # The lines of Python that the page shows.
+    ends_in(["supported"])
+    monkeypatch.chdir(tmp_path)
+    words = ["--data", inspect_log(tmp_path), "--output", "contamination-audit"]
+    assert command_line.main([*WORDS, *words]) == 0
+    (block,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
+    names = {"json": json}
+    exec(block, names)  # noqa: S102
+    assert names["verdicts"] == {("lab:clean", finding.METHODS[0]): "supported"}
+    assert names["scores"] == {("harbour", "match,accuracy"): (pytest.approx(1 / 3), 6)}
