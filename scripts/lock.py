@@ -8,6 +8,8 @@
 * ``requirements-extra.txt``: what the extras install on top.
 * ``requirements-servers.txt``: the environment of what ``make test-servers`` starts, without
   torch, too. ``transformers serve`` needs transformers 5, which cannot stand beside the rest.
+* ``requirements-evaluations.txt``: the environment of the tools whose logs an audit reads, for
+  ``make test-servers`` too; without torch and with transformers 5, likewise.
 
 One lock serves every Python that pyproject.toml allows and every platform:
 markers say what differs, and each version carries the hashes of all its files.
@@ -27,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TORCH = "2.13.0"
 COMMON, EXTRA = "requirements.txt", "requirements-extra.txt"
 SERVERS, SERVED = "requirements-servers.txt", "transformers[serving]==5.23.0"
+EVALUATIONS = "requirements-evaluations.txt"
+EVALUATED_BY = ("lm-eval[hf]==0.4.13", "inspect-ai==0.3.285")
 CPU, CUDA = "requirements-torch-cpu.txt", "requirements-torch-cuda.txt"
 EXTRAS = ("site", "cluster", "browser")
 CUDA_ONLY = re.compile(r"^(nvidia-|cuda-|triton$)")
@@ -122,6 +126,8 @@ def main(flags: list[str]) -> None:
             listed = ""
         extras = [requirement for name in EXTRAS for requirement in optional[name]]
         servers = locked([SERVED, f"torch=={TORCH}"], read(SERVERS) + read(CUDA))
+        asked = [*EVALUATED_BY, f"torch=={TORCH}"]
+        evaluations = locked(asked, read(EVALUATIONS) + read(SERVERS) + read(CUDA))
         with_extras = locked([*wanted, *extras, *blocks(everything)], everything + read(EXTRA))
     torch, rest = by_torch(everything)
     added = [b for r, b in blocks(with_extras).items() if r not in blocks(everything)]
@@ -131,6 +137,8 @@ def main(flags: list[str]) -> None:
     write(CUDA, "torch as the package index serves it, CUDA on Linux", torch)
     write(CPU, "torch without CUDA", list(blocks(cpu).values()))
     write(SERVERS, "What make test-servers installs apart, all but torch", by_torch(servers)[1])
+    of_tools = "What writes the logs that make test-servers reads, all but torch"
+    write(EVALUATIONS, of_tools, by_torch(evaluations)[1])
     write(EXTRA, f"On top of {COMMON}: {', '.join(EXTRAS)}; {versions}", added)
 
 

@@ -88,7 +88,7 @@ def test_files_in_settings_are_those_of_the_folder_where_the_line_was_given(
     assert written["data"]["text_columns"] == ["text"]
     assert "mine.jsonl: 60 rows" in capsys.readouterr().out
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values | {"n_instancse": 8}))
-    assert line(tmp_path, "--settings", "mine.yaml") == 1
+    assert line(tmp_path, "--settings", "mine.yaml") == 2
     said = 'error: mine.yaml: unknown name "n_instancse" (did you mean "n_instances"?)\n'
     assert capsys.readouterr().err == said
 
@@ -98,7 +98,7 @@ def test_a_served_model_has_its_cost_and_is_not_asked_without_a_yes(tmp_path, ca
     monkeypatch.setattr(audit, "run_notebook", lambda *_: pytest.fail("was run"))
     served = ["--model", "gpt-2024-01-31", "--served-at", "http://127.0.0.1:9/v1"]
     prices = ["--prices", "2.5,10", "--price-date", "2026-01-31", "--cap", "1"]
-    assert line(tmp_path, *served, *SAMPLE, *prices, "--rows", "8") == 1
+    assert line(tmp_path, *served, *SAMPLE, *prices, "--rows", "8") == 2
     shown = capsys.readouterr()
     assert "cap 1.00" in shown.out and "DCQ" in shown.out
     assert shown.err == "error: nothing was asked: add --yes to pay what the plan says\n"
@@ -135,7 +135,7 @@ def test_names_that_the_lab_does_not_have_are_refused(name):
     ],
 )
 def test_what_does_not_fit_is_one_line(tmp_path, capsys, words, message):
-    assert line(tmp_path, *words) == 1
+    assert line(tmp_path, *words) == 2
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
@@ -166,7 +166,7 @@ def test_a_device_that_is_not_here_is_refused_before_anything_is_written(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     words = ["--model", "lab:clean", *SAMPLE, "--plan", "--rows", "8", "--device"]
-    assert line(tmp_path, *words, "cuda") == 1
+    assert line(tmp_path, *words, "cuda") == 2
     said = capsys.readouterr().err
     assert said == 'error: no device "cuda" is here: this machine and its torch have mps, cpu\n'
     assert not (tmp_path / "out").exists()
@@ -235,7 +235,7 @@ BAD = """
 import sys, time
 start = time.perf_counter()
 from contamination.audit import command_line
-assert command_line.main(sys.argv[1:]) == 1
+assert command_line.main(sys.argv[1:]) == 2
 slow = {"torch", "transformers", "datasets", "sklearn"} & set(sys.modules)
 print("imported:", sorted(slow))
 """
@@ -262,7 +262,7 @@ def test_a_bad_name_or_file_is_refused_before_torch_is_imported(model, data, nam
 
 @pytest.mark.parametrize("name", ["lab:dirty", "package:llm-smollm", "./none"])
 def test_a_plan_for_a_bad_name_writes_nothing(tmp_path, capsys, name):
-    assert line(tmp_path, "--model", name, *SAMPLE, "--plan") == 1
+    assert line(tmp_path, "--model", name, *SAMPLE, "--plan") == 2
     assert name in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -276,7 +276,7 @@ def test_a_plan_says_which_name_it_could_not_check_and_a_run_is_refused_at_once(
     unchecked = 'whether there is a model "nosuch/model" could not be checked'
     assert capsys.readouterr().out.startswith(unchecked)
     monkeypatch.setattr(audit, "run_notebook", lambda *_: pytest.fail("was run"))
-    assert line(tmp_path, *words) == 1
+    assert line(tmp_path, *words) == 2
     assert capsys.readouterr().err.startswith(f"error: {unchecked}")
 
 

@@ -52,7 +52,7 @@ def test_missing_are_methods_without_a_row_of_every_model():
         (KeyboardInterrupt(), 130, "(by hand)"),
         (
             RunError("10_audit: stopped: <kernel> died"),
-            1,
+            2,
             "(10_audit: stopped: &lt;kernel&gt; died",
         ),
     ],

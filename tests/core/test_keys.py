@@ -50,7 +50,7 @@ def given_to_the_audit(tmp_path, shape, *words):
 
 @each_shape
 def test_a_key_on_the_command_line_is_refused_before_anything_is_written(shape, tmp_path, capfd):
-    assert given_to_the_audit(tmp_path, shape, "--key", SHAPES[shape]) == 1
+    assert given_to_the_audit(tmp_path, shape, "--key", SHAPES[shape]) == 2
     out, err = capfd.readouterr()
     assert err.startswith("error: --key must be the NAME of an environment variable")
     assert SECRETS[shape] not in out + err
@@ -61,7 +61,7 @@ def test_a_key_on_the_command_line_is_refused_before_anything_is_written(shape, 
 @pytest.mark.parametrize("form", ["http://me:{}@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?key={}"])
 def test_so_is_a_key_in_the_address(shape, form, tmp_path, capfd):
     address = form.format(SECRETS[shape])
-    assert given_to_the_audit(tmp_path, shape, "--served-at", address) == 1
+    assert given_to_the_audit(tmp_path, shape, "--served-at", address) == 2
     out, err = capfd.readouterr()
     assert err.startswith("error: --served-at must hold no password, no key and no query")
     assert SECRETS[shape] not in out + err
@@ -76,7 +76,7 @@ def test_an_option_that_is_misspelt_does_not_repeat_the_key(shape, tmp_path, cap
 
 
 def test_a_short_password_is_no_name_either_unless_it_is_set(tmp_path, capfd, monkeypatch):
-    assert given_to_the_audit(tmp_path, "", "--key", "hunter2") == 1
+    assert given_to_the_audit(tmp_path, "", "--key", "hunter2") == 2
     assert "hunter2" not in "".join(capfd.readouterr())
     assert not (tmp_path / "out").exists()
     monkeypatch.setenv("hunter2", "a value")

@@ -13,7 +13,7 @@ from hub_server import COMMIT, HubServer
 from notebook_files import ROOT
 from pyarrow import parquet
 
-from contamination.audit.command_line import BENCHMARKS
+from contamination.audit.arguments import BENCHMARKS
 
 CHOICES = ["one ship", "two ships", "no ship", "a train"]
 ASKED = "How many ships came to harbour {} on that day?"
@@ -119,8 +119,8 @@ def hub(tmp_path_factory):
 
 def test_each_named_benchmark_is_loaded_by_the_clients_and_its_commit_written_down(hub):
     folder, done, _ = hub
-    codes = [line for line in done.stdout.splitlines() if line in ("0", "1")]
-    assert codes == ["0"] * 6 + ["1", "1", "0", "1"], done.stderr
+    codes = [line for line in done.stdout.splitlines() if line in ("0", "2")]
+    assert codes == ["0"] * 6 + ["2", "2", "0", "2"], done.stderr
     for n, (name, (source, split, column)) in enumerate(BENCHMARKS.items()):
         data = yaml.safe_load((folder / str(n) / "audit.yaml").read_text())["data"]
         assert (data["dataset"], data["revision"]) == (source, COMMIT)

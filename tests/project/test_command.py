@@ -13,7 +13,7 @@ from wheels import built
 
 import contamination
 from contamination import __main__ as command
-from contamination.audit import command_line
+from contamination.audit import arguments
 from contamination.core import manifest, storage
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -50,13 +50,13 @@ def test_help_of_the_audit_is_one_screen_and_names_every_option(capsys):
     lines = shown.splitlines()
     assert len(lines) < 24  # the prompt takes one
     assert max(map(len, lines)) < 100
-    for action in command_line._parser()._actions:
+    for action in arguments.parser()._actions:
         if action.dest != "help":
             assert action.option_strings[-1] in shown
-    for known in command_line.BENCHMARKS:
+    for known in arguments.BENCHMARKS:
         assert known in shown
     for name in ("rows", "passages"):
-        assert f"({command_line._parser().get_default(name)})" in shown
+        assert f"({arguments.parser().get_default(name)})" in shown
 
 
 @pytest.mark.parametrize(

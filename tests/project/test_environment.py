@@ -31,7 +31,7 @@ def entries(name):
     return lock.blocks((ROOT / name).read_text())
 
 
-@pytest.mark.parametrize("name", [*LOCKS, lock.EXTRA, lock.SERVERS])
+@pytest.mark.parametrize("name", [*LOCKS, lock.EXTRA, lock.SERVERS, lock.EVALUATIONS])
 def test_every_entry_is_one_version_with_hashes_and_no_address(name):
     text = (ROOT / name).read_text()
     assert "://" not in text

@@ -87,7 +87,7 @@ def test_an_audit_from_an_empty_folder_ends_in_a_page(run_command, tmp_path):
 def test_a_wrong_name_is_one_line_with_its_cure(run_command):
     here, run = run_command
     done = run("audit", "--model", "lab:dirty", "--data", "sample")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith("error: ") and "lab:clean" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not any(here.iterdir())

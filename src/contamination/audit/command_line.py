@@ -3,26 +3,34 @@
     contamination audit --model MODEL --data DATA [--unseen FILE] [--served-at URL]
 
 MODEL is a folder, a GGUF file, a hub id, "lab:contaminated", or a name at an address; DATA a file,
-a hub id, one of the benchmarks below, or "sample". The audit says what the access allows, what it
-takes and what it costs at most, asks before it pays, runs notebook 10, and ends in a page of
-verdicts with their controls. All that it was told is in a parameter file, which ``--settings``
-reads the next time. Names and files are checked first, before anything that loads models is
-imported, which takes seconds.
+a log of an evaluation, a hub id, one of the benchmarks below, or "sample". The audit says what the
+access allows, what it takes and what it costs at most, asks before it pays, runs notebook 10, and
+ends in a page of verdicts with their controls. All that it was told is in a parameter file, which
+``--settings`` reads the next time. Names and files are checked first, before anything that loads
+models is imported, which takes seconds. Several datasets are one audit each, in a folder of its
+own; all are checked before the first begins.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import yaml
 
-from contamination.audit import rows
+from contamination.audit import arguments as line
+from contamination.audit import evaluation_logs, rows
+from contamination.audit.arguments import BENCHMARKS
+from contamination.audit.log_values import Log
 from contamination.audit.rows import Rows
 from contamination.audit.settings import LAB, Data, Model, check_name
 from contamination.core import keys, storage
@@ -37,21 +45,37 @@ from contamination.data import partitions
 from contamination.models.retry import ChatError
 from contamination.models.source import loaded_bytes
 
+if TYPE_CHECKING:  # imports what loads models, which takes seconds
+    from contamination.audit.finding import Audit
+
 NOTEBOOK = storage.project_root() / "notebooks/10_audit.ipynb"
 SUMMARY = {"task": "summary", "label_column": ""}  # prompts that show no label
-# Hub id with configuration, split with public rows, column of the text.
-BENCHMARKS = {
-    "GSM8K": ("openai/gsm8k:main", "test", "question"),
-    "MMLU": ("cais/mmlu:all", "test", "question"),
-    "HumanEval": ("openai/openai_humaneval", "test", "prompt"),
-    "ARC": ("allenai/ai2_arc:ARC-Challenge", "test", "question"),
-    "TruthfulQA": ("truthfulqa/truthful_qa:generation", "validation", "question"),
-    "HellaSwag": ("Rowan/hellaswag", "validation", "ctx"),
-}
 # Rows and comparison rows that come with the package; lab:contaminated was trained on the first.
 SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
 SAMPLE_NAME = "sample"
-WITH_SETTINGS = ("settings", "output", "plan", "yes")  # all else is in the file
+FOUND, ERROR, INTERRUPTED = 1, 2, 130  # exit codes
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One audit, checked and planned.
+
+    Attributes:
+        outputs: folder of its results, with ``audit.yaml`` and the page.
+        values: parameters of notebook 10, as that file has them.
+        log: of an evaluation, where that is the dataset.
+        is_dry: whether the parameters ask for the plan alone.
+    """
+
+    outputs: Path
+    values: dict[str, Any]
+    prepared: Audit
+    log: Log | None
+    is_dry: bool
+
+    @property
+    def file(self) -> Path:
+        return self.outputs / "audit.yaml"
 
 
 def from_here(name: str) -> str:
@@ -96,7 +120,25 @@ def check_key_and_address(told: argparse.Namespace) -> None:
         raise ValueError("--key names a variable that is not set: export the key in it, or check")
 
 
-def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
+def folders_of(outputs: Path, names: Sequence[str]) -> list[Path]:
+    """The folder of each dataset's results: of one the named folder, of several one each in it.
+
+    >>> [str(folder) for folder in folders_of(Path("out"), ["gsm8k", "a/rows.jsonl", "b/rows.csv"])]
+    ['out/GSM8K', 'out/rows', 'out/rows-2']
+    """
+    if len(names) == 1:
+        return [outputs]
+    folders: dict[str, Path] = {}
+    for name in names:
+        stem = benchmark(name) or Path(name.removesuffix(".gz")).stem
+        stem = re.sub(r"[^\w.-]+", "-", stem).strip(".-") or "dataset"
+        alike = [stem, *(f"{stem}-{k}" for k in range(2, len(names) + 1))]
+        free = next(one for one in alike if one.lower() not in folders)
+        folders[free.lower()] = outputs / free
+    return [*folders.values()]
+
+
+def parameters_of(told: argparse.Namespace, dataset: str, unseen: str) -> dict[str, Any]:
     """Parameters of notebook 10 from the command line; ValueError if prices are no two numbers."""
     model: dict[str, Any] = {"names": told.model}
     if told.device:
@@ -112,10 +154,10 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
         except ValueError:
             raise ValueError(f'--prices is "{told.prices}", want IN,OUT such as 2.5,10') from None
         model |= {"prices": prices, "price_date": told.price_date}
-    data = data_of(told.data, told.split, told.text, told.label)
+    data = data_of(dataset, told.split, told.text, told.label)
     if told.columns:
         data["column_names"] = [name.strip() for name in told.columns.split(",")]
-    unseen = told.unseen or (UNSEEN if told.data.lower() == SAMPLE_NAME else "")
+    unseen = unseen or (UNSEEN if dataset.lower() == SAMPLE_NAME else "")
     sizes = {"n_instances": told.rows, "n_passages": told.passages}
     return {"model": model, "data": data, "comparison": unseen, **sizes}
 
@@ -152,19 +194,28 @@ def check_memory(local: Sequence[str]) -> None:
 
 
 def read_rows(
-    full: Mapping[str, Any], data: dict[str, Any], comparison: str
+    full: Mapping[str, Any], data: dict[str, Any], comparison: str, log: Log | None = None
 ) -> tuple[Rows, Rows | None]:
     """Dataset and comparison rows, with a line about each file; errors as ``rows.both``.
 
-    ``full`` are all parameters as they were told, ``data`` and ``comparison`` those to load. What
-    is found out is added to ``data``: the commit of a hub dataset, and the column of the text
-    where none was named and one column alone may be it.
+    ``full`` are all parameters as they were told, ``data`` and ``comparison`` those to load, and
+    ``log`` is the dataset where it is the log of an evaluation. What is found out is added to
+    ``data``: the commit of a hub dataset, the names of what was evaluated, and the column of the
+    text where none was named and one column alone may be it.
     """
     told = full["data"]["dataset"], full["comparison"]
     data["revision"] = data.get("revision") or partitions.commit_of(data["dataset"])
     found, settings = None, Data.read(data, "data")
+    if log:
+        print(evaluation_logs.described(told[0], log))
+        found = log.rows
+        if not settings.names:
+            data["names"] = log.names
+            if log.names[1] == settings.other_names[1]:  # the split that placebos name
+                data["other_names"] = [settings.other_names[0], "validation"]
     if "text_columns" not in data:
-        found = rows.load(settings, settings.dataset, settings.split, settings.revision)
+        if found is None:
+            found = rows.load(settings, settings.dataset, settings.split, settings.revision)
         data["text_columns"] = [rows.text_column(found, told[0])]
         print(f'the text is the column "{data["text_columns"][0]}": --text names another one')
     n = max(full["n_instances"], full["n_passages"])
@@ -175,25 +226,19 @@ def read_rows(
     return loaded
 
 
-def audit(told: argparse.Namespace) -> Path | None:
-    """The page of verdicts; None where it was only to be planned, or no was said.
-
-    Nothing is written before all of it is checked.
-    """
-    outputs = Path(told.output)
-    if not told.settings:
-        check_key_and_address(told)
-    values = load_parameter_file(told.settings) if told.settings else parameters_of(told)
-    full = checked_parameters(values, declared_in(NOTEBOOK), told.settings or "command line")
+def plan_audit(values: dict[str, Any], outputs: Path, of: str) -> Planned:
+    """One audit from its parameters, read from ``of``, checked, loaded and its plan printed."""
+    full = checked_parameters(values, declared_in(NOTEBOOK), of)
     who = Model.read(full["model"], "model")
     who.check()
     Data.read(full["data"], "data").check()
     check_models(() if who.base_url else who.names)
     files = with_files_from_here(full)
     data = files["data"]
-    loaded = read_rows(full, data, files["comparison"])
+    log = evaluation_logs.read(data["dataset"])
+    loaded = read_rows(full, data, files["comparison"], log)
     # What loads models is imported here and not above, since it takes seconds.
-    from contamination.audit import asked, auditing, comparison, page, plan
+    from contamination.audit import auditing, comparison, plan
     from contamination.models.loading import device_named
 
     if not who.base_url:
@@ -210,107 +255,94 @@ def audit(told: argparse.Namespace) -> Path | None:
         methods = ", ".join(method for method, its in reasons.items() if its == reason)
         print(f"{methods}: {'not run, ' + reason if reason else 'will be run'}")
     print(plan.announce_audit(prepared))
-    file = outputs / "audit.yaml"
-    text = yaml.safe_dump(values | files, sort_keys=False, allow_unicode=True)
-    storage.write_text(file, text)
-    print(f"written for the next time: {file}")
-    if told.plan or full["dry_run"]:
-        return None
-    asked.check_ready(prepared.asked, prepared.model.reference_models)
-    if prepared.asked.endpoints and not told.yes:
-        if not sys.stdin.isatty():
-            raise ValueError("nothing was asked: add --yes to pay what the plan says")
-        if input("Ask? [y/N] ").strip().lower() not in ("y", "yes"):
-            return None
-    counts = auditing.rows_table(prepared)
+    return Planned(outputs, values | files, prepared, log, full["dry_run"])
+
+
+def run_audit(planned: Planned) -> Path:
+    """The page of verdicts of one audit; of one that stops, what was found until then."""
+    from contamination.audit import asked, auditing, page
+
+    prepared, data, outputs = planned.prepared, planned.values["data"], planned.outputs
+    counts, scores = auditing.rows_table(prepared), planned.log and planned.log.scores
+    watched_on = sys.stderr if sys.stderr.isatty() else None
     try:
-        run_notebook(NOTEBOOK, file, outputs, sys.stderr if sys.stderr.isatty() else None)
+        run_notebook(NOTEBOOK, planned.file, outputs, watched_on)
     except (RunError, KeyboardInterrupt) as error:
         names = [asked.name_of(model) for model in prepared.asked.models]
         why = keys.unsaid(str(error)) or "by hand"
         stopped = page.Stopped(why, names, failed_tables(outputs, NOTEBOOK.stem))
-        print(f"what was found so far: {page.write_verdict(outputs, data, counts, stopped)}")
+        found = page.write_verdict(outputs, data, counts, stopped, scores)
+        print(f"what was found so far: {found}")
         raise
-    return page.write_verdict(outputs, data, counts)
+    return page.write_verdict(outputs, data, counts, scores=scores)
 
 
-HELP = f"""usage: contamination audit --model MODEL --data DATA [options]
-       contamination audit --settings FILE [--output FOLDER] [--plan] [--yes]
+def audit(told: argparse.Namespace) -> list[str]:
+    """All verdicts that were reached, with a line for each model and dataset.
 
-Was this model trained on this data? The audit says what it costs, asks, and writes its verdicts.
-An example without a download: contamination audit --model lab:contaminated --data sample
+    None where it was only to be planned, or no was said. Nothing is written before all of it is
+    checked.
+    """
+    outputs = Path(told.output)
+    if told.settings:
+        given = {outputs: load_parameter_file(told.settings)}
+    else:
+        check_key_and_address(told)
+        names, unseen = told.data, told.unseen or [""] * len(told.data)
+        if len({*names}) < len(names) or len(unseen) != len(names):
+            raise ValueError("--data names distinct datasets, and --unseen one file for each")
+        pairs = zip(folders_of(outputs, names), names, unseen, strict=True)
+        given = {folder: parameters_of(told, *of_one) for folder, *of_one in pairs}
+    of = told.settings or "command line"
+    audits = [plan_audit(values, folder, of) for folder, values in given.items()]
+    for one in audits:
+        text = yaml.safe_dump(one.values, sort_keys=False, allow_unicode=True)
+        storage.write_text(one.file, text)
+        print(f"written for the next time: {one.file}")
+    if told.plan or any(one.is_dry for one in audits):
+        return []
+    from contamination.audit import asked
 
-  --model MODEL ...   folder, GGUF file, hub id, lab:contaminated, lab:clean, name at --served-at
-  --data DATA         file, hub id, sample, {", ".join(BENCHMARKS)}
-  --unseen FILE       rows with the same columns that the model cannot have seen
-  --split NAME        split of a hub dataset
-  --text COLUMN       column of the text; a.b is a field of a column, a,b joins two
-  --label COLUMN      column of the label, if prompts are to show it
-  --columns A,B       names of all columns of a CSV without a header
-  --served-at URL     OpenAI-compatible address up to /v1
-  --key NAME          NAME of the environment variable with its key, never the key itself
-  --prices IN,OUT     per million tokens, read on --price-date YYYY-MM-DD; --cap is the most to pay
-  --completion-tokens N   the longest answer of a served model
-  --device DEVICE     where a local model runs: cuda, mps or cpu (default: the first that is here)
-  --rows N            rows that are quizzed and completed (60); --passages N, of Min-k% Prob (400)
-  --settings FILE     all of the above from a file, such as the audit.yaml that an audit writes
-  --output FOLDER     where the results go (contamination-audit)
-  --plan              say what it takes and what it costs, and stop; --yes pays without asking"""
-
-
-class _Parser(argparse.ArgumentParser):
-    """One with help on one screen and errors of one line, which repeat no key."""
-
-    def format_help(self) -> str:
-        return f"{HELP}\n"
-
-    def error(self, message: str) -> NoReturn:
-        message = keys.unsaid(message)
-        self.exit(2, f"error: {message}: contamination audit --help lists the options\n")
-
-
-def _parser() -> _Parser:
-    parser = _Parser(prog="contamination audit")
-    add = parser.add_argument
-    add("--model", nargs="+", default=[])
-    texts = "data", "unseen", "split", "text", "label", "columns", "settings"
-    for name in (*texts, "served-at", "key", "device", "prices", "price-date"):
-        add(f"--{name}", default="")
-    for name in ("plan", "yes"):
-        add(f"--{name}", action="store_true")
-    add("--cap", type=float, default=0.0)
-    add("--rows", type=int, default=60)
-    add("--passages", type=int, default=400)
-    add("--completion-tokens", type=int)
-    add("--output", default="contamination-audit")
-    return parser
+    for one in audits:
+        asked.check_ready(one.prepared.asked, one.prepared.model.reference_models)
+    if any(one.prepared.asked.endpoints for one in audits) and not told.yes:
+        if told.quiet or not sys.stdin.isatty():
+            raise ValueError("nothing was asked: add --yes to pay what the plan says")
+        if input("Ask? [y/N] ").strip().lower() not in ("y", "yes"):
+            return []
+    reached: list[str] = []
+    for one in audits:
+        page = run_audit(one)
+        found = json.loads(page.with_suffix(".json").read_text())
+        print("\n".join([*found["says"].values(), f"verdicts and controls: {page}"]), flush=True)
+        reached += [row["verdict"] for row in found["evidence"]]
+    return reached
 
 
-def _told(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The options; exit in one line where they do not go together."""
-    parser = _parser()
-    told = parser.parse_args(arguments)
-    if not told.settings and not (told.model and told.data):
-        parser.error("--model and --data are needed, or --settings")
-    given = [name for name, value in vars(told).items() if value != parser.get_default(name)]
-    if told.settings and (beside := sorted({*given} - {*WITH_SETTINGS})):
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in beside)
-        parser.error(f"--settings names a file that says all of it: write {names} there")
-    return told
+@contextlib.contextmanager
+def silenced(is_quiet: bool) -> Iterator[None]:
+    """Nothing is printed by what runs inside, if it is to be quiet; errors are printed outside."""
+    if not is_quiet:
+        yield
+        return
+    with (
+        open(os.devnull, "w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        yield
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    told = _told(arguments)
+    """0; 1 if a verdict is one of ``--fail-on``; 2 after an error; 130 after an interruption."""
+    told = line.told(arguments)
     try:
-        verdicts = audit(told)
+        with silenced(told.quiet):
+            reached = audit(told)
     except (ParameterError, RunError, ChatError, ValueError, OSError) as error:
         print(f"error: {keys.unsaid(str(error))}", file=sys.stderr)
-        return 1
+        return ERROR
     except KeyboardInterrupt:
         print("error: interrupted; what was answered is kept", file=sys.stderr)
-        return 130
-    if verdicts:
-        for line in json.loads(verdicts.with_suffix(".json").read_text())["says"].values():
-            print(line)
-        print(f"verdicts and controls: {verdicts}")
-    return 0
+        return INTERRUPTED
+    return FOUND if {*reached} & {*told.fail_on} else 0

@@ -18,6 +18,7 @@ from contamination.core.tables import show, with_interval
 from contamination.core.visible import visible
 from contamination.study.panel import Evidence
 
+SCHEMA_VERSION = 1  # of verdict.json
 # A table that is wider than the window scrolls by itself.
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>Audit</title><style>
@@ -37,13 +38,21 @@ class Stopped:
 
 
 def write_verdict(
-    outputs: Path, data: Mapping[str, Any], counts: pd.DataFrame, stopped: Stopped | None = None
+    outputs: Path,
+    data: Mapping[str, Any],
+    counts: pd.DataFrame,
+    stopped: Stopped | None = None,
+    scores: pd.DataFrame | None = None,
 ) -> Path:
     """``verdict.html`` and ``verdict.json`` from a run's tables and its ``data``; the page.
 
     ``counts`` is ``auditing.rows_table``: what each file has, and what was left out of it. Of an
     interrupted audit the page has what was found until then, and says which parts are missing.
+    Where the dataset is a log of an evaluation, ``scores`` are those it states. The form of
+    ``verdict.json`` is docs/verdict.schema.json; ``SCHEMA_VERSION`` grows when a field changes its
+    meaning or goes away.
     """
+    scores = pd.DataFrame() if scores is None else scores
     folder = stopped.tables if stopped else outputs / "tables"
     evidence, controls = (_read(folder, name) for name in ("audit", "audit_controls"))
     words = ["truth", "note"]
@@ -66,6 +75,10 @@ def write_verdict(
         counts,
         " ".join(counted),
     )
+    tables["The score that the log of the evaluation states"] = (
+        scores,
+        "task model metric value n mean_of_samples",
+    )
     about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
     above = [_said_of_missing(missing, stopped)] if stopped else []
     said = [*above, *lines.values(), about]
@@ -82,9 +95,15 @@ def write_verdict(
             parts += [f"<p>{html.escape(visible(line))}</p>" for line in missed]
     page = outputs / "verdict.html"
     storage.write_text(page, f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n")
-    found: dict[str, Any] = {"says": lines, "missing": missing, "data": dict(data)}
+    found: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "says": lines,
+        "missing": missing,
+        "data": dict(data),
+    }
     found["could_have_missed"] = missed
     of = {"evidence": evidence, "controls": deciding, "text_alone": by_text, "rows": counts}
+    of["evaluation"] = scores
     for name, rows in of.items():
         found[name] = json.loads(rows.to_json(orient="records"))
     storage.write_text(outputs / "verdict.json", json.dumps(found, indent=2) + "\n")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from contamination.audit import evaluation_logs
 from contamination.audit.settings import Data, OwnPassages, Partition
 from contamination.core.visible import one_line
 from contamination.data import partitions
@@ -90,7 +91,12 @@ def whole(data: Partition, labels: Sequence[str]) -> pd.DataFrame:
 
 
 def load(data: Data, source: str, split: str = "", revision: str = "") -> pd.DataFrame:
-    """All rows of the dataset or of the comparison rows; errors as ``partitions.load_rows``."""
+    """All rows of the dataset or of the comparison rows, of a log of an evaluation its questions.
+
+    Errors as ``evaluation_logs.read`` and ``partitions.load_rows``.
+    """
+    if log := evaluation_logs.read(source):
+        return log.rows
     is_named = source == data.dataset or partitions.is_delimited(source)
     try:
         return partitions.load_rows(source, split, revision, data.column_names * is_named)

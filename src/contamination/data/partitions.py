@@ -59,12 +59,12 @@ def load_rows(
         FileNotFoundError: if there is no such file or dataset, or the hub is out of reach.
         ValueError: if the content is malformed, or an argument does not fit the source.
     """
-    path = _find_file(source)
+    path = find_file(source)
     if path is not None:
         if revision:
             raise ValueError(f'"{source}" is a file and has no revision: leave revision empty')
         rows = _read_file(path, column_names)
-        storage.record("input", name=_public_name(path), sha256=storage.sha256_of_file(path))
+        record_file(path)
         return rows
     is_readable = _ending(source) in _READERS
     if is_readable and (hub_file := _HUB_FILE.fullmatch(source)):
@@ -88,7 +88,12 @@ def _ending(source: str | Path) -> str:
     return "".join(ends[-2:] if ends[-1:] == [".gz"] else ends[-1:])
 
 
-def _find_file(source: str) -> Path | None:
+def find_file(source: str) -> Path | None:
+    """The file that a source names, as :func:`load_rows` looks for it; None where there is none.
+
+    Raises:
+        ValueError: if it is a folder.
+    """
     path = Path(source).expanduser()
     for candidate in (path, storage.project_root() / path):
         if candidate.is_dir():
@@ -96,6 +101,11 @@ def _find_file(source: str) -> Path | None:
         if candidate.exists():
             return candidate
     return None
+
+
+def record_file(path: Path) -> None:
+    """Name and SHA-256 of a file that was read, for the manifest of the run."""
+    storage.record("input", name=_public_name(path), sha256=storage.sha256_of_file(path))
 
 
 def _public_name(path: Path) -> str:
@@ -121,7 +131,8 @@ def _read_file(path: Path, column_names: Sequence[str]) -> pd.DataFrame:
         raise ValueError(f"{path.name}: {reason(error)}{rule}") from error
 
 
-def _opened(path: Path, newline: str | None = None) -> TextIO:
+def opened(path: Path, newline: str | None = None) -> TextIO:
+    """A text file in UTF-8, compressed if its name ends in ``.gz``."""
     opens = gzip.open if path.suffix.lower() == ".gz" else open
     return opens(path, "rt", encoding="utf-8-sig", newline=newline)
 
@@ -139,16 +150,16 @@ def _as_frame(columns: Columns) -> pd.DataFrame:
 
 
 def _read_json(path: Path) -> Columns:
-    with _opened(path) as stream:
+    with opened(path) as stream:
         text = stream.read()
     if _ending(path) in (".json", ".json.gz"):
-        records = _parse_json(text, list) if text.strip() else []
+        records = parse_json(text, list) if text.strip() else []
     else:
         records = []
         # Not splitlines: it cuts at separators that may stand inside a JSON text.
         for number, line in enumerate(text.split("\n"), 1):
             try:
-                records += [_parse_json(line, dict)] if line.strip() else []
+                records += [parse_json(line, dict)] if line.strip() else []
             except ValueError as error:
                 raise ValueError(f"line {number}: {error}") from error
     if not all(isinstance(record, dict) for record in records):
@@ -157,7 +168,14 @@ def _read_json(path: Path) -> Columns:
     return {name: [record.get(name) for record in records] for name in names}
 
 
-def _parse_json(text: str, kind: type) -> Any:
+def parse_json(text: str, kind: type) -> Any:
+    """A JSON value of one kind, dict or list; a text in place of an object is {"text": ...}.
+
+    Raises:
+        ValueError: in one line, also if it is nested too deep, names something twice or holds
+            half a surrogate pair.
+    """
+
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         _refuse_duplicates([name for name, _ in pairs])
         return dict(pairs)
@@ -182,7 +200,7 @@ def _refuse_duplicates(names: Sequence[str], cure: str = "") -> None:
 
 
 def _read_delimited(path: Path, names: Sequence[str] = ()) -> Columns:
-    with _opened(path) as stream:
+    with opened(path) as stream:
         first = stream.readline()
     usual = "\t" if _ending(path).startswith(".tsv") else ","
     among = [mark for mark in dict.fromkeys((usual, *_DELIMITERS)) if mark in first] or [usual]
@@ -199,7 +217,7 @@ def _parted(path: Path, delimiters: Sequence[str]) -> list[list[str]]:
     # pandas would rename a repeated column, read "None" as missing and pad a short row.
     csv.field_size_limit(2**31 - 1)
     rows: list[list[str]] = []
-    with _opened(path, newline="") as stream:
+    with opened(path, newline="") as stream:
         reader = csv.reader(stream, delimiter=delimiters[0], strict=True)
         try:
             for row in filter(None, reader):
@@ -216,7 +234,7 @@ def _parted(path: Path, delimiters: Sequence[str]) -> list[list[str]]:
 
 
 def _read_lines(path: Path) -> Columns:
-    with _opened(path) as stream:
+    with opened(path) as stream:
         lines = stream.read().split("\n")  # not splitlines, as in _read_json
     return {"text": lines if lines[-1] else lines[:-1]}
 
@@ -254,7 +272,7 @@ def commit_of(source: str) -> str:
     """The commit that a hub dataset, named as in :func:`load_rows`, stands at; "" for others."""
     is_readable = _ending(source) in _READERS
     found = (_HUB_FILE if is_readable else _HUB_ID).fullmatch(source)
-    if found is None or _find_file(source) is not None:
+    if found is None or find_file(source) is not None:
         return ""
     return hub.commit(found[1] if is_readable else source.partition(":")[0])
 

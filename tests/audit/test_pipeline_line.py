@@ -1,0 +1,254 @@
+"""An audit inside an evaluation: exit codes, several datasets, logs as data, verdict.json."""
+
+import json
+import re
+import shlex
+
+import jsonschema
+import pandas as pd
+import pytest
+import yaml
+from made_logs import ASKED, harness_log, inspect_log
+from notebook_files import ROOT
+from tiny_models import saved, tiny_llama
+
+from contamination.audit import arguments, command_line, finding, page
+from contamination.core import verdicts
+from contamination.lab.tokenizer import train_tokenizer
+
+SCHEMA = json.loads((ROOT / "docs/verdict.schema.json").read_text())
+CHECK = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def line(tmp_path, *words):
+    return command_line.main([*words, "--output", str(tmp_path / "out")])
+
+
+@pytest.fixture
+def ends_in(monkeypatch):
+    """A run of the notebook ends in verdicts that are given beforehand, one list for each run."""
+
+    def given(*runs):
+        left = list(runs)
+
+        def run_notebook(_, parameters, outputs, __):
+            print("progress")
+            data = yaml.safe_load(parameters.read_text())["data"]
+            table = pd.DataFrame(
+                {"method": finding.METHODS[: len(left[0])], "verdict": left.pop(0)}
+            )
+            table = table.assign(model="lab:clean", dataset=" ".join(data.get("names", ["d"])), n=8)
+            numbers = ["value", "ci_low", "ci_high", "control_value", "p", "p_adjusted"]
+            texts = ["truth", "note", "statistic", "control"]
+            table = table.assign(**dict.fromkeys(numbers, 0.5), **dict.fromkeys(texts, "x"))
+            (outputs / "tables").mkdir()
+            table.to_csv(outputs / "tables/audit.csv", index=False)
+
+        monkeypatch.setattr(command_line, "run_notebook", run_notebook)
+
+    return given
+
+
+WORDS = ["--model", "lab:clean", "--rows", "6"]
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "found", "code"),
+    [
+        ([], ["supported"], 0),
+        (["supported"], ["not supported", "supported"], 1),
+        (["supported"], ["not supported", "inconclusive", "control fails", "not run"], 0),
+        (["supported", "control fails"], ["not run", "control fails"], 1),
+    ],
+)
+def test_the_exit_code_says_whether_a_verdict_is_one_of_the_words(
+    tmp_path, ends_in, fail_on, found, code
+):
+    ends_in(found)
+    words = ["--fail-on", *fail_on] if fail_on else []
+    assert line(tmp_path, *WORDS, "--data", "sample", *words) == code
+    assert (tmp_path / "out/verdict.html").exists()
+
+
+def test_a_word_that_is_no_verdict_is_refused_and_an_error_is_told_from_a_verdict(tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        line(tmp_path, *WORDS, "--data", "sample", "--fail-on", "suported")
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and all(word in said for word in verdicts.VERDICTS)
+    assert line(tmp_path, *WORDS, "--data", "none.jsonl", "--fail-on", "supported") == 2
+
+
+def test_a_quiet_audit_prints_errors_alone(tmp_path, capfd, ends_in):
+    ends_in(["supported"])
+    words = [*WORDS, "--data", "sample", "--quiet"]
+    assert line(tmp_path, *words, "--fail-on", "supported") == 1
+    assert capfd.readouterr() == ("", "")
+    assert line(tmp_path, *WORDS, "--data", "none.jsonl", "--quiet") == 2
+    out, err = capfd.readouterr()
+    assert out == "" and err.startswith('error: no rows from "none.jsonl"')
+    assert err.count("\n") == 1
+
+
+def test_a_quiet_audit_asks_no_question(tmp_path, capfd, monkeypatch):
+    from contamination.audit import asked
+
+    monkeypatch.setattr(asked, "check_ready", lambda *_: None)
+    monkeypatch.setattr(command_line.sys.stdin, "isatty", lambda: True, raising=False)
+    served = ["--model", "m", "--served-at", "http://127.0.0.1:9/v1", "--prices", "1,1"]
+    served += ["--price-date", "2026-01-31", "--rows", "6", "--data", "sample", "--quiet"]
+    assert line(tmp_path, *served) == 2
+    assert "add --yes" in capfd.readouterr().err
+
+
+def test_each_of_several_datasets_has_a_folder_a_page_and_a_line(tmp_path, capsys, ends_in):
+    ends_in(["not supported"], ["supported"], ["inconclusive"])
+    (tmp_path / "harbour.jsonl").write_text("".join(json.dumps({"text": q}) + "\n" for q in ASKED))
+    others = tmp_path / "others.txt"
+    others.write_text("".join(f"Which train left station {k} at noon today?\n" for k in range(6)))
+    data = [
+        harness_log(tmp_path / "a"),
+        inspect_log(tmp_path / "b"),
+        str(tmp_path / "harbour.jsonl"),
+    ]
+    words = [*WORDS, "--data", *data, "--unseen", *[str(others)] * 3, "--fail-on", "supported"]
+    assert line(tmp_path, *words) == 1
+    said = capsys.readouterr().out
+    folders = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert folders == ["harbour", "harbour-2", "samples_harbour_2026-01-31T10-20-30.123456"]
+    assert said.count("lab:clean: ") == 6  # the plan of each, and what each ends in
+    assert said.index("written for the next time") > said.rindex("no calls, no cost")
+    for folder in folders:
+        found = json.loads((tmp_path / "out" / folder / "verdict.json").read_text())
+        CHECK.validate(found)
+        assert f"verdicts and controls: {tmp_path / 'out' / folder / 'verdict.html'}" in said
+    values = yaml.safe_load((tmp_path / "out" / folders[2] / "audit.yaml").read_text())
+    assert values["comparison"] == str(others)
+
+
+@pytest.mark.parametrize(
+    ("data", "unseen"), [(["sample", "sample"], []), (["sample", "gsm8k"], ["a.jsonl"])]
+)
+def test_datasets_are_distinct_and_each_has_its_comparison_rows(tmp_path, capsys, data, unseen):
+    words = [*WORDS, "--data", *data, *(["--unseen", *unseen] if unseen else [])]
+    assert line(tmp_path, *words) == 2
+    assert "--unseen one file for each" in capsys.readouterr().err
+
+
+def test_of_several_datasets_all_are_checked_before_anything_is_written(tmp_path, capsys):
+    assert line(tmp_path, *WORDS, "--data", "sample", "none.jsonl") == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_log_of_an_evaluation_is_planned_under_the_name_of_its_task(tmp_path, capsys):
+    source = harness_log(tmp_path)
+    assert line(tmp_path, *WORDS, "--data", source, "--plan") == 0
+    first, second, third = capsys.readouterr().out.splitlines()[:3]
+    assert first.startswith(f"{source}: a log of lm-evaluation-harness, task harbour and model ")
+    assert second == 'the text is the column "question": --text names another one'
+    assert third == f"{source}: 6 rows, none left out, 6 used"
+    data = yaml.safe_load((tmp_path / "out/audit.yaml").read_text())["data"]
+    assert data["names"] == ["harbour", "validation"] and data["text_columns"] == ["question"]
+    # The column of the whole prompt can be named, and the dataset's own fields.
+    for place in ("shown", "doc.question,target"):
+        assert line(tmp_path, *WORDS, "--data", source, "--text", place, "--plan") == 0
+
+
+def test_placebos_name_no_split_of_the_log(tmp_path):
+    source = harness_log(tmp_path)
+    results = next(tmp_path.glob("results_*.json"))
+    results.write_text(results.read_text().replace('"validation"', '"train"'))
+    assert line(tmp_path, *WORDS, "--data", source, "--plan") == 0
+    data = yaml.safe_load((tmp_path / "out/audit.yaml").read_text())["data"]
+    assert data["names"] == ["harbour", "train"] and data["other_names"][1] != "train"
+
+
+def test_an_audit_of_a_log_shows_the_score_that_the_log_states(tmp_path, ends_in):
+    ends_in(["supported"])
+    assert line(tmp_path, *WORDS, "--data", inspect_log(tmp_path)) == 0
+    text = (tmp_path / "out/verdict.html").read_text()
+    assert "The score that the log of the evaluation states" in text
+    assert ">match,accuracy<" in text and ">0.33<" in text and ">6<" in text
+    found = json.loads((tmp_path / "out/verdict.json").read_text())
+    CHECK.validate(found)
+    (score,) = found["evaluation"]
+    assert (score["tool"], score["n"], score["model"]) == ("Inspect", 6, "some/model")
+    assert found["evidence"][0]["dataset"] == "harbour test"
+
+
+# verdict.json
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_what_a_real_audit_writes_fits_the_schema(tmp_path):
+    """An untrained model of two blocks, asked by the notebook itself."""
+    tokenizer = train_tokenizer(ASKED, vocabulary=300)
+    (tmp_path / "tiny").mkdir()
+    saved(tmp_path / "tiny", tiny_llama(tokenizer, context=1024), tokenizer)
+    others = [{"question": f"Which train left station {k} at noon today?"} for k in range(6)]
+    (tmp_path / "others.jsonl").write_text("".join(json.dumps(row) + "\n" for row in others))
+    values = {"model": {"names": [str(tmp_path / "tiny")], "completion_tokens": 8}}
+    values |= {"data": {"dataset": harness_log(tmp_path), "task": "summary", "label_column": ""}}
+    values |= {"comparison": str(tmp_path / "others.jsonl"), "n_instances": 6, "n_passages": 6}
+    values |= {"n_resamples": 50, "clean_control": False}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
+    assert line(tmp_path, "--settings", str(tmp_path / "mine.yaml"), "--quiet") == 0
+    found = json.loads((tmp_path / "out/verdict.json").read_text())
+    CHECK.validate(found)
+    assert (
+        found["schema_version"]
+        == page.SCHEMA_VERSION
+        == SCHEMA["properties"]["schema_version"]["const"]
+    )
+    assert {row["method"] for row in found["evidence"]} == {*finding.METHODS}
+    assert found["text_alone"] and found["evaluation"]
+
+
+def test_the_schema_describes_every_field_of_every_table_and_refuses_other_words(tmp_path, ends_in):
+    CHECK.check_schema(SCHEMA)
+    ends_in(["supported"])
+    line(tmp_path, *WORDS, "--data", "sample")
+    found = json.loads((tmp_path / "out/verdict.json").read_text())
+    assert {*found} == {*SCHEMA["properties"]} == {*SCHEMA["required"]}
+    assert SCHEMA["$defs"]["method"]["enum"] == list(finding.METHODS)
+    row = SCHEMA["properties"]["evidence"]["items"]["properties"]
+    assert row["verdict"]["enum"] == list(verdicts.VERDICTS)
+    found["evidence"][0]["verdict"] = "seen"
+    assert not CHECK.is_valid(found)
+
+
+# The page about it
+
+PAGE = (ROOT / "docs/pipeline.md").read_text()
+
+
+def test_the_workflow_of_the_page_is_yaml_whose_line_the_audit_takes():
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S)
+    steps = yaml.safe_load(block)["jobs"]["evaluate"]["steps"]
+    (words,) = [
+        shlex.split(step["run"]) for step in steps if "contamination audit" in step.get("run", "")
+    ]
+    told = arguments.told(words[words.index("audit") + 1 :])
+    assert told.fail_on == ["supported"] and len(told.data) == len(told.unseen) == 1
+
+
+def test_the_page_names_fields_and_codes_as_they_are(tmp_path, ends_in, monkeypatch):
+    known = {*arguments.parser()._option_string_actions}
+    elsewhere = {"--log_samples", "--log-format", "--model_args", "--tasks", "--output_path"}
+    assert {*re.findall(r"--[a-z][a-z_-]+", PAGE)} <= known | elsewhere
+    table = PAGE.split("## How to read verdict.json")[1].split("\n\n```python")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert named | {"schema_version"} == {*SCHEMA["properties"]}
+    codes = [int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.M)]
+    assert codes == [0, command_line.FOUND, command_line.ERROR, command_line.INTERRUPTED]
+    # The lines of Python that the page shows.
+    ends_in(["supported"])
+    monkeypatch.chdir(tmp_path)
+    words = ["--data", inspect_log(tmp_path), "--output", "contamination-audit"]
+    assert command_line.main([*WORDS, *words]) == 0
+    (block,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
+    names = {"json": json}
+    exec(block, names)  # noqa: S102
+    assert names["verdicts"] == {("lab:clean", finding.METHODS[0]): "supported"}
+    assert names["scores"] == {("harbour", "match,accuracy"): (pytest.approx(1 / 3), 6)}
