@@ -16,6 +16,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,7 +25,7 @@ import yaml
 
 from contamination.audit import rows
 from contamination.audit.rows import Rows
-from contamination.audit.settings import LAB, Data, Model, check_name
+from contamination.audit.settings import LAB, Data, Settings, check_name
 from contamination.core import keys, storage
 from contamination.core.parameters import (
     ParameterError,
@@ -104,8 +105,6 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
     if told.served_at:
         model |= {"base_url": told.served_at, "key_variable": told.key}
         model |= {"cost_cap": told.cap}
-        if told.completion_tokens is not None:
-            model |= {"completion_tokens": told.completion_tokens}
     if told.prices:
         try:
             prices = [float(part) for part in told.prices.split(",")]
@@ -117,17 +116,32 @@ def parameters_of(told: argparse.Namespace) -> dict[str, Any]:
         data["column_names"] = [name.strip() for name in told.columns.split(",")]
     unseen = told.unseen or (UNSEEN if told.data.lower() == SAMPLE_NAME else "")
     sizes = {"n_instances": told.rows, "n_passages": told.passages}
-    return {"model": model, "data": data, "comparison": unseen, **sizes}
+    values = {"model": model, "data": data, "comparison": unseen, **sizes}
+    if told.methods:
+        values["methods"] = [name.strip() for name in told.methods.split(",")]
+    if told.completion_tokens is not None:
+        values["replication"] = {"completion_tokens": told.completion_tokens}
+    return values
 
 
 def with_files_from_here(full: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the parameters that may name files, with names that the notebook can follow."""
     model, data = dict(full["model"]), dict(full["data"])
-    for parameter in ("names", "reference_models"):
-        if model.get(parameter) and not model.get("base_url"):
-            model[parameter] = [from_here(name) for name in model[parameter]]
+    found: dict[str, Any] = {"model": model, "data": data}
+    if model.get("names") and not model.get("base_url"):
+        model["names"] = [from_here(name) for name in model["names"]]
     data["dataset"] = from_here(data.get("dataset", ""))
-    return {"model": model, "data": data, "comparison": from_here(full["comparison"])}
+    for block in filter(full.get, ("dice", "min_k", "replication")):
+        found[block] = {name: _here(name, value) for name, value in full[block].items()}
+    return found | {"comparison": from_here(full["comparison"])}
+
+
+def _here(name: str, value: Any) -> Any:
+    """A setting's value, with names that the notebook can follow if it names local models."""
+    if name == "reference_models":
+        return [from_here(one) for one in value]
+    is_model = name in ("reference_model", "neighbor_model", "bleurt_checkpoint")
+    return from_here(value) if is_model else value
 
 
 def check_models(local: Sequence[str]) -> None:
@@ -164,7 +178,7 @@ def read_rows(
     data["revision"] = data.get("revision") or partitions.commit_of(data["dataset"])
     found, settings = None, Data.read(data, "data")
     if "text_columns" not in data:
-        found = rows.load(settings, settings.dataset, settings.split, settings.revision)
+        found = rows.load(settings, settings.dataset, settings.first_split, settings.revision)
         data["text_columns"] = [rows.text_column(found, told[0])]
         print(f'the text is the column "{data["text_columns"][0]}": --text names another one')
     n = max(full["n_instances"], full["n_passages"])
@@ -173,6 +187,12 @@ def read_rows(
         if of_file is not None:
             print(rows.described(source, of_file), flush=True)
     return loaded
+
+
+def told_by(values: Mapping[str, Any]) -> Settings:
+    """The settings of all parameters of notebook 10, which has some that are no settings."""
+    names = {field.name for field in fields(Settings)}
+    return Settings.read({k: v for k, v in values.items() if k in names}, "audit")
 
 
 def audit(told: argparse.Namespace) -> Path | None:
@@ -185,48 +205,47 @@ def audit(told: argparse.Namespace) -> Path | None:
         check_key_and_address(told)
     values = load_parameter_file(told.settings) if told.settings else parameters_of(told)
     full = checked_parameters(values, declared_in(NOTEBOOK), told.settings or "command line")
-    who = Model.read(full["model"], "model")
-    who.check()
-    Data.read(full["data"], "data").check()
+    settings = told_by(full)
+    settings.check()
+    who = settings.model
     check_models(() if who.base_url else who.names)
     files = with_files_from_here(full)
     data = files["data"]
     loaded = read_rows(full, data, files["comparison"])
     # What loads models is imported here and not above, since it takes seconds.
-    from contamination.audit import asked, auditing, comparison, page, plan
+    from contamination.audit import asked, auditing, comparison, page, plan, prepared
     from contamination.models.loading import device_named
 
     if not who.base_url:
         device_named(who.device)
-    of = {name: full[name] for name in ("n_instances", "n_passages", "seed")}
-    prepared = auditing.prepare(**files, **of, loaded=loaded)
-    for copies in filter(comparison.warning, prepared.near_copies):
+    found = auditing.compared(prepared.prepare(told_by(full | files), loaded))
+    for copies in filter(comparison.warning, found.near_copies):
         print(comparison.warning(copies))
     if not who.base_url:
         check_memory([name for name in files["model"]["names"] if not name.startswith(LAB)])
-    probed = plan.probed_methods(prepared)  # the plan's own lines speak of these
-    reasons = {name: why for name, why in plan.why_not(prepared).items() if name not in probed}
+    probed = plan.probed_methods(found)  # the plan's own lines speak of these
+    reasons = {name: why for name, why in plan.why_not(found).items() if name not in probed}
     for reason in dict.fromkeys(reasons.values()):
         methods = ", ".join(method for method, its in reasons.items() if its == reason)
         print(f"{methods}: {'not run, ' + reason if reason else 'will be run'}")
-    print(plan.announce_audit(prepared))
+    print(plan.announce_audit(found))
     file = outputs / "audit.yaml"
     text = yaml.safe_dump(values | files, sort_keys=False, allow_unicode=True)
     storage.write_text(file, text)
     print(f"written for the next time: {file}")
     if told.plan or full["dry_run"]:
         return None
-    asked.check_ready(prepared.asked, prepared.model.reference_models)
-    if prepared.asked.endpoints and not told.yes:
+    asked.check_ready(found.asked, settings.dice.reference_models)
+    if found.asked.endpoints and not told.yes:
         if not sys.stdin.isatty():
             raise ValueError("nothing was asked: add --yes to pay what the plan says")
         if input("Ask? [y/N] ").strip().lower() not in ("y", "yes"):
             return None
-    counts = auditing.rows_table(prepared)
+    counts = auditing.rows_table(found)
     try:
         run_notebook(NOTEBOOK, file, outputs, sys.stderr if sys.stderr.isatty() else None)
     except (RunError, KeyboardInterrupt) as error:
-        names = [asked.name_of(model) for model in prepared.asked.models]
+        names = [prepared.name_of(model) for model in found.asked.models]
         why = keys.unsaid(str(error)) or "by hand"
         stopped = page.Stopped(why, names, failed_tables(outputs, NOTEBOOK.stem))
         print(f"what was found so far: {page.write_verdict(outputs, data, counts, stopped)}")
@@ -252,6 +271,7 @@ An example without a download: contamination audit --model lab:contaminated --da
   --prices IN,OUT     per million tokens, read on --price-date YYYY-MM-DD; --cap is the most to pay
   --completion-tokens N   the longest answer of a served model
   --device DEVICE     where a local model runs: cuda, mps or cpu (default: the first that is here)
+  --methods A,B       of dcq, replication, ranking, min_k, dice (default: all)
   --rows N            rows that are quizzed and completed (60); --passages N, of Min-k% Prob (400)
   --settings FILE     all of the above from a file, such as the audit.yaml that an audit writes
   --output FOLDER     where the results go (contamination-audit)
@@ -273,7 +293,7 @@ def _parser() -> _Parser:
     parser = _Parser(prog="contamination audit")
     add = parser.add_argument
     add("--model", nargs="+", default=[])
-    texts = "data", "unseen", "split", "text", "label", "columns", "settings"
+    texts = "data", "unseen", "split", "text", "label", "columns", "methods", "settings"
     for name in (*texts, "served-at", "key", "device", "prices", "price-date"):
         add(f"--{name}", default="")
     for name in ("plan", "yes"):

@@ -10,25 +10,26 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from contamination.audit import comparison, completing, quizzing
-from contamination.audit.asked import JUDGE, MODEL, PERTURBER, Asked, name_of
-from contamination.audit.completing import OwnCompletions
-from contamination.audit.finding import (
+from contamination.audit import comparison, requests
+from contamination.audit.prepared import (
     COMPARING,
     DCQ,
     DICE,
+    JUDGE,
     METHODS,
     MIN_K,
+    MODEL,
     NO_COMPARISON,
+    PERTURBER,
     RANKING,
     REPLICATION,
     Audit,
+    name_of,
 )
-from contamination.audit.options import GIVEN, WRITTEN, source_of
-from contamination.audit.quizzing import OwnQuiz
+from contamination.audit.requests import GIVEN, WRITTEN, source_of
 from contamination.audit.settings import LAB
-from contamination.models.chat import Endpoint, Request, estimate
-from contamination.models.exchange import body_of, input_tokens, output_limit
+from contamination.models.chat import estimate
+from contamination.models.exchange import Endpoint, Request, body_of, input_tokens, output_limit
 from contamination.models.prompt_log_probs import CHAT, known_form, probe_requests, score_requests
 from contamination.models.source import located
 from contamination.replication.instructions import LABELLED_TASKS
@@ -37,79 +38,37 @@ _LAB_PARAMETERS = 1_400_000
 _GENERATED_IS_SLOWER = 20  # a token written against a token read, roughly
 PROBE = "probe for log-probabilities"
 IF_GIVEN = "if the address gives log-probabilities of prompts, which will be probed"
+NOT_ASKED = "not asked for"
 # Purpose, who is asked, everything at most, and whose price it has.
 Batch = tuple[str, Endpoint, list[Request], str]
-
-
-def _line(asked: Asked, name: str, who: Endpoint, requests: list[Request], role: str) -> str:
-    """What is still to be asked, and what it costs at most."""
-    return f"{name}: {estimate(who, requests, **asked.paying(role))}"
-
-
-# Notebooks 02 and 03
-
-
-def quiz_plan(own: OwnQuiz, asked: Asked) -> list[str]:
-    """Calls, tokens, cost and time of the quizzes at most, one line each; no call is made.
-
-    Perturbations that have to be asked for again come on top.
-    """
-    lines, n_quizzes = [], quizzing.N_QUIZZES + 1  # with the second perturbation
-    if PERTURBER in asked.helpers and own.given is None:
-        who = asked.helpers[PERTURBER]
-        requests = quizzing.option_requests([own.rows], 2)
-        lines.append(_line(asked, f"perturber {who.model}", who, requests, PERTURBER))
-    texts = own.rows.instances
-    n_letters = sum(len(text.encode()) for text in texts)
-    n_tokens = 4 * n_quizzes * n_letters // completing.LETTERS_PER_TOKEN
-    here = f"at most {n_quizzes * len(texts):,} quizzes, about {n_tokens:,} tokens here, no cost"
-    for model in asked.models:
-        line = f"{name_of(model)}: {here}"
-        if isinstance(model, Endpoint):
-            requests = quizzing.quiz_requests(asked, own.names, [own.rows], n_quizzes)
-            line = _line(asked, name_of(model), model, requests, MODEL)
-        lines.append(line)
-    return lines
-
-
-def completion_plan(own: OwnCompletions, asked: Asked) -> list[str]:
-    """What a run of notebook 03 will ask of each model, one line each; no call is made."""
-    prompts, model = [*own.prompts["prompt"], own.cheat_prompt], asked.models[0]
-    lines = [f"{name_of(model)}: {len(prompts):,} prompts here, no cost"]
-    if isinstance(model, Endpoint):
-        requests = completing.completion_requests(prompts, asked)
-        lines = [_line(asked, name_of(model), model, requests, MODEL)]
-    if JUDGE in asked.helpers:
-        who = asked.helpers[JUDGE]
-        requests = completing.longest_judgements(own.prompts["second_piece"], asked)
-        lines.append(_line(asked, f"judge {who.model}", who, requests, JUDGE))
-    return lines
-
-
-# An audit
 
 
 def why_not(audit: Audit) -> dict[str, str]:
     """For each method "" if it will be run, else why not."""
     model, data = audit.model, audit.data
-    local = not model.base_url
-    reasons = dict.fromkeys(METHODS, "")
+    reasons = {name: "" if name in audit.methods else NOT_ASKED for name in METHODS}
     if data.task in LABELLED_TASKS and not data.label_column:
-        reasons[REPLICATION] = f"prompts of {data.task} show the label, and label_column is empty"
-    else:
+        why = f"prompts of {data.task} show the label, and label_column is empty"
+        reasons[REPLICATION] = reasons[REPLICATION] or why
+    elif not reasons[REPLICATION]:
         try:
             for rows in audit.quizzed:
-                completing.cut_pieces(audit, rows)
+                requests.cut_pieces(audit, rows)
         except ValueError as error:
             reasons[REPLICATION] = str(error)
     if audit.unseen is None:
-        reasons[MIN_K] = NO_COMPARISON
-    if not local:
-        reasons[DICE] = "DICE reads hidden states, which an address does not give"
-    elif len(model.reference_models) < 2:
-        reasons[DICE] = "reference_models names fewer than two clean models of the same base"
+        reasons[MIN_K] = reasons[MIN_K] or NO_COMPARISON
+    if model.base_url:
+        why = "DICE reads hidden states, which an address does not give"
+        reasons[DICE] = reasons[DICE] or why
+    elif len(audit.told.dice.reference_models) < 2:
+        why = "reference_models names fewer than two clean models of the same base"
+        reasons[DICE] = reasons[DICE] or why
+    # A file that says which rows were seen is scored beside the classifiers of its words.
+    of_labelled = {MIN_K} if data.member_column else set()
     if audit.refusal:
-        reasons |= {name: audit.refusal for name in COMPARING if not reasons[name]}
+        refused = [name for name in COMPARING if not reasons[name] and name not in of_labelled]
+        reasons |= dict.fromkeys(refused, audit.refusal)
     return reasons
 
 
@@ -121,30 +80,34 @@ def probed_methods(audit: Audit) -> list[str]:
     return [name for name in (RANKING, MIN_K) if not reasons[name]]
 
 
-def batches_of(audit: Audit, endpoint: Endpoint) -> list[Batch]:
-    """Everything that is asked at most because of one audited model."""
-    asked, helpers = audit.asked, audit.asked.helpers
-    if audit.refusal:
-        return []
-    found = [(DCQ, endpoint, quizzing.quiz_requests(asked, audit.names, audit.quizzed), MODEL)]
-    if source_of(audit.rows, asked) == WRITTEN:
-        requests = quizzing.option_requests(audit.quizzed)
-        found.append(("options of the quizzes", helpers[PERTURBER], requests, PERTURBER))
-    if not why_not(audit)[REPLICATION]:
-        prompts = completing.audit_prompts(audit)
-        requests = completing.completion_requests(prompts["prompt"], asked)
-        found.append((REPLICATION, endpoint, requests, MODEL))
-        if JUDGE in helpers:
-            requests = completing.longest_judgements(prompts["second_piece"], asked)
-            found.append(("ICL judge", helpers[JUDGE], requests, JUDGE))
-    form = known_form(endpoint)
-    if not form:
+def batches_of(audit: Audit, endpoint: Endpoint, form: str = "") -> list[Batch]:
+    """Everything that is asked at most because of one audited model.
+
+    ``form`` is that in which its address gives log-probabilities, if that is known already.
+    """
+    asked, reasons, found = audit.asked, why_not(audit), []
+    will_quiz = not (reasons[DCQ] and reasons[RANKING])
+    if not reasons[DCQ]:
+        found.append((DCQ, endpoint, requests.quiz_requests(audit), MODEL))
+    if will_quiz and source_of(audit.rows, asked) == WRITTEN:
+        helper = asked.helpers[PERTURBER]
+        found.append(("options of the quizzes", helper, requests.option_requests(audit), PERTURBER))
+    if not reasons[REPLICATION]:
+        prompts, more = requests.audit_prompts(audit), requests.cheat_prompts(audit)
+        of_prompts = requests.completion_requests([*prompts["prompt"], *more], asked)
+        found.append((REPLICATION, endpoint, of_prompts, MODEL))
+        if JUDGE in asked.helpers:
+            longest = requests.longest_judgements(prompts["second_piece"], asked)
+            found.append(("ICL judge", asked.helpers[JUDGE], longest, JUDGE))
+    probed = probed_methods(audit)
+    if probed and not form:
         found.append((PROBE, endpoint, probe_requests(), MODEL))
-        form = CHAT  # the one that takes most, of those that the probe may find
-    passages = [text for rows in audit.sets for text in rows.passages]
-    for name, texts in ((MIN_K, passages), (RANKING, quizzing.ranking_texts(audit))):
-        if name in probed_methods(audit):
-            found.append((name, endpoint, score_requests(texts, form), MODEL))
+    # The form that takes most, of those that the probe may find.
+    texts = {MIN_K: [text for rows in audit.sets for text in rows.passages]}
+    texts[RANKING] = requests.ranking_texts(audit)
+    for name in (MIN_K, RANKING):
+        if name in probed:
+            found.append((name, endpoint, score_requests(texts[name], form or CHAT), MODEL))
     return found
 
 
@@ -152,12 +115,13 @@ def plan_table(audit: Audit) -> pd.DataFrame:
     """``audit_cost.csv``: what a run takes at most, nothing of it being in the response log.
 
     One row for each model and method. input_tokens are a cautious estimate, output_tokens and
-    cost (empty without a price) the most; a local model makes no calls.
+    cost (empty without a price) the most; a local model makes no calls. Where comparison rows are
+    told apart, which is found out afterwards, no method that needs them asks anything.
     """
     reasons, rows = why_not(audit), []
     for endpoint in audit.asked.endpoints:
-        for name, who, requests, role in batches_of(audit, endpoint):
-            bodies, price = [body_of(who, one) for one in requests], audit.asked.prices[role]
+        for name, who, batch, role in batches_of(audit, endpoint):
+            bodies, price = [body_of(who, one) for one in batch], audit.asked.prices[role]
             n_in = sum(map(input_tokens, bodies))
             n_out = sum(output_limit(body) or 0 for body in bodies)
             row = {"model": who.model, "method": name, "is_run": not reasons.get(name)}
@@ -185,7 +149,7 @@ def local_tokens(audit: Audit) -> dict[str, tuple[int, int]]:
     """What a local model reads and writes: by method, tokens read and tokens written, roughly."""
 
     def tokens(texts: Sequence[str]) -> int:
-        return sum(len(text.encode()) for text in texts) // completing.LETTERS_PER_TOKEN
+        return sum(len(text.encode()) for text in texts) // requests.LETTERS_PER_TOKEN
 
     sizes = [tokens(rows.instances) for rows in audit.quizzed]
     n_prompts = 5 * sizes[0] + sum(sizes[1:])
@@ -194,7 +158,7 @@ def local_tokens(audit: Audit) -> dict[str, tuple[int, int]]:
         REPLICATION: (n_prompts, n_prompts),
         RANKING: (4 * sum(sizes), 0),
         MIN_K: (tokens([text for rows in audit.sets for text in rows.passages]), 0),
-        DICE: (sizes[0] * (1 + len(audit.model.reference_models)), 0),
+        DICE: (sizes[0] * (1 + len(audit.told.dice.reference_models)), 0),
     }
 
 
@@ -202,9 +166,9 @@ def announce_audit(audit: Audit) -> str:
     """What is still to be asked, one line each, the most that it may cost, and the cap."""
     asked, reasons = audit.asked, why_not(audit)
     lines = [
-        _line(asked, f"{purpose}, {who.model}", who, *rest)
+        f"{purpose}, {who.model}: {estimate(who, batch, **asked.paying(role))}"
         for endpoint in asked.endpoints
-        for purpose, who, *rest in batches_of(audit, endpoint)
+        for purpose, who, batch, role in batches_of(audit, endpoint, known_form(endpoint))
     ]
     if methods := probed_methods(audit):
         lines.append(f"{' and '.join(methods)}: will be run {IF_GIVEN}")

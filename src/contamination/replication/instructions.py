@@ -39,6 +39,7 @@ _FIELDS = {
     SUMMARY: "Summary: {input}",
     ONE_SENTENCE_SUMMARY: "Summary: {input}",
 }
+
 LABELLED_TASKS = (CLASSIFICATION, NLI)
 
 

@@ -10,6 +10,10 @@ from __future__ import annotations
 
 CLASSIFICATION, NLI = "classification", "NLI"
 SUMMARY, ONE_SENTENCE_SUMMARY = "summary", "one-sentence summary"
+# Section 4: temperature zero, at most 500 tokens.
+MAX_TOKENS = 500
+PAPER_OPTIONS = {"temperature": 0, "max_tokens": MAX_TOKENS}
+JUDGE_OPTIONS = {"temperature": 0, "max_tokens": 10}
 TASKS = (CLASSIFICATION, NLI, SUMMARY, ONE_SENTENCE_SUMMARY)
 
 _LABELLED = "\nLabel: {label}\nFirst Piece: {input}\nSecond Piece:"
