@@ -63,7 +63,7 @@ def with_judge(scored: pd.DataFrame, asked: Asked) -> pd.DataFrame:
 def replication(audit: Audit, target: Target) -> Finding:
     """Completions judged, guided on the dataset beside the other instructions and unseen rows.
 
-    The paper's table is in ``tables``: audit_replication (:func:`paper_table`).
+    The paper's table is in ``tables``: audit_replication (:func:`own_table`).
     """
     has_unseen, prompts = audit.unseen is not None, audit_prompts(audit)
     told, cheat = audit.told.replication, cheat_prompts(audit)
@@ -102,7 +102,7 @@ def replication(audit: Audit, target: Target) -> Finding:
     parts = [decisions.partition_rows(of_data, judges)]
     if cheat:
         parts.append(cheat_rows(audit, done, answers.iloc[-1], told.text_rule_threshold))
-    tables = {"audit_replication": paper_table(parts, target.name, audit.told.seed, target.begins)}
+    tables = {"audit_replication": own_table(parts, target.name, audit.told.seed, target.begins)}
     counts = finding.status_counts(scored["status"])
     return Finding(row, tuple(found), counts, scored, tables)
 
@@ -142,7 +142,7 @@ def cheat_rows(
     return pd.DataFrame([found])
 
 
-def paper_table(parts: Sequence[pd.DataFrame], name: str, seed: int, begins: str) -> pd.DataFrame:
+def own_table(parts: Sequence[pd.DataFrame], name: str, seed: int, begins: str) -> pd.DataFrame:
     """``audit_replication.csv``: columns of ``replication_lab.csv``, then bos and verdict.
 
     The verdict stands in the guided rows of Algorithm 2: supported where guided completions are

@@ -114,7 +114,7 @@ def _prompts(audit: Audit, rows: Rows, only: Sequence[str]) -> pd.DataFrame:
         only = (GUIDED, GENERAL, WRONG_DATASET, WRONG_SPLIT)  # no label could be wrong
     names = dict(zip(("dataset", "split"), audit.names, strict=True))
     same = names | {"labels": labels, "instructions": only}
-    same |= dict(zip(("other_dataset", "other_split"), audit.data.other_names, strict=True))
+    same |= dict(zip(("other_dataset", "other_split"), audit.data.wrongly_called, strict=True))
     found = instructions.prompts_of(pieces, task, **same)
     continued = instructions.prompts_of(pieces, task, form=instructions.CONTINUE, **same)["prompt"]
     about = {"benchmark": names["dataset"], "task": task, "copies": None, "group": found["index"]}

@@ -118,7 +118,7 @@ class Data(OwnSettings):
     comparison_split: str = setting("", "split of the comparison, where that is a hub dataset")
     member_column: str = setting("", "column with 1 for rows that were seen, 0 for comparison rows")
     names: list[str] = setting([], "dataset and split for prompts, by default file name and test")
-    other_names: list[str] = setting(["Harbour Notes", "train"], "wrong ones, for the placebos")
+    other_names: list[str] = setting([], "wrong ones, by default Harbour Notes and another split")
     task: str = setting(
         "classification",
         "what the prompts speak of [classification or NLI or summary or one-sentence summary]",
@@ -137,6 +137,14 @@ class Data(OwnSettings):
         return tuple(self.names) or (stem, self.first_split or "test")
 
     @property
+    def wrongly_called(self) -> tuple[str, str]:
+        """Dataset and split as the placebos say them."""
+        return tuple(self.other_names) or (
+            "Harbour Notes",
+            "test" if self.called[1] == "train" else "train",
+        )
+
+    @property
     def first_split(self) -> str:
         return next(iter(self.splits), self.split)
 
@@ -148,9 +156,9 @@ class Data(OwnSettings):
             raise ValueError("NLI needs 2 text_columns")
         if self.label_names and not self.label_column:
             raise ValueError("label_names needs label_column")
-        if (self.names and len(self.names) != 2) or len(self.other_names) != 2:
+        if len(self.names) not in (0, 2) or len(self.other_names) not in (0, 2):
             raise ValueError("names and other_names hold a dataset and a split each")
-        if any(a == b for a, b in zip(self.called, self.other_names, strict=True)):
+        if any(a == b for a, b in zip(self.called, self.wrongly_called, strict=True)):
             raise ValueError("other_names must both differ from names: they are the wrong ones")
         if self.split and self.splits:
             raise ValueError("split names one split and splits several: leave one of them empty")
