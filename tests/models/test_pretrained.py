@@ -18,7 +18,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, PreTrainedTokenizerFast
 
 from contamination.audit import asked, completing
-from contamination.audit.settings import OwnTarget
+from contamination.audit.local_models import load_model
+from contamination.audit.settings import Model
 from contamination.core import caches, storage
 from contamination.core.scores import LOWERCASE, MIN_K, MIN_K_PLUS_PLUS, PPL, ZLIB
 from contamination.core.verdicts import SUPPORTED, check_verdicts
@@ -87,7 +88,7 @@ def test_special_tokens_are_those_that_the_file_declares(path):
 
 def test_a_gguf_file_serves_wherever_a_model_is_named(path):
     asked.check_models([str(path)], "float32")
-    assert OwnTarget(target_model=str(path)).load().n_parameters > 0
+    assert load_model(Model(names=[str(path)])).n_parameters > 0
     assert source.load_config(path).num_hidden_layers == 2
     assert source.load_tokenizer(path).eos_token_id == 1
 

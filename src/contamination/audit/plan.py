@@ -33,6 +33,7 @@ from contamination.models.exchange import Endpoint, Request, body_of, input_toke
 from contamination.models.prompt_log_probs import CHAT, known_form, probe_requests, score_requests
 from contamination.models.source import located
 from contamination.replication.instructions import LABELLED_TASKS
+from contamination.replication.prompts import NLI
 
 _LAB_PARAMETERS = 1_400_000
 _GENERATED_IS_SLOWER = 20  # a token written against a token read, roughly
@@ -49,6 +50,9 @@ def why_not(audit: Audit) -> dict[str, str]:
     reasons = {name: "" if name in audit.methods else NOT_ASKED for name in METHODS}
     if data.task in LABELLED_TASKS and not data.label_column:
         why = f"prompts of {data.task} show the label, and label_column is empty"
+        reasons[REPLICATION] = reasons[REPLICATION] or why
+    elif data.task != NLI and len(data.text_columns) > 1:
+        why = f"prompts of {data.task} hold one text, text_columns names {len(data.text_columns)}"
         reasons[REPLICATION] = reasons[REPLICATION] or why
     elif not reasons[REPLICATION]:
         try:
