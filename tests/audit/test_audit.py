@@ -12,8 +12,8 @@ from tiny_models import tiny_llama
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from contamination.audit import asked as asking
 from contamination.audit import (
+    announcing,
     auditing,
     completing,
     finding,
@@ -23,6 +23,7 @@ from contamination.audit import (
     options,
     plan,
 )
+from contamination.audit import asked as asking
 from contamination.audit import prepared as preparing
 from contamination.audit.finding import Target
 from contamination.audit.prepared import UNSEEN as UNSEEN_ROWS
@@ -252,7 +253,7 @@ def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
     with ScriptedServer(lambda body, n: good("A")) as server:
         model = endpoint(server.base_url, prices=[2.0, 8.0], price_date="2025-01-31", cost_cap=1.0)
         audit = prepared(model=model, n=5, n_passages=5)
-        said = plan.announce_audit(audit)
+        said = announcing.announce_audit(audit)
         found = auditing.findings_of(audit, Target(MODEL, None), None, [], 9)
         table = auditing.audit_table({MODEL: found})
         assert not server.bodies
@@ -387,7 +388,7 @@ def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_the
         cost = plan.plan_table(audit).set_index("method")
         found = findings_of(audit, server.base_url)
         # What was said to be asked is what was asked, at most.
-        assert plan.announce_audit(audit).count(", 0 to ask") == 2
+        assert announcing.announce_audit(audit).count(", 0 to ask") == 2
     assert capsys.readouterr().out == (
         f"{MODEL}: the address gives log-probabilities of prompts by echo\n"
     )

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 from scripted_server import MODEL, ScriptedServer, good
 
-from contamination.audit import auditing, comparison, plan
+from contamination.audit import announcing, auditing, comparison, plan
 from contamination.audit.prepared import COMPARING, DICE, prepare
 from contamination.audit.settings import Settings
 from contamination.core.verdicts import CONTROL_FAILS, NOT_RUN
@@ -181,7 +181,7 @@ def test_nothing_is_asked_where_the_rows_are_told_apart(by, tmp_path):
         told = {"model": model, "data": data, "comparison": files[1]}
         told |= {"n_instances": 12, "n_passages": 12}
         audit = auditing.compared(prepare(Settings.read(told)))
-        said, cost = plan.announce_audit(audit), plan.plan_table(audit)
+        said, cost = announcing.announce_audit(audit), plan.plan_table(audit)
         target = auditing.target_of(audit, MODEL, lab=None)
         found = {MODEL: auditing.findings_of(audit, target, None, [], 50)}
         assert not server.bodies

@@ -12,7 +12,7 @@ from notebook_files import ROOT
 from scripted_server import MODEL, ScriptedServer, good, question
 from test_audit import prepared, tiny_folder  # noqa: F401 (a fixture)
 
-from contamination.audit import auditing, completing, internals, options, plan, quizzing
+from contamination.audit import announcing, auditing, completing, internals, options, plan, quizzing
 from contamination.audit.prepared import DCQ, DICE, METHODS, MIN_K, REPLICATION, prepare
 from contamination.audit.settings import Settings
 from contamination.core import claims, run, storage
@@ -267,6 +267,18 @@ def test_what_guided_completions_allow(monkeypatch, n_valid, n_exact, of_general
     assert table["verdict"].tolist() == [expected, None, None, None]
 
 
+def test_completed_instances_are_held_against_the_quiz_instance_by_instance(parks):
+    """The model completes all eight and knows six of them in the quiz (Appendix C)."""
+    dcq = served("", "perturber")
+    with ScriptedServer(knowing(n_unknown=2)) as server:
+        dcq["perturber_base_url"] = server.base_url
+        audit = audit_of(parks, server.base_url, ["dcq", "replication"], {"dcq": dcq})
+        row = auditing.paper_tables(found_by(audit))["audit_reciprocal"].iloc[0]
+    assert (row["n"], row["n_replicas"], row["n_right_best_quiz"]) == (8, 8, 6)
+    assert row["expected_if_independent"] == 6 and row["verdict"] == NOT_SUPPORTED
+    claims.check_table(pd.DataFrame([row]), "audit_reciprocal")
+
+
 # Min-k% Prob and DICE
 
 
@@ -401,7 +413,7 @@ def test_a_parameter_file_of_the_papers_is_planned(path, tmp_path, monkeypatch):
         n_prompts = 4 if "summary" in data["task"] else 5
         n_calls = {DCQ: 6 * 4, REPLICATION: 4 * n_prompts + audit.told.replication.first_instances}
         assert cost.loc[asked, "n_calls"] == n_calls[asked]
-        assert "to ask" in plan.announce_audit(audit)
+        assert "to ask" in announcing.announce_audit(audit)
 
 
 def of_room(room):
@@ -434,7 +446,9 @@ def test_the_papers_partitions_and_models_are_all_there():
             dataset = values["data"]["dataset"]
             assert values["comparison"] == dataset.replace("/train/", "/test/") != dataset
         else:
-            assert len(values["data"]["splits"]) == 4 and values["data"]["member_column"]
+            assert values["data"]["member_column"] == "label"
+            is_wikimia = values["data"]["dataset"] == "swj0419/WikiMIA"
+            assert len(values["data"].get("splits", [])) == 4 * is_wikimia
     assert {f"huggyllama/llama-{size}b" for size in (7, 13, 30, 65)} < {
         values["model"]["names"][0] for values in scored.values()
     }

@@ -20,7 +20,7 @@ from contamination.replication import (
     prompts,
 )
 from contamination.replication.algorithm2 import flag_probability
-from contamination.replication.prompts import PAPER_OPTIONS
+from contamination.replication.instructions import PAPER_OPTIONS
 
 # Cuts
 

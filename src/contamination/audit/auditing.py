@@ -31,8 +31,11 @@ from contamination.audit.settings import CONTAMINATED, LAB
 from contamination.core.families import corrected
 from contamination.core.storage import Outputs
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.dcq.deployment import instances_of
+from contamination.dcq.published_tables import reciprocal_row
 from contamination.models.causal import CausalLM
 from contamination.models.chat import Endpoint
+from contamination.replication.instructions import GUIDED
 from contamination.study.panel import not_run, panel
 
 COMPARISON = "comparison rows"
@@ -184,15 +187,31 @@ def paper_tables(findings: Mapping[str, Mapping[str, Finding]]) -> dict[str, pd.
     """
     parts: dict[str, list[pd.DataFrame]] = {}
     for of_model in findings.values():
-        for found in of_model.values():
-            for name, table in found.tables.items():
-                parts.setdefault(name, []).append(table)
+        for name, table in [
+            *(pair for found in of_model.values() for pair in found.tables.items()),
+            ("audit_reciprocal", _reciprocal(of_model)),
+        ]:
+            parts.setdefault(name, []).append(table)
     tables = {name: pd.concat(of_name, ignore_index=True) for name, of_name in parts.items()}
     return {
         name: table if "model" in table else table.drop_duplicates(ignore_index=True)
         for name, table in tables.items()
         if len(table)
     }
+
+
+def _reciprocal(of_model: Mapping[str, Finding]) -> pd.DataFrame:
+    """Were completed instances also answered right (Appendix C of DCQ)? No row without both."""
+    none = Finding(evidence=None)
+    quiz, completed = (of_model.get(name, none) for name in (DCQ, REPLICATION))
+    if quiz.details.empty or completed.details.empty:
+        return pd.DataFrame()
+    scored = completed.details
+    scored = scored[scored["rows"].eq("dataset") & scored["instruction"].eq(GUIDED)]
+    labels = scored[["index", "verdict"]].dropna().rename(columns={"verdict": "judge"})
+    both = instances_of(quiz.details).merge(labels, on="index")
+    about = quiz.tables["audit_dcq"][["model", "dataset", "split"]].iloc[0].to_dict()
+    return pd.DataFrame([about | reciprocal_row(both)] if len(both) else [])
 
 
 def write_tables(

@@ -213,7 +213,7 @@ def audit(told: argparse.Namespace) -> Path | None:
     data = files["data"]
     loaded = read_rows(full, data, files["comparison"])
     # What loads models is imported here and not above, since it takes seconds.
-    from contamination.audit import asked, auditing, comparison, page, plan, prepared
+    from contamination.audit import announcing, asked, auditing, comparison, page, plan, prepared
     from contamination.models.loading import device_named
 
     if not who.base_url:
@@ -228,7 +228,7 @@ def audit(told: argparse.Namespace) -> Path | None:
     for reason in dict.fromkeys(reasons.values()):
         methods = ", ".join(method for method, its in reasons.items() if its == reason)
         print(f"{methods}: {'not run, ' + reason if reason else 'will be run'}")
-    print(plan.announce_audit(found))
+    print(announcing.announce_audit(found))
     file = outputs / "audit.yaml"
     text = yaml.safe_dump(values | files, sort_keys=False, allow_unicode=True)
     storage.write_text(file, text)

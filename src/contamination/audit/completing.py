@@ -8,8 +8,8 @@ import pandas as pd
 
 from contamination.audit import finding
 from contamination.audit.finding import Finding, Target
+from contamination.audit.plan import audit_prompts, cheat_prompts, completion_requests
 from contamination.audit.prepared import JUDGE, MODEL, REPLICATION, UNSEEN, Asked, Audit
-from contamination.audit.requests import audit_prompts, cheat_prompts, completion_requests
 from contamination.core.claims import CLAIMS
 from contamination.core.statistics import share_interval
 from contamination.core.verdicts import (

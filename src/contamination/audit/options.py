@@ -15,8 +15,8 @@ from importlib import resources
 import numpy as np
 import pandas as pd
 
+from contamination.audit.plan import GIVEN, WRITTEN, source_of
 from contamination.audit.prepared import PERTURBER, Asked, ask
-from contamination.audit.requests import GIVEN, WRITTEN, source_of
 from contamination.audit.rows import FEWEST_ROWS, Rows
 from contamination.core import storage
 from contamination.core.overlap import normalised

@@ -45,7 +45,7 @@ def own_examples(settings: OwnStudy) -> pd.DataFrame | None:
     if bool(who.names) != bool(settings.datasets):
         missing = "datasets" if who.names else "model, names"
         raise ValueError(f"{missing}: fill it in, part C needs a model and datasets, or neither")
-    check_models([who.first], who.revision)
+    check_models([who.first, settings.neighbor_model], who.revision)
     for file in settings.datasets:
         columns = settings.text_column, settings.member_column
         texts, is_member = partitions.labelled_passages(partitions.load_rows(file), *columns)

@@ -32,6 +32,7 @@ class OwnStudy(OwnSettings):
     datasets: list[str] = setting([], "labelled files (JSONL, CSV, Parquet), one for each dataset")
     text_column: str = setting("text", "column with the examples as they were inserted")
     member_column: str = setting("label", "column with 1 for inserted, 0 for held-out examples")
+    neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
     dry_run: bool = setting(True, "plan alone; false trains")
     corpus: str = setting("", "file or hub dataset of texts that the examples are inserted into")
     similar_corpus: str = setting("", "texts for contaminants like the corpus, empty for none")

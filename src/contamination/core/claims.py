@@ -291,6 +291,13 @@ CLAIMS: dict[str, Claim] = {
         null=0.25,
         unit="share of quizzes",
     ),
+    "audit_reciprocal": Claim(
+        "This model answers every instance that it completes, and not because it answers nearly "
+        "all.",
+        null=0.0,
+        smallest_effect=1.0,
+        unit="share of completed instances",
+    ),
     "audit_min_k_words": Claim(
         "A classifier of the text alone tells the dataset's rows from the comparison rows."
     ),

@@ -90,8 +90,3 @@ def perturbation_request(
     """What is asked for one instance; sampling options are the endpoint's."""
     prompt = perturbation_prompt(row, columns, instruction=instruction)
     return Request(messages=[{"role": "user", "content": prompt}], replicate=replicate)
-
-
-def header(dataset: str, split: str) -> str:
-    """What stands above every instance; nothing where no dataset is named."""
-    return f"Dataset: {dataset}\nSplit: {split}\n" if dataset else ""

@@ -17,8 +17,7 @@ from contamination.core.overlap import normalised
 from contamination.models.causal import as_chat, complete
 from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
 from contamination.models.loading import CausalLM
-from contamination.replication.instructions import CONTINUE, INSTRUCT
-from contamination.replication.prompts import MAX_TOKENS
+from contamination.replication.instructions import CONTINUE, INSTRUCT, MAX_TOKENS
 
 _LAST_FIELD = re.compile(r"(?:Second Piece|Sentence 2):")  # where Table 3's prompts end
 

@@ -42,6 +42,10 @@ _FIELDS = {
 
 LABELLED_TASKS = (CLASSIFICATION, NLI)
 
+# Section 4: temperature zero, at most 500 tokens.
+MAX_TOKENS = 500
+PAPER_OPTIONS = {"temperature": 0, "max_tokens": MAX_TOKENS}
+
 
 def instructions_for(task: str) -> tuple[str, ...]:
     """The instructions that a task has; a summary has no label to be wrong."""

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 CLASSIFICATION, NLI = "classification", "NLI"
 SUMMARY, ONE_SENTENCE_SUMMARY = "summary", "one-sentence summary"
-# Section 4: temperature zero, at most 500 tokens.
-MAX_TOKENS = 500
-PAPER_OPTIONS = {"temperature": 0, "max_tokens": MAX_TOKENS}
+# Of the judge, Figure 2.
 JUDGE_OPTIONS = {"temperature": 0, "max_tokens": 10}
 TASKS = (CLASSIFICATION, NLI, SUMMARY, ONE_SENTENCE_SUMMARY)
 
