@@ -12,8 +12,8 @@ from tiny_models import tiny_llama
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from contamination.audit import asked as asking
 from contamination.audit import (
+    announcing,
     auditing,
     completing,
     finding,
@@ -22,10 +22,12 @@ from contamination.audit import (
     lab_models,
     options,
     plan,
-    settings,
 )
-from contamination.audit.finding import UNSEEN as UNSEEN_ROWS
+from contamination.audit import asked as asking
+from contamination.audit import prepared as preparing
 from contamination.audit.finding import Target
+from contamination.audit.prepared import UNSEEN as UNSEEN_ROWS
+from contamination.audit.settings import Settings
 from contamination.core import overlap, statistics
 from contamination.core.parameters import ParameterError, load_parameter_file
 from contamination.core.tables import show
@@ -54,8 +56,14 @@ def written(path, records):
     return str(path)
 
 
-def prepared(dataset=SAMPLE, comparison=UNSEEN, model=LOCAL, n=8, n_passages=8, **data):
-    return auditing.prepare(model, {"dataset": dataset, **data}, comparison, n, n_passages, 0)
+def prepared(
+    dataset=SAMPLE, comparison=UNSEEN, model=LOCAL, n=8, n_passages=8, blocks=None, **data
+):
+    """An audit; ``blocks`` are further parameters of notebook 10, such as methods and dcq."""
+    values = {"model": model, "data": {"dataset": dataset, **data}, "comparison": comparison}
+    values |= {"n_instances": n, "n_passages": n_passages}
+    told = Settings.read(values | (blocks or {}), "parameters")
+    return auditing.compared(preparing.prepare(told))
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +169,7 @@ def test_a_large_file_is_sampled(tmp_path):
 def test_data_that_does_not_fit_is_one_line(change, message):
     data = {"dataset": SAMPLE} | change
     with pytest.raises((ValueError, FileNotFoundError, ParameterError)) as caught:
-        auditing.prepare(LOCAL, data, "", 8, 8, 0)
+        prepared(comparison="", **data)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -175,8 +183,8 @@ def test_too_few_usable_rows_and_labels_that_are_all_missing_are_said(tmp_path):
     with pytest.raises(ValueError, match='is empty in every row: set label_column to ""'):
         prepared(path, "")
     audit = prepared(path, "", label_column="")
-    assert "label_column is empty" in plan.why_not(audit)[finding.REPLICATION]
-    assert not plan.why_not(audit)[finding.DCQ]
+    assert "label_column is empty" in plan.why_not(audit)[preparing.REPLICATION]
+    assert not plan.why_not(audit)[preparing.DCQ]
 
 
 # Options
@@ -196,7 +204,7 @@ def test_rows_without_options_are_left_out_and_too_few_are_an_error(tmp_path):
     texts += ["El niño compró una casa en la ciudad."]
     records = [{"text": text, "label": "a"} for text in texts]
     audit = prepared(written(tmp_path / "own.jsonl", records), "")
-    quizzes = options.quizzes_of(audit.rows, audit.asked, 0)
+    quizzes = options.quizzes_of(audit.rows, audit.asked, 0)[0]
     assert len(quizzes) == 5
     assert quizzes[["instance", *OPTION_COLUMNS]].nunique(axis=1).eq(5).all()
     assert quizzes["option_a"].str.endswith("\nlabel: a").all()
@@ -210,7 +218,7 @@ def test_given_options_that_repeat_one_another_are_left_out(tmp_path):
     records = [json.loads(line) for line in (ROOT / SAMPLE).read_text().splitlines()[:6]]
     records[0]["option_b"] = records[0]["option_a"]
     audit = prepared(written(tmp_path / "own.jsonl", records), "")
-    assert len(options.quizzes_of(audit.rows, audit.asked, 0)) == 5
+    assert len(options.quizzes_of(audit.rows, audit.asked, 0)[0]) == 5
 
 
 # Access, plan, cost
@@ -226,37 +234,42 @@ def test_methods_follow_the_access():
 
     black_box = prepared(model=endpoint("http://127.0.0.1:9/v1"))
     # Two of them if the probe finds log-probabilities, which only a run can say.
-    assert run(black_box) == [finding.DCQ, finding.REPLICATION, finding.RANKING, finding.MIN_K]
-    assert plan.probed_methods(black_box) == [finding.RANKING, finding.MIN_K]
-    weights = prepared(model=LOCAL | {"reference_models": ["lab:clean:1", "lab:clean:2"]})
-    assert run(weights) == list(finding.METHODS)
+    assert run(black_box) == [
+        preparing.DCQ,
+        preparing.REPLICATION,
+        preparing.RANKING,
+        preparing.MIN_K,
+    ]
+    assert plan.probed_methods(black_box) == [preparing.RANKING, preparing.MIN_K]
+    weights = prepared(blocks={"dice": {"reference_models": ["lab:clean:1", "lab:clean:2"]}})
+    assert run(weights) == list(preparing.METHODS)
     assert plan.probed_methods(weights) == []
     alone = prepared(comparison="", model=endpoint("http://127.0.0.1:9/v1"))
-    assert plan.why_not(alone)[finding.MIN_K] == finding.NO_COMPARISON
-    assert plan.probed_methods(alone) == [finding.RANKING]
+    assert plan.why_not(alone)[preparing.MIN_K] == preparing.NO_COMPARISON
+    assert plan.probed_methods(alone) == [preparing.RANKING]
 
 
 def test_a_dry_run_says_calls_tokens_and_cost_and_asks_nothing():
     with ScriptedServer(lambda body, n: good("A")) as server:
         model = endpoint(server.base_url, prices=[2.0, 8.0], price_date="2025-01-31", cost_cap=1.0)
         audit = prepared(model=model, n=5, n_passages=5)
-        said = plan.announce_audit(audit)
+        said = announcing.announce_audit(audit)
         found = auditing.findings_of(audit, Target(MODEL, None), None, [], 9)
         table = auditing.audit_table({MODEL: found})
         assert not server.bodies
     # Five rows of either: the quiz with the original nowhere and at four places, at most.
     cost = plan.plan_table(audit).set_index("method")
-    assert cost.loc[finding.DCQ, "n_calls"] == 2 * 5 * 5
+    assert cost.loc[preparing.DCQ, "n_calls"] == 2 * 5 * 5
     # Five instructions on the dataset, one on unseen rows.
-    assert cost.loc[finding.REPLICATION, "n_calls"] == 5 * 5 + 5
-    n_in, n_out, price = cost.loc[finding.DCQ, ["input_tokens", "output_tokens", "cost"]]
+    assert cost.loc[preparing.REPLICATION, "n_calls"] == 5 * 5 + 5
+    n_in, n_out, price = cost.loc[preparing.DCQ, ["input_tokens", "output_tokens", "cost"]]
     assert price == pytest.approx((2 * n_in + 8 * n_out) / 1e6)
     assert "50 requests: 0 in the log, 50 to ask" in said
     assert "cap 1.00" in said
     assert table["verdict"].eq(NOT_RUN).all()
     assert table["note"].str.contains("dry run").sum() == 4
     # What depends on the address is counted, and said to depend on it.
-    assert cost.loc[plan.PROBE, "n_calls"] == 3 and cost.loc[finding.MIN_K, "n_calls"] == 10
+    assert cost.loc[plan.PROBE, "n_calls"] == 3 and cost.loc[preparing.MIN_K, "n_calls"] == 10
     assert "Min-k% Prob: will be run if the address gives log-probabilities of prompts" in said
 
 
@@ -284,7 +297,6 @@ def test_what_is_missing_is_one_line_before_anything_is_asked(tmp_path, monkeypa
     [
         ({}, "model names nothing to audit"),
         ({"names": ["a", "a"]}, "want distinct"),
-        ({"names": ["a"], "judge_model": "j"}, "judge_base_url is empty"),
         ({"names": ["a"], "prices": [1.0]}, "prices holds an input and an output price"),
         ({"names": ["a"], "prices": [1.0, 2.0]}, "with price_date"),
         ({"names": ["lab:clean"], "base_url": "http://127.0.0.1:9/v1"}, "leave base_url empty"),
@@ -301,11 +313,10 @@ def test_a_model_that_does_not_fit_is_one_line(model, message):
 @pytest.mark.parametrize("name", ["sample", "endpoint", "checkpoint"])
 def test_the_parameter_files_beside_the_sample_fit(name):
     values = load_parameter_file(ROOT / f"params/audit/{name}.yaml")
-    model = settings.Model.read(values["model"], "model")
-    assert asking.asked_of(model, "run").cap is None
-    data = settings.Data.read(values["data"], "data")
-    data.check()
-    assert len(data.called) == 2
+    told = Settings.read({k: v for k, v in values.items() if k != "dry_run"})
+    told.check()
+    assert preparing.asked_of(told, "run").cap is None
+    assert len(told.data.called) == 2
 
 
 # The methods, end to end
@@ -342,18 +353,18 @@ def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
         script = knowing_script(audit.rows.instances)
         found = findings_of(audit, server.base_url)
     table = auditing.audit_table(found).set_index("method")
-    assert table.loc[finding.DCQ, "value"] == 1
-    assert table.loc[finding.REPLICATION, "value"] == 1
-    assert table.loc[[finding.DCQ, finding.REPLICATION], "verdict"].eq(SUPPORTED).all()
-    assert "gives no log-probabilities" in table.loc[finding.MIN_K, "note"]
-    assert table.loc[finding.REPLICATION, list(auditing.COUNTS)].tolist() == [72, 0, 0]
+    assert table.loc[preparing.DCQ, "value"] == 1
+    assert table.loc[preparing.REPLICATION, "value"] == 1
+    assert table.loc[[preparing.DCQ, preparing.REPLICATION], "verdict"].eq(SUPPORTED).all()
+    assert "gives no log-probabilities" in table.loc[preparing.MIN_K, "note"]
+    assert table.loc[preparing.REPLICATION, list(auditing.COUNTS)].tolist() == [72, 0, 0]
     controls = auditing.controls_table(audit, found).set_index(["method", "control"])
-    assert controls.loc[(finding.DCQ, UNSEEN_ROWS), "value"] == 0
-    assert controls.loc[(finding.REPLICATION, UNSEEN_ROWS), "decides"]
+    assert controls.loc[(preparing.DCQ, UNSEEN_ROWS), "value"] == 0
+    assert controls.loc[(preparing.REPLICATION, UNSEEN_ROWS), "decides"]
     # It knows the texts without their names as well, which is said and decides nothing.
-    assert controls.loc[(finding.REPLICATION, "general"), "value"] == 1
-    assert not controls.loc[(finding.REPLICATION, "general"), "decides"]
-    assert "names are not what it takes" in table.loc[finding.REPLICATION, "note"]
+    assert controls.loc[(preparing.REPLICATION, "general"), "value"] == 1
+    assert not controls.loc[(preparing.REPLICATION, "general"), "decides"]
+    assert "names are not what it takes" in table.loc[preparing.REPLICATION, "note"]
     said = auditing.headline(MODEL, table.reset_index())
     assert said.startswith(f"{MODEL}: DCQ, replication: it is supported that the model was trained")
     assert "trained on sample test, beyond every control" in said
@@ -377,15 +388,15 @@ def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_the
         cost = plan.plan_table(audit).set_index("method")
         found = findings_of(audit, server.base_url)
         # What was said to be asked is what was asked, at most.
-        assert plan.announce_audit(audit).count(", 0 to ask") == 2
+        assert announcing.announce_audit(audit).count(", 0 to ask") == 2
     assert capsys.readouterr().out == (
         f"{MODEL}: the address gives log-probabilities of prompts by echo\n"
     )
-    assert cost.loc[finding.MIN_K, "n_calls"] == 24
+    assert cost.loc[preparing.MIN_K, "n_calls"] == 24
     table = auditing.audit_table(found).set_index("method")
-    assert table.loc[finding.MIN_K, "value"] == 1
-    assert table.loc[finding.RANKING, "value"] == 1
-    assert "hidden states" in table.loc[finding.DICE, "note"]
+    assert table.loc[preparing.MIN_K, "value"] == 1
+    assert table.loc[preparing.RANKING, "value"] == 1
+    assert "hidden states" in table.loc[preparing.DICE, "note"]
 
 
 def test_nothing_is_sent_where_the_cap_has_no_room_for_the_probe():
@@ -414,25 +425,25 @@ def test_a_perturber_writes_the_options_and_a_judge_reads_the_completions(tmp_pa
     records = [{"text": bridge.format(f"Old-{n}", "sunny"), "label": "a"} for n in range(6)]
     path = written(tmp_path / "own.jsonl", records)
     with ScriptedServer(script) as server:
-        by = {"perturber_model": MODEL, "perturber_base_url": server.base_url}
-        by |= {"perturber_key_variable": "", "judge_key_variable": ""}
-        by |= {"judge_model": MODEL, "judge_base_url": server.base_url}
-        audit = prepared(path, "", model=endpoint(server.base_url, **by), n=6, n_passages=6)
+        perturber = {"model": MODEL, "base_url": server.base_url, "key_variable": ""}
+        blocks = {"dcq": {f"perturber_{name}": value for name, value in perturber.items()}}
+        blocks["replication"] = {f"judge_{name}": value for name, value in perturber.items()}
+        audit = prepared(path, "", endpoint(server.base_url), 6, 6, blocks)
         known = audit.rows.instances
         assert set(plan.plan_table(audit)["method"]) >= {"options of the quizzes", "ICL judge"}
         found = findings_of(audit, server.base_url)
     table = auditing.audit_table(found).set_index("method")
-    assert table.loc[finding.DCQ, "value"] == 1
-    assert table.loc[finding.REPLICATION, "statistic"] == "matches by the ICL judge"
+    assert table.loc[preparing.DCQ, "value"] == 1
+    assert table.loc[preparing.REPLICATION, "statistic"] == "matches by the ICL judge"
     # This judge says yes to whatever it is shown, so its yes is worth nothing.
-    assert table.loc[finding.REPLICATION, "verdict"] == CONTROL_FAILS
+    assert table.loc[preparing.REPLICATION, "verdict"] == CONTROL_FAILS
 
 
 def test_a_model_that_refuses_a_temperature_is_sent_none():
     address = "http://127.0.0.1:9/v1"
-    by = {"judge_model": MODEL, "judge_base_url": address}
-    by |= {"has_temperature": False, "limit_option": "max_completion_tokens"}
-    audit = prepared(model=endpoint(address, **by))
+    by = {"has_temperature": False, "limit_option": "max_completion_tokens"}
+    judge = {"replication": {"judge_model": MODEL, "judge_base_url": address}}
+    audit = prepared(model=endpoint(address, **by), blocks=judge)
     batches = plan.batches_of(audit, audit.asked.endpoints[0])[:3]
     sent = [set(who.options | one.options) for _, who, requests, _ in batches for one in requests]
     assert [name for name, *_ in batches] == ["DCQ", "replication", "ICL judge"]
@@ -451,7 +462,7 @@ def audited(comparison, knows):
 
 def test_without_comparison_rows_knowing_them_by_heart_is_not_told_from_guessing_well():
     table = audited("", knows=True).set_index("method")
-    assert table.loc[finding.REPLICATION, "verdict"] == CONTROL_FAILS
+    assert table.loc[preparing.REPLICATION, "verdict"] == CONTROL_FAILS
 
 
 def test_a_model_that_knows_nothing_is_not_supported_and_not_called_clean():
@@ -465,10 +476,10 @@ def test_a_model_that_refuses_gives_no_verdict_and_is_counted():
     with ScriptedServer(lambda body, n: good("", refusal="no")) as server:
         audit = prepared(model=endpoint(server.base_url), n=6, n_passages=6)
         table = auditing.audit_table(findings_of(audit, server.base_url)).set_index("method")
-    assert table.loc[[finding.DCQ, finding.REPLICATION], "verdict"].eq(NOT_RUN).all()
-    assert table.loc[finding.DCQ, "n_valid"] == 0
-    assert table.loc[finding.REPLICATION, "n_refused"] == 36
-    assert "answers unusable (refused" in table.loc[finding.DCQ, "note"]
+    assert table.loc[[preparing.DCQ, preparing.REPLICATION], "verdict"].eq(NOT_RUN).all()
+    assert table.loc[preparing.DCQ, "n_valid"] == 0
+    assert table.loc[preparing.REPLICATION, "n_refused"] == 36
+    assert "answers unusable (refused" in table.loc[preparing.DCQ, "note"]
     assert "nothing can be said" in auditing.headline(MODEL, table.reset_index())
 
 
@@ -501,12 +512,13 @@ def test_a_correction_for_the_methods_of_an_audit_takes_a_small_value_back():
 
 
 def test_a_local_model_runs_every_method(tiny_folder):
-    model = {"names": [str(tiny_folder)], "reference_models": [str(tiny_folder)] * 2}
-    audit = prepared(model=model, n=6, n_passages=6)
+    model = {"names": [str(tiny_folder)]}
+    blocks = {"dice": {"reference_models": [str(tiny_folder)] * 2}}
+    audit = prepared(model=model, n=6, n_passages=6, blocks=blocks)
     asking.check_ready(audit.asked)
     target = auditing.target_of(audit, str(tiny_folder), lab=None)
     assert target.name == "tiny-model"
-    references = audit.model.reference_models
+    references = audit.told.dice.reference_models
     found = auditing.findings_of(audit, target, target.place, references, 50)
     table = auditing.audit_table({target.name: found}, {target.name: target.begins})
     table = table.set_index("method")
@@ -517,10 +529,10 @@ def test_a_local_model_runs_every_method(tiny_folder):
     # The model itself as the clean control gives the same value.
     controls = auditing.controls_table(audit, {target.name: found})
     controls = controls.set_index(["method", "control"])
-    for method in (finding.RANKING, finding.MIN_K):
+    for method in (preparing.RANKING, preparing.MIN_K):
         own = controls.loc[(method, "clean model of the lab"), "value"]
         assert own == pytest.approx(table.loc[method, "value"])
-    assert table.loc[finding.DICE, "value"] == pytest.approx(0.5)
+    assert table.loc[preparing.DICE, "value"] == pytest.approx(0.5)
     worked = auditing.worked_instances(audit, found)
     assert worked.shape == (2, 7)
     assert worked["quiz"].str.startswith("modified: ").all()
@@ -616,13 +628,13 @@ def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, te
     target = auditing.target_of(audit, str(tiny_folder), lab=None)
     found = auditing.findings_of(audit, target, None, [], 50)
     table = auditing.audit_table({target.name: found}).set_index("method")
-    assert table.loc[[finding.REPLICATION, finding.MIN_K], "verdict"].ne(NOT_RUN).all()
+    assert table.loc[[preparing.REPLICATION, preparing.MIN_K], "verdict"].ne(NOT_RUN).all()
     is_english = text == MARKUP
-    assert (table.loc[finding.DCQ, "verdict"] != NOT_RUN) == is_english
+    assert (table.loc[preparing.DCQ, "verdict"] != NOT_RUN) == is_english
     if not is_english:
-        assert "made by a rule, at least 4 are needed" in table.loc[finding.DCQ, "note"]
+        assert "made by a rule, at least 4 are needed" in table.loc[preparing.DCQ, "note"]
     # Equal texts count as equal in any script.
-    scored = found[finding.REPLICATION].details
+    scored = found[preparing.REPLICATION].details
     assert scored["second_piece"].str.len().gt(0).all()
     shown = show(auditing.worked_instances(audit, found)).data
     assert "<script>" not in shown
@@ -638,7 +650,7 @@ def test_rouge_counts_words_of_any_script():
 
 def test_dice_beyond_its_references_is_inconclusive(monkeypatch, tiny_folder):
     def rows_of(*_):
-        names = ["target against reference", "reference against reference"]
+        names = [internals.TARGET, internals.REFERENCE]
         own = {"n": 8, "auroc_pct": [99.0, 55.0], "ci_low": [95.0, 40.0], "ci_high": [100.0, 70.0]}
         return pd.DataFrame({"comparison": names, **own})
 

@@ -14,6 +14,7 @@ from notebook_files import ROOT
 
 from contamination.audit import asked, page
 from contamination.audit import command_line as audit
+from contamination.audit.local_models import load_model
 from contamination.audit.settings import Data, Model, check_name
 from contamination.core import run
 from contamination.models import engine
@@ -157,7 +158,8 @@ def test_a_local_model_is_loaded_on_the_fastest_device_or_the_named_one(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in here)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in here)
     monkeypatch.setattr(engine, "load_causal_lm", lambda name, _, device, **__: (name, device))
-    assert Model(names=["some/model"], device=wanted).load("some/model") == ("some/model", found)
+    loaded = load_model(Model(names=["some/model"], device=wanted))
+    assert loaded == ("some/model", found)
 
 
 def test_a_device_that_is_not_here_is_refused_before_anything_is_written(

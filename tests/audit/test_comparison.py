@@ -7,7 +7,9 @@ import pytest
 from scipy.stats import mannwhitneyu
 from scripted_server import MODEL, ScriptedServer, good
 
-from contamination.audit import auditing, comparison, finding, plan
+from contamination.audit import announcing, auditing, comparison, plan
+from contamination.audit.prepared import COMPARING, DICE, prepare
+from contamination.audit.settings import Settings
 from contamination.core.verdicts import CONTROL_FAILS, NOT_RUN
 
 HARBOURS = ["Lyon", "Oslo", "Bonn", "Cork", "Nice", "Bari", "Kiel", "Riga", "Graz", "Pisa"]
@@ -176,16 +178,18 @@ def test_nothing_is_asked_where_the_rows_are_told_apart(by, tmp_path):
     data = {"dataset": files[0], "label_column": "", "task": "summary"}
     with ScriptedServer(lambda body, n: good("A")) as server:
         model = {"names": [MODEL], "base_url": server.base_url, "key_variable": ""}
-        audit = auditing.prepare(model, data, files[1], 12, 12, 0)
-        said, cost = plan.announce_audit(audit), plan.plan_table(audit)
+        told = {"model": model, "data": data, "comparison": files[1]}
+        told |= {"n_instances": 12, "n_passages": 12}
+        audit = auditing.compared(prepare(Settings.read(told)))
+        said, cost = announcing.announce_audit(audit), plan.plan_table(audit)
         target = auditing.target_of(audit, MODEL, lab=None)
         found = {MODEL: auditing.findings_of(audit, target, None, [], 50)}
         assert not server.bodies
     assert "are told apart by" in said and not cost["is_run"].any()
     table = auditing.audit_table(found)
     verdicts = table.set_index("method")["verdict"]
-    assert verdicts[list(finding.COMPARING)].eq(CONTROL_FAILS).all()
-    assert verdicts[finding.DICE] == NOT_RUN
+    assert verdicts[list(COMPARING)].eq(CONTROL_FAILS).all()
+    assert verdicts[DICE] == NOT_RUN
     controls = auditing.controls_table(audit, found)
     counted = controls.set_index("control").loc[comparison.NEAR_COPIES]
     assert counted["method"] == auditing.COMPARISON and counted["n"] == 12

@@ -1,8 +1,8 @@
 """DICE for one's own pairs: training at a small rate, tables and figures of one's own models."""
 
 import dataclasses
+from functools import partial
 
-import huggingface_hub
 import nbformat
 import pandas as pd
 import pytest
@@ -11,13 +11,13 @@ from notebook_files import ROOT
 from safetensors.torch import load_file
 from tiny_models import saved, tiny_llama
 
-from contamination.audit import internals, pair_tables, pairs
-from contamination.audit.settings import Dice
+from contamination.audit import internals, local_models, pair_tables, pairs
+from contamination.audit.local_models import arithmetic, load_model
+from contamination.audit.settings import Model, Pairs
 from contamination.core import run
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.data import sources
 from contamination.dice import answers, fine_tuning, mixtures
-from contamination.lab import training
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models import causal
 from contamination.models.causal import load_causal_lm
@@ -50,11 +50,10 @@ def moved(folder, base):
 
 @pytest.mark.parametrize("has_it, dtype", [(True, "bfloat16"), (False, "float32")])
 def test_native_is_bfloat16_where_the_processor_has_it(base, monkeypatch, has_it, dtype):
-    monkeypatch.setattr(training, "has_native_bfloat16", lambda device: has_it)
-    asked = {"own_base": str(base), "target_dtype": "native"}
-    loaded = Dice.read(asked).load(str(base))
+    monkeypatch.setattr(local_models, "has_native_bfloat16", lambda device: has_it)
+    loaded = load_model(Model(names=[str(base)], dtype="native"))
     assert loaded.identity["dtype"] == dtype and str(loaded.model.dtype) == f"torch.{dtype}"
-    assert Dice.read(asked | {"target_dtype": "float16"}).arithmetic == "float16"
+    assert arithmetic(Model(dtype="float16")) == "float16"
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -81,43 +80,22 @@ def test_a_model_of_ones_own_against_clean_references(checkpoints):
     """Two random models lie apart; a reference against itself cannot be told from it."""
     questions = problems_of("GSM-i", 12).rename(columns={"q": "question", "a": "answer"})
     target, reference = checkpoints["clean"]
-    settings = Dice(target_model=target, reference_models=[reference] * 2, bos="first")
-    found = internals.against_references(settings, questions).set_index("comparison")
-    assert found["bos"].eq("first").all()
-    assert found.loc[internals.REFERENCE, "auroc_pct"] == 50.0
-    assert found.loc[internals.TARGET, "n_models"] == 3
-    assert found.loc[internals.TARGET, "verdict"] == INCONCLUSIVE  # of two references
-    five = dataclasses.replace(settings, reference_models=[reference] * 5)
-    found = internals.against_references(five, questions).set_index("comparison")
-    assert found.loc[internals.TARGET, "verdict"] == SUPPORTED
-    twin = dataclasses.replace(five, target_model=reference)
-    same = internals.against_references(twin, questions).set_index("comparison")
+    load = partial(load_model, Model(names=[target], bos="first"))
+
+    def found(model, n):
+        table = internals.against_references([model, *[reference] * n], questions, load)
+        return table.set_index("comparison")
+
+    two = found(target, 2)
+    assert two["bos"].eq("first").all()
+    assert two.loc[internals.REFERENCE, "auroc_pct"] == 50.0
+    assert two.loc[internals.TARGET, "n_models"] == 3
+    assert two.loc[internals.TARGET, "verdict"] == INCONCLUSIVE  # of two references
+    five = found(target, 5)
+    assert five.loc[internals.TARGET, "verdict"] == SUPPORTED
+    same = found(reference, 5)
     assert same.loc[internals.TARGET, "verdict"] == NOT_SUPPORTED  # 50, without any width
-    assert found.loc[internals.REFERENCE, "verdict"] == ""
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"target_model": "x", "dataset": "q.csv"}, "needs two reference_models"),
-        ({"target_model": "x", "reference_models": ["x"]}, "needs two reference_models"),
-        ({"target_model": "no_such_folder", "reference_models": ["x", "y"]}, "neither a folder"),
-        ({"target_model": "base", "reference_models": ["base"] * 2}, "dataset is empty"),
-        ({"target_modle": "x"}, "target_model"),
-        ({"own_rows": "many"}, "own_rows"),
-    ],
-)
-def test_a_model_to_test_is_checked_first(given, message, monkeypatch, tmp_path):
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "base").mkdir()
-    (tmp_path / "base" / "config.json").write_text('{"model_type": "llama"}')
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
-        internals.own_questions(Dice.read(given))
-
-
-def test_no_model_named_is_nothing_to_check():
-    assert internals.own_questions(Dice.read({})) is None
+    assert five.loc[internals.REFERENCE, "verdict"] == ""
 
 
 # One's own pairs, as part C of the notebook scores them
@@ -166,7 +144,7 @@ def checkpoints(tokenizer, tmp_path_factory):
 
 
 def settings(base, *parts):
-    how = {"own_base": str(base), "answer_tokens": 2, "paper_model": "LLaMA2-7B"}
+    how = {"model": {"names": [str(base)]}, "answer_tokens": 2, "paper_model": "LLaMA2-7B"}
     return {**how, **{name: value for part in parts for name, value in part.items()}}
 
 
@@ -236,7 +214,7 @@ def test_accuracies_are_scored_by_the_parser_and_by_the_released_rules(
         answers, "complete", lambda lm, prompts, *n, **how: ["#### -4"] * len(prompts)
     )
     two = {name: checkpoints[name] for name in ("clean", "GSM-i x5")}
-    mine = Dice.read(settings(base, files[0], {"checkpoints": two}))
+    mine = Pairs.read(settings(base, files[0], {"checkpoints": two}))
     checked = pairs.check_pairs(mine)
     scores = pair_tables.accuracies(mine, checked, pairs.trained_pairs(mine, checked))
     assert scores["accuracy_pct"].unique() == pytest.approx([100 / 6])
@@ -337,7 +315,7 @@ def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):
         kept = read["GSM-i x5"][seed].vanilla
         assert read["clean"][seed].vanilla[: len(kept)] == kept
     assert read["clean"][0].vanilla != read["clean"][1].vanilla
-    with_adapters = Dice.read({**given, "lora": True})
+    with_adapters = Pairs.read({**given, "lora": True})
     plans = [pairs.pairs_plan(m, names["own_pairs"]) for m in (names["own"], with_adapters)]
     n = load_causal_lm(base).n_parameters
     assert plans[0]["training_gb"].tolist() == [16 * n / 1e9] * 3
@@ -355,10 +333,10 @@ def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):
         ({"checkpoints": {"clean": 2, "GSM-i x5": 2, "SVAMP x5": 1}}, "needs problems of SVAMP"),
         ({"checkpoints": {"clean": "folder"}}, "must be a list of folders"),
         ({"checkpoints": {"clean": ["a", "a"]}}, "names a model twice"),
-        ({"own_vanilla": "vanilla", "target_dtype": "int8"}, "want float32 or bfloat16"),
-        ({"checkpoints": {"clean": 2, "GSM-i x5": 2}, "own_base": ""}, "checkpoints need own_base"),
+        ({"own_vanilla": "vanilla", "model": {"dtype": "int8"}}, "want float32 or bfloat16"),
+        ({"checkpoints": {"clean": 2, "GSM-i x5": 2}, "model": {}}, "checkpoints need model"),
         ({"checkpoints": {"clean": 2, "GSM-i x5": 2}, "own_vanilla": "x"}, "not both"),
-        ({}, "own_base needs own_vanilla"),
+        ({}, "a base needs own_vanilla"),
         ({"own_vanilla": "none.csv"}, "none.csv"),
         ({"own_vanilla": "vanilla", "vanilla_columns": ["q", "response"]}, 'no column "q"'),
         ({"own_vanilla": "vanilla", "own_rows": 30}, "leave no room"),
@@ -368,7 +346,7 @@ def test_trained_pairs_give_the_same_tables(base, files, tmp_path, monkeypatch):
         ({"problem_sets": {"GSM-i": "file"}, "own_vanilla": "vanilla"}, "must be .file or hub id"),
         ({"problem_sets": {"GSM-9": []}, "own_vanilla": "vanilla"}, '"GSM-9" is no set'),
         ({"problem_sets": {}, "own_vanilla": "vanilla"}, "GSM-i, GSM-ii, GSM-i-Syn, GSM-hard are"),
-        ({"target_model": "x", "reference_models": ["x"]}, "not both"),
+        ({"own_rows": "many"}, "own_rows"),
     ],
 )
 def test_pairs_are_checked_before_any_cost(change, message, base, checkpoints, files, monkeypatch):
@@ -383,8 +361,7 @@ def test_pairs_are_checked_before_any_cost(change, message, base, checkpoints, f
     }
     change = change | ({"checkpoints": given} if given else {})
     with pytest.raises((ValueError, FileNotFoundError), match=message) as raised:
-        mine = Dice.read(settings(base, files[0], change))
-        internals.own_questions(mine)
+        mine = Pairs.read(settings(base, files[0], change))
         pairs.check_pairs(mine)
     assert "\n" not in str(raised.value)
 
@@ -392,7 +369,7 @@ def test_pairs_are_checked_before_any_cost(change, message, base, checkpoints, f
 def test_the_labs_docstrings_serve_as_vanilla_rows(base, files):
     """Every model reads other ones of them, and no file needs to be there."""
     asked = {"own_vanilla": pairs.DOCSTRINGS, "own_rows": 60, "own_conditions": ["GSM-i x5"]}
-    read = pairs.check_pairs(Dice.read(settings(base, files[0], asked))).mixtures
+    read = pairs.check_pairs(Pairs.read(settings(base, files[0], asked))).mixtures
     known = set(mixtures.rows_of(mixtures.vanilla_problems()))
     clean, dosed = read["clean"], read["GSM-i x5"]
     assert [len(one.vanilla) for one in clean] == [60] * len(clean)
@@ -408,7 +385,7 @@ def test_a_set_without_answers_to_score_is_named(base, checkpoints, files, tmp_p
     sets = files[0]["problem_sets"] | {"GSM-hard": [str(tmp_path / "words.csv"), "q", "a", ""]}
     mine = settings(base, {"problem_sets": sets, "checkpoints": checkpoints})
     with pytest.raises(ValueError, match="got 0 of 4"):
-        pairs.check_pairs(Dice.read(mine))
+        pairs.check_pairs(Pairs.read(mine))
 
 
 @pytest.mark.parametrize("name", ["llama2-7b", "phi-2"])
@@ -416,7 +393,7 @@ def test_settings_of_the_papers_models_fit_the_notebook(name):
     values = run.check(
         ROOT / "notebooks/05b_dice_lab.ipynb", ROOT / f"params/full/dice/{name}.yaml"
     )
-    mine = Dice.read(values["own_settings"])
+    mine = Pairs.read(values["own_settings"])
     wanted = {one.name: one.copies for one in pairs.wanted_conditions(mine)}
     assert set(wanted) == {"clean", "GSM-i x1", *CONDITIONS[:3], "GSM-i-Syn x1", "MATH x5"}
     assert mine.paper_model in ("LLaMA2-7B", "Phi2-2.7B")
@@ -425,7 +402,7 @@ def test_settings_of_the_papers_models_fit_the_notebook(name):
 @pytest.mark.mirror
 def test_released_problems_serve_where_no_file_is_named(base, checkpoints):
     two = {name: checkpoints[name] for name in ("clean", "GSM-i x5")}
-    mine = Dice.read(settings(base, {"checkpoints": two}))
+    mine = Pairs.read(settings(base, {"checkpoints": two}))
     checked = pairs.check_pairs(mine)
     n = {name: len(rows) + checked.n_left_out[name] for name, rows in checked.problems.items()}
     assert n["GSM-i"] == n["GSM-i-Syn"] and 650 < n["GSM-i"] <= 657

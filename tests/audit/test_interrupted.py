@@ -6,7 +6,9 @@ import pandas as pd
 import pytest
 
 from contamination.audit import auditing, command_line, page
-from contamination.audit.finding import DCQ, METHODS, MIN_K, REPLICATION, Target
+from contamination.audit.finding import Target
+from contamination.audit.prepared import DCQ, METHODS, MIN_K, REPLICATION, prepare
+from contamination.audit.settings import Settings
 from contamination.core.run import RunError, failed_tables
 from contamination.core.storage import Outputs
 
@@ -15,8 +17,8 @@ WORDS = ["--model", "lab:contaminated", "lab:clean", "--data", SAMPLE, "--label"
 
 
 def prepared():
-    names = {"names": ["lab:contaminated", "lab:clean"]}
-    return auditing.prepare(names, {"dataset": SAMPLE}, "", 8, 8, 0)
+    told = {"model": {"names": ["lab:contaminated", "lab:clean"]}, "data": {"dataset": SAMPLE}}
+    return prepare(Settings.read(told | {"n_instances": 8, "n_passages": 8}))
 
 
 def write_so_far(folder, by_model):

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from contamination.audit import listed_rows
-from contamination.audit.finding import DCQ, MIN_K, REPLICATION, Finding
+from contamination.audit.finding import Finding
+from contamination.audit.prepared import DCQ, MIN_K, REPLICATION
 
 N_DATASET, N_UNSEEN = 60, 200
 

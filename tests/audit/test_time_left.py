@@ -3,8 +3,8 @@
 import pytest
 from test_audit import prepared, tiny_folder  # noqa: F401 (a fixture)
 
-from contamination.audit import auditing, finding, time_left
-from contamination.audit.finding import DCQ, MIN_K, REPLICATION
+from contamination.audit import auditing, time_left
+from contamination.audit.prepared import DCQ, METHODS, MIN_K, RANKING, REPLICATION
 from contamination.audit.time_left import TimeLeft
 from contamination.core import storage
 
@@ -38,7 +38,7 @@ def test_batches_correct_what_the_first_rows_said():
 def test_a_method_that_is_done_takes_no_more_time_whatever_was_planned():
     left = TimeLeft(PLANNED)
     left.measure(False, 100, 1.0)
-    for method in (DCQ, REPLICATION, finding.RANKING):  # from the disk; ranking was not planned
+    for method in (DCQ, REPLICATION, RANKING):  # from the disk; ranking was not planned
         left.begin(method)
         left.end(method)
     assert left.seconds == pytest.approx(5.0)
@@ -68,7 +68,7 @@ def test_a_line_says_for_each_method_what_is_left_and_no_number_moves(
         assert bool(said) == is_watched
         if is_watched:
             methods = [line.partition(":")[0] for line in said]
-            assert list(dict.fromkeys(methods)) == [f"tiny-model, {m}" for m in finding.METHODS]
+            assert list(dict.fromkeys(methods)) == [f"tiny-model, {m}" for m in METHODS]
             assert all(line.endswith(" left") for line in said)
         tables.append(auditing.audit_table({"tiny-model": found}))
     assert tables[0].equals(tables[1])

@@ -1,16 +1,20 @@
 """Books: snippets, threshold, AUC over books, rates, served scores, own folders, headlines."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
 from scripted_server import MODEL, Reply, ScriptedServer
 
+from contamination.audit.settings import Model
 from contamination.cases import books, books_own, library
 from contamination.cases.books_own import OwnBooks
 from contamination.core import blind_scores, scores, statistics
 from contamination.core.scores import LOWERCASE, MIN_K, NEIGHBOR, PPL, ZLIB
 from contamination.core.statistics import auc
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.min_k.served import detect_served
 from contamination.models.chat import ChatError, Endpoint
 
 SIDES = ("validation", "validation", "test", "test")
@@ -335,24 +339,26 @@ def test_four_books_of_each_kind_give_a_blind_interval_of_some_width():
 
 
 def scorer(own, **settings):
-    return books_own.own_scorer(own, OwnBooks.read(settings))
+    own_settings = OwnBooks.read({"neighbor_model": settings.pop("neighbor_model", "")})
+    who = Model.read({"key_variable": ""} | settings)
+    return books_own.own_scorer(own, dataclasses.replace(own_settings, model=who))
 
 
 def test_books_need_one_scorer_and_a_scorer_books():
     assert scorer(None) is None
     with pytest.raises(ValueError, match="no folder of books"):
-        scorer(None, target_model="m")
+        scorer(None, names=["m"])
     with pytest.raises(ValueError, match="needs one scorer"):
         scorer(shelf())
     with pytest.raises(ValueError, match="needs one scorer"):
-        scorer(shelf(), target_model="m", base_url="http://127.0.0.1/v1", served_model="m")
+        scorer(shelf(), base_url="http://127.0.0.1/v1", names=["m", "n"])
     with pytest.raises(FileNotFoundError, match="neither a folder"):
-        scorer(shelf(), target_model="./no such folder")
+        scorer(shelf(), names=["./no such folder"])
     with pytest.raises(FileNotFoundError, match='no such masked model" is neither'):
         scorer(
             shelf(),
             base_url="http://127.0.0.1/v1",
-            served_model="m",
+            names=["m"],
             neighbor_model="./no such masked model",
         )
 
@@ -379,7 +385,7 @@ def test_served_scores_are_those_of_the_log_probabilities():
     texts = ["The one and many words", "Two" + " more" * 2]
     around = [["The one and more words"], ["Two more moreover"]]
     with ScriptedServer(echo) as server:
-        found = scorer(shelf(), base_url=server.base_url, served_model=MODEL)(
+        found = scorer(shelf(), base_url=server.base_url, names=[MODEL])(
             texts, neighbors=around, k_percents=[50.0], progress=False
         )
     assert (
@@ -406,7 +412,7 @@ def test_a_server_without_log_probabilities_costs_one_call_in_each_form():
     with ScriptedServer(plain) as server:
         endpoint = Endpoint(server.base_url, MODEL, None)
         with pytest.raises(ChatError, match="log-probabilities"):
-            books_own.detect_served(["one two", "three four"], endpoint, progress=False)
+            detect_served(["one two", "three four"], endpoint, progress=False)
         assert len(server.bodies) == 3
 
 

@@ -362,8 +362,8 @@ def test_whether_occurrence_helps(last, n_models, expected):
 
 
 def own_examples(model, *files):
-    mine = {"target_model": model, "datasets": [str(file) for file in files]}
-    return downstream_own.own_examples(OwnStudy.read(mine), k_percent=20.0)
+    mine = {"model": {"names": [model]} if model else {}, "datasets": [*map(str, files)]}
+    return downstream_own.own_examples(OwnStudy.read(mine))
 
 
 def labelled(path):
@@ -385,7 +385,7 @@ def test_own_examples_refuse_what_does_not_serve(folder, tmp_path):
     first, same = labelled(tmp_path / "a.jsonl"), labelled(tmp_path / "more" / "a.jsonl")
     with pytest.raises(ValueError, match="two datasets have the same name"):
         own_examples(str(folder), first, same)
-    with pytest.raises(ValueError, match="needs a model and a dataset"):
+    with pytest.raises(ValueError, match="needs a model and datasets"):
         own_examples("", first)
     with pytest.raises(FileNotFoundError, match="neither a folder"):
         own_examples(str(tmp_path / "no model"), first)
@@ -405,4 +405,4 @@ def test_own_examples_refuse_what_does_not_serve(folder, tmp_path):
 def test_full_parameters_fit(notebook, name, settings):
     path = ROOT / f"params/full/{name}.yaml"
     mine = settings.read(run.check(ROOT / f"notebooks/{notebook}.ipynb", path)["own_settings"])
-    assert mine.target_model or mine.base_url
+    assert mine.model.names == [mine.model.first]

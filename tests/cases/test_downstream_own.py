@@ -54,7 +54,7 @@ def files(tmp_path_factory):
 
 def settings(files, **changed):
     values = {
-        "own_base": str(files / "base"),
+        "model": {"names": [str(files / "base")]},
         "corpus": str(files / "corpus.jsonl"),
         "similar_corpus": str(files / "corpus.jsonl"),
         "insert": [str(files / f"{name}.jsonl") for name in "ab"],
@@ -69,6 +69,9 @@ def settings(files, **changed):
         "block_tokens": 128,
         "own_batch_size": 1,
     }
+    for name in ("dtype", "device_map"):
+        if name in changed:
+            values["model"][name] = changed.pop(name)
     return OwnStudy.read(values | changed)
 
 
@@ -190,15 +193,14 @@ def test_answers_are_those_of_the_trained_model(files, monkeypatch):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"target_model": "m"}, "not both"),
-        ({"corpus": ""}, "own_base needs a corpus"),
-        ({"own_base": ""}, "corpus needs own_base"),
+        ({"datasets": ["m"]}, "not both"),
+        ({"model": {}}, "corpus needs model, names"),
         ({"corpus_sizes": []}, "want 1 to 1000 values"),
         ({"corpus_sizes": [10**6]}, "1000000 are needed"),
         ({"share_pct": 0.0}, "want above 0 to 99"),
         ({"own_learning_rate": -1.0}, "want above 0 to 1"),
         ({"block_tokens": 4096}, "but the model reads 128"),
-        ({"target_dtype": "float16"}, "target_dtype must be one of"),
+        ({"dtype": "float16"}, "dtype must be one of"),
         ({"device_map": "auto"}, "on one device"),
         ({"corpus_column": "body"}, 'no column "body"'),
         ({"text_column": "body"}, 'no column "body"'),
@@ -219,6 +221,6 @@ def test_full_parameters_fit_and_train_nothing_unasked():
     path = ROOT / "params/full/downstream_study.yaml"
     values = run.check(ROOT / "notebooks/07_case_downstream.ipynb", path)["own_settings"]
     mine = OwnStudy.read(values)
-    assert mine.own_base and mine.dry_run
+    assert mine.model.first and mine.dry_run
     assert mine.corpus_sizes == [170_000, 270_000, 2_600_000, 26_000_000]
     assert (mine.own_learning_rate, mine.share_pct, mine.n_inserted) == (1e-4, 0.1, 200)

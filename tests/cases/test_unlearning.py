@@ -399,7 +399,8 @@ def test_judge_settings_are_checked_before_anything_costs(monkeypatch):
 
 
 def own(original, unlearned, **given):
-    mine = {"original_model": str(original), "unlearned_model": str(unlearned)}
+    mine = {"model": {"names": [str(one) for one in (original, unlearned) if one]}}
+    mine = mine if mine["model"]["names"] else {}
     return own_items(OwnModels.read(mine | {"chunk_words": 3, "own_prompt_words": 1} | given))
 
 
@@ -414,7 +415,7 @@ def test_own_items_and_what_is_missing(trained, tmp_path):
         unlearning_items.QUESTIONS: 1,
     }
     assert own("", "", book=str(book)) == {}
-    with pytest.raises(ValueError, match="original_model is empty"):
+    with pytest.raises(ValueError, match="needs the model before and after unlearning"):
         own("", models[1], book=str(book))
     with pytest.raises(ValueError, match="book and questions are empty"):
         own(*models)
@@ -446,7 +447,7 @@ def test_bad_questions_are_named(trained, tmp_path, row, message):
 def test_the_full_parameters_fit_the_notebook():
     path = ROOT / "params/full/08_case_unlearning.yaml"
     given = run.check(ROOT / "notebooks/08_case_unlearning.ipynb", path)["own_settings"]
-    assert OwnModels.read(given).unlearned_model == "microsoft/Llama2-7b-WhoIsHarryPotter"
+    assert OwnModels.read(given).model.names[1] == "microsoft/Llama2-7b-WhoIsHarryPotter"
 
 
 # Verdicts

@@ -85,10 +85,11 @@ def test_a_short_password_is_no_name_either_unless_it_is_set(tmp_path, capfd, mo
 
 
 FIELDS = {
-    ("02", "own_settings"): ["", "perturber_"],
-    ("06", "own_settings"): [""],
+    ("06", "own_settings: model"): [""],
     ("08", "own_settings"): ["judge_"],
-    ("10", "model"): ["", "perturber_", "judge_"],
+    ("10", "model"): [""],
+    ("10", "dcq"): ["perturber_"],
+    ("10", "replication"): ["judge_"],
 }
 PLACES = [
     (number, parameter, f"{role}{field}")
@@ -112,7 +113,10 @@ def test_in_a_parameter_file_it_is_refused_before_a_kernel(
     is_name = field.endswith("key_variable")
     given = SHAPES[shape] if is_name else f"https://me:{SECRETS[shape]}@host/v1"
     file = tmp_path / "p.yaml"
-    file.write_text(yaml.safe_dump({parameter: {field: given}}))
+    values = {field: given}
+    for name in reversed(parameter.split(": ")):
+        values = {name: values}
+    file.write_text(yaml.safe_dump(values))
     (notebook,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
     assert run.main([str(notebook), str(file), str(tmp_path / "out")]) == 1
     out, err = capfd.readouterr()

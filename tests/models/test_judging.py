@@ -8,7 +8,7 @@ from scripted_server import MODEL, ScriptedServer, failure, good, question
 from contamination.models.chat import Endpoint, Limits
 from contamination.models.judging import ask_judge, judge_requests, parse_label, rule_label
 from contamination.models.response_log import ResponseLog
-from contamination.replication.prompts import JUDGE_PROMPT
+from contamination.replication.prompts import JUDGE_OPTIONS, JUDGE_PROMPT
 
 ANSWERS = {
     "Yes (exact match)": ("exact", False),
@@ -49,7 +49,7 @@ def test_a_scripted_judge_of_every_kind(tmp_path):
     said += ["refused", "broken", "silent", "   "]
     with ScriptedServer(script) as server, ResponseLog(tmp_path / "log.sqlite") as log:
         judgements = ask_judge(
-            Endpoint(server.base_url, MODEL, None),
+            Endpoint(server.base_url, MODEL, None, JUDGE_OPTIONS),
             ["reference"] * len(said),
             said,
             JUDGE_PROMPT,

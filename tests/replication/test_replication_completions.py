@@ -9,6 +9,7 @@ from scripted_server import MODEL, ScriptedServer, failure, good, question
 
 from contamination.core import overlap
 from contamination.models.chat import Endpoint, Limits
+from contamination.models.exchange import prompted
 from contamination.replication import (
     completions,
     cutting,
@@ -19,6 +20,7 @@ from contamination.replication import (
     prompts,
 )
 from contamination.replication.algorithm2 import flag_probability
+from contamination.replication.instructions import PAPER_OPTIONS
 
 # Cuts
 
@@ -169,7 +171,7 @@ def test_every_kind_of_completion_is_counted(log):
         return good("The cat sat on the mat.")
 
     with ScriptedServer(script) as server:
-        requests = completions.chat_requests(["good", "refuse", "empty", "broken", "long"])
+        requests = prompted(["good", "refuse", "empty", "broken", "long"], PAPER_OPTIONS)
         written = completions.by_chat(endpoint_of(server), requests, log=log, **SETTINGS)
         body = server.bodies[0]
     assert (body["temperature"], body["max_tokens"]) == (0, 500)

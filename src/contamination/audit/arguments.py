@@ -37,6 +37,7 @@ An example without a download: contamination audit --model lab:contaminated --da
   --prices IN,OUT     per million tokens, read on --price-date YYYY-MM-DD; --cap is the most to pay
   --completion-tokens N   the longest answer of a served model
   --device DEVICE     where a local model runs: cuda, mps or cpu (default: the first that is here)
+  --methods A,B       of dcq, replication, ranking, min_k, dice (default: all)
   --rows N            rows that are quizzed and completed (60); --passages N, of Min-k% Prob (400)
   --settings FILE     all of the above from a file, such as the audit.yaml that an audit writes
   --output FOLDER     where the results go (contamination-audit)
@@ -62,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
     for name in ("model", "data", "unseen"):
         add(f"--{name}", nargs="+", default=[])
     add("--fail-on", nargs="+", default=[], choices=verdicts.VERDICTS)
-    texts = "split", "text", "label", "columns", "settings"
+    texts = "split", "text", "label", "columns", "methods", "settings"
     for name in (*texts, "served-at", "key", "device", "prices", "price-date"):
         add(f"--{name}", default="")
     for name in ("plan", "yes", "quiet"):

@@ -5,26 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from contamination.audit import finding, time_left
-from contamination.audit.asked import asked_of, name_of
-from contamination.audit.comparison import by_text_alone, near_copies
+from contamination.audit import time_left
+from contamination.audit.comparison import by_text_alone, near_copies, refusal
 from contamination.audit.completing import replication
-from contamination.audit.finding import Audit, Finding, Target
+from contamination.audit.finding import Finding, Target
 from contamination.audit.internals import dice, min_k, probed
 from contamination.audit.lab_models import Lab
+from contamination.audit.local_models import load_model
 from contamination.audit.plan import local_tokens, probed_methods, why_not
+from contamination.audit.prepared import (
+    DCQ,
+    METHODS,
+    MIN_K,
+    NO_COMPARISON,
+    RANKING,
+    REPLICATION,
+    Audit,
+    name_of,
+)
 from contamination.audit.quizzing import dcq, ranking
-from contamination.audit.rows import Rows, both
-from contamination.audit.settings import CONTAMINATED, LAB, Data, Model
+from contamination.audit.settings import CONTAMINATED, LAB
 from contamination.core.families import corrected
 from contamination.core.storage import Outputs
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.dcq.deployment import instances_of
+from contamination.dcq.published_tables import reciprocal_row
 from contamination.models.causal import CausalLM
 from contamination.models.chat import Endpoint
+from contamination.replication.instructions import GUIDED
 from contamination.study.panel import not_run, panel
 
 COMPARISON = "comparison rows"
@@ -34,30 +45,14 @@ KINDS_OF_CELL = {"holds": "boolean", "n_pairs": "Int64"}
 COUNTS = ("n_valid", "n_refused", "n_error")
 
 
-def prepare(
-    model: Mapping[str, Any],
-    data: Mapping[str, Any],
-    comparison: str,
-    n_instances: int,
-    n_passages: int,
-    seed: int,
-    loaded: tuple[Rows, Rows | None] | None = None,
-) -> Audit:
-    """Parameters of notebook 10 read, rows loaded and cleaned; nothing is asked or loaded.
-
-    ``loaded`` are the rows of dataset and comparison, if they have been read before.
-
-    Raises:
-        ParameterError, ValueError, FileNotFoundError: in one line.
-    """
-    who, what = Model.read(model, "model"), Data.read(data, "data")
-    what.check()
-    asked = asked_of(who, f"audit {' '.join(what.called)}")
-    rows, unseen = loaded or both(what, comparison, max(n_instances, n_passages), seed)
-    sets = [rows.passages for rows in (rows, unseen) if rows is not None]
-    copies = (near_copies(*sets),) if unseen else ()
-    text_alone = by_text_alone(*sets, seed) if unseen else ()
-    return Audit(who, what, asked, rows, unseen, n_instances, seed, text_alone, copies)
+def compared(audit: Audit) -> Audit:
+    """The audit with what classifiers that see no model make of its two files."""
+    if audit.unseen is None:
+        return audit
+    sets = [rows.passages for rows in audit.sets]
+    text_alone = by_text_alone(*sets, audit.told.seed)
+    found = {"text_alone": text_alone, "near_copies": (near_copies(*sets),)}
+    return replace(audit, **found, refusal=refusal(text_alone))
 
 
 def rows_table(audit: Audit) -> pd.DataFrame:
@@ -80,7 +75,7 @@ def target_of(audit: Audit, name: str, lab: Lab | None) -> Target:
     folder, truth = source_of(audit, name, lab), ""
     if name.startswith(LAB):
         truth = f"read {2 * lab.copies} times" if name == CONTAMINATED else "not read"
-    return Target(name_of(name), audit.asked.load(str(folder)), truth, str(folder))
+    return Target(name_of(name), load_model(audit.model, str(folder)), truth, str(folder))
 
 
 def source_of(audit: Audit, name: str, lab: Lab | None) -> str | Path:
@@ -111,13 +106,13 @@ def findings_of(
         return Finding(replace(row, verdict=CONTROL_FAILS) if reason == audit.refusal else row)
 
     def run(name: str, target: Target) -> Finding:
-        if name == finding.DCQ:
+        if name == DCQ:
             return dcq(audit, target, clean_lm, n_resamples)
-        if name == finding.REPLICATION:
+        if name == REPLICATION:
             return replication(audit, target)
-        if name == finding.RANKING:
+        if name == RANKING:
             return ranking(audit, target, clean_lm)
-        if name == finding.MIN_K:
+        if name == MIN_K:
             return min_k(audit, target, clean_lm, n_resamples)
         return dice(audit, target, references)
 
@@ -127,11 +122,11 @@ def findings_of(
         reasons |= dict.fromkeys(methods, none)
     planned = {name: of for name, of in local_tokens(audit).items() if not reasons[name]}
     with time_left.shown(target, planned, audit.rows.passages) as (watched, within):
-        for name in finding.METHODS:
+        for name in METHODS:
             reason = reasons[name]
             if target.place is None:
                 reason = reason or "dry run: nothing was asked"
-            elif reason == finding.NO_COMPARISON:  # Min-k% Prob says so itself
+            elif reason == NO_COMPARISON:  # Min-k% Prob says so itself
                 reason = ""
             try:
                 with within(name):
@@ -185,23 +180,58 @@ def controls_table(audit: Audit, findings: Mapping[str, Mapping[str, Finding]]) 
     return table.astype(KINDS_OF_CELL)
 
 
+def paper_tables(findings: Mapping[str, Mapping[str, Finding]]) -> dict[str, pd.DataFrame]:
+    """The papers' own tables of every method that was run, ``audit_dcq`` and so on, by their names.
+
+    Every row has its model; quizzes are the same for all.
+    """
+    parts: dict[str, list[pd.DataFrame]] = {}
+    for of_model in findings.values():
+        for name, table in [
+            *(pair for found in of_model.values() for pair in found.tables.items()),
+            ("audit_reciprocal", _reciprocal(of_model)),
+        ]:
+            parts.setdefault(name, []).append(table)
+    tables = {name: pd.concat(of_name, ignore_index=True) for name, of_name in parts.items()}
+    return {
+        name: table if "model" in table else table.drop_duplicates(ignore_index=True)
+        for name, table in tables.items()
+        if len(table)
+    }
+
+
+def _reciprocal(of_model: Mapping[str, Finding]) -> pd.DataFrame:
+    """Were completed instances also answered right (Appendix C of DCQ)? No row without both."""
+    none = Finding(evidence=None)
+    quiz, completed = (of_model.get(name, none) for name in (DCQ, REPLICATION))
+    if quiz.details.empty or completed.details.empty:
+        return pd.DataFrame()
+    scored = completed.details
+    scored = scored[scored["rows"].eq("dataset") & scored["instruction"].eq(GUIDED)]
+    labels = scored[["index", "verdict"]].dropna().rename(columns={"verdict": "judge"})
+    both = instances_of(quiz.details).merge(labels, on="index")
+    about = quiz.tables["audit_dcq"][["model", "dataset", "split"]].iloc[0].to_dict()
+    return pd.DataFrame([about | reciprocal_row(both)] if len(both) else [])
+
+
 def write_tables(
     outputs: Outputs,
     audit: Audit,
     findings: Mapping[str, Mapping[str, Finding]],
     begins: Mapping[str, str],
 ) -> None:
-    """``audit.csv`` and ``audit_controls.csv`` of what is there; an interrupted run keeps these."""
+    """The tables of what is there; an interrupted run keeps these."""
     outputs.write_table("audit", audit_table(findings, begins))
     outputs.write_table("audit_controls", controls_table(audit, findings))
+    for name, table in paper_tables(findings).items():
+        outputs.write_table(name, table)
 
 
 def missing(names: Sequence[str], evidence: pd.DataFrame) -> dict[str, list[str]]:
     """Methods that have no row in ``audit.csv``, by model; a model with all of them is left out."""
     found = set(zip(evidence["model"], evidence["method"], strict=True))
     by_model = {
-        name: [method for method in finding.METHODS if (name, method) not in found]
-        for name in names
+        name: [method for method in METHODS if (name, method) not in found] for name in names
     }
     return {name: methods for name, methods in by_model.items() if methods}
 
@@ -214,18 +244,18 @@ def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) 
         min_k_score; columns of methods that were not run are missing.
     """
     table = pd.DataFrame({"text": audit.rows.passages[:n]})
-    if len(answers := findings[finding.DCQ].details):
+    if len(answers := findings[DCQ].details):
         place = answers["position"]
         at = ("original at " + place + ": ").where(place.ne(""), "modified: ")
         said = at + answers["answer"].where(answers["answer"].ne(""), answers["status"])
         by_row = said.groupby(answers["index"]).agg("; ".join)
         table["quiz"] = by_row.reindex(audit.rows.rows["index"].head(n)).to_numpy()
-    if len(scored := findings[finding.REPLICATION].details):
+    if len(scored := findings[REPLICATION].details):
         guided = scored[scored["instruction"].eq("guided") & scored["rows"].eq("dataset")].head(n)
         for name in ("first_piece", "second_piece", "completion"):
             table[name] = guided[name].to_numpy()
         table["label"] = guided["verdict"].to_numpy()
-    if len(passages := findings[finding.MIN_K].details):
+    if len(passages := findings[MIN_K].details):
         table["min_k_score"] = passages["score"].head(n).to_numpy()
     return table
 

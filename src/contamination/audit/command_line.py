@@ -20,7 +20,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from contamination.audit import evaluation_logs, rows
 from contamination.audit.arguments import BENCHMARKS
 from contamination.audit.log_values import Log
 from contamination.audit.rows import Rows
-from contamination.audit.settings import LAB, Data, Model, check_name
+from contamination.audit.settings import LAB, Data, Settings, check_name
 from contamination.core import keys, storage
 from contamination.core.parameters import (
     ParameterError,
@@ -146,8 +146,6 @@ def parameters_of(told: argparse.Namespace, dataset: str, unseen: str) -> dict[s
     if told.served_at:
         model |= {"base_url": told.served_at, "key_variable": told.key}
         model |= {"cost_cap": told.cap}
-        if told.completion_tokens is not None:
-            model |= {"completion_tokens": told.completion_tokens}
     if told.prices:
         try:
             prices = [float(part) for part in told.prices.split(",")]
@@ -159,17 +157,32 @@ def parameters_of(told: argparse.Namespace, dataset: str, unseen: str) -> dict[s
         data["column_names"] = [name.strip() for name in told.columns.split(",")]
     unseen = unseen or (UNSEEN if dataset.lower() == SAMPLE_NAME else "")
     sizes = {"n_instances": told.rows, "n_passages": told.passages}
-    return {"model": model, "data": data, "comparison": unseen, **sizes}
+    values = {"model": model, "data": data, "comparison": unseen, **sizes}
+    if told.methods:
+        values["methods"] = [name.strip() for name in told.methods.split(",")]
+    if told.completion_tokens is not None:
+        values["replication"] = {"completion_tokens": told.completion_tokens}
+    return values
 
 
 def with_files_from_here(full: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the parameters that may name files, with names that the notebook can follow."""
     model, data = dict(full["model"]), dict(full["data"])
-    for parameter in ("names", "reference_models"):
-        if model.get(parameter) and not model.get("base_url"):
-            model[parameter] = [from_here(name) for name in model[parameter]]
+    found: dict[str, Any] = {"model": model, "data": data}
+    if model.get("names") and not model.get("base_url"):
+        model["names"] = [from_here(name) for name in model["names"]]
     data["dataset"] = from_here(data.get("dataset", ""))
-    return {"model": model, "data": data, "comparison": from_here(full["comparison"])}
+    for block in filter(full.get, ("dice", "min_k", "replication")):
+        found[block] = {name: _here(name, value) for name, value in full[block].items()}
+    return found | {"comparison": from_here(full["comparison"])}
+
+
+def _here(name: str, value: Any) -> Any:
+    """A setting's value, with names that the notebook can follow if it names local models."""
+    if name == "reference_models":
+        return [from_here(one) for one in value]
+    is_model = name in ("reference_model", "neighbor_model", "bleurt_checkpoint")
+    return from_here(value) if is_model else value
 
 
 def check_models(local: Sequence[str]) -> None:
@@ -215,7 +228,7 @@ def read_rows(
                 data["other_names"] = [settings.other_names[0], "validation"]
     if "text_columns" not in data:
         if found is None:
-            found = rows.load(settings, settings.dataset, settings.split, settings.revision)
+            found = rows.load(settings, settings.dataset, settings.first_split, settings.revision)
         data["text_columns"] = [rows.text_column(found, told[0])]
         print(f'the text is the column "{data["text_columns"][0]}": --text names another one')
     n = max(full["n_instances"], full["n_passages"])
@@ -226,49 +239,54 @@ def read_rows(
     return loaded
 
 
+def told_by(values: Mapping[str, Any]) -> Settings:
+    """The settings of all parameters of notebook 10, which has some that are no settings."""
+    names = {field.name for field in fields(Settings)}
+    return Settings.read({k: v for k, v in values.items() if k in names}, "audit")
+
+
 def plan_audit(values: dict[str, Any], outputs: Path, of: str) -> Planned:
     """One audit from its parameters, read from ``of``, checked, loaded and its plan printed."""
     full = checked_parameters(values, declared_in(NOTEBOOK), of)
-    who = Model.read(full["model"], "model")
-    who.check()
-    Data.read(full["data"], "data").check()
+    settings = told_by(full)
+    settings.check()
+    who = settings.model
     check_models(() if who.base_url else who.names)
     files = with_files_from_here(full)
     data = files["data"]
     log = evaluation_logs.read(data["dataset"])
     loaded = read_rows(full, data, files["comparison"], log)
     # What loads models is imported here and not above, since it takes seconds.
-    from contamination.audit import auditing, comparison, plan
+    from contamination.audit import announcing, auditing, comparison, plan, prepared
     from contamination.models.loading import device_named
 
     if not who.base_url:
         device_named(who.device)
-    of = {name: full[name] for name in ("n_instances", "n_passages", "seed")}
-    prepared = auditing.prepare(**files, **of, loaded=loaded)
-    for copies in filter(comparison.warning, prepared.near_copies):
+    found = auditing.compared(prepared.prepare(told_by(full | files), loaded))
+    for copies in filter(comparison.warning, found.near_copies):
         print(comparison.warning(copies))
     if not who.base_url:
         check_memory([name for name in files["model"]["names"] if not name.startswith(LAB)])
-    probed = plan.probed_methods(prepared)  # the plan's own lines speak of these
-    reasons = {name: why for name, why in plan.why_not(prepared).items() if name not in probed}
+    probed = plan.probed_methods(found)  # the plan's own lines speak of these
+    reasons = {name: why for name, why in plan.why_not(found).items() if name not in probed}
     for reason in dict.fromkeys(reasons.values()):
         methods = ", ".join(method for method, its in reasons.items() if its == reason)
         print(f"{methods}: {'not run, ' + reason if reason else 'will be run'}")
-    print(plan.announce_audit(prepared))
-    return Planned(outputs, values | files, prepared, log, full["dry_run"])
+    print(announcing.announce_audit(found))
+    return Planned(outputs, values | files, found, log, full["dry_run"])
 
 
 def run_audit(planned: Planned) -> Path:
     """The page of verdicts of one audit; of one that stops, what was found until then."""
-    from contamination.audit import asked, auditing, page
+    from contamination.audit import auditing, page, prepared
 
-    prepared, data, outputs = planned.prepared, planned.values["data"], planned.outputs
-    counts, scores = auditing.rows_table(prepared), planned.log and planned.log.scores
+    asked_about, data, outputs = planned.prepared, planned.values["data"], planned.outputs
+    counts, scores = auditing.rows_table(asked_about), planned.log and planned.log.scores
     watched_on = sys.stderr if sys.stderr.isatty() else None
     try:
         run_notebook(NOTEBOOK, planned.file, outputs, watched_on)
     except (RunError, KeyboardInterrupt) as error:
-        names = [asked.name_of(model) for model in prepared.asked.models]
+        names = [prepared.name_of(model) for model in asked_about.asked.models]
         why = keys.unsaid(str(error)) or "by hand"
         stopped = page.Stopped(why, names, failed_tables(outputs, NOTEBOOK.stem))
         found = page.write_verdict(outputs, data, counts, stopped, scores)
@@ -304,7 +322,7 @@ def audit(told: argparse.Namespace) -> list[str]:
     from contamination.audit import asked
 
     for one in audits:
-        asked.check_ready(one.prepared.asked, one.prepared.model.reference_models)
+        asked.check_ready(one.prepared.asked, one.prepared.settings.dice.reference_models)
     if any(one.prepared.asked.endpoints for one in audits) and not told.yes:
         if told.quiet or not sys.stdin.isatty():
             raise ValueError("nothing was asked: add --yes to pay what the plan says")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from contamination.audit.finding import DCQ, MIN_K, RANKING, REPLICATION
+from contamination.audit.prepared import DCQ, MIN_K, RANKING, REPLICATION
 from contamination.core import storage
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED
 from contamination.study import baselines, four_methods

@@ -1,4 +1,4 @@
-"""What an audit asks about, and what a method found: its row of the panel beside its controls.
+"""What a method found about a model: its row of the panel beside its controls.
 
 A verdict compares the method's 95 % interval with chance and with the intervals of its
 controls (``study.panel.verdict``); that of a quiz asks for gaps above 0 (``audit.gaps``).
@@ -13,10 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from contamination.audit import comparison
-from contamination.audit.asked import Asked
-from contamination.audit.rows import Rows
-from contamination.audit.settings import Data, Model
+from contamination.audit.prepared import Audit
 from contamination.core import statistics
 from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import FEWEST_MODELS, strongest
@@ -24,56 +21,7 @@ from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
 from contamination.study.panel import Evidence, verdict
 
-DCQ, REPLICATION, RANKING = "DCQ", "replication", "option ranking"
-MIN_K, DICE = "Min-k% Prob", "DICE"
-METHODS = (DCQ, REPLICATION, RANKING, MIN_K, DICE)
-COMPARING = METHODS[:4]  # hold the dataset against comparison rows where there are some
-UNSEEN, CLEAN_LM = "unseen rows", "clean model of the lab"
-NO_COMPARISON = "no comparison rows: name a file of rows that the model cannot have seen"
-
-
-@dataclass(frozen=True)
-class Audit:
-    """Everything that is asked about, before the first question.
-
-    Attributes:
-        model, data, asked: settings, and who is asked.
-        rows: the dataset: as many rows as Min-k% Prob scores, the first of them quizzed.
-        unseen: rows that the model cannot have seen, or None.
-        n_quizzed: rows of either that the other methods take.
-        text_alone: dataset against unseen rows, ``comparison.by_text_alone``.
-        near_copies: rows that the two have nearly in common, ``comparison.near_copies``.
-    """
-
-    model: Model
-    data: Data
-    asked: Asked
-    rows: Rows
-    unseen: Rows | None
-    n_quizzed: int
-    seed: int
-    text_alone: tuple[dict, ...] = ()
-    near_copies: tuple[dict, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Dataset and split as the prompts say them."""
-        return self.data.called
-
-    @property
-    def refusal(self) -> str:
-        """Why no method may hold the dataset against the unseen rows; "" if each may."""
-        return comparison.refusal(self.text_alone)
-
-    @property
-    def sets(self) -> list[Rows]:
-        """The dataset, and unseen rows where there are some."""
-        return [rows for rows in (self.rows, self.unseen) if rows is not None]
-
-    @property
-    def quizzed(self) -> list[Rows]:
-        """Of each set the rows that all methods but Min-k% Prob take."""
-        return [rows.head(self.n_quizzed) for rows in self.sets]
+CLEAN_LM = "clean model of the lab"
 
 
 @dataclass(frozen=True)
@@ -100,6 +48,7 @@ class Finding:
     controls: tuple[dict, ...] = ()  # of control_row
     counts: dict[str, int] = field(default_factory=dict)  # of status_counts
     details: pd.DataFrame = field(default_factory=pd.DataFrame)  # what is behind it, row by row
+    tables: dict[str, pd.DataFrame] = field(default_factory=dict)  # the paper's, by their names
 
 
 def control_row(

@@ -4,33 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from contamination.audit import finding
-from contamination.audit.asked import MODEL, Asked, check_models
-from contamination.audit.finding import DICE, MIN_K, Audit, Finding, Target, control_row, judged
-from contamination.audit.rows import labelled, questions
-from contamination.audit.settings import Dice, OwnPassages
-from contamination.core import scores, statistics
+from contamination.audit.finding import Finding, Target, control_row, judged
+from contamination.audit.local_models import load_model
+from contamination.audit.prepared import DICE, MIN_K, MODEL, NO_COMPARISON, Asked, Audit
+from contamination.audit.rows import both
+from contamination.core import blind, statistics
 from contamination.core.claims import CLAIMS
-from contamination.core.scores import K_PERCENT, min_k_score
+from contamination.core.scores import min_k_score
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE
 from contamination.dice.experiments import of_pairs
 from contamination.dice.locate import EUCLIDEAN, commonest_layer, distances
 from contamination.dice.mixtures import SEEN
 from contamination.dice.mixtures import UNSEEN as TESTED
 from contamination.dice.pool import CLEAN, OTHER_CLEAN, Measured, measure
+from contamination.min_k.auc_tables import beside_words
+from contamination.min_k.detect import detect
+from contamination.min_k.neighbors import neighbors
+from contamination.min_k.served import detect_served
 from contamination.models.causal import CausalLM, load_masked_lm, token_log_probs
 from contamination.models.chat import Endpoint
-from contamination.models.loading import LanguageModel
 from contamination.models.prompt_log_probs import probe, prompt_log_probs
-from contamination.models.source import check_model
 
-N_QUESTIONS = 4  # of a set, at least
-ONE_IS_NONE = "one clean model cannot show how far two of them lie apart"
 TARGET, REFERENCE = "target against reference", "reference against reference"
 
 
@@ -55,16 +57,20 @@ def probed(asked: Asked, target: Target) -> tuple[Target, str]:
 
 
 def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: int) -> Finding:
-    """Min-k% Prob of the dataset's rows against unseen ones, beside classifiers without a model."""
+    """Min-k% Prob of the dataset's rows against unseen ones, beside classifiers without a model.
+
+    With ``all_methods`` the paper's tables are in ``tables`` (:func:`all_scores`).
+    """
     if audit.unseen is None:
         none = control_row("", 0, math.nan, math.nan, math.nan)
-        return Finding(judged(audit, target, MIN_K, "AUC", none, 0.5, (), finding.NO_COMPARISON))
+        return Finding(judged(audit, target, MIN_K, "AUC", none, 0.5, (), NO_COMPARISON))
     texts = [*audit.rows.passages, *audit.unseen.passages]
+    k_percent = audit.told.min_k.k_percent
     n, is_data = len(texts), np.arange(len(texts)) < len(audit.rows.rows)
 
     def auc_of(scored: Target) -> tuple[dict, np.ndarray]:
         log_probs = log_probs_of(audit.asked, scored, texts)
-        of_texts = np.array([min_k_score(one, K_PERCENT) for one in log_probs])
+        of_texts = np.array([min_k_score(one, k_percent) for one in log_probs])
         interval = statistics.auc_interval(of_texts, is_data, n_resamples)
         auc = statistics.auc(of_texts, is_data)
         return control_row(finding.CLEAN_LM, n, auc, *interval, True), of_texts
@@ -73,46 +79,60 @@ def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: 
     if clean_lm is not None:
         found.append(auc_of(Target(finding.CLEAN_LM, clean_lm))[0])
     own, of_texts = auc_of(target)
-    row = judged(audit, target, MIN_K, f"AUC, k = {K_PERCENT:.0f} %", own, 0.5, found)
+    row = judged(audit, target, MIN_K, f"AUC, k = {k_percent:.0f} %", own, 0.5, found)
     details = pd.DataFrame({"text": texts, "is_unseen": ~is_data, "score": of_texts})
-    return Finding(row, tuple(found), {}, details)
+    tables = all_scores(audit, target, n_resamples) if audit.told.min_k.all_methods else {}
+    return Finding(row, tuple(found), {}, details, tables)
 
 
-def own_passages(
-    settings: OwnPassages, k_percents: Sequence[float] = ()
-) -> dict[str, tuple[list[str], np.ndarray]]:
-    """One's own passages, and whether all that a run needs is there, before it costs anything.
+def all_scores(audit: Audit, target: Target, n_resamples: int) -> dict[str, pd.DataFrame]:
+    """The paper's scores of the dataset's rows against comparison rows, split by split.
 
     Returns:
-        Name of the dataset with its split to passages and membership; empty without a model,
-        when nothing but ``k_percents`` (in percent, those that will be asked for) is checked.
-
-    Raises:
-        FileNotFoundError: if a model or the dataset is not there.
-        ValueError: if a value is out of range, or the passages or labels do not serve.
+        audit_min_k: AUC of every method on every split, columns of ``min_k_auc.csv`` with bos;
+        audit_min_k_words: the classifiers of the words alone. The tests of both are a family.
     """
-    for k_percent in k_percents:
-        scores.min_k_score(np.array([-1.0]), k_percent)
-    if bool(settings.target_model) != bool(settings.dataset):
-        missing = "dataset" if settings.target_model else "target_model"
-        raise ValueError(f"{missing} is empty: part C needs a model and a dataset, or neither")
-    if not settings.target_model:
-        return {}
-    models = [settings.target_model, settings.reference_model, settings.neighbor_model]
-    check_models(models, settings.target_revision)
-    return labelled(settings)
+    told, local = audit.told.min_k, isinstance(target.place, CausalLM)
+    n_words = 2 * told.n_neighbors  # tried; some have no other word
+    reference = load_model(audit.model, told.reference_model) if told.reference_model else None
+    masked = load_masked_lm(told.neighbor_model) if told.neighbor_model else None
+    about = {"model": target.name, "setting": "own", "n_resamples": n_resamples}
+    about["n_parameters"] = target.place.n_parameters if local else None
+    about["reference_model"] = reference.identity["model"] if reference else ""
+    about["n_permutations"] = max(2, n_resamples // 100)
+    auc_parts, word_parts = [], []
+    for name, texts, is_member in _of_splits(audit):
+        around = None
+        if masked:
+            around = neighbors(texts, masked, n_neighbors=told.n_neighbors, n_words=n_words)
+        same = {"neighbors": around, "k_percents": [told.k_percent]}
+        if local:
+            scored = detect(texts, target.place, reference=reference, **same)
+        else:
+            served = audit.asked.paying(MODEL) | {"form": target.form}
+            scored = detect_served(texts, target.place, **same, **served)
+        of_split = {0: scored}, {0: texts}, {0: is_member}
+        rows, of_words = beside_words(*of_split, benchmark=name, **about)
+        auc_parts.append(rows.assign(bos=target.begins))
+        word_parts.append(of_words)
+    parts = pd.concat(auc_parts, ignore_index=True), pd.concat(word_parts, ignore_index=True)
+    aucs, of_words = statistics.with_p_adjusted(*parts)
+    return {"audit_min_k": aucs, "audit_min_k_words": blind.with_verdict(of_words)}
 
 
-def load_models(
-    settings: OwnPassages,
-) -> tuple[CausalLM, CausalLM | None, LanguageModel | None, dict[str, object]]:
-    """The model to test, its reference, the one that writes neighbours, and their columns."""
-    target = settings.load()
-    reference = settings.load(settings.reference_model) if settings.reference_model else None
-    masked = load_masked_lm(settings.neighbor_model) if settings.neighbor_model else None
-    labels = {"model": target.identity["model"], "n_parameters": target.n_parameters}
-    labels["reference_model"] = reference.identity["model"] if reference else ""
-    return target, reference, masked, labels
+def _of_splits(audit: Audit) -> Iterator[tuple[str, list[str], np.ndarray]]:
+    """Name, passages of either kind and whether each is of the dataset, for every split."""
+    data, n = audit.data, audit.told.n_passages
+    path = Path(data.dataset)  # tables hold no path of the machine
+    name = path.name if path.is_absolute() else data.dataset
+    for split in data.splits or [data.split]:
+        sets = audit.sets
+        if split != data.first_split:
+            of_split = dataclasses.replace(data, split=split, splits=[])
+            sets = both(of_split, audit.told.comparison, n, audit.told.seed)
+        texts = [text for rows in sets for text in rows.head(n).passages]
+        is_member = np.arange(len(texts)) < len(sets[0].head(n).rows)
+        yield f"{name} {split}".strip(), texts, is_member
 
 
 # DICE
@@ -128,54 +148,33 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
     rows = audit.quizzed[0]
     answers = rows.rows[rows.label_column] if rows.labels else ""
     problems = pd.DataFrame({"question": rows.passages}).assign(answer=answers)
-    settings = Dice(
-        target_model=target.source,
-        reference_models=list(map(str, references)),
-        target_dtype=audit.model.dtype,
-        bos=audit.model.bos,
-    )
-    table = against_references(settings, problems, audit.asked.load).set_index("comparison")
+    models = [target.source, *map(str, references)]
+    found = against_references(models, problems, partial(load_model, audit.model))
+    table = found.set_index("comparison")
     names, about = ["auroc_pct", "ci_low", "ci_high"], "clean references against one another"
-    own, *found = (
+    own, *others = (
         control_row(about, int(table.loc[name, "n"]), *(table.loc[name, names] / 100), True)
         for name in (TARGET, REFERENCE)
     )
-    row = judged(audit, target, DICE, "AUROC", own, 0.5, found, n_models=len(references))
+    row = judged(audit, target, DICE, "AUROC", own, 0.5, others, n_models=len(references))
     notes = []
-    if own["ci_low"] > max(0.5, *(one["ci_high"] for one in found)):
+    if own["ci_low"] > max(0.5, *(one["ci_high"] for one in others)):
         notes.append("it differs from clean references; DICE cannot say whether by these rows")
         row = dataclasses.replace(row, verdict=INCONCLUSIVE)
     if len(references) < FEWEST_MODELS:
         notes.append(f"fewer than {FEWEST_MODELS} clean references")
-    return Finding(dataclasses.replace(row, note="; ".join(notes)), tuple(found))
-
-
-def own_questions(settings: Dice) -> pd.DataFrame | None:
-    """Questions for ``target_model``, or None without one; errors in one line before any cost."""
-    if not settings.target_model:
-        return None
-    if settings.own_base:
-        raise ValueError("set target_model to test a model or own_base to score pairs, not both")
-    if len(settings.reference_models) < 2:
-        raise ValueError(f"target_model needs two reference_models or more: {ONE_IS_NONE}")
-    for model in (settings.target_model, *settings.reference_models):
-        check_model(model)
-    if not settings.dataset:
-        raise ValueError("dataset is empty: name a file or hub dataset of questions")
-    columns = [settings.question_column, settings.answer_column]
-    rows = questions(settings.dataset, "test", columns)
-    if len(rows) < N_QUESTIONS:
-        raise ValueError(f'"{settings.dataset}" needs at least {N_QUESTIONS} questions')
-    return rows
+    row = dataclasses.replace(row, note="; ".join(notes))
+    tables = {"audit_dice": found.assign(model=target.name)}
+    return Finding(row, tuple(others), tables=tables)
 
 
 def against_references(
-    settings: Dice, problems: pd.DataFrame, load: Callable[[str], CausalLM] | None = None
+    names: Sequence[str], problems: pd.DataFrame, load: Callable[[str], CausalLM]
 ) -> pd.DataFrame:
     """A model against clean references, and the references against one another.
 
-    One half of the questions trains a detector for each pair, the other half tests it; the layer
-    is located on the first half. ``load`` is ``settings.load`` unless another one is given.
+    ``names`` are what ``load`` loads, the model first. One half of the questions trains a detector
+    for each pair, the other half tests it; the layer is located on the first half.
 
     Returns:
         comparison ("target against reference" or "reference against reference"), n,
@@ -186,8 +185,8 @@ def against_references(
     parts = {SEEN: problems[::2].reset_index(drop=True), TESTED: problems[1::2]}
     models, begins = [], []
     # One model at a time: two of 7 B parameters do not fit into most machines.
-    for name in (settings.target_model, *settings.reference_models):
-        lm = (load or settings.load)(name)
+    for name in names:
+        lm = load(name)
         begins.append(lm.identity["bos"])
         models.append(measure(lm, parts))
         del lm
@@ -205,5 +204,5 @@ def against_references(
     own, other = rows
     ends = own["ci_low"], own["ci_high"]
     bar = {"control": (other["ci_low"], other["ci_high"]), "n_models": len(clean)}
-    verdict = CLAIMS["dice_own_references"].verdict(*ends, **bar)
+    verdict = CLAIMS["audit_dice"].verdict(*ends, **bar)
     return pd.DataFrame(rows).assign(bos=begins[0], verdict=[verdict, ""])

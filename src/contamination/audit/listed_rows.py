@@ -17,7 +17,8 @@ from pathlib import Path
 import pandas as pd
 from scipy import stats
 
-from contamination.audit.finding import DCQ, MIN_K, REPLICATION, Audit, Finding
+from contamination.audit.finding import Finding
+from contamination.audit.prepared import DCQ, MIN_K, REPLICATION, Audit
 from contamination.core import storage
 from contamination.models.chat import OK
 from contamination.replication.instructions import GUIDED

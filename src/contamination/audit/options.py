@@ -15,16 +15,15 @@ from importlib import resources
 import numpy as np
 import pandas as pd
 
-from contamination.audit.asked import PERTURBER, Asked
+from contamination.audit.plan import GIVEN, WRITTEN, source_of
+from contamination.audit.prepared import PERTURBER, Asked, ask
 from contamination.audit.rows import FEWEST_ROWS, Rows
-from contamination.core import storage, visible
+from contamination.core import storage
 from contamination.core.overlap import normalised
-from contamination.data import partitions
 from contamination.data.partitions import format_instance
 from contamination.dcq.perturbation import FIFTH, perturb
 from contamination.dcq.quizzes import OPTION_COLUMNS
 
-GIVEN, WRITTEN, RULE = "given with the rows", "written by the perturber", "made by a rule"
 _N_TRIES = 60
 # Words that stand for one another in most places, with the forms that occur.
 _GROUPS = json.loads((resources.files(__package__) / "interchangeable_words.json").read_text())
@@ -62,22 +61,21 @@ def by_rule(text: str, n: int, seed: int) -> list[str]:
     return list(found.values())
 
 
-def source_of(rows: Rows, asked: Asked) -> str:
-    """Where the options of these rows come from."""
-    if set(OPTION_COLUMNS) <= set(rows.rows):
-        return GIVEN
-    return WRITTEN if PERTURBER in asked.helpers else RULE
+def quizzes_of(
+    rows: Rows, asked: Asked, seed: int, with_fifth: bool = False
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Quizzes of a sample, and counts where a perturber wrote them, see ``dcq.perturbation``.
 
-
-def quizzes_of(rows: Rows, asked: Asked, seed: int) -> pd.DataFrame:
-    """Quizzes of a sample, see ``dcq.perturbation``; ValueError if too few rows get options."""
-    source = source_of(rows, asked)
+    ``with_fifth`` has it write a fifth perturbation. ValueError if too few rows get options.
+    """
+    source, counts = source_of(rows, asked), pd.DataFrame()
     if source == WRITTEN:
-        ask = asked.ask(PERTURBER)
-        quizzes, _ = perturb(rows.rows, rows.columns, ask, label_columns=rows.labels)
+        written = {"label_columns": rows.labels, "with_fifth": with_fifth}
+        quizzes, counts = perturb(rows.rows, rows.columns, ask(asked, PERTURBER), **written)
     elif source == GIVEN:
-        quizzes = rows.rows[["index", *OPTION_COLUMNS]].fillna("").assign(**{FIFTH: ""})
-        quizzes = quizzes.astype(dict.fromkeys(OPTION_COLUMNS, str))
+        quizzes = rows.rows[["index", *OPTION_COLUMNS]].fillna("")
+        quizzes[FIFTH] = rows.rows[FIFTH].fillna("") if FIFTH in rows.rows else ""
+        quizzes = quizzes.astype(dict.fromkeys([*OPTION_COLUMNS, FIFTH], str))
         quizzes.insert(1, "instance", rows.instances)
         texts = quizzes[["instance", *OPTION_COLUMNS]].map(normalised)
         is_distinct = texts.ne("").all(axis=1) & texts.nunique(axis=1).eq(texts.shape[1])
@@ -90,7 +88,7 @@ def quizzes_of(rows: Rows, asked: Asked, seed: int) -> pd.DataFrame:
             f"{len(quizzes)} of {len(rows.rows)} rows have four distinct options {source}, "
             f"at least {FEWEST_ROWS} are needed: {cure}"
         )
-    return quizzes
+    return quizzes, counts
 
 
 def _quizzes_by_rule(rows: Rows, seed: int) -> pd.DataFrame:
@@ -105,27 +103,3 @@ def _quizzes_by_rule(rows: Rows, seed: int) -> pd.DataFrame:
         printed = [format_instance(one, rows.columns) for one in (row, *changed)]
         found.append([row["index"], *printed, ""])
     return pd.DataFrame(found, columns=["index", "instance", *OPTION_COLUMNS, FIFTH])
-
-
-def read_options(source: str) -> pd.DataFrame:
-    """Quizzes of an earlier run: instance, option_a to option_d and perhaps fifth, checked."""
-    quizzes = partitions.load_rows(source)
-    if source.lower().endswith(".csv"):  # as a run wrote it
-        quizzes = storage.with_texts(quizzes, visible.unguarded)
-    needed = ["instance", *OPTION_COLUMNS]
-    if missing := [name for name in needed if name not in quizzes]:
-        raise ValueError(f'options_file "{source}" lacks the columns {", ".join(missing)}')
-    texts = quizzes[needed].fillna("").astype(str)
-    is_empty = texts.map(str.strip).eq("").any(axis=1)
-    if texts.empty or is_empty.any():
-        raise ValueError(
-            f'options_file "{source}": {int(is_empty.sum())} of {len(texts)} rows lack a text; '
-            "every quiz needs an instance and four options"
-        )
-    if (texts[OPTION_COLUMNS[-1]] == texts["instance"]).all():
-        raise ValueError(
-            f'in "{source}" option_d is the original everywhere, so there is no modified quiz: '
-            "options need four perturbations"
-        )
-    texts[FIFTH] = quizzes[FIFTH].fillna("").astype(str) if FIFTH in quizzes else ""
-    return texts.assign(index=range(len(texts)))

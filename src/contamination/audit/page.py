@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from contamination.audit import auditing, detected_copies
-from contamination.audit.finding import METHODS
+from contamination.audit.prepared import METHODS
 from contamination.core import storage
 from contamination.core.tables import show, with_interval
 from contamination.core.visible import visible

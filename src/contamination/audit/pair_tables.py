@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from contamination.audit.local_models import load_model
 from contamination.audit.pairs import Pairs, measured_pairs, trained_pairs
-from contamination.audit.settings import Dice
+from contamination.audit.settings import Pairs as Told
 from contamination.core.claims import CLAIMS
 from contamination.core.statistics import end_p, share_difference_interval, with_p_adjusted
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE
@@ -47,7 +49,7 @@ PANELS = {
 
 
 def tables_of(
-    settings: Dice, pairs: Pairs, temperatures: Sequence[float], top_ks: Sequence[int]
+    settings: Told, pairs: Pairs, temperatures: Sequence[float], top_ks: Sequence[int]
 ) -> tuple[dict[str, pd.DataFrame], int, Panels]:
     """Everything that ``dice_own_*.csv`` hold; models are trained where none are given.
 
@@ -74,18 +76,18 @@ def tables_of(
     tables["inflation"] = paper_rows.with_flags(gains(tables["accuracy"]), tables["flags"])
     tables |= with_verdicts(tables)
     # All four models at most are held at once, in this process: a cluster has room for one.
-    load = dataclasses.replace(settings, engine="local").load
+    load = partial(load_model, dataclasses.replace(settings.model, engine="local"))
     sampled = [name for name in (CONTAMINATED, named(SYN, HIGH)) if name in trained]
     lms = {name: load(trained[name][0].folder) for name in sampled}
     # The detector is trained on the first clean model.
-    lms |= {OTHER_CLEAN: load(trained[CLEAN][1].folder), BASE: load(settings.own_base)}
+    lms |= {OTHER_CLEAN: load(trained[CLEAN][1].folder), BASE: load(settings.model.first)}
     how = temperatures, top_ks, settings.answer_tokens
     tables["decoding"] = paper_rows.decoding_rows(lms, pool, pairs.problems, layer, *how)
     return tables, layer, panels
 
 
 def accuracies(
-    settings: Dice, pairs: Pairs, trained: Mapping[str, Mapping[int, Trained]]
+    settings: Told, pairs: Pairs, trained: Mapping[str, Mapping[int, Trained]]
 ) -> pd.DataFrame:
     """Every model on every set of Table 1, which leaves GSM-i-Syn out: ``accuracy_rows``."""
     asked = {key: [name for name in pairs.problems if name != SYN] for key in trained}
@@ -94,9 +96,9 @@ def accuracies(
         pairs.problems,
         asked,
         settings.answer_tokens,
-        Path(settings.own_base).name,
+        Path(settings.model.first).name,
         pairs.wanted,
-        settings.load,
+        partial(load_model, settings.model),
         settings.paper_model,
     )
 

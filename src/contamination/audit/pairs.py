@@ -11,15 +11,16 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import torch
 from transformers import AutoModelForCausalLM
 
-from contamination.audit.internals import N_QUESTIONS, ONE_IS_NONE
+from contamination.audit.local_models import arithmetic, load_model
 from contamination.audit.rows import questions
-from contamination.audit.settings import Dice
+from contamination.audit.settings import Pairs as Told
 from contamination.data import sources
 from contamination.dice.answers import parse_answer
 from contamination.dice.fine_tuning import FP32_BYTES, LORA_RANK, Settings, fine_tune, memory_gb
@@ -51,6 +52,8 @@ from contamination.models import bos
 from contamination.models.engine import sweep
 from contamination.models.source import check_model, load_config
 
+N_QUESTIONS = 4  # of a set, at least
+ONE_IS_NONE = "one clean model cannot show how far two of them lie apart"
 SETS = (*IN_DISTRIBUTION, *OUT_OF_DISTRIBUTION)
 DOCSTRINGS = "docstrings"  # as ``own_vanilla``: the lab's vanilla rows, which are always there
 SEED = 0  # of the draw of problems and vanilla rows
@@ -87,21 +90,23 @@ class Pairs:
         return next((name for name in kinds if name in self.problems), UNSEEN)
 
 
-def check_pairs(settings: Dice) -> Pairs | None:
-    """The pairs that ``own_base`` and its settings name, all checked; None where it is empty.
+def check_pairs(settings: Told) -> Pairs | None:
+    """The pairs that the settings name, all checked; None where no base is named.
 
     FileNotFoundError if a model or data are not there, ValueError if something does not fit.
     """
-    base, checkpoints, vanilla = settings.own_base, settings.checkpoints, settings.own_vanilla
+    base, checkpoints, vanilla = settings.model.first, settings.checkpoints, settings.own_vanilla
     if not base:
         if checkpoints:
-            raise ValueError("checkpoints need own_base: the model that they were fine-tuned from")
+            raise ValueError(
+                "checkpoints need model, names: the base that they were fine-tuned from"
+            )
         return None
     if checkpoints and vanilla:
         raise ValueError("set own_vanilla to train pairs or checkpoints to score them, not both")
     if not checkpoints and not vanilla:
         raise ValueError(
-            "own_base needs own_vanilla (instruction data) to train pairs, or checkpoints to score"
+            "a base needs own_vanilla (instruction data) to train pairs, or checkpoints to score"
         )
     wanted = wanted_conditions(settings)
     for model in (base, *(one for models in checkpoints.values() for one in models)):
@@ -117,7 +122,7 @@ def check_pairs(settings: Dice) -> Pairs | None:
     return Pairs(problems, n_left_out, wanted, checkpoints, mixtures)
 
 
-def wanted_conditions(settings: Dice) -> list[Condition]:
+def wanted_conditions(settings: Told) -> list[Condition]:
     """What the models are fine-tuned on, clean ones first; ValueError for too few of them."""
     numbers = {CLEAN: settings.n_references}
     numbers |= dict.fromkeys(settings.own_conditions, settings.n_contaminated)
@@ -151,7 +156,7 @@ def _condition(name: str, n_models: int) -> Condition:
     return Condition(name, found[1], int(found[2]), n_models)
 
 
-def _problems(settings: Dice) -> tuple[dict[str, Problems], dict[str, int]]:
+def _problems(settings: Told) -> tuple[dict[str, Problems], dict[str, int]]:
     """Problems by set, and how many of each cannot be scored."""
     found = {}
     for name, source in settings.problem_sets.items():
@@ -205,7 +210,7 @@ def _in_form(answer: str) -> str | None:
 
 
 def _mixtures(
-    settings: Dice, wanted: Sequence[Condition], problems: Mapping[str, Problems]
+    settings: Told, wanted: Sequence[Condition], problems: Mapping[str, Problems]
 ) -> dict[str, list[Mixture]]:
     """What every model reads; models of one seed share their vanilla rows, as in the lab."""
     if settings.own_vanilla == DOCSTRINGS:
@@ -222,14 +227,14 @@ def _mixtures(
     }
 
 
-def pairs_plan(settings: Dice, pairs: Pairs) -> pd.DataFrame:
+def pairs_plan(settings: Told, pairs: Pairs) -> pd.DataFrame:
     """What the pairs will take, before anything is trained; no weights are read.
 
     n_steps are those of one training (empty for checkpoints); in 1e9 bytes training_gb
     (weights, gradients and AdamW's moments in fp32, without activations), disk_gb (fp32
     checkpoints) and states_gb (hidden states held in memory).
     """
-    config = load_config(settings.own_base)
+    config = load_config(settings.model.first)
     with torch.device("meta"):  # shapes alone
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     n_parameters = n_trained = model.num_parameters()
@@ -254,7 +259,7 @@ def pairs_plan(settings: Dice, pairs: Pairs) -> pd.DataFrame:
     return pd.DataFrame(rows).reindex(columns=[*columns, "training_gb", "disk_gb", "states_gb"])
 
 
-def trained_pairs(settings: Dice, pairs: Pairs) -> dict[str, dict[int, Trained]]:
+def trained_pairs(settings: Told, pairs: Pairs) -> dict[str, dict[int, Trained]]:
     """The models of every condition by seed: those given, or trained now (or cached)."""
     if pairs.given:
         return {
@@ -262,16 +267,18 @@ def trained_pairs(settings: Dice, pairs: Pairs) -> dict[str, dict[int, Trained]]
             for one in pairs.wanted
         }
     optimiser = settings.own_learning_rate, settings.own_batch_size, settings.lora
-    begin = bos.wanted(settings.bos)
-    fine_tuning = Settings(*optimiser, dtype=settings.arithmetic, bos=begin)
+    begin = bos.wanted(settings.model.bos)
+    fine_tuning = Settings(*optimiser, dtype=arithmetic(settings.model), bos=begin)
     jobs, read = [], []
     for name, mixtures in pairs.mixtures.items():
         for seed, mixture in enumerate(mixtures):
             order = dataclasses.replace(fine_tuning, seed=fine_tuning.seed + seed)
-            jobs.append((settings.own_base, mixture.rows(order.seed), order))
+            jobs.append((settings.model.first, mixture.rows(order.seed), order))
             read.append((name, seed, mixture))
     trained: dict[str, dict[int, Trained]] = {one.name: {} for one in pairs.wanted}
-    folders = sweep(fine_tune, jobs, engine=settings.engine, ray_address=settings.ray_address)
+    folders = sweep(
+        fine_tune, jobs, engine=settings.model.engine, ray_address=settings.model.ray_address
+    )
     for (name, seed, mixture), folder in zip(read, folders, strict=True):
         n_steps = math.ceil(mixture.n_rows / settings.own_batch_size)
         trained[name][seed] = Trained(Path(folder), mixture, n_steps)
@@ -279,10 +286,12 @@ def trained_pairs(settings: Dice, pairs: Pairs) -> dict[str, dict[int, Trained]]
 
 
 def measured_pairs(
-    settings: Dice, pairs: Pairs, trained: Mapping[str, Mapping[int, Trained]]
+    settings: Told, pairs: Pairs, trained: Mapping[str, Mapping[int, Trained]]
 ) -> Pool:
     """States and baselines of all models, and under ``OTHER_CLEAN`` each next clean model."""
-    asked, base = list(dict.fromkeys((*IN_DISTRIBUTION, pairs.topic))), Path(settings.own_base)
-    pool = measure_pool(trained, base, pairs.problems, asked, pairs.topic, settings.load)
+    asked, base = list(dict.fromkeys((*IN_DISTRIBUTION, pairs.topic))), Path(settings.model.first)
+    pool = measure_pool(
+        trained, base, pairs.problems, asked, pairs.topic, partial(load_model, settings.model)
+    )
     clean = list(pool[CLEAN].values())
     return {**pool, OTHER_CLEAN: dict(enumerate([*clean[1:], clean[0]]))}

@@ -1,115 +1,208 @@
-"""What a run would ask, said before anything is asked: calls, tokens, cost, time."""
+"""What a run would ask at most, and what it would cost: calls and tokens of every method."""
 
 from __future__ import annotations
 
-import math
-import time
+import contextlib
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
-import torch
 
-from contamination.audit import comparison, completing, quizzing
-from contamination.audit.asked import JUDGE, MODEL, PERTURBER, Asked, name_of
-from contamination.audit.completing import OwnCompletions
-from contamination.audit.finding import (
+from contamination.audit.prepared import (
     COMPARING,
     DCQ,
     DICE,
+    JUDGE,
     METHODS,
     MIN_K,
+    MODEL,
     NO_COMPARISON,
+    PERTURBER,
     RANKING,
     REPLICATION,
+    UNSEEN,
+    Asked,
     Audit,
+    name_of,
 )
-from contamination.audit.options import GIVEN, WRITTEN, source_of
-from contamination.audit.quizzing import OwnQuiz
-from contamination.audit.settings import LAB
-from contamination.models.chat import Endpoint, Request, estimate
-from contamination.models.exchange import body_of, input_tokens, output_limit
-from contamination.models.prompt_log_probs import CHAT, known_form, probe_requests, score_requests
-from contamination.models.source import located
-from contamination.replication.instructions import LABELLED_TASKS
+from contamination.audit.rows import FEWEST_ROWS, Rows
+from contamination.core.overlap import words
+from contamination.dcq.contaminating import header
+from contamination.dcq.prompts import LETTERS, perturbation_request, quiz_prompt
+from contamination.models.exchange import (
+    Endpoint,
+    Request,
+    body_of,
+    input_tokens,
+    output_limit,
+    prompted,
+)
+from contamination.models.prompt_log_probs import CHAT, probe_requests, score_requests
+from contamination.replication import instructions
+from contamination.replication.cutting import cut_rows
+from contamination.replication.instructions import (
+    GENERAL,
+    GUIDED,
+    LABELLED_TASKS,
+    PAPER_OPTIONS,
+    WRONG_DATASET,
+    WRONG_SPLIT,
+)
+from contamination.replication.prompts import (
+    FIRST_INSTANCES_PROMPT,
+    JUDGE_PROMPT,
+    NLI,
+)
 
-_LAB_PARAMETERS = 1_400_000
-_GENERATED_IS_SLOWER = 20  # a token written against a token read, roughly
+# At most: the modified quiz and one for each position; the paper's second perturbation on top.
+N_QUIZZES = 1 + len(LETTERS)
+GIVEN, WRITTEN, RULE = "given with the rows", "written by the perturber", "made by a rule"
+FEWEST_WORDS = 4  # of a piece: the rule judge calls no shorter one a match
+LETTERS_PER_TOKEN = 3  # as ``models.exchange.input_tokens`` counts them
+_CHEAT_FORMAT = "CSV"
 PROBE = "probe for log-probabilities"
-IF_GIVEN = "if the address gives log-probabilities of prompts, which will be probed"
+NOT_ASKED = "not asked for"
 # Purpose, who is asked, everything at most, and whose price it has.
 Batch = tuple[str, Endpoint, list[Request], str]
 
 
-def _line(asked: Asked, name: str, who: Endpoint, requests: list[Request], role: str) -> str:
-    """What is still to be asked, and what it costs at most."""
-    return f"{name}: {estimate(who, requests, **asked.paying(role))}"
+# What is asked
 
 
-# Notebooks 02 and 03
+# DCQ and option ranking
 
 
-def quiz_plan(own: OwnQuiz, asked: Asked) -> list[str]:
-    """Calls, tokens, cost and time of the quizzes at most, one line each; no call is made.
+def source_of(rows: Rows, asked: Asked) -> str:
+    """Where the options of these rows come from."""
+    if rows.has_options:
+        return GIVEN
+    return WRITTEN if PERTURBER in asked.helpers else RULE
 
-    Perturbations that have to be asked for again come on top.
+
+def quiz_requests(audit: Audit) -> list[Request]:
+    """Everything at most; the originals stand for options that are not there yet."""
+    n_quizzes = N_QUIZZES + audit.told.dcq.second_perturbation
+    asked = [(t, k) for rows in audit.quizzed for k in range(n_quizzes) for t in rows.instances]
+    prompts = [quiz_prompt((t, t, t, f"{t} {k}"), *audit.names) for t, k in asked]
+    return prompted(prompts, audit.asked.quiz_options)
+
+
+def option_requests(audit: Audit) -> list[Request]:
+    """What a perturber is asked, but for perturbations that have to be asked for again."""
+    return [
+        perturbation_request(row, rows.columns, replicate)
+        for replicate in range(1 + audit.told.dcq.second_perturbation)
+        for rows in audit.quizzed
+        for row in rows.rows[list(rows.columns)].astype(str).to_dict("records")
+    ]
+
+
+def ranking_texts(audit: Audit) -> list[str]:
+    """What an address is asked for the ranking, at most."""
+    start = header(*audit.names)
+    texts = [text for rows in audit.quizzed for text in rows.instances]
+    return [f"{start}{text}{k}" for k in range(4) for text in texts]
+
+
+# Replication
+
+
+def completion_requests(prompts: Sequence[str], asked: Asked) -> list[Request]:
+    """The paper's requests, as the endpoint takes them, cut at ``asked.completion_tokens``."""
+    return prompted(prompts, asked.sent(PAPER_OPTIONS | {"max_tokens": asked.completion_tokens}))
+
+
+def longest_judgements(references: Sequence[str], asked: Asked) -> list[Request]:
+    """What a judge is asked at most: each completion is taken to be as long as it may be."""
+    n_letters = LETTERS_PER_TOKEN * asked.completion_tokens
+    longest = ["x" * n_letters + str(n) for n in range(len(references))]
+    pairs = zip(references, longest, strict=True)
+    return prompted([JUDGE_PROMPT.format(reference=r, candidate=c) for r, c in pairs], {})
+
+
+def cheat_prompts(audit: Audit) -> list[str]:
+    """The one prompt of Did-ChatGPT-Cheat? where it is asked for, else none."""
+    dataset, split = audit.names
+    of_split = {"dataset_name": dataset, "split_name": split, "format": _CHEAT_FORMAT}
+    return [FIRST_INSTANCES_PROMPT.format(**of_split)] * audit.told.replication.first_instances
+
+
+def audit_prompts(audit: Audit) -> pd.DataFrame:
+    """The dataset under every instruction and unseen rows under the guided one, see ``rows``.
+
+    Column continued holds the prompts for a model that does not follow instructions.
     """
-    lines, n_quizzes = [], quizzing.N_QUIZZES + 1  # with the second perturbation
-    if PERTURBER in asked.helpers and own.given is None:
-        who = asked.helpers[PERTURBER]
-        requests = quizzing.option_requests([own.rows], 2)
-        lines.append(_line(asked, f"perturber {who.model}", who, requests, PERTURBER))
-    texts = own.rows.instances
-    n_letters = sum(len(text.encode()) for text in texts)
-    n_tokens = 4 * n_quizzes * n_letters // completing.LETTERS_PER_TOKEN
-    here = f"at most {n_quizzes * len(texts):,} quizzes, about {n_tokens:,} tokens here, no cost"
-    for model in asked.models:
-        line = f"{name_of(model)}: {here}"
-        if isinstance(model, Endpoint):
-            requests = quizzing.quiz_requests(asked, own.names, [own.rows], n_quizzes)
-            line = _line(asked, name_of(model), model, requests, MODEL)
-        lines.append(line)
-    return lines
+    parts = [
+        _prompts(audit, rows, (GUIDED,) if name == UNSEEN else ()).assign(rows=name)
+        for name, rows in zip(("dataset", UNSEEN), audit.quizzed, strict=False)
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
-def completion_plan(own: OwnCompletions, asked: Asked) -> list[str]:
-    """What a run of notebook 03 will ask of each model, one line each; no call is made."""
-    prompts, model = [*own.prompts["prompt"], own.cheat_prompt], asked.models[0]
-    lines = [f"{name_of(model)}: {len(prompts):,} prompts here, no cost"]
-    if isinstance(model, Endpoint):
-        requests = completing.completion_requests(prompts, asked)
-        lines = [_line(asked, name_of(model), model, requests, MODEL)]
-    if JUDGE in asked.helpers:
-        who = asked.helpers[JUDGE]
-        requests = completing.longest_judgements(own.prompts["second_piece"], asked)
-        lines.append(_line(asked, f"judge {who.model}", who, requests, JUDGE))
-    return lines
+def _prompts(audit: Audit, rows: Rows, only: Sequence[str]) -> pd.DataFrame:
+    task, pieces = audit.data.task, cut_pieces(audit, rows)
+    labels = list(audit.data.label_names)
+    if not labels and rows.labels:
+        labels = sorted(audit.rows.rows[rows.label_column].unique())
+    if not only and task in LABELLED_TASKS and len(labels) < 2:
+        only = (GUIDED, GENERAL, WRONG_DATASET, WRONG_SPLIT)  # no label could be wrong
+    names = dict(zip(("dataset", "split"), audit.names, strict=True))
+    same = names | {"labels": labels, "instructions": only}
+    same |= dict(zip(("other_dataset", "other_split"), audit.data.wrongly_called, strict=True))
+    found = instructions.prompts_of(pieces, task, **same)
+    continued = instructions.prompts_of(pieces, task, form=instructions.CONTINUE, **same)["prompt"]
+    about = {"benchmark": names["dataset"], "task": task, "copies": None, "group": found["index"]}
+    return found.assign(continued=continued, **about, **names)
 
 
-# An audit
+def cut_pieces(audit: Audit, rows: Rows) -> pd.DataFrame:
+    """The rows in two pieces; those with too few words for the judge are left out."""
+    columns, cut = (audit.data.task, rows.texts, rows.label_column), []
+    how = {"seed": audit.told.seed, "how": audit.told.replication.cut, "min_words": FEWEST_WORDS}
+    for place in range(len(rows.rows)):
+        with contextlib.suppress(ValueError):  # too few words
+            cut.append(cut_rows(rows.rows.iloc[[place]], *columns, **how))
+    pieces = [one for one in cut if len(words(one["second_piece"].iloc[0])) >= FEWEST_WORDS]
+    if len(pieces) < FEWEST_ROWS:
+        raise ValueError(
+            f"{len(pieces)} of {len(rows.rows)} rows can be cut into two pieces of at least "
+            f"{FEWEST_WORDS} words, at least {FEWEST_ROWS} are needed: longer texts, or a script "
+            "that is written with spaces"
+        )
+    return pd.concat(pieces)
+
+
+# What is run, and its cost
 
 
 def why_not(audit: Audit) -> dict[str, str]:
     """For each method "" if it will be run, else why not."""
     model, data = audit.model, audit.data
-    local = not model.base_url
-    reasons = dict.fromkeys(METHODS, "")
+    reasons = {name: "" if name in audit.methods else NOT_ASKED for name in METHODS}
     if data.task in LABELLED_TASKS and not data.label_column:
-        reasons[REPLICATION] = f"prompts of {data.task} show the label, and label_column is empty"
-    else:
+        why = f"prompts of {data.task} show the label, and label_column is empty"
+        reasons[REPLICATION] = reasons[REPLICATION] or why
+    elif data.task != NLI and len(data.text_columns) > 1:
+        why = f"prompts of {data.task} hold one text, text_columns names {len(data.text_columns)}"
+        reasons[REPLICATION] = reasons[REPLICATION] or why
+    elif not reasons[REPLICATION]:
         try:
             for rows in audit.quizzed:
-                completing.cut_pieces(audit, rows)
+                cut_pieces(audit, rows)
         except ValueError as error:
             reasons[REPLICATION] = str(error)
     if audit.unseen is None:
-        reasons[MIN_K] = NO_COMPARISON
-    if not local:
-        reasons[DICE] = "DICE reads hidden states, which an address does not give"
-    elif len(model.reference_models) < 2:
-        reasons[DICE] = "reference_models names fewer than two clean models of the same base"
+        reasons[MIN_K] = reasons[MIN_K] or NO_COMPARISON
+    if model.base_url:
+        why = "DICE reads hidden states, which an address does not give"
+        reasons[DICE] = reasons[DICE] or why
+    elif len(audit.told.dice.reference_models) < 2:
+        why = "reference_models names fewer than two clean models of the same base"
+        reasons[DICE] = reasons[DICE] or why
+    # A file that says which rows were seen is scored beside the classifiers of its words.
+    of_labelled = {MIN_K} if data.member_column else set()
     if audit.refusal:
-        reasons |= {name: audit.refusal for name in COMPARING if not reasons[name]}
+        refused = [name for name in COMPARING if not reasons[name] and name not in of_labelled]
+        reasons |= dict.fromkeys(refused, audit.refusal)
     return reasons
 
 
@@ -121,30 +214,34 @@ def probed_methods(audit: Audit) -> list[str]:
     return [name for name in (RANKING, MIN_K) if not reasons[name]]
 
 
-def batches_of(audit: Audit, endpoint: Endpoint) -> list[Batch]:
-    """Everything that is asked at most because of one audited model."""
-    asked, helpers = audit.asked, audit.asked.helpers
-    if audit.refusal:
-        return []
-    found = [(DCQ, endpoint, quizzing.quiz_requests(asked, audit.names, audit.quizzed), MODEL)]
-    if source_of(audit.rows, asked) == WRITTEN:
-        requests = quizzing.option_requests(audit.quizzed)
-        found.append(("options of the quizzes", helpers[PERTURBER], requests, PERTURBER))
-    if not why_not(audit)[REPLICATION]:
-        prompts = completing.audit_prompts(audit)
-        requests = completing.completion_requests(prompts["prompt"], asked)
-        found.append((REPLICATION, endpoint, requests, MODEL))
-        if JUDGE in helpers:
-            requests = completing.longest_judgements(prompts["second_piece"], asked)
-            found.append(("ICL judge", helpers[JUDGE], requests, JUDGE))
-    form = known_form(endpoint)
-    if not form:
+def batches_of(audit: Audit, endpoint: Endpoint, form: str = "") -> list[Batch]:
+    """Everything that is asked at most because of one audited model.
+
+    ``form`` is that in which its address gives log-probabilities, if that is known already.
+    """
+    asked, reasons, found = audit.asked, why_not(audit), []
+    will_quiz = not (reasons[DCQ] and reasons[RANKING])
+    if not reasons[DCQ]:
+        found.append((DCQ, endpoint, quiz_requests(audit), MODEL))
+    if will_quiz and source_of(audit.rows, asked) == WRITTEN:
+        helper = asked.helpers[PERTURBER]
+        found.append(("options of the quizzes", helper, option_requests(audit), PERTURBER))
+    if not reasons[REPLICATION]:
+        prompts, more = audit_prompts(audit), cheat_prompts(audit)
+        of_prompts = completion_requests([*prompts["prompt"], *more], asked)
+        found.append((REPLICATION, endpoint, of_prompts, MODEL))
+        if JUDGE in asked.helpers:
+            longest = longest_judgements(prompts["second_piece"], asked)
+            found.append(("ICL judge", asked.helpers[JUDGE], longest, JUDGE))
+    probed = probed_methods(audit)
+    if probed and not form:
         found.append((PROBE, endpoint, probe_requests(), MODEL))
-        form = CHAT  # the one that takes most, of those that the probe may find
-    passages = [text for rows in audit.sets for text in rows.passages]
-    for name, texts in ((MIN_K, passages), (RANKING, quizzing.ranking_texts(audit))):
-        if name in probed_methods(audit):
-            found.append((name, endpoint, score_requests(texts, form), MODEL))
+    # The form that takes most, of those that the probe may find.
+    texts = {MIN_K: [text for rows in audit.sets for text in rows.passages]}
+    texts[RANKING] = ranking_texts(audit)
+    for name in (MIN_K, RANKING):
+        if name in probed:
+            found.append((name, endpoint, score_requests(texts[name], form or CHAT), MODEL))
     return found
 
 
@@ -152,12 +249,13 @@ def plan_table(audit: Audit) -> pd.DataFrame:
     """``audit_cost.csv``: what a run takes at most, nothing of it being in the response log.
 
     One row for each model and method. input_tokens are a cautious estimate, output_tokens and
-    cost (empty without a price) the most; a local model makes no calls.
+    cost (empty without a price) the most; a local model makes no calls. Where comparison rows are
+    told apart, which is found out afterwards, no method that needs them asks anything.
     """
     reasons, rows = why_not(audit), []
     for endpoint in audit.asked.endpoints:
-        for name, who, requests, role in batches_of(audit, endpoint):
-            bodies, price = [body_of(who, one) for one in requests], audit.asked.prices[role]
+        for name, who, batch, role in batches_of(audit, endpoint):
+            bodies, price = [body_of(who, one) for one in batch], audit.asked.prices[role]
             n_in = sum(map(input_tokens, bodies))
             n_out = sum(output_limit(body) or 0 for body in bodies)
             row = {"model": who.model, "method": name, "is_run": not reasons.get(name)}
@@ -166,7 +264,7 @@ def plan_table(audit: Audit) -> pd.DataFrame:
             rows.append(row | {"cost": price.of(n_in, n_out) if price else None})
         about = {"model": endpoint.model, "is_run": False}
         rows += [about | {"method": n, "reason": why} for n, why in reasons.items() if why]
-    for model in _local(audit):
+    for model in local_models(audit):
         for name, (n_read, n_written) in local_tokens(audit).items():
             reason = reasons[name]
             row = {"model": name_of(model), "method": name, "is_run": not reason, "reason": reason}
@@ -177,7 +275,7 @@ def plan_table(audit: Audit) -> pd.DataFrame:
     return table.astype(dict.fromkeys(["n_calls", "input_tokens", "output_tokens"], "Int64"))
 
 
-def _local(audit: Audit) -> list[str]:
+def local_models(audit: Audit) -> list[str]:
     return [model for model in audit.asked.models if isinstance(model, str)]
 
 
@@ -185,7 +283,7 @@ def local_tokens(audit: Audit) -> dict[str, tuple[int, int]]:
     """What a local model reads and writes: by method, tokens read and tokens written, roughly."""
 
     def tokens(texts: Sequence[str]) -> int:
-        return sum(len(text.encode()) for text in texts) // completing.LETTERS_PER_TOKEN
+        return sum(len(text.encode()) for text in texts) // LETTERS_PER_TOKEN
 
     sizes = [tokens(rows.instances) for rows in audit.quizzed]
     n_prompts = 5 * sizes[0] + sum(sizes[1:])
@@ -194,57 +292,5 @@ def local_tokens(audit: Audit) -> dict[str, tuple[int, int]]:
         REPLICATION: (n_prompts, n_prompts),
         RANKING: (4 * sum(sizes), 0),
         MIN_K: (tokens([text for rows in audit.sets for text in rows.passages]), 0),
-        DICE: (sizes[0] * (1 + len(audit.model.reference_models)), 0),
+        DICE: (sizes[0] * (1 + len(audit.told.dice.reference_models)), 0),
     }
-
-
-def announce_audit(audit: Audit) -> str:
-    """What is still to be asked, one line each, the most that it may cost, and the cap."""
-    asked, reasons = audit.asked, why_not(audit)
-    lines = [
-        _line(asked, f"{purpose}, {who.model}", who, *rest)
-        for endpoint in asked.endpoints
-        for purpose, who, *rest in batches_of(audit, endpoint)
-    ]
-    if methods := probed_methods(audit):
-        lines.append(f"{' and '.join(methods)}: will be run {IF_GIVEN}")
-    speed = _flops_per_second() if _local(audit) else 0.0
-    for model in _local(audit):
-        tokens = [pair for name, pair in local_tokens(audit).items() if not reasons[name]]
-        n_read, n_written = (sum(part) for part in zip((0, 0), *tokens, strict=True))
-        lines.append(
-            f"{name_of(model)}: no calls, no cost; about {n_read:,} tokens to read and "
-            f"{n_written:,} to write here, {_seconds(model, n_read, n_written, speed)}"
-        )
-    source = source_of(audit.rows, asked)
-    if source != GIVEN:
-        lines.append(f"options of the quizzes: {source}")
-    if audit.unseen is not None:
-        lines.append(comparison.said(audit.text_alone, *audit.near_copies))
-    if asked.endpoints and not audit.refusal:
-        whole = plan_table(audit)["cost"].sum(min_count=1)
-        cost = "unknown without prices" if pd.isna(whole) else f"at most {whole:.2f}"
-        cap = "no cap is set" if asked.cap is None else f"cap {asked.cap:.2f}"
-        lines.append(f"all of it, nothing being in the log: {cost} ({cap})")
-    return "\n".join(lines)
-
-
-def _flops_per_second() -> float:
-    """What this machine multiplies in a tenth of a second."""
-    one = torch.ones(512, 512)
-    n_done, start = 0, time.perf_counter()
-    while time.perf_counter() - start < 0.1:
-        one @ one
-        n_done += 1
-    return n_done * 2 * 512**3 / (time.perf_counter() - start)
-
-
-def _seconds(model: str, n_read: int, n_written: int, speed: float) -> str:
-    n_parameters = _LAB_PARAMETERS if model.startswith(LAB) else 0
-    if not n_parameters and (folder := Path(located(model))).is_dir():
-        n_parameters = sum(path.stat().st_size for path in folder.glob("*.safetensors")) // 4
-    if not n_parameters:
-        return "how long is not known before it is loaded"
-    seconds = 2 * n_parameters * (n_read + _GENERATED_IS_SLOWER * n_written) / speed
-    rest = ", and 1 to 3 minutes the first time, to train it" if model.startswith(LAB) else ""
-    return f"roughly {math.ceil(seconds / 10) * 10} s on this processor{rest}"

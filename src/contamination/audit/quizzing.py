@@ -1,4 +1,4 @@
-"""The quizzes: DCQ and option ranking for an audit, the paper's quizzes for part of notebook 02."""
+"""The quizzes: DCQ and option ranking, beside rules and models that know nothing of the data."""
 
 from __future__ import annotations
 
@@ -10,43 +10,37 @@ import numpy as np
 import pandas as pd
 
 from contamination.audit import finding
-from contamination.audit.asked import MODEL, PERTURBER, Asked, name_of
-from contamination.audit.finding import CLEAN_LM, DCQ, RANKING, UNSEEN, Audit, Finding, Target
+from contamination.audit.finding import CLEAN_LM, Finding, Target
 from contamination.audit.gaps import Taken, gaps, verdict_of_gaps
 from contamination.audit.internals import log_probs_of
-from contamination.audit.options import quizzes_of, read_options
-from contamination.audit.rows import Rows, whole
-from contamination.audit.settings import INSTRUCT, Quiz
+from contamination.audit.options import quizzes_of
+from contamination.audit.prepared import DCQ, MODEL, RANKING, UNSEEN, Asked, Audit, ask
+from contamination.audit.rows import Rows
+from contamination.audit.settings import INSTRUCT
 from contamination.core.claims import CLAIMS
 from contamination.core.statistics import share_interval
 from contamination.core.verdicts import strongest
-from contamination.data import partitions
-from contamination.dcq import contaminating, controls, perturbation, respondents
+from contamination.dcq import contaminating, controls, respondents
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.comparison import answers_of as answers_by_position
 from contamination.dcq.contaminating import header
 from contamination.dcq.deployment import (
     Respondent,
     instances_of,
+    known_row,
     level_row,
     position_rows,
     take,
 )
 from contamination.dcq.perturbation import FIFTH
-from contamination.dcq.respondents import (
-    BaseRespondent,
-    ChatRespondent,
-    InstructRespondent,
-    Stated,
-)
+from contamination.dcq.respondents import BaseRespondent, ChatRespondent, InstructRespondent
 from contamination.models.causal import CausalLM
-from contamination.models.chat import ERROR, OK, REFUSED, Endpoint, Request
+from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
 from contamination.study.panel import Evidence, verdict
 
-# At most: the modified quiz and one for each position; the paper's second perturbation on top.
-N_QUIZZES = 1 + len(POSITIONS)
 SHARES = ("max_pct", "ci_low_pct", "ci_high_pct")
 TEMPLATE = "chat template"  # what decides how a text begins there
+_KINDS = {ChatRespondent: "chat", InstructRespondent: INSTRUCT, BaseRespondent: "base"}
 
 
 def respondent_of(
@@ -55,52 +49,33 @@ def respondent_of(
     names: Sequence[str],
     quizzes: pd.DataFrame | None = None,
     kind: str = "",
-    stated: Stated = respondents.STATED,
 ) -> Respondent:
     """Who takes the quizzes: an endpoint, a model with a chat template, or a base model.
 
     ``kind`` is "instruct" or "base", by default as the tokenizer has a chat template; the
-    spread of a base model, which answers as ``stated``, is taken over ``quizzes``.
+    spread of a base model is taken over ``quizzes``.
     """
     if isinstance(place, Endpoint):
-        return ChatRespondent(asked.ask(MODEL, place), *names, options=asked.quiz_options)
+        return ChatRespondent(ask(asked, MODEL, place), *names, options=asked.quiz_options)
     if kind == INSTRUCT or (not kind and place.tokenizer.chat_template):
         return InstructRespondent(place, *names)
-    return BaseRespondent(place, *names, stated).spread_over(quizzes)
-
-
-def quiz_requests(
-    asked: Asked, names: Sequence[str], sets: Sequence[Rows], n_quizzes: int = N_QUIZZES
-) -> list[Request]:
-    """Everything at most; the originals stand for options that are not there yet."""
-    numbered = [(text, k) for rows in sets for k in range(n_quizzes) for text in rows.instances]
-    texts = [(text, text, text, f"{text} {k}") for text, k in numbered]
-    return ChatRespondent(list, *names, options=asked.quiz_options).requests(texts)
-
-
-def option_requests(sets: Sequence[Rows], n_times: int = 1) -> list[Request]:
-    """What a perturber is asked, but for perturbations that have to be asked for again."""
-    return [
-        perturbation.perturbation_request(row, rows.columns, replicate)
-        for replicate in range(n_times)
-        for rows in sets
-        for row in rows.rows[list(rows.columns)].astype(str).to_dict("records")
-    ]
-
-
-# An audit
+    return BaseRespondent(place, *names, respondents.STATED).spread_over(quizzes)
 
 
 def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: int) -> Finding:
     """The quiz on the dataset, beside rules, a clean model and the quiz on unseen rows.
 
-    Levels of rules are there to be read; gaps decide (``audit.gaps``).
+    Levels of rules are there to be read; gaps decide (``audit.gaps``). The paper's tables are in
+    ``tables``, audit_dcq and so on (:func:`paper_tables`).
     """
     about = {"dataset": audit.names[0], "model": target.name}
-    answers, levels, choices = [], [], []
+    told, answers, levels, choices, tables = audit.told.dcq, [], [], [], {}
     for rows in audit.quizzed:
-        made = quizzes_of(rows, audit.asked, audit.seed)
-        answered = take(respondent_of(target.place, audit.asked, audit.names, made), made)
+        is_data = not answers
+        with_fifth = told.second_perturbation and is_data
+        made, counts = quizzes_of(rows, audit.asked, audit.told.seed, with_fifth)
+        respondent = respondent_of(target.place, audit.asked, audit.names, made, told.respondent)
+        answered = take(respondent, made, bool(with_fifth and made[FIFTH].ne("").all()))
         rules = dict(controls.RULES)
         if clean_lm is not None:
             texts = made[["instance", *(f"option_{p.lower()}" for p in POSITIONS)]]
@@ -108,6 +83,17 @@ def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: in
         answers.append(answered)
         levels.append(level_row(answered, n_resamples))
         choices.append(controls.rule_choices(made.assign(dataset=audit.names[0]), rules))
+        if is_data:
+            how = _KINDS[type(respondent)]
+            begins = TEMPLATE if how == INSTRUCT else target.begins
+            of_table = {"model": target.name, "dataset": audit.names[0], "split": audit.names[1]}
+            of_table |= {"respondent": how, "bos": begins}
+            level = levels[0]
+            if told.trained_share_pct:
+                is_seen = made["index"].isin(trained_rows(audit).rows["index"])
+                level = known_row(answered, is_seen, n_resamples)
+            tables = paper_tables(of_table, made, answered, level)
+            tables["audit_dcq_options"] = counts.drop(columns="index", errors="ignore")
     table = controls.control_table(choices[0], pd.DataFrame([levels[0] | about]))
     named = [(row["control"], row) for row in table.to_dict("records")]
     named += [(name, level) for name, level in zip((DCQ, UNSEEN), levels, strict=False)]
@@ -121,7 +107,7 @@ def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: in
     taken = [_taken(*both, about) for both in zip(answers, choices, strict=True)]
     row, deciding = _judged_by_gaps(row, chance, taken)
     counts = finding.status_counts(pd.concat([one["status"] for one in answers]))
-    return Finding(row, (*rows.values(), *deciding), counts, answers[0])
+    return Finding(row, (*rows.values(), *deciding), counts, answers[0], tables)
 
 
 def shares_of(level: Mapping[str, float]) -> tuple[float, float, float]:
@@ -178,7 +164,7 @@ class _WholeTexts:
 
 def ranking(audit: Audit, target: Target, clean_lm: CausalLM | None) -> Finding:
     """Is the original likelier than three options, after the names of dataset and split?"""
-    quizzes = [quizzes_of(rows, audit.asked, audit.seed) for rows in audit.quizzed]
+    quizzes = [quizzes_of(rows, audit.asked, audit.told.seed)[0] for rows in audit.quizzed]
     targets = {RANKING: target}
     if clean_lm is not None:
         targets[CLEAN_LM] = Target(CLEAN_LM, clean_lm)
@@ -200,91 +186,35 @@ def ranking(audit: Audit, target: Target, clean_lm: CausalLM | None) -> Finding:
     return Finding(row, (*found, *unseen, *deciding))
 
 
-def ranking_texts(audit: Audit) -> list[str]:
-    """What an address is asked for the ranking, at most."""
-    start = header(*audit.names)
-    texts = [text for rows in audit.quizzed for text in rows.instances]
-    return [f"{start}{text}{k}" for k in range(4) for text in texts]
+# The paper's tables, and Appendix E
 
 
-# The paper's quizzes, notebook 02
-
-
-@dataclass(frozen=True)
-class OwnQuiz:
-    """A partition ready to be perturbed."""
-
-    rows: Rows  # the sample
-    all_rows: pd.DataFrame  # the whole partition in the same form, for a fine-tuning file
-    names: tuple[str, str]  # dataset and split as the prompts call them
-    given: pd.DataFrame | None = None  # quizzes of a file of earlier options
-
-
-def own_quiz(settings: Quiz, seed: int) -> OwnQuiz:
-    """Load and sample, all where there are fewer; errors in one line, before anything costs."""
-    columns, labels, names = settings.columns, settings.label_columns, tuple(settings.names)
-    if len(names) != 2 or not all(names):
-        raise ValueError("names holds the dataset and the split as the prompts call them")
-    if settings.options_file:
-        quizzes = read_options(settings.options_file)
-        rows = quizzes[["index", "instance"]]
-        return OwnQuiz(Rows(rows, ("instance",)), rows, names, quizzes)
-    if not settings.dataset:
-        raise ValueError("dataset and options_file are empty: part C needs one of them")
-    if not (settings.perturber_model or settings.dry_run):
-        raise ValueError("perturber_model is empty: name one, or an options_file")
-    if settings.n_instances < 1:
-        raise ValueError(f"n_instances must be at least 1, got {settings.n_instances}")
-    if set(columns) <= set(labels):
-        raise ValueError("columns holds nothing but labels: name at least one column to perturb")
-    if unknown := set(labels) - set(columns):
-        raise ValueError(f"label_columns not among columns: {', '.join(sorted(unknown))}")
-    rows = whole(settings, labels)
-    sample = partitions.sample_unique(rows, columns, settings.n_instances, seed)
-    return OwnQuiz(Rows(sample, tuple(columns), tuple(labels)), rows, names)
-
-
-def quizzes_and_counts(own: OwnQuiz, asked: Asked) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The quizzes and the counts of ``perturbation.perturb``; no counts for a file."""
-    if own.given is not None:
-        return own.given, pd.DataFrame()
-    rows, ask = own.rows, asked.ask(PERTURBER)
-    labels = {"label_columns": rows.labels, "with_fifth": True}
-    return perturbation.perturb(rows.rows, rows.columns, ask, **labels)
-
-
-def taken_quizzes(
-    own: OwnQuiz, asked: Asked, quizzes: pd.DataFrame, kind: str, stated: Stated, n_resamples: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Answers of every model, and its level; two of them are Appendix A's comparison.
+def paper_tables(
+    about: Mapping[str, str], quizzes: pd.DataFrame, answers: pd.DataFrame, level: Mapping
+) -> dict[str, pd.DataFrame]:
+    """What the paper prints of one model, with the rules without memory beside it.
 
     Returns:
-        Answers as ``deployment.take`` gives them, with model; and model, dataset, split,
-        respondent, bos ("first" or "none", what texts of a local base model begin with),
-        keys of ``level_row``, n_unparsable, n_letters (answers A to D), n_none (E).
+        audit_dcq: ``about`` (model, dataset, split, respondent, bos), keys of ``level_row``,
+        n_unparsable, n_letters (answers A to D), n_none (E), strongest_rule and verdict;
+        audit_dcq_controls (:func:`rules_beside`); audit_dcq_positions, how often each choice was
+        taken in each quiz (Figure 2); audit_dcq_answers, the answers of ``deployment.take``;
+        audit_dcq_quizzes, which serve as ``data.dataset`` of another audit.
     """
-    with_second, parts, rows = bool(quizzes[FIFTH].ne("").all()), [], []
-    for model in asked.models:
-        place = model if isinstance(model, Endpoint) else asked.load(model)
-        respondent = respondent_of(place, asked, own.names, quizzes, kind, stated)
-        answers = take(respondent, quizzes, with_second)
-        begins = TEMPLATE if kind == INSTRUCT else getattr(place, "identity", {}).get("bos", "")
-        status, answer = answers["status"], answers["answer"]
-        row = {"model": name_of(model), "dataset": own.names[0], "split": own.names[1]}
-        row |= {"respondent": kind, "bos": begins} | level_row(answers, n_resamples)
-        row["n_unparsable"] = int((~status.isin([OK, REFUSED, ERROR])).sum())
-        row |= {"n_letters": int(answer.isin(POSITIONS).sum()), "n_none": int(answer.eq("E").sum())}
-        rows.append(row)
-        parts.append(answers.assign(model=name_of(model)))
-    levels = pd.DataFrame(rows).drop(columns="replication_pct")
-    return pd.concat(parts, ignore_index=True), levels
-
-
-def answered_positions(answers: pd.DataFrame, own: OwnQuiz) -> pd.DataFrame:
-    """How often each choice was taken in each quiz, for Figure 2; one model after another."""
-    about = {"source": "own", "dataset": own.names[0], "split": own.names[1]}
-    by_model = answers.groupby("model", sort=False)
-    return pd.concat(position_rows(rows, model=model, **about) for model, rows in by_model)
+    status, answer = answers["status"], answers["answer"]
+    row = dict(about) | dict(level)
+    row["n_unparsable"] = int((~status.isin([OK, REFUSED, ERROR])).sum())
+    row |= {"n_letters": int(answer.isin(POSITIONS).sum()), "n_none": int(answer.eq("E").sum())}
+    levels = pd.DataFrame([row]).drop(columns="replication_pct")
+    rules = rules_beside(quizzes, levels)
+    place = {"source": "own", **{name: about[name] for name in ("dataset", "split", "model")}}
+    return {
+        "audit_dcq": with_verdict(levels, rules),
+        "audit_dcq_controls": rules,
+        "audit_dcq_positions": position_rows(answers, **place),
+        "audit_dcq_answers": answers.assign(model=about["model"]),
+        "audit_dcq_quizzes": quizzes,
+    }
 
 
 def rules_beside(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
@@ -300,12 +230,12 @@ def rules_beside(quizzes: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_verdict(levels: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
-    """Levels of ``taken_quizzes`` with strongest_rule, of ``rules_beside``, and the verdict.
+    """Levels with strongest_rule, of ``rules_beside``, and the verdict.
 
     It is supported where the model's interval lies above what guessing gives and above the
     interval of the rule that reaches highest.
     """
-    names, words, claim = [], [], CLAIMS["dcq_own"]
+    names, words, claim = [], [], CLAIMS["audit_dcq"]
     for row in levels.to_dict("records"):
         own = rules[rules["model"].eq(row["model"])].sort_values("ci_high_pct", kind="stable")
         of_rules = zip(own["ci_low_pct"] / 100, own["ci_high_pct"] / 100, strict=True)
@@ -316,25 +246,37 @@ def with_verdict(levels: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
     return levels.assign(strongest_rule=names, verdict=words)
 
 
-def plan_tuning(
-    own: OwnQuiz, asked: Asked, settings: Quiz, seed: int
-) -> tuple[str, contaminating.TrainingPlan]:
-    """File and plan of a job that contaminates the first model (appendix E); nothing is sent.
+def trained_rows(audit: Audit) -> Rows:
+    """The quizzed rows that a model was trained on, or will be, where the settings say so."""
+    rows = audit.quizzed[0]
+    return rows.head(round(audit.told.dcq.trained_share_pct / 100 * len(rows.rows)))
 
-    Other instances are drawn to stand beside the sample (the paper trains on 1,000 in all);
-    ``contaminating.start_training`` sends the file, under the cap. ValueError without an
-    endpoint or a cap, or as in ``contaminating.plan_training``.
+
+def tuning_plan(audit: Audit) -> tuple[str, contaminating.TrainingPlan]:
+    """File and plan of a job that contaminates the first model (Appendix E); nothing is sent.
+
+    It reads the share of the quizzed rows that ``trained_share_pct`` says, all by default, and
+    rows that are not quizzed up to ``n_tuning_instances`` (1,000 in the paper). ValueError without
+    an endpoint or a cap, or as in ``contaminating.plan_training``.
     """
-    if not asked.endpoints or asked.cap is None:
+    told = audit.told.dcq
+    if not audit.asked.endpoints or audit.asked.cap is None:
         raise ValueError("a fine-tuning job needs a model at base_url and a cost_cap")
-    columns = own.rows.columns
-    others = partitions.sample_unique(own.all_rows, columns, len(own.all_rows), seed)
-    texts = partitions.format_instances(others.sample(frac=1, random_state=seed), columns)
-    chosen = list(dict.fromkeys([*own.rows.instances, *texts]))[: settings.n_tuning_instances]
-    file = contaminating.training_file(chosen, *own.names)
+    quizzed = audit.quizzed[0].instances
+    trained = trained_rows(audit).instances if told.trained_share_pct else quizzed
+    others = [text for text in audit.rows.instances if text not in set(quizzed)]
+    chosen = list(dict.fromkeys([*trained, *others]))[: told.n_tuning_instances]
+    file = contaminating.training_file(chosen, *audit.names)
     return file, contaminating.plan_training(
         file,
-        n_epochs=settings.tuning_epochs,
-        price_per_million=settings.tuning_price,
-        price_date=settings.price_date,
+        n_epochs=told.tuning_epochs,
+        price_per_million=told.tuning_price,
+        price_date=audit.model.price_date,
     )
+
+
+def start_tuning(audit: Audit) -> pd.DataFrame:
+    """The job of :func:`tuning_plan`, started under the cap (or found, if it was), in one row."""
+    endpoint, cap = audit.asked.endpoints[0], audit.asked.cap
+    job = contaminating.start_training(endpoint, *tuning_plan(audit), cap)
+    return pd.DataFrame([job])

@@ -14,10 +14,14 @@ import numpy as np
 import pandas as pd
 
 from contamination.audit import evaluation_logs
-from contamination.audit.settings import Data, OwnPassages, Partition
+from contamination.audit.settings import Data
+from contamination.core import storage, visible
 from contamination.core.visible import one_line
 from contamination.data import partitions
 
+OPTIONS = ("option_a", "option_b", "option_c", "option_d")  # of a quiz, as ``dcq.quizzes`` has it
+WRITTEN_COLUMN = "instance"  # of quizzes that an audit wrote
+N_FIRST = 10  # instances at the head of the split that Did-ChatGPT-Cheat? knows
 FEWEST_LETTERS = 16  # a shorter text says nothing about memory
 FEWEST_ROWS = 4
 OBVIOUS = ("text", "question", "prompt", "input", "instance", "problem")  # names of a text
@@ -47,12 +51,19 @@ class Rows:
         counts: n_rows (of the source), n_empty, n_short, n_unlabelled, n_repeated, n_shared
             (left out, in this order of reasons) and n (in the sample); empty where nothing
             is left out but repetitions.
+        first: the first texts of the source.
     """
 
     rows: pd.DataFrame
     columns: tuple[str, ...]
     labels: tuple[str, ...] = ()
     counts: dict[str, int] | None = None
+    first: tuple[str, ...] = ()
+
+    @property
+    def has_options(self) -> bool:
+        """Whether every row has four options of a quiz beside it."""
+        return set(OPTIONS) <= set(self.rows)
 
     @property
     def texts(self) -> list[str]:
@@ -66,7 +77,9 @@ class Rows:
 
     @property
     def instances(self) -> list[str]:
-        """The sample as the papers print it."""
+        """The sample as the papers print it; quizzes that an audit wrote hold it like that."""
+        if self.columns == (WRITTEN_COLUMN,) and self.has_options:
+            return self.rows[WRITTEN_COLUMN].tolist()
         return partitions.format_instances(self.rows, self.columns)
 
     @property
@@ -80,16 +93,6 @@ class Rows:
         return replace(self, rows=chosen, counts=dict(self.counts or {}) | {"n": len(chosen)})
 
 
-def whole(data: Partition, labels: Sequence[str]) -> pd.DataFrame:
-    """All rows of a partition, the first label as prompts print it."""
-    if data.label_names and not any(labels):
-        raise ValueError("label_names needs label_column: leave both empty for a summary")
-    rows = partitions.load_rows(data.dataset, data.dataset_split, data.dataset_revision)
-    if data.label_names:
-        rows = partitions.with_label_names(rows, labels[0], data.label_names)
-    return rows
-
-
 def load(data: Data, source: str, split: str = "", revision: str = "") -> pd.DataFrame:
     """All rows of the dataset or of the comparison rows, of a log of an evaluation its questions.
 
@@ -99,9 +102,12 @@ def load(data: Data, source: str, split: str = "", revision: str = "") -> pd.Dat
         return log.rows
     is_named = source == data.dataset or partitions.is_delimited(source)
     try:
-        return partitions.load_rows(source, split, revision, data.column_names * is_named)
+        found = partitions.load_rows(source, split, revision, data.column_names * is_named)
     except FileNotFoundError as error:  # a path may read like a file on the hub
         raise FileNotFoundError(f'no rows from "{source}": {error}') from error
+    if source.lower().endswith(".csv") and {WRITTEN_COLUMN, *OPTIONS} <= set(found):
+        return storage.with_texts(found, visible.unguarded)  # as an audit wrote them
+    return found
 
 
 def both(
@@ -109,15 +115,34 @@ def both(
 ) -> tuple[Rows, Rows | None]:
     """At most n rows of the dataset, whose rows ``found`` may hold, and of ``comparison``.
 
-    None in place of the comparison rows where none are named. Errors as :func:`cleaned`.
+    The comparison rows may also be those of the dataset that ``member_column`` marks with 0.
+    None in their place where there are none. Errors as :func:`cleaned`.
     """
     if found is None:
-        found = load(data, data.dataset, data.split, data.revision)
+        found = load(data, data.dataset, data.first_split, data.revision)
+    if data.member_column:
+        is_member = members(found, data.member_column, data.dataset)
+        found, others = found[is_member], found[~is_member]
+    elif comparison:
+        others = load(data, comparison, data.comparison_split or next(iter(data.splits), ""))
     rows = cleaned(data, data.dataset, found, n, seed)
-    if not comparison:
+    if not (data.member_column or comparison):
         return rows, None
-    others = load(data, comparison, data.comparison_split)
-    return rows, cleaned(data, comparison, others, n, seed, unlike=rows)
+    return rows, cleaned(data, comparison or data.dataset, others, n, seed, unlike=rows)
+
+
+def members(found: pd.DataFrame, column: str, source: str) -> np.ndarray:
+    """Which rows a column marks as seen, dtype bool; ValueError if it holds more than 0 and 1."""
+    if column not in found:
+        raise ValueError(_no_column(found, column, source, "member_column"))
+    marks = found[column].astype(str).str.lower().replace({"true": "1", "false": "0"})
+    marks = marks.str.removesuffix(".0")
+    if unknown := sorted(set(marks) - {"0", "1"}):
+        raise ValueError(
+            f'column "{column}" of "{source}" holds {unknown[0]!r}, want 1 for rows that were seen '
+            "and 0 for rows that were not"
+        )
+    return marks.eq("1").to_numpy()
 
 
 def described(source: str, rows: Rows) -> str:
@@ -185,11 +210,12 @@ def cleaned(
             f'"{source}" has {len(kept)} usable rows of {len(table)} ({out}): at least '
             f"{FEWEST_ROWS} are needed"
         )
+    first = tuple(table[texts[0]].head(N_FIRST))
     # In random order, so that the first rows of the sample are a random sample too.
     kept = np.random.default_rng([seed, 10]).permutation(kept)[:n]
     sample = table.iloc[kept].reset_index(drop=True)
     labels = (label,) if label else ()
-    return Rows(sample, tuple(columns), labels, counts | {"n": len(sample)})
+    return Rows(sample, tuple(columns), labels, counts | {"n": len(sample)}, first)
 
 
 def _joined(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -354,26 +380,7 @@ def _is_headless(found: pd.DataFrame) -> bool:
     )
 
 
-# Rows of notebooks 04 and 05
-
-
-def labelled(data: OwnPassages) -> dict[str, tuple[list[str], np.ndarray]]:
-    """Passages and their membership, by the dataset's name with its split."""
-    found = {}
-    for split in data.dataset_splits or [""]:
-        rows = partitions.load_rows(data.dataset, split, data.dataset_revision)
-        if data.non_member_dataset:
-            others = partitions.load_rows(data.non_member_dataset, split, data.dataset_revision)
-            both = [rows.assign(**{data.label_column: 1}), others.assign(**{data.label_column: 0})]
-            rows = pd.concat(both, ignore_index=True)
-        columns = data.text_column, data.label_column
-        texts, is_member = partitions.labelled_passages(rows, *columns, data.max_samples)
-        if min(is_member.sum(), (~is_member).sum()) < 2:
-            raise ValueError(f'"{data.dataset}" needs at least two members and two non-members')
-        path = Path(data.dataset)  # tables hold no path of the machine
-        name = path.name if path.is_absolute() else data.dataset
-        found[f"{name} {split}".strip()] = texts, is_member
-    return found
+# Rows of notebook 05
 
 
 def questions(dataset: str, split: str, columns: Sequence[str]) -> pd.DataFrame:

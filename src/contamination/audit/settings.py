@@ -1,8 +1,9 @@
-"""What one's own run is told: the model, the data, and what an answer may cost.
+"""What an audit is told: one tree of settings, and the same words wherever else a model is named.
 
-Every class is read as strictly as a notebook's parameters (``parameters.OwnSettings``).
-``Model`` and ``Data`` are those of notebook 10; ``Quiz``, ``Replication``, ``OwnPassages`` and
-``Dice`` are ``own_settings`` of notebooks 02 to 05, and 06 and 07 build on ``OwnTarget``.
+``Settings`` is what notebook 10 and ``contamination audit`` read: the blocks ``model``, ``data``
+and one for each method. ``Pairs`` (notebook 05) and the case studies (``cases.settings``) have the
+block ``model`` too. Every class is read as strictly as a notebook's parameters
+(``core.parameters.OwnSettings``).
 """
 
 from __future__ import annotations
@@ -11,25 +12,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from contamination.core.parameters import OwnSettings, setting
-from contamination.models import bos, source
-
-if TYPE_CHECKING:  # what loads models is slow to import, and settings are read before a kernel
-    from contamination.models.causal import CausalLM
+from contamination.models import source
 
 LAB = "lab:"
 CONTAMINATED, CLEAN = "lab:contaminated", "lab:clean"
 NATIVE = "native"
-CHAT, INSTRUCT, BASE = "chat", "instruct", "base"
+INSTRUCT = "instruct"
 KEY = "OPENAI_API_KEY"
 # What settings of several classes mean
 KEY_NAME = "NAME of the variable with its key [variable]"
-_DATASET = "file (JSONL, CSV, TXT, Parquet, Arrow) or hub id owner/name"
-_LABEL_NAMES = "how labels 0, 1 and so on read, empty to show as stored"
-_TASK = "what the prompts speak of [classification or NLI or summary or one-sentence summary]"
-_TEXT_COLUMNS = "column of the text, two for sentence pairs"
 _ANOTHER_CLEAN = re.compile(rf"{CLEAN}:\d+")  # "lab:clean:2" is one more clean model
 
 
@@ -45,69 +39,56 @@ def check_name(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class OwnTarget(OwnSettings):
-    """A local model to test."""
+class Model(OwnSettings):
+    """Block ``model``: which models, how local ones are loaded, and what served ones may cost."""
 
-    target_model: str = setting("", "model to test: folder, hub id, GGUF file, empty to skip")
-    target_revision: str = setting("", "its commit")
-    target_dtype: str = setting(
+    names: list[str] = setting(
+        [], "models at base_url, folders, hub ids, GGUF files [0 to 100 values, distinct]"
+    )
+    revision: str = setting("", "commit of the first one on the hub")
+    dtype: str = setting(
         "float32",
-        "of its arithmetic; native: bfloat16 where the processor has it, else float32 "
+        "of the arithmetic; native: bfloat16 where the processor has it, else float32 "
         "[float32 or bfloat16 or float16 or native]",
     )
-    bos: str = setting("", bos.MEANING)
+    device: str = setting(
+        "", "of local models, empty for the fastest there is [empty or cuda or mps or cpu]"
+    )
     device_map: str = setting("", '"auto" spreads a large model over the GPUs')
     safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
+    bos: str = setting(
+        "", "beginning-of-sequence token, empty as declared [first or none or empty]"
+    )
     engine: str = setting("local", "ray: on a cluster, see docs/cluster.md [local or ray]")
     ray_address: str = setting("", 'its address, "auto" for the one of this machine')
-
-    @property
-    def arithmetic(self) -> str:
-        """``target_dtype`` with "native" as it is on this machine."""
-        if self.target_dtype != NATIVE:
-            return self.target_dtype
-        import torch
-
-        from contamination.lab.training import has_native_bfloat16
-
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        return "bfloat16" if has_native_bfloat16(device) else "float32"
-
-    def load(self, name: str = "", device: str | None = None) -> CausalLM:
-        """The model to test, or another one in the same way; errors as ``load_causal_lm``."""
-        from contamination.models import engine
-
-        name = name or self.target_model
-        return engine.load(
-            name,
-            (self.target_revision or None) if name == self.target_model else None,
-            dtype=self.arithmetic,
-            device=device,
-            device_map=self.device_map or None,
-            safetensors_only=self.safetensors_only,
-            bos=bos.wanted(self.bos),
-            engine=self.engine,
-            ray_address=self.ray_address,
-        )
-
-
-@dataclass(frozen=True)
-class Paid(OwnSettings):
-    """A model behind an address, and what it may cost."""
-
     base_url: str = setting(
         "", "OpenAI-compatible address up to /v1, empty for local models [address]"
     )
     key_variable: str = setting(KEY, "NAME of the variable with its key, empty for none [variable]")
-    prices: list[float] = setting(
-        [], "per million tokens: model, perturber, judge [0 or more, 0 to 6 values]"
-    )
-    price_date: str = setting("", "day on which you read the prices, YYYY-MM-DD")
-    cost_cap: float = setting(0.0, "most it may cost, earlier runs too, 0 for none [0 or more]")
     limit_option: str = setting(
         "max_tokens", "as the endpoint calls it [max_tokens or max_completion_tokens]"
     )
     has_temperature: bool = setting(True, "false for models that refuse a temperature")
+    prices: list[float] = setting(
+        [],
+        "per million tokens: model, and perturber, judge if named [0 or more, 0 to 6 values]",
+    )
+    price_date: str = setting("", "day on which you read the prices, YYYY-MM-DD")
+    cost_cap: float = setting(0.0, "most it may cost, earlier runs too, 0 for none [0 or more]")
+
+    @property
+    def first(self) -> str:
+        """The first model, "" where none is named."""
+        return next(iter(self.names), "")
+
+    @property
+    def called(self) -> str:
+        """What tables call the first model, without the folder it lies in."""
+        return self.first if self.base_url else Path(self.first).name
+
+    def revision_of(self, name: str) -> str | None:
+        """The commit of a model on the hub, None where none is told."""
+        return (self.revision or None) if name == self.first else None
 
     def sent(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Options of a paper (temperature, max_tokens) as the endpoint takes them."""
@@ -116,190 +97,177 @@ class Paid(OwnSettings):
             del options["temperature"]
         return options
 
-
-@dataclass(frozen=True)
-class Perturber(OwnSettings):
-    """Who writes the options of a quiz, and how long its answer may be."""
-
-    perturber_model: str = setting("", "chat model that writes the quiz's options, empty for none")
-    perturber_base_url: str = setting("", "its address [address]")
-    perturber_key_variable: str = setting(KEY, KEY_NAME)
-    answer_tokens: int = setting(1, "most tokens of a quiz's answer, 1 in the paper [1 to 100000]")
-
-
-@dataclass(frozen=True)
-class Judge(OwnSettings):
-    """How long completions may be, and who judges them."""
-
-    completion_tokens: int = setting(
-        500, "most tokens of a completion, 500 in the paper [1 to 100000]"
-    )
-    judge_model: str = setting("", "chat model that judges completions, empty for the rule judge")
-    judge_base_url: str = setting("", "its address [address]")
-    judge_key_variable: str = setting(KEY, KEY_NAME)
-
-
-@dataclass(frozen=True)
-class Partition(OwnSettings):
-    """A partition that prompts name."""
-
-    dataset: str = setting("", _DATASET)
-    dataset_split: str = setting("", "split of a hub dataset")
-    dataset_revision: str = setting("", "its commit")
-    names: list[str] = setting([], "dataset and split as the prompts call them")
-    label_names: list[str] = setting([], _LABEL_NAMES)
-    dry_run: bool = setting(False, "only say what would be asked")
-
-
-# Notebook 10
-
-
-@dataclass(frozen=True)
-class Audited(OwnSettings):
-    """Who is audited, before its address."""
-
-    names: list[str] = setting(
-        [], "models at base_url, folders, hub ids, GGUF files [0 to 100 values, distinct]"
-    )
-    dtype: str = setting("float32", "of local models [float32 or bfloat16 or float16]")
-    device: str = setting(
-        "", "of local models, empty for the fastest there is [empty or cuda or mps or cpu]"
-    )
-    bos: str = setting("", bos.MEANING)
-    reference_models: list[str] = setting([], "two or more clean models of the same base, for DICE")
-
-
-@dataclass(frozen=True)
-class Model(Judge, Perturber, Paid, Audited):
-    """Parameter ``model`` of notebook 10: who is audited."""
-
-    def load(self, name: str) -> CausalLM:
-        """A local model of this audit; errors as ``load_causal_lm`` and ``device_named``."""
-        from contamination.models.loading import device_named
-
-        settings = OwnTarget(target_model=name, target_dtype=self.dtype, bos=self.bos)
-        return settings.load(name, device_named(self.device))
-
     def check(self) -> None:
         """ValueError, in one line, if something does not fit."""
         if not self.names:
             raise ValueError("model names nothing to audit: fill in model, names")
         if self.base_url and any(name.startswith(LAB) for name in self.names):
             raise ValueError("models of the lab are local: leave base_url empty")
-        if self.base_url and self.reference_models:
-            raise ValueError("reference_models need a local model: DICE reads hidden states")
         if self.base_url and self.device:
             raise ValueError("device is where a local model runs: leave it or base_url empty")
 
 
 @dataclass(frozen=True)
 class Data(OwnSettings):
-    """Parameter ``data`` of notebook 10: what the model may have read."""
+    """Block ``data``: what the models may have been trained on."""
 
-    dataset: str = setting("", _DATASET)
+    dataset: str = setting("", "file (JSONL, CSV, TXT, Parquet, Arrow) or hub id owner/name")
     split: str = setting("", "split of a hub dataset")
+    splits: list[str] = setting([], "several in place of split, each scored by Min-k% Prob")
     revision: str = setting("", "its commit")
     comparison_split: str = setting("", "split of the comparison, where that is a hub dataset")
+    member_column: str = setting("", "column with 1 for rows that were seen, 0 for comparison rows")
     names: list[str] = setting([], "dataset and split for prompts, by default file name and test")
-    other_names: list[str] = setting(["Harbour Notes", "train"], "wrong ones, for the placebos")
-    task: str = setting("classification", _TASK)
+    other_names: list[str] = setting([], "wrong ones, by default Harbour Notes and another split")
+    task: str = setting(
+        "classification",
+        "what the prompts speak of [classification or NLI or summary or one-sentence summary]",
+    )
     column_names: list[str] = setting([], "names of all columns of a CSV without a header")
     text_columns: list[str] = setting(
-        ["text"], f'{_TEXT_COLUMNS}; "a.b" is a field, "a,b" joins two'
+        ["text"], 'columns of the text, two for NLI; "a.b" is a field, "a,b" joins two'
     )
     label_column: str = setting("label", "column of the label, empty for none")
-    label_names: list[str] = setting([], _LABEL_NAMES)
+    label_names: list[str] = setting([], "how labels 0, 1 and so on read, empty to show as stored")
 
     @property
     def called(self) -> tuple[str, str]:
         """Dataset and split as prompts say them."""
         stem = Path(self.dataset.removesuffix(".gz")).stem
-        return tuple(self.names) or (stem, self.split or "test")
+        return tuple(self.names) or (stem, self.first_split or "test")
+
+    @property
+    def wrongly_called(self) -> tuple[str, str]:
+        """Dataset and split as the placebos say them."""
+        return tuple(self.other_names) or (
+            "Harbour Notes",
+            "test" if self.called[1] == "train" else "train",
+        )
+
+    @property
+    def first_split(self) -> str:
+        return next(iter(self.splits), self.split)
 
     def check(self) -> None:
         """ValueError, in one line, if something does not fit."""
         if not self.dataset:
             raise ValueError("data names no dataset: fill in data, dataset")
-        if len(self.text_columns) != 1 + (self.task == "NLI"):
-            raise ValueError(f"{self.task} needs {1 + (self.task == 'NLI')} text_columns")
+        if self.task == "NLI" and len(self.text_columns) != 2:
+            raise ValueError("NLI needs 2 text_columns")
         if self.label_names and not self.label_column:
             raise ValueError("label_names needs label_column")
-        if (self.names and len(self.names) != 2) or len(self.other_names) != 2:
+        if len(self.names) not in (0, 2) or len(self.other_names) not in (0, 2):
             raise ValueError("names and other_names hold a dataset and a split each")
-        if any(a == b for a, b in zip(self.called, self.other_names, strict=True)):
+        if any(a == b for a, b in zip(self.called, self.wrongly_called, strict=True)):
             raise ValueError("other_names must both differ from names: they are the wrong ones")
-
-
-# Notebooks 02 to 05
+        if self.split and self.splits:
+            raise ValueError("split names one split and splits several: leave one of them empty")
 
 
 @dataclass(frozen=True)
-class Quiz(Perturber, Partition, Paid, OwnTarget):
-    """One's own model and data in notebook 02."""
+class Dcq(OwnSettings):
+    """Block ``dcq``: who writes the quizzes, how they are answered, and Appendix E's training."""
 
-    second_model: str = setting("", "another snapshot at the same place, empty for none")
-    respondent: str = setting(CHAT, "chat at an address, others local [chat or instruct or base]")
-    options_file: str = setting("", "options written earlier, in place of dataset and perturber")
-    columns: list[str] = setting(["text", "label"], "columns of an instance, in order")
-    label_columns: list[str] = setting(["label"], "of these, never perturbed")
-    n_instances: int = setting(100, "instances to draw, 100 in the paper [1 to 100000]")
-    tuning_epochs: int = setting(0, "epochs that contaminate target_model, 0 for none [0 to 100]")
+    perturber_model: str = setting("", "chat model that writes the options, empty for a rule")
+    perturber_base_url: str = setting("", "its address [address]")
+    perturber_key_variable: str = setting(KEY, KEY_NAME)
+    second_perturbation: bool = setting(False, "also the quiz without any original, Figure 2")
+    respondent: str = setting("", "of a local model [empty or instruct or base]")
+    answer_tokens: int = setting(1, "most tokens of an answer, 1 in the paper [1 to 100000]")
+    trained_share_pct: float = setting(
+        0.0, "of the quizzed rows, those it was trained on, the first; 0: not known [0 to 100]"
+    )
+    tuning_epochs: int = setting(0, "epochs that contaminate a first model, 0: none [0 to 100]")
     n_tuning_instances: int = setting(1000, "instances read, the quizzed ones first [1 or more]")
     tuning_price: float = setting(0.0, "per million training tokens, on price_date [0 or more]")
 
-    @property
-    def models(self) -> list[str]:
-        """Who takes the quizzes."""
-        return [name for name in (self.target_model, self.second_model) if name]
-
-    def check(self) -> None:
-        """ValueError, in one line, if something about the models does not fit."""
-        if not self.models:
-            return
-        if (self.respondent == CHAT) != bool(self.base_url):
-            raise ValueError(
-                'respondent "chat" needs base_url, and a local model ("instruct", "base") has none'
-            )
-        if self.second_model == self.target_model:
-            raise ValueError("second_model is target_model: name another one, or none")
-
 
 @dataclass(frozen=True)
-class Replication(Judge, Partition, Paid, OwnTarget):
-    """One's own model and data in notebook 03."""
+class Replication(OwnSettings):
+    """Block ``replication``: how texts are cut and completed, and who judges completions."""
 
-    prompt_form: str = setting("instruct", "of Table 3, or for base models [instruct or continue]")
-    other_names: list[str] = setting([], "dataset and split that the placebos name")
-    task: str = setting("classification", _TASK)
-    text_columns: list[str] = setting(["text"], _TEXT_COLUMNS)
-    label_column: str = setting("label", "column of the label, empty for summaries")
     cut: str = setting("paper", "share: 40 to 70 percent of the words, as DCQ [paper or share]")
+    prompt_form: str = setting(
+        "", "of Table 3, or for base models; empty: as the model is [empty or instruct or continue]"
+    )
+    completion_tokens: int = setting(
+        500, "most tokens of a completion, 500 in the paper [1 to 100000]"
+    )
+    judge_model: str = setting("", "chat model that judges completions, empty for the rule judge")
+    judge_base_url: str = setting("", "its address [address]")
+    judge_key_variable: str = setting(KEY, KEY_NAME)
+    text_rule_threshold: float = setting(
+        0.82, "ROUGE-L of a near-exact match for the rule judge [0 to 1]"
+    )
+    bleurt_checkpoint: str = setting("", "folder or hub id of a BLEURT scorer, empty for none")
+    bleurt_joining: str = setting(
+        "paper", "paper joins pieces cut in mid-sentence, code more [paper or code]"
+    )
+    first_instances: bool = setting(False, "also ask for the first instances: Did-ChatGPT-Cheat?")
 
 
 @dataclass(frozen=True)
-class OwnPassages(OwnTarget):
-    """One's own model and data in notebook 04."""
+class MinK(OwnSettings):
+    """Block ``min_k``: the paper's other scores beside Min-k% Prob."""
 
+    k_percent: float = setting(20.0, "share of least likely tokens averaged [above 0 to 100]")
+    all_methods: bool = setting(False, "also the paper's other scores, in audit_min_k.csv")
     reference_model: str = setting("", "smaller model of the same training data, empty for none")
     neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
-    dataset: str = setting("", "labelled file (JSONL, CSV, Parquet) or hub id")
-    dataset_splits: list[str] = setting([], "splits of a hub dataset, none for a file")
-    text_column: str = setting("input", "column with the passages")
-    label_column: str = setting("label", "column with 1 for members, 0 for non-members")
-    non_member_dataset: str = setting("", "non-members, where dataset holds members alone")
-    dataset_revision: str = setting("", "commit of a hub dataset")
-    max_samples: int = setting(0, "passages to score of each split, 0 means all [0 or more]")
+    n_neighbors: int = setting(25, "neighbours of a passage [1 to 100]")
 
 
 @dataclass(frozen=True)
-class Dice(OwnTarget):
-    """One's own models and data in notebook 05."""
+class Dice(OwnSettings):
+    """Block ``dice``: what a model is compared with."""
 
-    reference_models: list[str] = setting([], "clean models of the same base, two or more")
-    dataset: str = setting("", "questions to ask target_model, a file or hub id")
-    question_column: str = setting("question", "column of the questions")
-    answer_column: str = setting("answer", "column of the answers")
-    own_base: str = setting("", "base of pairs of clean and contaminated models, the paper's study")
+    reference_models: list[str] = setting([], "two or more clean models of the same base")
+
+
+@dataclass(frozen=True)
+class Settings(OwnSettings):
+    """Everything that notebook 10 and the command line are told of a model and its data."""
+
+    model: Model = setting(Model(), "who")
+    data: Data = setting(Data(), "what")
+    comparison: str = setting("", "rows that they cannot have seen, empty for none")
+    methods: list[str] = setting(
+        [],
+        "empty: all [dcq or replication or ranking or min_k or dice, 0 to 5 values, distinct]",
+    )
+    dcq: Dcq = setting(Dcq(), "options of the quiz")
+    replication: Replication = setting(Replication(), "options of the completions")
+    min_k: MinK = setting(MinK(), "options of the scores")
+    dice: Dice = setting(Dice(), "options of the comparison of hidden states")
+    n_instances: int = setting(60, "rows quizzed and completed [4 to 10000]")
+    n_passages: int = setting(400, "rows of either that Min-k% Prob scores [4 to 1e6]")
+    seed: int = setting(0, "of samples, cuts and options [0 to 1e9]")
+
+    def check(self) -> None:
+        """ValueError, in one line, if something does not fit."""
+        self.model.check()
+        self.data.check()
+        if self.model.base_url and self.dice.reference_models:
+            raise ValueError("reference_models need a local model: DICE reads hidden states")
+        if self.model.base_url and self.dcq.respondent:
+            raise ValueError("respondent is of a local model: leave it or base_url empty")
+        if self.data.member_column and self.comparison:
+            raise ValueError("member_column marks the comparison rows: leave comparison empty")
+        if self.data.splits and not (self.data.member_column or self.comparison):
+            raise ValueError("splits are scored by Min-k% Prob, which needs member_column")
+
+
+# Notebook 05
+
+
+@dataclass(frozen=True)
+class Pairs(OwnSettings):
+    """``own_settings`` of notebook 05: pairs of clean and contaminated models, DICE's own study.
+
+    The first of ``model.names`` is the base that they are fine-tuned from.
+    """
+
+    model: Model = setting(Model(), "the base of the pairs, and how all of them are loaded")
     checkpoints: dict = setting({}, "the pairs where they are trained: condition to folders or ids")
     own_vanilla: str = setting(
         "", "to train them: instruction data, a file or hub id; docstrings: the lab's"

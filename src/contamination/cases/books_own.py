@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from contamination.audit.asked import check_models
+from contamination.audit.local_models import load_model
 from contamination.cases.library import TEST, VALIDATION, read_books
 from contamination.cases.settings import OwnBooks
-from contamination.min_k.detect import detect, score_table
+from contamination.min_k.detect import detect
+from contamination.min_k.served import detect_served
 from contamination.models.chat import Endpoint, Price
-from contamination.models.prompt_log_probs import prompt_log_probs
 
 
 def own_books(settings: OwnBooks) -> pd.DataFrame | None:
@@ -56,46 +54,19 @@ def own_scorer(own: pd.DataFrame | None, settings: OwnBooks) -> Callable[..., pd
         ValueError: if books come without a scorer, a scorer without books, or both kinds.
         FileNotFoundError: if the local model or the one for neighbours is not there.
     """
-    model, base_url = settings.target_model, settings.base_url
-    if own is None and not model and not base_url:
+    who = settings.model
+    if own is None and not who.names:
         return None
     if own is None:
         raise ValueError("a model is named but no folder of books: part C needs both, or neither")
-    if bool(model) == bool(base_url):
-        raise ValueError("part C needs one scorer: a target_model, or a base_url with served_model")
-    check_models([model, settings.neighbor_model], settings.target_revision)
-    if model:
-        return lambda texts, **options: detect(texts, settings.load(), **options)
-    endpoint = Endpoint(base_url, settings.served_model, settings.key_variable or None)
-    price = Price(settings.input_price, 0.0, settings.price_date) if settings.price_date else None
-    return partial(detect_served, endpoint=endpoint, price=price, cap=settings.cap or None)
-
-
-def detect_served(
-    texts: Sequence[str],
-    endpoint: Endpoint,
-    *,
-    neighbors: Sequence[Sequence[str]] | None = None,
-    k_percents: Sequence[float] = (20.0,),
-    **settings: Any,
-) -> pd.DataFrame:
-    """Scores of passages by a served model that gives log-probabilities of its prompt.
-
-    Args:
-        neighbors: of each passage; adds Neighbor.
-        k_percents: shares of tokens that Min-k% Prob keeps.
-        settings: keyword arguments of ``models.chat.answer_all``, such as price and cap.
-
-    Returns:
-        Columns as ``min_k.detect.detect``. Min-K%++ is missing: it needs the
-        whole distribution, which no endpoint gives.
-    """
-    around = [[]] * len(texts) if neighbors is None else neighbors
-    every = [*texts, *(text.lower() for text in texts), *(text for each in around for text in each)]
-    log_probs = prompt_log_probs(endpoint, every, **settings)
-    n, ends = len(texts), np.cumsum([2 * len(texts), *map(len, around)])
-    near = None if neighbors is None else [log_probs[a:b] for a, b in pairwise(ends)]
-    counts = [(values.size + 1, 1) for values in log_probs[:n]]
-    own, lowered = log_probs[:n], log_probs[n : 2 * n]
-    table = score_table(texts, own, counts, k_percents, lowered=lowered, near=near)
-    return table.assign(first_token_scored=False)
+    if len(who.names) != 1:
+        raise ValueError("part C needs one scorer: name it in model, names")
+    if not who.base_url:
+        check_models([who.first, settings.neighbor_model], who.revision)
+        return lambda texts, **options: detect(texts, load_model(who), **options)
+    check_models([settings.neighbor_model])
+    endpoint = Endpoint(who.base_url, who.first, who.key_variable or None)
+    if len(who.prices) not in (0, 2) or bool(who.prices) != bool(who.price_date):
+        raise ValueError("prices are two, of input and output tokens, and come with price_date")
+    price = Price(*who.prices, date=who.price_date) if who.prices else None
+    return partial(detect_served, endpoint=endpoint, price=price, cap=who.cost_cap or None)

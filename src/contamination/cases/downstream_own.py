@@ -18,11 +18,10 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from contamination.audit.asked import check_models
-from contamination.audit.internals import own_passages
 from contamination.audit.rows import column_of
-from contamination.audit.settings import OwnPassages, OwnTarget
 from contamination.cases.downstream_examples import deal, poisson_occurrences, released_examples
 from contamination.cases.settings import OwnStudy
+from contamination.data import partitions
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
 from contamination.models.source import load_config, load_tokenizer
@@ -34,18 +33,26 @@ _BYTES_PER_PARAMETER, _BYTES_PER_LOGIT = 16, 12
 _FLOP_PER_PARAMETER_AND_TOKEN = 6
 
 
-def own_examples(settings: OwnStudy, k_percent: float) -> pd.DataFrame | None:
+def own_examples(settings: OwnStudy) -> pd.DataFrame | None:
     """One's own examples, checked before they cost anything; None without a model.
 
-    Columns dataset (the file's name), text, is_member. Errors as ``scoring.own_passages``,
-    and a ValueError if two files have the same name.
+    Columns dataset (the file's name), text, is_member. A FileNotFoundError or
+    ValueError in one line, also if two files have the same name.
     """
-    target = settings.only(*OwnTarget.__dataclass_fields__, "text_column", "label_column")
-    parts = []
-    for file in settings.datasets or [""]:
-        passages = own_passages(OwnPassages(**target, dataset=file), [k_percent])
-        for name, (texts, is_member) in passages.items():
-            parts.append(pd.DataFrame({"dataset": name, "text": texts, "is_member": is_member}))
+    who, parts = settings.model, []
+    if settings.corpus:
+        return None
+    if bool(who.names) != bool(settings.datasets):
+        missing = "datasets" if who.names else "model, names"
+        raise ValueError(f"{missing}: fill it in, part C needs a model and datasets, or neither")
+    check_models([who.first, settings.neighbor_model], who.revision)
+    for file in settings.datasets:
+        columns = settings.text_column, settings.member_column
+        texts, is_member = partitions.labelled_passages(partitions.load_rows(file), *columns)
+        if min(is_member.sum(), (~is_member).sum()) < 2:
+            raise ValueError(f'"{file}" needs at least two members and two non-members')
+        name = Path(file).name if Path(file).is_absolute() else file
+        parts.append(pd.DataFrame({"dataset": name, "text": texts, "is_member": is_member}))
     names = [part["dataset"].iloc[0] for part in parts]
     if len(set(names)) < len(names):
         raise ValueError(f"two datasets have the same name ({', '.join(names)}): rename one file")
@@ -87,10 +94,10 @@ def own_study(settings: OwnStudy) -> Study | None:
 
     FileNotFoundError if the model or a file is not there, ValueError if something does not fit.
     """
-    if not settings.own_base:
-        if settings.corpus:
-            raise ValueError("corpus needs own_base: the model that reads it")
+    if not settings.corpus:
         return None
+    if not settings.model.names:
+        raise ValueError("corpus needs model, names: the model that reads it")
     _check(settings)
     tokenizer = _tokenizer(settings)
     seed = settings.own_seeds[0]
@@ -122,30 +129,29 @@ def own_study(settings: OwnStudy) -> Study | None:
 
 
 def _check(settings: OwnStudy) -> None:
-    if settings.target_model:
-        raise ValueError("set target_model to test a model or own_base to train one, not both")
-    if not settings.corpus:
-        raise ValueError("own_base needs a corpus: a file or hub dataset of texts")
-    if settings.device_map or settings.engine != "local":
+    if settings.datasets:
+        raise ValueError("set datasets to test a model or corpus to train one, not both")
+    if settings.model.device_map or settings.model.engine != "local":
         raise ValueError("training runs on one device: leave device_map and engine as they are")
-    if settings.target_dtype not in DTYPES:
-        raise ValueError(f"target_dtype must be one of {', '.join(DTYPES)} to train")
-    check_models([settings.own_base], settings.own_revision)
+    if settings.model.dtype not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)} to train")
+    check_models([settings.model.first], settings.model.revision)
     longest = getattr(_config(settings), "max_position_embeddings", None) or settings.block_tokens
     if settings.block_tokens > longest:
         raise ValueError(f"block_tokens is {settings.block_tokens}, but the model reads {longest}")
 
 
 def _config(settings: OwnStudy):
-    config = load_config(settings.own_base, settings.own_revision or None)
+    config = load_config(settings.model.first, settings.model.revision or None)
     return config.get_text_config()
 
 
 def _tokenizer(settings: OwnStudy):
-    revision = settings.own_revision or None
-    tokenizer = load_tokenizer(settings.own_base, revision=revision)
+    revision = settings.model.revision or None
+    tokenizer = load_tokenizer(settings.model.first, revision=revision)
     if not tokenizer.is_fast or tokenizer.eos_token_id is None:
-        raise ValueError(f'"{settings.own_base}" needs a fast tokenizer with an end-of-text token')
+        name = settings.model.first
+        raise ValueError(f'"{name}" needs a fast tokenizer with an end-of-text token')
     # A text begins with the token that ends one where the model has no other.
     for name in ("bos_token", "pad_token"):
         if getattr(tokenizer, name) is None:
@@ -214,7 +220,7 @@ def _run(
         schedule="constant",
         warmup_share=0.0,
         order_seed=seed,
-        dtype=settings.target_dtype,
+        dtype=settings.model.dtype,
     )
     stream = training_stream(recipe, texts)
     share = 100 * stream.n_dose_tokens / stream.n_tokens

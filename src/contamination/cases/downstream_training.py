@@ -47,8 +47,8 @@ def study_rows(
     if settings.dry_run:
         return None
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    if settings.target_dtype == "bfloat16" and not has_native_bfloat16(device):
-        raise ValueError("bfloat16 is not native on this processor: use target_dtype float32")
+    if settings.model.dtype == "bfloat16" and not has_native_bfloat16(device):
+        raise ValueError("bfloat16 is not native on this processor: use dtype float32")
     base = _load(settings)
     seeds, pools = settings.own_seeds, {"examples": examples, SIMILAR: study.similar}
     unread = {
@@ -114,14 +114,12 @@ def _labels(of_seeds: dict[int, dict], setting: str, n_resamples: int) -> dict:
 
 def _load(settings: downstream_own.OwnStudy) -> CausalLM:
     """The base in fp32: small steps on bf16 weights would be rounded away."""
-    revision = settings.own_revision or None
-    lm = load_causal_lm(settings.own_base, revision, safetensors_only=settings.safetensors_only)
+    base, is_safe = settings.model.first, settings.model.safetensors_only
+    lm = load_causal_lm(base, settings.model.revision_of(base), safetensors_only=is_safe)
     states = torch.ones(1, lm.model.config.get_text_config().hidden_size, device=lm.device)
     with torch.inference_mode():
         if not torch.equal(lm.logits(states), lm.model.get_output_embeddings()(states)):
-            raise ValueError(
-                f'"{settings.own_base}" changes its logits behind the head: not covered'
-            )
+            raise ValueError(f'"{base}" changes its logits behind the head: not covered')
     return lm
 
 

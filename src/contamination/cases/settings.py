@@ -6,47 +6,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from contamination.audit.settings import KEY, KEY_NAME, OwnTarget
+from contamination.audit.settings import KEY, KEY_NAME, Model
 from contamination.core.parameters import OwnSettings, setting
-from contamination.models import bos
 
 
 @dataclass(frozen=True)
-class OwnBooks(OwnTarget):
+class OwnBooks(OwnSettings):
     """Part C of notebook 06: one's own model and data."""
 
+    model: Model = setting(Model(), "who scores: a local model, or one at base_url")
     validation_members_folder: str = setting("", "folder of .txt books the model has read")
     validation_non_members_folder: str = setting("", "folder of .txt books it cannot have read")
     test_folder: str = setting("", "folder of .txt books in question, empty to skip part C")
     own_snippets: int = setting(100, "snippets of each book [1 to 10000]")
     own_snippet_words: int = setting(512, "words of a snippet [1 to 100000]")
-    base_url: str = setting(
-        "", "endpoint with prompt log-probabilities instead, up to /v1 [address]"
-    )
-    served_model: str = setting("", "the model's name at the endpoint")
-    key_variable: str = setting("", "NAME of the variable with its key, empty for none [variable]")
-    input_price: float = setting(0.0, "per million input tokens, 0 for your own server [0 or more]")
-    price_date: str = setting("", "day the price was read")
-    cap: float = setting(0.0, "most that the run may cost, 0 for no cap [0 or more]")
     neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
-
-    @property
-    def name(self) -> str:
-        """What tables call the model, without the folder it lies in."""
-        return self.served_model or Path(self.target_model).name
 
 
 @dataclass(frozen=True)
-class OwnStudy(OwnTarget):
+class OwnStudy(OwnSettings):
     """Part C of notebook 07: a model with its labelled examples, or a base to train."""
 
+    model: Model = setting(Model(), "to score datasets, or to train on a corpus")
     datasets: list[str] = setting([], "labelled files (JSONL, CSV, Parquet), one for each dataset")
     text_column: str = setting("text", "column with the examples as they were inserted")
-    label_column: str = setting("label", "column with 1 for inserted, 0 for held-out examples")
-    own_base: str = setting("", "model to train on corpora with examples, not target_model")
-    own_revision: str = setting("", "its commit")
+    member_column: str = setting("label", "column with 1 for inserted, 0 for held-out examples")
+    neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
     dry_run: bool = setting(True, "plan alone; false trains")
     corpus: str = setting("", "file or hub dataset of texts that the examples are inserted into")
     similar_corpus: str = setting("", "texts for contaminants like the corpus, empty for none")
@@ -74,13 +60,9 @@ class OwnStudy(OwnTarget):
 class OwnModels(OwnSettings):
     """Part C of notebook 08: one's own model and data."""
 
-    original_model: str = setting("", "model before unlearning, a folder or hub id, empty to skip")
-    unlearned_model: str = setting("", "the same after unlearning")
-    unseen_model: str = setting("", "the control, a model that never saw the text, empty for none")
-    target_dtype: str = setting("float32", "of its arithmetic [float32 or bfloat16 or float16]")
-    bos: str = setting("", bos.MEANING)
-    device_map: str = setting("", '"auto" spreads large models over the GPUs')
-    safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
+    model: Model = setting(
+        Model(), "names: before unlearning, after it, and a model that never saw the text"
+    )
     book: str = setting("", "text file that should have been unlearned, empty for none")
     questions: str = setting("", "file with the columns question and answer, empty for none")
     chunk_words: int = setting(512, "words of a chunk [2 to 100000]")

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from contamination.audit.asked import check_models
-from contamination.audit.settings import OwnTarget
+from contamination.audit.local_models import load_model
 from contamination.cases.library import read_text
 from contamination.cases.settings import OwnModels
 from contamination.cases.unlearning_items import QUESTIONS, STORY, chunk_items, question_items
@@ -35,11 +35,14 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
             ask them, the book is no UTF-8 text, or the questions lack a column
             or a value.
     """
-    if bool(settings.original_model) != bool(settings.unlearned_model):
-        missing = "unlearned_model" if settings.original_model else "original_model"
-        raise ValueError(f"{missing} is empty: part C needs the model before and after unlearning")
-    if not settings.original_model:
+    names = settings.model.names
+    if not names:
         return {}
+    if len(names) not in (2, 3):
+        raise ValueError(
+            "model, names: part C needs the model before and after unlearning, and perhaps one "
+            f"that never saw the text, got {len(names)}"
+        )
     if not settings.book and not settings.questions:
         raise ValueError("book and questions are empty: part C needs one of them")
     items = {}
@@ -58,8 +61,7 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
                 raise ValueError(f"row {without[0]} has no {name}: fill it in or drop the row")
         texts = rows["question"].astype(str), rows["answer"].astype(str)
         items[QUESTIONS] = question_items(*texts, score_answers)
-    names = ("original_model", "unlearned_model", "unseen_model", "simcse_model")
-    check_models([*settings.only(*names).values()])
+    check_models([*names, settings.simcse_model], settings.model.revision)
     return {task: table.head(settings.max_items or None) for task, table in items.items()}
 
 
@@ -88,17 +90,16 @@ def judge_settings(settings: OwnModels) -> dict[str, Any]:
 
 def load_models(settings: OwnModels) -> dict[str, CausalLM]:
     """The models by their part: original, unlearned and, where named, never saw."""
-    named = {"original": settings.original_model, "unlearned": settings.unlearned_model}
-    named["never saw"] = settings.unseen_model
-    same = settings.only("target_dtype", "bos", "device_map", "safetensors_only")
-    return {name: OwnTarget(**same).load(model) for name, model in named.items() if model}
+    parts = zip(("original", "unlearned", "never saw"), settings.model.names, strict=False)
+    return {part: load_model(settings.model, name) for part, name in parts}
 
 
 def load_encoder(settings: OwnModels) -> LanguageModel | None:
     """The SimCSE checkpoint, None where none is named."""
     if not settings.simcse_model:
         return None
-    return load_sentence_encoder(settings.simcse_model, safetensors_only=settings.safetensors_only)
+    is_safe = settings.model.safetensors_only
+    return load_sentence_encoder(settings.simcse_model, safetensors_only=is_safe)
 
 
 def with_meaning(

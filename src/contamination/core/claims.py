@@ -219,7 +219,7 @@ CLAIMS: dict[str, Claim] = {
         smallest_effect=10.0,
         unit="points",
     ),
-    "dice_own_references": Claim(
+    "audit_dice": Claim(
         "DICE tells the model from its clean references better than it tells the references apart.",
         null=50.0,
         smallest_effect=10.0,
@@ -280,12 +280,22 @@ CLAIMS: dict[str, Claim] = {
     ),
     # The audit of a user's model
     "audit": _TRAINED_ON,
-    "dcq_own": Claim(
+    "audit_dcq": Claim(
         "This model finds more originals than guessing and than every rule without the data.",
         null=0.25,
         unit="share of quizzes",
     ),
-    "replication_own": Claim(
+    "audit_reciprocal": Claim(
+        "This model answers every instance that it completes, and not because it answers nearly "
+        "all.",
+        null=0.0,
+        smallest_effect=1.0,
+        unit="share of completed instances",
+    ),
+    "audit_min_k_words": Claim(
+        "A classifier of the text alone tells the dataset's rows from the comparison rows."
+    ),
+    "audit_replication": Claim(
         "Guided instructions make this model complete rows of this partition.",
         null=0.0,
         unit="share of completions that match",

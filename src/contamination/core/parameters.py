@@ -18,7 +18,7 @@ import reprlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
 import pandas as pd
 import yaml
@@ -216,7 +216,8 @@ def checked_parameters(
             settings = getattr(importlib.import_module(f"contamination.{module}"), class_name)
             own = settings.read(merged[name], f"{source}: {name}")
             try:
-                own.check()
+                if merged[name]:  # of a block that says nothing there is nothing to check
+                    own.check()
             except ValueError as error:
                 raise ParameterError(f"{source}: {name}: {error}") from None
     return merged
@@ -250,30 +251,45 @@ def setting(default: Any, comment: str) -> Any:
 
 @dataclass(frozen=True)
 class OwnSettings:
-    """What a notebook's part C is told of one's own model and data.
+    """What a notebook is told of one's own model and data, as fields and blocks of fields.
 
-    A notebook declares them as one parameter, ``own_settings: dict``; each room
-    says in a class of its own which there are. They are read as strictly as the
-    parameters themselves.
+    A notebook declares a dictionary as a parameter and names the class that reads it. A field
+    whose type is another such class is a block, a dictionary of its own. All of them are read as
+    strictly as the parameters themselves.
     """
+
+    @classmethod
+    def blocks(cls) -> dict[str, type[OwnSettings]]:
+        """The fields that are blocks, with their classes."""
+        kinds = get_type_hints(cls).items()
+        return {k: v for k, v in kinds if isinstance(v, type) and issubclass(v, OwnSettings)}
 
     @classmethod
     def read(cls, values: Mapping[str, Any], source: str = "own_settings") -> Self:
         """The settings given, checked as parameters are, and defaults for the others."""
-        declared = {
-            f.name: Parameter(f.name, f.type, f.default_factory(), f.metadata["comment"])
-            for f in dataclasses.fields(cls)
-        }
-        return cls(**checked_parameters(values, declared, source))
+        blocks, declared = cls.blocks(), {}
+        for f in dataclasses.fields(cls):
+            kind, default, comment = f.type, f.default_factory(), f.metadata["comment"]
+            if f.name in blocks:
+                module = blocks[f.name].__module__.removeprefix("contamination.")
+                comment = f"{comment} [{module}.{blocks[f.name].__name__}]"
+                kind, default = "dict", {}
+            declared[f.name] = Parameter(f.name, kind, default, comment)
+        checked = checked_parameters(values, declared, source)
+        checked |= {k: v.read(checked[k], f"{source}: {k}") for k, v in blocks.items()}
+        return cls(**checked)
 
     @classmethod
-    def described(cls) -> pd.DataFrame:
-        """Columns setting, default and meaning, for display."""
-        rows = [
-            (f.name, repr(f.default_factory()), f.metadata["comment"])
-            for f in dataclasses.fields(cls)
-        ]
-        return pd.DataFrame(rows, columns=["setting", "default", "meaning"])
+    def described(cls, prefix: str = "") -> pd.DataFrame:
+        """Columns setting ("block: field" in a block), default and meaning, for display."""
+        parts, blocks = [], cls.blocks()
+        for f in dataclasses.fields(cls):
+            if f.name in blocks:
+                parts.append(blocks[f.name].described(f"{f.name}: "))
+                continue
+            row = {"setting": prefix + f.name, "default": repr(f.default_factory())}
+            parts.append(pd.DataFrame([row | {"meaning": f.metadata["comment"]}]))
+        return pd.concat(parts, ignore_index=True)
 
     def check(self) -> None:
         """ValueError, in one line, if settings do not fit each other; more in some classes."""

@@ -20,13 +20,11 @@ import pandas as pd
 
 from contamination.core.overlap import normalised
 from contamination.data.partitions import format_instance
-from contamination.dcq.prompts import LETTERS, PERTURBATION_INSTRUCTION, perturbation_prompt
+from contamination.dcq.prompts import LETTERS, PERTURBATION_INSTRUCTION, perturbation_request
 from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.models.chat import ERROR, REFUSED, Answer, Request
 
 FIFTH = "fifth"
-# Section 4: temperature 1.00, completions of at most 4,000 tokens.
-PAPER_OPTIONS = {"temperature": 1.0, "max_tokens": 4000}
 # Counted over all rounds, one column each.
 COUNTS = ("n_calls", "n_refused", "n_error", "n_missing", "n_repeated", "n_identical")
 
@@ -171,17 +169,6 @@ def perturb(
     quizzes.columns = ["instance", *OPTION_COLUMNS, *[FIFTH] * with_fifth]
     quizzes.insert(0, "index", counts.loc[counts["is_complete"], "index"].to_numpy())
     return quizzes if with_fifth else quizzes.assign(**{FIFTH: ""}), counts
-
-
-def perturbation_request(
-    row: Row,
-    columns: Sequence[str],
-    replicate: int = 0,
-    instruction: str = PERTURBATION_INSTRUCTION,
-) -> Request:
-    """What is asked for one instance; sampling options are the endpoint's."""
-    prompt = perturbation_prompt(row, columns, instruction=instruction)
-    return Request(messages=[{"role": "user", "content": prompt}], replicate=replicate)
 
 
 def quizzes_of_groups(groups: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:

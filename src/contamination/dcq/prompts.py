@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from contamination.data.partitions import format_instance
+from contamination.models.exchange import Request
 
 LETTERS = "ABCD"
+# Section 4: of a quiz temperature zero and one token, of a perturbation 1.00 and at most 4,000.
+QUIZ_OPTIONS = {"temperature": 0.0, "max_tokens": 1}
+PERTURBER_OPTIONS = {"temperature": 1.0, "max_tokens": 4000}
 NONE_OPTION = "E) None of the provided options."
 
 # Figure 1, and Table 5 of appendix A, which differs in dataset and split alone.
@@ -75,3 +79,14 @@ def perturbation_prompt(
     form = [f"{letter}) " + "\n".join(f"{column}:" for column in columns) for letter in LETTERS]
     text = f"Input Text:\n{format_instance(row, columns)}"
     return "\n".join([instruction, SEPARATOR, text, SEPARATOR, "Format:", *form, SEPARATOR])
+
+
+def perturbation_request(
+    row: Mapping[str, str],
+    columns: Sequence[str],
+    replicate: int = 0,
+    instruction: str = PERTURBATION_INSTRUCTION,
+) -> Request:
+    """What is asked for one instance; sampling options are the endpoint's."""
+    prompt = perturbation_prompt(row, columns, instruction=instruction)
+    return Request(messages=[{"role": "user", "content": prompt}], replicate=replicate)

@@ -20,13 +20,12 @@ from contamination.dcq.assessment import CHOICES, POSITIONS
 from contamination.dcq.contaminating import header
 from contamination.dcq.controls import Rule
 from contamination.dcq.perturbation import Ask
-from contamination.dcq.prompts import quiz_prompt
+from contamination.dcq.prompts import QUIZ_OPTIONS, quiz_prompt
 from contamination.dcq.quizzes import MODIFIED, Texts, quiz_options
 from contamination.models.causal import CausalLM, as_chat, option_log_probs, token_log_probs
 from contamination.models.chat import OK, REFUSED, UNPARSABLE, Answer, Request
+from contamination.models.exchange import prompted
 
-# Section 4: temperature zero, one token.
-PAPER_OPTIONS = {"temperature": 0.0, "max_tokens": 1}
 LOG_PROBS = tuple(f"log_prob_{position.lower()}" for position in POSITIONS)
 AT_A_TIME = 2000  # quizzes asked of an endpoint together
 _LETTER = re.compile(
@@ -61,16 +60,13 @@ class ChatRespondent:
     ask: Ask
     dataset: str
     split: str
-    options: dict = field(default_factory=lambda: dict(PAPER_OPTIONS))
+    options: dict = field(default_factory=lambda: dict(QUIZ_OPTIONS))
     prompt: Callable[[Sequence[str], str, str], str] = quiz_prompt
 
     def requests(self, quizzes: Sequence[Texts]) -> list[Request]:
         """What is sent, one request for each quiz."""
         prompts = [self.prompt(texts, self.dataset, self.split) for texts in quizzes]
-        return [
-            Request([{"role": "user", "content": prompt}], options=self.options, may_be_cut=True)
-            for prompt in prompts
-        ]
+        return prompted(prompts, self.options)
 
     def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
         letters = []

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # What an identity says of a model, and a setting may ask for.
 FIRST, NONE = "first", "none"
-MEANING = "beginning-of-sequence token before texts, empty as declared [first or none or empty]"
 
 
 def wanted(said: str) -> bool | None:

@@ -8,7 +8,7 @@ examples in its prompt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from contamination.core.overlap import is_contained, is_equal, rouge_l, words
 from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
+from contamination.models.exchange import prompted
 
 if TYPE_CHECKING:
     from contamination.models.loading import CausalLM
@@ -34,7 +35,7 @@ LABEL_OF_ANSWER = {
     "no": INEXACT,
     "no (inexact match)": INEXACT,
 }
-JUDGE_OPTIONS = {"temperature": 0, "max_tokens": 10}  # of the paper's judge
+_MAX_TOKENS = 10  # of a local judge's answer
 
 
 @dataclass(frozen=True)
@@ -70,20 +71,13 @@ def judge_requests(
     references: Sequence[str],
     candidates: Sequence[str],
     prompt: str,
-    options: Mapping[str, Any] = JUDGE_OPTIONS,
 ) -> list[Request]:
-    """One request per pair, with ``options`` as the endpoint takes them.
+    """One request per pair; sampling options are the endpoint's.
 
     ``prompt`` holds ``{reference}`` and ``{candidate}``.
     """
-    return [
-        Request(
-            messages=[{"role": "user", "content": prompt.format(reference=r, candidate=c)}],
-            options=options,
-            may_be_cut=True,
-        )
-        for r, c in zip(references, candidates, strict=True)
-    ]
+    pairs = zip(references, candidates, strict=True)
+    return prompted([prompt.format(reference=r, candidate=c) for r, c in pairs], {})
 
 
 def ask_judge(
@@ -91,7 +85,6 @@ def ask_judge(
     references: Sequence[str],
     candidates: Sequence[str],
     prompt: str,
-    options: Mapping[str, Any] = JUDGE_OPTIONS,
     **settings: Any,
 ) -> list[Judgement]:
     """Labels by a chat model on the pairs of :func:`judge_requests`, in order.
@@ -103,7 +96,7 @@ def ask_judge(
     def answers_to(requests: Sequence[Request]) -> list[tuple[str, str]]:
         return [(a.text, a.status) for a in answer_all(endpoint, requests, **settings)]
 
-    return _judged(references, candidates, prompt, options, answers_to)
+    return _judged(references, candidates, prompt, answers_to)
 
 
 def ask_local_judge(
@@ -115,21 +108,20 @@ def ask_local_judge(
 
     def answers_to(requests: Sequence[Request]) -> list[tuple[str, str]]:
         prompts = as_chat(lm, [request.messages[0]["content"] for request in requests])
-        return [(text, OK) for text in complete(lm, prompts, JUDGE_OPTIONS["max_tokens"])]
+        return [(text, OK) for text in complete(lm, prompts, _MAX_TOKENS)]
 
-    return _judged(references, candidates, prompt, JUDGE_OPTIONS, answers_to)
+    return _judged(references, candidates, prompt, answers_to)
 
 
 def _judged(
     references: Sequence[str],
     candidates: Sequence[str],
     prompt: str,
-    options: Mapping[str, Any],
     answers_to: Callable[[Sequence[Request]], list[tuple[str, str]]],
 ) -> list[Judgement]:
     places = [place for place, text in enumerate(candidates) if text.strip()]
     chosen = ([texts[place] for place in places] for texts in (references, candidates))
-    requests = judge_requests(*chosen, prompt, options)
+    requests = judge_requests(*chosen, prompt)
     judgements = [Judgement(INEXACT, OK)] * len(candidates)
     for place, (text, status) in zip(places, answers_to(requests) if requests else [], strict=True):
         label, is_bare = parse_label(text) if status == OK else (None, False)

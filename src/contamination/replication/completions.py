@@ -8,7 +8,7 @@ sentence 1 of a pair may hold all of sentence 2. ``is_repeated`` counts these.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -17,21 +17,9 @@ from contamination.core.overlap import normalised
 from contamination.models.causal import as_chat, complete
 from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
 from contamination.models.loading import CausalLM
-from contamination.replication.instructions import CONTINUE, INSTRUCT
+from contamination.replication.instructions import CONTINUE, INSTRUCT, MAX_TOKENS
 
-MAX_TOKENS = 500
-PAPER_OPTIONS = {"temperature": 0, "max_tokens": MAX_TOKENS}
 _LAST_FIELD = re.compile(r"(?:Second Piece|Sentence 2):")  # where Table 3's prompts end
-
-
-def chat_requests(
-    prompts: Sequence[str], options: Mapping[str, Any] = PAPER_OPTIONS
-) -> list[Request]:
-    """One request per prompt, ``options`` as the endpoint takes them; a cut completion counts."""
-    return [
-        Request(messages=[{"role": "user", "content": text}], options=options, may_be_cut=True)
-        for text in prompts
-    ]
 
 
 def by_chat(endpoint: Endpoint, requests: Sequence[Request], **settings: Any) -> pd.DataFrame:

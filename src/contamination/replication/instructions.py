@@ -39,7 +39,12 @@ _FIELDS = {
     SUMMARY: "Summary: {input}",
     ONE_SENTENCE_SUMMARY: "Summary: {input}",
 }
+
 LABELLED_TASKS = (CLASSIFICATION, NLI)
+
+# Section 4: temperature zero, at most 500 tokens.
+MAX_TOKENS = 500
+PAPER_OPTIONS = {"temperature": 0, "max_tokens": MAX_TOKENS}
 
 
 def instructions_for(task: str) -> tuple[str, ...]:

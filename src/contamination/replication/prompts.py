@@ -10,6 +10,8 @@ from __future__ import annotations
 
 CLASSIFICATION, NLI = "classification", "NLI"
 SUMMARY, ONE_SENTENCE_SUMMARY = "summary", "one-sentence summary"
+# Of the judge, Figure 2.
+JUDGE_OPTIONS = {"temperature": 0, "max_tokens": 10}
 TASKS = (CLASSIFICATION, NLI, SUMMARY, ONE_SENTENCE_SUMMARY)
 
 _LABELLED = "\nLabel: {label}\nFirst Piece: {input}\nSecond Piece:"

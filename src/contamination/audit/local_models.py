@@ -1,0 +1,37 @@
+"""Local models, loaded as the block ``model`` of the settings says."""
+
+from __future__ import annotations
+
+from contamination.audit.settings import NATIVE, Model
+from contamination.lab.training import has_native_bfloat16
+from contamination.models import bos, engine
+from contamination.models.causal import CausalLM
+from contamination.models.loading import device_named
+
+
+def load_model(settings: Model, name: str = "") -> CausalLM:
+    """The first model, or another one in the same way.
+
+    Errors as ``models.causal.load_causal_lm`` and ``models.loading.device_named``.
+    """
+    name = name or settings.first
+    is_placed = settings.device_map or settings.engine != "local"  # by those that place it
+    device = device_named(settings.device) if settings.device or not is_placed else None
+    return engine.load(
+        name,
+        settings.revision_of(name),
+        dtype=arithmetic(settings),
+        device=device,
+        device_map=settings.device_map or None,
+        safetensors_only=settings.safetensors_only,
+        bos=bos.wanted(settings.bos),
+        engine=settings.engine,
+        ray_address=settings.ray_address,
+    )
+
+
+def arithmetic(settings: Model) -> str:
+    """``dtype`` with "native" as it is on the device."""
+    if settings.dtype != NATIVE:
+        return settings.dtype
+    return "bfloat16" if has_native_bfloat16(device_named(settings.device)) else "float32"
