@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from contamination.audit import detected_copies as missed
-from contamination.audit.finding import DCQ, DICE, METHODS, MIN_K, REPLICATION
+from contamination.audit.prepared import DCQ, DICE, METHODS, MIN_K, REPLICATION
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study import pretraining
 from contamination.study.pretraining_scores import arranged

@@ -12,7 +12,8 @@ from made_logs import ASKED, harness_log, inspect_log
 from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
-from contamination.audit import arguments, command_line, finding, page
+from contamination.audit import arguments, command_line, page, prepared
+from contamination.audit.settings import Data
 from contamination.core import verdicts
 from contamination.lab.tokenizer import train_tokenizer
 
@@ -35,7 +36,7 @@ def ends_in(monkeypatch):
             print("progress")
             data = yaml.safe_load(parameters.read_text())["data"]
             table = pd.DataFrame(
-                {"method": finding.METHODS[: len(left[0])], "verdict": left.pop(0)}
+                {"method": prepared.METHODS[: len(left[0])], "verdict": left.pop(0)}
             )
             table = table.assign(model="lab:clean", dataset=" ".join(data.get("names", ["d"])), n=8)
             numbers = ["value", "ci_low", "ci_high", "control_value", "p", "p_adjusted"]
@@ -160,7 +161,8 @@ def test_placebos_name_no_split_of_the_log(tmp_path):
     results.write_text(results.read_text().replace('"validation"', '"train"'))
     assert line(tmp_path, *WORDS, "--data", source, "--plan") == 0
     data = yaml.safe_load((tmp_path / "out/audit.yaml").read_text())["data"]
-    assert data["names"] == ["harbour", "train"] and data["other_names"][1] != "train"
+    assert data["names"] == ["harbour", "train"]
+    assert Data.read(data, "data").wrongly_called[1] != "train"
 
 
 def test_an_audit_of_a_log_shows_the_score_that_the_log_states(tmp_path, ends_in):
@@ -187,7 +189,8 @@ def test_what_a_real_audit_writes_fits_the_schema(tmp_path):
     saved(tmp_path / "tiny", tiny_llama(tokenizer, context=1024), tokenizer)
     others = [{"question": f"Which train left station {k} at noon today?"} for k in range(6)]
     (tmp_path / "others.jsonl").write_text("".join(json.dumps(row) + "\n" for row in others))
-    values = {"model": {"names": [str(tmp_path / "tiny")], "completion_tokens": 8}}
+    values = {"model": {"names": [str(tmp_path / "tiny")]}}
+    values |= {"replication": {"completion_tokens": 8}}
     values |= {"data": {"dataset": harness_log(tmp_path), "task": "summary", "label_column": ""}}
     values |= {"comparison": str(tmp_path / "others.jsonl"), "n_instances": 6, "n_passages": 6}
     values |= {"n_resamples": 50, "clean_control": False}
@@ -200,7 +203,7 @@ def test_what_a_real_audit_writes_fits_the_schema(tmp_path):
         == page.SCHEMA_VERSION
         == SCHEMA["properties"]["schema_version"]["const"]
     )
-    assert {row["method"] for row in found["evidence"]} == {*finding.METHODS}
+    assert {row["method"] for row in found["evidence"]} == {*prepared.METHODS}
     assert found["text_alone"] and found["evaluation"]
 
 
@@ -210,7 +213,7 @@ def test_the_schema_describes_every_field_of_every_table_and_refuses_other_words
     line(tmp_path, *WORDS, "--data", "sample")
     found = json.loads((tmp_path / "out/verdict.json").read_text())
     assert {*found} == {*SCHEMA["properties"]} == {*SCHEMA["required"]}
-    assert SCHEMA["$defs"]["method"]["enum"] == list(finding.METHODS)
+    assert SCHEMA["$defs"]["method"]["enum"] == list(prepared.METHODS)
     row = SCHEMA["properties"]["evidence"]["items"]["properties"]
     assert row["verdict"]["enum"] == list(verdicts.VERDICTS)
     found["evidence"][0]["verdict"] = "seen"
@@ -250,5 +253,5 @@ def test_the_page_names_fields_and_codes_as_they_are(tmp_path, ends_in, monkeypa
     (block,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
     names = {"json": json}
     exec(block, names)  # noqa: S102
-    assert names["verdicts"] == {("lab:clean", finding.METHODS[0]): "supported"}
+    assert names["verdicts"] == {("lab:clean", prepared.METHODS[0]): "supported"}
     assert names["scores"] == {("harbour", "match,accuracy"): (pytest.approx(1 / 3), 6)}

@@ -146,6 +146,7 @@ BAD = [
     ("10", "n_instances: 3", "want 4 to 10000"),
     ("11", "n_deals: 0", "want 2 to 100"),
     ("11", "ledger: 7", "quote it"),
+    ("12", "only: [taste]", "want quiz or completions or judge or dates or copies"),
 ]
 
 

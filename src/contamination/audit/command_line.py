@@ -224,8 +224,6 @@ def read_rows(
         found = log.rows
         if not settings.names:
             data["names"] = log.names
-            if log.names[1] == settings.other_names[1]:  # the split that placebos name
-                data["other_names"] = [settings.other_names[0], "validation"]
     if "text_columns" not in data:
         if found is None:
             found = rows.load(settings, settings.dataset, settings.first_split, settings.revision)
@@ -322,7 +320,7 @@ def audit(told: argparse.Namespace) -> list[str]:
     from contamination.audit import asked
 
     for one in audits:
-        asked.check_ready(one.prepared.asked, one.prepared.settings.dice.reference_models)
+        asked.check_ready(one.prepared.asked, one.prepared.told.dice.reference_models)
     if any(one.prepared.asked.endpoints for one in audits) and not told.yes:
         if told.quiet or not sys.stdin.isatty():
             raise ValueError("nothing was asked: add --yes to pay what the plan says")
