@@ -174,7 +174,7 @@ def read_rows(
     is found out is added to ``data``: the commit of a hub dataset, and the column of the text
     where none was named and one column alone may be it.
     """
-    told = full["data"]["dataset"], full["comparison"]
+    told = full["data"]["dataset"], full["comparison"] or full["data"]["dataset"]
     data["revision"] = data.get("revision") or partitions.commit_of(data["dataset"])
     found, settings = None, Data.read(data, "data")
     if "text_columns" not in data:
