@@ -26,17 +26,21 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from contamination.core import caches, storage
 from contamination.core.parameters import OwnSettings, load_parameter_file, setting
-from contamination.dcq.perturbation import Ask, perturbation_request
+from contamination.dcq.perturbation import Ask
+from contamination.dcq.prompts import perturbation_request
 from contamination.dcq.respondents import ChatRespondent
 from contamination.dice.fine_tuning import FP32_BYTES
 from contamination.models.chat import Endpoint, Request
-from contamination.models.exchange import body_of, input_tokens, key_of
-from contamination.models.judging import judge_requests
+from contamination.models.exchange import body_of, input_tokens, key_of, prompted
 from contamination.models.log_layout import LogEntry
 from contamination.models.response_log import ResponseLog
-from contamination.replication.completions import chat_requests
-from contamination.replication.instructions import INSTRUCT, INSTRUCTIONS, prompt_for
-from contamination.replication.prompts import CLASSIFICATION, JUDGE_PROMPT
+from contamination.replication.instructions import (
+    INSTRUCT,
+    INSTRUCTIONS,
+    PAPER_OPTIONS,
+    prompt_for,
+)
+from contamination.replication.prompts import CLASSIFICATION, JUDGE_OPTIONS, JUDGE_PROMPT
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "planning.md"
 ENDPOINT = Endpoint("http://127.0.0.1:1/v1", "model-2024-01-01", key_variable=None)
@@ -111,12 +115,13 @@ def requests_of(plan: Assumptions) -> dict[str, tuple[Request, int]]:
     quiz = ChatRespondent(ask, "dataset", "train").requests([(whole,) * 4])[0]
     names = {"dataset": "dataset", "split": "train", "form": INSTRUCT}
     piece = {"first_piece": half, "label": "1 (positive)"}
+    judgement = JUDGE_PROMPT.format(reference=half, candidate=half)
     guided = prompt_for(INSTRUCTIONS[0], CLASSIFICATION, piece, **names)
     return {
         "perturbation": (perturbation_request({"text": whole}, ["text"]), 4 * plan.instance_tokens),
         "quiz": (quiz, LETTER_TOKENS),
-        "completion": (chat_requests([guided])[0], plan.instance_tokens // 2),
-        "verdict": (judge_requests([half], [half], JUDGE_PROMPT)[0], VERDICT_TOKENS),
+        "completion": (prompted([guided], PAPER_OPTIONS)[0], plan.instance_tokens // 2),
+        "verdict": (prompted([judgement], JUDGE_OPTIONS)[0], VERDICT_TOKENS),
     }
 
 

@@ -28,7 +28,8 @@ import pandas as pd
 
 from contamination.audit import auditing
 from contamination.audit.lab_models import Lab
-from contamination.audit.settings import CLEAN, CONTAMINATED, LAB
+from contamination.audit.prepared import prepare
+from contamination.audit.settings import CLEAN, CONTAMINATED, LAB, Settings
 from contamination.core.statistics import share_interval
 from contamination.core.verdicts import SUPPORTED
 from contamination.dcq.perturbation import quizzes_of_groups
@@ -65,7 +66,9 @@ def write_set(folder: Path, name: str, seed: int) -> tuple[Path, Path]:
 def ours(model: str, rows: Path, comparison: Path, lab: Lab, n_quizzed: int) -> tuple[str, str]:
     """Whether any method supports that the rows were seen, and what each says."""
     data = {"dataset": str(rows), "names": [rows.stem, "test"]}
-    audit = auditing.prepare({"names": [model]}, data, str(comparison), n_quizzed, N_ROWS, 0)
+    told = {"model": {"names": [model]}, "data": data, "comparison": str(comparison)}
+    told |= {"n_instances": n_quizzed, "n_passages": N_ROWS}
+    audit = auditing.compared(prepare(Settings.read(told)))
     target = auditing.target_of(audit, model, lab)
     clean_lm = None if audit.refusal else load_causal_lm(lab.base())
     found = auditing.findings_of(audit, target, clean_lm, [], N_RESAMPLES)
@@ -115,7 +118,8 @@ def compare(wheel: Path, folder: Path, n_pretrained: int) -> pd.DataFrame:
         rows, comparison = write_set(folder, name, seed)
         n_quizzed = N_QUIZZED if model.startswith(LAB) else N_QUIZZED_PRETRAINED
         data = {"dataset": str(rows), "names": [rows.stem, "test"]}
-        audit = auditing.prepare({"names": [model]}, data, "", N_ROWS, N_ROWS, 0)
+        told = {"model": {"names": [model]}, "data": data, "n_passages": N_ROWS}
+        audit = prepare(Settings.read(told))
         place = located(auditing.source_of(audit, model, lab))
         runs = {
             DEFAULT: partial(benchleak, main, place, rows, None),

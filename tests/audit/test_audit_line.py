@@ -58,6 +58,30 @@ def test_files_are_those_of_the_folder_where_the_line_was_given(tmp_path, monkey
     assert audit.from_here("owner/name") == "owner/name"
 
 
+def test_methods_that_are_not_named_are_not_asked_for(tmp_path, capsys):
+    words = ["--model", "lab:clean", "--data", "sample", "--plan", "--rows", "8"]
+    assert line(tmp_path, *words, "--methods", "dcq, min_k") == 0
+    said = capsys.readouterr().out
+    assert "DCQ, Min-k% Prob: will be run" in said
+    assert "replication, option ranking, DICE: not run, not asked for" in said
+    assert values_of(tmp_path)["methods"] == ["dcq", "min_k"]
+    assert line(tmp_path, *words, "--methods", "dqc") == 1
+    assert "want dcq or replication or ranking or min_k or dice" in capsys.readouterr().err
+
+
+def test_a_labelled_file_is_planned_with_a_line_for_each_of_its_kinds(tmp_path, capsys):
+    rows = [{"text": f"Harbour town {n} woke early.", "seen": n % 2} for n in range(20)]
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = {"dataset": str(tmp_path / "mine.jsonl"), "label_column": "", "task": "summary"}
+    values = {"model": {"names": ["lab:clean"]}, "data": data | {"member_column": "seen"}}
+    values |= {"comparison": "", "methods": ["min_k"], "n_instances": 8}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
+    assert line(tmp_path, "--settings", str(tmp_path / "mine.yaml"), "--plan") == 0
+    said = capsys.readouterr().out
+    assert said.count("mine.jsonl: 10 rows, none left out, 10 used") == 2
+    assert "Min-k% Prob: will be run" in said
+
+
 def test_the_sample_comes_with_its_label_and_its_comparison_rows(tmp_path):
     assert line(tmp_path, "--model", "lab:clean", "--data", "sample", "--plan", "--rows", "8") == 0
     values = values_of(tmp_path)

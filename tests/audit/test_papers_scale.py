@@ -107,6 +107,9 @@ def test_the_quiz_of_the_paper_from_file_to_tables(parks, tmp_path):
         assert cost.loc["options of the quizzes", "n_calls"] == 2 * 8
         assert cost.loc[cost["reason"].eq("not asked for")].index.tolist() == [*METHODS[1:]]
         found = found_by(audit)
+        evidence = auditing.audit_table(found).set_index("method")
+        assert evidence.loc[list(METHODS[1:]), "note"].eq("not asked for").all()
+        assert evidence.loc[list(METHODS[1:]), "verdict"].eq(NOT_RUN).all()
         n_calls = len(server.bodies)
         tables = auditing.paper_tables(found)
         assert auditing.paper_tables(found_by(audit))["audit_dcq"].equals(tables["audit_dcq"])

@@ -11,6 +11,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 from notebook_files import build
 from papermill.inspection import _infer_parameters
 
+from contamination.audit.settings import Model
+from contamination.cases.settings import OwnStudy
 from contamination.core.parameters import (
     OwnSettings,
     ParameterError,
@@ -167,6 +169,24 @@ def test_wrong_settings_are_one_line(values, message):
         OwnAndMore.read(values)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_block_is_read_as_strictly_and_an_empty_one_has_its_defaults():
+    """``cases.settings.OwnStudy`` has the block ``model``; its class is named by its module."""
+    assert OwnStudy.read({}).model == Model()
+    mine = OwnStudy.read({"model": {"names": ["a"], "cost_cap": 1}})
+    assert isinstance(mine.model, Model) and mine.model.cost_cap == 1.0
+    shown = OwnStudy.described().set_index("setting")["default"]
+    assert shown["model: names"] == "[]" and shown["datasets"] == "[]"
+    for model, message in [
+        ({"nmes": []}, 'own_settings: model: unknown name "nmes" (did you mean "names"?)'),
+        ({"dtype": "int8"}, "own_settings: model: \"dtype\" is 'int8'"),
+        ({"dtype": "float16"}, "own_settings: model: model names nothing to audit"),
+        ("a", "own_settings: \"model\" is 'a', want dict"),
+    ]:
+        with pytest.raises(ParameterError) as caught:
+            OwnStudy.read({"model": model})
+        assert str(caught.value).startswith(message)
 
 
 def test_settings_share_no_default():

@@ -216,7 +216,7 @@ def read_rows(
     ``data``: the commit of a hub dataset, the names of what was evaluated, and the column of the
     text where none was named and one column alone may be it.
     """
-    told = full["data"]["dataset"], full["comparison"]
+    told = full["data"]["dataset"], full["comparison"] or full["data"]["dataset"]
     data["revision"] = data.get("revision") or partitions.commit_of(data["dataset"])
     found, settings = None, Data.read(data, "data")
     if log:
