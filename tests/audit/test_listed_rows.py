@@ -20,7 +20,9 @@ def an_audit(n=N_DATASET, n_unseen=N_UNSEEN, refusal=""):
         return SimpleNamespace(rows=pd.DataFrame({"index": np.arange(n)[::-1]}))
 
     sets = [rows(n), *([rows(n_unseen)] if n_unseen else [])]
-    return SimpleNamespace(sets=sets, unseen=sets[1] if n_unseen else None, refusal=refusal)
+    told = SimpleNamespace(false_discovery_rate=0.1)
+    unseen = sets[1] if n_unseen else None
+    return SimpleNamespace(sets=sets, unseen=unseen, refusal=refusal, told=told)
 
 
 def with_scores(dataset, unseen):
@@ -28,8 +30,8 @@ def with_scores(dataset, unseen):
     return {MIN_K: Finding(None, details=details)}
 
 
-def list_of(audit, findings, rate=0.1):
-    rows, lists = listed_rows.listed_rows(audit, {"model": findings}, rate)
+def list_of(audit, findings):
+    rows, lists = listed_rows.listed_rows(audit, {"model": findings})
     return rows, lists.iloc[0]
 
 
@@ -113,7 +115,8 @@ def test_rows_that_no_model_names_are_written_as_an_evaluation_reads_them(tmp_pa
     audit = an_audit(n=4, n_unseen=40)
     first = with_scores([9, 0, 9, 0], np.linspace(0, 1, 40))
     second = with_scores([0, 9, 9, 0], np.linspace(0, 1, 40))
-    rows, lists = listed_rows.listed_rows(audit, {"a": first, "b": second}, 0.2)
+    audit.told.false_discovery_rate = 0.2
+    rows, lists = listed_rows.listed_rows(audit, {"a": first, "b": second})
     assert lists["n_listed"].tolist() == [2, 2]
     path = listed_rows.write_unlisted(tmp_path / "unlisted_rows.json", "quiz", rows)
     # Rows are in random order: the last one scored is row 0 of the file.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from contamination.audit import time_left
+from contamination.audit import listed_rows, time_left
 from contamination.audit.comparison import by_text_alone, near_copies, refusal
 from contamination.audit.completing import replication
 from contamination.audit.finding import Finding, Target
@@ -223,6 +223,9 @@ def write_tables(
     """The tables of what is there; an interrupted run keeps these."""
     outputs.write_table("audit", audit_table(findings, begins))
     outputs.write_table("audit_controls", controls_table(audit, findings))
+    rows, lists = listed_rows.listed_rows(audit, findings)
+    outputs.write_table("audit_rows", rows)
+    outputs.write_table("audit_lists", lists)
     for name, table in paper_tables(findings).items():
         outputs.write_table(name, table)
 

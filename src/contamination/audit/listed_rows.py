@@ -69,16 +69,14 @@ def _details(findings: Mapping[str, Finding], method: str) -> pd.DataFrame:
 
 
 def listed_rows(
-    audit: Audit, findings: Mapping[str, Mapping[str, Finding]], rate: float
+    audit: Audit, findings: Mapping[str, Mapping[str, Finding]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """``audit_rows.csv`` and ``audit_lists.csv``: the rows of the dataset, and one list a model.
 
     A list rests on Min-k% Prob where it was run and on the completions elsewhere; a quiz gives too
     few answers to a row. The lists of two models are two lists, each with its own rate.
 
-    Args:
-        findings: by model, then by method.
-        rate: false-discovery rate of a list, above 0 and at most 0.5.
+    ``findings`` are by model, then by method; the rate is ``false_discovery_rate`` of the settings.
 
     Returns:
         Rows with columns ``COLUMNS``, one for each model and dataset row: p_value is conformal,
@@ -86,6 +84,7 @@ def listed_rows(
         possible. And lists: model, method, n_rows (with a score), n_comparison, rate, n_listed
         (empty where no list is possible) and note, one or two sentences.
     """
+    rate = audit.told.false_discovery_rate
     of_models = [_of_model(audit, name, of_model, rate) for name, of_model in findings.items()]
     rows = pd.concat([of_rows for of_rows, _ in of_models], ignore_index=True)
     lists = pd.DataFrame([of_list for _, of_list in of_models])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.audit import auditing, detected_copies
+from contamination.audit import auditing, detected_copies, listed_rows
 from contamination.audit.prepared import METHODS
 from contamination.core import storage
 from contamination.core.tables import show, with_interval
@@ -19,6 +19,7 @@ from contamination.core.visible import visible
 from contamination.study.panel import Evidence
 
 SCHEMA_VERSION = 1  # of verdict.json
+MOST_SHOWN = 20  # listed rows of a model on the page; the table has all
 # A table that is wider than the window scrolls by itself.
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>Audit</title><style>
@@ -60,6 +61,8 @@ def write_verdict(
     missing = auditing.missing(stopped.names, evidence) if stopped else {}
     lines = {m: auditing.headline(m, rows) for m, rows in evidence.groupby("model", sort=False)}
     deciding = controls[controls["decides"].eq(True)]
+    listed, lists = (_read_if(folder, name) for name in ("audit_rows", "audit_lists"))
+    notes = [f"{row.model}: {row.note}" for row in lists.itertuples()]
     by_text = controls[controls["method"].eq(auditing.COMPARISON)].drop_duplicates("control")
     model = "model " if len(lines) > 1 else ""  # one model's name stands in the line above
     tables = {
@@ -90,6 +93,10 @@ def write_verdict(
         if len(rows):
             shown = show(_with_interval(rows), name, columns, labels, decimals)
             parts.append(f"<div>{shown.data}</div>")
+        if rows is evidence and notes:
+            parts.append("<h2>Which rows?</h2>")
+            parts += [f"<p>{html.escape(visible(line))}</p>" for line in notes]
+            parts += _of_rows(listed)
         if rows is evidence and missed:
             parts.append("<h2>What a negative result can have missed</h2>")
             parts += [f"<p>{html.escape(visible(line))}</p>" for line in missed]
@@ -102,7 +109,11 @@ def write_verdict(
         "data": dict(data),
     }
     found["could_have_missed"] = missed
+    if len(listed):
+        called = data.get("names") or [Path(data["dataset"]).stem]
+        listed_rows.write_unlisted(outputs / listed_rows.UNLISTED, called[0], listed)
     of = {"evidence": evidence, "controls": deciding, "text_alone": by_text, "rows": counts}
+    of |= {"lists": lists, "listed_rows": listed[_is_listed(listed)]}
     of["evaluation"] = scores
     for name, rows in of.items():
         found[name] = json.loads(rows.to_json(orient="records"))
@@ -117,6 +128,36 @@ def _read(folder: Path, name: str) -> pd.DataFrame:
         columns = [field.name for field in fields(Evidence)]
         return pd.DataFrame(columns=columns if name == "audit" else ["method", *auditing.CONTROLS])
     return storage.read_csv(path, keep_default_na=False, na_values=[""])
+
+
+def _read_if(folder: Path, name: str) -> pd.DataFrame:
+    """A table of a run that older or interrupted ones lack; then one without rows."""
+    path = folder / f"{name}.csv"
+    if not path.exists():
+        return pd.DataFrame(columns=["model", "index", "is_listed", "note"])
+    return storage.read_csv(path)
+
+
+def _is_listed(rows: pd.DataFrame) -> pd.Series:
+    return rows["is_listed"].astype(str).eq("True")
+
+
+def _of_rows(rows: pd.DataFrame) -> list[str]:
+    """The first listed rows of each model, and where to find all of them."""
+    chosen = rows[_is_listed(rows)].sort_values("p_value", kind="stable")
+    if chosen.empty:
+        return []
+    shown = chosen.groupby("model", sort=False).head(MOST_SHOWN)
+    columns = "model index min_k_score completion_rouge quiz_share p_value"
+    table = show(
+        shown, "Rows that are listed as seen, by their number in the file, from 0", columns
+    )
+    return [
+        f"<div>{table.data}</div>",
+        f"<p>All rows with their scores are in tables/audit_rows.csv. {listed_rows.UNLISTED} has "
+        "the numbers of the rows that no list names, in the form that lm_eval --samples reads. "
+        "They are rows that did not stand out, which does not show that they were not seen.</p>",
+    ]
 
 
 def _said_of_missing(missing: Mapping[str, Sequence[str]], stopped: Stopped) -> str:

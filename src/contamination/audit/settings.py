@@ -241,6 +241,9 @@ class Settings(OwnSettings):
     dice: Dice = setting(Dice(), "options of the comparison of hidden states")
     n_instances: int = setting(60, "rows quizzed and completed [4 to 10000]")
     n_passages: int = setting(400, "rows of either that Min-k% Prob scores [4 to 1e6]")
+    false_discovery_rate: float = setting(
+        0.1, "of the list of rows: share of false names on average [0.01 to 0.5]"
+    )
     seed: int = setting(0, "of samples, cuts and options [0 to 1e9]")
 
     def check(self) -> None:
