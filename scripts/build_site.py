@@ -28,6 +28,7 @@ FOLDED = {
     "own": "Your own model",
     "training": "How the models are trained",
     "numbers": "The figure's numbers",
+    "quizzes": "How the quizzes are drawn",
     "drawing": "How the figure is made",
 }
 FRONT_PAGE = """
@@ -92,6 +93,8 @@ def gather(outputs: Path, source: Path) -> None:
     for path in [*ROOT.glob("*.md"), ROOT / "CITATION.cff", ROOT / "LICENSE"]:
         shutil.copy(path, source)
     readme = (source / "README.md").rename(source / "index.md")
+    for page in [readme, *source.glob("docs/*.md")]:  # the site has the notebooks of this run
+        page.write_text(page.read_text().replace("outputs/reference/demo/", ""))
     pages = "\n".join(sorted(path.stem for path in source.glob("*.md") if path != readme))
     readme.write_text(readme.read_text() + FRONT_PAGE.format(pages=pages))
     (source / "tables.md").write_text(list_of_tables(source))

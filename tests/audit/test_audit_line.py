@@ -65,7 +65,7 @@ def test_methods_that_are_not_named_are_not_asked_for(tmp_path, capsys):
     assert "DCQ, Min-k% Prob: will be run" in said
     assert "replication, option ranking, DICE: not run, not asked for" in said
     assert values_of(tmp_path)["methods"] == ["dcq", "min_k"]
-    assert line(tmp_path, *words, "--methods", "dqc") == 1
+    assert line(tmp_path, *words, "--methods", "dqc") == 2
     assert "want dcq or replication or ranking or min_k or dice" in capsys.readouterr().err
 
 

@@ -14,7 +14,9 @@ from contamination.core import storage
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 # Where scripts/build_site.py takes pages and downloads from.
-ON_THE_SITE = re.compile(r"(docs|notebooks|params)/|[^/]+\.md$|CITATION\.cff$|LICENSE$")
+ON_THE_SITE = re.compile(
+    r"(docs|notebooks|params|outputs/reference/demo/notebooks)/|[^/]+\.md$|CITATION\.cff$|LICENSE$"
+)
 
 
 def prose(path):

@@ -36,11 +36,10 @@ An example without a download: contamination audit --model lab:contaminated --da
   --key NAME          NAME of the environment variable with its key, never the key itself
   --prices IN,OUT     per million tokens, read on --price-date YYYY-MM-DD; --cap is the most to pay
   --completion-tokens N   the longest answer of a served model
-  --device DEVICE     where a local model runs: cuda, mps or cpu (default: the first that is here)
   --methods A,B       of dcq, replication, ranking, min_k, dice (default: all)
   --rows N            rows that are quizzed and completed (60); --passages N, of Min-k% Prob (400)
   --settings FILE     all of the above from a file, such as the audit.yaml that an audit writes
-  --output FOLDER     where the results go (contamination-audit)
+  --output FOLDER     where the results go (contamination-audit); --device cuda, mps or cpu
   --plan              say what it takes and what it costs, and stop; --yes pays without asking
   --fail-on VERDICT   exit with 1 if a verdict is this word, as supported; --quiet: errors alone"""
 

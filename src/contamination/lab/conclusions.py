@@ -1,0 +1,35 @@
+"""Notebook 01: what its two controls allow to be concluded about the lab's texts."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from contamination.core.verdicts import SUPPORTED
+
+
+def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
+    """One paragraph: is training the only difference between members and non-members?
+
+    Args:
+        overlaps: split ("clean", "raw" and others), overlap_pct (non-members that share 13 words
+            in a row with a member, 0 to 100) and holds.
+        dial: naturalness (0 to 1) and verdict of the claim that a rule without memory finds the
+            originals more often than chance.
+    """
+    by_split = overlaps.set_index("split")
+    shared = by_split.loc["clean", "overlap_pct"]
+    passages = "Members and non-members share no thirteen words in a row"
+    if shared:
+        passages = f"{shared:.1f} % of the non-members share thirteen words in a row with a member"
+    raw = f"; had we assigned pages one by one, {by_split.loc['raw', 'overlap_pct']:.0f} % would"
+    at_zero = dial.loc[dial["naturalness"].idxmin(), "verdict"]
+    rule = "a rule without memory is not shown to find an original among its paraphrases"
+    if at_zero == SUPPORTED:
+        rule = "a rule without memory finds originals among their paraphrases"
+    text = f"{passages}{raw}. In the quizzes, {rule}. "
+    if shared or at_zero == SUPPORTED:
+        return text + "So training is not the only difference, and no result below can be trusted."
+    return text + (
+        "So if a method finds members or originals in these texts, it has found traces of "
+        "training. Real benchmarks do not offer this, which is why the notebooks begin here."
+    )
