@@ -28,7 +28,7 @@ FOLDED = {
     "own": "Your own model",
     "training": "How the models are trained",
     "numbers": "The figure's numbers",
-    "quizzes": "How the quizzes are drawn",
+    "quizzes": "How the quizzes are drawn and counted",
     "drawing": "How the figure is made",
 }
 FRONT_PAGE = """
