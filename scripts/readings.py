@@ -53,15 +53,18 @@ def _levels(tables: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     rule, n = rules["control"].iloc[0], len(rules)
     n_equal, n_beaten = (int(rules["verdict"].eq(v).sum()) for v in (SUPPORTED, NOT_SUPPORTED))
     control = (
-        f"a rule that looks at {rule} alone does as well on {n_equal} of {n} datasets, worse on "
+        f"a rule that only looks at {rule} does as well on {n_equal} of {n} datasets and worse on "
         f"{n_beaten}; {n - n_equal - n_beaten} are inconclusive"
     )
     reading = f"GPT-4 is shown to beat the rule on {n_beaten} of {n} datasets"
     if 2 * n_beaten > n:
         reading += ", so on most of them its level says more than the rule explains"
     else:
-        reading += ": a high level alone is no evidence of memory"
-    claim = f"GPT-4 recognises {_ends(levels['paper_max_pct'].astype(float))} % of a partition"
+        reading += ", so a high level alone is no evidence of memory"
+    claim = (
+        f"GPT-4 finds the original in {_ends(levels['paper_max_pct'].astype(float))} % of the "
+        "quizzes, depending on the dataset"
+    )
     return claim, f"{_ends(levels['max_pct'])} %", control, reading
 
 
@@ -78,7 +81,7 @@ def _replicas(replicas: pd.DataFrame) -> tuple[str, ...]:
     return (
         "every instance that a model replicates is also answered right in the quiz",
         f"{right:.0f} of {n:.0f}",
-        f"{expected:.1f} of {n:.0f} if they were answered like any other instance",
+        f"{expected:.1f} of {n:.0f} would be right if such instances were answered like all others",
         reading,
     )
 
@@ -87,7 +90,7 @@ def _tests(tests: pd.DataFrame) -> tuple[str, ...]:
     n, n_corrected = int(tests["significant"].sum()), int(tests["significant_holm"].sum())
     reading = "all findings survive the correction"
     if n_corrected < n:
-        reading = f"{n - n_corrected} of the {n} findings may be chance"
+        reading = f"{n - n_corrected} of the {n} findings do not survive the correction"
     return (
         f"{int(tests['paper_significant'].sum())} of {len(tests)} tests show contamination",
         str(n),
@@ -113,7 +116,7 @@ def _judge(success: pd.DataFrame) -> tuple[str, ...]:
             f", not for {listed(others)}" if better else "the judge is not shown to be better"
         )
     return (
-        f"the judge decides {printed} of {n} partitions right ({listed(list(judge))})",
+        f"the judge is right about {printed} of {n} partitions ({listed(list(judge))})",
         right,
         f'always answering "clean" gives {" and ".join(map(str, clean))}',
         reading,
@@ -123,13 +126,15 @@ def _judge(success: pd.DataFrame) -> tuple[str, ...]:
 def _min_k(words: pd.DataFrame) -> tuple[str, ...]:
     printed = float(wikimia_tables.printed_average().loc["Min-k% Prob", "paper_auc"])
     aucs = words.loc[words["baseline"].eq(blind_scores.BAG_OF_WORDS), "auc"]
-    reading = "an AUC on WikiMIA cannot show memory, because its two halves differ by themselves"
+    reading = (
+        "an AUC on WikiMIA cannot show memory, because its two kinds of pages differ in wording"
+    )
     if aucs.min() <= printed:
         reading = "the words alone do not explain this AUC"
     return (
         f"AUC {printed:.2f}, the mean of five models",
         "these models are not run here",
-        f"a classifier of the words, without any model, reaches AUC {aucs.min():.2f}"
+        f"a word-based classifier, without any model, reaches AUC {aucs.min():.2f}"
         + (f" to {aucs.max():.2f}" if f"{aucs.min():.2f}" != f"{aucs.max():.2f}" else ""),
         reading,
     )
@@ -140,7 +145,7 @@ def _dice(r_squared: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     printed = str(main["printed"].iloc[0]).replace("-", " to ")
     reading = "the correlation is reproduced"
     if main["value"].min() - other["value"].min() > 0.05:
-        reading += "; how strong it is depends on which released scores one takes"
+        reading += "; how strong it is depends on which released scores are used"
     return (
         f"its score follows accuracy, R² {printed} by benchmark",
         f"{_ends(main['value'], 2)} ({main['n'].iloc[0]:.0f} models)",

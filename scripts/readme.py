@@ -130,10 +130,10 @@ def _cells_sentence(cells: pd.DataFrame) -> str:
     matches = black_box["matches"].dropna().astype(str)
     n_equal = matches.eq("True").sum()
     return (
-        f"Of the {len(black_box)} cells that the two black-box papers print in their tables and "
-        f"figures, {len(matches)} can be recomputed from what their authors released; {n_equal} of "
-        f"{len(matches)} are equal at the printed decimals, which is {n_equal} of all {len(cells)} "
-        "cells that the four papers print. Notebook 09 gives each of the others with its reason."
+        f"The two papers on black-box models print {len(black_box)} numbers, and {len(matches)} of "
+        f"them can be recomputed from what their authors released. Of these, {n_equal} of "
+        f"{len(matches)} are equal at the printed decimals. That is {n_equal} of all {len(cells)} "
+        "numbers that the four papers print; notebook 09 gives the reason for each of the others."
     )
 
 

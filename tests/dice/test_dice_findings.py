@@ -305,7 +305,7 @@ def lesson_of(contaminated, *clean):
 
 
 LESSONS = {
-    "It is no evidence of contamination": [(100, 100), (100, 90), (95, 100)],  # as in the demo
+    "is no evidence of contamination": [(100, 100), (100, 90), (95, 100)],  # as in the demo
     "training on the questions adds to the AUROC": [(100, 98), (60, 55), (70, 40)],
     "does not recognise the contaminated model": [(52, 48), (90, 90), (50, 50)],
     "on questions seen in training, and not on questions never seen": [

@@ -58,8 +58,9 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
         )
     elif not is_above.any():
         said.append(
-            "None of these clean models has seen a question, so the AUROC says which of two "
-            "models a state comes from. It is no evidence of contamination. In the paper's Table "
+            "None of these clean models has seen a question, so an AUROC of this height is no "
+            "evidence of contamination: it may say no more than which of two models a state comes "
+            "from. In the paper's Table "
             f"2, DICE reaches {min(paper_pct):.0f} % or more, but the table has no pair of clean "
             "models, so it cannot show which of the two its detectors recognise."
         )

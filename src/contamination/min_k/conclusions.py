@@ -82,8 +82,8 @@ def _why(articles: pd.DataFrame) -> str:
     interval = f"difference {gap['auc']:+.2f}, {interval_text(gap['ci_low'], gap['ci_high'], 2)}"
     if gap["ci_low"] > 0:
         return (
-            "The invented articles show why: on the same texts, the words reach an AUC of "
-            f"{aucs} who is a member ({interval})."
+            "The invented articles show how that can happen: on the same texts, the words reach an "
+            f"AUC of {aucs} who is a member ({interval})."
         )
     contains = "contains zero" if gap["ci_high"] >= 0 else "lies below zero"
     return (

@@ -99,8 +99,8 @@ def conclusion(success: pd.DataFrame, published: pd.DataFrame, agreement: pd.Dat
     """
     limits = (
         "The person does not know either what the models were trained on. So a partition that is "
-        "called contaminated is one whose rows the model can write down, which is a reason to ask "
-        "how it learned them, and a partition that is called clean may still have been seen."
+        "called contaminated is one of which the model wrote down some rows, which is a reason to "
+        "ask how it learned them, and a partition that is called clean may still have been seen."
     )
     parts = [_decisions(success), _by_model(success), _completions(agreement)]
     parts += [headline_of_tests(published), limits]

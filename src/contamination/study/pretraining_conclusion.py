@@ -178,8 +178,8 @@ def _of_shift(shift: pd.DataFrame) -> str:
         "But a high score proves nothing by itself. Where the two sets of rows differ in "
         f"{kinds.replace(' and ', ' or ')}, {wrong['detector'].nunique()} of "
         f"{asked['detector'].nunique()} detectors call one of two sets that no model saw "
-        f"contaminated more often than they may, at worst in {100 * worst['rate']:.0f} % of cases "
-        f"({worst['detector']}, {worst['shift']})."
+        f"contaminated more often than their level allows, at worst in "
+        f"{100 * worst['rate']:.0f} % of cases ({worst['detector']}, {worst['shift']})."
     )
 
 
