@@ -198,7 +198,8 @@ def test_both_logs_are_planned_in_one_line(harness, inspected, tmp_path, capsys)
 def test_the_model_that_was_evaluated_is_audited_on_what_it_was_asked(harness, tmp_path, capsys):
     """With the harness's own log and model, from the line to the verdicts."""
     source = one_file(harness, "samples_written_*")
-    values = {"model": {"names": [str(harness.parents[1] / "model")], "completion_tokens": 8}}
+    values = {"model": {"names": [str(harness.parents[1] / "model")]}}
+    values |= {"replication": {"completion_tokens": 8}}
     values |= {"data": {"dataset": str(source), "task": "summary", "label_column": ""}}
     values |= {
         "n_instances": 8,
