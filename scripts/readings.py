@@ -1,7 +1,8 @@
-"""The README's table of results: one line a claim, with what we make of it.
+"""The results of the README and of docs/results.md: one line for each claim of the papers.
 
-Every number and every choice of words comes from a table; docs/results.md has the same results in
-full. A reading says what the control leaves of the paper's claim, and nothing about the paper.
+Every number and every choice of words comes from a table. A reading says what the control leaves of
+the paper's claim, and nothing about the paper. The README shows ``HEAD``; docs/results.md shows
+``FULL`` too, which names every further control.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from contamination.core import blind_scores
 from contamination.core.tables import listed
 from contamination.core.verdicts import NOT_SUPPORTED, SUPPORTED
 from contamination.data import published
+from contamination.dcq import comparison
 from contamination.min_k import wikimia_tables
+from contamination.replication import published_tables as replication_tables
 
 HEAD = ["Method", "The paper's claim", "Recomputed", "The control", "Our reading"]
+FULL = "Further controls"
 PAPERS = {
     "DCQ": "[Data Contamination Quiz](https://arxiv.org/abs/2311.06233)",
     "Replication": "[Replication with an ICL judge](https://arxiv.org/abs/2308.08493)",
@@ -24,7 +28,7 @@ PAPERS = {
 
 
 def readings(tables: dict[str, pd.DataFrame], r_squared: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """One row for each claim, columns ``HEAD``, all of them texts.
+    """One row for each claim, columns ``HEAD`` and ``FULL``, all of them texts.
 
     Args:
         tables: of notebooks 02 and 03, as ``readme.TABLES``.
@@ -39,7 +43,7 @@ def readings(tables: dict[str, pd.DataFrame], r_squared: dict[str, pd.DataFrame]
         (PAPERS["Min-k% Prob"], *_min_k(wikimia_tables.wikimia_blind_table())),
         (PAPERS["DICE"], *_dice(r_squared)),
     ]
-    return pd.DataFrame(rows, columns=HEAD)
+    return pd.DataFrame(rows, columns=[*HEAD, FULL])
 
 
 def _ends(values: pd.Series, decimals: int = 0) -> str:
@@ -47,11 +51,14 @@ def _ends(values: pd.Series, decimals: int = 0) -> str:
 
 
 def _levels(tables: dict[str, pd.DataFrame]) -> tuple[str, ...]:
-    levels = tables["dcq_published"].query("model == 'GPT-4'")
-    rules = tables["dcq_rules"].query("model == 'GPT-4' and chosen_on_others")
+    levels, rules, beyond = (
+        tables[name].query("model == 'GPT-4'")
+        for name in ("dcq_published", "dcq_rules", "dcq_beyond_rules")
+    )
     rules = rules.drop_duplicates(["dataset", "control"])
-    rule, n = rules["control"].iloc[0], len(rules)
-    n_equal, n_beaten = (int(rules["verdict"].eq(v).sum()) for v in (SUPPORTED, NOT_SUPPORTED))
+    chosen = rules[rules["chosen_on_others"]]
+    rule, n = chosen["control"].iloc[0], len(chosen)
+    n_equal, n_beaten = (int(chosen["verdict"].eq(v).sum()) for v in (SUPPORTED, NOT_SUPPORTED))
     control = (
         f"a rule that only looks at {rule} does as well on {n_equal} of {n} datasets and worse on "
         f"{n_beaten}; {n - n_equal - n_beaten} are inconclusive"
@@ -65,14 +72,20 @@ def _levels(tables: dict[str, pd.DataFrame]) -> tuple[str, ...]:
         f"GPT-4 finds the original in {_ends(levels['paper_max_pct'].astype(float))} % of the "
         "quizzes, depending on the dataset"
     )
-    return claim, f"{_ends(levels['max_pct'])} %", control, reading
+    others = rules[~rules["control"].isin(chosen["control"])].groupby("control", sort=False)
+    by_rule = [f"for {name}, it is {comparison.verdict_counts(of)}" for name, of in others]
+    where_wrong = comparison.verdict_counts(beyond.merge(chosen[["dataset", "control"]]))
+    further = (
+        "We test the claim that a rule does at least as well as GPT-4, to within five points: "
+        f"{'; '.join(by_rule)}. We also test the claim that GPT-4 is right more often than "
+        f"every other rule where {rule} is wrong: it is {where_wrong}."
+    )
+    return claim, f"{_ends(levels['max_pct'])} %", control, reading, further
 
 
 def _replicas(replicas: pd.DataFrame) -> tuple[str, ...]:
-    n, right, expected = (
-        replicas[name].sum()
-        for name in ("n_replicas", "n_right_best_quiz", "expected_if_independent")
-    )
+    names = ("n_replicas", "n_right_best_quiz", "n_right_any_quiz", "expected_if_independent")
+    n, right, either, expected = (replicas[name].sum() for name in names)
     reading = "the claim is reproduced"
     if right < n:
         more = "hardly more often" if right > expected else "no more often"
@@ -83,6 +96,8 @@ def _replicas(replicas: pd.DataFrame) -> tuple[str, ...]:
         f"{right:.0f} of {n:.0f}",
         f"{expected:.1f} of {n:.0f} would be right if such instances were answered like all others",
         reading,
+        f"These are the answers in the best quiz. In at least one quiz, {either:.0f} of {n:.0f} "
+        "are right.",
     )
 
 
@@ -91,11 +106,20 @@ def _tests(tests: pd.DataFrame) -> tuple[str, ...]:
     reading = "all findings survive the correction"
     if n_corrected < n:
         reading = f"{n - n_corrected} of the {n} findings do not survive the correction"
+    by_flips = f"sign flips then mark {int(tests['significant_sign_flip_holm'].sum())}"
+    if why := replication_tables.no_sign_flip_can_reject(tests):
+        by_flips = f"sign flips then cannot mark any, because {why}"
+    further = (
+        f"The unpaired test of the released code marks {int(tests['significant_unpaired'].sum())} "
+        f"tests, and exact sign flips mark {int(tests['significant_sign_flip'].sum())}. After the "
+        f"correction the paired bootstrap marks {n_corrected}; {by_flips}."
+    )
     return (
         f"{int(tests['paper_significant'].sum())} of {len(tests)} tests show contamination",
         str(n),
         f"{n_corrected} remain after a correction for {len(tests)} tests",
         reading,
+        further,
     )
 
 
@@ -115,17 +139,20 @@ def _judge(success: pd.DataFrame) -> tuple[str, ...]:
         reading += (
             f", not for {listed(others)}" if better else "the judge is not shown to be better"
         )
+    verdicts = [f"{row['verdict']} for {model}" for model, row in judge.items()]
     return (
         f"the judge is right about {printed} of {n} partitions ({listed(list(judge))})",
         right,
         f'always answering "clean" gives {" and ".join(map(str, clean))}',
         reading,
+        f"The claim that the judge does better is {listed(verdicts)}.",
     )
 
 
 def _min_k(words: pd.DataFrame) -> tuple[str, ...]:
     printed = float(wikimia_tables.printed_average().loc["Min-k% Prob", "paper_auc"])
-    aucs = words.loc[words["baseline"].eq(blind_scores.BAG_OF_WORDS), "auc"]
+    words = words[words["baseline"].eq(blind_scores.BAG_OF_WORDS)]
+    aucs, sizes = words["auc"], words["n_members"] + words["n_non_members"]
     reading = (
         "an AUC on WikiMIA cannot show memory, because its two kinds of pages differ in wording"
     )
@@ -137,6 +164,8 @@ def _min_k(words: pd.DataFrame) -> tuple[str, ...]:
         f"a word-based classifier, without any model, reaches AUC {aucs.min():.2f}"
         + (f" to {aucs.max():.2f}" if f"{aucs.min():.2f}" != f"{aucs.max():.2f}" else ""),
         reading,
+        f"The classifier is tried at {len(words)} passage lengths, on {sizes.min()} to "
+        f"{sizes.max()} passages.",
     )
 
 
@@ -151,4 +180,5 @@ def _dice(r_squared: dict[str, pd.DataFrame]) -> tuple[str, ...]:
         f"{_ends(main['value'], 2)} ({main['n'].iloc[0]:.0f} models)",
         f"{_ends(other['value'], 2)} with the scores of a second released table",
         reading,
+        "Lesson 05 compares two clean models with each other.",
     )

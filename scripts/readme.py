@@ -96,8 +96,10 @@ def released_results() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).astype({"n": int}).round(12)
 
 
-def in_brief(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> str:
-    """The README's part: a line for each claim, with its control and our reading.
+def results(
+    tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame, in_full: bool = False
+) -> str:
+    """The results for the README, or ``in_full`` for docs/results.md: a line for each claim.
 
     Args:
         tables: those of ``TABLES`` by name.
@@ -105,22 +107,9 @@ def in_brief(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> str:
     """
     both = {"main": R_SQUARED, "other": R_SQUARED_SWAPPED}
     r_squared = {k: needs_files[needs_files["result"].eq(name)] for k, name in both.items()}
-    found = markdown(readings.readings(tables, r_squared))
-    return f"{_cells_sentence(tables['published_vs_recomputed'])}\n\n{found}"
-
-
-def results(tables: dict[str, pd.DataFrame], needs_files: pd.DataFrame) -> str:
-    """The part of docs/results.md: what comes out again in full, next to its control.
-
-    Args:
-        tables: those of ``TABLES`` by name.
-        needs_files: ``released_results``.
-    """
-    rows = [*_dcq_rows(tables), *_replication_rows(tables)]
-    rows += [_min_k_row(wikimia_tables.wikimia_blind_table()), _dice_row(needs_files)]
-    head = ["Method", "The paper", "Comes out again?", "The control beside it"]
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    found = readings.readings(tables, r_squared)
+    shown = markdown(found if in_full else found[readings.HEAD])
+    return f"{_cells_sentence(tables['published_vs_recomputed'])}\n\n{shown}"
 
 
 def _cells_sentence(cells: pd.DataFrame) -> str:
@@ -130,123 +119,11 @@ def _cells_sentence(cells: pd.DataFrame) -> str:
     matches = black_box["matches"].dropna().astype(str)
     n_equal = matches.eq("True").sum()
     return (
-        f"The two papers on black-box models print {len(black_box)} numbers, and {len(matches)} of "
-        f"them can be recomputed from what their authors released. Of these, {n_equal} of "
-        f"{len(matches)} are equal at the printed decimals. That is {n_equal} of all {len(cells)} "
-        "numbers that the four papers print; notebook 09 gives the reason for each of the others."
+        f"Two of the papers ask black-box models and print {len(black_box)} numbers. We can "
+        f"recompute {len(matches)} of these from what the authors released, and {n_equal} agree at "
+        f"the printed decimals. All four papers together print {len(cells)} numbers. Notebook 09 "
+        "says for each number that we do not recompute why we cannot."
     )
-
-
-def _again(values: list, printed: list) -> str:
-    """ "yes", or what came out instead."""
-    same = list(map(str, values)) == list(map(str, printed))
-    return "yes" if same else "no: " + " and ".join(map(str, values))
-
-
-def _dcq_rows(tables: dict[str, pd.DataFrame]) -> list[list[str]]:
-    levels = tables["dcq_published"].query("model == 'GPT-4'")
-    ends = [
-        [f"{end:.0f}" for end in (values.min(), values.max())]
-        for values in (levels["max_pct"], levels["paper_max_pct"].astype(float))
-    ]
-    rules, beyond = (
-        tables[name].query("model == 'GPT-4'") for name in ("dcq_rules", "dcq_beyond_rules")
-    )
-    rules = rules.drop_duplicates(["dataset", "control"])
-    chosen = rules[rules["chosen_on_others"]]
-    others = rules[~rules["control"].isin(chosen["control"])].groupby("control", sort=False)
-    names = " or ".join(chosen["control"].unique())
-    where_wrong = beyond.merge(chosen[["dataset", "control"]])
-    by_rule = [f"{names} (which the other datasets choose) {comparison.verdict_counts(chosen)}"]
-    by_rule += [f"{name} {comparison.verdict_counts(rows)}" for name, rows in others]
-    control = (
-        "rules without any model take the same quizzes. The claim that a rule does at least as "
-        f"well as GPT-4, to within five points: {'; '.join(by_rule)}. The claim that GPT-4 is "
-        f"right more often than every other rule where {names} is wrong: "
-        + comparison.verdict_counts(where_wrong)
-    )
-    claim = f"GPT-4 recognises up to {ends[1][0]} to {ends[1][1]} % of a partition"
-    replicas = tables["dcq_reciprocal"]
-    best, either, n = (
-        replicas[name].sum() for name in ("n_right_best_quiz", "n_right_any_quiz", "n_replicas")
-    )
-    again = f"{best} of {n} in the best quiz, {either} of {n} in at least one"
-    again = "yes" if best == n else f"no: {again}"
-    expected = f"{replicas['expected_if_independent'].sum():.1f} of {n}"
-    return [
-        ["DCQ", claim, _again(*ends), control],
-        [
-            "DCQ",
-            "every replicated instance is also answered right",
-            again,
-            f"{expected} in the best quiz if replicas were answered like any other instance",
-        ],
-    ]
-
-
-def _replication_rows(tables: dict[str, pd.DataFrame]) -> list[list[str]]:
-    tests, success = tables["replication_published"], tables["replication_success"]
-    n = {name: int(tests[name].sum()) for name in tests if "significant" in name}
-    claim = f"{n['paper_significant']} of {len(tests)} tests show contamination"
-    by_flips = f"{n['significant_sign_flip_holm']} by sign flips"
-    if why := replication_tables.no_sign_flip_can_reject(tests):
-        by_flips = f"none by sign flips, a test that could mark none: {why}"
-    others = (
-        f"{n['significant_unpaired']} unpaired, {n['significant_sign_flip']} by exact sign flips; "
-        f"corrected for {len(tests)} tests, {n['significant_holm']} by the paired bootstrap and "
-        f"{by_flips}"
-    )
-    rows = success.set_index(["model", "algorithm", "test"])
-    judge = [rows.loc[(m, "Algorithm 2: GPT-4 ICL", "judge")] for m in published.MODELS]
-    clean = [rows.loc[(m, "always clean", "constant"), "n_right"] for m in published.MODELS]
-    printed = [int(row["paper_n_right"]) for row in judge]
-    of = [f"{p} of {r['n_partitions']}" for p, r in zip(printed, judge, strict=True)]
-    right = [row["n_right"] for row in judge]
-    said = zip(judge, published.MODELS, strict=True)
-    verdicts = " and ".join(f"{row['verdict']} for {model}" for row, model in said)
-    names = " and of ".join(published.MODELS)
-    return [
-        ["Replication", claim, _again([n["significant"]], [n["paper_significant"]]), others],
-        [
-            "ICL judge",
-            f"decides right in {of[0]} and {of[1]} partitions of {names}",
-            _again(right, printed),
-            f'always answering "clean" is right in {clean[0]} and {clean[1]}; that the judge does '
-            f"better is {verdicts}",
-        ],
-    ]
-
-
-def _min_k_row(words: pd.DataFrame) -> list[str]:
-    cells = published.printed_cells().query("paper == 'Min-k% Prob' and table == 'Table 1'")
-    average = cells[(cells["model"] == "average") & cells["row"].str.endswith("Min-k% Prob")]
-    words = words[words["baseline"] == blind_scores.BAG_OF_WORDS]
-    sizes = words["n_members"] + words["n_non_members"]
-    low, high = (f"{end:.2f}" for end in (words["auc"].min(), words["auc"].max()))
-    found = low if low == high else f"{low} to {high}"
-    return [
-        "Min-k% Prob",
-        f"AUC {average['value'].item()} on WikiMIA, the mean of five models",
-        "its models are not run here",
-        f"a classifier of the words alone, without any model: AUC {found} at its "
-        f"{len(words)} lengths ({sizes.min()} to {sizes.max()} passages)",
-    ]
-
-
-def _dice_row(needs_files: pd.DataFrame) -> list[str]:
-    ends = {}
-    for result in (R_SQUARED, R_SQUARED_SWAPPED):
-        values = needs_files[needs_files["result"] == result]
-        ends[result] = f"{values['value'].min():.2f} to {values['value'].max():.2f}"
-    first = needs_files[needs_files["result"] == R_SQUARED].iloc[0]
-    printed = " to ".join(first["printed"].split("-"))
-    return [
-        "DICE",
-        f"its score follows accuracy, R² {printed} by benchmark",
-        f"{ends[R_SQUARED]} over the {first['n']:.0f} models that were released",
-        f"{ends[R_SQUARED_SWAPPED]} with the scores that a second released table gives some of "
-        "them; two clean models against each other: notebook 05",
-    ]
 
 
 def drawn(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -528,9 +405,9 @@ def main(folder: Path) -> None:
     study = study_tables()
     storage.write_bytes(ROOT / DETECTION, detection_png(study))
     storage.write_text(PAGE, renewed(PAGE.read_text(), WHICH, detector_page(study)))
-    in_full = renewed(IN_FULL.read_text(), RESULTS, results(tables, needs_files))
-    storage.write_text(IN_FULL, in_full)
-    readme = renewed(README.read_text(), RESULTS, in_brief(tables, needs_files))
+    full = renewed(IN_FULL.read_text(), RESULTS, results(tables, needs_files, in_full=True))
+    storage.write_text(IN_FULL, full)
+    readme = renewed(README.read_text(), RESULTS, results(tables, needs_files))
     readme = renewed(readme, REAL, real_model(sets_of_real_model(), sets))
     storage.write_text(README, renewed(readme, DETECTORS, detectors(study)))
     page = renewed(TEACHING.read_text(), RELEASED_NUMBERS, released_numbers(tables))

@@ -65,17 +65,17 @@ def needs_files(script):
 
 
 def test_readme_is_not_stale(script, tables, needs_files):
-    part = script.in_brief(tables, needs_files)
+    part = script.results(tables, needs_files)
     assert script.renewed(README, script.RESULTS, part) == README, (
         'the results in README.md are stale: run "make readme"'
     )
-    page, part = script.IN_FULL.read_text(), script.results(tables, needs_files)
+    page, part = script.IN_FULL.read_text(), script.results(tables, needs_files, in_full=True)
     assert script.renewed(page, script.RESULTS, part) == page, 'run "make readme"'
 
 
 def readings(script, tables, needs_files):
     """Our reading of each claim, by the claim."""
-    page = script.in_brief(tables, needs_files)
+    page = script.results(tables, needs_files)
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| [")]
     return {row[1]: row[-1] for row in rows}
 
@@ -261,57 +261,48 @@ def test_figure_is_small_and_not_stale(script, tables):
         assert image.text["Description"] == drawn, 'the figure is stale: run "make readme"'
 
 
-def test_results_say_when_something_does_not_come_out(script, tables, needs_files):
-    """A refuting table changes the words, not only a number."""
+def test_what_is_recomputed_stands_next_to_what_is_printed(script, tables, needs_files):
     success = tables["replication_success"].copy()
     judge = success["algorithm"].eq("Algorithm 2: GPT-4 ICL") & success["model"].eq("GPT-4")
     success.loc[judge, "n_right"] = 12
     levels = tables["dcq_published"].copy()
     levels.loc[levels["dataset"] == "XSum", "max_pct"] = 99.0
+    ours = script.results(tables, needs_files)
+    assert "| 44 to 95 % |" in ours and "| 14 and 13 |" in ours and "| 21 of 33 |" in ours
     others = tables | {"replication_success": success, "dcq_published": levels}
     found = script.results(others, needs_files)
-    assert "| no: 12 and 13 |" in found
-    assert "| no: 44 and 99 |" in found
-    replicas = tables["dcq_reciprocal"]
-    all_right = replicas.assign(n_right_best_quiz=replicas["n_replicas"])
-    assert "no: 21 of 33" in script.results(tables, needs_files)
-    assert "no: 33 of 33" not in script.results(tables | {"dcq_reciprocal": all_right}, needs_files)
+    assert "| 44 to 99 % |" in found and "| 12 and 13 |" in found
+    assert "14 and 13 of 14 partitions" in found and "in 44 to 95 % of the quizzes" in found
 
 
-def test_the_rules_row_says_what_the_comparison_says(script, tables, needs_files):
-    """Verdicts of every rule; other verdicts are other words."""
-    rules = tables["dcq_rules"]
-    found = script.results(tables, needs_files)
+def test_further_controls_are_those_of_the_tables(script, tables, needs_files):
+    """Verdicts of every rule, of the tests and of the judge; other verdicts are other words."""
+    rules, success = tables["dcq_rules"], tables["replication_success"]
+    found = script.results(tables, needs_files, in_full=True)
     for control in controls.RULES:
         assert control in found.lower()
-    chosen = rules["chosen_on_others"] & rules["model"].eq("GPT-4")
-    n_worse = rules[chosen].drop_duplicates("dataset")["verdict"].eq(NOT_SUPPORTED).sum()
-    assert f"not supported on {n_worse}, inconclusive" in found
-    refuted = rules.assign(verdict=rules["verdict"].mask(chosen, SUPPORTED))
-    said = script.results(tables | {"dcq_rules": refuted}, needs_files)
-    assert "word frequency (which the other datasets choose) supported on 10 of 10 datasets" in said
+    assert "for centrality, it is supported on 1, not supported on 4" in found
+    assert "better is supported for GPT-4 and inconclusive for GPT-3.5." in found
+    other = {
+        "dcq_rules": rules.assign(verdict=SUPPORTED),
+        "replication_success": success.assign(verdict=NOT_SUPPORTED),
+    }
+    refuted = script.results(tables | other, needs_files, in_full=True)
+    assert "for centrality, it is supported on 10 of 10 datasets" in refuted
+    assert "better is not supported for GPT-4 and not supported for GPT-3.5." in refuted
+    assert script.readings.FULL not in script.results(tables, needs_files)
 
 
 def test_a_test_that_could_not_mark_any_row_is_no_result(script, tables, needs_files):
     """The zero of sign flips after Holm's correction stands next to its reason, in both pages."""
     tests = tables["replication_published"]
-    found = script.results(tables, needs_files)
-    assert "12 by the paired bootstrap and none by sign flips, a test that could mark none" in found
-    assert "its smallest p is 1/1,024 and the first of 56 corrected tests needs 1/1,120 |" in found
+    found = script.results(tables, needs_files, in_full=True)
+    assert "paired bootstrap marks 12; sign flips then cannot mark any, because their" in found
+    assert "their smallest p is 1/1,024 and the first of 56 corrected tests needs 1/1,120." in found
     assert "sign flips with Holm cannot mark any |" in script.released_numbers(tables)
     powerful = tables | {"replication_published": tests.assign(can_reject=True)}
-    assert "12 by the paired bootstrap and 0 by sign flips |" in script.results(
-        powerful, needs_files
-    )
+    assert "sign flips then mark 0." in script.results(powerful, needs_files, in_full=True)
     assert "sign flips with Holm 0 |" in script.released_numbers(powerful)
-
-
-def test_the_judge_s_row_has_its_verdicts(script, tables, needs_files):
-    said = "that the judge does better is supported for GPT-4 and inconclusive for GPT-3.5 |"
-    assert said in script.results(tables, needs_files)
-    success = tables["replication_success"].assign(verdict=NOT_SUPPORTED)
-    refuted = script.results(tables | {"replication_success": success}, needs_files)
-    assert "is not supported for GPT-4 and not supported for GPT-3.5 |" in refuted
 
 
 def test_the_readme_says_what_each_verdict_means():
@@ -326,11 +317,11 @@ def test_the_count_of_cells_is_the_table_s(script, tables, needs_files):
     n_both, n_equal = cells["matches"].notna().sum(), cells["matches"].eq(True).sum()
     cells.loc[row, "matches"] = False
     more = cells.assign(paper="Min-k% Prob").head(7)
-    found = script.in_brief(
+    found = script.results(
         tables | {"published_vs_recomputed": pd.concat([cells, more])}, needs_files
     )
-    assert f"{n_equal - 1} of {n_both} are equal" in found
-    assert f"That is {n_equal - 1} of all {len(cells) + 7} numbers that the four papers" in found
+    assert f"recompute {n_both} of these" in found and f"and {n_equal - 1} agree" in found
+    assert f"All four papers together print {len(cells) + 7} numbers" in found
 
 
 def test_tables_read_from_files_give_the_same(script, tables, needs_files, tmp_path):
