@@ -156,7 +156,7 @@ def run_part_c(given, tmp_path, monkeypatch):
     part_c = [name for name in source if name.startswith("own-pairs-")]
     names = {"own_settings": given, "temperatures": [0.0, 1.0], "top_ks": [2]}
     assert len(part_c) == 2
-    for cell in ("imports", "own-check", *part_c):
+    for cell in ("imports", "imports-2", "own-check", *part_c):
         exec(compile(source[cell], cell, "exec"), names)  # noqa: S102
     return names
 

@@ -4,7 +4,6 @@ import json
 import re
 from collections import Counter
 
-import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -348,7 +347,7 @@ def test_splits_are_scored_one_by_one_and_the_first_is_the_audit_s(
     ("change", "message"),
     [
         ({"data": {"member_column": "lable"}}, 'no column "lable"'),
-        ({"data": {"member_column": "input"}}, "want 1 for rows that were seen"),
+        ({"data": {"member_column": "input"}}, "write 1, true or"),
         ({"comparison": "other.jsonl"}, "member_column marks the comparison rows"),
         ({"data": {"split": "a", "splits": ["b"]}}, "split names one split"),
         ({"methods": ["dqc"]}, "want dcq or replication or ranking or min_k or dice"),
@@ -455,11 +454,3 @@ def test_the_papers_partitions_and_models_are_all_there():
     assert {f"huggyllama/llama-{size}b" for size in (7, 13, 30, 65)} < {
         values["model"]["names"][0] for values in scored.values()
     }
-
-
-def test_ranges_of_members_are_read_in_every_form():
-    from contamination.audit.rows import members
-
-    for marks in ([1, 0], [True, False], ["1", "0"], [1.0, 0.0]):
-        found = members(pd.DataFrame({"label": marks}), "label", "own")
-        assert found.tolist() == [True, False] and found.dtype == np.bool_

@@ -205,6 +205,7 @@ def test_what_a_real_audit_writes_fits_the_schema(tmp_path):
     )
     assert {row["method"] for row in found["evidence"]} == {*prepared.METHODS}
     assert found["text_alone"] and found["evaluation"]
+    assert {*json.loads((tmp_path / "out/unlisted_rows.json").read_text())} == {"harbour"}
 
 
 def test_the_schema_describes_every_field_of_every_table_and_refuses_other_words(tmp_path, ends_in):

@@ -346,40 +346,10 @@ def test_a_printed_instance_has_one_line_per_column():
     assert partitions.format_instances(rows, ["label", "share"]) == printed
 
 
-def test_a_sample_holds_unique_instances_in_their_order():
-    rows = pd.DataFrame({"text": ["a", "b", "a", "c", "d", "b"], "id": range(6)})
-    everything = partitions.sample_unique(rows, ["text"], k=100, seed=0)
-    assert everything["index"].tolist() == [0, 1, 3, 4]
-    assert everything["id"].tolist() == [0, 1, 3, 4]
-    some = partitions.sample_unique(rows, ["text"], k=2, seed=0)
-    assert len(some) == 2
-    assert some["index"].is_monotonic_increasing
-    assert rows.loc[some["index"], "text"].tolist() == some["text"].tolist()
-    assert partitions.sample_unique(rows, ["text"], k=2, seed=0).equals(some)
-    # Every pair of the four is drawn by some seed: no row is favoured by its place.
-    pairs = {
-        tuple(partitions.sample_unique(rows, ["text"], k=2, seed=seed)["index"])
-        for seed in range(100)
-    }
-    assert len(pairs) == 6
-
-
-def test_a_sample_counts_rows_of_the_frame_it_was_given():
-    rows = pd.DataFrame({"text": ["a", "b", "c"], "index": [7, 8, 9]})
-    sample = partitions.sample_unique(rows[rows["text"] != "a"], ["text"], k=5, seed=0)
-    assert sample["index"].tolist() == [1, 2]
-    assert list(sample.columns) == ["index", "text"]
-    with pytest.raises(ValueError, match='"index" is kept'):
-        partitions.sample_unique(rows, ["index"], k=1, seed=0)
-    with pytest.raises(ValueError, match="k must be at least 1"):
-        partitions.sample_unique(rows, ["text"], k=0, seed=0)
-    with pytest.raises(ValueError, match="no rows"):
-        partitions.sample_unique(rows.iloc[:0], ["text"], k=1, seed=0)
-
-
 def test_instances_of_lists_are_told_apart():
     rows = pd.DataFrame({"answers": [["a"], ["b"], ["a"]]})
-    assert partitions.sample_unique(rows, ["answers"], k=9, seed=0)["index"].tolist() == [0, 1]
+    first, second, third = partitions.format_instances(rows, ["answers"])
+    assert first == third != second
 
 
 def test_the_row_of_a_partition_counts_and_hashes_what_is_printed():
@@ -452,30 +422,7 @@ def test_one_class_or_a_misspelt_column_is_refused():
         partitions.labelled_passages(rows.iloc[:0], "passage", "label")
 
 
-def test_a_sample_of_a_file_of_12_rows_keeps_the_shares_and_the_order(tmp_path):
-    lines = [json.dumps({"text": f"文 {i}", "label": int(i < 4)}) for i in range(12)]
-    rows = partitions.load_rows(write(tmp_path / "a.jsonl", "\n".join(lines)))
-    texts, is_member = partitions.labelled_passages(rows, "text", "label", n_samples=6, seed=3)
-    numbers = [int(text.split()[1]) for text in texts]
-    assert numbers == sorted(set(numbers))
-    assert is_member.tolist() == [number < 4 for number in numbers]
-    assert is_member.sum() == 2
-    again, _ = partitions.labelled_passages(rows, "text", "label", n_samples=6, seed=3)
-    assert again == texts
-    assert len(partitions.labelled_passages(rows, "text", "label", n_samples=50)[0]) == 12
-
-
-def test_the_rarer_class_is_in_every_sample():
-    rows = pd.DataFrame({"text": [f"{i}" for i in range(100)], "label": [1] + [0] * 99})
-    texts, is_member = partitions.labelled_passages(rows, "text", "label", n_samples=2)
-    assert texts[0] == "0"
-    assert is_member.tolist() == [True, False]
-    for n_samples in (1, -1):
-        with pytest.raises(ValueError, match="n_samples must be 0"):
-            partitions.labelled_passages(rows, "text", "label", n_samples=n_samples)
-
-
-def test_a_file_of_20_000_rows_is_read_sampled_and_hashed_whole(tmp_path):
+def test_a_file_of_20_000_rows_is_read_and_hashed_whole(tmp_path):
     n = 20_000
     table = pd.DataFrame(
         {"text": [f"passage {i // 2}" for i in range(n)], "label": np.arange(n) % 2}
@@ -484,7 +431,5 @@ def test_a_file_of_20_000_rows_is_read_sampled_and_hashed_whole(tmp_path):
     rows = partitions.load_rows(str(tmp_path / "a.jsonl"))
     row = partitions.partition_row("p", "t", "s", rows, ["text"])
     assert (row["n_rows"], row["n_unique"]) == (n, n // 2)
-    sample = partitions.sample_unique(rows, ["text"], k=n, seed=0)
-    assert sample["index"].tolist() == list(range(0, n, 2))
-    _, is_member = partitions.labelled_passages(rows, "text", "label", n_samples=1_000)
-    assert is_member.sum() == 500
+    texts, is_member = partitions.labelled_passages(rows, "text", "label")
+    assert len(texts) == n and is_member.sum() == n // 2

@@ -9,22 +9,18 @@ not of any single list.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from pathlib import Path
 
 import pandas as pd
 from scipy import stats
 
 from contamination.audit.finding import Finding
 from contamination.audit.prepared import DCQ, MIN_K, REPLICATION, Audit
-from contamination.core import storage
 from contamination.models.chat import OK
 from contamination.replication.instructions import GUIDED
 from contamination.study.row_lists import conformal_p, named_rows
 
-UNLISTED = "unlisted_rows.json"
 SCORES = {MIN_K: "min_k_score", REPLICATION: "completion_rouge", DCQ: "quiz_share"}
 COLUMNS = ["model", "index", *SCORES.values(), "p_value", "p_adjusted", "is_listed"]
 NO_COMPARISON = (
@@ -158,11 +154,3 @@ def unlisted_rows(rows: pd.DataFrame) -> list[int]:
     known = rows.dropna(subset=["is_listed"])
     is_listed = known["is_listed"].astype(bool).groupby(known["index"]).any()
     return sorted(int(index) for index in is_listed.index[~is_listed])
-
-
-def write_unlisted(path: Path, dataset: str, rows: pd.DataFrame) -> Path:
-    """:func:`unlisted_rows` as a file for an evaluation: ``{dataset: [row numbers]}``.
-
-    This is the form that ``lm_eval --samples`` reads.
-    """
-    return storage.write_text(path, json.dumps({dataset: unlisted_rows(rows)}) + "\n")

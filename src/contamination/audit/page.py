@@ -19,6 +19,7 @@ from contamination.core.visible import visible
 from contamination.study.panel import Evidence
 
 SCHEMA_VERSION = 1  # of verdict.json
+UNLISTED = "unlisted_rows.json"  # rows that no list names, as lm_eval --samples reads them
 MOST_SHOWN = 20  # listed rows of a model on the page; the table has all
 # A table that is wider than the window scrolls by itself.
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
@@ -111,7 +112,8 @@ def write_verdict(
     found["could_have_missed"] = missed
     if len(listed):
         called = data.get("names") or [Path(data["dataset"]).stem]
-        listed_rows.write_unlisted(outputs / listed_rows.UNLISTED, called[0], listed)
+        unlisted = {called[0]: listed_rows.unlisted_rows(listed)}
+        storage.write_text(outputs / UNLISTED, json.dumps(unlisted) + "\n")
     of = {"evidence": evidence, "controls": deciding, "text_alone": by_text, "rows": counts}
     of |= {"lists": lists, "listed_rows": listed[_is_listed(listed)]}
     of["evaluation"] = scores
@@ -154,7 +156,7 @@ def _of_rows(rows: pd.DataFrame) -> list[str]:
     )
     return [
         f"<div>{table.data}</div>",
-        f"<p>All rows with their scores are in tables/audit_rows.csv. {listed_rows.UNLISTED} has "
+        f"<p>All rows with their scores are in tables/audit_rows.csv. {UNLISTED} has "
         "the numbers of the rows that no list names, in the form that lm_eval --samples reads. "
         "They are rows that did not stand out, which does not show that they were not seen.</p>",
     ]

@@ -19,9 +19,8 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from contamination.audit.local_models import arithmetic, load_model
-from contamination.audit.rows import questions
 from contamination.audit.settings import Pairs as Told
-from contamination.data import sources
+from contamination.data import partitions, sources
 from contamination.dice.answers import parse_answer
 from contamination.dice.fine_tuning import FP32_BYTES, LORA_RANK, Settings, fine_tune, memory_gb
 from contamination.dice.mixtures import (
@@ -168,7 +167,7 @@ def _problems(settings: Told) -> tuple[dict[str, Problems], dict[str, int]]:
                 "split]; a file has no split"
             )
         dataset, question, answer, split = map(str, source)
-        found[name] = questions(dataset, split, [question, answer])
+        found[name] = _questions(dataset, split, [question, answer])
     missing = [name for name in IN_DISTRIBUTION if name not in found]
     if missing and not sources.available():
         raise FileNotFoundError(
@@ -195,6 +194,12 @@ def _problems(settings: Told) -> tuple[dict[str, Problems], dict[str, int]]:
     return kept, n_left_out
 
 
+def _questions(dataset: str, split: str, columns: Sequence[str]) -> pd.DataFrame:
+    """Two columns of a file, or of a split of a hub dataset, as question and answer."""
+    rows = partitions.load_columns(dataset, split, columns)
+    return rows.astype(str).set_axis(["question", "answer"], axis=1)
+
+
 def _in_form(answer: str) -> str | None:
     """An answer with one number behind ``####``, or None where it has none.
 
@@ -216,7 +221,7 @@ def _mixtures(
     if settings.own_vanilla == DOCSTRINGS:
         vanilla = vanilla_problems()
     else:
-        vanilla = questions(settings.own_vanilla, "train", settings.vanilla_columns)
+        vanilla = _questions(settings.own_vanilla, "train", settings.vanilla_columns)
     n_rows = settings.own_rows
     n_drawn = min(len(vanilla), n_rows * max(one.n_models for one in wanted))
     rows = rows_of(vanilla.sample(n_drawn, random_state=SEED))

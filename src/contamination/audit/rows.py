@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -121,7 +120,7 @@ def both(
     if found is None:
         found = load(data, data.dataset, data.first_split, data.revision)
     if data.member_column:
-        is_member = members(found, data.member_column, data.dataset)
+        is_member = partitions.is_member(found, data.member_column)
         found, others = found[is_member], found[~is_member]
     elif comparison:
         others = load(data, comparison, data.comparison_split or next(iter(data.splits), ""))
@@ -129,20 +128,6 @@ def both(
     if not (data.member_column or comparison):
         return rows, None
     return rows, cleaned(data, comparison or data.dataset, others, n, seed, unlike=rows)
-
-
-def members(found: pd.DataFrame, column: str, source: str) -> np.ndarray:
-    """Which rows a column marks as seen, dtype bool; ValueError if it holds more than 0 and 1."""
-    if column not in found:
-        raise ValueError(_no_column(found, column, source, "member_column"))
-    marks = found[column].astype(str).str.lower().replace({"true": "1", "false": "0"})
-    marks = marks.str.removesuffix(".0")
-    if unknown := sorted(set(marks) - {"0", "1"}):
-        raise ValueError(
-            f'column "{column}" of "{source}" holds {unknown[0]!r}, want 1 for rows that were seen '
-            "and 0 for rows that were not"
-        )
-    return marks.eq("1").to_numpy()
 
 
 def described(source: str, rows: Rows) -> str:
@@ -378,24 +363,3 @@ def _is_headless(found: pd.DataFrame) -> bool:
         or (name.strip() and found[name].eq(name).any())
         for name in names
     )
-
-
-# Rows of notebook 05
-
-
-def questions(dataset: str, split: str, columns: Sequence[str]) -> pd.DataFrame:
-    """Two columns of a file, or of a split of a hub dataset, as question and answer."""
-    rows = _columns_of(dataset, split, columns)
-    return rows.astype(str).set_axis(["question", "answer"], axis=1)
-
-
-def column_of(dataset: str, split: str, column: str) -> pd.Series:
-    """One column of texts of a file or of a split of a hub dataset, without missing ones."""
-    return _columns_of(dataset, split, [column])[column].dropna().astype(str)
-
-
-def _columns_of(dataset: str, split: str, columns: Sequence[str]) -> pd.DataFrame:
-    rows = partitions.load_rows(dataset, "" if Path(dataset).suffix else split)
-    if missing := [name for name in columns if name not in rows]:
-        raise ValueError(f'no column "{missing[0]}" in "{dataset}": it has {", ".join(rows)}')
-    return rows[list(columns)]

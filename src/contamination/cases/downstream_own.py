@@ -18,7 +18,6 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from contamination.audit.asked import check_models
-from contamination.audit.rows import column_of
 from contamination.cases.downstream_examples import deal, poisson_occurrences, released_examples
 from contamination.cases.settings import OwnStudy
 from contamination.data import partitions
@@ -168,10 +167,15 @@ def _lengths(tokenizer, texts: Sequence[str]) -> list[int]:
 def _examples_to_insert(settings: OwnStudy) -> pd.DataFrame:
     if not settings.insert:
         return released_examples()
-    texts = [column_of(file, "", settings.text_column) for file in settings.insert]
+    texts = [_column(file, "", settings.text_column) for file in settings.insert]
     names = [Path(file).name for file in settings.insert]
     parts = [pd.DataFrame({"dataset": n, "text": t}) for n, t in zip(names, texts, strict=True)]
     return pd.concat(parts, ignore_index=True)
+
+
+def _column(source: str, split: str, name: str) -> pd.Series:
+    """One column of texts, without missing ones."""
+    return partitions.load_columns(source, split, [name])[name].dropna().astype(str)
 
 
 def _dealt(pool: pd.DataFrame, n: int, seed: int, tokenizer, settings: OwnStudy) -> pd.DataFrame:
@@ -183,7 +187,7 @@ def _texts(
     source: str, settings: OwnStudy, tokenizer, n_tokens: int, spare: int = 0
 ) -> tuple[str, ...]:
     """Texts of a corpus, in its order, until they hold so many tokens; and ``spare`` more."""
-    column = column_of(source, "train", settings.corpus_column)
+    column = _column(source, "train", settings.corpus_column)
     texts = [text for text in column.unique() if text.strip()]
     n_found = 0
     for start in range(0, len(texts), 1000):

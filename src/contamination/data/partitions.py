@@ -303,38 +303,6 @@ def format_instances(rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return [format_instance(row, columns) for row in chosen.to_dict("records")]
 
 
-def sample_unique(rows: pd.DataFrame, columns: Sequence[str], k: int, seed: int) -> pd.DataFrame:
-    """k unique instances at random, or all where there are fewer.
-
-    DCQ, arXiv:2311.06233, section 4: 100 unique instances of a partition, the entire partition
-    if it is smaller. ``columns`` make up an instance; the first of equal ones is kept. Column
-    ``index`` (of the row in ``rows``) comes before the columns of ``rows``.
-    """
-    if k < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
-    if "index" in columns:
-        raise ValueError('column "index" is kept for the row of origin: rename yours')
-    is_repeated = pd.Series(format_instances(rows, columns)).duplicated()
-    unique = np.flatnonzero(~is_repeated)
-    if len(unique) > k:
-        unique = np.sort(np.random.default_rng(seed).choice(unique, size=k, replace=False))
-    sample = rows.drop(columns="index", errors="ignore").iloc[unique]
-    sample.insert(0, "index", sample.index)
-    return sample.reset_index(drop=True)
-
-
-def with_label_names(rows: pd.DataFrame, column: str, names: Sequence[str]) -> pd.DataFrame:
-    """The rows with their labels 0, 1, ... as the prompts print them, such as "1 (positive)"."""
-    _check_columns(rows.columns, [column])
-    stored = pd.to_numeric(rows[column], errors="coerce")
-    if not stored.isin(range(len(names))).all():
-        raise ValueError(
-            f'column "{column}" holds more than 0 to {len(names) - 1}: label_names needs one for '
-            "every stored label; leave it empty to show the labels as stored"
-        )
-    return rows.assign(**{column: [names[int(number)] for number in stored]})
-
-
 def partition_row(
     name: str,
     task: str,
@@ -361,18 +329,32 @@ def partition_row(
     }
 
 
-def labelled_passages(
-    rows: pd.DataFrame, text_column: str, label_column: str, n_samples: int = 0, seed: int = 0
-) -> tuple[list[str], np.ndarray]:
-    """Passages and whether each is a member, in the order of the rows.
+def is_member(rows: pd.DataFrame, column: str) -> np.ndarray:
+    """Which rows a column marks as members (1, true or "member", in any case); bool, shape (n,).
 
-    Args:
-        label_column: 1, true or "member"; 0, false or "non-member"; any case.
-        n_samples: passages to draw by the seed, each class in its share and at least one of
-            each; 0, or more than there are, means all.
+    Raises:
+        ValueError: if there is no such column, or a label is none of these and not 0, false or
+            "non-member" either.
     """
-    if n_samples < 0 or n_samples == 1:
-        raise ValueError(f"n_samples must be 0 (all) or at least 2, got {n_samples}")
+    _check_columns(rows.columns, [column])
+    labels = [str(label).strip().lower() for label in rows[column].tolist()]
+    wrong = [i for i, label in enumerate(labels) if label not in _LABELS]
+    if wrong:
+        raise ValueError(
+            f'column "{column}" holds {labels[wrong[0]][:40]!r} at row {wrong[0]} (from 0): '
+            'write 1, true or "member", or 0, false or "non-member"'
+        )
+    return np.array([_LABELS[label] for label in labels], dtype=bool)
+
+
+def labelled_passages(
+    rows: pd.DataFrame, text_column: str, label_column: str
+) -> tuple[list[str], np.ndarray]:
+    """Passages and whether each :func:`is_member`, in the order of the rows.
+
+    Raises:
+        ValueError: as there; if a passage is empty, or all are of one kind.
+    """
     _check_columns(rows.columns, [text_column, label_column])
     texts = rows[text_column].tolist()
     empty = [i for i, text in enumerate(texts) if not isinstance(text, str) or not text.strip()]
@@ -380,28 +362,20 @@ def labelled_passages(
         raise ValueError(
             f'column "{text_column}" holds no text at row {empty[0]} (from 0): fill or drop it'
         )
-    labels = [str(label).strip().lower() for label in rows[label_column].tolist()]
-    wrong = [i for i, label in enumerate(labels) if label not in _LABELS]
-    if wrong:
+    found = is_member(rows, label_column)
+    if (n_members := int(found.sum())) in (0, len(found)):
         raise ValueError(
-            f'column "{label_column}" holds {labels[wrong[0]][:40]!r} at row {wrong[0]} (from 0): '
-            'write 1, true or "member", or 0, false or "non-member"'
-        )
-    is_member = np.array([_LABELS[label] for label in labels], dtype=bool)
-    n_members = int(is_member.sum())
-    if n_members in (0, len(is_member)):
-        raise ValueError(
-            f'column "{label_column}" marks {n_members} members and {len(is_member) - n_members} '
+            f'column "{label_column}" marks {n_members} members and {len(found) - n_members} '
             "non-members: both kinds are needed"
         )
-    if not 0 < n_samples < len(texts):
-        return texts, is_member
-    generator = np.random.default_rng(seed)
-    n_members = int(np.clip(round(n_samples * is_member.mean()), 1, n_samples - 1))
-    members = generator.choice(np.flatnonzero(is_member), n_members, replace=False)
-    others = generator.choice(np.flatnonzero(~is_member), n_samples - n_members, replace=False)
-    kept = np.sort(np.concatenate([members, others]))
-    return [texts[row] for row in kept], is_member[kept]
+    return texts, found
+
+
+def load_columns(source: str, split: str, columns: Sequence[str]) -> pd.DataFrame:
+    """Some columns of a file, or of a split of a hub dataset; errors as :func:`load_rows`."""
+    rows = load_rows(source, "" if Path(source).suffix else split)
+    _check_columns(rows.columns, columns)
+    return rows[list(columns)]
 
 
 def _check_columns(known: Sequence[str] | pd.Index, columns: Sequence[str]) -> None:

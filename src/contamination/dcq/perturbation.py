@@ -127,7 +127,7 @@ def perturb(
     round is the same request as another replicate.
 
     Args:
-        rows: instances, as ``partitions.sample_unique`` gives them.
+        rows: one row for each instance, with its column index.
         columns: columns of an instance, in order.
         ask: sends requests, such as ``models.chat.answer_all`` with its endpoint.
         label_columns: of these, never perturbed.

@@ -96,15 +96,7 @@ def null_rows(
     dealt = np.random.default_rng([seed, 20]).permutation(len(texts))
     is_member[dealt[: len(texts) // 2]] = True
     interval = statistics.auc_interval(min_k_scores, is_member, n_resamples, seed)
-    words = blind_table(
-        texts,
-        is_member,
-        baselines=[BAG_OF_WORDS],
-        n_folds=n_folds(is_member),
-        n_permutations=0,
-        n_resamples=n_resamples,
-        seed=seed,
-    ).iloc[0]
+    words = _bag_of_words(texts, is_member, n_resamples=n_resamples, seed=seed).iloc[0]
     rows = [
         (seed, scores.MIN_K, statistics.auc(min_k_scores, is_member), *interval),
         (seed, BAG_OF_WORDS, words["auc"], words["ci_low"], words["ci_high"]),
@@ -112,6 +104,12 @@ def null_rows(
     ]
     table = pd.DataFrame(rows, columns=["seed", "method", "auc", "ci_low", "ci_high"])
     return table.assign(misses=(table["ci_low"] > 0.5) | (table["ci_high"] < 0.5))
+
+
+def _bag_of_words(texts: Sequence[str], labels: Sequence[bool], **resampling: int) -> pd.DataFrame:
+    """One row of ``blind_table``, without shuffled labels."""
+    plan = {"baselines": [BAG_OF_WORDS], "n_folds": n_folds(labels), "n_permutations": 0}
+    return blind_table(texts, labels, **plan, **resampling)
 
 
 def _narrowed(words: pd.Series) -> tuple[float, float]:
@@ -147,14 +145,7 @@ def words_by_label(
     """
     rows = []
     for name, labels in zip(LABELLED_BY[:2], (by_chance, by_date), strict=True):
-        table = blind_table(
-            texts,
-            labels,
-            baselines=[BAG_OF_WORDS],
-            n_folds=n_folds(labels),
-            n_permutations=0,
-            n_resamples=n_resamples,
-        )
+        table = _bag_of_words(texts, labels, n_resamples=n_resamples)
         table.insert(0, "who is a member", name)
         rows.append(table)
     found = auc_difference(texts, by_chance, by_date, n_resamples=n_resamples)
