@@ -366,7 +366,7 @@ def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
     assert not controls.loc[(preparing.REPLICATION, "general"), "decides"]
     assert "names are not what it takes" in table.loc[preparing.REPLICATION, "note"]
     said = auditing.headline(MODEL, table.reset_index())
-    assert said.startswith(f"{MODEL}: DCQ, replication: it is supported that the model was trained")
+    assert said.startswith(f"{MODEL}: DCQ and replication: the claim that the model")
     assert "trained on sample test, beyond every control" in said
 
 
@@ -665,14 +665,17 @@ def test_dice_beyond_its_references_is_inconclusive(monkeypatch, tiny_folder):
 @pytest.mark.parametrize(
     ("verdicts", "said"),
     [
-        ([SUPPORTED, NOT_SUPPORTED], "A: it is supported that the model was trained on d"),
-        ([CONTROL_FAILS, NOT_SUPPORTED], "A: above chance on d, but so is a control"),
+        ([SUPPORTED, NOT_SUPPORTED], "A: the claim that the model was trained on d is supported"),
+        ([CONTROL_FAILS, NOT_SUPPORTED], "A: the value on d lies above chance, but so does"),
         (
             [NOT_SUPPORTED, INCONCLUSIVE],
-            "A: no effect of d as large as the smallest of interest. B: inconclusive. This is no",
+            "of interest is ruled out. B: inconclusive. This does not prove",
         ),
-        ([INCONCLUSIVE, INCONCLUSIVE], "nothing is shown about d. A, B: inconclusive. This is no"),
-        ([NOT_RUN, NOT_RUN], "nothing can be said about d. A: why; B: why."),
+        (
+            [INCONCLUSIVE, INCONCLUSIVE],
+            "no method shows anything about d. A and B: inconclusive. This does not",
+        ),
+        ([NOT_RUN, NOT_RUN], "we can say nothing about d. A: why; B: why."),
     ],
 )
 def test_the_headline_is_no_stronger_than_the_verdicts(verdicts, said):

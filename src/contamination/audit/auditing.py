@@ -30,6 +30,7 @@ from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.settings import CONTAMINATED, LAB
 from contamination.core.families import corrected
 from contamination.core.storage import Outputs
+from contamination.core.tables import listed
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.dcq.deployment import instances_of
 from contamination.dcq.published_tables import reciprocal_row
@@ -265,25 +266,34 @@ def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) 
 
 def headline(model: str, rows: pd.DataFrame) -> str:
     """What its rows of ``audit.csv`` allow to be said, and what to do with the model's score."""
-    of = rows.groupby("verdict")["method"].agg(", ".join)
+    of = {word: listed(part["method"].tolist()) for word, part in rows.groupby("verdict")}
     dataset = rows["dataset"].iloc[0]
-    is_open = rows["verdict"].eq(INCONCLUSIVE) & rows["value"].notna()
-    undecided = f"{', '.join(rows.loc[is_open, 'method'])}: inconclusive. " if any(is_open) else ""
+    open_ = rows.loc[rows["verdict"].eq(INCONCLUSIVE) & rows["value"].notna(), "method"].tolist()
+    undecided = f"{listed(open_)}: inconclusive. " if open_ else ""
+    not_clean = f"{undecided}This does not prove that the model is clean."
+    refused = rows[rows["verdict"].eq(CONTROL_FAILS) & rows["value"].isna()]
     if SUPPORTED in of:
-        text = f"{of[SUPPORTED]}: it is supported that the model was trained on {dataset}, "
-        text += "beyond every control. Do not take its score there at face value: score it on "
-        text += "rows that it cannot know."
-    elif len(refused := rows[rows["verdict"].eq(CONTROL_FAILS) & rows["value"].isna()]):
-        text = f"{', '.join(refused['method'])}: not asked, {refused['note'].iloc[0]}."
+        text = (
+            f"{of[SUPPORTED]}: the claim that the model was trained on {dataset} is supported, and "
+            "no control explains it. Do not take the model's score there at face value. Score it "
+            "on rows that it cannot have seen."
+        )
+    elif len(refused):
+        names = listed(refused["method"].tolist())
+        text = f"we did not run {names}, because {refused['note'].iloc[0]}."
     elif CONTROL_FAILS in of:
-        text = f"{of[CONTROL_FAILS]}: above chance on {dataset}, but so is a control. "
-        text += "That is no ground to distrust the score, and no proof of a clean model."
+        text = (
+            f"{of[CONTROL_FAILS]}: the value on {dataset} lies above chance, but so does that of a "
+            f"control. This is no reason to distrust the score. {not_clean}"
+        )
     elif NOT_SUPPORTED in of:
-        text = f"{of[NOT_SUPPORTED]}: no effect of {dataset} as large as the smallest of interest. "
-        text += f"{undecided}This is no proof of a clean model."
+        text = (
+            f"{of[NOT_SUPPORTED]}: an effect of {dataset} as large as the smallest effect of "
+            f"interest is ruled out. {not_clean}"
+        )
     elif undecided:
-        text = f"nothing is shown about {dataset}. {undecided}This is no proof of a clean model."
+        text = f"no method shows anything about {dataset}. {not_clean}"
     else:
         notes = "; ".join((rows["method"] + ": " + rows["note"])[rows["note"].ne("")])
-        text = f"nothing can be said about {dataset}. {notes}."
+        text = f"we can say nothing about {dataset}. {notes}."
     return f"{model}: {text}"
