@@ -243,7 +243,9 @@ def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
     file = page.write_verdict(tmp_path, data, counts)
     text = file.read_text()
     assert "&lt;b&gt;m" in text and "<b>m" not in text
-    assert "DCQ: no effect of d" in text and "words" in text and "length, no model" in text
+    assert (
+        "DCQ: an effect of d as large as" in text and "words" in text and "length, no model" in text
+    )
     assert "0" * 40 in text
     assert ">model<" not in text and ">n<" in text  # the line above names the one model
     found = json.loads(file.with_suffix(".json").read_text())
