@@ -1,4 +1,6 @@
-"""Write how many copies of a row the tests of the pretraining study find, for pages of audits.
+"""Write what pages of audits quote from the pretraining study.
+
+That is how many copies of a row its tests find, and how far number twins are biased.
 
     python scripts/detected_copies.py
 
@@ -10,9 +12,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.audit import detected_copies
+from contamination.audit import detected_copies, without_comparison
 from contamination.core import storage
-from contamination.study import pretraining, row_pools, study
+from contamination.study import pretraining, pretraining_rates, row_pools, study
 from contamination.study.pretraining_scores import arranged
 
 
@@ -25,4 +27,6 @@ def made() -> pd.DataFrame:
 
 if __name__ == "__main__":
     storage.write_csv(detected_copies.PATH, made())
-    print(f"{detected_copies.PATH} is written")
+    scores = arranged(pretraining.read_parts()[0])
+    storage.write_csv(without_comparison.BIAS, pretraining_rates.twins_alone(scores).round(6))
+    print(f"{detected_copies.PATH} and {without_comparison.BIAS} are written")

@@ -1,12 +1,14 @@
-"""Our audit beside the one-command tool benchleak, on models whose truth is known.
+"""Our audit next to benchleak and contamcheck, on models of which we know what they have seen.
 
-    pip download benchleak==0.4.0 --no-deps
-    python scripts/beside_benchleak.py benchleak-0.4.0-py3-none-any.whl
+    pip download benchleak==0.4.0 contamcheck==0.1.0 --no-deps
+    python scripts/beside_other_tools.py benchleak-0.4.0-*.whl contamcheck-0.1.0-*.whl
 
-Each data set is drawn from a grammar of the lab and dealt into rows and comparison rows. One lab
-model reads the rows, another does not, and neither does a pretrained model (make pretrained).
-benchleak is run as a reader would run it, and again with our comparison rows as its reference; it
-is taken from the wheel for this run and installed nowhere. Writes the table in docs/audit.md.
+The rows of a dataset and its comparison rows come from one draw of a lab's grammar. One lab model
+was trained on the rows, another was not, and neither was a pretrained model (make pretrained).
+benchleak runs with its own reference and with our comparison rows; contamcheck runs with number
+twins and with our comparison rows, and its reference model is the lab's clean base model, since its
+usual one, GPT-2, has to be downloaded. Both come from their wheels for this run and are installed
+nowhere. Writes the table in docs/audit.md.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -40,12 +42,14 @@ from contamination.models.causal import load_causal_lm
 from contamination.models.source import PACKAGED, located
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/audit.md"
-MARKS = "<!-- beside benchleak -->\n", "<!-- end of beside benchleak -->"
+MARKS = "<!-- beside other tools -->\n", "<!-- end of beside other tools -->"
 SETS = [("topics", 100), ("reviews", 100), ("topics", 101), ("reviews", 101)]
 N_ROWS, N_QUIZZED, N_RESAMPLES, COPIES = 60, 24, 500, 8
 N_PRETRAINED, N_QUIZZED_PRETRAINED = 1, 4  # data sets, and rows that it is quizzed on
 OURS, OURS_BUNDLED = "our audit", "our audit, benchleak's bundled text as comparison rows"
 DEFAULT, SAME = "benchleak as it comes", "benchleak, our comparison rows as its reference"
+TWINS = "contamcheck, number twins"
+CONTROL = "contamcheck, our comparison rows as its control"
 FLAGGED, NOT_FLAGGED, REFUSED = "flagged", "not flagged", "refused"
 _AUC = re.compile(r"Separation \(AUC\):\s+([\d.]+)")
 
@@ -91,6 +95,21 @@ def benchleak(
     return FLAGGED if code else NOT_FLAGGED, _AUC.search(said.getvalue())[1]
 
 
+def contamcheck(
+    main: Callable[[list[str]], int], folder: str, rows: Path, base: str, control: Path | None
+) -> tuple[str, str]:
+    """Whether it calls contamination likely, and the rate and p-value of each of its tests."""
+    words = [folder, str(rows), "--field", "text", "--json", "--device", "cpu"]
+    words += ["--reference", base or "none", *(["--control", str(control)] if control else [])]
+    said, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
+        code = main(words)
+    if code == 2:  # too few rows with numbers, for example
+        return REFUSED, errors.getvalue().strip().rpartition("contamcheck: ")[2]
+    found = json.loads(said.getvalue())
+    return FLAGGED if code else NOT_FLAGGED, json.dumps(found)
+
+
 def text_file(source: Path, folder: Path) -> Path:
     """The texts of a file of rows, one a line, as benchleak reads a reference."""
     texts = [json.loads(line)["text"] for line in source.read_text().splitlines()]
@@ -99,12 +118,14 @@ def text_file(source: Path, folder: Path) -> Path:
     return file
 
 
-def compare(wheel: Path, folder: Path, n_pretrained: int) -> pd.DataFrame:
+def compare(wheels: Sequence[Path], folder: Path, n_pretrained: int) -> pd.DataFrame:
     """One row for each model, data set and tool: kind, set, is_read, tool, outcome, said."""
-    zipfile.ZipFile(wheel).extractall(folder / "wheel")
-    sys.path.insert(0, str(folder / "wheel"))
-    from benchleak.cli import main
+    for wheel in wheels:
+        zipfile.ZipFile(wheel).extractall(folder / "wheels")
+    sys.path.insert(0, str(folder / "wheels"))
+    from benchleak.cli import main as benchleak_main
     from benchleak.data import load_reference
+    from contamcheck.cli import main as contamcheck_main
 
     bundled = folder / "bundled.jsonl"
     columns = {"label": "0 (none)"} | dict.fromkeys(OPTION_COLUMNS, "")
@@ -121,9 +142,13 @@ def compare(wheel: Path, folder: Path, n_pretrained: int) -> pd.DataFrame:
         told = {"model": {"names": [model]}, "data": data, "n_passages": N_ROWS}
         audit = prepare(Settings.read(told))
         place = located(auditing.source_of(audit, model, lab))
+        base = str(lab.base()) if model.startswith(LAB) else ""
+        texts = text_file(comparison, folder)
         runs = {
-            DEFAULT: partial(benchleak, main, place, rows, None),
-            SAME: partial(benchleak, main, place, rows, text_file(comparison, folder)),
+            DEFAULT: partial(benchleak, benchleak_main, place, rows, None),
+            SAME: partial(benchleak, benchleak_main, place, rows, texts),
+            TWINS: partial(contamcheck, contamcheck_main, place, rows, base, None),
+            CONTROL: partial(contamcheck, contamcheck_main, place, rows, base, texts),
             OURS: partial(ours, model, rows, comparison, lab, n_quizzed),
             OURS_BUNDLED: partial(ours, model, rows, bundled, lab, n_quizzed),
         }
@@ -156,12 +181,12 @@ def page_table(found: pd.DataFrame) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("wheel", type=Path)
+    parser.add_argument("wheels", type=Path, nargs=2, help="of benchleak and of contamcheck")
     parser.add_argument("--table", type=Path, help="CSV of every run")
     parser.add_argument("--no-pretrained", action="store_true")
     told = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = compare(told.wheel, Path(folder), 0 if told.no_pretrained else N_PRETRAINED)
+        found = compare(told.wheels, Path(folder), 0 if told.no_pretrained else N_PRETRAINED)
     if told.table:
         found.to_csv(told.table, index=False)
     before, _, rest = PAGE.read_text().partition(MARKS[0])
