@@ -6,7 +6,7 @@ import pytest
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study.dice_forks import CLAIMED
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES
-from contamination.study.pretraining_conclusion import conclusion, in_brief
+from contamination.study.pretraining_conclusion import conclusion, in_brief, more_background
 from contamination.study.row_pools import PARAPHRASE
 from contamination.study.shift import LENGTH, NONE
 
@@ -98,3 +98,18 @@ def test_in_brief_it_is_the_first_paragraph_and_what_misleads():
     assert said.startswith(first) and "1 of 1 detectors call one of two sets" in said
     assert "no detector is shown to take that" in brief(shift=NOT_SUPPORTED)
     assert brief(one=SUPPORTED) != said
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (-0.10, "So rows were harder to find when they were a smaller share of the training"),
+        (0.02, "So we did not see that a smaller share of the training hides the rows"),
+    ],
+)
+def test_more_background_is_read_from_the_differences_alone(change, said):
+    table = pd.DataFrame({"detector": ["PPL", "PPL"], "copies": [4, 16], "auc": [0.6, 0.9]})
+    table = table.assign(difference=change, ci_low=change - 0.05, ci_high=change + 0.05)
+    text = more_background(table.assign(auc_tripled=table["auc"] + change, n_models=5), "PPL")
+    assert said in text and f"{0.9 + change:.2f} instead of 0.90" in text
+    assert f"difference {change:+.2f}" in text and "cannot separate" in text

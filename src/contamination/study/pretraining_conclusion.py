@@ -12,6 +12,7 @@ from contamination.study.row_pools import PARAPHRASE
 from contamination.study.shift import NONE
 
 NEAR = 0.05  # AUC, or share of rows; the smallest effect of the protocol
+ENDS = (("ci_high", 1), ("ci_low", -1))  # below zero as they are, above zero when turned round
 REWORDED = "a paraphrase (the same template with other content words) and never the row itself"
 
 
@@ -44,6 +45,32 @@ def in_brief(
 ) -> str:
     """The first paragraph of :func:`conclusion`, and what misleads; arguments as there."""
     return f"{_of_exposures(detection, reference, rates)} {_of_shift(shift)}"
+
+
+def more_background(table: pd.DataFrame, detector: str) -> str:
+    """Whether rows are harder to find among three times the background; no verdict rests on it.
+
+    ``table`` is that of ``pretraining_results.tripled``; the sentence names ``detector`` and
+    counts all of them. The intervals are not corrected.
+    """
+    row = table[table["detector"].eq(detector)].sort_values("copies").iloc[-1]
+    lower, higher = (int(table[end].mul(sign).lt(0).sum()) for end, sign in ENDS)
+    change = f"{row['difference']:+.2f} [{row['ci_low']:+.2f}, {row['ci_high']:+.2f}]"
+    if lower > higher:
+        meaning = "So rows were harder to find when they were a smaller share of the training"
+    else:
+        meaning = (
+            "So we did not see that a smaller share of the training hides the rows, at an equal "
+            "number of copies"
+        )
+    return (
+        f"Among three times the background, the AUC of {detector} with "
+        f"{copies_words(int(row['copies']))} is {row['auc_tripled']:.2f} instead of "
+        f"{row['auc']:.2f} (difference {change}, {row['n_models']} base models). Of the "
+        f"{len(table)} differences in the table, {lower} have an interval below zero and {higher} "
+        f"one above it. {meaning}. The larger training also makes a better model, which may find "
+        "rows easier to learn; this comparison cannot separate the two."
+    )
 
 
 def _of_exposures(detection: pd.DataFrame, reference: pd.DataFrame, rates: pd.DataFrame) -> str:
