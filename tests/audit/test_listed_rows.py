@@ -119,3 +119,22 @@ def test_rows_that_no_model_names_are_left_for_an_evaluation():
     assert lists["n_listed"].tolist() == [2, 2]
     # Rows are in random order: the last one scored is row 0 of the file.
     assert listed_rows.unlisted_rows(rows) == [0]
+
+
+def test_the_score_of_an_evaluation_is_split_by_the_list():
+    rows = pd.DataFrame({"index": [0, 1, 2, 3, 4], "is_listed": [True, False, True, False, pd.NA]})
+    scores = pd.Series([1.0, 0.0, 1.0, 1.0, 0.0])  # row 4 was not scored by any method
+    table = listed_rows.scores_by_list(scores, rows).set_index("rows")
+    assert table["n"].tolist() == [4, 2, 2] and table["value"].tolist() == [0.75, 1.0, 0.5]
+    listed = table.loc[listed_rows.LISTED]
+    assert (listed["ci_low"], listed["ci_high"]) == pytest.approx((0.342, 1.0), abs=0.001)  # Wilson
+    graded = listed_rows.scores_by_list(pd.Series([0.2, 0.5, 0.4, 0.7, 0.9]), rows)
+    assert graded["value"].tolist() == pytest.approx([0.45, 0.3, 0.6])
+    assert graded["ci_low"].iloc[1] == pytest.approx(0.3 - 12.706 * 0.1, abs=0.001)  # t, 1 df
+
+
+def test_without_a_list_or_scores_no_score_is_split():
+    rows = pd.DataFrame({"index": [0, 1], "is_listed": [pd.NA, pd.NA]})
+    assert listed_rows.scores_by_list(pd.Series([1.0, 0.0]), rows).empty
+    rows["is_listed"] = [True, False]
+    assert listed_rows.scores_by_list(pd.Series([np.nan, np.nan]), rows).empty

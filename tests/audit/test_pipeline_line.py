@@ -205,6 +205,8 @@ def test_what_a_real_audit_writes_fits_the_schema(tmp_path):
     )
     assert {row["method"] for row in found["evidence"]} == {*prepared.METHODS}
     assert found["text_alone"] and found["evaluation"]
+    has_list = found["lists"][0]["n_listed"] is not None
+    assert len(found["scores_by_list"]) == 3 * has_list
     assert {*json.loads((tmp_path / "out/unlisted_rows.json").read_text())} == {"harbour"}
 
 

@@ -279,7 +279,7 @@ def run_audit(planned: Planned) -> Path:
     from contamination.audit import auditing, page, prepared
 
     asked_about, data, outputs = planned.prepared, planned.values["data"], planned.outputs
-    counts, scores = auditing.rows_table(asked_about), planned.log and planned.log.scores
+    counts, log = auditing.rows_table(asked_about), planned.log
     watched_on = sys.stderr if sys.stderr.isatty() else None
     try:
         run_notebook(NOTEBOOK, planned.file, outputs, watched_on)
@@ -287,10 +287,10 @@ def run_audit(planned: Planned) -> Path:
         names = [prepared.name_of(model) for model in asked_about.asked.models]
         why = keys.unsaid(str(error)) or "by hand"
         stopped = page.Stopped(why, names, failed_tables(outputs, NOTEBOOK.stem))
-        found = page.write_verdict(outputs, data, counts, stopped, scores)
+        found = page.write_verdict(outputs, data, counts, stopped, log)
         print(f"what was found so far: {found}")
         raise
-    return page.write_verdict(outputs, data, counts, scores=scores)
+    return page.write_verdict(outputs, data, counts, log=log)
 
 
 def audit(told: argparse.Namespace) -> list[str]:

@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 from scipy import stats
 
 from contamination.audit.finding import Finding
 from contamination.audit.prepared import DCQ, MIN_K, REPLICATION, Audit
+from contamination.core.statistics import share_interval
 from contamination.models.chat import OK
 from contamination.replication.instructions import GUIDED
 from contamination.study.row_lists import conformal_p, named_rows
@@ -27,6 +29,8 @@ NO_COMPARISON = (
     "there are no comparison rows, so nobody knows how high an unseen row scores: name rows that "
     "the model cannot have seen (docs/audit.md says where they come from)"
 )
+LISTED, REST = "listed as seen", "named by no list"
+FEWEST_OF_MEAN = 2  # values that an interval of a mean needs
 NO_SCORES = "no method gave a score of single rows for dataset and comparison rows"
 
 
@@ -154,3 +158,41 @@ def unlisted_rows(rows: pd.DataFrame) -> list[int]:
     known = rows.dropna(subset=["is_listed"])
     is_listed = known["is_listed"].astype(bool).groupby(known["index"]).any()
     return sorted(int(index) for index in is_listed.index[~is_listed])
+
+
+def scores_by_list(scores: pd.Series, rows: pd.DataFrame) -> pd.DataFrame:
+    """The score of an evaluation on the rows that a list names, and on those that none names.
+
+    Args:
+        scores: of every row of the dataset, by its number from 0, NaN where there is none.
+        rows: ``audit_rows.csv``.
+
+    Returns:
+        rows (which they are), n, value (mean score), ci_low and ci_high (of a share by Wilson, of
+        any other score by Student's t; NaN for fewer than two rows). Empty where no list was
+        possible or no row has a score.
+    """
+    unlisted = unlisted_rows(rows)
+    known = rows.dropna(subset=["is_listed"])["index"].unique()
+    listed = sorted({*map(int, known)} - {*unlisted})
+    groups = {"all rows that were scored": [*listed, *unlisted], LISTED: listed, REST: unlisted}
+    found = []
+    for name, places in groups.items():
+        values = scores.reindex(places).dropna().to_numpy(float)
+        low, high = _mean_interval(values)
+        mean = float(values.mean()) if len(values) else math.nan
+        found.append(
+            {"rows": name, "n": len(values), "value": mean, "ci_low": low, "ci_high": high}
+        )
+    table = pd.DataFrame(found)
+    return table if len(known) and table["n"].any() else table.iloc[:0]
+
+
+def _mean_interval(values: np.ndarray) -> tuple[float, float]:
+    if len(values) < FEWEST_OF_MEAN:
+        return math.nan, math.nan
+    if np.isin(values, (0, 1)).all():
+        return share_interval(int(values.sum()), len(values))
+    if np.ptp(values) == 0:
+        return float(values[0]), float(values[0])
+    return stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from contamination.audit import auditing, detected_copies, listed_rows
+from contamination.audit.log_values import Log
 from contamination.audit.prepared import METHODS
 from contamination.core import storage
 from contamination.core.tables import show, with_interval
@@ -21,6 +22,10 @@ from contamination.study.panel import Evidence
 SCHEMA_VERSION = 1  # of verdict.json
 UNLISTED = "unlisted_rows.json"  # rows that no list names, as lm_eval --samples reads them
 MOST_SHOWN = 20  # listed rows of a model on the page; the table has all
+NOT_INFLATION = (
+    "A difference between the two is not by itself what training on the rows gained: rows that a "
+    "model finds familiar can also be easier. Notebook 07 measures that gain where it is known."
+)
 # A table that is wider than the window scrolls by itself.
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>Audit</title><style>
@@ -44,17 +49,18 @@ def write_verdict(
     data: Mapping[str, Any],
     counts: pd.DataFrame,
     stopped: Stopped | None = None,
-    scores: pd.DataFrame | None = None,
+    log: Log | None = None,
 ) -> Path:
     """``verdict.html`` and ``verdict.json`` from a run's tables and its ``data``; the page.
 
     ``counts`` is ``auditing.rows_table``: what each file has, and what was left out of it. Of an
     interrupted audit the page has what was found until then, and says which parts are missing.
-    Where the dataset is a log of an evaluation, ``scores`` are those it states. The form of
+    Where the dataset is the ``log`` of an evaluation, the page has the scores that it states, and
+    its score on the rows that the lists name and on the others. The form of
     ``verdict.json`` is docs/verdict.schema.json; ``SCHEMA_VERSION`` grows when a field changes its
     meaning or goes away.
     """
-    scores = pd.DataFrame() if scores is None else scores
+    scores = log.scores if log else pd.DataFrame()
     folder = stopped.tables if stopped else outputs / "tables"
     evidence, controls = (_read(folder, name) for name in ("audit", "audit_controls"))
     words = ["truth", "note"]
@@ -84,6 +90,11 @@ def write_verdict(
         "task model metric value n mean_of_samples",
     )
     about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
+    by_list = listed_rows.scores_by_list(log.rows["score"], listed) if log else pd.DataFrame()
+    tables["Its score on the rows that are listed as seen, and on the others"] = (
+        by_list,
+        "rows n value interval",
+    )
     above = [_said_of_missing(missing, stopped)] if stopped else []
     said = [*above, *lines.values(), about]
     parts = [f"<p>{html.escape(visible(line))}</p>" for line in said]
@@ -94,6 +105,8 @@ def write_verdict(
         if len(rows):
             shown = show(_with_interval(rows), name, columns, labels, decimals)
             parts.append(f"<div>{shown.data}</div>")
+        if rows is by_list and len(rows):
+            parts.append(f"<p>{html.escape(NOT_INFLATION)}</p>")
         if rows is evidence and notes:
             parts.append("<h2>Which rows?</h2>")
             parts += [f"<p>{html.escape(visible(line))}</p>" for line in notes]
@@ -116,7 +129,7 @@ def write_verdict(
         storage.write_text(outputs / UNLISTED, json.dumps(unlisted) + "\n")
     of = {"evidence": evidence, "controls": deciding, "text_alone": by_text, "rows": counts}
     of |= {"lists": lists, "listed_rows": listed[_is_listed(listed)]}
-    of["evaluation"] = scores
+    of |= {"evaluation": scores, "scores_by_list": by_list}
     for name, rows in of.items():
         found[name] = json.loads(rows.to_json(orient="records"))
     storage.write_text(outputs / "verdict.json", json.dumps(found, indent=2) + "\n")

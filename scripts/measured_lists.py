@@ -1,0 +1,195 @@
+"""How good are the audit's lists of rows? Audits of models of which we know every row they saw.
+
+    python scripts/measured_lists.py       # make pretrained and make ledger before; 40 CPU minutes
+
+Each assignment deals one draw of news items at random: 20 rows that a model is trained on, 20 rows
+of the same dataset that it is not, and 80 comparison rows. The audit gets the first two as one
+dataset, once with the comparison rows, once without any, and once with reviews in their place. The
+pretrained model is trained on its 20 rows by adapters, eight times or once; ten base models of the
+pretraining study saw theirs 16, 4 or 1 times among everything else. Writes the table in
+docs/audit.md, and ``docs/measured_lists.csv``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from contamination.audit import auditing, listed_rows
+from contamination.audit.lab_models import Lab
+from contamination.audit.prepared import MIN_K, prepare
+from contamination.audit.settings import Settings
+from contamination.core import storage
+from contamination.core.statistics import share_interval
+from contamination.dcq.perturbation import quizzes_of_groups
+from contamination.dice.fine_tuning import fine_tune
+from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab.grammar import draw_groups
+from contamination.models.causal import CausalLM, load_causal_lm
+from contamination.models.source import PACKAGED, located
+from contamination.study import pretrained, row_pools, study
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+TABLE, PAGE = DOCS / "measured_lists.csv", DOCS / "audit.md"
+MARKS = "<!-- measured lists -->\n", "<!-- end of measured lists -->"
+ASSIGNMENTS = tuple(range(500, 510))
+N_SEEN = N_UNSEEN = 20
+N_COMPARISON = 80
+COPIES = (8, 1)  # of the pretrained model's rows
+COMPARISONS = SAME, NONE, OTHER = "of the same kind", "none", "of another kind"
+PRETRAINED, BASE = "pretrained model, fine-tuned", "base model of the pretraining study"
+N_RESAMPLES = 500
+_ROW = re.compile(r"text: (?P<text>.*)\nlabel: (?P<label>.*)", re.DOTALL)
+
+
+def drawn_rows(benchmark: str, n: int, seed: int) -> list[str]:
+    """Rows of one draw of the lab's grammar, as the papers print an instance."""
+    groups = draw_groups(BENCHMARKS[benchmark], n, seed, "test")
+    return quizzes_of_groups(groups, BENCHMARKS[benchmark].columns)["instance"].tolist()
+
+
+def assigned(rows: Sequence[str], seed: int) -> tuple[list[str], list[str], list[str]]:
+    """Rows dealt at random: seen, unseen, and comparison rows."""
+    order = np.random.default_rng([seed, 1]).permutation(len(rows))
+    shuffled = [rows[place] for place in order]
+    return (
+        shuffled[:N_SEEN],
+        shuffled[N_SEEN : N_SEEN + N_UNSEEN],
+        shuffled[N_SEEN + N_UNSEEN :][:N_COMPARISON],
+    )
+
+
+def fine_tuned(rows: Sequence[str], copies: int, seed: int) -> Path:
+    """The pretrained model after it saw every row so many times, in a new order each time."""
+    generator = np.random.default_rng([seed, 2])
+    order = [rows[place] for _ in range(copies) for place in generator.permutation(len(rows))]
+    settings = replace(pretrained.READING, seed=seed)
+    return fine_tune(located(PACKAGED), [("", text) for text in order], settings)
+
+
+def write_rows(file: Path, rows: Sequence[str]) -> Path:
+    """A file of rows with columns text and label."""
+    lines = [json.dumps(_ROW.fullmatch(row).groupdict()) for row in rows]
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def audited(
+    model: Path, files: tuple[Path, Path | None], seen: Sequence[str], lab: Lab, clean: CausalLM
+) -> dict[str, object]:
+    """The verdict of Min-k% Prob and the list, against the rows that were seen."""
+    rows, comparison = files
+    data = {"dataset": str(rows), "names": ["news", "test"], "label_column": "label"}
+    data |= {"text_columns": ["text"]}
+    told = {"model": {"names": [str(model)]}, "data": data, "methods": ["min_k"]}
+    told |= {"comparison": str(comparison or ""), "n_passages": N_COMPARISON, "n_instances": 4}
+    audit = auditing.compared(prepare(Settings.read(told)))
+    target = auditing.target_of(audit, str(model), lab)
+    found = {target.name: auditing.findings_of(audit, target, clean, [], N_RESAMPLES)}
+    evidence = auditing.audit_table(found).set_index("method").loc[MIN_K]
+    named, lists = listed_rows.listed_rows(audit, found)
+    texts = {_ROW.fullmatch(row)["text"] for row in seen}
+    by_index = audit.rows.rows.set_index("index")["text"]
+    is_listed = named["is_listed"].fillna(False).astype(bool)
+    is_seen = by_index.loc[named["index"]].isin(texts).to_numpy()
+    return {
+        "verdict": evidence["verdict"],
+        "auc": evidence["value"],
+        "has_list": bool(lists["n_listed"].notna().all()),
+        "n_listed": int(is_listed.sum()),
+        "n_false": int((is_listed & ~is_seen).sum()),
+        "n_seen": int(is_seen.sum()),
+        "note": lists["note"].iloc[0],
+    }
+
+
+def models(n: int, kinds: Sequence[str]) -> Iterator[tuple[dict[str, object], Path, tuple]]:
+    """What is said of a model, its folder, and its rows: seen, unseen, comparison."""
+    rows = drawn_rows("topics", N_SEEN + N_UNSEEN + N_COMPARISON, ASSIGNMENTS[0])
+    for seed in ASSIGNMENTS[: n * (PRETRAINED in kinds)]:
+        of_seed = assigned(rows, seed)
+        for copies in COPIES:
+            about = {"model": PRETRAINED, "seed": seed, "copies": copies}
+            yield about, fine_tuned(of_seed[0], copies, seed), of_seed
+    pool = row_pools.pools()[0]
+    for seed in row_pools.BASE_SEEDS[: n * (BASE in kinds)]:
+        folder, copies_of = row_pools.base_model(study.the_lab(), seed), pool.copies(seed)
+        texts = np.array(pool.rows.texts, dtype=object)
+        for copies in sorted(row_pools.DOSES, reverse=True):
+            seen = texts[copies_of == copies][:N_SEEN].tolist()
+            held_out = texts[copies_of == 0]
+            unseen = held_out[:N_UNSEEN].tolist()
+            comparison = held_out[N_UNSEEN:][:N_COMPARISON].tolist()
+            about = {"model": BASE, "seed": seed, "copies": copies}
+            yield about, folder, (seen, unseen, comparison)
+
+
+def measured(n: int, kinds: Sequence[str]) -> pd.DataFrame:
+    """One row for each model and each kind of comparison rows."""
+    lab, found = Lab(0, 1_000_000, 8), []
+    clean = load_causal_lm(lab.base())
+    others = drawn_rows("reviews", N_COMPARISON, ASSIGNMENTS[0])
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        other = write_rows(folder / "reviews.jsonl", others)
+        for about, model, (seen, unseen, comparison) in models(n, kinds):
+            rows = write_rows(folder / "rows.jsonl", [*seen, *unseen])
+            same = write_rows(folder / "comparison.jsonl", comparison)
+            for kind, file in zip(COMPARISONS, (same, None, other), strict=True):
+                row = about | {"comparison": kind} | audited(model, (rows, file), seen, lab, clean)
+                print(json.dumps(row), file=sys.stderr, flush=True)
+                found.append(row)
+    return pd.DataFrame(found)
+
+
+def page_table(found: pd.DataFrame) -> str:
+    """For each kind of model, copies and comparison rows: lists, share found, false names."""
+    lines = [
+        "| Model | Copies of a row | Comparison rows | Audits with a list | Rows found | "
+        "False names | Realised false-discovery rate |",
+        "| --- | ---: | --- | --- | --- | --- | --- |",
+    ]
+    keys = ["model", "copies", "comparison"]
+    for (model, copies, comparison), part in found.groupby(keys, sort=False):
+        cells = [model, str(copies), comparison, f"{part['has_list'].sum()} of {len(part)}"]
+        if part["has_list"].any():
+            hits, n_seen = (part["n_listed"] - part["n_false"]).sum(), part["n_seen"].sum()
+            ends = " to ".join(f"{100 * end:.0f}" for end in share_interval(int(hits), int(n_seen)))
+            rates = part["n_false"] / part["n_listed"].clip(lower=1)
+            cells.append(f"{hits} of {n_seen} ({ends} %)")
+            cells.append(f"{part['n_false'].sum()} of {part['n_listed'].sum()} names")
+            error = rates.std() / np.sqrt(len(rates))
+            cells.append(f"{100 * rates.mean():.1f} % (standard error {100 * error:.1f})")
+        else:
+            cells += ["–", "–", "–"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--assignments", type=int, default=len(ASSIGNMENTS), help="of each kind")
+    parser.add_argument(
+        "--models", nargs="+", choices=(PRETRAINED, BASE), default=(PRETRAINED, BASE)
+    )
+    parser.add_argument("--table", type=Path, default=TABLE)
+    told = parser.parse_args()
+    found = measured(told.assignments, told.models)
+    storage.write_csv(told.table, found.round({"auc": 4}))
+    if told.table == TABLE:
+        before, _, rest = PAGE.read_text().partition(MARKS[0])
+        after = rest.partition(MARKS[1])[2]
+        PAGE.write_text(before + MARKS[0] + page_table(found) + MARKS[1] + after)
+
+
+if __name__ == "__main__":
+    main()
