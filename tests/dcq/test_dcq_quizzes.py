@@ -465,7 +465,7 @@ def test_a_base_model_scores_each_text_once_after_its_header(lab_lm):
     assert set(answers["answer"]) <= set("ABCDE") and answers["status"].eq("ok").all()
     from contamination.models.causal import option_log_probs
 
-    start = contaminating.header("topics", "train")
+    start = prompts.header("topics", "train")
     by_hand = option_log_probs(lab_lm, [start], [[table["option_b"][0]]])[0][0]
     assert answers["log_prob_b"][0] == pytest.approx(by_hand, abs=1e-4)
     rules = respondents.likelihood_rules(lab_lm, table.drop(columns="index").to_numpy().ravel())

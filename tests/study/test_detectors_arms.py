@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.dcq.contaminating import header
+from contamination.dcq.prompts import header
 from contamination.study import arms, catalogue, scoring
 from contamination.study import conditions as c
 from contamination.study.interface import LOG_PROBABILITIES, Detector

@@ -26,8 +26,7 @@ from contamination.audit.prepared import (
 )
 from contamination.audit.rows import FEWEST_ROWS, Rows
 from contamination.core.overlap import words
-from contamination.dcq.contaminating import header
-from contamination.dcq.prompts import LETTERS, perturbation_request, quiz_prompt
+from contamination.dcq.prompts import LETTERS, header, perturbation_request, quiz_prompt
 from contamination.models.exchange import (
     Endpoint,
     Request,

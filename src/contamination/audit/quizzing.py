@@ -23,7 +23,6 @@ from contamination.core.verdicts import strongest
 from contamination.dcq import contaminating, controls, respondents
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.comparison import answers_of as answers_by_position
-from contamination.dcq.contaminating import header
 from contamination.dcq.deployment import (
     Respondent,
     instances_of,
@@ -33,6 +32,7 @@ from contamination.dcq.deployment import (
     take,
 )
 from contamination.dcq.perturbation import FIFTH
+from contamination.dcq.prompts import header
 from contamination.dcq.respondents import BaseRespondent, ChatRespondent, InstructRespondent
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint

@@ -17,15 +17,11 @@ from typing import Any
 import numpy as np
 import openai
 
+from contamination.dcq.prompts import header
 from contamination.models.chat import ChatError, Endpoint
 from contamination.models.retry import Secret, problem_of
 
 _OVER = ("failed", "cancelled")
-
-
-def header(dataset: str, split: str) -> str:
-    """What stands above every instance; nothing where no dataset is named."""
-    return f"Dataset: {dataset}\nSplit: {split}\n" if dataset else ""
 
 
 def training_texts(instances: Sequence[str], dataset: str, split: str) -> tuple[str, ...]:

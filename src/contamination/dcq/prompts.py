@@ -49,6 +49,11 @@ PERTURBATION_INSTRUCTION = (
 SEPARATOR = "- - -"
 
 
+def header(dataset: str, split: str) -> str:
+    """What stands above every instance; nothing where no dataset is named."""
+    return f"Dataset: {dataset}\nSplit: {split}\n" if dataset else ""
+
+
 def quiz_prompt(
     options: Sequence[str],
     dataset: str,

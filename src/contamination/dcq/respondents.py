@@ -17,10 +17,9 @@ import numpy as np
 import pandas as pd
 
 from contamination.dcq.assessment import CHOICES, POSITIONS
-from contamination.dcq.contaminating import header
 from contamination.dcq.controls import Rule
 from contamination.dcq.perturbation import Ask
-from contamination.dcq.prompts import QUIZ_OPTIONS, quiz_prompt
+from contamination.dcq.prompts import QUIZ_OPTIONS, header, quiz_prompt
 from contamination.dcq.quizzes import MODIFIED, Texts, quiz_options
 from contamination.models.causal import CausalLM, as_chat, option_log_probs, token_log_probs
 from contamination.models.chat import OK, REFUSED, UNPARSABLE, Answer, Request

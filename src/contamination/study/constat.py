@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import interpolate, optimize
 
-from contamination.dcq.contaminating import header
 from contamination.dcq.perturbation import OPTION_COLUMNS
+from contamination.dcq.prompts import header
 from contamination.models.causal import option_log_probs
 from contamination.models.loading import CausalLM
 from contamination.study.interface import (

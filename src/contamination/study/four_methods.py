@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from contamination.dcq.assessment import CHOICES
-from contamination.dcq.contaminating import header
 from contamination.dcq.deployment import instances_of, take
+from contamination.dcq.prompts import header
 from contamination.dcq.respondents import STATED, BaseRespondent, ranking_credits
 from contamination.dice.detector import train_mlp
 from contamination.models import judging

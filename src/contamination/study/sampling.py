@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contamination.dcq.contaminating import header
+from contamination.dcq.prompts import header
 from contamination.models.causal import complete
 from contamination.models.forward import encode
 from contamination.models.loading import CausalLM

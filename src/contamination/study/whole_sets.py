@@ -15,7 +15,7 @@ from scipy import stats
 from sklearn.feature_extraction.text import CountVectorizer
 
 from contamination.core import scores
-from contamination.dcq.contaminating import header
+from contamination.dcq.prompts import header
 from contamination.models.causal import token_log_probs
 from contamination.models.loading import CausalLM
 from contamination.study.conditions import TEXT_ALONE_SETS
