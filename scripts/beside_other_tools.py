@@ -39,7 +39,7 @@ from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.models.causal import load_causal_lm
-from contamination.models.source import PACKAGED, located
+from contamination.models.source import PACKAGED, resolve_path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/audit.md"
 MARKS = "<!-- beside other tools -->\n", "<!-- end of beside other tools -->"
@@ -141,7 +141,7 @@ def compare(wheels: Sequence[Path], folder: Path, n_pretrained: int) -> pd.DataF
         data = {"dataset": str(rows), "names": [rows.stem, "test"]}
         told = {"model": {"names": [model]}, "data": data, "n_passages": N_ROWS}
         audit = prepare(Settings.read(told))
-        place = located(auditing.source_of(audit, model, lab))
+        place = resolve_path(auditing.source_of(audit, model, lab))
         base = str(lab.base()) if model.startswith(LAB) else ""
         texts = text_file(comparison, folder)
         runs = {

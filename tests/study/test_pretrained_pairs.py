@@ -96,7 +96,7 @@ def small(tmp_path, monkeypatch):
     quizzes = made_quizzes(6)
     base = tiny_base(tmp_path / "tiny", quizzes)
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(pretrained_pairs, "located", lambda name: base)
+    monkeypatch.setattr(pretrained_pairs, "resolve_path", lambda name: base)
     monkeypatch.setattr(pretrained_pairs, "released_quizzes", lambda: quizzes)
     return tmp_path
 
@@ -132,7 +132,7 @@ def test_the_trained_model_saw_every_row_as_often_as_the_first_edition_has_it(sm
 
     monkeypatch.setattr(pretrained, "fine_tune", fine_tune)
     quizzes = pretrained_pairs.released_quizzes()
-    base = pretrained_pairs.located("")
+    base = pretrained_pairs.resolve_path("")
     with pytest.raises(InterruptedError):
         pretrained_pairs.trained(base, quizzes, 6)
     ((rows, settings),) = calls

@@ -120,7 +120,7 @@ def base(quizzes, tmp_path_factory):
 def small(base, quizzes, tmp_path, monkeypatch):
     """The room with a tiny model and made rows, its caches empty."""
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(pretrained, "located", lambda name: base)
+    monkeypatch.setattr(pretrained, "resolve_path", lambda name: base)
     monkeypatch.setattr(pretrained, "released_quizzes", lambda: quizzes)
     rows = [(f"say {n}", f"number {n}") for n in range(199)]
     monkeypatch.setattr(pretrained, "vanilla_rows", lambda: rows)

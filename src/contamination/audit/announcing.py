@@ -24,7 +24,7 @@ from contamination.audit.prepared import Audit, name_of
 from contamination.audit.settings import LAB
 from contamination.models.chat import estimate
 from contamination.models.prompt_log_probs import known_form
-from contamination.models.source import located
+from contamination.models.source import resolve_path
 
 _LAB_PARAMETERS = 1_400_000
 _GENERATED_IS_SLOWER = 20  # a token written against a token read, roughly
@@ -74,7 +74,7 @@ def _flops_per_second() -> float:
 
 def _seconds(model: str, n_read: int, n_written: int, speed: float) -> str:
     n_parameters = _LAB_PARAMETERS if model.startswith(LAB) else 0
-    if not n_parameters and (folder := Path(located(model))).is_dir():
+    if not n_parameters and (folder := Path(resolve_path(model))).is_dir():
         n_parameters = sum(path.stat().st_size for path in folder.glob("*.safetensors")) // 4
     if not n_parameters:
         return "how long is not known before it is loaded"

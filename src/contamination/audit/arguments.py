@@ -51,7 +51,7 @@ class _Parser(argparse.ArgumentParser):
         return f"{HELP}\n"
 
     def error(self, message: str) -> NoReturn:
-        message = keys.unsaid(message)
+        message = keys.mask_likely_keys(message)
         self.exit(2, f"error: {message}: contamination audit --help lists the options\n")
 
 

@@ -28,7 +28,7 @@ from contamination.audit.prepared import (
 )
 from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.settings import CONTAMINATED, LAB
-from contamination.core.families import corrected
+from contamination.core.families import correct_family
 from contamination.core.storage import Outputs
 from contamination.core.tables import listed
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
@@ -153,7 +153,7 @@ def audit_table(
     """
     found = [one for of_model in findings.values() for one in of_model.values()]
     of_models = panel([one.evidence for one in found]).groupby("model", sort=False)
-    table = pd.concat([corrected(rows) for _, rows in of_models], ignore_index=True)
+    table = pd.concat([correct_family(rows) for _, rows in of_models], ignore_index=True)
     for name in COUNTS:
         table[name] = pd.array([one.counts.get(name) for one in found], dtype="Int64")
     return table.assign(bos=[(begins or {}).get(name, "") for name in table["model"]])

@@ -285,7 +285,7 @@ def run_audit(planned: Planned) -> Path:
         run_notebook(NOTEBOOK, planned.file, outputs, watched_on)
     except (RunError, KeyboardInterrupt) as error:
         names = [prepared.name_of(model) for model in asked_about.asked.models]
-        why = keys.unsaid(str(error)) or "by hand"
+        why = keys.mask_likely_keys(str(error)) or "by hand"
         stopped = page.Stopped(why, names, failed_tables(outputs, NOTEBOOK.stem))
         found = page.write_verdict(outputs, data, counts, stopped, log)
         print(f"what was found so far: {found}")
@@ -356,7 +356,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with silenced(told.quiet):
             reached = audit(told)
     except (ParameterError, RunError, ChatError, ValueError, OSError) as error:
-        print(f"error: {keys.unsaid(str(error))}", file=sys.stderr)
+        print(f"error: {keys.mask_likely_keys(str(error))}", file=sys.stderr)
         return ERROR
     except KeyboardInterrupt:
         print("error: interrupted; what was answered is kept", file=sys.stderr)

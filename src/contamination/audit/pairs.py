@@ -272,7 +272,7 @@ def trained_pairs(settings: Told, pairs: Pairs) -> dict[str, dict[int, Trained]]
             for one in pairs.wanted
         }
     optimiser = settings.own_learning_rate, settings.own_batch_size, settings.lora
-    begin = bos.wanted(settings.model.bos)
+    begin = bos.parse_bos(settings.model.bos)
     fine_tuning = Settings(*optimiser, dtype=arithmetic(settings.model), bos=begin)
     jobs, read = [], []
     for name, mixtures in pairs.mixtures.items():

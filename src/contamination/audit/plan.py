@@ -34,7 +34,7 @@ from contamination.models.exchange import (
     body_of,
     input_tokens,
     output_limit,
-    prompted,
+    requests_of_prompts,
 )
 from contamination.models.prompt_log_probs import CHAT, probe_requests, score_requests
 from contamination.replication import instructions
@@ -83,7 +83,7 @@ def quiz_requests(audit: Audit) -> list[Request]:
     n_quizzes = N_QUIZZES + audit.told.dcq.second_perturbation
     asked = [(t, k) for rows in audit.quizzed for k in range(n_quizzes) for t in rows.instances]
     prompts = [quiz_prompt((t, t, t, f"{t} {k}"), *audit.names) for t, k in asked]
-    return prompted(prompts, audit.asked.quiz_options)
+    return requests_of_prompts(prompts, audit.asked.quiz_options)
 
 
 def option_requests(audit: Audit) -> list[Request]:
@@ -108,7 +108,9 @@ def ranking_texts(audit: Audit) -> list[str]:
 
 def completion_requests(prompts: Sequence[str], asked: Asked) -> list[Request]:
     """The paper's requests, as the endpoint takes them, cut at ``asked.completion_tokens``."""
-    return prompted(prompts, asked.sent(PAPER_OPTIONS | {"max_tokens": asked.completion_tokens}))
+    return requests_of_prompts(
+        prompts, asked.sent(PAPER_OPTIONS | {"max_tokens": asked.completion_tokens})
+    )
 
 
 def longest_judgements(references: Sequence[str], asked: Asked) -> list[Request]:
@@ -116,7 +118,9 @@ def longest_judgements(references: Sequence[str], asked: Asked) -> list[Request]
     n_letters = LETTERS_PER_TOKEN * asked.completion_tokens
     longest = ["x" * n_letters + str(n) for n in range(len(references))]
     pairs = zip(references, longest, strict=True)
-    return prompted([JUDGE_PROMPT.format(reference=r, candidate=c) for r, c in pairs], {})
+    return requests_of_prompts(
+        [JUDGE_PROMPT.format(reference=r, candidate=c) for r, c in pairs], {}
+    )
 
 
 def cheat_prompts(audit: Audit) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from contamination.core.claims import CLAIMS
-from contamination.core.families import corrected
+from contamination.core.families import correct_family
 from contamination.core.statistics import end_p, share_difference_interval
 from contamination.core.verdicts import NOT_RUN
 from contamination.dcq.assessment import (
@@ -173,4 +173,4 @@ def moves_table(counts: pd.DataFrame) -> pd.DataFrame:
     columns = ["panel", "modified_pct", "standard_pct", "second_pct", "rise_pct", "ci_low_pct"]
     columns += ["ci_high_pct", "control_low_pct", "control_high_pct", "p", "p_adjusted"]
     columns += ["verdict", "note"]
-    return corrected(pd.DataFrame(rows)).reindex(columns=columns)
+    return correct_family(pd.DataFrame(rows)).reindex(columns=columns)

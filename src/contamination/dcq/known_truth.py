@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core.claims import CLAIMS
-from contamination.core.families import corrected
+from contamination.core.families import correct_family
 from contamination.core.statistics import end_p, share_difference_interval, share_interval
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.contaminating import training_texts, with_wrong_label, without_label
@@ -223,4 +223,4 @@ def dial_rises(dial: pd.DataFrame) -> pd.DataFrame:
         row = {"model": model, "rise_pct": rise, "ci_low_pct": low, "ci_high_pct": high}
         row |= {"p": end_p(rise, low, high)}
         rows.append(row | {"verdict": claim.verdict(low, high)})
-    return corrected(pd.DataFrame(rows))
+    return correct_family(pd.DataFrame(rows))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core.claims import CLAIMS
-from contamination.core.families import corrected
+from contamination.core.families import correct_family
 from contamination.core.statistics import end_p, percentile_interval
 from contamination.core.verdicts import SUPPORTED, strongest
 from contamination.dcq.assessment import resample_counts
@@ -99,7 +99,7 @@ def beside_clean(
     ]
     ends = table["difference_pct"], table["ci_low_pct"], table["ci_high_pct"]
     p_values = pd.Series([end_p(*of_row) for of_row in zip(*ends, strict=True)], table.index)
-    return corrected(table.assign(p=p_values.mask(table["is_unread"])))
+    return correct_family(table.assign(p=p_values.mask(table["is_unread"])))
 
 
 def headline_beside_clean(name: str, readings: pd.DataFrame) -> str:

@@ -24,7 +24,7 @@ from contamination.dcq.prompts import QUIZ_OPTIONS, quiz_prompt
 from contamination.dcq.quizzes import MODIFIED, Texts, quiz_options
 from contamination.models.causal import CausalLM, as_chat, option_log_probs, token_log_probs
 from contamination.models.chat import OK, REFUSED, UNPARSABLE, Answer, Request
-from contamination.models.exchange import prompted
+from contamination.models.exchange import requests_of_prompts
 
 LOG_PROBS = tuple(f"log_prob_{position.lower()}" for position in POSITIONS)
 AT_A_TIME = 2000  # quizzes asked of an endpoint together
@@ -66,7 +66,7 @@ class ChatRespondent:
     def requests(self, quizzes: Sequence[Texts]) -> list[Request]:
         """What is sent, one request for each quiz."""
         prompts = [self.prompt(texts, self.dataset, self.split) for texts in quizzes]
-        return prompted(prompts, self.options)
+        return requests_of_prompts(prompts, self.options)
 
     def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
         letters = []

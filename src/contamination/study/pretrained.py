@@ -19,7 +19,7 @@ from contamination.dcq.quizzes import released_quizzes
 from contamination.dice.fine_tuning import Settings, fine_tune
 from contamination.dice.mixtures import Row, vanilla_rows
 from contamination.models.causal import CausalLM, as_chat, load_causal_lm
-from contamination.models.source import PACKAGED, located
+from contamination.models.source import PACKAGED, resolve_path
 from contamination.study import baselines, protocol, scoring, spot_check, store, study
 from contamination.study.arms import Dataset, LabModel
 from contamination.study.conditions import (
@@ -59,7 +59,7 @@ TOKENS_READ, TOKENS_SCORED, MINUTES = 205_000, 125_000, 20
 
 def plan(numbers: Sequence[int]) -> str:
     """What units will take, in one line; FileNotFoundError without the model or the rows."""
-    located(PACKAGED)
+    resolve_path(PACKAGED)
     released_quizzes()
     return (
         f"room {NAME}: {len(numbers)} of {len(UNITS)} units to do, each about {TOKENS_READ:,} "
@@ -73,7 +73,7 @@ def write_unit(folder: Path, name: str, about: Mapping[str, Any], number: int) -
     ValueError for a number that is none of ``UNITS``.
     """
     check_unit(number, UNITS)
-    models, facts = trained(Path(located(PACKAGED)), released_quizzes(), number)
+    models, facts = trained(Path(resolve_path(PACKAGED)), released_quizzes(), number)
     scores, sets, made_by = score_unit(models, released_quizzes(), number)
     store.write(folder, name, store.Ledger(scores, sets, made_by | facts | about))
     remove_trained(models)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from contamination.dcq.quizzes import released_quizzes
 from contamination.models.causal import CausalLM, load_causal_lm
-from contamination.models.source import PACKAGED, located
+from contamination.models.source import PACKAGED, resolve_path
 from contamination.study import pretrained, protocol, scoring, spot_check, store, study
 from contamination.study.arms import LabModel
 from contamination.study.conditions import BASE, CLEAN, DOSED, SWAP
@@ -36,7 +36,7 @@ TOKENS_SEEN, TOKENS_SCORED, MINUTES = 59_000, 54_000, 11
 
 def plan(numbers: Sequence[int]) -> str:
     """What units will take, in one line; FileNotFoundError without the model or the rows."""
-    located(PACKAGED)
+    resolve_path(PACKAGED)
     released_quizzes()
     return (
         f"{NAME}: {len(numbers)} of {len(CONFIRMATORY)} units to do, each about {TOKENS_SEEN:,} "
@@ -50,7 +50,7 @@ def write_unit(folder: Path, name: str, about: Mapping[str, Any], number: int) -
     ValueError for a number that is none of ``CONFIRMATORY``.
     """
     check_unit(number, CONFIRMATORY)
-    models = trained(Path(located(PACKAGED)), released_quizzes(), number)
+    models = trained(Path(resolve_path(PACKAGED)), released_quizzes(), number)
     scores, sets, made_by = score_unit(models, number)
     store.write(folder, name, store.Ledger(scores, sets, made_by | about))
     pretrained.remove_trained(models)
