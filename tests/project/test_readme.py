@@ -51,7 +51,7 @@ def tables():
         "dcq_published": levels,
         "dcq_reciprocal": dcq_tables.dcq_reciprocal(),
         "dcq_controls": controls.control_table(choices, levels),
-        "dcq_rules": comparison.compared(choices, answers),
+        "dcq_rules": comparison.compare_rules(choices, answers),
         "dcq_beyond_rules": comparison.beyond_rules(choices, answers),
         "replication_published": time_travel().tests,
         "replication_success": time_travel().success,

@@ -26,11 +26,11 @@ from contamination.dcq.comparison import answers_of as answers_by_position
 from contamination.dcq.contaminating import header
 from contamination.dcq.deployment import (
     Respondent,
+    answer_quizzes,
     instances_of,
-    known_row,
     level_row,
     position_rows,
-    take,
+    recall_precision_row,
 )
 from contamination.dcq.perturbation import FIFTH
 from contamination.dcq.respondents import BaseRespondent, ChatRespondent, InstructRespondent
@@ -59,7 +59,7 @@ def respondent_of(
         return ChatRespondent(ask(asked, MODEL, place), *names, options=asked.quiz_options)
     if kind == INSTRUCT or (not kind and place.tokenizer.chat_template):
         return InstructRespondent(place, *names)
-    return BaseRespondent(place, *names, respondents.STATED).spread_over(quizzes)
+    return BaseRespondent(place, *names, respondents.ANSWER_RULE).spread_over(quizzes)
 
 
 def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: int) -> Finding:
@@ -75,7 +75,7 @@ def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: in
         with_fifth = told.second_perturbation and is_data
         made, counts = quizzes_of(rows, audit.asked, audit.told.seed, with_fifth)
         respondent = respondent_of(target.place, audit.asked, audit.names, made, told.respondent)
-        answered = take(respondent, made, bool(with_fifth and made[FIFTH].ne("").all()))
+        answered = answer_quizzes(respondent, made, bool(with_fifth and made[FIFTH].ne("").all()))
         rules = dict(controls.RULES)
         if clean_lm is not None:
             texts = made[["instance", *(f"option_{p.lower()}" for p in POSITIONS)]]
@@ -91,7 +91,7 @@ def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: in
             level = levels[0]
             if told.trained_share_pct:
                 is_seen = made["index"].isin(trained_rows(audit).rows["index"])
-                level = known_row(answered, is_seen, n_resamples)
+                level = recall_precision_row(answered, is_seen, n_resamples)
             tables = paper_tables(of_table, made, answered, level)
             tables["audit_dcq_options"] = counts.drop(columns="index", errors="ignore")
     table = controls.control_table(choices[0], pd.DataFrame([levels[0] | about]))
@@ -198,7 +198,7 @@ def paper_tables(
         audit_dcq: ``about`` (model, dataset, split, respondent, bos), keys of ``level_row``,
         n_unparsable, n_letters (answers A to D), n_none (E), strongest_rule and verdict;
         audit_dcq_controls (:func:`rules_beside`); audit_dcq_positions, how often each choice was
-        taken in each quiz (Figure 2); audit_dcq_answers, the answers of ``deployment.take``;
+        taken in each quiz (Figure 2); audit_dcq_answers, the answers of ``deployment.answer_quizzes``;
         audit_dcq_quizzes, which serve as ``data.dataset`` of another audit.
     """
     status, answer = answers["status"], answers["answer"]

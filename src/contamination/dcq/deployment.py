@@ -29,7 +29,9 @@ NO_LETTER = "?"
 Respondent = Callable[[Sequence[Texts]], pd.DataFrame]
 
 
-def take(respondent: Respondent, quizzes: pd.DataFrame, with_second: bool = False) -> pd.DataFrame:
+def answer_quizzes(
+    respondent: Respondent, quizzes: pd.DataFrame, with_second: bool = False
+) -> pd.DataFrame:
     """Every answer of one model on one partition: a row for each question.
 
     A standard quiz is taken at each least preferred position. With ``with_second``
@@ -81,7 +83,7 @@ def level_row(answers: pd.DataFrame, n_resamples: int, seed: int = 0) -> dict:
     }
 
 
-def known_row(
+def recall_precision_row(
     answers: pd.DataFrame, is_seen: Sequence[bool], n_resamples: int, seed: int = 0
 ) -> dict:
     """``level_row`` where it is known which instances the model has read (Table 1).
@@ -112,7 +114,7 @@ def known_row(
 
 
 def position_rows(answers: pd.DataFrame, **labels: str) -> pd.DataFrame:
-    """Rows of ``dcq_positions.csv``: how often each choice was taken in each quiz of ``take``.
+    """Rows of ``dcq_positions.csv``: how often each choice was taken in each quiz of ``answer_quizzes``.
 
     ``labels`` are source, dataset, split and model.
     """
@@ -129,7 +131,7 @@ def moves_table(counts: pd.DataFrame) -> pd.DataFrame:
     """Do answers move to the position where the original is put? One row per panel of Figure 2.
 
     Args:
-        counts: panel, quiz (those of ``take``), answers (how often the choice was made) and
+        counts: panel, quiz (those of ``answer_quizzes``), answers (how often the choice was made) and
             is_there (the choice is the position of the original); every choice of every quiz.
 
     Returns:

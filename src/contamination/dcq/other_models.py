@@ -16,7 +16,7 @@ from contamination.dcq.comparison import answers_of, share_pct
 from contamination.dcq.controls import by_position, credits_of
 
 
-def beside_answers(
+def compare_with_released_answers(
     choices: pd.DataFrame, instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:
     """Every taker of ``choices`` beside a model's released answers, on the instances it took.
@@ -50,7 +50,7 @@ def beside_answers(
     return pd.DataFrame(rows)
 
 
-def beside_clean(
+def compare_with_clean_model(
     choices: pd.DataFrame,
     taker: str,
     clean: str,
@@ -102,8 +102,8 @@ def beside_clean(
     return correct_family(table.assign(p=p_values.mask(table["is_unread"])))
 
 
-def headline_beside_clean(name: str, readings: pd.DataFrame) -> str:
-    """What rows of ``beside_clean`` say of memory."""
+def summarize_clean_comparison(name: str, readings: pd.DataFrame) -> str:
+    """What rows of ``compare_with_clean_model`` say of memory."""
     claims, controls = (readings[readings["is_unread"].eq(unread)] for unread in (False, True))
     n_ahead = int(claims["ci_low_pct"].gt(0).sum())
     n_supported = int(claims["verdict"].eq(SUPPORTED).sum())

@@ -42,7 +42,7 @@ def dcq_published(n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def headline(published: pd.DataFrame) -> str:
+def summarize_published_quiz(published: pd.DataFrame) -> str:
     """How many pairs of model and dataset we reproduce (``dcq_published``), and which we do not."""
     n_same = int(published["matches"].sum())
     text = f"We reproduce {n_same} of {len(published)} pairs of model and dataset"

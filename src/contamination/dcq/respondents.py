@@ -105,7 +105,7 @@ class InstructRespondent:
 
 
 @dataclass(frozen=True)
-class Stated:
+class AnswerRule:
     """What a base model's respondent adds to likelihoods; fixed before any answer.
 
     ``position_prior`` weighs A to D on any positive scale; ``temperature`` is in units of
@@ -139,7 +139,7 @@ class Stated:
 
 
 # Round values, fixed beforehand on quizzes of two other mini-benchmarks (notebook 02b).
-STATED = Stated((0.7, 0.1, 0.1, 0.1), temperature=0.75, none_below=0.7)
+ANSWER_RULE = AnswerRule((0.7, 0.1, 0.1, 0.1), temperature=0.75, none_below=0.7)
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class BaseRespondent:
     lm: CausalLM
     dataset: str
     split: str
-    stated: Stated
+    stated: AnswerRule
     spread: float = 1.0
     _known: dict[str, float] = field(default_factory=dict, repr=False)
 

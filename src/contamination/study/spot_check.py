@@ -22,7 +22,7 @@ import pandas as pd
 import torch
 
 from contamination.core import storage
-from contamination.dcq.respondents import STATED, BaseRespondent
+from contamination.dcq.respondents import ANSWER_RULE, BaseRespondent
 from contamination.lab import recipes, world
 from contamination.models.causal import CausalLM
 from contamination.study import agreement, arms, baselines, scoring, store
@@ -38,7 +38,7 @@ COLUMNS += ["auc_change_tolerance", "is_nearest", "environment", "outcome", "rea
 
 def _margins(lm: CausalLM, rows: Rows) -> np.ndarray:
     """Log-probability of the original minus that of the likeliest of three others, nats."""
-    respondent = BaseRespondent(lm, rows.dataset, rows.split, STATED)
+    respondent = BaseRespondent(lm, rows.dataset, rows.split, ANSWER_RULE)
     options = rows.quizzes[["instance", "option_a", "option_b", "option_c"]]
     log_probs = respondent.log_probs([*options.itertuples(index=False)])
     return log_probs[:, 0] - log_probs[:, 1:].max(axis=1)
