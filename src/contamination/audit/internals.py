@@ -21,12 +21,12 @@ from contamination.core import blind, statistics
 from contamination.core.claims import CLAIMS
 from contamination.core.scores import min_k_score
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE
-from contamination.dice.experiments import of_pairs
+from contamination.dice.experiments import auroc_of_seed_pairs
 from contamination.dice.locate import EUCLIDEAN, commonest_layer, distances
 from contamination.dice.mixtures import SEEN
 from contamination.dice.mixtures import UNSEEN as TESTED
-from contamination.dice.pool import CLEAN, OTHER_CLEAN, Measured, measure
-from contamination.min_k.auc_tables import beside_words
+from contamination.dice.pool import CLEAN, OTHER_CLEAN, ModelMeasurements, measure
+from contamination.min_k.auc_tables import auc_and_blind_rows
 from contamination.min_k.detect import detect
 from contamination.min_k.neighbors import neighbors
 from contamination.min_k.served import detect_served
@@ -127,7 +127,7 @@ def all_scores(audit: Audit, target: Target, n_resamples: int) -> dict[str, pd.D
             served = audit.asked.paying(MODEL) | {"form": target.form}
             scored = detect_served(texts, target.place, **same, **served)
         of_split = {0: scored}, {0: texts}, {0: is_member}
-        rows, of_words = beside_words(*of_split, benchmark=name, **about)
+        rows, of_words = auc_and_blind_rows(*of_split, benchmark=name, **about)
         auc_parts.append(rows.assign(bos=target.begins))
         word_parts.append(of_words)
     parts = pd.concat(auc_parts, ignore_index=True), pd.concat(word_parts, ignore_index=True)
@@ -206,14 +206,17 @@ def against_references(
         models.append(measure(lm, parts))
         del lm
     clean = dict(enumerate(models[1:]))
-    pool: dict[str, dict[int, Measured]] = {CLEAN: clean, "target": dict.fromkeys(clean, models[0])}
+    pool: dict[str, dict[int, ModelMeasurements]] = {
+        CLEAN: clean,
+        "target": dict.fromkeys(clean, models[0]),
+    }
     # Each reference takes the target's part once, against the next one.
     pool[OTHER_CLEAN] = {seed: clean[(seed + 1) % len(clean)] for seed in clean}
     apart = distances(models[0].states[SEEN], models[1].states[SEEN])[EUCLIDEAN]
     layer = commonest_layer(apart)
     rows = []
     for name, against in ((TARGET, "target"), (REFERENCE, OTHER_CLEAN)):
-        auroc = of_pairs(pool, against, CLEAN, layer, TESTED)
+        auroc = auroc_of_seed_pairs(pool, against, CLEAN, layer, TESTED)
         row = {"comparison": name, "layer": layer, "n": auroc.n, "n_models": auroc.n_models}
         rows.append(row | auroc.columns())
     own, other = rows

@@ -52,7 +52,7 @@ def training_facts(folder: Path) -> dict[str, float]:
 
 def quick_scores(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFrame:
     """As ``min_k.detect.detect`` (passage, method, score), Min-k% Prob and PPL alone, one pass."""
-    table = detect.quick_scores(lm, texts, k_percent).rename_axis("passage").reset_index()
+    table = detect.ppl_and_min_k(lm, texts, k_percent).rename_axis("passage").reset_index()
     return table.melt("passage", var_name="method", value_name="score")
 
 
