@@ -7,7 +7,7 @@ from contamination.audit import detected_copies as missed
 from contamination.audit.prepared import DCQ, DICE, METHODS, MIN_K, REPLICATION
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study import pretraining
-from contamination.study.pretraining_scores import arranged
+from contamination.study.pretraining_scores import arrange_scores
 from contamination.study.row_pools import DOSES, ROWS, STUDIED, VERBATIM
 
 KEY = ["method", "copies"]
@@ -29,7 +29,9 @@ def test_the_stored_table_is_that_of_the_ledger():
         for name in STUDIED
         for n in DOSES
     ]
-    found = missed.detected_copies(arranged(pretraining.read_parts()[0]), pd.DataFrame(shares))
+    found = missed.detected_copies(
+        arrange_scores(pretraining.read_parts()[0]), pd.DataFrame(shares)
+    )
     stored = missed.stored()
     assert found["row_share_pct"].tolist() == pytest.approx((0.1 * found["copies"]).tolist())
     same = {"row_share_pct": stored["row_share_pct"]}

@@ -145,7 +145,7 @@ def test_what_detectors_see_is_not_stale(script, study):
 def test_the_kept_tables_are_those_of_the_ledger(study):
     """Recomputed from the stored scores, but for the shares, which need the lab's texts."""
     shares = made_shares()
-    scores = pretraining_scores.arranged(pretraining.read_parts()[0])
+    scores = pretraining_scores.arrange_scores(pretraining.read_parts()[0])
     again = {
         "pretraining_detection": pretraining_results.detection(scores, shares),
         "pretraining_indirect": pretraining_results.indirect(scores, shares),

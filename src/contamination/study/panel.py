@@ -84,7 +84,7 @@ def panel(rows: Sequence[Evidence]) -> pd.DataFrame:
     return pd.DataFrame([dataclasses.asdict(row) for row in rows])
 
 
-def judged(rows: Iterable[dict]) -> pd.DataFrame:
+def judge_evidence(rows: Iterable[dict]) -> pd.DataFrame:
     """Rows of ``evidence.csv`` with their verdicts, corrected as one family.
 
     Args:

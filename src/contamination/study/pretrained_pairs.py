@@ -50,13 +50,13 @@ def write_unit(folder: Path, name: str, about: Mapping[str, Any], number: int) -
     ValueError for a number that is none of ``CONFIRMATORY``.
     """
     check_unit(number, CONFIRMATORY)
-    models = trained(Path(resolve_path(PACKAGED)), released_quizzes(), number)
+    models = train_models(Path(resolve_path(PACKAGED)), released_quizzes(), number)
     scores, sets, made_by = score_unit(models, number)
     store.write(folder, name, store.Ledger(scores, sets, made_by | about))
     pretrained.remove_trained(models)
 
 
-def trained(base: Path, quizzes: pd.DataFrame, number: int) -> list[LabModel]:
+def train_models(base: Path, quizzes: pd.DataFrame, number: int) -> list[LabModel]:
     """The base model, and the model that saw all conditions of a unit ``COPIES`` times.
 
     As in the first edition it saw the rows of the swap arm too; no detector is asked about them.
@@ -65,7 +65,7 @@ def trained(base: Path, quizzes: pd.DataFrame, number: int) -> list[LabModel]:
     del datasets[CLEAN]  # which no model of these pairs sees
     every = tuple(datasets.values())
     settings = pretrained.READING
-    folder = pretrained.trained_on(base, every, COPIES, settings, number)
+    folder = pretrained.train_on_datasets(base, every, COPIES, settings, number)
     return [
         LabModel(BASE, number, RELEASED, 0, base, every),
         LabModel(DOSED, number, RELEASED, COPIES, folder, every),
