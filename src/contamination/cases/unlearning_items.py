@@ -77,7 +77,7 @@ def ratio_limits(window: float) -> dict[str, float]:
     return {"ratio_low": 1 / window, "ratio_high": window}
 
 
-def compared(
+def score_ratios(
     texts: Sequence[str],
     original: CausalLM,
     unlearned: CausalLM,
