@@ -72,7 +72,7 @@ def ours(model: str, rows: Path, comparison: Path, lab: Lab, n_quizzed: int) -> 
     data = {"dataset": str(rows), "names": [rows.stem, "test"]}
     told = {"model": {"names": [model]}, "data": data, "comparison": str(comparison)}
     told |= {"n_instances": n_quizzed, "n_passages": N_ROWS}
-    audit = auditing.compared(prepare(Settings.read(told)))
+    audit = auditing.add_text_controls(prepare(Settings.read(told)))
     target = auditing.target_of(audit, model, lab)
     clean_lm = None if audit.refusal else load_causal_lm(lab.base())
     found = auditing.findings_of(audit, target, clean_lm, [], N_RESAMPLES)

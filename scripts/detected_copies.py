@@ -19,7 +19,7 @@ from contamination.study.pretraining_scores import arrange_scores
 
 
 def made() -> pd.DataFrame:
-    """Rows of ``detected_copies.stored``, shares to six decimals."""
+    """Rows of ``detected_copies.load_detection_table``, shares to six decimals."""
     scores = arrange_scores(pretraining.read_parts()[0])
     shares = pd.DataFrame(row_pools.exposure(study.the_lab(), scores.base_seeds))
     return detected_copies.detected_copies(scores, shares).round({"row_share_pct": 6})

@@ -92,7 +92,7 @@ def audited(
     data |= {"text_columns": ["text"]}
     told = {"model": {"names": [str(model)]}, "data": data, "methods": ["min_k"]}
     told |= {"comparison": str(comparison or ""), "n_passages": N_COMPARISON, "n_instances": 4}
-    audit = auditing.compared(prepare(Settings.read(told)))
+    audit = auditing.add_text_controls(prepare(Settings.read(told)))
     target = auditing.target_of(audit, str(model), lab)
     found = {target.name: auditing.findings_of(audit, target, clean, [], N_RESAMPLES)}
     evidence = auditing.audit_table(found).set_index("method").loc[MIN_K]

@@ -75,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def told(arguments: Sequence[str] | None) -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options; exit with 2, in one line, where they do not go together."""
     known = parser()
     told = known.parse_args(arguments)

@@ -71,12 +71,12 @@ def detected_copies(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def stored() -> pd.DataFrame:
+def load_detection_table() -> pd.DataFrame:
     """The table of the study as the package carries it, ``scripts/detected_copies.py``."""
     return storage.read_csv(PATH)
 
 
-def could_have_missed(evidence: pd.DataFrame, table: pd.DataFrame) -> list[str]:
+def describe_detection_limits(evidence: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     """One sentence for each method with a negative result, and one on what the study lacks.
 
     Args:

@@ -11,10 +11,10 @@ import pandas as pd
 
 from contamination.audit import finding
 from contamination.audit.finding import CLEAN_LM, Finding, Target
-from contamination.audit.gaps import Taken, gaps, verdict_of_gaps
+from contamination.audit.gaps import QuizScores, gaps, verdict_of_gaps
 from contamination.audit.internals import log_probs_of
 from contamination.audit.options import quizzes_of
-from contamination.audit.prepared import DCQ, MODEL, RANKING, UNSEEN, Asked, Audit, ask
+from contamination.audit.prepared import DCQ, MODEL, RANKING, UNSEEN, Audit, RunEndpoints, ask
 from contamination.audit.rows import Rows
 from contamination.audit.settings import INSTRUCT
 from contamination.core.claims import CLAIMS
@@ -45,7 +45,7 @@ _KINDS = {ChatRespondent: "chat", InstructRespondent: INSTRUCT, BaseRespondent: 
 
 def respondent_of(
     place: Endpoint | CausalLM,
-    asked: Asked,
+    asked: RunEndpoints,
     names: Sequence[str],
     quizzes: pd.DataFrame | None = None,
     kind: str = "",
@@ -102,8 +102,8 @@ def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: in
     if not status.eq(OK).any():
         own |= dict.fromkeys(["value", "ci_low", "ci_high"], math.nan)
     chance = float(table["chance_pct"].iloc[0]) / 100
-    said = "best quiz, share right", own, chance, (), finding.unusable(status)
-    row = finding.judged(audit, target, DCQ, *said)
+    said = "best quiz, share right", own, chance, (), finding.describe_unusable(status)
+    row = finding.build_finding(audit, target, DCQ, *said)
     taken = [_taken(*both, about) for both in zip(answers, choices, strict=True)]
     row, deciding = _judged_by_gaps(row, chance, taken)
     counts = finding.status_counts(pd.concat([one["status"] for one in answers]))
@@ -122,18 +122,18 @@ def shares_of(level: Mapping[str, float]) -> tuple[float, float, float]:
     return value, low, high
 
 
-def _taken(answers: pd.DataFrame, choices: pd.DataFrame, about: Mapping[str, str]) -> Taken:
+def _taken(answers: pd.DataFrame, choices: pd.DataFrame, about: Mapping[str, str]) -> QuizScores:
     own = answers_by_position(instances_of(answers).assign(**about))
     choices = choices.assign(credit=controls.credits_of(choices))
     others = {
         name: controls.by_position(of_rule, "credit", own.positions)
         for name, of_rule in choices.groupby("control", sort=False)
     }
-    return Taken(own.is_right, others)
+    return QuizScores(own.is_right, others)
 
 
 def _judged_by_gaps(
-    row: Evidence, chance: float, taken: Sequence[Taken]
+    row: Evidence, chance: float, taken: Sequence[QuizScores]
 ) -> tuple[Evidence, list[dict]]:
     """The row with its verdict; the control named is the gap that reaches down furthest."""
     found = gaps(taken[0], taken[1] if len(taken) > 1 else None, UNSEEN)
@@ -176,10 +176,12 @@ def ranking(audit: Audit, target: Target, clean_lm: CausalLM | None) -> Finding:
         }
         right = hits.pop(RANKING)
         rows.append(finding.share_row(UNSEEN, right[0]))
-        taken.append(Taken(right, hits))
+        taken.append(QuizScores(right, hits))
     own, *unseen = rows
     found = [finding.share_row(name, one[0], not unseen) for name, one in taken[0].others.items()]
-    row = finding.judged(audit, target, RANKING, "original likeliest of four", own, 0.25, found)
+    row = finding.build_finding(
+        audit, target, RANKING, "original likeliest of four", own, 0.25, found
+    )
     if not unseen:
         return Finding(row, tuple(found))
     row, deciding = _judged_by_gaps(row, 0.25, taken)
