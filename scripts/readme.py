@@ -126,7 +126,7 @@ def _cells_sentence(cells: pd.DataFrame) -> str:
     )
 
 
-def drawn(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def figure_numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """The numbers of the figure whose change makes it stale, rounded to what can be seen."""
     levels = tables["dcq_published"][["dataset", "model", "max_pct"]]
     rules = tables["dcq_controls"].drop_duplicates(["dataset", "control"])
@@ -137,7 +137,7 @@ def drawn(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 def figure_png(tables: dict[str, pd.DataFrame]) -> bytes:
     """The figure, with the hash of its numbers in the file."""
-    numbers = drawn(tables)
+    numbers = figure_numbers(tables)
     levels = tables["dcq_published"]
     return png(plots.quiz_levels(levels, numbers[numbers["control"] != ""]), numbers)
 

@@ -200,9 +200,9 @@ def test_nothing_is_asked_where_the_rows_are_told_apart(by, tmp_path):
     row = controls.set_index("control").loc[f"{by}, no model"]
     assert (row["n"], row["chance"]) == (24, 0.5)
     assert row["ci_low"] > 0.5 and row["p_value"] <= 0.0125
-    headline = auditing.summarize_audit(MODEL, table)
-    assert "we did not run" in headline
-    assert "because dataset and comparison rows are told apart" in headline
+    sentence = auditing.summarize_audit(MODEL, table)
+    assert "we did not run" in sentence
+    assert "because dataset and comparison rows are told apart" in sentence
 
 
 def test_paraphrases_of_the_rows_are_counted_and_are_never_not_told_apart():

@@ -256,7 +256,7 @@ def test_numbers_to_expect_of_trained_models(script):
 def test_figure_is_small_and_not_stale(script, tables):
     path = ROOT / script.FIGURE
     assert path.stat().st_size < 100_000
-    drawn = script.numbers_hash(script.drawn(tables))
+    drawn = script.numbers_hash(script.figure_numbers(tables))
     with Image.open(path) as image:
         assert image.text["Description"] == drawn, 'the figure is stale: run "make readme"'
 

@@ -209,7 +209,9 @@ def check_memory(local: Sequence[str]) -> None:
 def read_rows(
     full: Mapping[str, Any], data: dict[str, Any], comparison: str, log: Log | None = None
 ) -> tuple[Rows, Rows | None]:
-    """Dataset and comparison rows, with a line about each file; errors as ``rows.load_with_comparison``.
+    """Dataset and comparison rows, with a line about each file.
+
+    Errors as ``rows.load_with_comparison``.
 
     ``full`` are all parameters as they were told, ``data`` and ``comparison`` those to load, and
     ``log`` is the dataset where it is the log of an evaluation. What is found out is added to

@@ -200,7 +200,7 @@ def paper_tables(
         audit_dcq: ``about`` (model, dataset, split, respondent, bos), keys of ``level_row``,
         n_unparsable, n_letters (answers A to D), n_none (E), strongest_rule and verdict;
         audit_dcq_controls (:func:`rules_beside`); audit_dcq_positions, how often each choice was
-        taken in each quiz (Figure 2); audit_dcq_answers, the answers of ``deployment.answer_quizzes``;
+        taken in each quiz (Figure 2); audit_dcq_answers, of ``deployment.answer_quizzes``;
         audit_dcq_quizzes, which serve as ``data.dataset`` of another audit.
     """
     status, answer = answers["status"], answers["answer"]

@@ -66,9 +66,10 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
 
 
 def judge_settings(settings: OwnModels) -> dict[str, Any]:
-    """What ``unlearning_judge.rate_samples`` needs, checked before anything costs; empty without a judge.
+    """What ``unlearning_judge.rate_samples`` needs, checked before anything costs.
 
-    ValueError if the address, the key, the second price or the price of a cap is missing.
+    Empty without a judge. ValueError if the address, the key, the second price or the price of
+    a cap is missing.
     """
     if not settings.judge_model:
         return {}

@@ -114,9 +114,9 @@ def recall_precision_row(
 
 
 def position_rows(answers: pd.DataFrame, **labels: str) -> pd.DataFrame:
-    """Rows of ``dcq_positions.csv``: how often each choice was taken in each quiz of ``answer_quizzes``.
+    """Rows of ``dcq_positions.csv``: how often each choice was taken in each quiz.
 
-    ``labels`` are source, dataset, split and model.
+    The quizzes are those of ``answer_quizzes``; ``labels`` are source, dataset, split and model.
     """
     rows = []
     for (quiz, position), of_quiz in answers.groupby(["quiz", "position"], sort=False):
@@ -131,7 +131,7 @@ def moves_table(counts: pd.DataFrame) -> pd.DataFrame:
     """Do answers move to the position where the original is put? One row per panel of Figure 2.
 
     Args:
-        counts: panel, quiz (those of ``answer_quizzes``), answers (how often the choice was made) and
+        counts: panel, quiz (those of ``answer_quizzes``), answers (how often the choice was made),
             is_there (the choice is the position of the original); every choice of every quiz.
 
     Returns:

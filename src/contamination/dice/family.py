@@ -26,8 +26,8 @@ def with_verdicts(
     """Tables 1 and 2 and Figure 4 with p_adjusted (Holm over all three) and verdict.
 
     ``gains`` as ``accuracy.gains``, ``layers`` as ``paper_rows.layer_rows`` and ``aurocs`` as
-    ``paper_rows.add_clean_difference``. ``floor_pct`` bounds the accuracy of clean models that can be seen
-    to gain and to fall.
+    ``paper_rows.add_clean_difference``. ``floor_pct`` bounds the accuracy of clean models
+    that can be seen to gain and to fall.
     """
     gains, layers, aurocs = with_p_adjusted(gains, layers, aurocs)
     return judge_inflation(gains, floor_pct), judge_layers(layers), judge_aurocs(aurocs)

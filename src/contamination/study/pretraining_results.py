@@ -1,7 +1,7 @@
 """Families F1, F2 and F3 of ``docs/protocol_2.md``, and the reference attack, as tables.
 
-Each function takes the scores as ``pretraining_scores.arrange_scores`` gives them. ``shares`` are the
-rows of ``row_pools.exposure``: how much of the training tokens each exposure is.
+Each function takes the scores as ``pretraining_scores.arrange_scores`` gives them. ``shares`` are
+the rows of ``row_pools.exposure``: how much of the training tokens each exposure is.
 """
 
 from __future__ import annotations
