@@ -83,7 +83,8 @@ def lab_conclusion(
     """What the lab finds out about inflated scores, about DICE and about its controls.
 
     ``inflated`` as ``paper_rows.with_flags``, ``aurocs`` as
-    ``paper_rows.add_clean_difference`` with the verdicts of ``dice.family``, ``control_table`` as ``controls.control_table``.
+    ``paper_rows.add_clean_difference`` with the verdicts of ``dice.family``, ``control_table`` as
+    ``controls.control_table``.
     """
     is_row = aurocs["trained_on"].eq(CONTAMINATED) & aurocs["method"].eq(MLP)
     fresh = aurocs[is_row & aurocs["tested_on"].eq(UNSEEN)].iloc[0]
