@@ -87,7 +87,7 @@ def dcq(n: int) -> float:
     import pandas as pd
 
     from contamination.dcq.assessment import POSITIONS, assessment_row
-    from contamination.dcq.deployment import instances_of, take
+    from contamination.dcq.deployment import answer_quizzes, instances_of
     from contamination.dcq.quizzes import MODIFIED, STANDARD, quiz_options
     from contamination.dcq.respondents import ChatRespondent
     from contamination.models.chat import Endpoint, answer_all
@@ -107,9 +107,9 @@ def dcq(n: int) -> float:
                 quiz = STANDARD if position else MODIFIED
                 requests = respondent.requests(quiz_options(part, quiz, position))
                 log.put([entry(endpoint, request, position or "E") for request in requests])
-        take(respondent, quizzes[:10])  # loads what it takes
+        answer_quizzes(respondent, quizzes[:10])  # loads what it takes
         started = begin()
-        answers = take(respondent, quizzes)
+        answers = answer_quizzes(respondent, quizzes)
         row = assessment_row(instances_of(answers), n_resamples=100, seed=0)
         assert len(answers) == n
         assert row["max_pct"] == 100

@@ -186,7 +186,7 @@ def measure(lm: CausalLM, texts: Sequence[str], n_repeats: int) -> list[dict]:
 def of_model(name: str) -> None:
     """Speed under a model, and AUCs of WikiMIA, in each arithmetic that the processor has."""
     texts, is_member = wikimia_tables.wikimia_passages(LENGTH)
-    timed = [texts[row] for row in wikimia_tables.drawn(is_member, N_OF_KIND, seed=0)]
+    timed = [texts[row] for row in wikimia_tables.sample_passages(is_member, N_OF_KIND, seed=0)]
     device = "cuda" if torch.cuda.is_available() else "cpu"
     print(f"{len(timed)} passages of {LENGTH} words, {torch.get_num_threads()} threads")
     aucs = {}

@@ -58,7 +58,7 @@ def main(grid: Grid, n_models: int) -> None:
         path = storage.project_root() / "outputs" / "bench" / f"{grid.name}.csv"
         storage.write_csv(path, pd.concat(points))
         print(f"learning rate {learning_rate:g}, {n_problems} problems, {n_models} models per arm")
-        print(f"  {controls.headline(table)}", flush=True)
+        print(f"  {controls.summarize_dice_controls(table)}", flush=True)
 
 
 if __name__ == "__main__":

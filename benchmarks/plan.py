@@ -31,7 +31,7 @@ from contamination.dcq.prompts import perturbation_request
 from contamination.dcq.respondents import ChatRespondent
 from contamination.dice.fine_tuning import FP32_BYTES
 from contamination.models.chat import Endpoint, Request
-from contamination.models.exchange import body_of, input_tokens, key_of, prompted
+from contamination.models.exchange import body_of, input_tokens, key_of, requests_of_prompts
 from contamination.models.log_layout import LogEntry
 from contamination.models.response_log import ResponseLog
 from contamination.replication.instructions import (
@@ -120,8 +120,8 @@ def requests_of(plan: Assumptions) -> dict[str, tuple[Request, int]]:
     return {
         "perturbation": (perturbation_request({"text": whole}, ["text"]), 4 * plan.instance_tokens),
         "quiz": (quiz, LETTER_TOKENS),
-        "completion": (prompted([guided], PAPER_OPTIONS)[0], plan.instance_tokens // 2),
-        "verdict": (prompted([judgement], JUDGE_OPTIONS)[0], VERDICT_TOKENS),
+        "completion": (requests_of_prompts([guided], PAPER_OPTIONS)[0], plan.instance_tokens // 2),
+        "verdict": (requests_of_prompts([judgement], JUDGE_OPTIONS)[0], VERDICT_TOKENS),
     }
 
 

@@ -39,7 +39,7 @@ from contamination.dcq.quizzes import OPTION_COLUMNS
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.models.causal import load_causal_lm
-from contamination.models.source import PACKAGED, located
+from contamination.models.source import PACKAGED, resolve_path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/audit.md"
 MARKS = "<!-- beside other tools -->\n", "<!-- end of beside other tools -->"
@@ -72,7 +72,7 @@ def ours(model: str, rows: Path, comparison: Path, lab: Lab, n_quizzed: int) -> 
     data = {"dataset": str(rows), "names": [rows.stem, "test"]}
     told = {"model": {"names": [model]}, "data": data, "comparison": str(comparison)}
     told |= {"n_instances": n_quizzed, "n_passages": N_ROWS}
-    audit = auditing.compared(prepare(Settings.read(told)))
+    audit = auditing.add_text_controls(prepare(Settings.read(told)))
     target = auditing.target_of(audit, model, lab)
     clean_lm = None if audit.refusal else load_causal_lm(lab.base())
     found = auditing.findings_of(audit, target, clean_lm, [], N_RESAMPLES)
@@ -141,7 +141,7 @@ def compare(wheels: Sequence[Path], folder: Path, n_pretrained: int) -> pd.DataF
         data = {"dataset": str(rows), "names": [rows.stem, "test"]}
         told = {"model": {"names": [model]}, "data": data, "n_passages": N_ROWS}
         audit = prepare(Settings.read(told))
-        place = located(auditing.source_of(audit, model, lab))
+        place = resolve_path(auditing.source_of(audit, model, lab))
         base = str(lab.base()) if model.startswith(LAB) else ""
         texts = text_file(comparison, folder)
         runs = {

@@ -15,18 +15,18 @@ import pandas as pd
 from contamination.audit import detected_copies, without_comparison
 from contamination.core import storage
 from contamination.study import pretraining, pretraining_rates, row_pools, study
-from contamination.study.pretraining_scores import arranged
+from contamination.study.pretraining_scores import arrange_scores
 
 
 def made() -> pd.DataFrame:
-    """Rows of ``detected_copies.stored``, shares to six decimals."""
-    scores = arranged(pretraining.read_parts()[0])
+    """Rows of ``detected_copies.load_detection_table``, shares to six decimals."""
+    scores = arrange_scores(pretraining.read_parts()[0])
     shares = pd.DataFrame(row_pools.exposure(study.the_lab(), scores.base_seeds))
     return detected_copies.detected_copies(scores, shares).round({"row_share_pct": 6})
 
 
 if __name__ == "__main__":
     storage.write_csv(detected_copies.PATH, made())
-    scores = arranged(pretraining.read_parts()[0])
+    scores = arrange_scores(pretraining.read_parts()[0])
     storage.write_csv(without_comparison.BIAS, pretraining_rates.twins_alone(scores).round(6))
     print(f"{detected_copies.PATH} and {without_comparison.BIAS} are written")

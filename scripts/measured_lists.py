@@ -35,7 +35,7 @@ from contamination.dice.fine_tuning import fine_tune
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.models.causal import CausalLM, load_causal_lm
-from contamination.models.source import PACKAGED, located
+from contamination.models.source import PACKAGED, resolve_path
 from contamination.study import pretrained, row_pools, study
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -73,7 +73,7 @@ def fine_tuned(rows: Sequence[str], copies: int, seed: int) -> Path:
     generator = np.random.default_rng([seed, 2])
     order = [rows[place] for _ in range(copies) for place in generator.permutation(len(rows))]
     settings = replace(pretrained.READING, seed=seed)
-    return fine_tune(located(PACKAGED), [("", text) for text in order], settings)
+    return fine_tune(resolve_path(PACKAGED), [("", text) for text in order], settings)
 
 
 def write_rows(file: Path, rows: Sequence[str]) -> Path:
@@ -92,7 +92,7 @@ def audited(
     data |= {"text_columns": ["text"]}
     told = {"model": {"names": [str(model)]}, "data": data, "methods": ["min_k"]}
     told |= {"comparison": str(comparison or ""), "n_passages": N_COMPARISON, "n_instances": 4}
-    audit = auditing.compared(prepare(Settings.read(told)))
+    audit = auditing.add_text_controls(prepare(Settings.read(told)))
     target = auditing.target_of(audit, str(model), lab)
     found = {target.name: auditing.findings_of(audit, target, clean, [], N_RESAMPLES)}
     evidence = auditing.audit_table(found).set_index("method").loc[MIN_K]

@@ -126,7 +126,7 @@ def _cells_sentence(cells: pd.DataFrame) -> str:
     )
 
 
-def drawn(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def figure_numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """The numbers of the figure whose change makes it stale, rounded to what can be seen."""
     levels = tables["dcq_published"][["dataset", "model", "max_pct"]]
     rules = tables["dcq_controls"].drop_duplicates(["dataset", "control"])
@@ -137,7 +137,7 @@ def drawn(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 def figure_png(tables: dict[str, pd.DataFrame]) -> bytes:
     """The figure, with the hash of its numbers in the file."""
-    numbers = drawn(tables)
+    numbers = figure_numbers(tables)
     levels = tables["dcq_published"]
     return png(plots.quiz_levels(levels, numbers[numbers["control"] != ""]), numbers)
 
@@ -218,21 +218,23 @@ def detector_page(tables: dict[str, pd.DataFrame]) -> str:
         "### By access",
         _best(tables),
         "### Verbatim rows",
-        pretraining_findings.headline(detection, reference, tables["pretraining_controls"]),
+        pretraining_findings.summarize_detection(
+            detection, reference, tables["pretraining_controls"]
+        ),
         _crossed(pd.concat([detection, attack]), "copies"),
         "### Single tests",
         _flags(detection),
         "### Rows in another form",
-        pretraining_findings.indirect_headline(indirect),
+        pretraining_findings.summarize_indirect_exposure(indirect),
         _crossed(indirect.assign(form=indirect["exposure"] + ", " + _copies(indirect)), "form"),
         "### After clean training",
-        pretraining_findings.later_headline(later),
+        pretraining_findings.summarize_later_training(later),
         "### Lists of rows",
-        pretraining_findings.lists_headline(lists),
+        pretraining_findings.summarize_row_lists(lists),
         "### Two sets that no model saw",
         _shift_table(shift),
         "### Number twins without held-out rows",
-        pretraining_findings.twins_headline(twins),
+        pretraining_findings.summarize_number_twins(twins),
         "### DICE within one base model",
         markdown(_of_forks(forks)),
     ]

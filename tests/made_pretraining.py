@@ -10,7 +10,7 @@ import pandas as pd
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.study import pretraining as arm
 from contamination.study import pretraining_scores, row_pools
-from contamination.study.pretraining_scores import assigned, exposures
+from contamination.study.pretraining_scores import exposure_numbers, exposures
 
 SEEDS = row_pools.BASE_SEEDS
 # What a row at each number of copies gains, in standard deviations of a score.
@@ -45,7 +45,7 @@ def made_scores(
     strength = dict.fromkeys(pretraining_scores.CONTROLS, 0.0) | dict(strength or {})
     kinds = [(benchmark, row_pools.ROWS) for benchmark in row_pools.STUDIED]
     for benchmark, kind in [*kinds, (row_pools.INDIRECT_ON, row_pools.INDIRECT)]:
-        seen = assigned(benchmark, kind, tuple(seeds))
+        seen = exposure_numbers(benchmark, kind, tuple(seeds))
         by_number = gains if kind == row_pools.ROWS else indirect
         gain = np.zeros(seen.shape)
         for number in exposures(kind):

@@ -63,7 +63,7 @@ def prepared(
     values = {"model": model, "data": {"dataset": dataset, **data}, "comparison": comparison}
     values |= {"n_instances": n, "n_passages": n_passages}
     told = Settings.read(values | (blocks or {}), "parameters")
-    return auditing.compared(preparing.prepare(told))
+    return auditing.add_text_controls(preparing.prepare(told))
 
 
 @pytest.fixture(scope="module")
@@ -183,8 +183,8 @@ def test_too_few_usable_rows_and_labels_that_are_all_missing_are_said(tmp_path):
     with pytest.raises(ValueError, match='is empty in every row: set label_column to ""'):
         prepared(path, "")
     audit = prepared(path, "", label_column="")
-    assert "label_column is empty" in plan.why_not(audit)[preparing.REPLICATION]
-    assert not plan.why_not(audit)[preparing.DCQ]
+    assert "label_column is empty" in plan.skip_reasons(audit)[preparing.REPLICATION]
+    assert not plan.skip_reasons(audit)[preparing.DCQ]
 
 
 # Options
@@ -230,7 +230,7 @@ def endpoint(server_url, **changes):
 
 def test_methods_follow_the_access():
     def run(audit):
-        return [name for name, why in plan.why_not(audit).items() if not why]
+        return [name for name, why in plan.skip_reasons(audit).items() if not why]
 
     black_box = prepared(model=endpoint("http://127.0.0.1:9/v1"))
     # Two of them if the probe finds log-probabilities, which only a run can say.
@@ -245,7 +245,7 @@ def test_methods_follow_the_access():
     assert run(weights) == list(preparing.METHODS)
     assert plan.probed_methods(weights) == []
     alone = prepared(comparison="", model=endpoint("http://127.0.0.1:9/v1"))
-    assert plan.why_not(alone)[preparing.MIN_K] == preparing.NO_COMPARISON
+    assert plan.skip_reasons(alone)[preparing.MIN_K] == preparing.NO_COMPARISON
     assert plan.probed_methods(alone) == [preparing.RANKING]
 
 
@@ -315,7 +315,7 @@ def test_the_parameter_files_beside_the_sample_fit(name):
     values = load_parameter_file(ROOT / f"params/audit/{name}.yaml")
     told = Settings.read({k: v for k, v in values.items() if k != "dry_run"})
     told.check()
-    assert preparing.asked_of(told, "run").cap is None
+    assert preparing.collect_endpoints(told, "run").cap is None
     assert len(told.data.called) == 2
 
 
@@ -365,7 +365,7 @@ def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
     assert controls.loc[(preparing.REPLICATION, "general"), "value"] == 1
     assert not controls.loc[(preparing.REPLICATION, "general"), "decides"]
     assert "names are not what it takes" in table.loc[preparing.REPLICATION, "note"]
-    said = auditing.headline(MODEL, table.reset_index())
+    said = auditing.summarize_audit(MODEL, table.reset_index())
     assert said.startswith(f"{MODEL}: DCQ and replication: the claim that the model")
     assert "trained on sample test is supported, and no control explains it" in said
 
@@ -469,7 +469,7 @@ def test_a_model_that_knows_nothing_is_not_supported_and_not_called_clean():
     """Twelve rows leave room for an effect, unless the answers lie far below chance."""
     table = audited(UNSEEN, knows=False)
     assert set(table["verdict"][:2]) <= {NOT_SUPPORTED, INCONCLUSIVE}
-    assert "does not prove that the model is clean" in auditing.headline(MODEL, table)
+    assert "does not prove that the model is clean" in auditing.summarize_audit(MODEL, table)
 
 
 def test_a_model_that_refuses_gives_no_verdict_and_is_counted():
@@ -480,7 +480,7 @@ def test_a_model_that_refuses_gives_no_verdict_and_is_counted():
     assert table.loc[preparing.DCQ, "n_valid"] == 0
     assert table.loc[preparing.REPLICATION, "n_refused"] == 36
     assert "answers unusable (refused" in table.loc[preparing.DCQ, "note"]
-    assert "we can say nothing about" in auditing.headline(MODEL, table.reset_index())
+    assert "we can say nothing about" in auditing.summarize_audit(MODEL, table.reset_index())
 
 
 def test_a_correction_for_the_methods_of_an_audit_takes_a_small_value_back():
@@ -497,7 +497,9 @@ def test_a_correction_for_the_methods_of_an_audit_takes_a_small_value_back():
         found = {
             model: {
                 f"{place}": finding.Finding(
-                    finding.judged(audit, Target(model, None), f"{place}", "AUC", value, 0.5, bar)
+                    finding.build_finding(
+                        audit, Target(model, None), f"{place}", "AUC", value, 0.5, bar
+                    )
                 )
                 for place, value in enumerate([own, *[idle] * n_others])
             }
@@ -546,7 +548,7 @@ def test_a_template_that_begins_with_bos_gets_no_second_one(tiny_folder, monkeyp
     monkeypatch.setattr(causal, "refuse_longer", lambda lm, n, what: lengths.append(n))
     for template in (message, "{{ bos_token }}" + message):
         lm.tokenizer.chat_template = template
-        completing.written(prepared().asked, lm, ["abc"], n_tokens=2)
+        completing.generate_completions(prepared().asked, lm, ["abc"], n_tokens=2)
     assert lengths == [1 + 3 + 2] * 2
 
 
@@ -556,7 +558,7 @@ def test_a_template_that_begins_with_bos_gets_no_second_one(tiny_folder, monkeyp
 def taken(right, **others):
     """Right answers of the model and of takers, as strings of 1 and 0; one position."""
     rows = {name: np.array([list(letters)], float) for name, letters in others.items()}
-    return gaps.Taken(np.array([list(right)], float), rows)
+    return gaps.QuizScores(np.array([list(right)], float), rows)
 
 
 def verdict(dataset, unseen=None):
@@ -682,7 +684,7 @@ def test_the_headline_is_no_stronger_than_the_verdicts(verdicts, said):
     rows = [("m", "d", method, word, "why") for method, word in zip("AB", verdicts, strict=True)]
     table = pd.DataFrame(rows, columns=["model", "dataset", "method", "verdict", "note"])
     table["value"] = 0.5
-    assert said in auditing.headline("m", table)
+    assert said in auditing.summarize_audit("m", table)
 
 
 def test_the_strongest_control_that_decides_stands_beside_a_value():
@@ -694,13 +696,17 @@ def test_the_strongest_control_that_decides_stands_beside_a_value():
         finding.control_row("shown", 20, 0.9, 0.8, 1.0),
         finding.control_row("empty", 0, np.nan, np.nan, np.nan, decides=True),
     ]
-    row = finding.judged(prepared(), Target("m", None), "a method", "share", own, 0.25, controls)
+    row = finding.build_finding(
+        prepared(), Target("m", None), "a method", "share", own, 0.25, controls
+    )
     assert (row.control, row.control_value) == ("strong, at most 0.70", 0.5)
     assert row.verdict == CONTROL_FAILS
     imprecise = [controls[1] | {"ci_low": 0.1}]  # may be at chance, which is 0.25
-    open_ = finding.judged(prepared(), Target("m", None), "a method", "share", own, 0.25, imprecise)
+    open_ = finding.build_finding(
+        prepared(), Target("m", None), "a method", "share", own, 0.25, imprecise
+    )
     assert open_.verdict == INCONCLUSIVE
-    weaker = finding.judged(
+    weaker = finding.build_finding(
         prepared(), Target("m", None), "a method", "share", own, 0.25, controls[:1]
     )
     assert weaker.verdict == SUPPORTED

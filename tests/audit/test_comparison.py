@@ -59,7 +59,7 @@ def test_equal_sets_are_not_told_apart_and_what_would_not_show_is_said():
     # Date and length compare all pairs, classifiers of words those of one fold.
     assert [row["n_pairs"] for row in found[:2]] == [144, 144]
     assert all(0 < row["n_pairs"] < 144 for row in found[2:])
-    line = comparison.said(found, comparison.near_copies(dataset, others))
+    line = comparison.describe_check(found, comparison.near_copies(dataset, others))
     assert "n = 24" in line and "±" in line and "a smaller difference would not show" in line
 
 
@@ -70,7 +70,7 @@ def test_two_files_of_the_same_rows_are_said_to_share_them():
     found = comparison.by_text_alone(DATASET, others)
     copies = comparison.near_copies(DATASET, others)
     assert not comparison.refusal(found)  # nothing here could be mistaken for memory
-    line = comparison.said(found, copies)
+    line = comparison.describe_check(found, copies)
     assert "below chance" not in line
     assert line.endswith("12 of 12 dataset rows have a near-copy among the comparison rows")
 
@@ -94,7 +94,7 @@ def by_words(low, high, decides=False):
 )
 def test_an_interval_without_one_half_is_never_called_not_told_apart(ends, says):
     copies = {"value": 2 / 60, "n": 60}
-    line = comparison.said([by_words(*ends)], copies)
+    line = comparison.describe_check([by_words(*ends)], copies)
     assert says in line and line.endswith(
         "2 of 60 dataset rows have a near-copy among the comparison rows"
     )
@@ -154,7 +154,9 @@ def test_a_small_p_alone_tells_nothing_apart():
 
 def test_four_rows_of_either_are_one_line_with_how_little_they_show():
     found = comparison.by_text_alone(texts(2011, n=4), texts(2011, 30, 4))
-    line = comparison.said(found, comparison.near_copies(texts(2011, n=4), texts(2011, 30, 4)))
+    line = comparison.describe_check(
+        found, comparison.near_copies(texts(2011, n=4), texts(2011, 30, 4))
+    )
     assert "\n" not in line and "n = 8" in line
     widths = [(row["ci_high"] - row["ci_low"]) / 2 for row in found]
     assert max(widths) > 0.2
@@ -180,7 +182,7 @@ def test_nothing_is_asked_where_the_rows_are_told_apart(by, tmp_path):
         model = {"names": [MODEL], "base_url": server.base_url, "key_variable": ""}
         told = {"model": model, "data": data, "comparison": files[1]}
         told |= {"n_instances": 12, "n_passages": 12}
-        audit = auditing.compared(prepare(Settings.read(told)))
+        audit = auditing.add_text_controls(prepare(Settings.read(told)))
         said, cost = announcing.announce_audit(audit), plan.plan_table(audit)
         target = auditing.target_of(audit, MODEL, lab=None)
         found = {MODEL: auditing.findings_of(audit, target, None, [], 50)}
@@ -198,9 +200,9 @@ def test_nothing_is_asked_where_the_rows_are_told_apart(by, tmp_path):
     row = controls.set_index("control").loc[f"{by}, no model"]
     assert (row["n"], row["chance"]) == (24, 0.5)
     assert row["ci_low"] > 0.5 and row["p_value"] <= 0.0125
-    headline = auditing.headline(MODEL, table)
-    assert "we did not run" in headline
-    assert "because dataset and comparison rows are told apart" in headline
+    sentence = auditing.summarize_audit(MODEL, table)
+    assert "we did not run" in sentence
+    assert "because dataset and comparison rows are told apart" in sentence
 
 
 def test_paraphrases_of_the_rows_are_counted_and_are_never_not_told_apart():
@@ -212,7 +214,7 @@ def test_paraphrases_of_the_rows_are_counted_and_are_never_not_told_apart():
     others = others[::-1]
     copies = comparison.near_copies(dataset, others)
     found = comparison.by_text_alone(dataset, others)
-    line = comparison.said(found, copies)
+    line = comparison.describe_check(found, copies)
     assert (copies["n"], copies["value"], copies["holds"]) == (40, 1, False)
     assert line.endswith("40 of 40 dataset rows have a near-copy among the comparison rows")
     far_below = [row for row in found if row["ci_high"] < 0.4]
@@ -224,6 +226,6 @@ def test_near_copies_are_counted_where_the_rows_are_told_apart_too():
     others = [*dataset[:3], *texts(2021, 30)]
     found = comparison.by_text_alone(dataset, others)
     assert comparison.refusal(found)
-    line = comparison.said(found, comparison.near_copies(dataset, others))
+    line = comparison.describe_check(found, comparison.near_copies(dataset, others))
     assert line.startswith(comparison.refusal(found))
     assert "of 12 dataset rows have a near-copy" in line

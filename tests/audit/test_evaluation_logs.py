@@ -37,7 +37,7 @@ def test_a_log_is_known_by_its_contents_and_read_as_rows_with_its_score(tmp_path
     assert score["value"] == pytest.approx(1 / 3) == score["mean_of_samples"]
     assert score["n"] == 6
     assert rows.text_column(log.rows, source) == "question"
-    line = evaluation_logs.described(source, log)
+    line = evaluation_logs.describe_log(source, log)
     assert f"a log of {log.tool}, task harbour and model some/model; " in line
     assert line.endswith(" 0.333 (n = 6)") and "\n" not in line
     # The notebook, which knows the file alone, loads the same rows.
@@ -255,7 +255,9 @@ def test_a_damaged_log_names_its_line(tmp_path):
     deep = inspect_sample(0, "C", input=json.loads("[" * 800 + "]" * 800))
     source = inspect_log(tmp_path, [deep])
     with pytest.raises(ValueError) as caught:
-        rows.both(Data(dataset=source, text_columns=["question"], label_column=""), "", 5, 0)
+        rows.load_with_comparison(
+            Data(dataset=source, text_columns=["question"], label_column=""), "", 5, 0
+        )
     assert "\n" not in str(caught.value)
     assert "no " in refused(inspect_log(tmp_path, [inspect_sample(0, "C"), {"id": 1}]))
 
@@ -288,7 +290,7 @@ def test_values_of_another_shape_give_a_log_or_one_line(tmp_path_factory, surpri
         except ValueError as error:
             assert "\n" not in str(error)
             continue
-        assert "\n" not in evaluation_logs.described(source, log)
+        assert "\n" not in evaluation_logs.describe_log(source, log)
         assert log.rows["output"].map(type).eq(str).all()
         assert log.scores["value"].map(math.isfinite).all()
         json.loads(log.scores.to_json(orient="records"))

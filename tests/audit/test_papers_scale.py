@@ -243,7 +243,7 @@ def test_a_task_of_one_text_is_not_completed_from_several_columns(tmp_path):
     rows = [{"a": f"A harbour town {n}.", "b": "By the sea.", "label": 0} for n in range(6)]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
     audit = prepared(str(tmp_path / "own.jsonl"), "", text_columns=["a", "b"])
-    why = plan.why_not(audit)
+    why = plan.skip_reasons(audit)
     assert not why[DCQ] and audit.rows.instances[0].count("\n") == 2
     assert why[REPLICATION] == "prompts of classification hold one text, text_columns names 2"
 
@@ -302,7 +302,7 @@ def test_a_labelled_file_gives_every_score_beside_the_words_alone(tiny_folder, t
     blocks["dice"] = {"reference_models": [folder] * 2}
     audit = prepared(str(tmp_path / "own.jsonl"), "", {"names": [folder]}, 8, 100, blocks, **data)
     assert (len(audit.rows.rows), len(audit.unseen.rows)) == (12, 12)
-    assert audit.refusal and not plan.why_not(audit)[MIN_K]  # scored beside the words
+    assert audit.refusal and not plan.skip_reasons(audit)[MIN_K]  # scored beside the words
     target = auditing.target_of(audit, folder, None)
     found = {target.name: auditing.findings_of(audit, target, None, [folder] * 2, 50)}
     evidence = auditing.audit_table(found).set_index("method")

@@ -234,7 +234,7 @@ def test_the_workflow_of_the_page_is_yaml_whose_line_the_audit_takes():
     (words,) = [
         shlex.split(step["run"]) for step in steps if "contamination audit" in step.get("run", "")
     ]
-    told = arguments.told(words[words.index("audit") + 1 :])
+    told = arguments.parse_options(words[words.index("audit") + 1 :])
     assert told.fail_on == ["supported"] and len(told.data) == len(told.unseen) == 1
 
 

@@ -116,16 +116,18 @@ def test_rows_left_out_are_counted_and_said(tmp_path):
     file = written(tmp_path / "a.jsonl", [{"text": text} for text in given])
     other = written(tmp_path / "b.jsonl", [{"text": text} for text in [*texts[:1], *"xyz"]])
     data = Data(dataset=file, label_column="", task="summary")
-    found, none = rows.both(data, "", 100, 0)
+    found, none = rows.load_with_comparison(data, "", 100, 0)
     assert none is None
-    assert rows.described("a.jsonl", found) == (
+    assert rows.describe_rows("a.jsonl", found) == (
         "a.jsonl: 12 rows, 2 without a text, 1 too short, 3 repeated left out, 6 used"
     )
     with pytest.raises(ValueError, match=r"0 usable rows of 4 \(.*short 3.*shared 1\)"):
-        rows.both(data, other, 100, 0)
+        rows.load_with_comparison(data, other, 100, 0)
     whole = written(tmp_path / "c.jsonl", [{"text": text} for text in texts])
-    found, _ = rows.both(Data(dataset=whole, label_column="", task="summary"), "", 5, 0)
-    assert rows.described("c.jsonl", found) == "c.jsonl: 6 rows, none left out, 5 used"
+    found, _ = rows.load_with_comparison(
+        Data(dataset=whole, label_column="", task="summary"), "", 5, 0
+    )
+    assert rows.describe_rows("c.jsonl", found) == "c.jsonl: 6 rows, none left out, 5 used"
 
 
 def test_a_nested_text_is_printed_under_its_own_name_in_both_files(tmp_path):
@@ -135,11 +137,11 @@ def test_a_nested_text_is_printed_under_its_own_name_in_both_files(tmp_path):
 
     files = [written(tmp_path / f"{n}.jsonl", records(n)) for n in (0, 20)]
     data = Data(dataset=files[0], label_column="mark", text_columns=["info.question"])
-    found, unseen = rows.both(data, files[1], 100, 0)
+    found, unseen = rows.load_with_comparison(data, files[1], 100, 0)
     assert found.columns == unseen.columns == ("question", "mark")
     assert found.instances[0].startswith("question: How many") and "\nmark: 1" in found.instances[0]
     joined = replace(data, text_columns=["info.question,info.answer"])
-    found, _ = rows.both(joined, "", 100, 0)
+    found, _ = rows.load_with_comparison(joined, "", 100, 0)
     assert (
         found.instances[0].startswith("text: How many") and "?\nTwo of them." in found.passages[0]
     )
@@ -150,6 +152,6 @@ def test_the_one_column_of_comparison_rows_is_their_text(tmp_path):
     file = written(tmp_path / "a.jsonl", asked)
     (tmp_path / "b.txt").write_text("".join(f"How many trains left {k}?\n" for k in range(5)))
     data = Data(dataset=file, label_column="", task="summary", text_columns=["question"])
-    _, unseen = rows.both(data, str(tmp_path / "b.txt"), 100, 0)
+    _, unseen = rows.load_with_comparison(data, str(tmp_path / "b.txt"), 100, 0)
     assert unseen.columns == ("question",)
     assert np.all([text.startswith("How many trains") for text in unseen.passages])

@@ -44,8 +44,8 @@ def test_what_is_missing_is_said(rows, reference, said):
 
 def test_the_bias_is_that_of_the_ledger():
     from contamination.study import pretraining, pretraining_rates
-    from contamination.study.pretraining_scores import arranged
+    from contamination.study.pretraining_scores import arrange_scores
 
-    found = pretraining_rates.twins_alone(arranged(pretraining.read_parts()[0])).round(6)
+    found = pretraining_rates.twins_alone(arrange_scores(pretraining.read_parts()[0])).round(6)
     stored = storage.read_csv(without_comparison.BIAS)
     pd.testing.assert_frame_equal(stored, found, check_dtype=False)

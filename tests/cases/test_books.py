@@ -226,7 +226,7 @@ def test_books_that_share_the_last_rate_stay_in_the_top_list():
     table = rates((True, 90.0), (True, 80.0), (False, 80.0), (False, 10.0))
     assert books.top_rates(table, 2)["contamination_rate_pct"].tolist() == [90, 80, 80]
     assert len(books.top_rates(table, 9)) == 4
-    said = books.rates_headline(table, rates((True, 10.0)), 2)
+    said = books.summarize_book_rates(table, rates((True, 10.0)), 2)
     assert "Of the 3 books with the highest rates 2 were read" in said and "no proof" in said
 
 
@@ -434,7 +434,7 @@ def told_right(low, high):
     ],
 )
 def test_whether_the_threshold_holds(read, clean, expected):
-    assert expected in books.threshold_headline(told_right(*read), told_right(*clean))
+    assert expected in books.summarize_threshold(told_right(*read), told_right(*clean))
 
 
 def rates(*pairs):
@@ -444,8 +444,8 @@ def rates(*pairs):
 def test_whether_a_high_rate_is_a_sign_of_reading():
     read = rates((True, 90.0), (True, 60.0), (False, 10.0))
     low, high = rates((True, 50.0), (False, 10.0)), rates((True, 80.0), (False, 10.0))
-    said = books.rates_headline(read, low, 2)
+    said = books.summarize_book_rates(read, low, 2)
     assert "2 books with the highest rates 2 were read" in said and "a sign of reading" in said
-    assert "1 of 2 books have a rate above 50 %" in books.rates_headline(read, high, 2)
-    assert "no proof" in books.rates_headline(read, high, 2)
-    assert "no proof" in books.rates_headline(read, low, 3)
+    assert "1 of 2 books have a rate above 50 %" in books.summarize_book_rates(read, high, 2)
+    assert "no proof" in books.summarize_book_rates(read, high, 2)
+    assert "no proof" in books.summarize_book_rates(read, low, 3)

@@ -215,7 +215,7 @@ def folder(tmp_path_factory):
 def test_quick_scores_are_those_of_detect(folder):
     texts = ["it is number 7", "so label: 1 it is"]
     lm = load_causal_lm(folder)
-    quick = downstream.quick_scores(lm, texts, 50.0)
+    quick = downstream.ppl_and_min_k_rows(lm, texts, 50.0)
     slow = detect(texts, lm, k_percents=[50.0])
     for method in (MIN_K, PPL):
         expected = slow[slow["method"] == method]["score"].tolist()
@@ -335,7 +335,7 @@ def test_ones_own_examples_have_to_beat_their_words(ends, expected):
 def test_whether_insertion_is_found(gap, n_models, verdict, expected):
     row = {"method": MIN_K, "auc": 0.8, "difference": 0.1, "verdict": verdict}
     row |= {"difference_low": 0.05, "difference_high": 0.2, "n_models": n_models}
-    said = downstream.methods_headline(pd.DataFrame([row]), *gap)
+    said = downstream.summarize_methods(pd.DataFrame([row]), *gap)
     assert "by +0.10 [0.05, 0.20] to 0.80" in said and f"in [{gap[0]:.3f}, {gap[1]:.3f}]" in said
     assert all(part in said for part in expected)
     assert ("is found" in said) == (n_models >= 5)
@@ -353,7 +353,7 @@ def test_whether_insertion_is_found(gap, n_models, verdict, expected):
 def test_whether_occurrence_helps(last, n_models, expected):
     names = ["difference", "difference_low", "difference_high"]
     rows = pd.DataFrame([(0.1, 0.0, 0.2), last], columns=names).assign(occurrence=[1, 4])
-    said = downstream.occurrence_headline(rows.assign(n_models=n_models))
+    said = downstream.summarize_occurrences(rows.assign(n_models=n_models))
     assert expected in said and f"by {last[0]:+.2f} where 4 or more" in said
     assert ("rises" in said) == (last[0] == 0.4 and n_models == 5)
 

@@ -192,9 +192,11 @@ def test_without_an_unseen_model_nothing_is_easiest():
 
 def test_a_model_that_forgot_nothing_has_ratios_of_one(lms):
     texts = list(STORY_TEXTS[:3])
-    same = unlearning_items.compared(texts, lms["original"], lms["original"], 20.0, lms["original"])
+    same = unlearning_items.score_ratios(
+        texts, lms["original"], lms["original"], 20.0, lms["original"]
+    )
     assert (same[[MIN_K, PPL]] == 1).all(axis=None)
-    changed = unlearning_items.compared(texts, lms["original"], lms["ascent"], 20.0)
+    changed = unlearning_items.score_ratios(texts, lms["original"], lms["ascent"], 20.0)
     assert (changed[[MIN_K, PPL]] > 1).all(axis=None)
     assert changed[EASIEST].isna().all()
 
@@ -365,7 +367,7 @@ def test_the_judge_is_asked_with_table_9(tmp_path):
         ResponseLog(tmp_path / "log") as log,
     ):
         endpoint = Endpoint(server.base_url, MODEL, None)
-        found = unlearning_judge.judged(samples, endpoint, log=log, progress=False)
+        found = unlearning_judge.rate_samples(samples, endpoint, log=log, progress=False)
         asked = next(b["messages"] for b in server.bodies if "{y}" in b["messages"][1]["content"])
     assert asked[0]["content"].startswith("You are a helpful assistant in evaluating the similari")
     assert asked[1]["content"].endswith("Output (a): gold {x} Output (b): {y}")
@@ -498,7 +500,9 @@ def test_selected_items_were_not_unlearned_if_remembered_and_spared(
 
 def test_whether_suspicion_is_memory():
     def said(*words, easy=INCONCLUSIVE):
-        return unlearning.headline(pd.DataFrame({"verdict": words, "easy_verdict": easy}))
+        return unlearning.summarize_unlearning(
+            pd.DataFrame({"verdict": words, "easy_verdict": easy})
+        )
 
     assert said(SUPPORTED).startswith("In 1 of 1 audits we can show")
     assert said(SUPPORTED).endswith("The suspicion is right, as in the paper.")

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from contamination.core.families import corrected
+from contamination.core.families import correct_family
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -18,7 +18,7 @@ def family(p, n_others):
     """A row of each verdict with this p, the last two without a test, and idle tests."""
     rows = pd.DataFrame({"verdict": WORDS, "p": [p] * 4 + [float("nan")] * 2})
     others = pd.DataFrame({"verdict": NOT_SUPPORTED, "p": [0.9] * n_others})
-    return corrected(pd.concat([rows, others], ignore_index=True)).head(len(WORDS))
+    return correct_family(pd.concat([rows, others], ignore_index=True)).head(len(WORDS))
 
 
 def test_a_correction_takes_back_what_needs_an_effect_and_nothing_else():
@@ -31,5 +31,5 @@ def test_a_correction_takes_back_what_needs_an_effect_and_nothing_else():
 
 def test_a_control_that_fails_by_itself_stays_failed():
     rows = pd.DataFrame({"verdict": [SUPPORTED, CONTROL_FAILS], "p": [0.04, 0.04]})
-    assert corrected(rows)["verdict"].tolist() == [INCONCLUSIVE, INCONCLUSIVE]
-    assert corrected(rows, [SUPPORTED])["verdict"].tolist() == [INCONCLUSIVE, CONTROL_FAILS]
+    assert correct_family(rows)["verdict"].tolist() == [INCONCLUSIVE, INCONCLUSIVE]
+    assert correct_family(rows, [SUPPORTED])["verdict"].tolist() == [INCONCLUSIVE, CONTROL_FAILS]

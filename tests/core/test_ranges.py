@@ -12,7 +12,7 @@ from contamination.audit import settings as own
 from contamination.cases import settings as cases
 from contamination.core import run
 from contamination.core.parameters import OwnSettings, ParameterError, declared_in
-from contamination.core.ranges import broken, parts_of
+from contamination.core.ranges import parts_of, violated_rule
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CLASSES = [
@@ -63,7 +63,7 @@ CLASSES = [
 )
 def test_each_part_of_a_rule(value, rule, is_kept):
     comment = f"what it is [{rule}]" if rule else "what it is"
-    assert (not broken(value, comment, {"width": 4, "seeds": [0, 1]})) == is_kept
+    assert (not violated_rule(value, comment, {"width": 4, "seeds": [0, 1]})) == is_kept
 
 
 def declared_everywhere():

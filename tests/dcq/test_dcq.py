@@ -117,9 +117,9 @@ def test_published_levels_match_but_for_one_rounded_cell():
     assert published_tables.kappa_from_rounded_percentages(row, 4) == pytest.approx(7.47, abs=0.005)
     again = published_tables.dcq_published(n_resamples=50)
     pd.testing.assert_frame_equal(table, again)
-    said = published_tables.headline(table)
+    said = published_tables.summarize_published_quiz(table)
     assert said.startswith("We reproduce 16 of 17 pairs") and said.endswith("are GPT-3.5 on WNLI.")
-    every = published_tables.headline(table.assign(matches=True))
+    every = published_tables.summarize_published_quiz(table.assign(matches=True))
     assert every == "We reproduce 17 of 17 pairs of model and dataset."
 
 
@@ -222,9 +222,9 @@ def test_original_replaces_the_option_at_its_position():
 
 
 def test_ties_are_drawn_by_lot():
-    assert controls.chosen(np.array([1.0, 1.0, 0.0, 0.5])) == ("AB", 0.0)
-    assert controls.chosen(np.array([1.0, 3.0, 0.0, 0.5])) == ("B", 2.0)
-    assert controls.chosen(np.ones(4)) == ("ABCD", 0.0)
+    assert controls.pick_letters(np.array([1.0, 1.0, 0.0, 0.5])) == ("AB", 0.0)
+    assert controls.pick_letters(np.array([1.0, 3.0, 0.0, 0.5])) == ("B", 2.0)
+    assert controls.pick_letters(np.ones(4)) == ("ABCD", 0.0)
     taken = pd.DataFrame({"position": ["A", "A", "C"], "choice": ["AB", "B", "C"]})
     assert controls.credits_of(taken).tolist() == [0.5, 0.0, 1.0]
 
@@ -257,7 +257,7 @@ def taken(dataset, control, letters, margins=None):
 
 
 def compared(choices, instances, n_resamples=2000):
-    table = comparison.compared(choices, instances, n_resamples)
+    table = comparison.compare_rules(choices, instances, n_resamples)
     return table.set_index(["counted", "control"])
 
 
@@ -369,7 +369,7 @@ def test_a_rule_is_chosen_without_the_dataset_that_it_is_judged_on():
     rules = [taken(d, "r", good if d == "X" else bad) for d in "XYZ"]
     rules += [taken(d, "s", "D" * 6 + "A" * 4) for d in "XYZ"]
     models = pd.concat([answered("M", d, good, modified="A") for d in "XYZ"])
-    table = comparison.compared(pd.concat(rules), models, 100)
+    table = comparison.compare_rules(pd.concat(rules), models, 100)
     chosen = table[table["chosen_on_others"]].drop_duplicates("dataset")
     assert chosen.set_index("dataset")["control"].to_dict() == {"X": "s", "Y": "s", "Z": "s"}
     title = conclusions.levels_title(table.assign(verdict=NOT_SUPPORTED), "M")
@@ -379,7 +379,7 @@ def test_a_rule_is_chosen_without_the_dataset_that_it_is_judged_on():
 def test_rules_of_other_instances_are_refused():
     instances = answered("M", "X", "DDDD", modified="A")
     with pytest.raises(ValueError, match="other instances of X"):
-        comparison.compared(taken("X", "r", "DDD"), instances, 10)
+        comparison.compare_rules(taken("X", "r", "DDD"), instances, 10)
 
 
 def three_rules(model_at_d):
@@ -406,7 +406,7 @@ def test_a_taker_of_some_instances_stands_beside_the_model_s_answers_to_them():
     """Of ten rows the ranking took five: two right, where the model was right five times."""
     instances = answered("M", "X", "D" * 6 + "E" * 4, modified="A" * 4 + "B" * 3 + "C" * 3)
     choices = pd.concat([taken("X", "r", "DDAAA"), taken("X", "s", "DDDDD")])
-    table = other_models.beside_answers(choices, instances, 500).set_index("control")
+    table = other_models.compare_with_released_answers(choices, instances, 500).set_index("control")
     row = table.loc["r"]
     assert (row["n"], row["model_pct"], row["control_pct"]) == (5, 100, 40)
     assert (
@@ -468,7 +468,9 @@ def test_released_options_give_some_originals_away():
 def test_a_taker_beside_a_clean_one_is_paired_by_instance():
     parts = [taken("X", "model", "D" * 19 + "A"), taken("X", "clean", "D" * 10 + "A" * 10)]
     parts += [taken("Y", "model", "DADADADA"), taken("Y", "clean", "ADADADAD")]
-    table = other_models.beside_clean(pd.concat(parts), "model", "clean", n_resamples=2000)
+    table = other_models.compare_with_clean_model(
+        pd.concat(parts), "model", "clean", n_resamples=2000
+    )
     assert table["n"].tolist() == [20, 8]
     assert table[["taker_pct", "clean_pct", "difference_pct"]].to_numpy().tolist() == [
         [95, 50, 45],
@@ -487,7 +489,9 @@ def test_a_correction_for_many_datasets_takes_a_small_lead_back():
         parts = [taken("X", "model", right), taken("X", "clean", "D" * 4 + "A" * 16)]
         for n in range(n_others):
             parts += [taken(f"{n}", who, "DADADADA") for who in ("model", "clean")]
-        return other_models.beside_clean(pd.concat(parts), "model", "clean", (), 500)["verdict"][0]
+        return other_models.compare_with_clean_model(pd.concat(parts), "model", "clean", (), 500)[
+            "verdict"
+        ][0]
 
     assert [words("D" * 8 + "A" * 12, n) for n in (0, 29)] == [SUPPORTED, INCONCLUSIVE]
     assert [words("D" * 18 + "A" * 2, n) for n in (0, 29)] == [SUPPORTED] * 2
@@ -501,7 +505,7 @@ def test_a_taker_ahead_on_quizzes_that_nobody_read_has_shown_no_memory(on_unread
     """Twenty quizzes that the taker may have read, and twenty others."""
     parts = [taken("X", "model", "D" * 19 + "A"), taken("X", "clean", "D" * 2 + "A" * 18)]
     parts += [taken("new", "model", on_unread), taken("new", "clean", "D" * 10 + "A" * 10)]
-    table = other_models.beside_clean(pd.concat(parts), "model", "clean", ["new"], 2000)
+    table = other_models.compare_with_clean_model(pd.concat(parts), "model", "clean", ["new"], 2000)
     table = table.set_index("dataset")
     assert table["verdict"].to_dict() == {"X": verdict, "new": ""}
     assert table.loc["new", "holds"] == holds and table["holds"].isna()["X"]
@@ -512,14 +516,14 @@ def test_the_headline_beside_a_clean_model_says_what_taste_alone_can_do():
         {"is_unread": [False, False, True], "ci_low_pct": [30.0, -5.0, 2.0]}
         | {"holds": [None, None, False], "verdict": [SUPPORTED, INCONCLUSIVE, ""]}
     )
-    said = other_models.headline_beside_clean("M", rows)
+    said = other_models.summarize_clean_comparison("M", rows)
     assert said == (
         "M finds the original more often than the clean model on 1 of 2 datasets, and on 1 of 1 "
         "sets of quizzes that nobody can have read. On 1 of 2 datasets it is ahead by more than "
         "such taste explains. Memory, or a better taste in such texts: these quizzes cannot tell "
         "which."
     )
-    refuted = other_models.headline_beside_clean("M", rows.assign(verdict=CONTROL_FAILS))
+    refuted = other_models.summarize_clean_comparison("M", rows.assign(verdict=CONTROL_FAILS))
     assert refuted.endswith("On 0 of 2 datasets it is ahead by more than such taste explains.")
 
 

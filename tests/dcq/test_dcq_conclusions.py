@@ -21,7 +21,7 @@ def answers():
 
 @pytest.fixture(scope="module")
 def rules(answers):
-    return comparison.compared(published.rule_choices(), answers)
+    return comparison.compare_rules(published.rule_choices(), answers)
 
 
 def test_the_lesson_concludes_what_its_tables_show(levels, rules):

@@ -6,9 +6,9 @@ import pytest
 
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.dcq import controls, estimator, known_truth, respondent_sweep
-from contamination.dcq.respondents import BaseRespondent, Stated
+from contamination.dcq.respondents import AnswerRule, BaseRespondent
 
-STATED = Stated((1, 1, 1, 1), 1.0, 0.5)
+STATED = AnswerRule((1, 1, 1, 1), 1.0, 0.5)
 
 
 def table_of(n):

@@ -16,7 +16,7 @@ from contamination.dcq import (
     quizzes,
     respondents,
 )
-from contamination.dcq.respondents import BaseRespondent, ChatRespondent, Stated, read_letter
+from contamination.dcq.respondents import AnswerRule, BaseRespondent, ChatRespondent, read_letter
 from contamination.lab.benchmarks import TOPICS
 from contamination.lab.grammar import draw_groups
 from contamination.models.chat import Answer, ChatError, Endpoint, Limits, answer_all
@@ -274,7 +274,7 @@ def knows(texts, originals, bias="A"):
 
 def test_standard_quizzes_are_taken_at_the_least_preferred_positions_only():
     respondent = partial(knows, originals={"o1"}, bias="A")
-    answers = deployment.take(respondent, TABLE, with_second=True)
+    answers = deployment.answer_quizzes(respondent, TABLE, with_second=True)
     asked = answers.drop_duplicates(["quiz", "position"])
     found = list(zip(asked["quiz"], asked["position"], strict=True))
     standard = [("standard", position) for position in "BCD"]
@@ -301,7 +301,7 @@ def answers_at(standard, modified):
 def test_recall_and_precision_of_table_1():
     """Five of ten seen: at B four of them and one other right, at C three and none."""
     answers = answers_at({"B": "BBBBEBEEEE", "C": "CCCEEEEEEE", "D": "E" * 10}, "A" * 10)
-    row = deployment.known_row(answers, [True] * 5 + [False] * 5, 20)
+    row = deployment.recall_precision_row(answers, [True] * 5 + [False] * 5, 20)
     assert row["true_contamination_pct"] == row["max_pct"] == 50
     # Kappa equals the maximum, since B was never chosen without an original.
     assert row["min_pct"] == 50
@@ -310,7 +310,7 @@ def test_recall_and_precision_of_table_1():
     # With B at two of ten in the modified quiz it is no longer least preferred.
     biased = answers.copy()
     biased.loc[(biased["quiz"] == "modified") & biased["index"].lt(1), "answer"] = "B"
-    row = deployment.known_row(biased, [True] * 5 + [False] * 5, 20)
+    row = deployment.recall_precision_row(biased, [True] * 5 + [False] * 5, 20)
     assert row["min_pct"] == pytest.approx(100 * 4 / 9) and row["recall_min_pct"] == 80
 
 
@@ -318,17 +318,17 @@ def test_the_minimum_of_the_second_quiz_brings_its_own_recall():
     """B and C are right six times each; the second share, 60 %, is the minimum."""
     standard = {"B": "BBBBBBEEEE", "C": "EEEECCCCCC", "D": "E" * 10}
     answers = answers_at(standard, "BAAAAAAAEE")
-    row = deployment.known_row(answers, [True] * 6 + [False] * 4, 20)
+    row = deployment.recall_precision_row(answers, [True] * 6 + [False] * 4, 20)
     # The tie goes to C, which the modified quiz never chose: kappa there is 60 % as well.
     assert row["best_position"] == "C" and row["min_pct"] == 60
     assert row["recall_max_pct"] == pytest.approx(100 * 2 / 6)
     assert row["recall_min_pct"] == 100
-    clean = deployment.known_row(answers, [False] * 10, 20)
+    clean = deployment.recall_precision_row(answers, [False] * 10, 20)
     assert np.isnan(clean["recall_max_pct"]) and clean["precision_max_pct"] == 0
 
 
 def test_position_rows_count_every_choice():
-    answers = deployment.take(partial(knows, originals={"o2"}), TABLE)
+    answers = deployment.answer_quizzes(partial(knows, originals={"o2"}), TABLE)
     rows = deployment.position_rows(
         answers, source="lab", dataset="d", split="train", model="m"
     ).set_index(["quiz", "position", "option"])["count"]
@@ -355,7 +355,7 @@ def test_a_chat_model_takes_the_quiz_and_every_kind_of_answer_is_counted(log):
 
     with ScriptedServer(script) as server:
         respondent = ChatRespondent(asking(server, log), "XSum", "test")
-        answers = deployment.take(respondent, many)
+        answers = deployment.answer_quizzes(respondent, many)
         # Options that stand alike make the same question, which is asked once.
         assert max(server.counts.values()) <= 2
     modified = answers[answers["quiz"] == "modified"]
@@ -370,7 +370,7 @@ def test_a_chat_model_takes_the_quiz_and_every_kind_of_answer_is_counted(log):
 def test_a_quiz_that_nobody_answers_is_a_level_of_zero():
     """All refused: the answers stay in the denominator, and nothing looks unasked."""
     refuse = lambda texts: pd.DataFrame({"answer": "", "status": "refused"}, index=texts)  # noqa: E731
-    answers = deployment.take(lambda texts: refuse(range(len(texts))), TABLE)
+    answers = deployment.answer_quizzes(lambda texts: refuse(range(len(texts))), TABLE)
     row = deployment.level_row(answers, 20)
     assert (row["max_pct"], row["n_valid"], row["n_refused"]) == (0.0, 0, 10)
     assert row["least_preferred"] == "ABCD"
@@ -378,7 +378,7 @@ def test_a_quiz_that_nobody_answers_is_a_level_of_zero():
 
 # Base and instruct models
 
-STATED = Stated((0.7, 0.1, 0.1, 0.1), 1.0, 0.5)
+STATED = AnswerRule((0.7, 0.1, 0.1, 0.1), 1.0, 0.5)
 
 
 def respondent_of(log_probs, stated=STATED):
@@ -405,7 +405,7 @@ def test_prior_likelihood_and_threshold_decide():
 def test_temperature_and_spread_divide_what_the_model_says():
     """B is likelier by 12 nats; at a temperature of 2 and a spread of 3 that counts as 2."""
     log_probs = np.array([[-20.0, -8.0, -20.0, -20.0]])
-    letters, chances = Stated((0.7, 0.1, 0.1, 0.1), 2.0, 0.4).answers(log_probs, spread=3.0)
+    letters, chances = AnswerRule((0.7, 0.1, 0.1, 0.1), 2.0, 0.4).answers(log_probs, spread=3.0)
     assert letters.tolist() == ["B"]
     assert chances[0] == pytest.approx(0.1 * np.e**2 / (0.1 * np.e**2 + 0.9))
 
@@ -434,7 +434,7 @@ def test_option_ranking_has_no_positions_and_shares_ties():
 )
 def test_what_cannot_be_stated_is_refused(prior, temperature, none_below, message):
     with pytest.raises(ValueError, match=message):
-        Stated(prior, temperature, none_below)
+        AnswerRule(prior, temperature, none_below)
 
 
 @pytest.fixture(scope="module")
@@ -461,7 +461,7 @@ def test_a_base_model_scores_each_text_once_after_its_header(lab_lm):
     groups = draw_groups(TOPICS, 4, 0, "test", n_paraphrases=5)
     table = perturbation.quizzes_of_groups(groups, TOPICS.columns)
     taker = BaseRespondent(lab_lm, "topics", "train", STATED)
-    answers = deployment.take(taker.spread_over(table), table, with_second=True)
+    answers = deployment.answer_quizzes(taker.spread_over(table), table, with_second=True)
     assert set(answers["answer"]) <= set("ABCDE") and answers["status"].eq("ok").all()
     from contamination.models.causal import option_log_probs
 

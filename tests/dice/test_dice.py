@@ -188,9 +188,9 @@ def measured(lms):
 def test_frozen_embeddings_give_an_auroc_of_one_half_at_layer_0(measured):
     """The last token of every prompt is the same, so a shared embedding knows nothing."""
     models = {"x": {0: measured[0]}, pool.CLEAN: {0: measured[1]}}
-    found = experiments.of_pairs(models, "x", pool.CLEAN, 0, "GSM-ii")
+    found = experiments.auroc_of_seed_pairs(models, "x", pool.CLEAN, 0, "GSM-ii")
     assert found.auroc_pct == 50.0
-    assert experiments.of_pairs(models, "x", pool.CLEAN, 2, "GSM-ii").auroc_pct == 100.0
+    assert experiments.auroc_of_seed_pairs(models, "x", pool.CLEAN, 2, "GSM-ii").auroc_pct == 100.0
 
 
 def test_one_forward_pass_gives_all_layers(lms, monkeypatch):
@@ -242,7 +242,7 @@ def test_located_layer_is_the_commonest_argmax_and_never_the_normed_one(measured
     def model(*by_layer):
         states = np.zeros((3, 5, 2), dtype=np.float32)
         states[:, :, 0] = np.array(by_layer).T + 1
-        return pool.Measured({"GSM-i": states}, {})
+        return pool.ModelMeasurements({"GSM-i": states}, {})
 
     # Three prompts with their largest distance at block 1, 2 and 2; the norm's is larger still.
     models = {
@@ -373,7 +373,7 @@ def pool_of(n_models, shift_contaminated, shift_seen, identity, shift_set=0.0):
             part[:, 0] = mark
             states[name] = part.astype(np.float32)
         scores = pd.DataFrame(rng.normal(size=(12, 4)), columns=list(answers.BASELINES))
-        return pool.Measured(states, dict.fromkeys(sets, scores))
+        return pool.ModelMeasurements(states, dict.fromkeys(sets, scores))
 
     names = dict.fromkeys([pool.CLEAN, pool.OTHER_CLEAN, pool.REORDERED, "MATH x5"], 0)
     names |= {"GSM-i x5": 1, "train split x5": 1, "format only x5": 0, "GSM-i x1": 1}
@@ -434,12 +434,14 @@ def test_scores_beside_a_partner_are_differences_on_the_same_questions():
 
     def model(seen, fresh):
         states = {"GSM-i": seen, "GSM-ii": fresh}
-        return pool.Measured({k: np.array(v, float)[:, None, None] for k, v in states.items()}, {})
+        return pool.ModelMeasurements(
+            {k: np.array(v, float)[:, None, None] for k, v in states.items()}, {}
+        )
 
     models = {"x": {0: model([3, 5], [4, 1])}, pool.CLEAN: {0: model([1, 2], [3, 1])}}
     how = {0: lambda states: states[:, 0]}, "x", 0, "GSM-i", "GSM-ii"
-    assert experiments.within_models(models, *how).auroc_pct == 75.0
-    paired = experiments.within_models(models, *how, partner=pool.CLEAN)
+    assert experiments.auroc_within_models(models, *how).auroc_pct == 75.0
+    paired = experiments.auroc_within_models(models, *how, partner=pool.CLEAN)
     assert (paired.auroc_pct, paired.n_models, paired.n) == (100.0, 2, 4)
 
 
@@ -455,7 +457,7 @@ def test_a_model_that_is_surer_of_everything_is_not_for_that_contaminated():
             values = np.random.default_rng([seed, len(name)]).normal(size=(20, 4)) * 0.1
             values += surer_elsewhere if name == "MATH" else surer
             scores[name] = pd.DataFrame(values, columns=list(answers.BASELINES))
-        return pool.Measured({}, scores)
+        return pool.ModelMeasurements({}, scores)
 
     def auroc_pct(surer, surer_elsewhere):
         models = {pool.CLEAN: {seed: model(seed, 0, 0) for seed in range(4)}}
@@ -501,7 +503,7 @@ def test_membership_is_not_tested_on_the_questions_that_taught_it():
     """States are their question's alone, in every model: learnt by heart, they say nothing else."""
     rng = np.random.default_rng(0)
     states = {name: rng.normal(size=(40, 1, 16)) for name in (mixtures.SEEN, mixtures.UNSEEN)}
-    models = {"x": {seed: pool.Measured(states, {}) for seed in range(3)}}
+    models = {"x": {seed: pool.ModelMeasurements(states, {}) for seed in range(3)}}
     assert 25 < experiments.taught_membership(models, "x", 0).auroc_pct < 75
     for of_set in states.values():
         of_set[experiments.TEST_HALF] = of_set[experiments.TRAIN_HALF]
@@ -512,22 +514,26 @@ def test_every_contaminated_model_stands_beside_the_clean_ones_that_its_detector
     """Five seeds in folds of 2, 1, 1 and 1: four pairs in the first fold, one in each other."""
     models = pool_of(5, 6.0, 0.0, identity=0.0)
     detectors = experiments.held_out_detectors(models, "GSM-i x5", 1)
-    found = experiments.of_strangers(models, detectors, "GSM-i x5", 1, "GSM-ii")
+    found = experiments.auroc_of_unmet_models(models, detectors, "GSM-i x5", 1, "GSM-ii")
     assert experiments._strangers(models, detectors, "GSM-i x5", pool.CLEAN) == [
         (0, 0), (0, 1), (1, 0), (1, 1), (2, 2), (3, 3), (4, 4)
     ]  # fmt: skip
     assert (found.n_models, found.resampled) == (10, detector.MODELS)
     fewer = {**models, "x": {0: models["GSM-i x5"][0]}}
-    assert experiments.of_strangers(fewer, detectors, "x", 1, "GSM-ii").n_models == 3
+    assert experiments.auroc_of_unmet_models(fewer, detectors, "x", 1, "GSM-ii").n_models == 3
 
 
 def test_figure_5_tests_models_that_the_detector_was_not_trained_on():
     """GSM-ii's readers carry the mark here, base and other clean models do not."""
     models = pool_of(4, 6.0, 0.0, identity=0.0)
     pair = "GSM-i x5", pool.CLEAN, 1
-    found = experiments.of_pairs(models, *pair, "GSM-ii", tested=("GSM-ii x5", pool.BASE))
+    found = experiments.auroc_of_seed_pairs(
+        models, *pair, "GSM-ii", tested=("GSM-ii x5", pool.BASE)
+    )
     assert found.auroc_pct == 100.0 and found.n_models == 5
-    control = experiments.of_pairs(models, *pair, "GSM-ii", tested=(pool.OTHER_CLEAN, pool.BASE))
+    control = experiments.auroc_of_seed_pairs(
+        models, *pair, "GSM-ii", tested=(pool.OTHER_CLEAN, pool.BASE)
+    )
     assert 30 < control.auroc_pct < 70
 
 
@@ -537,7 +543,7 @@ def test_figure_5b_is_not_tested_on_the_questions_it_was_trained_on():
     for model in models["MATH x5"].values():
         model.states["MATH"][experiments.TRAIN_HALF] += 9
     how = {"learnt_from": "MATH", "tested": ("MATH x5", pool.CLEAN)}
-    found = experiments.of_pairs(models, "MATH x5", pool.CLEAN, 1, "MATH", **how)
+    found = experiments.auroc_of_seed_pairs(models, "MATH x5", pool.CLEAN, 1, "MATH", **how)
     assert found.n == 12 and 25 < found.auroc_pct < 75
 
 
@@ -565,7 +571,7 @@ def test_the_share_that_training_adds_to_the_distance_needs_five_pairs():
     def model(distance, seed):
         states = np.ones((2, 4, 1), dtype=np.float32)
         states[:, 1:3, 0] += distance * (1 + 0.01 * seed)
-        return pool.Measured({"GSM-i": states}, {})
+        return pool.ModelMeasurements({"GSM-i": states}, {})
 
     distances = {"x": 4, "near": 1.2, pool.CLEAN: 0, pool.OTHER_CLEAN: 1}
     for n_models, words in ((5, [SUPPORTED, NOT_SUPPORTED]), (4, [INCONCLUSIVE] * 2)):
@@ -575,7 +581,7 @@ def test_the_share_that_training_adds_to_the_distance_needs_five_pairs():
         }
         for name, share, word in zip(("x", "near"), (3 / 4, 1 / 6), words, strict=True):
             rows = paper_rows.layer_rows(models, name, "GSM-i")
-            rows = family.of_layers(*statistics.with_p_adjusted(rows))
+            rows = family.judge_layers(*statistics.with_p_adjusted(rows))
             row = rows[rows["located"] & rows["distance"].eq("euclidean")].iloc[0]
             assert row["share_from_training"] == pytest.approx(share, abs=1e-3)
             assert row["verdict"] == word

@@ -45,7 +45,7 @@ REFUTING = table_of(clean=100, order=90, strangers=98, within=51, train=97, othe
 
 
 def test_headline_of_a_table_that_confirms_the_detector():
-    text = controls.headline(CONFIRMING)
+    text = controls.summarize_dice_controls(CONFIRMING)
     assert text.startswith("On fresh questions, DICE is not shown to tell two clean models apart.")
     assert text.endswith("shows at most that the model was trained on these questions.")
 
@@ -55,9 +55,9 @@ def test_two_models_an_arm_excuse_nobody_and_license_nothing():
     few = CONFIRMING.copy()
     is_innocent = few["control"].isin([controls.LEGITIMATE, controls.FORMAT_ONLY])
     few.loc[is_innocent, "holds"] = pd.NA
-    assert "perhaps on their train split" in controls.licensed(few)
-    assert "differs from the clean model" in controls.licensed(few.assign(holds=pd.NA))
-    said = controls.headline(few.assign(holds=pd.NA))
+    assert "perhaps on their train split" in controls.strongest_reading(few)
+    assert "differs from the clean model" in controls.strongest_reading(few.assign(holds=pd.NA))
+    said = controls.summarize_dice_controls(few.assign(holds=pd.NA))
     assert said.startswith("On fresh questions, fewer than 5 models of a kind cannot show whether")
     few = CONFIRMING.assign(
         holds=CONFIRMING["holds"].mask(CONFIRMING["control"] == controls.WITHIN)
@@ -67,9 +67,9 @@ def test_two_models_an_arm_excuse_nobody_and_license_nothing():
 
 @pytest.mark.parametrize("clean", [{"clean": 100}, {"order": 90}])
 def test_headline_of_a_table_that_refutes_it(clean):
-    said = controls.headline(table_of(**clean))
+    said = controls.summarize_dice_controls(table_of(**clean))
     assert said.startswith("On fresh questions, DICE tells two clean models apart. The AUROC is")
-    text = controls.headline(REFUTING)
+    text = controls.summarize_dice_controls(REFUTING)
     assert "100 % if the clean models were trained on different texts and 90 % if they" in text
     assert text.endswith("perhaps on their train split.")
 
@@ -101,7 +101,7 @@ def test_headline_of_a_table_that_refutes_it(clean):
     ],
 )
 def test_a_flag_licenses_no_more_than_the_controls_allow(aurocs, verdict):
-    assert verdict in controls.licensed(table_of(**aurocs))
+    assert verdict in controls.strongest_reading(table_of(**aurocs))
 
 
 def with_verdicts(rows, of="of_inflation", **how):
@@ -239,18 +239,18 @@ def test_whether_the_flag_follows_the_inflation_is_said_where_a_verdict_says_whi
         paper_rows.with_flags(with_verdicts(accuracy.gains(accuracies(*given))), flags)
         for given in ((90.0, 42.0), (60.0, 61.0), (90.0, 42.0, 2))
     )
-    said = paper_rows.headline_of_flags(inflated)
+    said = paper_rows.summarize_flags(inflated)
     of_x = f"x (+48 points, mean flag {flag:.2f})"
     assert f"is inflated is supported for {of_x}, and not supported for no condition." in said
     assert f"in {n_flagged} conditions where the claim is supported and in 0 of 0 where" in said
-    said = paper_rows.headline_of_flags(true)
+    said = paper_rows.summarize_flags(true)
     of_x = f"x (-1 points, mean flag {flag:.2f})"
     assert f"supported for no condition, and not supported for {of_x}." in said
     assert f"and in {n_flagged} where it is not. The claim is inconclusive for 0" in said
-    said = paper_rows.headline_of_flags(open_)
+    said = paper_rows.summarize_flags(open_)
     assert said.endswith("is inconclusive for 1 conditions, and the control fails for 0.")
     failed = inflated.assign(verdict=[CONTROL_FAILS if v else "" for v in inflated["verdict"]])
-    assert paper_rows.headline_of_flags(failed).endswith("and the control fails for 1.")
+    assert paper_rows.summarize_flags(failed).endswith("and the control fails for 1.")
 
 
 def table_2(main, clean, n_models=10, other="GSM-ii"):
@@ -273,21 +273,25 @@ def table_2(main, clean, n_models=10, other="GSM-ii"):
     ],
 )
 def test_contamination_is_what_lies_above_two_clean_models(main, clean, n_models, verdict):
-    table = with_verdicts(paper_rows.beside_clean(table_2(main, clean, n_models)), "of_aurocs")
+    table = with_verdicts(
+        paper_rows.add_clean_difference(table_2(main, clean, n_models)), "of_aurocs"
+    )
     row, control = (row for _, row in table.iterrows())
     assert (row["verdict"], control["verdict"]) == (verdict, "")
     folded = max(clean[0], 100 - clean[0])
     assert row["difference_pct"] == main[0] - folded
     half = np.hypot(main[0] - main[1], clean[2] - clean[0])
     assert row["difference_low"] == pytest.approx(main[0] - folded - half)
-    said = paper_rows.headline(table)
+    said = paper_rows.summarize_fresh_questions(table)
     assert f"{main[0] - folded:+.0f} points" in said and f"above zero is {verdict}." in said
     assert f"The other {folded - 50:.0f} points above chance come with any two models" in said
 
 
 def test_a_row_without_a_control_claims_nothing():
     rows = table_2((66.0, 63.0, 69.0), (58.0, 54.0, 62.0)).head(1)
-    assert with_verdicts(paper_rows.beside_clean(rows), "of_aurocs")["verdict"].tolist() == [""]
+    assert with_verdicts(paper_rows.add_clean_difference(rows), "of_aurocs")[
+        "verdict"
+    ].tolist() == [""]
 
 
 # What the lesson and the lab conclude

@@ -93,7 +93,7 @@ def test_articles_without_a_difference_do_not_explain(wikimia, articles, low, hi
 
 @pytest.fixture(scope="module")
 def over_bases():
-    table = lab_panel.over_units(store.read("study").sets, MIN_K, "topics")
+    table = lab_panel.mean_auc_by_dose(store.read("study").sets, MIN_K, "topics")
     return lab_panel.units_verdict(*statistics.with_p_adjusted(table))
 
 

@@ -40,7 +40,7 @@ def test_each_model_has_a_deal_of_its_own():
     assert of_min_k["auc"].tolist() == [1.0, 0.0, 0.5]
     # No deal alone has any spread: what spread there is comes from the draw of deals.
     assert of_min_k[["ci_low", "ci_high"]].to_numpy().tolist() == [[1, 1], [0, 0], [0, 1]]
-    over_all = auc_tables.of_all_models(rows)
+    over_all = auc_tables.pooled_rows(rows)
     assert over_all["seed"].isna().all()
     assert dict(zip(over_all["method"], over_all["auc"], strict=True)) == {MIN_K: 0.5, PPL: 1.0}
     assert set(rows["n_members"]) == {2}
@@ -48,7 +48,7 @@ def test_each_model_has_a_deal_of_its_own():
 
 def test_of_one_model_every_row_stays():
     rows = auc_tables.auc_rows({0: detected(PERFECT, PERFECT)}, {0: IS_MEMBER}, n_resamples=5)
-    assert len(auc_tables.of_all_models(rows)) == len(rows) == 2
+    assert len(auc_tables.pooled_rows(rows)) == len(rows) == 2
     assert rows[["before_auc", "difference", "p"]].isna().all(axis=None)
     assert (auc_tables.with_verdict(rows.assign(p_adjusted=np.nan))["verdict"] == "").all()
 
@@ -86,7 +86,7 @@ def test_fewer_than_five_models_carry_no_verdict(n_models, turned, expected):
         dict.fromkeys(deals, each) for each in ((right, wrong)[:: -1 if turned else 1])
     )
     rows = auc_tables.auc_rows(after, deals, before=before, n_resamples=20)
-    (rows,) = statistics.with_p_adjusted(auc_tables.of_all_models(rows))
+    (rows,) = statistics.with_p_adjusted(auc_tables.pooled_rows(rows))
     row = auc_tables.with_verdict(rows).iloc[0]
     assert row["n_models"] == n_models and row["verdict"] == expected
     assert pd.isna(row["p"]) == (n_models < 5)  # no test, so no part of the family
@@ -191,7 +191,7 @@ def test_the_best_words_stand_beside_every_method():
     deals = {0: np.repeat([True, False], 4), 1: np.arange(8) % 2 == 0}
     scored = dict.fromkeys(deals, detected(np.arange(8, 0, -1), np.arange(8)))
     how = {"n_permutations": 2, "n_resamples": 10, "benchmark": "b", "length": 32}
-    rows, words = auc_tables.beside_words(scored, dict.fromkeys(deals, texts), deals, **how)
+    rows, words = auc_tables.auc_and_blind_rows(scored, dict.fromkeys(deals, texts), deals, **how)
     of_first = rows[rows["seed"] == 0]
     assert dict(zip(of_first["method"], of_first["auc"], strict=True)) == {MIN_K: 1.0, PPL: 0.0}
     assert of_first["blind_auc"].tolist() == [1.0] * 2
@@ -206,7 +206,7 @@ def test_the_words_of_a_deal_are_the_best_and_of_all_deals_the_best_mean_of_one(
     words = pd.DataFrame({"seed": [0, 0, 1, 1], "baseline": ["bag", "idf"] * 2})
     words["auc"] = [0.6, 0.9, 0.8, 0.6]  # means 0.7 of the bag, 0.75 of the other
     rows = pd.DataFrame({"seed": pd.array([0, 1, None], dtype="Int64")})
-    assert auc_tables.with_words(rows, words)["blind_auc"].tolist() == [0.9, 0.8, 0.75]
+    assert auc_tables.add_blind_auc(rows, words)["blind_auc"].tolist() == [0.9, 0.8, 0.75]
 
 
 def test_printed_average_stands_beside_the_methods_it_has():
@@ -226,7 +226,9 @@ def test_printed_average_stands_beside_the_methods_it_has():
 )
 def test_headline_of_the_doses(n_models, verdicts, expected):
     rows = pd.DataFrame({"copies": [8, 1], "auc": [0.9, 0.6], "before_auc": [0.5, 0.52]})
-    said = auc_tables.headline(rows.assign(method=MIN_K, verdict=verdicts, n_models=n_models))
+    said = auc_tables.summarize_doses(
+        rows.assign(method=MIN_K, verdict=verdicts, n_models=n_models)
+    )
     assert "is 0.51 before training and 0.60 at 1 and 0.90 at 8 copies after" in said
     assert expected in said and ("no verdict" in said) == (n_models < 5)
 
@@ -237,7 +239,7 @@ def test_headline_of_the_doses(n_models, verdicts, expected):
 )
 def test_headline_of_wikimia(low, expected):
     rows = pd.DataFrame({"baseline": blind_scores.BAG_OF_WORDS, "auc": [0.97, 0.99], "ci_low": low})
-    assert expected in wikimia_tables.headline(rows, 0.72)
+    assert expected in wikimia_tables.summarize_wikimia(rows, 0.72)
 
 
 # A time capsule
@@ -248,11 +250,11 @@ def test_a_random_half_of_each_kind_gets_copies():
     is_read = wikimia_tables.read_half(is_member, 0)
     assert (is_read[is_member].sum(), is_read[~is_member].sum()) == (3, 2)
     assert (is_read != wikimia_tables.read_half(is_member, 1)).any()
-    numbers = wikimia_tables.drawn(is_member, 2, 0)
+    numbers = wikimia_tables.sample_passages(is_member, 2, 0)
     assert (
         list(numbers) == sorted(numbers) and is_member[numbers].tolist() == [True] * 2 + [False] * 2
     )
-    assert list(wikimia_tables.drawn(is_member, 0, 0)) == list(range(10))
+    assert list(wikimia_tables.sample_passages(is_member, 0, 0)) == list(range(10))
 
 
 def test_copies_show_in_every_pairing_and_the_date_across_kinds_alone():

@@ -11,15 +11,15 @@ from notebook_files import DISPLAYED, NOTEBOOKS, ROOT
 from contamination.audit import lab_models
 from contamination.core import scores, storage
 from contamination.core.claims import CLAIMS
-from contamination.dcq.respondents import STATED
+from contamination.dcq.respondents import ANSWER_RULE
 from contamination.models import judging
 from contamination.study import arms, constat, context, protocol, sampling, store, study, whole_sets
 
 # Name of a parameter: its constant, and the notebooks whose values are held to it.
 HELD = {
-    "position_prior": (list(STATED.position_prior), "02b"),
-    "temperature": (STATED.temperature, "02b"),
-    "none_below": (STATED.none_below, "02b"),
+    "position_prior": (list(ANSWER_RULE.position_prior), "02b"),
+    "temperature": (ANSWER_RULE.temperature, "02b"),
+    "none_below": (ANSWER_RULE.none_below, "02b"),
     "text_rule_threshold": (judging.NEAR_EXACT_FROM, "03b 12"),
     "k_percent": (scores.K_PERCENT, "00 04 04b 06 07 08 12"),
     "learning_rate": (lab_models.LEARNING_RATE, "02b 09 11"),

@@ -51,7 +51,7 @@ def tables():
         "dcq_published": levels,
         "dcq_reciprocal": dcq_tables.dcq_reciprocal(),
         "dcq_controls": controls.control_table(choices, levels),
-        "dcq_rules": comparison.compared(choices, answers),
+        "dcq_rules": comparison.compare_rules(choices, answers),
         "dcq_beyond_rules": comparison.beyond_rules(choices, answers),
         "replication_published": time_travel().tests,
         "replication_success": time_travel().success,
@@ -145,7 +145,7 @@ def test_what_detectors_see_is_not_stale(script, study):
 def test_the_kept_tables_are_those_of_the_ledger(study):
     """Recomputed from the stored scores, but for the shares, which need the lab's texts."""
     shares = made_shares()
-    scores = pretraining_scores.arranged(pretraining.read_parts()[0])
+    scores = pretraining_scores.arrange_scores(pretraining.read_parts()[0])
     again = {
         "pretraining_detection": pretraining_results.detection(scores, shares),
         "pretraining_indirect": pretraining_results.indirect(scores, shares),
@@ -256,7 +256,7 @@ def test_numbers_to_expect_of_trained_models(script):
 def test_figure_is_small_and_not_stale(script, tables):
     path = ROOT / script.FIGURE
     assert path.stat().st_size < 100_000
-    drawn = script.numbers_hash(script.drawn(tables))
+    drawn = script.numbers_hash(script.figure_numbers(tables))
     with Image.open(path) as image:
         assert image.text["Description"] == drawn, 'the figure is stale: run "make readme"'
 

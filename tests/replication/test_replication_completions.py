@@ -9,7 +9,7 @@ from scripted_server import MODEL, ScriptedServer, failure, good, question
 
 from contamination.core import overlap
 from contamination.models.chat import Endpoint, Limits
-from contamination.models.exchange import prompted
+from contamination.models.exchange import requests_of_prompts
 from contamination.replication import (
     completions,
     cutting,
@@ -171,7 +171,7 @@ def test_every_kind_of_completion_is_counted(log):
         return good("The cat sat on the mat.")
 
     with ScriptedServer(script) as server:
-        requests = prompted(["good", "refuse", "empty", "broken", "long"], PAPER_OPTIONS)
+        requests = requests_of_prompts(["good", "refuse", "empty", "broken", "long"], PAPER_OPTIONS)
         written = completions.by_chat(endpoint_of(server), requests, log=log, **SETTINGS)
         body = server.bodies[0]
     assert (body["temperature"], body["max_tokens"]) == (0, 500)

@@ -55,7 +55,7 @@ def test_the_first_figure_names_the_algorithms_that_beat_a_constant_answer(succe
 
 
 def test_headline_of_decisions(success):
-    text = conclusions.headline_of_decisions(success)
+    text = conclusions.summarize_decisions(success)
     assert text.startswith("Always answering “clean” agrees with the person on 20 of 28 partitions")
     assert text.endswith(
         "Algorithm 1 with ROUGE-L on 20 and Algorithm 2 with GPT-4 as the judge on 27."
@@ -63,15 +63,15 @@ def test_headline_of_decisions(success):
 
 
 def test_headline_of_tests(tests):
-    text = conclusions.headline_of_tests(tests)
+    text = conclusions.summarize_tests(tests)
     assert "in 24 of the 56 tests of Algorithm 1, and by an exact test of the same" in text
     assert text.endswith("p is 1/1,024 and the first of 56 corrected tests needs 1/1,120.")
     powerful = tests.assign(can_reject=True)
-    text = conclusions.headline_of_tests(powerful)
+    text = conclusions.summarize_tests(powerful)
     assert text.endswith("in 18. Of these, 0 remain after a correction for 56 tests.")
     names = [name for name in tests if name.startswith("significant_")]
     same = powerful.assign(**{name: tests["significant"] for name in names})
-    assert conclusions.headline_of_tests(same).endswith("in as many, corrected or not.")
+    assert conclusions.summarize_tests(same).endswith("in as many, corrected or not.")
 
 
 def test_the_title_leaves_out_a_count_that_could_only_be_zero(tests):

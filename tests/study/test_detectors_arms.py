@@ -135,7 +135,7 @@ def test_a_detector_learns_from_what_dosed_models_read(monkeypatch):
         return np.tile([lm[1], lm[0] == c.DOSED], (len(rows), 1)).astype(float)
 
     learner = Detector("learner", LOG_PROBABILITIES, features, learn=learn)
-    detector = scoring.fitted(learner, models[2:])
+    detector = scoring.fit_detector(learner, models[2:])
     assert set(met) == {(1, 0, False), (1, 1, True), (2, 0, False), (2, 1, True)}
     assert len(met) == 4 * N
     scores, _ = scoring.score_models(models, [detector])

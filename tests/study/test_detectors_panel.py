@@ -17,7 +17,7 @@ from contamination.core.verdicts import (
 )
 from contamination.study import figures, from_notebooks, lab_panel, protocol
 from contamination.study.conditions import FRESH, TRUTHS, VERBATIM
-from contamination.study.panel import Evidence, judged, not_run, panel, verdict
+from contamination.study.panel import Evidence, judge_evidence, not_run, panel, verdict
 
 
 def evidence(method, what, model="M", dataset="D", statistic="share", truth=""):
@@ -130,7 +130,7 @@ def test_the_table_of_evasion_counts_units_and_claims_nothing_where_nothing_was_
 
 def over_units(sets):
     """Means over units with the verdicts that they have as a family of their own."""
-    (table,) = statistics.with_p_adjusted(lab_panel.over_units(sets, "A", "topics"))
+    (table,) = statistics.with_p_adjusted(lab_panel.mean_auc_by_dose(sets, "A", "topics"))
     return lab_panel.units_verdict(table)
 
 
@@ -150,7 +150,7 @@ def test_the_mean_over_units_stands_beside_a_clean_model_and_fresh_rows():
     assert table.loc[1, "ci_high"] == pytest.approx(0.7 + 12.7062 * 0.1, abs=1e-4)  # t, 1 df
     assert table["verdict"].tolist() == ["", INCONCLUSIVE, INCONCLUSIVE, ""]  # two units
     with pytest.raises(ValueError, match="no set of reviews scored by C"):
-        lab_panel.over_units(product(unit=0), "C", "reviews")
+        lab_panel.mean_auc_by_dose(product(unit=0), "C", "reviews")
 
 
 @pytest.mark.parametrize(
@@ -170,14 +170,14 @@ def test_a_correction_for_many_tests_takes_a_small_mean_over_units_back():
     """A mean of 0.55 with an interval from 0.51: shown alone, and not as one of forty tests."""
     read = product(unit=range(5), copies=12).assign(p=0.5)
     read["value"] = 0.55 + 0.02 * np.arange(-2, 3)
-    table = lab_panel.over_units(read, "A", "topics")
+    table = lab_panel.mean_auc_by_dose(read, "A", "topics")
     assert table["ci_low"].item() > 0.5 and 0.01 < table["p"].item() < 0.05
     alone, large = over_units(read), over_units(read.assign(value=read["value"] + 0.3))
     assert alone["verdict"].tolist() == large["verdict"].tolist() == [SUPPORTED]
     others = pd.DataFrame({"p": [0.9] * 39})
     adjusted, _ = statistics.with_p_adjusted(table, others)
     assert lab_panel.units_verdict(adjusted)["verdict"].tolist() == [NOT_SUPPORTED]
-    table = lab_panel.over_units(read.assign(value=read["value"] + 0.3), "A", "topics")
+    table = lab_panel.mean_auc_by_dose(read.assign(value=read["value"] + 0.3), "A", "topics")
     adjusted, _ = statistics.with_p_adjusted(table, others)
     assert lab_panel.units_verdict(adjusted)["verdict"].tolist() == [SUPPORTED]
 
@@ -218,7 +218,7 @@ def test_a_quiz_is_held_against_the_same_models_unread_rows():
     # The control's value is the chance level here, so its interval always contains it.
     for low, expected in ((18.0, SUPPORTED), (8.0, INCONCLUSIVE), (2.0, INCONCLUSIVE)):
         lab = pd.DataFrame([unread, read | {"ci_low_pct": low, "ci_high_pct": 44.0}])
-        table = judged(from_notebooks.dcq_rows(lab))
+        table = judge_evidence(from_notebooks.dcq_rows(lab))
         assert table["verdict"].tolist() == [expected]
         shown = ["value", "control_value", "control_low", "control_high"]
         assert table[shown].to_numpy().tolist() == [[0.3, 0.04, 0.0, 0.1]]
@@ -239,7 +239,7 @@ def replication_lab():
 
 
 def test_a_replication_is_held_against_the_other_clean_partitions():
-    table = judged(from_notebooks.replication_rows(replication_lab()))
+    table = judge_evidence(from_notebooks.replication_rows(replication_lab()))
     # A: 9 of 10, at least 0.60. B: 1 of 10, above none of C's 10, whose upper end of 0.28 may be
     # as high. C: none of 10, whose upper end leaves room for 10 points above B's share.
     assert table["verdict"].tolist() == [SUPPORTED, INCONCLUSIVE, INCONCLUSIVE]
@@ -252,13 +252,16 @@ def test_a_replication_is_held_against_the_other_clean_partitions():
 def test_a_replication_is_judged_by_its_interval_and_not_by_the_algorithm_s_decision():
     """One match of ten flags a partition, and so do nine; the decision does not move a verdict."""
     lab = replication_lab()
-    decided = judged(from_notebooks.replication_rows(lab))
-    reversed_ = judged(
+    decided = judge_evidence(from_notebooks.replication_rows(lab))
+    reversed_ = judge_evidence(
         from_notebooks.replication_rows(lab.assign(contaminated=~lab["contaminated"]))
     )
     assert reversed_["verdict"].tolist() == decided["verdict"].tolist()
     none = lab.assign(n_exact=0, n_near_exact=0, n_valid=200)
-    assert judged(from_notebooks.replication_rows(none))["verdict"].tolist() == [NOT_SUPPORTED] * 3
+    assert (
+        judge_evidence(from_notebooks.replication_rows(none))["verdict"].tolist()
+        == [NOT_SUPPORTED] * 3
+    )
 
 
 def test_a_correction_for_many_rows_takes_a_small_one_back():
@@ -266,14 +269,16 @@ def test_a_correction_for_many_rows_takes_a_small_one_back():
     row = {name: "" for name in ("model", "dataset", "truth", "method", "statistic", "control")}
     row |= {"value": 0.65, "ci_low": 0.51, "ci_high": 0.79, "chance": 0.5, "n": 90}
     row |= {"control_value": 0.5}
-    assert judged([row])["verdict"].tolist() == [SUPPORTED]
+    assert judge_evidence([row])["verdict"].tolist() == [SUPPORTED]
     others = [row | {"value": 0.5, "ci_low": 0.41, "ci_high": 0.59}] * 19
-    assert judged([row, *others])["verdict"].tolist() == [INCONCLUSIVE] + [NOT_SUPPORTED] * 19
+    assert (
+        judge_evidence([row, *others])["verdict"].tolist() == [INCONCLUSIVE] + [NOT_SUPPORTED] * 19
+    )
     large = row | {"value": 0.9, "ci_low": 0.8, "ci_high": 1.0}
-    assert judged([large, *others])["verdict"][0] == SUPPORTED
+    assert judge_evidence([large, *others])["verdict"][0] == SUPPORTED
     # What cannot support its claim is no test, and does not count against the others.
     idle = [other | {"may_support": False} for other in others]
-    table = judged([row, *idle, row | {"control_value": math.nan}, row | {"n_models": 4}])
+    table = judge_evidence([row, *idle, row | {"control_value": math.nan}, row | {"n_models": 4}])
     assert table["p"].notna().sum() == 1 and table["verdict"][0] == SUPPORTED
 
 
@@ -290,7 +295,7 @@ def test_min_k_is_held_against_the_best_classifier_of_words():
         blind = pd.DataFrame(words | {"seed": 0, "auc": [0.5, 0.52], "ci_high": [0.9, high]})
         blind["ci_low"] = [0.1, low]
         blind = pd.concat([of_other_deal, blind])
-        table = judged(from_notebooks.min_k_rows(aucs, blind))
+        table = judge_evidence(from_notebooks.min_k_rows(aucs, blind))
         assert table["verdict"].tolist() == [expected]  # one row: the mean over seeds is none
         assert table["control"].tolist() == ["bag of words, no model"]
 
@@ -305,14 +310,14 @@ def test_dice_is_held_against_two_clean_models(monkeypatch, high, first):
     controls = pd.DataFrame({"control": names, "auroc_pct": [64.0, 90.0], "ci_high": [67.0, high]})
     controls["ci_low"] = [61.0, 84.0]
     monkeypatch.setattr(from_notebooks.dice_controls, "sees_membership", lambda table: True)
-    table = judged(from_notebooks.dice_rows(aurocs, controls))
+    table = judge_evidence(from_notebooks.dice_rows(aurocs, controls))
     assert table["dataset"].tolist() == ["GSM-i", "GSM-ii"]
     assert table["control"].tolist() == names[::-1]
     assert table["verdict"].tolist() == [first, CONTROL_FAILS]
-    few = judged(from_notebooks.dice_rows(aurocs.assign(n_models=4), controls))
+    few = judge_evidence(from_notebooks.dice_rows(aurocs.assign(n_models=4), controls))
     assert few["verdict"].tolist() == [INCONCLUSIVE] * 2  # two pairs of models
     # A detector of which model it is cannot support that a dataset was read.
     monkeypatch.setattr(from_notebooks.dice_controls, "sees_membership", lambda table: False)
-    blind = judged(from_notebooks.dice_rows(aurocs, controls))
+    blind = judge_evidence(from_notebooks.dice_rows(aurocs, controls))
     assert not blind["verdict"].eq(SUPPORTED).any()
     assert blind["note"].eq("it cannot say which questions were read").all()

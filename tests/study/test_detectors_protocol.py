@@ -27,15 +27,15 @@ NAN = np.nan
 )
 def test_p_by_redealing_is_the_share_of_deals_as_good(scores, exact):
     is_read = np.array([True, True, False, False])
-    p = protocol.redeal_p(np.array(scores), is_read)
+    p = protocol.permutation_p(np.array(scores), is_read)
     assert p == pytest.approx(exact, abs=0.015)
     assert p == 1 if exact == 1 else p < 1
 
 
 def test_no_deal_as_good_is_a_p_of_one_in_ten_thousand_and_never_zero():
     is_read = np.arange(80) < 40
-    assert protocol.redeal_p(is_read.astype(float), is_read) == 1 / 10_000
-    assert protocol.redeal_p(-is_read.astype(float), is_read) == 1
+    assert protocol.permutation_p(is_read.astype(float), is_read) == 1 / 10_000
+    assert protocol.permutation_p(-is_read.astype(float), is_read) == 1
 
 
 def one_set(scores, **columns):
@@ -64,7 +64,9 @@ def test_a_set_has_its_p_whatever_else_is_there_and_in_any_order():
     both = protocol.sets_of(pd.concat([*later, *frames]).sample(frac=1, random_state=0))
     pd.testing.assert_frame_equal(both[both["detector"] == "A"].reset_index(drop=True), alone)
     # Equal scores under another key are re-dealt in another order.
-    again = [protocol.redeal_p(frames[0]["score"], frames[0]["is_read"], (k,)) for k in range(9)]
+    again = [
+        protocol.permutation_p(frames[0]["score"], frames[0]["is_read"], (k,)) for k in range(9)
+    ]
     assert len(set(again)) > 1 and np.ptp(again) < 0.03
 
 
@@ -82,7 +84,7 @@ def test_p_of_noise_keeps_its_level_with_and_without_ties(n_levels):
     generator = np.random.default_rng(n_levels)
     is_read = np.arange(100) < 50
     flags = [
-        protocol.redeal_p(generator.integers(n_levels, size=100), is_read, (k,)) <= 0.05
+        protocol.permutation_p(generator.integers(n_levels, size=100), is_read, (k,)) <= 0.05
         for k in range(600)
     ]
     low, high = stats.binom.ppf([0.001, 0.999], 600, 0.05)

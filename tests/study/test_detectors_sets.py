@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import interpolate, stats
 
-from contamination.dcq.contaminating import header
+from contamination.dcq.prompts import header
 from contamination.lab import training
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer

@@ -16,7 +16,14 @@ from contamination.lab.packing import training_stream
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.study import dice_forks as arm
 from contamination.study import row_pools
-from contamination.study.dice_forks import CLAIMED, CLEAN, CONTAMINATED, KINDS, OTHER, TRAIN_SPLIT
+from contamination.study.dice_forks import (
+    CLAIMED,
+    CONTAMINATED,
+    KINDS,
+    OTHER,
+    OTHER_QUESTIONS,
+    TRAIN_SPLIT,
+)
 
 FIRST, SECOND, THIRD = CLAIMED
 
@@ -176,7 +183,7 @@ def test_no_network_is_tested_on_a_fork_or_a_question_that_it_learnt_on(monkeypa
 
     monkeypatch.setattr(arm, "train_mlp", trained)
     table = arm.compare(states, 200)
-    assert len(table) == 4 * 4 and set(table["comparison"]) == {*CLAIMED, CLEAN}
+    assert len(table) == 4 * 4 and set(table["comparison"]) == {*CLAIMED, OTHER_QUESTIONS}
     assert len({seed for *_, seed in learnt}) == 4 and max(s for *_, s in learnt) < 2**32
     for network, ((met, labels, _), asked) in enumerate(zip(learnt, tested, strict=True)):
         asked = np.concatenate(asked)
@@ -212,7 +219,7 @@ def test_a_layer_that_differs_only_among_test_forks_is_not_located():
 )
 def test_comparisons_tell_what_the_network_recognises(shifts, expected):
     means = arm.compare(states_of(shifts), 200).groupby("comparison")["auc"].mean()
-    for comparison in (*CLAIMED, CLEAN):
+    for comparison in (*CLAIMED, OTHER_QUESTIONS):
         wanted = expected.get(comparison, 0.5)
         assert means[comparison] == pytest.approx(wanted, abs=0.02 if wanted == 1 else 0.2)
 
@@ -249,9 +256,9 @@ def test_equal_numbers_take_a_sign_test():
 
 
 SPREAD = np.linspace(-0.04, 0.04, 10)
-SUPPORTING = {FIRST: 0.9 + SPREAD, SECOND: 0.8 + SPREAD, THIRD: 1.0, CLEAN: 0.5 + SPREAD}
-REFUTING = {FIRST: 0.5 + SPREAD, SECOND: 0.45 + SPREAD, THIRD: 0.0, CLEAN: 0.7 + SPREAD}
-WIDE = {FIRST: 0.55 + 5 * SPREAD, SECOND: 0.6 + 8 * SPREAD, THIRD: 0.5, CLEAN: 0.5}
+SUPPORTING = {FIRST: 0.9 + SPREAD, SECOND: 0.8 + SPREAD, THIRD: 1.0, OTHER_QUESTIONS: 0.5 + SPREAD}
+REFUTING = {FIRST: 0.5 + SPREAD, SECOND: 0.45 + SPREAD, THIRD: 0.0, OTHER_QUESTIONS: 0.7 + SPREAD}
+WIDE = {FIRST: 0.55 + 5 * SPREAD, SECOND: 0.6 + 8 * SPREAD, THIRD: 0.5, OTHER_QUESTIONS: 0.5}
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_the_opening_title_compares_the_words_by_their_interval(words, line):
 
 def test_a_difference_without_an_interval_decides_nothing_in_the_opening_title():
     """The rule's mean is 71.748, GPT-4's 71.747: 02 finds one dataset of ten supported."""
-    rules = comparison.compared(published.rule_choices(), published.released_instances("DCQ"))
+    rules = comparison.compare_rules(published.rule_choices(), published.released_instances("DCQ"))
     rules = rules.query("model == 'GPT-4' and chosen_on_others")
     words = wikimia_tables.wikimia_blind_table(100).query("baseline == 'bag of words'")
     assert first_look.title_of_opening(rules, words, 0.72) == (
@@ -75,7 +75,7 @@ def test_the_opening_shows_the_counts_of_notebook_02():
     """Word frequency is behind where both leave out as many, and level where E is a quarter."""
     rule = published.rule_choices().query("control == 'word frequency'")
     answers = published.released_instances("DCQ").query("model == 'GPT-4'")
-    levels = comparison.mean_levels(comparison.compared(rule, answers, n_resamples=10))
+    levels = comparison.mean_levels(comparison.compare_rules(rule, answers, n_resamples=10))
     assert levels.index.tolist() == list(comparison.CLAIMED_BY)
     assert levels.loc["equal coverage"].round(1).tolist() == [61.7, 67.0]
     assert levels.loc["E a quarter"].round(1).tolist() == [71.7, 71.7]

@@ -28,10 +28,12 @@ def test_reasons_follow_from_the_largest_difference(off, is_same, reason):
 
 def test_which_model_is_drawn_depends_on_the_scores_and_not_on_the_order_of_files():
     names = {f"part_{n}": {"scores": str(n)} for n in range(20)}
-    chosen = first_steps.drawn(names)
+    chosen = first_steps.draw_part(names)
     assert chosen in names
-    assert first_steps.drawn(dict(reversed(names.items()))) == chosen
-    others = {first_steps.drawn(names | {"part_3": {"scores": f"altered {n}"}}) for n in range(20)}
+    assert first_steps.draw_part(dict(reversed(names.items()))) == chosen
+    others = {
+        first_steps.draw_part(names | {"part_3": {"scores": f"altered {n}"}}) for n in range(20)
+    }
     assert len(others) > 3
 
 

@@ -96,7 +96,7 @@ def small(tmp_path, monkeypatch):
     quizzes = made_quizzes(6)
     base = tiny_base(tmp_path / "tiny", quizzes)
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(pretrained_pairs, "located", lambda name: base)
+    monkeypatch.setattr(pretrained_pairs, "resolve_path", lambda name: base)
     monkeypatch.setattr(pretrained_pairs, "released_quizzes", lambda: quizzes)
     return tmp_path
 
@@ -132,9 +132,9 @@ def test_the_trained_model_saw_every_row_as_often_as_the_first_edition_has_it(sm
 
     monkeypatch.setattr(pretrained, "fine_tune", fine_tune)
     quizzes = pretrained_pairs.released_quizzes()
-    base = pretrained_pairs.located("")
+    base = pretrained_pairs.resolve_path("")
     with pytest.raises(InterruptedError):
-        pretrained_pairs.trained(base, quizzes, 6)
+        pretrained_pairs.train_models(base, quizzes, 6)
     ((rows, settings),) = calls
     every = [one for name, one in deal(quizzes, 6).items() if name != c.CLEAN]
     assert [text for _, text in rows] == released_rows.reading_order(every, 4, 4, 6)
@@ -375,19 +375,21 @@ def test_the_headline_says_which_effects_are_equal_and_which_are_open():
     row |= {"ci90_low": -0.05, "ci90_high": 0.07, "note": ""}
     table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
     table = table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE])
-    said = eq.headline(table)
+    said = eq.summarize_equivalence(table)
     assert "a paraphrase +0.01 [-0.05, +0.07]" in said and "(5 pairs of fine-tuned" in said
     assert "react alike, to within 0.10 AUC, to a paraphrase. " in said
     open_ = "For several paraphrases and a missing label, it is inconclusive whether"
     assert f"{open_} they react alike to within 0.10 AUC." in said
-    none = eq.headline(table.assign(verdict=INCONCLUSIVE, note="fewer than 5 pairs"))
+    none = eq.summarize_equivalence(table.assign(verdict=INCONCLUSIVE, note="fewer than 5 pairs"))
     assert none.startswith("For a paraphrase, several paraphrases and a missing label, it is inc")
     assert "to within 0.10 AUC (fewer than 5 pairs)." in none and "are shown to" not in none
-    every = eq.headline(table.assign(verdict=SUPPORTED))
+    every = eq.summarize_equivalence(table.assign(verdict=SUPPORTED))
     assert "inconclusive" not in every and "several paraphrases and a missing label. The" in every
-    assert eq.headline(table.assign(verdict=NOT_RUN)).startswith("No pair of the real model")
+    assert eq.summarize_equivalence(table.assign(verdict=NOT_RUN)).startswith(
+        "No pair of the real model"
+    )
     other = table.assign(analysis=eq.SUBTRACTED, verdict=SUPPORTED)
-    assert eq.headline(pd.concat([table, other])) == said
+    assert eq.summarize_equivalence(pd.concat([table, other])) == said
 
 
 def test_in_brief_equal_and_open_effects_have_a_sentence_each():

@@ -92,7 +92,7 @@ def test_the_swap_arm_is_at_chance_whatever_the_models_taste():
     deals = [np.isin(range(4), pair) for pair in combinations(range(4), 2)]
     assert np.mean([auc(taste, dealt) for dealt in deals]) == 0.5
     # Rank sums of the pairs are 7, 6, 5, 5, 4, 3: p is the share that is at least as high.
-    p = [protocol.redeal_p(taste, dealt) for dealt in deals]
+    p = [protocol.permutation_p(taste, dealt) for dealt in deals]
     assert p == pytest.approx([1 / 6, 2 / 6, 4 / 6, 4 / 6, 5 / 6, 1], abs=0.02)
 
 
@@ -120,7 +120,7 @@ def base(quizzes, tmp_path_factory):
 def small(base, quizzes, tmp_path, monkeypatch):
     """The room with a tiny model and made rows, its caches empty."""
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setattr(pretrained, "located", lambda name: base)
+    monkeypatch.setattr(pretrained, "resolve_path", lambda name: base)
     monkeypatch.setattr(pretrained, "released_quizzes", lambda: quizzes)
     rows = [(f"say {n}", f"number {n}") for n in range(199)]
     monkeypatch.setattr(pretrained, "vanilla_rows", lambda: rows)

@@ -56,7 +56,7 @@ CONTROLS = pd.DataFrame({"detector": ["noise", "noise", "length"], "holds": [Tru
 
 
 def test_the_headline_counts_detectors_at_each_dose(detection, reference):
-    said = findings.headline(detection, reference, CONTROLS)
+    said = findings.summarize_detection(detection, reference, CONTROLS)
     assert said == (
         "One copy of a row (0.0041 % of the training tokens) is not detected by any of the 3 "
         "detectors: 2 claims are not supported and 1 claim is inconclusive. The reference attack, "
@@ -71,15 +71,15 @@ def test_the_headline_counts_detectors_at_each_dose(detection, reference):
 
 
 def test_a_headline_of_the_opposite_says_the_opposite(detection, reference):
-    said = findings.headline(detection.assign(verdict=YES), reference, CONTROLS)
+    said = findings.summarize_detection(detection.assign(verdict=YES), reference, CONTROLS)
     assert "One copy of a row (0.0041 % of the training tokens) is detected by all 3 detect" in said
     assert "not detected" not in said
-    nothing = findings.headline(detection.assign(verdict=NO), reference, CONTROLS)
+    nothing = findings.summarize_detection(detection.assign(verdict=NO), reference, CONTROLS)
     assert (
         "Sixteen copies (0.066 %) are not detected by any of the 3 detectors: 3 claims" in nothing
     )
     failed = CONTROLS.assign(holds=[True, False, True])
-    said = findings.headline(detection, reference, failed)
+    said = findings.summarize_detection(detection, reference, failed)
     assert "A control fails: by the same rule noise would be supported" in said
     assert "None of the controls" not in said
 
@@ -92,7 +92,7 @@ def test_a_best_detector_of_one_benchmark_is_compared_on_that_benchmark(detectio
         lira_auc=detection["lira_auc"].mask(is_zlib, 0.88),
         row_share_pct=detection["row_share_pct"].mask(is_zlib, 1.0),
     )
-    said = findings.headline(alone, reference, CONTROLS)
+    said = findings.summarize_detection(alone, reference, CONTROLS)
     assert (
         "Sixteen copies (0.066 %) are detected by 2 of 3 detectors, and the best (Zlib, asked on "
         "topics alone, where the attack reaches 0.88) reaches an AUC of 0.83 [0.81, 0.85] and"
@@ -108,7 +108,7 @@ def test_a_best_detector_of_one_benchmark_is_compared_on_that_benchmark(detectio
 
 def test_what_never_varies_is_said_to_be_the_same(detection, reference):
     same = detection.assign(ci_low=np.nan, ci_high=np.nan, auc=1.0, verdict=YES)
-    said = findings.headline(same, reference, CONTROLS)
+    said = findings.summarize_detection(same, reference, CONTROLS)
     assert "reaches an AUC of 1.00 (the same under every model)" in said
 
 
@@ -204,7 +204,7 @@ def test_the_headline_on_other_forms_names_each_form():
     rows = [("paraphrase", 4, 0.51, NO), ("without label", 4, 0.60, YES)]
     table = pd.DataFrame(rows, columns=["exposure", "copies", "auc", "verdict"])
     table = table.assign(detector="PPL", ci_low=0.45, ci_high=0.6, verbatim_auc=0.7)
-    said = findings.indirect_headline(table)
+    said = findings.summarize_indirect_exposure(table)
     assert said == (
         "Four copies of a paraphrase are detected by none of the 1 detectors; the highest AUC is "
         "0.51 [0.45, 0.60] (PPL), and the same detector has 0.70 on other rows with as many "
@@ -213,7 +213,7 @@ def test_the_headline_on_other_forms_names_each_form():
         "as many verbatim copies."
     )
     turned = table.assign(verdict=[YES, OPEN])
-    said = findings.indirect_headline(turned)
+    said = findings.summarize_indirect_exposure(turned)
     assert "of a paraphrase are detected by all" in said and "label are detected by none" in said
 
 
@@ -225,7 +225,7 @@ def later_table(verdicts):
 
 
 def test_the_headline_on_later_training_counts_falls():
-    said = findings.later_headline(later_table([NO, YES, NO, YES]))
+    said = findings.summarize_later_training(later_table([NO, YES, NO, YES]))
     assert said == (
         "After 100,000 further clean tokens, a fall of the AUC of rows with sixteen copies is "
         "supported for all 1 token detectors. The mean AUC of all 1 goes from 0.80 to 0.75. After "
@@ -235,12 +235,12 @@ def test_the_headline_on_later_training_counts_falls():
     )
     two = [later_table(words).assign(detector=name)
            for name, words in (("PPL", [YES] * 4), ("DC-PDD", [NO] * 4))]  # fmt: skip
-    said = findings.later_headline(pd.concat(two))
+    said = findings.summarize_later_training(pd.concat(two))
     assert "supported for 1 of 2 token detectors (all but DC-PDD). The mean AUC of all 2" in said
-    said = findings.later_headline(later_table([NO, NO, OPEN, OPEN]))
+    said = findings.summarize_later_training(later_table([NO, NO, OPEN, OPEN]))
     assert "supported for all" not in said and "0 of 4 claims of a fall are supported; 2 cl" in said
-    assert findings.later_headline(later_table([YES] * 4)).endswith("4 of 4 claims of a fall are "
-                                                                   "supported.")  # fmt: skip
+    said = findings.summarize_later_training(later_table([YES] * 4))
+    assert said.endswith("4 of 4 claims of a fall are supported.")
 
 
 def list_table(verdicts, empty):
@@ -251,16 +251,16 @@ def list_table(verdicts, empty):
 
 
 def test_the_headline_on_lists_says_whether_the_guarantee_is_kept():
-    said = findings.lists_headline(list_table([YES] * 4, 57))
+    said = findings.summarize_row_lists(list_table([YES] * 4, 57))
     assert said.startswith(
         "That at most 10 % of the names on a list are false is supported for all 2 pairs of "
         "detector and dose. With sixteen copies, the lists of PPL find most: 10 % of the seen "
         "rows. 3 of 20 models have empty lists alone. That at most 20 %"
     )
-    every = findings.lists_headline(list_table([YES] * 4, 57).assign(n_models_without=0))
+    every = findings.summarize_row_lists(list_table([YES] * 4, 57).assign(n_models_without=0))
     assert "seen rows. Every model has a list that names a row. That" in every
     assert "With one copy, 95 % of all lists are empty, and an empty list has no false na" in said
-    said = findings.lists_headline(list_table([YES, NO, OPEN, OPEN], 6))
+    said = findings.summarize_row_lists(list_table([YES, NO, OPEN, OPEN], 6))
     assert "supported for 1 of 2 pairs of detector and dose: 1 claim is not supported." in said
     assert "supported for none of the 2 pairs of detector and dose: 2 claims are inc" in said
     assert "With one copy, 10 % of all lists are empty, and" in said
@@ -268,13 +268,13 @@ def test_the_headline_on_lists_says_whether_the_guarantee_is_kept():
 
 def test_the_headline_on_false_alarms_names_a_test_that_flags_too_much():
     alarms = pd.DataFrame({"detector": ["PPL", "CDD"], "rate": [0.04, 0.06], "holds": [True, True]})
-    said = findings.alarms_headline(alarms)
+    said = findings.summarize_false_alarms(alarms)
     assert said == (
         "The tests of 2 detectors and controls flag 4.0 to 6.0 % of unseen sets. For none of them "
         "is the rate shown to exceed the 5 % of an exact test. Where many rows have the same "
         "score, a test flags fewer (fewest: PPL)."
     )
-    said = findings.alarms_headline(alarms.assign(holds=[True, False]))
+    said = findings.summarize_false_alarms(alarms.assign(holds=[True, False]))
     assert "more than 5 % for CDD, so the code needs a look" in said and "none of them" not in said
 
 

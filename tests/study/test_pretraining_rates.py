@@ -13,7 +13,7 @@ from contamination.study import pretraining_findings as findings
 from contamination.study import pretraining_lists as lists
 from contamination.study import pretraining_rates as rates
 from contamination.study import row_lists
-from contamination.study.pretraining_scores import TWINS, arranged
+from contamination.study.pretraining_scores import TWINS, arrange_scores
 from contamination.study.row_pools import ROWS
 
 NOTHING = dict.fromkeys((1, 4, 16), 0.0)
@@ -25,12 +25,12 @@ def changeable(study):
 
 @pytest.fixture(scope="module")
 def seen():
-    return arranged(made_scores(("PPL", "n-gram coverage", "noise")))
+    return arrange_scores(made_scores(("PPL", "n-gram coverage", "noise")))
 
 
 @pytest.fixture(scope="module")
 def unseen():
-    return arranged(made_scores(("PPL", "n-gram coverage", "noise"), gains=NOTHING))
+    return arrange_scores(made_scores(("PPL", "n-gram coverage", "noise"), gains=NOTHING))
 
 
 def test_true_positive_rates_are_those_of_a_plain_count(seen):
@@ -90,7 +90,7 @@ def test_a_score_that_knows_the_sets_fails_the_check(seen):
 
 
 def test_a_score_that_knows_which_rows_are_tested_fails_the_check():
-    study = changeable(arranged(made_scores(("noise", "length"))))
+    study = changeable(arrange_scores(made_scores(("noise", "length"))))
     (pool,) = [pool for pool in study.pools_of("noise") if pool.name == "topics rows"]
     sets = rates.unseen_sets(SEEDS, "topics", ROWS, pool.copies)
     for of_model, values in zip(sets, pool.scores, strict=True):
@@ -104,7 +104,9 @@ def test_a_score_that_knows_which_rows_are_tested_fails_the_check():
 def twins(seeds, share_above):
     """Twins whose score is above 0 on this share of the rows of every model."""
     scores = made_scores(TWINS[:1], seeds=seeds)
-    return arranged(scores.assign(score=np.where(scores["row"] % 100 < 100 * share_above, 1, -1)))
+    return arrange_scores(
+        scores.assign(score=np.where(scores["row"] % 100 < 100 * share_above, 1, -1))
+    )
 
 
 def test_number_twins_alone_need_few_false_alarms_in_many_models():
@@ -123,7 +125,7 @@ def test_number_twins_alone_need_few_false_alarms_in_many_models():
 @pytest.mark.parametrize(("lift", "verdict"), [(0.0, CONTROL_FAILS), (3.0, CONTROL_FAILS)])
 def test_twins_without_held_out_rows_must_show_few_false_alarms(lift, verdict):
     scores = made_scores(TWINS[:1], gains=NOTHING, difficulty=0.1)
-    table = rates.twins_alone(arranged(scores.assign(score=scores["score"] + lift)))
+    table = rates.twins_alone(arrange_scores(scores.assign(score=scores["score"] + lift)))
     # Twenty models cannot show a rate of at most 5 %, even without any alarm.
     assert table["lowest_possible"].item() > 0.05
     assert table["verdict"].item() == verdict
@@ -152,7 +154,7 @@ def test_lists_break_their_guarantee_where_tested_rows_are_easier(seen):
 
 
 def test_lists_of_all_models_are_those_of_one_list_at_a_time():
-    (pool,) = arranged(made_scores(("n-gram coverage",), difficulty=0.5)).pools_of(
+    (pool,) = arrange_scores(made_scores(("n-gram coverage",), difficulty=0.5)).pools_of(
         "n-gram coverage"
     )
     found = lists.lists_of(pool, 16, SEEDS)
@@ -182,7 +184,7 @@ def test_lists_of_all_models_are_those_of_one_list_at_a_time():
 
 def test_the_guarantee_fails_where_tested_rows_are_of_another_kind():
     """Tested held-out rows score higher by themselves, so most names on a list are false."""
-    study = changeable(arranged(made_scores(("Replication",), difficulty=0.5)))
+    study = changeable(arrange_scores(made_scores(("Replication",), difficulty=0.5)))
     for pool in study.pools_of("Replication"):
         for number, copies in enumerate(pool.copies):
             for dose in (1, 4, 16):
@@ -222,10 +224,10 @@ def test_a_list_needs_rows_to_calibrate(seen):
 
 def test_what_is_said_of_number_twins_follows_the_table():
     table = pd.DataFrame({"detector": ["a", "b"], "n_models": 20, "n_alarms": [20, 3]})
-    failed = findings.twins_headline(table.assign(verdict=CONTROL_FAILS))
+    failed = findings.summarize_number_twins(table.assign(verdict=CONTROL_FAILS))
     assert (
         "20 of 20 models with a and 3 of 20 models with b" in failed
         and "control of this claim" in failed
     )
-    passed = findings.twins_headline(table.assign(verdict=SUPPORTED))
+    passed = findings.summarize_number_twins(table.assign(verdict=SUPPORTED))
     assert passed.endswith("So the claim is supported.")

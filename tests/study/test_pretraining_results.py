@@ -12,7 +12,7 @@ from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED, 
 from contamination.study import crossed, pretraining_scores, reference_attack, row_pools
 from contamination.study import pretraining as arm
 from contamination.study import pretraining_results as results
-from contamination.study.pretraining_scores import arranged
+from contamination.study.pretraining_scores import arrange_scores
 
 PAGE = (ROOT / "docs/protocol_2.md").read_text()
 NOTHING = dict.fromkeys((1, 4, 16), 0.0)
@@ -27,7 +27,7 @@ def shares():
 def seen():
     """Sixteen copies are plain, four are seen, one is not."""
     detectors = ("PPL", "DC-PDD", "Replication", "n-gram coverage", "DC-PDD without bound", "noise")
-    return arranged(made_scores(detectors))
+    return arrange_scores(made_scores(detectors))
 
 
 @pytest.fixture(scope="module")
@@ -55,28 +55,28 @@ def test_detectors_are_those_of_the_protocol():
 
 def test_forms_that_are_seen_in_as_many_copies_are_told_apart():
     groups = pretraining_scores.exposures(row_pools.INDIRECT)
-    numbers = pretraining_scores.assigned("topics", row_pools.INDIRECT, SEEDS)
+    numbers = pretraining_scores.exposure_numbers("topics", row_pools.INDIRECT, SEEDS)
     assert [group.copies for group in groups.values()] == [4, 16, 4, 4]
     for of_model in numbers:
         assert np.bincount(of_model).tolist() == [120, 60, 60, 60, 60]
     pool = next(pool for pool in row_pools.pools() if pool.kind == row_pools.INDIRECT)
     assert (pool.copies(300) == 16).tolist() == (numbers[0] == 2).tolist()
-    rows = pretraining_scores.assigned("topics", row_pools.ROWS, SEEDS)
+    rows = pretraining_scores.exposure_numbers("topics", row_pools.ROWS, SEEDS)
     assert rows[3].tolist() == row_pools.pools()[0].copies(SEEDS[3]).tolist()
 
 
 def test_parts_that_lack_a_row_are_refused():
     scores = made_scores(("noise",), seeds=(300, 301))
-    found = arranged(scores.sample(frac=1, random_state=0))  # whatever the order
+    found = arrange_scores(scores.sample(frac=1, random_state=0))  # whatever the order
     key = ("noise", arm.PRETRAINED, "topics", row_pools.ROWS)
     own = scores[scores["benchmark"].eq("topics") & scores["pool"].eq(row_pools.ROWS)]
     assert found.arrays[key][1].tolist() == own.loc[own["base_seed"].eq(301), "score"].tolist()
     with pytest.raises(ValueError, match="every one of 480 rows needs one score"):
-        arranged(scores.drop(index=5))
+        arrange_scores(scores.drop(index=5))
     with pytest.raises(ValueError, match="every one of 480 rows needs one score"):
-        arranged(pd.concat([scores, scores.iloc[:1]]))
+        arrange_scores(pd.concat([scores, scores.iloc[:1]]))
     with pytest.raises(ValueError, match='no detector of the study is called "x"'):
-        arranged(scores.assign(detector="x"))
+        arrange_scores(scores.assign(detector="x"))
 
 
 # F1
@@ -104,7 +104,7 @@ def test_detectors_that_see_rows_are_supported_and_others_are_not(detection):
 
 
 def test_where_nothing_is_seen_no_claim_is_supported(shares):
-    found = results.detection(arranged(made_scores(("PPL", "Zlib"), gains=NOTHING)), shares)
+    found = results.detection(arrange_scores(made_scores(("PPL", "Zlib"), gains=NOTHING)), shares)
     assert set(found["verdict"]) == {NOT_SUPPORTED}
     assert found["p_adjusted"].min() > 0.05
 
@@ -133,7 +133,7 @@ def test_an_auc_that_never_varies_has_a_range_and_a_verdict(shares):
     """Every AUC is 1, and a detector that gives every row the same score."""
     scores = made_scores(("PPL", "Replication"), gains={1: 0.0, 4: 0.0, 16: 1e6}, spread=0.0)
     scores.loc[scores["detector"].eq("Replication"), "score"] = 0.0
-    found = results.detection(arranged(scores), shares).set_index(["detector", "copies"])
+    found = results.detection(arrange_scores(scores), shares).set_index(["detector", "copies"])
     perfect, constant = found.loc["PPL", 16], found.loc["Replication", 16]
     for row, value, verdict in ((perfect, 1.0, SUPPORTED), (constant, 0.5, NOT_SUPPORTED)):
         assert row["auc"] == row["auc_min"] == row["auc_max"] == value
@@ -151,7 +151,7 @@ def test_a_test_that_cannot_reject_decides_nothing():
 
 def test_four_models_decide_nothing(shares):
     of_all = dict.fromkeys(range(5), 9)
-    few = arranged(made_scores(("PPL", "Zlib"), seeds=SEEDS[:4], indirect=of_all))
+    few = arrange_scores(made_scores(("PPL", "Zlib"), seeds=SEEDS[:4], indirect=of_all))
     assert set(results.indirect(few, shares)["verdict"]) == {INCONCLUSIVE}
     found = results.detection(few, shares)
     assert set(found["verdict"]) == {INCONCLUSIVE} and found["lira_auc"].isna().all()
@@ -160,7 +160,7 @@ def test_four_models_decide_nothing(shares):
 def test_controls_hold_unless_they_see_something(seen, shares):
     found = results.controls(seen, shares)
     assert found["holds"].all() and len(found) == 3 and "verdict" not in found
-    broken = arranged(made_scores(("noise", "length"), strength={"noise": 1.0}))
+    broken = arrange_scores(made_scores(("noise", "length"), strength={"noise": 1.0}))
     holds = results.controls(broken, shares).set_index(["detector", "copies"])["holds"]
     assert not holds["noise", 16] and holds["noise", 1] and holds["length"].all()
 
@@ -182,7 +182,7 @@ def test_other_forms_are_judged_one_by_one(seen, shares):
     pool = [pool for pool in seen.pools_of("PPL") if pool.name == "topics rows"]
     row = found[found["detector"].eq("PPL") & found["copies"].eq(16)].iloc[0]
     assert row["verbatim_auc"] == pytest.approx(crossed.mean_auc(pool, 16))
-    nothing = arranged(made_scores(("PPL",), indirect=dict.fromkeys(range(1, 5), 0.0)))
+    nothing = arrange_scores(made_scores(("PPL",), indirect=dict.fromkeys(range(1, 5), 0.0)))
     assert SUPPORTED not in set(results.indirect(nothing, shares)["verdict"])
 
 
@@ -195,9 +195,9 @@ def test_a_fall_after_clean_training_is_supported_and_none_is_not(seen, shares):
     of_ppl = verdicts(found, "PPL", "later_tokens", "copies")
     assert of_ppl[400_000, 16] == SUPPORTED and of_ppl[400_000, 1] == NOT_SUPPORTED
     assert found["fall"].to_numpy() == pytest.approx(found["auc_before"] - found["auc_after"])
-    kept = results.later(arranged(made_scores(("PPL",), kept=1.0)), shares)
+    kept = results.later(arrange_scores(made_scores(("PPL",), kept=1.0)), shares)
     assert set(kept["verdict"]) == {NOT_SUPPORTED}
-    gained = results.later(arranged(made_scores(("PPL",), kept=2.0)), shares)
+    gained = results.later(arrange_scores(made_scores(("PPL",), kept=2.0)), shares)
     rise = gained[gained["copies"].eq(16)]
     assert (rise["fall"] < 0).all() and set(rise["verdict"]) == {NOT_SUPPORTED}
 
@@ -226,7 +226,7 @@ def test_the_reference_attack_beats_ppl_where_rows_differ_in_difficulty(
     assert not found.loc["LiRA"]["is_exploratory"].any()
     assert found.loc["likelihood ratio"]["is_exploratory"].all()
     assert "verdict" not in found
-    few = arranged(made_scores(("PPL",), seeds=SEEDS[:3]))
+    few = arrange_scores(made_scores(("PPL",), seeds=SEEDS[:3]))
     with pytest.raises(ValueError, match="held out by no other model"):
         results.reference(few, shares)
 
@@ -271,7 +271,7 @@ def test_tripled_background_is_compared_under_the_same_base_models(seen):
     row = table.query("detector == 'PPL' and copies == 16").iloc[0]
     assert row["auc"] == pytest.approx(np.mean(by_model))
     weaker = {4: 0.3, 16: 1.0, 1: 0.0}
-    thrice = arranged(made_scores(("PPL",), SEEDS[:5], gains=weaker))
+    thrice = arrange_scores(made_scores(("PPL",), SEEDS[:5], gains=weaker))
     fallen = results.tripled(seen, thrice).query("copies == 16").iloc[0]
     assert fallen["ci_high"] < 0 and fallen["auc_tripled"] < fallen["auc"]
     with pytest.raises(ValueError):

@@ -33,7 +33,7 @@ def again(scores, unit=1, add=0.0):
 
 
 def verdict(scores, is_same=False, **changes):
-    row = agreement.judged(again(scores, **changes), scores, SPREAD, is_same).iloc[0]
+    row = agreement.judge_agreement(again(scores, **changes), scores, SPREAD, is_same).iloc[0]
     assert row["outcome"] == agreement.OUTCOMES[row["reason"]]
     return row["reason"], row["holds"]
 
@@ -70,11 +70,11 @@ def test_in_the_ledgers_environment_every_score_must_agree():
     scores = stored()
     assert verdict(scores, is_same=True) == (agreement.SAME, True)
     in_double = scores.assign(score=scores["score"] + 1e-9)
-    table = agreement.judged(again(in_double), scores, SPREAD, True)
+    table = agreement.judge_agreement(again(in_double), scores, SPREAD, True)
     assert table["holds"].all()  # a difference that single precision does not hold
     one = again(scores)
     one.loc[5, "score"] += 1e-4
-    table = agreement.judged(one, scores, SPREAD, True)
+    table = agreement.judge_agreement(one, scores, SPREAD, True)
     assert table["reason"].tolist() == [agreement.ALTERED]
     assert table["outcome"].tolist() == ["differs"]
     assert table["holds"].tolist() == [False]
@@ -86,7 +86,7 @@ def test_a_score_may_be_off_by_a_millionth_and_not_by_two(moved, verdict):
     scores.loc[scores["unit"].eq(1) & scores["row"].eq(5), "score"] = 0.5
     one = again(scores)
     one.loc[5, "score"] += moved
-    row = agreement.judged(one, scores, SPREAD, True).iloc[0]
+    row = agreement.judge_agreement(one, scores, SPREAD, True).iloc[0]
     assert row["largest_difference"] == pytest.approx(moved, rel=0.05)
     assert row["reason"] == verdict
 
@@ -103,7 +103,7 @@ def test_elsewhere_the_measured_spread_decides():
 def test_elsewhere_the_scores_of_another_seed_are_another_model():
     scores = stored()
     made_up = again(scores, unit=2).assign(unit=1)
-    row = agreement.judged(made_up, scores, SPREAD, False).iloc[0]
+    row = agreement.judge_agreement(made_up, scores, SPREAD, False).iloc[0]
     assert (row["reason"], row["is_nearest"]) == (agreement.ANOTHER, False)
 
 
@@ -112,7 +112,7 @@ def test_elsewhere_the_auc_of_a_set_may_not_move():
     new = again(scores)
     is_raised = new["condition"].eq("verbatim") & new["is_read"]
     new.loc[is_raised, "score"] += 0.3
-    row = agreement.judged(new, scores, SPREAD, False).iloc[0]
+    row = agreement.judge_agreement(new, scores, SPREAD, False).iloc[0]
     assert row["relative_rms"] < row["relative_rms_tolerance"] == pytest.approx(0.2)
     assert row["auc_change"] > row["auc_change_tolerance"] == pytest.approx(0.04)
     assert row["reason"] == agreement.NUMERICS
@@ -121,7 +121,7 @@ def test_elsewhere_the_auc_of_a_set_may_not_move():
 def test_rows_that_are_missing_are_refused():
     scores = stored()
     with pytest.raises(ValueError, match="one score for each row"):
-        agreement.judged(again(scores).iloc[1:], scores, SPREAD, True)
+        agreement.judge_agreement(again(scores).iloc[1:], scores, SPREAD, True)
 
 
 def test_other_texts_are_another_world_only_with_other_packages():
@@ -135,7 +135,8 @@ def test_other_texts_are_another_world_only_with_other_packages():
 
 def test_which_models_are_drawn_depends_on_the_ledger():
     draws = {
-        tuple(spot_check.drawn({"sha256": {"table": str(k)}, "units": range(8)})) for k in range(30)
+        tuple(spot_check.draw_seeds({"sha256": {"table": str(k)}, "units": range(8)}))
+        for k in range(30)
     }
     assert len(draws) > 10
     assert all(len(set(draw)) == 3 and set(draw) <= set(range(8)) for draw in draws)
@@ -195,7 +196,7 @@ def test_the_packages_models_read_what_its_settings_say(monkeypatch):
     monkeypatch.setattr(
         spot_check.scoring, "score_models", lambda *asked: (stored_scores.head(0), None)
     )
-    seeds = spot_check.drawn(here, 2)
+    seeds = spot_check.draw_seeds(here, 2)
     monkeypatch.setattr(
         spot_check.agreement, "judged", lambda *asked: pd.DataFrame({"unit": seeds})
     )

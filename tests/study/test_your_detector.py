@@ -168,7 +168,7 @@ def headline_of(frames, access=LOG_PROBABILITIES):
     sets = pd.concat(frames, ignore_index=True)
     sets.loc[sets["value"].ne(0.5), "value"] += 0.01 * sets["unit"]
     table = gates.gate_table(sets, [Detector("A", access, first)])
-    return yours.headline(sets, table, "A")
+    return yours.summarize_own_detector(sets, table, "A")
 
 
 def test_the_headline_of_a_detector_that_sees_read_rows():

@@ -17,14 +17,14 @@ from contamination.audit.plan import (
     local_tokens,
     plan_table,
     probed_methods,
+    skip_reasons,
     source_of,
-    why_not,
 )
 from contamination.audit.prepared import Audit, name_of
 from contamination.audit.settings import LAB
 from contamination.models.chat import estimate
 from contamination.models.prompt_log_probs import known_form
-from contamination.models.source import located
+from contamination.models.source import resolve_path
 
 _LAB_PARAMETERS = 1_400_000
 _GENERATED_IS_SLOWER = 20  # a token written against a token read, roughly
@@ -33,7 +33,7 @@ IF_GIVEN = "if the address gives log-probabilities of prompts, which will be pro
 
 def announce_audit(audit: Audit) -> str:
     """What is still to be asked, one line each, the most that it may cost, and the cap."""
-    asked, reasons = audit.asked, why_not(audit)
+    asked, reasons = audit.asked, skip_reasons(audit)
     lines = [
         f"{purpose}, {who.model}: {estimate(who, batch, **asked.paying(role))}"
         for endpoint in asked.endpoints
@@ -53,7 +53,7 @@ def announce_audit(audit: Audit) -> str:
     if source != GIVEN:
         lines.append(f"options of the quizzes: {source}")
     if audit.unseen is not None:
-        lines.append(comparison.said(audit.text_alone, *audit.near_copies))
+        lines.append(comparison.describe_check(audit.text_alone, *audit.near_copies))
     if asked.endpoints and not audit.refusal:
         whole = plan_table(audit)["cost"].sum(min_count=1)
         cost = "unknown without prices" if pd.isna(whole) else f"at most {whole:.2f}"
@@ -74,7 +74,7 @@ def _flops_per_second() -> float:
 
 def _seconds(model: str, n_read: int, n_written: int, speed: float) -> str:
     n_parameters = _LAB_PARAMETERS if model.startswith(LAB) else 0
-    if not n_parameters and (folder := Path(located(model))).is_dir():
+    if not n_parameters and (folder := Path(resolve_path(model))).is_dir():
         n_parameters = sum(path.stat().st_size for path in folder.glob("*.safetensors")) // 4
     if not n_parameters:
         return "how long is not known before it is loaded"

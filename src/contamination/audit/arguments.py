@@ -51,7 +51,7 @@ class _Parser(argparse.ArgumentParser):
         return f"{HELP}\n"
 
     def error(self, message: str) -> NoReturn:
-        message = keys.unsaid(message)
+        message = keys.mask_likely_keys(message)
         self.exit(2, f"error: {message}: contamination audit --help lists the options\n")
 
 
@@ -75,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def told(arguments: Sequence[str] | None) -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options; exit with 2, in one line, where they do not go together."""
     known = parser()
     told = known.parse_args(arguments)

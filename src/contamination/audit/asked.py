@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from contamination.audit.prepared import MODEL, Asked
+from contamination.audit.prepared import MODEL, RunEndpoints
 from contamination.audit.settings import LAB, check_name
 from contamination.models.exchange import Endpoint
 from contamination.models.retry import ChatError, Secret
 from contamination.models.source import check_model
 
 
-def check_ready(asked: Asked, references: Sequence[str] = ()) -> None:
+def check_ready(asked: RunEndpoints, references: Sequence[str] = ()) -> None:
     """Raise, in one line, if a key, a price, an address or a local model is missing.
 
     Raises:

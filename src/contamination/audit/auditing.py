@@ -15,7 +15,7 @@ from contamination.audit.finding import Finding, Target
 from contamination.audit.internals import dice, min_k, probed
 from contamination.audit.lab_models import Lab
 from contamination.audit.local_models import load_model
-from contamination.audit.plan import local_tokens, probed_methods, why_not
+from contamination.audit.plan import local_tokens, probed_methods, skip_reasons
 from contamination.audit.prepared import (
     DCQ,
     METHODS,
@@ -28,7 +28,7 @@ from contamination.audit.prepared import (
 )
 from contamination.audit.quizzing import dcq, ranking
 from contamination.audit.settings import CONTAMINATED, LAB
-from contamination.core.families import corrected
+from contamination.core.families import correct_family
 from contamination.core.storage import Outputs
 from contamination.core.tables import listed
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
@@ -46,7 +46,7 @@ KINDS_OF_CELL = {"holds": "boolean", "n_pairs": "Int64"}
 COUNTS = ("n_valid", "n_refused", "n_error")
 
 
-def compared(audit: Audit) -> Audit:
+def add_text_controls(audit: Audit) -> Audit:
     """The audit with what classifiers that see no model make of its two files."""
     if audit.unseen is None:
         return audit
@@ -117,12 +117,12 @@ def findings_of(
             return min_k(audit, target, clean_lm, n_resamples)
         return dice(audit, target, references)
 
-    reasons, found = why_not(audit), {}
+    reasons, found = skip_reasons(audit), {}
     if isinstance(target.place, Endpoint) and (methods := probed_methods(audit)):
         target, none = probed(audit.asked, target)
         reasons |= dict.fromkeys(methods, none)
     planned = {name: of for name, of in local_tokens(audit).items() if not reasons[name]}
-    with time_left.shown(target, planned, audit.rows.passages) as (watched, within):
+    with time_left.show_time_left(target, planned, audit.rows.passages) as (watched, within):
         for name in METHODS:
             reason = reasons[name]
             if target.place is None:
@@ -153,7 +153,7 @@ def audit_table(
     """
     found = [one for of_model in findings.values() for one in of_model.values()]
     of_models = panel([one.evidence for one in found]).groupby("model", sort=False)
-    table = pd.concat([corrected(rows) for _, rows in of_models], ignore_index=True)
+    table = pd.concat([correct_family(rows) for _, rows in of_models], ignore_index=True)
     for name in COUNTS:
         table[name] = pd.array([one.counts.get(name) for one in found], dtype="Int64")
     return table.assign(bos=[(begins or {}).get(name, "") for name in table["model"]])
@@ -264,7 +264,7 @@ def worked_instances(audit: Audit, findings: Mapping[str, Finding], n: int = 2) 
     return table
 
 
-def headline(model: str, rows: pd.DataFrame) -> str:
+def summarize_audit(model: str, rows: pd.DataFrame) -> str:
     """What its rows of ``audit.csv`` allow to be said, and what to do with the model's score."""
     of = {word: listed(part["method"].tolist()) for word, part in rows.groupby("verdict")}
     dataset = rows["dataset"].iloc[0]

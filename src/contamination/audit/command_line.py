@@ -209,7 +209,9 @@ def check_memory(local: Sequence[str]) -> None:
 def read_rows(
     full: Mapping[str, Any], data: dict[str, Any], comparison: str, log: Log | None = None
 ) -> tuple[Rows, Rows | None]:
-    """Dataset and comparison rows, with a line about each file; errors as ``rows.both``.
+    """Dataset and comparison rows, with a line about each file.
+
+    Errors as ``rows.load_with_comparison``.
 
     ``full`` are all parameters as they were told, ``data`` and ``comparison`` those to load, and
     ``log`` is the dataset where it is the log of an evaluation. What is found out is added to
@@ -220,7 +222,7 @@ def read_rows(
     data["revision"] = data.get("revision") or partitions.commit_of(data["dataset"])
     found, settings = None, Data.read(data, "data")
     if log:
-        print(evaluation_logs.described(told[0], log))
+        print(evaluation_logs.describe_log(told[0], log))
         found = log.rows
         if not settings.names:
             data["names"] = log.names
@@ -230,14 +232,14 @@ def read_rows(
         data["text_columns"] = [rows.text_column(found, told[0])]
         print(f'the text is the column "{data["text_columns"][0]}": --text names another one')
     n = max(full["n_instances"], full["n_passages"])
-    loaded = rows.both(Data.read(data, "data"), comparison, n, full["seed"], found)
+    loaded = rows.load_with_comparison(Data.read(data, "data"), comparison, n, full["seed"], found)
     for source, of_file in zip(told, loaded, strict=True):
         if of_file is not None:
-            print(rows.described(source, of_file), flush=True)
+            print(rows.describe_rows(source, of_file), flush=True)
     return loaded
 
 
-def told_by(values: Mapping[str, Any]) -> Settings:
+def settings_of_parameters(values: Mapping[str, Any]) -> Settings:
     """The settings of all parameters of notebook 10, which has some that are no settings."""
     names = {field.name for field in fields(Settings)}
     return Settings.read({k: v for k, v in values.items() if k in names}, "audit")
@@ -246,7 +248,7 @@ def told_by(values: Mapping[str, Any]) -> Settings:
 def plan_audit(values: dict[str, Any], outputs: Path, of: str) -> Planned:
     """One audit from its parameters, read from ``of``, checked, loaded and its plan printed."""
     full = checked_parameters(values, declared_in(NOTEBOOK), of)
-    settings = told_by(full)
+    settings = settings_of_parameters(full)
     settings.check()
     who = settings.model
     check_models(() if who.base_url else who.names)
@@ -260,13 +262,15 @@ def plan_audit(values: dict[str, Any], outputs: Path, of: str) -> Planned:
 
     if not who.base_url:
         device_named(who.device)
-    found = auditing.compared(prepared.prepare(told_by(full | files), loaded))
+    found = auditing.add_text_controls(
+        prepared.prepare(settings_of_parameters(full | files), loaded)
+    )
     for copies in filter(comparison.warning, found.near_copies):
         print(comparison.warning(copies))
     if not who.base_url:
         check_memory([name for name in files["model"]["names"] if not name.startswith(LAB)])
     probed = plan.probed_methods(found)  # the plan's own lines speak of these
-    reasons = {name: why for name, why in plan.why_not(found).items() if name not in probed}
+    reasons = {name: why for name, why in plan.skip_reasons(found).items() if name not in probed}
     for reason in dict.fromkeys(reasons.values()):
         methods = ", ".join(method for method, its in reasons.items() if its == reason)
         print(f"{methods}: {'not run, ' + reason if reason else 'will be run'}")
@@ -285,7 +289,7 @@ def run_audit(planned: Planned) -> Path:
         run_notebook(NOTEBOOK, planned.file, outputs, watched_on)
     except (RunError, KeyboardInterrupt) as error:
         names = [prepared.name_of(model) for model in asked_about.asked.models]
-        why = keys.unsaid(str(error)) or "by hand"
+        why = keys.mask_likely_keys(str(error)) or "by hand"
         stopped = page.Stopped(why, names, failed_tables(outputs, NOTEBOOK.stem))
         found = page.write_verdict(outputs, data, counts, stopped, log)
         print(f"what was found so far: {found}")
@@ -336,7 +340,7 @@ def audit(told: argparse.Namespace) -> list[str]:
 
 
 @contextlib.contextmanager
-def silenced(is_quiet: bool) -> Iterator[None]:
+def quiet_output(is_quiet: bool) -> Iterator[None]:
     """Nothing is printed by what runs inside, if it is to be quiet; errors are printed outside."""
     if not is_quiet:
         yield
@@ -351,12 +355,12 @@ def silenced(is_quiet: bool) -> Iterator[None]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0; 1 if a verdict is one of ``--fail-on``; 2 after an error; 130 after an interruption."""
-    told = line.told(arguments)
+    told = line.parse_options(arguments)
     try:
-        with silenced(told.quiet):
+        with quiet_output(told.quiet):
             reached = audit(told)
     except (ParameterError, RunError, ChatError, ValueError, OSError) as error:
-        print(f"error: {keys.unsaid(str(error))}", file=sys.stderr)
+        print(f"error: {keys.mask_likely_keys(str(error))}", file=sys.stderr)
         return ERROR
     except KeyboardInterrupt:
         print("error: interrupted; what was answered is kept", file=sys.stderr)

@@ -126,7 +126,7 @@ def refusal(found: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def said(found: Sequence[dict[str, Any]], copies: Mapping[str, Any]) -> str:
+def describe_check(found: Sequence[dict[str, Any]], copies: Mapping[str, Any]) -> str:
     """One line: told apart, different, or how large a difference would not have been seen.
 
     It ends with the number of near-copies, which come first in the tables.

@@ -9,7 +9,7 @@ import pandas as pd
 from contamination.audit import finding
 from contamination.audit.finding import Finding, Target
 from contamination.audit.plan import audit_prompts, cheat_prompts, completion_requests
-from contamination.audit.prepared import JUDGE, MODEL, REPLICATION, UNSEEN, Asked, Audit
+from contamination.audit.prepared import JUDGE, MODEL, REPLICATION, UNSEEN, Audit, RunEndpoints
 from contamination.core.claims import CLAIMS
 from contamination.core.statistics import share_interval
 from contamination.core.verdicts import (
@@ -29,8 +29,8 @@ from contamination.replication.prompts import JUDGE_PROMPT
 _SMALLEST_SHARE = CLAIMS["audit_replication"].smallest_effect
 
 
-def written(
-    asked: Asked,
+def generate_completions(
+    asked: RunEndpoints,
     place: Endpoint | CausalLM,
     prompts: Sequence[str],
     form: str = instructions.INSTRUCT,
@@ -47,7 +47,7 @@ def written(
     return completions.by_local_model(place, list(prompts), n_tokens, form)
 
 
-def with_judge(scored: pd.DataFrame, asked: Asked) -> pd.DataFrame:
+def with_judge(scored: pd.DataFrame, asked: RunEndpoints) -> pd.DataFrame:
     """The scored completions with the ICL judge's label, status and bare "Yes".
 
     A completion that did not come has no label; an empty one is inexact.
@@ -87,7 +87,7 @@ def replication(audit: Audit, target: Target) -> Finding:
     if has_unseen:
         is_unseen = scored.loc[hits.index, "rows"] == UNSEEN
         found.append(finding.share_row(UNSEEN, hits[is_unseen], True))
-    notes = [finding.unusable(of_data.loc[of_data["instruction"] == GUIDED, "status"])]
+    notes = [finding.describe_unusable(of_data.loc[of_data["instruction"] == GUIDED, "status"])]
     if told.bleurt_checkpoint and scorer is None:
         notes.append(why)
     if has_unseen and shares[GENERAL]["value"] >= guided["value"] > 0:
@@ -96,7 +96,7 @@ def replication(audit: Audit, target: Target) -> Finding:
     chance = found[-1]["value"] if has_unseen else 0.0
     statistic = f"matches by the {'ICL' if has_judge else 'rule'} judge"
     said = REPLICATION, statistic, guided, chance, found, "; ".join(filter(None, notes))
-    row = finding.judged(audit, target, *said)
+    row = finding.build_finding(audit, target, *said)
     judges = {decisions.RULE_JUDGE: decisions.RULE_COLUMN}
     judges |= {decisions.ICL_JUDGE: decisions.ICL_COLUMN} if has_judge else {}
     parts = [decisions.partition_rows(of_data, judges)]
@@ -114,14 +114,14 @@ def _of_target(
     form = audit.told.replication.prompt_form
     if isinstance(target.place, Endpoint):
         column = "continued" if form == instructions.CONTINUE else "prompt"
-        return written(audit.asked, target.place, [*prompts[column], *more])
+        return generate_completions(audit.asked, target.place, [*prompts[column], *more])
     tokenizer = target.place.tokenizer
     # No longer than the longest second piece: what follows is not compared.
     longest = max(len(ids) for ids in tokenizer(prompts["second_piece"].tolist()).input_ids)
     form = form or (instructions.INSTRUCT if tokenizer.chat_template else instructions.CONTINUE)
     texts = [*prompts["prompt" if form == instructions.INSTRUCT else "continued"], *more]
     n_tokens = min(audit.asked.completion_tokens, longest + 8)
-    return written(audit.asked, target.place, texts, form, n_tokens)
+    return generate_completions(audit.asked, target.place, texts, form, n_tokens)
 
 
 def cheat_rows(

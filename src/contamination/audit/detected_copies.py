@@ -18,7 +18,7 @@ from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED
 from contamination.study import baselines, four_methods
 from contamination.study.pretraining_findings import copies_text, percent
 from contamination.study.pretraining_results import by_benchmark, share_pct
-from contamination.study.pretraining_scores import StudyScores, shown
+from contamination.study.pretraining_scores import StudyScores, display_name
 from contamination.study.row_pools import ROWS, VERBATIM
 
 PATH = Path(__file__).with_suffix(".csv")
@@ -49,7 +49,7 @@ def detected_copies(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
         copies, row_share_pct (one row with its copies, of all training tokens), n_models, n_tests
         (models times benchmarks) and n_flagged (tests with p <= 0.05).
     """
-    names = {shown(detector): method for method, detector in OF_METHOD.items()}
+    names = {display_name(detector): method for method, detector in OF_METHOD.items()}
     arrays = {key: of for key, of in study.arrays.items() if key[0] in OF_METHOD.values()}
     tests = by_benchmark(StudyScores(study.base_seeds, arrays))
     rows = []
@@ -71,12 +71,12 @@ def detected_copies(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def stored() -> pd.DataFrame:
+def load_detection_table() -> pd.DataFrame:
     """The table of the study as the package carries it, ``scripts/detected_copies.py``."""
     return storage.read_csv(PATH)
 
 
-def could_have_missed(evidence: pd.DataFrame, table: pd.DataFrame) -> list[str]:
+def describe_detection_limits(evidence: pd.DataFrame, table: pd.DataFrame) -> list[str]:
     """One sentence for each method with a negative result, and one on what the study lacks.
 
     Args:

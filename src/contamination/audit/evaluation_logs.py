@@ -75,7 +75,7 @@ def read(source: str) -> Log | None:
     return log
 
 
-def described(source: str, log: Log) -> str:
+def describe_log(source: str, log: Log) -> str:
     """One line: which tool wrote a log, of what, and the scores that it states."""
     of_model = f" and model {one_line(log.model)}" if log.model else ""
     stated = log.scores.head(_MOST_SAID).itertuples()

@@ -66,7 +66,7 @@ def share_row(name: str, hits: Sequence[float], decides: bool = False) -> dict:
     return control_row(name, n, float(np.mean(hits)) if n else math.nan, low, high, decides)
 
 
-def judged(
+def build_finding(
     audit: Audit,
     target: Target,
     method: str,
@@ -115,7 +115,7 @@ def status_counts(status: pd.Series) -> dict[str, int]:
     return {name: int(status.eq(kind).sum()) for name, kind in kinds.items()}
 
 
-def unusable(status: pd.Series) -> str:
+def describe_unusable(status: pd.Series) -> str:
     """What became of the other answers; "" where there are none."""
     others = status[status.ne(OK)]
     kinds = ", ".join(f"{kind} {count}" for kind, count in others.value_counts().items())

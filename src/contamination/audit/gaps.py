@@ -25,14 +25,14 @@ GAP = "gap to"
 
 
 @dataclass(frozen=True)
-class Taken:
+class QuizScores:
     """One set of quizzes: right answers, 0 to 1, shape (n_positions, n)."""
 
     right: np.ndarray  # of the model
     others: Mapping[str, np.ndarray]  # of takers without memory, by name
 
 
-def gaps(dataset: Taken, unseen: Taken | None, unseen_name: str) -> list[dict]:
+def gaps(dataset: QuizScores, unseen: QuizScores | None, unseen_name: str) -> list[dict]:
     """Rows of ``audit_controls.csv``, one for each gap of the model to what has no memory.
 
     Both sets are taken by the same takers. Returns control, n, value (difference of shares,

@@ -12,21 +12,21 @@ import numpy as np
 import pandas as pd
 
 from contamination.audit import finding
-from contamination.audit.finding import Finding, Target, control_row, judged
+from contamination.audit.finding import Finding, Target, build_finding, control_row
 from contamination.audit.local_models import load_model
-from contamination.audit.prepared import DICE, MIN_K, MODEL, NO_COMPARISON, Asked, Audit
-from contamination.audit.rows import both
+from contamination.audit.prepared import DICE, MIN_K, MODEL, NO_COMPARISON, Audit, RunEndpoints
+from contamination.audit.rows import load_with_comparison
 from contamination.audit.without_comparison import number_twins
 from contamination.core import blind, statistics
 from contamination.core.claims import CLAIMS
 from contamination.core.scores import min_k_score
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE
-from contamination.dice.experiments import of_pairs
+from contamination.dice.experiments import auroc_of_seed_pairs
 from contamination.dice.locate import EUCLIDEAN, commonest_layer, distances
 from contamination.dice.mixtures import SEEN
 from contamination.dice.mixtures import UNSEEN as TESTED
-from contamination.dice.pool import CLEAN, OTHER_CLEAN, Measured, measure
-from contamination.min_k.auc_tables import beside_words
+from contamination.dice.pool import CLEAN, OTHER_CLEAN, ModelMeasurements, measure
+from contamination.min_k.auc_tables import auc_and_blind_rows
 from contamination.min_k.detect import detect
 from contamination.min_k.neighbors import neighbors
 from contamination.min_k.served import detect_served
@@ -37,14 +37,14 @@ from contamination.models.prompt_log_probs import probe, prompt_log_probs
 TARGET, REFERENCE = "target against reference", "reference against reference"
 
 
-def log_probs_of(asked: Asked, target: Target, texts: Sequence[str]) -> list[np.ndarray]:
+def log_probs_of(asked: RunEndpoints, target: Target, texts: Sequence[str]) -> list[np.ndarray]:
     """Log-probabilities of the tokens of every text, of an endpoint or a local model."""
     if isinstance(target.place, Endpoint):
         return prompt_log_probs(target.place, texts, target.form, **asked.paying(MODEL))
     return [scored.token_log_probs for scored in token_log_probs(target.place, texts)]
 
 
-def probed(asked: Asked, target: Target) -> tuple[Target, str]:
+def probed(asked: RunEndpoints, target: Target) -> tuple[Target, str]:
     """A model at an address with the form in which it gives log-probabilities of prompts.
 
     One line says which form it is. The second value is that line where there is none, else "".
@@ -65,7 +65,7 @@ def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: 
     if audit.unseen is None:
         none = control_row("", 0, math.nan, math.nan, math.nan)
         row, note = _twins(audit, target, n_resamples)
-        found = judged(audit, target, MIN_K, "AUC", none, 0.5, (), note)
+        found = build_finding(audit, target, MIN_K, "AUC", none, 0.5, (), note)
         return Finding(found, (row,) if row else ())
     texts = [*audit.rows.passages, *audit.unseen.passages]
     k_percent = audit.told.min_k.k_percent
@@ -82,7 +82,7 @@ def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: 
     if clean_lm is not None:
         found.append(auc_of(Target(finding.CLEAN_LM, clean_lm))[0])
     own, of_texts = auc_of(target)
-    row = judged(audit, target, MIN_K, f"AUC, k = {k_percent:.0f} %", own, 0.5, found)
+    row = build_finding(audit, target, MIN_K, f"AUC, k = {k_percent:.0f} %", own, 0.5, found)
     details = pd.DataFrame({"text": texts, "is_unseen": ~is_data, "score": of_texts})
     tables = all_scores(audit, target, n_resamples) if audit.told.min_k.all_methods else {}
     return Finding(row, tuple(found), {}, details, tables)
@@ -127,7 +127,7 @@ def all_scores(audit: Audit, target: Target, n_resamples: int) -> dict[str, pd.D
             served = audit.asked.paying(MODEL) | {"form": target.form}
             scored = detect_served(texts, target.place, **same, **served)
         of_split = {0: scored}, {0: texts}, {0: is_member}
-        rows, of_words = beside_words(*of_split, benchmark=name, **about)
+        rows, of_words = auc_and_blind_rows(*of_split, benchmark=name, **about)
         auc_parts.append(rows.assign(bos=target.begins))
         word_parts.append(of_words)
     parts = pd.concat(auc_parts, ignore_index=True), pd.concat(word_parts, ignore_index=True)
@@ -144,7 +144,7 @@ def _of_splits(audit: Audit) -> Iterator[tuple[str, list[str], np.ndarray]]:
         sets = audit.sets
         if split != data.first_split:
             of_split = dataclasses.replace(data, split=split, splits=[])
-            sets = both(of_split, audit.told.comparison, n, audit.told.seed)
+            sets = load_with_comparison(of_split, audit.told.comparison, n, audit.told.seed)
         texts = [text for rows in sets for text in rows.head(n).passages]
         is_member = np.arange(len(texts)) < len(sets[0].head(n).rows)
         yield f"{name} {split}".strip(), texts, is_member
@@ -171,7 +171,7 @@ def dice(audit: Audit, target: Target, references: Sequence[str]) -> Finding:
         control_row(about, int(table.loc[name, "n"]), *(table.loc[name, names] / 100), True)
         for name in (TARGET, REFERENCE)
     )
-    row = judged(audit, target, DICE, "AUROC", own, 0.5, others, n_models=len(references))
+    row = build_finding(audit, target, DICE, "AUROC", own, 0.5, others, n_models=len(references))
     notes = []
     if own["ci_low"] > max(0.5, *(one["ci_high"] for one in others)):
         notes.append("it differs from clean references; DICE cannot say whether by these rows")
@@ -206,14 +206,17 @@ def against_references(
         models.append(measure(lm, parts))
         del lm
     clean = dict(enumerate(models[1:]))
-    pool: dict[str, dict[int, Measured]] = {CLEAN: clean, "target": dict.fromkeys(clean, models[0])}
+    pool: dict[str, dict[int, ModelMeasurements]] = {
+        CLEAN: clean,
+        "target": dict.fromkeys(clean, models[0]),
+    }
     # Each reference takes the target's part once, against the next one.
     pool[OTHER_CLEAN] = {seed: clean[(seed + 1) % len(clean)] for seed in clean}
     apart = distances(models[0].states[SEEN], models[1].states[SEEN])[EUCLIDEAN]
     layer = commonest_layer(apart)
     rows = []
     for name, against in ((TARGET, "target"), (REFERENCE, OTHER_CLEAN)):
-        auroc = of_pairs(pool, against, CLEAN, layer, TESTED)
+        auroc = auroc_of_seed_pairs(pool, against, CLEAN, layer, TESTED)
         row = {"comparison": name, "layer": layer, "n": auroc.n, "n_models": auroc.n_models}
         rows.append(row | auroc.columns())
     own, other = rows

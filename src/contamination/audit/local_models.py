@@ -24,7 +24,7 @@ def load_model(settings: Model, name: str = "") -> CausalLM:
         device=device,
         device_map=settings.device_map or None,
         safetensors_only=settings.safetensors_only,
-        bos=bos.wanted(settings.bos),
+        bos=bos.parse_bos(settings.bos),
         engine=settings.engine,
         ray_address=settings.ray_address,
     )

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.audit.plan import GIVEN, WRITTEN, source_of
-from contamination.audit.prepared import PERTURBER, Asked, ask
+from contamination.audit.prepared import PERTURBER, RunEndpoints, ask
 from contamination.audit.rows import FEWEST_ROWS, Rows
 from contamination.core import storage
 from contamination.core.overlap import normalised
@@ -62,7 +62,7 @@ def by_rule(text: str, n: int, seed: int) -> list[str]:
 
 
 def quizzes_of(
-    rows: Rows, asked: Asked, seed: int, with_fifth: bool = False
+    rows: Rows, asked: RunEndpoints, seed: int, with_fifth: bool = False
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Quizzes of a sample, and counts where a perturber wrote them, see ``dcq.perturbation``.
 

@@ -66,7 +66,9 @@ def write_verdict(
     words = ["truth", "note"]
     evidence[words] = evidence[words].astype(object).fillna("")
     missing = auditing.missing(stopped.names, evidence) if stopped else {}
-    lines = {m: auditing.headline(m, rows) for m, rows in evidence.groupby("model", sort=False)}
+    lines = {
+        m: auditing.summarize_audit(m, rows) for m, rows in evidence.groupby("model", sort=False)
+    }
     deciding = controls[controls["decides"].eq(True)]
     listed, lists = (_read_if(folder, name) for name in ("audit_rows", "audit_lists"))
     notes = [f"{row.model}: {row.note}" for row in lists.itertuples()]
@@ -100,7 +102,9 @@ def write_verdict(
     parts = [f"<p>{html.escape(visible(line))}</p>" for line in said]
     labels = {"control": "control", "p_value": "p", "note": "note"}
     decimals = {"p_value": 3}
-    missed = detected_copies.could_have_missed(evidence, detected_copies.stored())
+    missed = detected_copies.describe_detection_limits(
+        evidence, detected_copies.load_detection_table()
+    )
     for name, (rows, columns) in tables.items():
         if len(rows):
             shown = show(_with_interval(rows), name, columns, labels, decimals)

@@ -21,7 +21,7 @@ from contamination.core.statistics import end_p, share_difference_interval, with
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE
 from contamination.dice import paper_rows
 from contamination.dice.accuracy import accuracy_rows, gains
-from contamination.dice.family import of_inflation, of_layers
+from contamination.dice.family import judge_inflation, judge_layers
 from contamination.dice.mixtures import MATH, SEEN, SYN, UNSEEN
 from contamination.dice.pool import (
     BASE,
@@ -29,9 +29,9 @@ from contamination.dice.pool import (
     CONTAMINATED,
     HIGH,
     OTHER_CLEAN,
+    FineTunedModel,
     Pool,
-    Trained,
-    named,
+    condition_name,
 )
 
 PRINTED_MODEL = "LLaMA2-7B"  # of Table 2 and Figure 4(a) and (b)
@@ -39,12 +39,15 @@ Panels = dict[str, dict[tuple[str, str, str], str]]
 # Figure 5, panel by panel: detectors of, contaminated models tested, clean models tested.
 PANELS = {
     UNSEEN: [
-        (CONTAMINATED, named(UNSEEN, HIGH), BASE),
+        (CONTAMINATED, condition_name(UNSEEN, HIGH), BASE),
         (CONTAMINATED, OTHER_CLEAN, BASE),
         (CONTAMINATED, CONTAMINATED, CLEAN),
         (OTHER_CLEAN, OTHER_CLEAN, CLEAN),
     ],
-    MATH: [(named(MATH, HIGH), named(MATH, HIGH), BASE), (named(MATH, HIGH), OTHER_CLEAN, BASE)],
+    MATH: [
+        (condition_name(MATH, HIGH), condition_name(MATH, HIGH), BASE),
+        (condition_name(MATH, HIGH), OTHER_CLEAN, BASE),
+    ],
 }
 
 
@@ -77,7 +80,7 @@ def tables_of(
     tables |= with_verdicts(tables)
     # All four models at most are held at once, in this process: a cluster has room for one.
     load = partial(load_model, dataclasses.replace(settings.model, engine="local"))
-    sampled = [name for name in (CONTAMINATED, named(SYN, HIGH)) if name in trained]
+    sampled = [name for name in (CONTAMINATED, condition_name(SYN, HIGH)) if name in trained]
     lms = {name: load(trained[name][0].folder) for name in sampled}
     # The detector is trained on the first clean model.
     lms |= {OTHER_CLEAN: load(trained[CLEAN][1].folder), BASE: load(settings.model.first)}
@@ -87,7 +90,7 @@ def tables_of(
 
 
 def accuracies(
-    settings: Told, pairs: Pairs, trained: Mapping[str, Mapping[int, Trained]]
+    settings: Told, pairs: Pairs, trained: Mapping[str, Mapping[int, FineTunedModel]]
 ) -> pd.DataFrame:
     """Every model on every set of Table 1, which leaves GSM-i-Syn out: ``accuracy_rows``."""
     asked = {key: [name for name in pairs.problems if name != SYN] for key in trained}
@@ -147,7 +150,7 @@ def with_verdicts(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]
     """
     names = ["table_1", "layers", "auroc", "inflation"]
     by = dict(zip(names, with_p_adjusted(*(tables[name] for name in names)), strict=True))
-    by["layers"], by["inflation"] = of_layers(by["layers"]), of_inflation(by["inflation"])
+    by["layers"], by["inflation"] = judge_layers(by["layers"]), judge_inflation(by["inflation"])
     by["table_1"] = _judged(
         by["table_1"], "dice_own_table_1", "ci_low_points ci_high_points clean_range_points"
     ).assign(verdict=lambda rows: rows["verdict"].mask(rows["condition"].eq(CLEAN), ""))
@@ -171,7 +174,7 @@ def _layers(pool: Pool, paper_model: str) -> pd.DataFrame:
     parts = [
         paper_rows.layer_rows(pool, name, problems, problems if problems == MATH else SEEN)
         for problems in (SEEN, SYN, UNSEEN, MATH)
-        if (name := named(problems, HIGH)) in pool
+        if (name := condition_name(problems, HIGH)) in pool
     ]
     rows = pd.concat(parts, ignore_index=True)
     return rows if paper_model == PRINTED_MODEL else rows.assign(paper_layer=pd.NA)
@@ -190,7 +193,7 @@ def _table_2(pool: Pool, layer: int, paper_model: str) -> pd.DataFrame:
     rows = [
         row
         for problems in (SEEN, SYN)
-        if (name := named(problems, HIGH)) in pool
+        if (name := condition_name(problems, HIGH)) in pool
         for row in paper_rows.auroc_rows(pool, name, problems, layer)
     ]
     found = pd.DataFrame(rows).merge(clean[[*keys, *names.values()]], on=keys)

@@ -43,8 +43,8 @@ from contamination.dice.pool import (
     OTHER_CLEAN,
     SCORED,
     Condition,
+    FineTunedModel,
     Pool,
-    Trained,
     measure_pool,
 )
 from contamination.models import bos
@@ -264,15 +264,17 @@ def pairs_plan(settings: Told, pairs: Pairs) -> pd.DataFrame:
     return pd.DataFrame(rows).reindex(columns=[*columns, "training_gb", "disk_gb", "states_gb"])
 
 
-def trained_pairs(settings: Told, pairs: Pairs) -> dict[str, dict[int, Trained]]:
+def trained_pairs(settings: Told, pairs: Pairs) -> dict[str, dict[int, FineTunedModel]]:
     """The models of every condition by seed: those given, or trained now (or cached)."""
     if pairs.given:
         return {
-            one.name: {s: Trained(Path(place)) for s, place in enumerate(pairs.given[one.name])}
+            one.name: {
+                s: FineTunedModel(Path(place)) for s, place in enumerate(pairs.given[one.name])
+            }
             for one in pairs.wanted
         }
     optimiser = settings.own_learning_rate, settings.own_batch_size, settings.lora
-    begin = bos.wanted(settings.model.bos)
+    begin = bos.parse_bos(settings.model.bos)
     fine_tuning = Settings(*optimiser, dtype=arithmetic(settings.model), bos=begin)
     jobs, read = [], []
     for name, mixtures in pairs.mixtures.items():
@@ -280,18 +282,18 @@ def trained_pairs(settings: Told, pairs: Pairs) -> dict[str, dict[int, Trained]]
             order = dataclasses.replace(fine_tuning, seed=fine_tuning.seed + seed)
             jobs.append((settings.model.first, mixture.rows(order.seed), order))
             read.append((name, seed, mixture))
-    trained: dict[str, dict[int, Trained]] = {one.name: {} for one in pairs.wanted}
+    trained: dict[str, dict[int, FineTunedModel]] = {one.name: {} for one in pairs.wanted}
     folders = sweep(
         fine_tune, jobs, engine=settings.model.engine, ray_address=settings.model.ray_address
     )
     for (name, seed, mixture), folder in zip(read, folders, strict=True):
         n_steps = math.ceil(mixture.n_rows / settings.own_batch_size)
-        trained[name][seed] = Trained(Path(folder), mixture, n_steps)
+        trained[name][seed] = FineTunedModel(Path(folder), mixture, n_steps)
     return trained
 
 
 def measured_pairs(
-    settings: Told, pairs: Pairs, trained: Mapping[str, Mapping[int, Trained]]
+    settings: Told, pairs: Pairs, trained: Mapping[str, Mapping[int, FineTunedModel]]
 ) -> Pool:
     """States and baselines of all models, and under ``OTHER_CLEAN`` each next clean model."""
     asked, base = list(dict.fromkeys((*IN_DISTRIBUTION, pairs.topic))), Path(settings.model.first)

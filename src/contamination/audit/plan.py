@@ -20,8 +20,8 @@ from contamination.audit.prepared import (
     RANKING,
     REPLICATION,
     UNSEEN,
-    Asked,
     Audit,
+    RunEndpoints,
     name_of,
 )
 from contamination.audit.rows import FEWEST_ROWS, Rows
@@ -33,7 +33,7 @@ from contamination.models.exchange import (
     body_of,
     input_tokens,
     output_limit,
-    prompted,
+    requests_of_prompts,
 )
 from contamination.models.prompt_log_probs import CHAT, probe_requests, score_requests
 from contamination.replication import instructions
@@ -70,7 +70,7 @@ Batch = tuple[str, Endpoint, list[Request], str]
 # DCQ and option ranking
 
 
-def source_of(rows: Rows, asked: Asked) -> str:
+def source_of(rows: Rows, asked: RunEndpoints) -> str:
     """Where the options of these rows come from."""
     if rows.has_options:
         return GIVEN
@@ -82,7 +82,7 @@ def quiz_requests(audit: Audit) -> list[Request]:
     n_quizzes = N_QUIZZES + audit.told.dcq.second_perturbation
     asked = [(t, k) for rows in audit.quizzed for k in range(n_quizzes) for t in rows.instances]
     prompts = [quiz_prompt((t, t, t, f"{t} {k}"), *audit.names) for t, k in asked]
-    return prompted(prompts, audit.asked.quiz_options)
+    return requests_of_prompts(prompts, audit.asked.quiz_options)
 
 
 def option_requests(audit: Audit) -> list[Request]:
@@ -105,17 +105,21 @@ def ranking_texts(audit: Audit) -> list[str]:
 # Replication
 
 
-def completion_requests(prompts: Sequence[str], asked: Asked) -> list[Request]:
+def completion_requests(prompts: Sequence[str], asked: RunEndpoints) -> list[Request]:
     """The paper's requests, as the endpoint takes them, cut at ``asked.completion_tokens``."""
-    return prompted(prompts, asked.sent(PAPER_OPTIONS | {"max_tokens": asked.completion_tokens}))
+    return requests_of_prompts(
+        prompts, asked.sent(PAPER_OPTIONS | {"max_tokens": asked.completion_tokens})
+    )
 
 
-def longest_judgements(references: Sequence[str], asked: Asked) -> list[Request]:
+def longest_judgements(references: Sequence[str], asked: RunEndpoints) -> list[Request]:
     """What a judge is asked at most: each completion is taken to be as long as it may be."""
     n_letters = LETTERS_PER_TOKEN * asked.completion_tokens
     longest = ["x" * n_letters + str(n) for n in range(len(references))]
     pairs = zip(references, longest, strict=True)
-    return prompted([JUDGE_PROMPT.format(reference=r, candidate=c) for r, c in pairs], {})
+    return requests_of_prompts(
+        [JUDGE_PROMPT.format(reference=r, candidate=c) for r, c in pairs], {}
+    )
 
 
 def cheat_prompts(audit: Audit) -> list[str]:
@@ -173,7 +177,7 @@ def cut_pieces(audit: Audit, rows: Rows) -> pd.DataFrame:
 # What is run, and its cost
 
 
-def why_not(audit: Audit) -> dict[str, str]:
+def skip_reasons(audit: Audit) -> dict[str, str]:
     """For each method "" if it will be run, else why not."""
     model, data = audit.model, audit.data
     reasons = {name: "" if name in audit.methods else NOT_ASKED for name in METHODS}
@@ -209,7 +213,7 @@ def probed_methods(audit: Audit) -> list[str]:
     """Methods that are run only if a probe finds log-probabilities at the address."""
     if not audit.asked.endpoints:
         return []
-    reasons = why_not(audit)
+    reasons = skip_reasons(audit)
     return [name for name in (RANKING, MIN_K) if not reasons[name]]
 
 
@@ -218,7 +222,7 @@ def batches_of(audit: Audit, endpoint: Endpoint, form: str = "") -> list[Batch]:
 
     ``form`` is that in which its address gives log-probabilities, if that is known already.
     """
-    asked, reasons, found = audit.asked, why_not(audit), []
+    asked, reasons, found = audit.asked, skip_reasons(audit), []
     will_quiz = not (reasons[DCQ] and reasons[RANKING])
     if not reasons[DCQ]:
         found.append((DCQ, endpoint, quiz_requests(audit), MODEL))
@@ -251,7 +255,7 @@ def plan_table(audit: Audit) -> pd.DataFrame:
     cost (empty without a price) the most; a local model makes no calls. Where comparison rows are
     told apart, which is found out afterwards, no method that needs them asks anything.
     """
-    reasons, rows = why_not(audit), []
+    reasons, rows = skip_reasons(audit), []
     for endpoint in audit.asked.endpoints:
         for name, who, batch, role in batches_of(audit, endpoint):
             bodies, price = [body_of(who, one) for one in batch], audit.asked.prices[role]

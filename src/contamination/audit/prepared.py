@@ -31,7 +31,7 @@ Ask = Callable[[list[Request]], list[Answer]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunEndpoints:
     """Who is asked, and what it may cost.
 
     Attributes:
@@ -63,12 +63,12 @@ class Asked:
         return {"run": self.run, "price": self.prices[role], "cap": self.cap}
 
 
-def ask(asked: Asked, role: str, model: Endpoint | None = None) -> Ask:
+def ask(asked: RunEndpoints, role: str, model: Endpoint | None = None) -> Ask:
     """Requests in, answers out, through the response log and under the cap."""
     return partial(answer_all, model or asked.helpers[role], **asked.paying(role))
 
 
-def asked_of(told: Settings, run: str) -> Asked:
+def collect_endpoints(told: Settings, run: str) -> RunEndpoints:
     """Who is asked; ValueError if something does not fit."""
     model = told.model
     options = {PERTURBER: model.sent(PERTURBER_OPTIONS), JUDGE: model.sent(JUDGE_OPTIONS)}
@@ -77,7 +77,7 @@ def asked_of(told: Settings, run: str) -> Asked:
         if helper := _helper(block, role, options[role]):
             helpers[role] = helper
     url, key = model.base_url, model.key_variable or None
-    return Asked(
+    return RunEndpoints(
         models=tuple(Endpoint(url, name, key) if url else name for name in model.names),
         helpers=helpers,
         prices=_prices(told, helpers),
@@ -140,7 +140,7 @@ class Audit:
     """
 
     told: Settings
-    asked: Asked
+    asked: RunEndpoints
     rows: Rows
     unseen: Rows | None
     text_alone: tuple[dict, ...] = ()
@@ -185,7 +185,7 @@ def prepare(told: Settings, loaded: tuple[Rows, Rows | None] | None = None) -> A
         ValueError, FileNotFoundError: in one line.
     """
     told.check()
-    asked = asked_of(told, f"audit {' '.join(told.data.called)}")
+    asked = collect_endpoints(told, f"audit {' '.join(told.data.called)}")
     n = max(told.n_instances, told.n_passages)
-    rows, unseen = loaded or read.both(told.data, told.comparison, n, told.seed)
+    rows, unseen = loaded or read.load_with_comparison(told.data, told.comparison, n, told.seed)
     return Audit(told, asked, rows, unseen)

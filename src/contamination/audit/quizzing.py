@@ -11,10 +11,10 @@ import pandas as pd
 
 from contamination.audit import finding
 from contamination.audit.finding import CLEAN_LM, Finding, Target
-from contamination.audit.gaps import Taken, gaps, verdict_of_gaps
+from contamination.audit.gaps import QuizScores, gaps, verdict_of_gaps
 from contamination.audit.internals import log_probs_of
 from contamination.audit.options import quizzes_of
-from contamination.audit.prepared import DCQ, MODEL, RANKING, UNSEEN, Asked, Audit, ask
+from contamination.audit.prepared import DCQ, MODEL, RANKING, UNSEEN, Audit, RunEndpoints, ask
 from contamination.audit.rows import Rows
 from contamination.audit.settings import INSTRUCT
 from contamination.core.claims import CLAIMS
@@ -25,11 +25,11 @@ from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.comparison import answers_of as answers_by_position
 from contamination.dcq.deployment import (
     Respondent,
+    answer_quizzes,
     instances_of,
-    known_row,
     level_row,
     position_rows,
-    take,
+    recall_precision_row,
 )
 from contamination.dcq.perturbation import FIFTH
 from contamination.dcq.prompts import header
@@ -45,7 +45,7 @@ _KINDS = {ChatRespondent: "chat", InstructRespondent: INSTRUCT, BaseRespondent: 
 
 def respondent_of(
     place: Endpoint | CausalLM,
-    asked: Asked,
+    asked: RunEndpoints,
     names: Sequence[str],
     quizzes: pd.DataFrame | None = None,
     kind: str = "",
@@ -59,7 +59,7 @@ def respondent_of(
         return ChatRespondent(ask(asked, MODEL, place), *names, options=asked.quiz_options)
     if kind == INSTRUCT or (not kind and place.tokenizer.chat_template):
         return InstructRespondent(place, *names)
-    return BaseRespondent(place, *names, respondents.STATED).spread_over(quizzes)
+    return BaseRespondent(place, *names, respondents.ANSWER_RULE).spread_over(quizzes)
 
 
 def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: int) -> Finding:
@@ -75,7 +75,7 @@ def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: in
         with_fifth = told.second_perturbation and is_data
         made, counts = quizzes_of(rows, audit.asked, audit.told.seed, with_fifth)
         respondent = respondent_of(target.place, audit.asked, audit.names, made, told.respondent)
-        answered = take(respondent, made, bool(with_fifth and made[FIFTH].ne("").all()))
+        answered = answer_quizzes(respondent, made, bool(with_fifth and made[FIFTH].ne("").all()))
         rules = dict(controls.RULES)
         if clean_lm is not None:
             texts = made[["instance", *(f"option_{p.lower()}" for p in POSITIONS)]]
@@ -91,7 +91,7 @@ def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: in
             level = levels[0]
             if told.trained_share_pct:
                 is_seen = made["index"].isin(trained_rows(audit).rows["index"])
-                level = known_row(answered, is_seen, n_resamples)
+                level = recall_precision_row(answered, is_seen, n_resamples)
             tables = paper_tables(of_table, made, answered, level)
             tables["audit_dcq_options"] = counts.drop(columns="index", errors="ignore")
     table = controls.control_table(choices[0], pd.DataFrame([levels[0] | about]))
@@ -102,8 +102,8 @@ def dcq(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: in
     if not status.eq(OK).any():
         own |= dict.fromkeys(["value", "ci_low", "ci_high"], math.nan)
     chance = float(table["chance_pct"].iloc[0]) / 100
-    said = "best quiz, share right", own, chance, (), finding.unusable(status)
-    row = finding.judged(audit, target, DCQ, *said)
+    said = "best quiz, share right", own, chance, (), finding.describe_unusable(status)
+    row = finding.build_finding(audit, target, DCQ, *said)
     taken = [_taken(*both, about) for both in zip(answers, choices, strict=True)]
     row, deciding = _judged_by_gaps(row, chance, taken)
     counts = finding.status_counts(pd.concat([one["status"] for one in answers]))
@@ -122,18 +122,18 @@ def shares_of(level: Mapping[str, float]) -> tuple[float, float, float]:
     return value, low, high
 
 
-def _taken(answers: pd.DataFrame, choices: pd.DataFrame, about: Mapping[str, str]) -> Taken:
+def _taken(answers: pd.DataFrame, choices: pd.DataFrame, about: Mapping[str, str]) -> QuizScores:
     own = answers_by_position(instances_of(answers).assign(**about))
     choices = choices.assign(credit=controls.credits_of(choices))
     others = {
         name: controls.by_position(of_rule, "credit", own.positions)
         for name, of_rule in choices.groupby("control", sort=False)
     }
-    return Taken(own.is_right, others)
+    return QuizScores(own.is_right, others)
 
 
 def _judged_by_gaps(
-    row: Evidence, chance: float, taken: Sequence[Taken]
+    row: Evidence, chance: float, taken: Sequence[QuizScores]
 ) -> tuple[Evidence, list[dict]]:
     """The row with its verdict; the control named is the gap that reaches down furthest."""
     found = gaps(taken[0], taken[1] if len(taken) > 1 else None, UNSEEN)
@@ -176,10 +176,12 @@ def ranking(audit: Audit, target: Target, clean_lm: CausalLM | None) -> Finding:
         }
         right = hits.pop(RANKING)
         rows.append(finding.share_row(UNSEEN, right[0]))
-        taken.append(Taken(right, hits))
+        taken.append(QuizScores(right, hits))
     own, *unseen = rows
     found = [finding.share_row(name, one[0], not unseen) for name, one in taken[0].others.items()]
-    row = finding.judged(audit, target, RANKING, "original likeliest of four", own, 0.25, found)
+    row = finding.build_finding(
+        audit, target, RANKING, "original likeliest of four", own, 0.25, found
+    )
     if not unseen:
         return Finding(row, tuple(found))
     row, deciding = _judged_by_gaps(row, 0.25, taken)
@@ -198,7 +200,7 @@ def paper_tables(
         audit_dcq: ``about`` (model, dataset, split, respondent, bos), keys of ``level_row``,
         n_unparsable, n_letters (answers A to D), n_none (E), strongest_rule and verdict;
         audit_dcq_controls (:func:`rules_beside`); audit_dcq_positions, how often each choice was
-        taken in each quiz (Figure 2); audit_dcq_answers, the answers of ``deployment.take``;
+        taken in each quiz (Figure 2); audit_dcq_answers, of ``deployment.answer_quizzes``;
         audit_dcq_quizzes, which serve as ``data.dataset`` of another audit.
     """
     status, answer = answers["status"], answers["answer"]

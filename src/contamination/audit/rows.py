@@ -109,13 +109,13 @@ def load(data: Data, source: str, split: str = "", revision: str = "") -> pd.Dat
     return found
 
 
-def both(
+def load_with_comparison(
     data: Data, comparison: str, n: int, seed: int, found: pd.DataFrame | None = None
 ) -> tuple[Rows, Rows | None]:
     """At most n rows of the dataset, whose rows ``found`` may hold, and of ``comparison``.
 
     The comparison rows may also be those of the dataset that ``member_column`` marks with 0.
-    None in their place where there are none. Errors as :func:`cleaned`.
+    None in their place where there are none. Errors as :func:`clean_rows`.
     """
     if found is None:
         found = load(data, data.dataset, data.first_split, data.revision)
@@ -124,13 +124,13 @@ def both(
         found, others = found[is_member], found[~is_member]
     elif comparison:
         others = load(data, comparison, data.comparison_split or next(iter(data.splits), ""))
-    rows = cleaned(data, data.dataset, found, n, seed)
+    rows = clean_rows(data, data.dataset, found, n, seed)
     if not (data.member_column or comparison):
         return rows, None
-    return rows, cleaned(data, comparison or data.dataset, others, n, seed, unlike=rows)
+    return rows, clean_rows(data, comparison or data.dataset, others, n, seed, unlike=rows)
 
 
-def described(source: str, rows: Rows) -> str:
+def describe_rows(source: str, rows: Rows) -> str:
     """One line: how many rows a file has, how many are left out and why, how many are used."""
     counts = rows.counts or {}
     out = [f"{counts[name]:,} {why}" for name, why in _LEFT_OUT.items() if counts.get(name)]
@@ -140,7 +140,7 @@ def described(source: str, rows: Rows) -> str:
     )
 
 
-def cleaned(
+def clean_rows(
     data: Data, source: str, found: pd.DataFrame, n: int, seed: int, unlike: Rows | None = None
 ) -> Rows:
     """Rows that every method can use, at most n of them at random.

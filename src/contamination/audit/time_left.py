@@ -129,7 +129,7 @@ def is_watched() -> bool:
 
 
 @contextlib.contextmanager
-def shown(
+def show_time_left(
     target: Target, planned: Mapping[str, tuple[int, int]], texts: Sequence[str]
 ) -> Iterator[tuple[Target, Callable[[str], contextlib.AbstractContextManager[None]]]]:
     """The target with a model that tells its progress, and what each method is run within.

@@ -293,7 +293,7 @@ def top_rates(rates: pd.DataFrame, n_top: int) -> pd.DataFrame:
     return rates.nlargest(n_top, "contamination_rate_pct", keep="all")
 
 
-def threshold_headline(read: pd.DataFrame, clean: pd.DataFrame) -> str:
+def summarize_threshold(read: pd.DataFrame, clean: pd.DataFrame) -> str:
     """Whether the validation books' threshold holds on test books, beyond a model that read none.
 
     ``read`` and ``clean`` are one method's rows, of the model that read the books and of the other.
@@ -313,7 +313,7 @@ def threshold_headline(read: pd.DataFrame, clean: pd.DataFrame) -> str:
     )
 
 
-def rates_headline(rates: pd.DataFrame, clean: pd.DataFrame, n_top: int) -> str:
+def summarize_book_rates(rates: pd.DataFrame, clean: pd.DataFrame, n_top: int) -> str:
     """What a high rate proves, where it is known which books were read.
 
     Rows of ``books.csv`` of the model that read half of the test books, and of one that read none.

@@ -50,9 +50,9 @@ def training_facts(folder: Path) -> dict[str, float]:
     return facts | {"learning_rate": model["recipe"]["learning_rate"]}
 
 
-def quick_scores(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFrame:
+def ppl_and_min_k_rows(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFrame:
     """As ``min_k.detect.detect`` (passage, method, score), Min-k% Prob and PPL alone, one pass."""
-    table = detect.quick_scores(lm, texts, k_percent).rename_axis("passage").reset_index()
+    table = detect.ppl_and_min_k(lm, texts, k_percent).rename_axis("passage").reset_index()
     return table.melt("passage", var_name="method", value_name="score")
 
 
@@ -331,7 +331,7 @@ def with_accuracy(
     return rows.assign(**beside)
 
 
-def methods_headline(average: pd.DataFrame, low: float, high: float) -> str:
+def summarize_methods(average: pd.DataFrame, low: float, high: float) -> str:
     """Whether inserted examples are found, and by which of two scores better.
 
     ``average`` has the rows of ``with_verdict`` of the average over datasets, with differences
@@ -350,7 +350,7 @@ def methods_headline(average: pd.DataFrame, low: float, high: float) -> str:
     return text + _concluded(conclusion, row["n_models"])
 
 
-def occurrence_headline(rows: pd.DataFrame) -> str:
+def summarize_occurrences(rows: pd.DataFrame) -> str:
     """Figure 4(c): whether the change from before insertion grows with the number of insertions.
 
     ``rows`` are Min-k% rows of the average, one for each occurrence, fewest first. Other

@@ -272,7 +272,7 @@ def _both(first: str, second: str) -> str:
     return max(first, second, key=weakest_last.index)
 
 
-def headline(meant: pd.DataFrame) -> str:
+def summarize_unlearning(meant: pd.DataFrame) -> str:
     """Whether a suspicious item is still in the model's memory, by :func:`meanings`."""
     n_left = int(meant["verdict"].eq(SUPPORTED).sum())
     text = f"In {n_left} of {len(meant)} audits we can show that the selected items were not "

@@ -13,7 +13,7 @@ import pandas as pd
 
 from contamination.core import overlap, scores
 from contamination.lab.story import QUESTION_PROMPT
-from contamination.min_k.detect import quick_scores
+from contamination.min_k.detect import ppl_and_min_k
 from contamination.models.causal import CausalLM, complete
 
 STORY, QUESTIONS = "story completion", "question answering"
@@ -77,7 +77,7 @@ def ratio_limits(window: float) -> dict[str, float]:
     return {"ratio_low": 1 / window, "ratio_high": window}
 
 
-def compared(
+def score_ratios(
     texts: Sequence[str],
     original: CausalLM,
     unlearned: CausalLM,
@@ -90,8 +90,8 @@ def compared(
     unlearned model more), ``EASIEST`` the Min-k% score under a model that never read the story
     (empty without one).
     """
-    before, after = (quick_scores(lm, texts, k_percent) for lm in (original, unlearned))
-    easy = quick_scores(unseen, texts, k_percent)[MIN_K] if unseen else np.nan
+    before, after = (ppl_and_min_k(lm, texts, k_percent) for lm in (original, unlearned))
+    easy = ppl_and_min_k(unseen, texts, k_percent)[MIN_K] if unseen else np.nan
     return (after / before).assign(**{EASIEST: easy})
 
 

@@ -60,6 +60,6 @@ def with_judge(samples: pd.DataFrame, answers: Sequence[Answer]) -> pd.DataFrame
     return samples.assign(judge=ratings, judge_status=status)
 
 
-def judged(samples: pd.DataFrame, endpoint: Endpoint, **settings: Any) -> pd.DataFrame:
+def rate_samples(samples: pd.DataFrame, endpoint: Endpoint, **settings: Any) -> pd.DataFrame:
     """Samples rated by the chat judge, see :func:`with_judge`; settings as ``answer_all``."""
     return with_judge(samples, answer_all(endpoint, judge_requests(samples), **settings))

@@ -14,7 +14,7 @@ from contamination.audit.local_models import load_model
 from contamination.cases.library import read_text
 from contamination.cases.settings import OwnModels
 from contamination.cases.unlearning_items import QUESTIONS, STORY, chunk_items, question_items
-from contamination.cases.unlearning_judge import judged
+from contamination.cases.unlearning_judge import rate_samples
 from contamination.core import overlap
 from contamination.data import partitions
 from contamination.models.chat import Endpoint, Price
@@ -66,9 +66,10 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
 
 
 def judge_settings(settings: OwnModels) -> dict[str, Any]:
-    """What ``unlearning_judge.judged`` needs, checked before anything costs; empty without a judge.
+    """What ``unlearning_judge.rate_samples`` needs, checked before anything costs.
 
-    ValueError if the address, the key, the second price or the price of a cap is missing.
+    Empty without a judge. ValueError if the address, the key, the second price or the price of
+    a cap is missing.
     """
     if not settings.judge_model:
         return {}
@@ -112,4 +113,4 @@ def with_meaning(
     if encoder is not None:
         pairs = samples["reference"].tolist(), samples["completion"].tolist()
         samples = samples.assign(simcse=similarities(encoder, *pairs))
-    return judged(samples, **judge) if judge else samples
+    return rate_samples(samples, **judge) if judge else samples

@@ -12,7 +12,7 @@ from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, LEVEL, SUPP
 NEED_AN_EFFECT = (SUPPORTED, CONTROL_FAILS)  # verdicts on values that lie above their null
 
 
-def taken_back(
+def withdraw_verdicts(
     words: pd.Series, p_adjusted: pd.Series, needing: Collection[str] = NEED_AN_EFFECT
 ) -> pd.Series:
     """Verdicts without those that the correction of a family does not leave.
@@ -29,10 +29,10 @@ def taken_back(
     return words.mask(is_lost, INCONCLUSIVE)
 
 
-def corrected(table: pd.DataFrame, needing: Collection[str] = NEED_AN_EFFECT) -> pd.DataFrame:
+def correct_family(table: pd.DataFrame, needing: Collection[str] = NEED_AN_EFFECT) -> pd.DataFrame:
     """Rows with p and verdict: added is p_adjusted (Holm's), and the verdict is what it leaves.
 
-    The rows are one family. A row without p is no test. ``needing`` as :func:`taken_back`.
+    The rows are one family. A row without p is no test. ``needing`` as :func:`withdraw_verdicts`.
     """
     (table,) = with_p_adjusted(table)
-    return table.assign(verdict=taken_back(table["verdict"], table["p_adjusted"], needing))
+    return table.assign(verdict=withdraw_verdicts(table["verdict"], table["p_adjusted"], needing))

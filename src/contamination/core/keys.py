@@ -159,7 +159,7 @@ def shown_under(setting: str, value: Any) -> Any:
     return REMOVED if is_misplaced else value
 
 
-def unsaid(message: str) -> str:
+def mask_likely_keys(message: str) -> str:
     """A message of one line without what looks like a key, though it may be something else.
 
     >>> unsaid("unknown option --kye 0123456789abcdef0123456789abcdef")
@@ -167,11 +167,11 @@ def unsaid(message: str) -> str:
     """
     return _WORD.sub(
         lambda found: found[0] if _HASH.fullmatch(found[0]) or not is_like(found[0]) else REMOVED,
-        removed_from(message),
+        remove_keys(message),
     )
 
 
-def removed_from(text: str, values: Iterable[str] = ()) -> str:
+def remove_keys(text: str, values: Iterable[str] = ()) -> str:
     """A text without these values, without known shapes of keys and passwords in addresses.
 
     >>> removed_from("http://me:word@host/v1 with gsk_0123456789abcdef")

@@ -45,7 +45,7 @@ class ParameterError(ValueError):
     """A parameter file and its notebook do not fit; the message is one line, without keys."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(visible(keys.unsaid(" ".join(message.split()))))
+        super().__init__(visible(keys.mask_likely_keys(" ".join(message.split()))))
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def checked_parameters(
             raise ParameterError(f'{source}: "{name}" is {shown}, want {type_name}{hint}')
     merged = {name: parameter.default for name, parameter in declared.items()} | dict(values)
     for name, parameter in declared.items():
-        if part := ranges.broken(merged[name], parameter.comment, merged):
+        if part := ranges.violated_rule(merged[name], parameter.comment, merged):
             why = f"is {_shown(merged[name], parameter)}, want {part}"
             if part in ranges.HIDDEN:
                 why = ranges.HIDDEN[part](merged[name])

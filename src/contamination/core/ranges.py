@@ -47,7 +47,7 @@ def parts_of(comment: str) -> list[str]:
     return found[1].split(", ") if found else []
 
 
-def broken(value: Any, comment: str, values: Mapping[str, Any]) -> str:
+def violated_rule(value: Any, comment: str, values: Mapping[str, Any]) -> str:
     """The first part of the rule that a value breaks, "" where it keeps them all.
 
     ``values`` are all parameters by name, since ends may be parameters.

@@ -342,7 +342,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.help_notebook:
             for each in declared_in(options.notebook).values():
                 said = f"{each.name}: {each.type_name} = {each.default!r}\n    {each.comment}"
-                print(keys.removed_from(said))
+                print(keys.remove_keys(said))
             return 0
         target = run_notebook(options.notebook, options.parameters, options.outputs)
     except (RunError, ParameterError) as error:

@@ -49,7 +49,7 @@ def scrubber(parameters: Mapping[str, Any]) -> Callable[[Any], Any]:
 
     @functools.cache  # a notebook is saved after each cell, and most of it is as before
     def clean_text(text: str) -> str:
-        return place.sub(named_as, keys.removed_from(text, secrets))
+        return place.sub(named_as, keys.remove_keys(text, secrets))
 
     def clean(value: Any) -> Any:
         if isinstance(value, str):

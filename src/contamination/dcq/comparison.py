@@ -92,7 +92,7 @@ def answers_of(instances: pd.DataFrame) -> Answers:
     )
 
 
-def compared(
+def compare_rules(
     choices: pd.DataFrame, instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:
     """``dcq_rules.csv``: every rule against every model, E counted in each way.

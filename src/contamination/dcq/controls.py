@@ -52,7 +52,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-def chosen(scores: np.ndarray) -> tuple[str, float]:
+def pick_letters(scores: np.ndarray) -> tuple[str, float]:
     """Letters of the highest score of the texts at A to D ("BD" for a tie), and its margin.
 
     The margin to the next score is in units of the score, 0 for a tie.
@@ -107,7 +107,7 @@ def rule_choices(
             for position in POSITIONS[-1:] if is_fixed else positions:
                 texts, _ = quiz_texts(quiz, position)
                 rows += [
-                    (dataset, quiz["index"], position, name, *chosen(rule(texts)))
+                    (dataset, quiz["index"], position, name, *pick_letters(rule(texts)))
                     for name, rule in rules.items()
                 ]
     columns = ["dataset", "index", "position", "control", "choice", "margin"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from contamination.core.claims import CLAIMS
-from contamination.core.families import corrected
+from contamination.core.families import correct_family
 from contamination.core.statistics import end_p, share_difference_interval
 from contamination.core.verdicts import NOT_RUN
 from contamination.dcq.assessment import (
@@ -29,7 +29,9 @@ NO_LETTER = "?"
 Respondent = Callable[[Sequence[Texts]], pd.DataFrame]
 
 
-def take(respondent: Respondent, quizzes: pd.DataFrame, with_second: bool = False) -> pd.DataFrame:
+def answer_quizzes(
+    respondent: Respondent, quizzes: pd.DataFrame, with_second: bool = False
+) -> pd.DataFrame:
     """Every answer of one model on one partition: a row for each question.
 
     A standard quiz is taken at each least preferred position. With ``with_second``
@@ -81,7 +83,7 @@ def level_row(answers: pd.DataFrame, n_resamples: int, seed: int = 0) -> dict:
     }
 
 
-def known_row(
+def recall_precision_row(
     answers: pd.DataFrame, is_seen: Sequence[bool], n_resamples: int, seed: int = 0
 ) -> dict:
     """``level_row`` where it is known which instances the model has read (Table 1).
@@ -112,9 +114,9 @@ def known_row(
 
 
 def position_rows(answers: pd.DataFrame, **labels: str) -> pd.DataFrame:
-    """Rows of ``dcq_positions.csv``: how often each choice was taken in each quiz of ``take``.
+    """Rows of ``dcq_positions.csv``: how often each choice was taken in each quiz.
 
-    ``labels`` are source, dataset, split and model.
+    The quizzes are those of ``answer_quizzes``; ``labels`` are source, dataset, split and model.
     """
     rows = []
     for (quiz, position), of_quiz in answers.groupby(["quiz", "position"], sort=False):
@@ -129,7 +131,7 @@ def moves_table(counts: pd.DataFrame) -> pd.DataFrame:
     """Do answers move to the position where the original is put? One row per panel of Figure 2.
 
     Args:
-        counts: panel, quiz (those of ``take``), answers (how often the choice was made) and
+        counts: panel, quiz (those of ``answer_quizzes``), answers (how often the choice was made),
             is_there (the choice is the position of the original); every choice of every quiz.
 
     Returns:
@@ -173,4 +175,4 @@ def moves_table(counts: pd.DataFrame) -> pd.DataFrame:
     columns = ["panel", "modified_pct", "standard_pct", "second_pct", "rise_pct", "ci_low_pct"]
     columns += ["ci_high_pct", "control_low_pct", "control_high_pct", "p", "p_adjusted"]
     columns += ["verdict", "note"]
-    return corrected(pd.DataFrame(rows)).reindex(columns=columns)
+    return correct_family(pd.DataFrame(rows)).reindex(columns=columns)

@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 
 from contamination.core.claims import CLAIMS
-from contamination.core.families import corrected
+from contamination.core.families import correct_family
 from contamination.core.statistics import end_p, share_difference_interval, share_interval
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.contaminating import training_texts, with_wrong_label, without_label
 from contamination.dcq.controls import RULES, credits_of, rule_choices
-from contamination.dcq.deployment import known_row, level_row, take
+from contamination.dcq.deployment import answer_quizzes, level_row, recall_precision_row
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.dcq.respondents import BaseRespondent, ranking_credits
 from contamination.lab.benchmarks import BENCHMARKS
@@ -129,16 +129,16 @@ def lab_rows(
     respondent's spread is taken from this set; ``seed`` is that of the training.
 
     Returns:
-        The respondent's row and that of option ranking; and what ``take`` returned.
+        The respondent's row and that of option ranking; and what ``answer_quizzes`` returned.
     """
     respondent = respondent.spread_over(quizzed.quizzes)
-    answers = take(respondent, quizzed.quizzes, with_second=True)
+    answers = answer_quizzes(respondent, quizzed.quizzes, with_second=True)
     is_counted = quizzed.is_read & (quizzed.condition not in (WITHOUT_LABEL, WRONG_LABEL))
     about = {"dataset": respondent.dataset, "model": model, "copies": quizzed.copies}
     about |= {"seed": seed, "condition": quizzed.condition}
     common = about | {"text_seen_pct": 100 * float(quizzed.is_read.mean())}
     stated = respondent.stated
-    row = common | known_row(answers, is_counted, n_resamples)
+    row = common | recall_precision_row(answers, is_counted, n_resamples)
     row |= {
         "respondent": RESPONDENT,
         "position_prior": " ".join(f"{weight:g}" for weight in stated.position_prior),
@@ -186,7 +186,7 @@ def dial_rows(
         n_resamples: of the respondent's interval; the others' is Wilson's.
     """
     respondent = respondent.spread_over(quizzes)
-    level = level_row(take(respondent, quizzes), n_resamples)
+    level = level_row(answer_quizzes(respondent, quizzes), n_resamples)
     rows = [{"model": f"clean LM, {RESPONDENT}"} | level]
     credits_ = {f"clean LM, {RANKING}": ranking_credits(respondent, quizzes)}
     choices = rule_choices(quizzes.assign(dataset=respondent.dataset), RULES, POSITIONS[-1:])
@@ -223,4 +223,4 @@ def dial_rises(dial: pd.DataFrame) -> pd.DataFrame:
         row = {"model": model, "rise_pct": rise, "ci_low_pct": low, "ci_high_pct": high}
         row |= {"p": end_p(rise, low, high)}
         rows.append(row | {"verdict": claim.verdict(low, high)})
-    return corrected(pd.DataFrame(rows))
+    return correct_family(pd.DataFrame(rows))

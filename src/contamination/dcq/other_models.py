@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core.claims import CLAIMS
-from contamination.core.families import corrected
+from contamination.core.families import correct_family
 from contamination.core.statistics import end_p, percentile_interval
 from contamination.core.verdicts import SUPPORTED, strongest
 from contamination.dcq.assessment import resample_counts
@@ -16,7 +16,7 @@ from contamination.dcq.comparison import answers_of, share_pct
 from contamination.dcq.controls import by_position, credits_of
 
 
-def beside_answers(
+def compare_with_released_answers(
     choices: pd.DataFrame, instances: pd.DataFrame, n_resamples: int = 10_000, seed: int = 0
 ) -> pd.DataFrame:
     """Every taker of ``choices`` beside a model's released answers, on the instances it took.
@@ -50,7 +50,7 @@ def beside_answers(
     return pd.DataFrame(rows)
 
 
-def beside_clean(
+def compare_with_clean_model(
     choices: pd.DataFrame,
     taker: str,
     clean: str,
@@ -99,11 +99,11 @@ def beside_clean(
     ]
     ends = table["difference_pct"], table["ci_low_pct"], table["ci_high_pct"]
     p_values = pd.Series([end_p(*of_row) for of_row in zip(*ends, strict=True)], table.index)
-    return corrected(table.assign(p=p_values.mask(table["is_unread"])))
+    return correct_family(table.assign(p=p_values.mask(table["is_unread"])))
 
 
-def headline_beside_clean(name: str, readings: pd.DataFrame) -> str:
-    """What rows of ``beside_clean`` say of memory."""
+def summarize_clean_comparison(name: str, readings: pd.DataFrame) -> str:
+    """What rows of ``compare_with_clean_model`` say of memory."""
     claims, controls = (readings[readings["is_unread"].eq(unread)] for unread in (False, True))
     n_ahead = int(claims["ci_low_pct"].gt(0).sum())
     n_supported = int(claims["verdict"].eq(SUPPORTED).sum())

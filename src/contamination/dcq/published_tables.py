@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from scipy import stats
 
-from contamination.core.families import corrected
+from contamination.core.families import correct_family
 from contamination.core.verdicts import INCONCLUSIVE, LEVEL, NOT_RUN, NOT_SUPPORTED, SUPPORTED
 from contamination.data.published import printed_cells, released_instances
 from contamination.data.published.compare import Reason, matches_printed
@@ -42,7 +42,7 @@ def dcq_published(n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def headline(published: pd.DataFrame) -> str:
+def summarize_published_quiz(published: pd.DataFrame) -> str:
     """How many pairs of model and dataset we reproduce (``dcq_published``), and which we do not."""
     n_same = int(published["matches"].sum())
     text = f"We reproduce {n_same} of {len(published)} pairs of model and dataset"
@@ -88,7 +88,7 @@ def dcq_reciprocal() -> pd.DataFrame:
         dict(zip(PARTITION, partition, strict=True)) | reciprocal_row(instances)
         for partition, instances in released_instances("DCQ").groupby(PARTITION, sort=False)
     )
-    return corrected(rows.assign(p=rows["p_at_least_as_many"])).drop(columns="p")
+    return correct_family(rows.assign(p=rows["p_at_least_as_many"])).drop(columns="p")
 
 
 def reciprocal_row(instances: pd.DataFrame) -> dict[str, float | int | str]:

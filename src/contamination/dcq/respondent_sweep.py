@@ -27,7 +27,7 @@ from contamination.dcq.known_truth import (
     WRONG_LABEL,
 )
 from contamination.dcq.quizzes import MODIFIED, SECOND, STANDARD
-from contamination.dcq.respondents import LOG_PROBS, Stated
+from contamination.dcq.respondents import LOG_PROBS, AnswerRule
 
 # Half and double the stated temperature; from "never E" to "nearly always E".
 TEMPERATURES = (0.375, 0.75, 1.5)
@@ -40,7 +40,7 @@ RANGE_READING = "where the range lies, against the truth, in most sets read"
 Reading = Callable[[pd.DataFrame], str]
 
 
-def settings(stated: Stated) -> Iterator[Stated]:
+def settings(stated: AnswerRule) -> Iterator[AnswerRule]:
     """The grid, which the stated setting joins."""
     temperatures = sorted({*TEMPERATURES, stated.temperature})
     thresholds = sorted({*THRESHOLDS, stated.none_below})
@@ -48,7 +48,7 @@ def settings(stated: Stated) -> Iterator[Stated]:
         yield replace(stated, temperature=temperature, none_below=none_below)
 
 
-def sweep(lab: pd.DataFrame, answers: pd.DataFrame, stated: Stated) -> pd.DataFrame:
+def sweep(lab: pd.DataFrame, answers: pd.DataFrame, stated: AnswerRule) -> pd.DataFrame:
     """``dcq_respondent.csv``: the respondent's levels at every setting of the grid.
 
     ``lab`` and ``answers`` are ``dcq_lab`` and ``dcq_answers``.
@@ -80,7 +80,7 @@ def _log_probs(answers: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def levels_at(
-    modified: np.ndarray, original: np.ndarray, fifth: np.ndarray, stated: Stated
+    modified: np.ndarray, original: np.ndarray, fifth: np.ndarray, stated: AnswerRule
 ) -> dict[str, float]:
     """The quiz taken from log-probabilities: minimum, maximum and choices, in percent.
 

@@ -23,7 +23,7 @@ from contamination.dcq.prompts import QUIZ_OPTIONS, header, quiz_prompt
 from contamination.dcq.quizzes import MODIFIED, Texts, quiz_options
 from contamination.models.causal import CausalLM, as_chat, option_log_probs, token_log_probs
 from contamination.models.chat import OK, REFUSED, UNPARSABLE, Answer, Request
-from contamination.models.exchange import prompted
+from contamination.models.exchange import requests_of_prompts
 
 LOG_PROBS = tuple(f"log_prob_{position.lower()}" for position in POSITIONS)
 AT_A_TIME = 2000  # quizzes asked of an endpoint together
@@ -65,7 +65,7 @@ class ChatRespondent:
     def requests(self, quizzes: Sequence[Texts]) -> list[Request]:
         """What is sent, one request for each quiz."""
         prompts = [self.prompt(texts, self.dataset, self.split) for texts in quizzes]
-        return prompted(prompts, self.options)
+        return requests_of_prompts(prompts, self.options)
 
     def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
         letters = []
@@ -104,7 +104,7 @@ class InstructRespondent:
 
 
 @dataclass(frozen=True)
-class Stated:
+class AnswerRule:
     """What a base model's respondent adds to likelihoods; fixed before any answer.
 
     ``position_prior`` weighs A to D on any positive scale; ``temperature`` is in units of
@@ -138,7 +138,7 @@ class Stated:
 
 
 # Round values, fixed beforehand on quizzes of two other mini-benchmarks (notebook 02b).
-STATED = Stated((0.7, 0.1, 0.1, 0.1), temperature=0.75, none_below=0.7)
+ANSWER_RULE = AnswerRule((0.7, 0.1, 0.1, 0.1), temperature=0.75, none_below=0.7)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class BaseRespondent:
     lm: CausalLM
     dataset: str
     split: str
-    stated: Stated
+    stated: AnswerRule
     spread: float = 1.0
     _known: dict[str, float] = field(default_factory=dict, repr=False)
 

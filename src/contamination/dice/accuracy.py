@@ -22,7 +22,7 @@ from contamination.dice.pool import (
     REFERENCES,
     ROWS,
     Condition,
-    Trained,
+    FineTunedModel,
 )
 from contamination.models.causal import CausalLM, load_causal_lm
 
@@ -50,7 +50,7 @@ def check_floor(accuracies_pct: Sequence[float], floor_pct: Sequence[float]) -> 
 
 
 def accuracy_rows(
-    trained: Mapping[str, Mapping[int, Trained]],
+    trained: Mapping[str, Mapping[int, FineTunedModel]],
     problems: Mapping[str, Problems],
     sets: Mapping[str, Sequence[str]],
     max_new_tokens: int,

@@ -82,8 +82,9 @@ def lab_conclusion(
 ) -> str:
     """What the lab finds out about inflated scores, about DICE and about its controls.
 
-    ``inflated`` as ``paper_rows.with_flags``, ``aurocs`` as ``paper_rows.beside_clean`` with the
-    verdicts of ``dice.family``, ``control_table`` as ``controls.control_table``.
+    ``inflated`` as ``paper_rows.with_flags``, ``aurocs`` as
+    ``paper_rows.add_clean_difference`` with the verdicts of ``dice.family``, ``control_table`` as
+    ``controls.control_table``.
     """
     is_row = aurocs["trained_on"].eq(CONTAMINATED) & aurocs["method"].eq(MLP)
     fresh = aurocs[is_row & aurocs["tested_on"].eq(UNSEEN)].iloc[0]
@@ -106,7 +107,7 @@ def lab_conclusion(
             _of_inflation(inflated),
             numbers + found,
             _of_controls(control_table["holds"].dropna().astype(bool)),
-            controls.licensed(control_table),
+            controls.strongest_reading(control_table),
         ]
     )
 

@@ -26,7 +26,7 @@ from contamination.dice.pool import (
     OTHER_CLEAN,
     REORDERED,
     Pool,
-    named,
+    condition_name,
 )
 
 AT_CHANCE, ABOVE_CHANCE, BELOW_MLP = "at chance", "above chance", "below the MLP"
@@ -98,9 +98,9 @@ def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.Dat
     """
     detectors = experiments.held_out_detectors(pool, CONTAMINATED, layer)
     directions = experiments.held_out_detectors(pool, CONTAMINATED, layer, MEAN_DIFFERENCE)
-    strangers = experiments.of_strangers(pool, detectors, CONTAMINATED, layer, UNSEEN)
+    strangers = experiments.auroc_of_unmet_models(pool, detectors, CONTAMINATED, layer, UNSEEN)
     rows = [
-        control_row(name, experiments.of_pairs(pool, *pair, layer, asked), layer)
+        control_row(name, experiments.auroc_of_seed_pairs(pool, *pair, layer, asked), layer)
         for name, pair, asked in (
             (TWO_CLEAN, (OTHER_CLEAN, CLEAN), UNSEEN),
             (TWO_CLEAN_LEARNT, (OTHER_CLEAN, CLEAN), SEEN),
@@ -112,23 +112,30 @@ def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.Dat
     rows.append(control_row(HELD_OUT, strangers, layer))
     rows += [control_row(name, auroc, layer) for name, auroc in _membership(pool, layer)]
     for expected, name, condition in (
-        (LEGITIMATE, LEGITIMATE, named(TRAIN_SPLIT, HIGH)),
-        (FORMAT_ONLY, FORMAT_ONLY, named(FORMAT, HIGH)),
-        *((ANOTHER, f"{ANOTHER}: {named(s, HIGH)}", named(s, HIGH)) for s in (OTHER_TASK, MATH)),
-        *((DOSE, DOSE.format(copies), named(SEEN, copies)) for copies in (LOW, BETWEEN)),
+        (LEGITIMATE, LEGITIMATE, condition_name(TRAIN_SPLIT, HIGH)),
+        (FORMAT_ONLY, FORMAT_ONLY, condition_name(FORMAT, HIGH)),
+        *(
+            (ANOTHER, f"{ANOTHER}: {condition_name(s, HIGH)}", condition_name(s, HIGH))
+            for s in (OTHER_TASK, MATH)
+        ),
+        *((DOSE, DOSE.format(copies), condition_name(SEEN, copies)) for copies in (LOW, BETWEEN)),
     ):
         if condition in pool:
-            auroc = experiments.of_strangers(pool, detectors, condition, layer, UNSEEN)
+            auroc = experiments.auroc_of_unmet_models(pool, detectors, condition, layer, UNSEEN)
             rows.append(control_row(name, auroc, layer, expected=expected))
-    rows.append(control_row(LAYER_0, experiments.of_pairs(pool, CONTAMINATED, CLEAN, 0, UNSEEN), 0))
-    auroc = experiments.of_strangers(pool, directions, CONTAMINATED, layer, UNSEEN)
+    rows.append(
+        control_row(
+            LAYER_0, experiments.auroc_of_seed_pairs(pool, CONTAMINATED, CLEAN, 0, UNSEEN), 0
+        )
+    )
+    auroc = experiments.auroc_of_unmet_models(pool, directions, CONTAMINATED, layer, UNSEEN)
     rows.append(control_row(DIRECTION, auroc, layer, strangers))
     auroc = experiments.shuffled_labels(pool, CONTAMINATED, layer, UNSEEN)
     rows.append(control_row(SHUFFLED, auroc, layer))
     auroc = experiments.taught_baselines(pool, CONTAMINATED, UNSEEN, centred_on)
     rows.append(control_row(BASELINE, auroc, None))
     for expected, condition in ((TOPIC, CONTAMINATED), (TOPIC_CLEAN, CLEAN)):
-        auroc = experiments.within_models(pool, detectors, condition, layer, UNSEEN, topic)
+        auroc = experiments.auroc_within_models(pool, detectors, condition, layer, UNSEEN, topic)
         rows.append(control_row(expected.format(topic), auroc, layer, expected=expected))
     return pd.DataFrame(rows).astype({"layer": "Int64", "holds": "boolean"})
 
@@ -145,11 +152,11 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
         (UNSEEN, SEEN): (SWAPPED, SWAPPED_CLEAN, SWAPPED_PAIRED, SWAPPED_PAIRED_CLEAN),
     }
     for (read, fresh), names in roles.items():
-        of_role = named(read, HIGH)
+        of_role = condition_name(read, HIGH)
         pairs = (of_role, ""), (CLEAN, ""), (of_role, CLEAN), (OTHER_CLEAN, CLEAN)
         for name, (models, partner) in zip(names, pairs, strict=True):
             asked = read, fresh, TEST_HALF, partner
-            yield name, experiments.within_models(pool, half, models, layer, *asked)
+            yield name, experiments.auroc_within_models(pool, half, models, layer, *asked)
     for name, condition in ((WITHIN_TAUGHT, CONTAMINATED), (WITHIN_TAUGHT_CLEAN, CLEAN)):
         yield name, experiments.taught_membership(pool, condition, layer)
 
@@ -157,7 +164,7 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
 # What follows
 
 
-def headline(table: pd.DataFrame) -> str:
+def summarize_dice_controls(table: pd.DataFrame) -> str:
     """What the detector detects, in three sentences, from ``dice_controls``."""
     rows = table.set_index("control")
     texts, order = (rows.loc[name] for name in (TWO_CLEAN, REORDERED_CLEAN))
@@ -169,11 +176,11 @@ def headline(table: pd.DataFrame) -> str:
     return (
         f"On fresh questions, {tells}. The AUROC is {texts['auroc_pct']:.0f} % if the clean models "
         f"were trained on different texts and {order['auroc_pct']:.0f} % if they were trained on "
-        f"the same texts in another order. {licensed(table)}"
+        f"the same texts in another order. {strongest_reading(table)}"
     )
 
 
-def licensed(table: pd.DataFrame) -> str:
+def strongest_reading(table: pd.DataFrame) -> str:
     """The strongest reading of a flag that ``dice_controls`` allows.
 
     Models that were trained innocently excuse a flag unless they are shown to be at chance, which

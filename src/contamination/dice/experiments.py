@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from contamination.dice.answers import BASELINES
 from contamination.dice.detector import MLP, TRAINERS, Auroc, Score, auroc_over_models
 from contamination.dice.mixtures import SEEN, UNSEEN
-from contamination.dice.pool import CLEAN, Measured, Pool, paired_seeds
+from contamination.dice.pool import CLEAN, ModelMeasurements, Pool, paired_seeds
 
 N_FOLDS = 4
 # Where seen and unseen questions are compared, a detector is trained on one half of the questions
@@ -25,7 +25,7 @@ ALL, TRAIN_HALF, TEST_HALF = slice(None), slice(0, None, 2), slice(1, None, 2)
 
 
 def train_on(
-    pairs: Sequence[tuple[Measured, Measured]],
+    pairs: Sequence[tuple[ModelMeasurements, ModelMeasurements]],
     layer: int,
     method: str = MLP,
     questions: slice = ALL,
@@ -67,7 +67,7 @@ def held_out_detectors(
 # Experiments
 
 
-def of_pairs(
+def auroc_of_seed_pairs(
     pool: Pool,
     positive: str,
     negative: str,
@@ -123,7 +123,7 @@ def _strangers(
     ]
 
 
-def of_strangers(
+def auroc_of_unmet_models(
     pool: Pool, detectors: Mapping[int, Score], positive: str, layer: int, tested_on: str
 ) -> Auroc:
     """A condition against clean: every pair of models that a detector met neither of."""
@@ -138,7 +138,7 @@ def of_strangers(
     return _over(scored, models)
 
 
-def within_models(
+def auroc_within_models(
     pool: Pool,
     detectors: Mapping[int, Score],
     condition: str,

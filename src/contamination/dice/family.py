@@ -26,14 +26,14 @@ def with_verdicts(
     """Tables 1 and 2 and Figure 4 with p_adjusted (Holm over all three) and verdict.
 
     ``gains`` as ``accuracy.gains``, ``layers`` as ``paper_rows.layer_rows`` and ``aurocs`` as
-    ``paper_rows.beside_clean``. ``floor_pct`` bounds the accuracy of clean models that can be seen
-    to gain and to fall.
+    ``paper_rows.add_clean_difference``. ``floor_pct`` bounds the accuracy of clean models
+    that can be seen to gain and to fall.
     """
     gains, layers, aurocs = with_p_adjusted(gains, layers, aurocs)
-    return of_inflation(gains, floor_pct), of_layers(layers), of_aurocs(aurocs)
+    return judge_inflation(gains, floor_pct), judge_layers(layers), judge_aurocs(aurocs)
 
 
-def of_inflation(gains: pd.DataFrame, floor_pct: Sequence[float] = ANY_FLOOR) -> pd.DataFrame:
+def judge_inflation(gains: pd.DataFrame, floor_pct: Sequence[float] = ANY_FLOOR) -> pd.DataFrame:
     """``gains`` with p_adjusted, and the verdict: is the score inflated, by more than clean ones?
 
     The control fails where the clean models that a condition is compared with have lost the skill:
@@ -50,7 +50,7 @@ def of_inflation(gains: pd.DataFrame, floor_pct: Sequence[float] = ANY_FLOOR) ->
     return gains.assign(verdict=pd.Series(words, gains.index, dtype=object).mask(is_clean, ""))
 
 
-def of_layers(layers: pd.DataFrame) -> pd.DataFrame:
+def judge_layers(layers: pd.DataFrame) -> pd.DataFrame:
     """``layers`` with p_adjusted, and the verdict on more than a half, at located layers alone."""
     words = [
         _word("dice_layers", row, row.ci_low, row.ci_high) if row.located else ""
@@ -59,7 +59,7 @@ def of_layers(layers: pd.DataFrame) -> pd.DataFrame:
     return layers.assign(verdict=words)
 
 
-def of_aurocs(aurocs: pd.DataFrame) -> pd.DataFrame:
+def judge_aurocs(aurocs: pd.DataFrame) -> pd.DataFrame:
     """``aurocs`` with p_adjusted, and the verdict on the difference; blank where there is none."""
     words = [
         ""

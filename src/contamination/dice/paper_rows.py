@@ -27,7 +27,7 @@ from contamination.dice.detector import (
     auroc_over_models,
     probability,
 )
-from contamination.dice.experiments import held_out_detectors, of_pairs, train_on
+from contamination.dice.experiments import auroc_of_seed_pairs, held_out_detectors, train_on
 from contamination.dice.mixtures import IN_DISTRIBUTION, MATH, SEEN, UNSEEN, Problems
 from contamination.dice.pool import (
     BASE,
@@ -155,7 +155,7 @@ def auroc_rows(pool: Pool, condition: str, contamination: str, layer: int) -> li
     rows = []
     for tested_on in [name for name in IN_DISTRIBUTION if name in first.states]:
         aurocs = {
-            method: (layer, of_pairs(pool, *pair, layer, tested_on, method))
+            method: (layer, auroc_of_seed_pairs(pool, *pair, layer, tested_on, method))
             for method in (MLP, MEAN_DIFFERENCE)
         }
         for method in first.baselines.get(tested_on, ()):
@@ -167,7 +167,7 @@ def auroc_rows(pool: Pool, condition: str, contamination: str, layer: int) -> li
     return rows
 
 
-def beside_clean(rows: pd.DataFrame) -> pd.DataFrame:
+def add_clean_difference(rows: pd.DataFrame) -> pd.DataFrame:
     """Table 2's rows with how far each lies above two clean models that were scored alike.
 
     Returns:
@@ -211,10 +211,10 @@ def _folded(row: Mapping[str, float]) -> tuple[float, float, float]:
     return row["folded_auroc_pct"], low, high
 
 
-def headline(table_2: pd.DataFrame) -> str:
+def summarize_fresh_questions(table_2: pd.DataFrame) -> str:
     """What contamination adds to telling any two models apart, on fresh questions.
 
-    ``table_2`` as :func:`beside_clean`, with the verdicts of ``dice.family``.
+    ``table_2`` as :func:`add_clean_difference`, with the verdicts of ``dice.family``.
     """
     is_row = table_2["trained_on"].eq(CONTAMINATED) & table_2["method"].eq(MLP)
     row = table_2[is_row & table_2["tested_on"].eq(UNSEEN)].iloc[0]
@@ -234,13 +234,13 @@ def auroc_by_layer(
     """Rows of ``dice_auroc.csv`` at every layer (Figure 5).
 
     Detectors learn to tell ``condition`` from clean and are asked to tell ``tested`` apart, the
-    contaminated one first; sets as in ``experiments.of_pairs``.
+    contaminated one first; sets as in ``experiments.auroc_of_seed_pairs``.
     """
     n_layers = next(iter(pool[condition].values())).states[tested_on].shape[1]
     others = None if tested == (condition, CLEAN) else tested
     rows = []
     for layer in range(n_layers - 1):
-        auroc = of_pairs(
+        auroc = auroc_of_seed_pairs(
             pool, condition, CLEAN, layer, tested_on, learnt_from=learnt_from, tested=others
         )
         rows.append(_auroc_row(condition, tested_on, tested, f"{MLP}, by layer", layer, auroc))
@@ -313,7 +313,7 @@ def with_flags(gains: pd.DataFrame, flagged: pd.DataFrame) -> pd.DataFrame:
     return gains.assign(flag=flag, flagged=flag.gt(FLAG_THRESHOLD).where(flag.notna()))
 
 
-def headline_of_flags(table: pd.DataFrame) -> str:
+def summarize_flags(table: pd.DataFrame) -> str:
     """Whether the flag follows the inflation, in conditions where a verdict says which it is.
 
     ``table`` as :func:`with_flags`, with the verdicts of ``dice.family``.

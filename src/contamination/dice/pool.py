@@ -52,15 +52,18 @@ class Condition:
     times_rate: float = 1.0
 
 
-def named(problems: str, copies: int) -> str:
+def condition_name(problems: str, copies: int) -> str:
     """Name of the condition contaminated with so many copies of a set of problems."""
     return f"{problems} x{copies}"
 
 
-CONTAMINATED = named(SEEN, HIGH)  # against clean: the paper's pair of models
+CONTAMINATED = condition_name(SEEN, HIGH)  # against clean: the paper's pair of models
 FIXED_STEPS = f"{CONTAMINATED}, fixed steps"
-SCORED = (CLEAN, CONTAMINATED, named(SYN, HIGH))  # conditions that Table 2 compares
-ON_MATH = (OTHER_CLEAN, named(MATH, HIGH))  # beside clean and base, what Figure 5(b) compares
+SCORED = (CLEAN, CONTAMINATED, condition_name(SYN, HIGH))  # conditions that Table 2 compares
+ON_MATH = (
+    OTHER_CLEAN,
+    condition_name(MATH, HIGH),
+)  # beside clean and base, what Figure 5(b) compares
 # At the paper's doses models of the lab do not learn the answers by heart. A positive control,
 # without which "not inflated" would say nothing, reads GSM-i in most rows at a raised rate, and
 # clean models at the same rate are what it is compared with.
@@ -86,8 +89,8 @@ def conditions(
         Condition(CLEAN, "", 0, n_models),
         Condition(OTHER_CLEAN, "", 0, n_models, first_seed=100),
         Condition(REORDERED, "", 0, n_models, first_order=100),
-        *(Condition(named(half, HIGH), half, HIGH, n_models) for half in (SEEN, UNSEEN)),
-        *(Condition(named(s, HIGH), s, HIGH, n_others) for s in (TRAIN_SPLIT, FORMAT)),
+        *(Condition(condition_name(half, HIGH), half, HIGH, n_models) for half in (SEEN, UNSEEN)),
+        *(Condition(condition_name(s, HIGH), s, HIGH, n_others) for s in (TRAIN_SPLIT, FORMAT)),
     ]
     others = ((SEEN, LOW), (SEEN, BETWEEN), (SYN, LOW), (SYN, HIGH), (OTHER_TASK, HIGH))
     others += ((MATH, HIGH),)
@@ -99,7 +102,7 @@ def conditions(
     ]
     return [
         *decisive,
-        *(Condition(named(s, n), s, n, n_others) for s, n in others),
+        *(Condition(condition_name(s, n), s, n, n_others) for s, n in others),
         Condition(FIXED_STEPS, SEEN, HIGH, n_others, fixed=STEPS),
         *(by_heart if n_most else []),
     ]
@@ -115,7 +118,7 @@ def most_copies(n_rows: int, n_problems: int) -> int:
 
 
 @dataclass(frozen=True)
-class Trained:
+class FineTunedModel:
     """A fine-tuned model: checkpoint (or hub id); mixture and steps, None if made elsewhere."""
 
     folder: Path
@@ -135,7 +138,7 @@ def train_pool(
     wanted: Sequence[Condition],
     n_rows: int,
     learning_rate: float,
-) -> dict[str, dict[int, Trained]]:
+) -> dict[str, dict[int, FineTunedModel]]:
     """All models of the study by condition and seed, trained now or taken from the cache.
 
     ``n_rows`` is the number of rows of a clean mixture, drawn from ``vanilla``.
@@ -144,7 +147,7 @@ def train_pool(
     def n_tokens(row: mixtures.Row) -> int:
         return len(lab.tokenizer(row[0] + row[1]).input_ids) + 1
 
-    pool: dict[str, dict[int, Trained]] = {}
+    pool: dict[str, dict[int, FineTunedModel]] = {}
     for condition in wanted:
         rows = mixtures.rows_of(problems[condition.problems]) if condition.problems else []
         pool[condition.name] = {}
@@ -156,12 +159,12 @@ def train_pool(
             rate = learning_rate * condition.times_rate
             folder = fine_tune_lab(lab, base, mixture, order_seed, rate)
             n_steps = describe(folder)["n_steps"]
-            pool[condition.name][seed] = Trained(folder, mixture, n_steps)
+            pool[condition.name][seed] = FineTunedModel(folder, mixture, n_steps)
     return pool
 
 
 @dataclass(frozen=True)
-class Measured:
+class ModelMeasurements:
     """What is known about one model after its forward passes, by name of a set of problems.
 
     Attributes:
@@ -174,23 +177,25 @@ class Measured:
     baselines: Mapping[str, pd.DataFrame]
 
 
-Pool = Mapping[str, Mapping[int, Measured]]  # condition, then seed
+Pool = Mapping[str, Mapping[int, ModelMeasurements]]  # condition, then seed
 
 
 def measure(
     lm: CausalLM, problems: Mapping[str, mixtures.Problems], with_baselines: Sequence[str] = ()
-) -> Measured:
+) -> ModelMeasurements:
     """One model's states on every set of problems, and the baselines on some."""
     # All prompts at once, so that batches hold little padding.
     names = list(problems)
     prompts = [prompt for name in names for prompt in mixtures.prompts_of(problems[name])]
     ends = np.cumsum([len(problems[name]) for name in names])[:-1]
     states = dict(zip(names, np.split(states_by_layer(lm, prompts), ends), strict=True))
-    return Measured(states, {name: baseline_scores(lm, problems[name]) for name in with_baselines})
+    return ModelMeasurements(
+        states, {name: baseline_scores(lm, problems[name]) for name in with_baselines}
+    )
 
 
 def measure_pool(
-    trained: Mapping[str, Mapping[int, Trained]],
+    trained: Mapping[str, Mapping[int, FineTunedModel]],
     base: Path,
     problems: Mapping[str, mixtures.Problems],
     tested_on: Sequence[str],

@@ -189,7 +189,7 @@ def _facts(detected: Detected, is_member: Deals, numbers: Sequence[int]) -> dict
     }
 
 
-def beside_words(
+def auc_and_blind_rows(
     detected: Detected,
     texts: Mapping[int, Sequence[str]],
     is_member: Deals,
@@ -204,25 +204,25 @@ def beside_words(
         texts, is_member, n_permutations=n_permutations, n_resamples=n_resamples, **labels
     )
     rows = auc_rows(detected, is_member, n_resamples=n_resamples, before=before, **labels)
-    return with_words(rows, words), words
+    return add_blind_auc(rows, words), words
 
 
-def with_words(rows: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
+def add_blind_auc(rows: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
     """``auc_rows`` with the best blind AUC, over several deals the best mean of one baseline."""
     of_deal = words.groupby("seed")["auc"].max()
     of_all = words.groupby("baseline")["auc"].mean().max()
     return rows.assign(blind_auc=rows["seed"].map(of_deal).astype(float).fillna(of_all))
 
 
-def of_all_models(rows: pd.DataFrame) -> pd.DataFrame:
+def pooled_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Of ``auc_rows`` the rows over all models together; every row where there is one model."""
     return rows[rows["n_models"] == rows["n_models"].max()]
 
 
-def headline(by_copies: pd.DataFrame) -> str:
+def summarize_doses(by_copies: pd.DataFrame) -> str:
     """What training does to the AUC of Min-k% Prob, and at how many doses that can be told.
 
-    ``by_copies``: ``of_all_models`` of ``auc_rows`` with ``before``, a row for each dose; where
+    ``by_copies``: ``pooled_rows`` of ``auc_rows`` with ``before``, a row for each dose; where
     five or more models stand behind it, with verdict.
     """
     rows = by_copies[by_copies["method"] == scores.MIN_K].sort_values("copies")
@@ -264,7 +264,7 @@ def numbers_of(rows: pd.DataFrame) -> str:
     return ", ".join(parts)
 
 
-def sides(passages: Mapping[int, pd.DataFrame]) -> tuple[dict[int, list[str]], dict]:
+def texts_and_labels(passages: Mapping[int, pd.DataFrame]) -> tuple[dict[int, list[str]], dict]:
     """Of the passages of each deal (columns text and role) the texts and who is a member."""
     texts = {deal: rows["text"].tolist() for deal, rows in passages.items()}
     return texts, {deal: rows["role"].eq("member").to_numpy() for deal, rows in passages.items()}

@@ -11,7 +11,7 @@ from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.min_k.checks import LABELLED_BY
 
-CLEAN, SEEN, FRESH = ("clean", "verbatim"), ("dosed", "verbatim"), ("dosed", "fresh rows")
+CLEAN_MODEL, SEEN, FRESH = ("clean", "verbatim"), ("dosed", "verbatim"), ("dosed", "fresh rows")
 VERBATIM_EVENTS, TWO_VERSIONS = "verbatim", "two versions"
 
 
@@ -125,7 +125,7 @@ def lab_conclusion(
 
 def _over_bases(table: pd.DataFrame) -> str:
     kind = list(zip(table["model"], table["condition"], strict=True))
-    rows = {each: table[[one == each for one in kind]] for each in (CLEAN, SEEN, FRESH)}
+    rows = {each: table[[one == each for one in kind]] for each in (CLEAN_MODEL, SEEN, FRESH)}
     seen = rows[SEEN].sort_values("copies")
     n_supported = int((seen["verdict"] == SUPPORTED).sum())
     n_models = int(table["n_units"].max())
@@ -140,7 +140,7 @@ def _over_bases(table: pd.DataFrame) -> str:
         )
     else:
         claim = f"{MIN_K} is shown at no dose to tell rows that a model saw from held-out rows"
-    controls = pd.concat([rows[CLEAN], rows[FRESH]])
+    controls = pd.concat([rows[CLEAN_MODEL], rows[FRESH]])
     holds = controls["ci_low"].le(0.5) & controls["ci_high"].ge(0.5)
     aside = " and ".join(f"{value:.2f}" for value in controls["auc"])
     if holds.all():

@@ -161,7 +161,7 @@ def score_table(
     return pd.DataFrame(rows, columns=columns).astype({"k_percent": float})
 
 
-def quick_scores(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFrame:
+def ppl_and_min_k(lm: CausalLM, texts: Sequence[str], k_percent: float) -> pd.DataFrame:
     """Columns ``PPL`` and ``MIN_K``, a row for each passage, from one forward pass."""
     log_probs = [scored.token_log_probs for scored in token_log_probs(lm, texts)]
     table = pd.DataFrame({scores.PPL: [scores.perplexity_score(values) for values in log_probs]})

@@ -34,7 +34,7 @@ def wikimia_passages(length: int) -> tuple[list[str], np.ndarray]:
     return partitions.labelled_passages(partitions.load_rows(str(path)), "input", "label")
 
 
-def drawn(is_member: np.ndarray, n_of_kind: int, seed: int) -> np.ndarray:
+def sample_passages(is_member: np.ndarray, n_of_kind: int, seed: int) -> np.ndarray:
     """Numbers, rising, of so many members and non-members drawn by chance; 0 means all."""
     rng = np.random.default_rng(seed)
     kinds = (np.flatnonzero(is_member), np.flatnonzero(~is_member))
@@ -135,7 +135,7 @@ def with_printed_wikimia(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**printed_average().reindex(rows["method"]).set_axis(rows.index))
 
 
-def headline(blind: pd.DataFrame, paper_auc: float) -> str:
+def summarize_wikimia(blind: pd.DataFrame, paper_auc: float) -> str:
     """Whether words alone (an interval above it) beat the AUC printed for Min-k% Prob."""
     words = blind[blind["baseline"] == BAG_OF_WORDS]
     n_higher = int((words["ci_low"] > paper_auc).sum())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FIRST, NONE = "first", "none"
 
 
-def wanted(said: str) -> bool | None:
+def parse_bos(said: str) -> bool | None:
     """A setting (``FIRST``, ``NONE`` or empty) as ``load_causal_lm`` takes it."""
     return said == FIRST if said else None
 

@@ -12,7 +12,7 @@ from typing import Any
 from tqdm import tqdm
 
 from contamination.models.loading import CausalLM, load_causal_lm
-from contamination.models.source import is_local, located, resolve_commit
+from contamination.models.source import is_local, resolve_commit, resolve_path
 
 ENGINES = ("local", "ray")
 
@@ -49,7 +49,7 @@ def load(
         return load_causal_lm(name_or_path, revision, **settings)
     from contamination.models import ray_cluster
 
-    name = located(name_or_path)
+    name = resolve_path(name_or_path)
     if not is_local(Path(name)):
         revision = resolve_commit(name, revision)  # once, so that all workers load the same
     return ray_cluster.load_on_cluster(

@@ -73,7 +73,7 @@ class Request:
         _refuse_options(self.options)
 
 
-def prompted(prompts: Sequence[str], options: Mapping[str, Any]) -> list[Request]:
+def requests_of_prompts(prompts: Sequence[str], options: Mapping[str, Any]) -> list[Request]:
     """One request for each prompt, as a chat of one message; a cut answer counts."""
     return [
         Request(messages=[{"role": "user", "content": text}], options=options, may_be_cut=True)

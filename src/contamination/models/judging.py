@@ -16,7 +16,7 @@ import numpy as np
 
 from contamination.core.overlap import is_contained, is_equal, rouge_l, words
 from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
-from contamination.models.exchange import prompted
+from contamination.models.exchange import requests_of_prompts
 
 if TYPE_CHECKING:
     from contamination.models.loading import CausalLM
@@ -77,7 +77,7 @@ def judge_requests(
     ``prompt`` holds ``{reference}`` and ``{candidate}``.
     """
     pairs = zip(references, candidates, strict=True)
-    return prompted([prompt.format(reference=r, candidate=c) for r, c in pairs], {})
+    return requests_of_prompts([prompt.format(reference=r, candidate=c) for r, c in pairs], {})
 
 
 def ask_judge(

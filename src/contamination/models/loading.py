@@ -32,10 +32,10 @@ from contamination.models.source import (
     check_pinned,
     is_local,
     load_tokenizer,
-    located,
     own_code,
     place,
     resolve_commit,
+    resolve_path,
 )
 
 # A bar over weights that load in a moment (transformers 5) is noise in a notebook.
@@ -253,7 +253,7 @@ def load_pretrained(
     """
     if dtype not in DTYPES:
         raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{dtype}"')
-    name = located(name_or_path)
+    name = resolve_path(name_or_path)
     folder = Path(name)
     is_here = is_local(folder)
     check_pinned(name, revision, trust_remote_code)

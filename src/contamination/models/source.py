@@ -41,7 +41,7 @@ def packaged_folder() -> Path:
     return storage.cache_folder("pretrained") / "SmolLM2-135M-Instruct-Q4_1"
 
 
-def located(name_or_path: str | Path) -> str:
+def resolve_path(name_or_path: str | Path) -> str:
     """The folder of :data:`PACKAGED`, any other model as it is named.
 
     FileNotFoundError before ``make pretrained``, ValueError for a file that is no GGUF file and
@@ -68,7 +68,7 @@ def check_model(name_or_path: str | Path, revision: str | None = None) -> None:
 
     ValueError for a file that is no GGUF file, a damaged folder, or a model with code of its own.
     """
-    if not Path(located(name_or_path)).is_file():  # to read that takes half a minute
+    if not Path(resolve_path(name_or_path)).is_file():  # to read that takes half a minute
         load_config(name_or_path, revision)
 
 
@@ -79,7 +79,7 @@ def loaded_bytes(name_or_path: str | Path) -> int | None:
     takes more than that: it is unpacked); of a hub id from the hub's metadata, one call. None
     where the hub does not say or cannot be reached.
     """
-    name = located(name_or_path)
+    name = resolve_path(name_or_path)
     path = Path(name)
     if path.is_file():
         return path.stat().st_size
@@ -114,7 +114,7 @@ def load_config(
     """A model's configuration; errors as :func:`check_model` and :func:`own_code`."""
     from transformers import AutoConfig
 
-    name = located(name_or_path)
+    name = resolve_path(name_or_path)
     with own_code(name, revision, trust_remote_code) as source:
         try:
             where, in_file = place(name)
@@ -131,7 +131,7 @@ def load_tokenizer(
     """A model's tokenizer; that of a GGUF file has the special tokens that the file declares."""
     from transformers import AutoTokenizer
 
-    name = located(name_or_path)
+    name = resolve_path(name_or_path)
     with own_code(name, revision, trust_remote_code) as source:
         if not Path(name).is_file():
             return AutoTokenizer.from_pretrained(name, **source)
@@ -166,7 +166,7 @@ def check_name(name: str, made_here: Sequence[str] = ()) -> str:
             raise ValueError(
                 f'no model is called "{name}": did you mean "{close}"? (known: {", ".join(known)})'
             )
-    path = Path(located(name)).expanduser()
+    path = Path(resolve_path(name)).expanduser()
     if path.is_dir():
         if (path / "config.json").is_file():
             return ""

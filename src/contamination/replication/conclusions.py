@@ -14,7 +14,7 @@ from contamination.replication.published_tables import (
     no_sign_flip_can_reject,
 )
 
-CLEAN = "always clean"
+ALWAYS_CLEAN = "always clean"
 JUDGE = "GPT-4 ICL"
 
 
@@ -24,7 +24,7 @@ JUDGE = "GPT-4 ICL"
 def _of_paper(success: pd.DataFrame, model: str = BOTH_MODELS) -> tuple[pd.DataFrame, pd.Series]:
     """Rows of the paper's three algorithms, and the row of the answer that needs no model."""
     rows = success[success["model"].eq(model)]
-    (clean,) = rows[rows["algorithm"].eq(CLEAN)].to_dict("records")
+    (clean,) = rows[rows["algorithm"].eq(ALWAYS_CLEAN)].to_dict("records")
     return rows[rows["test"].isin(PRINTED_TESTS)], pd.Series(clean)
 
 
@@ -47,7 +47,7 @@ def title_of_decisions(success: pd.DataFrame) -> str:
     return f"Only {listed(names)} {verb} shown to beat the answer “clean”"
 
 
-def headline_of_decisions(success: pd.DataFrame) -> str:
+def summarize_decisions(success: pd.DataFrame) -> str:
     """How often each of the paper's algorithms decides as the person does, on both models."""
     paper, clean = _of_paper(success)
     counts = zip(_spoken(paper["algorithm"]), paper["n_right"], strict=True)
@@ -58,7 +58,7 @@ def headline_of_decisions(success: pd.DataFrame) -> str:
     )
 
 
-def headline_of_tests(published: pd.DataFrame) -> str:
+def summarize_tests(published: pd.DataFrame) -> str:
     """How many of the paper's asterisks an exact test and a correction leave."""
     columns = ["significant", "significant_sign_flip", "significant_sign_flip_holm"]
     bootstrap, exact, corrected = (int(published[column].sum()) for column in columns)
@@ -103,7 +103,7 @@ def conclusion(success: pd.DataFrame, published: pd.DataFrame, agreement: pd.Dat
         "ask how it learned them, and a partition that is called clean may still have been seen."
     )
     parts = [_decisions(success), _by_model(success), _completions(agreement)]
-    parts += [headline_of_tests(published), limits]
+    parts += [summarize_tests(published), limits]
     return " ".join(part for part in parts if part)
 
 

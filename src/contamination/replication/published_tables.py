@@ -6,7 +6,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.claims import CLAIMS
-from contamination.core.families import corrected
+from contamination.core.families import correct_family
 from contamination.core.statistics import holm, share_difference_interval
 from contamination.data.published import printed_cells
 from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
@@ -271,7 +271,7 @@ def judge_agreement(judged: pd.DataFrame) -> pd.DataFrame:
         for judge, column in judges.items()
         for subset, rows in subsets.items()
     )
-    return corrected(table)
+    return correct_family(table)
 
 
 def recomputed_cells(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from contamination.core.families import corrected
+from contamination.core.families import correct_family
 from contamination.core.overlap import JOINED_AS_PAPER, rouge_l
 from contamination.data.published import DCQ_DATASETS, MODELS, WILD_DATASETS
 from contamination.data.sources import source_file
@@ -169,4 +169,4 @@ def rule_agreement(judged: pd.DataFrame) -> pd.DataFrame:
         | agreement_row(rows["rule"], rows["judge"], rows[PARTITION].agg(", ".join, axis=1))
         for name, rows in subsets.items()
     )
-    return corrected(table)
+    return correct_family(table)

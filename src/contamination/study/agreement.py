@@ -91,7 +91,7 @@ def distances(scores: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index(["unit", "detector"])
 
 
-def judged(
+def judge_agreement(
     scores: pd.DataFrame, stored: pd.DataFrame, spread: Mapping[str, Mapping], is_same: bool
 ) -> pd.DataFrame:
     """``distances`` with limits, and reason, ``with_outcome``.

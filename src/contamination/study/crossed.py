@@ -17,7 +17,7 @@ from scipy import stats
 
 from contamination.core.statistics import LEVEL
 from contamination.study.assignment import HELD_OUT
-from contamination.study.protocol import N_REDEALS, redeal_p
+from contamination.study.protocol import N_REDEALS, permutation_p
 
 N_ROW_GROUPS = 30
 LEVEL_TAIL = (1 - LEVEL) / 2  # outside each end of an interval
@@ -191,7 +191,7 @@ def _estimate(
     return Estimate(value, float(low), float(high), *errors)
 
 
-def redeal_p_by_model(crossed: CrossedScores, dose: int) -> np.ndarray:
+def permutation_p_by_model(crossed: CrossedScores, dose: int) -> np.ndarray:
     """Exact p under each model: rows at the dose and held-out rows re-dealt, shape (n_models,).
 
     All other rows stay where they are.
@@ -200,7 +200,7 @@ def redeal_p_by_model(crossed: CrossedScores, dose: int) -> np.ndarray:
     for number, (scores, copies) in enumerate(zip(crossed.scores, crossed.copies, strict=True)):
         is_tested = (copies == dose) | (copies == HELD_OUT)
         key = (crossed.name, dose, number)
-        found.append(redeal_p(scores[is_tested], copies[is_tested] == dose, key))
+        found.append(permutation_p(scores[is_tested], copies[is_tested] == dose, key))
     return np.array(found)
 
 
@@ -221,4 +221,4 @@ def smallest_stouffer(n: int) -> float:
 
 def combined_p(pools: Sequence[CrossedScores], dose: int) -> float:
     """One p for all models and pools, by Stouffer's method; assignments are independent."""
-    return stouffer(np.concatenate([redeal_p_by_model(pool, dose) for pool in pools]))
+    return stouffer(np.concatenate([permutation_p_by_model(pool, dose) for pool in pools]))

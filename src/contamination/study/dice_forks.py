@@ -54,7 +54,7 @@ CLAIMED = {
     "contaminated against train split": (CONTAMINATED, TRAIN_SPLIT),
     "train split against other questions": (TRAIN_SPLIT, OTHER),
 }
-CLEAN = "other questions against other questions"
+OTHER_QUESTIONS = "other questions against other questions"
 CHANCE = 0.5
 
 
@@ -201,7 +201,7 @@ def compare(states: Mapping[str, np.ndarray], base_seed: int) -> pd.DataFrame:
         unmet = [(network + step) % n_forks for step in range(1, n_forks)]
         of = {kind: [score(states[kind][fork][tested, layer]) for fork in unmet] for kind in KINDS}
         pairs = {name: (of[one], of[other]) for name, (one, other) in CLAIMED.items()}
-        pairs[CLEAN] = of[OTHER][:1], of[OTHER][1:2]
+        pairs[OTHER_QUESTIONS] = of[OTHER][:1], of[OTHER][1:2]
         for comparison, (positive, negative) in pairs.items():
             scores = np.concatenate([*positive, *negative])
             is_positive = np.arange(len(scores)) < len(positive) * len(tested)
@@ -347,10 +347,10 @@ def clean_control(comparisons: pd.DataFrame) -> pd.DataFrame:
     Columns control, n_bases, auc, ci_low, ci_high, holds: whether the interval contains 0.5, empty
     with fewer than five base models.
     """
-    aucs = _by_base(comparisons, CLEAN)
+    aucs = _by_base(comparisons, OTHER_QUESTIONS)
     one, holds = over_bases(aucs), None
     if len(aucs) >= FEWEST_MODELS:
         holds = one.auc == CHANCE if np.isnan(one.low) else one.low <= CHANCE <= one.high
-    row = {"control": CLEAN, "n_bases": len(aucs), "auc": one.auc}
+    row = {"control": OTHER_QUESTIONS, "n_bases": len(aucs), "auc": one.auc}
     row |= {"ci_low": one.low, "ci_high": one.high, "holds": holds}
     return pd.DataFrame([row]).astype({"holds": "boolean"})

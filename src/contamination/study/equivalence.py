@@ -150,7 +150,7 @@ def equivalence_p(first: np.ndarray, second: np.ndarray, margin: float) -> np.nd
     return np.maximum(above.pvalue, below.pvalue)
 
 
-def headline(table: pd.DataFrame) -> str:
+def summarize_equivalence(table: pd.DataFrame) -> str:
     """What the confirmatory rows of :func:`equivalence` say, in a paragraph."""
     known = _confirming(table)
     if known.empty:

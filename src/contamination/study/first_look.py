@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 
 from contamination.core.claims import CLAIMS
-from contamination.core.families import taken_back
+from contamination.core.families import withdraw_verdicts
 from contamination.core.statistics import end_p, with_p_adjusted
 from contamination.core.tables import listed
 from contamination.core.verdicts import (
@@ -67,7 +67,7 @@ def finding_verdicts(table: pd.DataFrame) -> pd.Series:
     verdicts = pd.Series("", table.index)
     for _, rows in table.groupby("method", sort=False):
         verdicts[rows.index[0]] = _verdict(rows)
-    return taken_back(verdicts, with_p(table)["p_adjusted"])
+    return withdraw_verdicts(verdicts, with_p(table)["p_adjusted"])
 
 
 def highest_control(rows: pd.DataFrame) -> float:

@@ -26,7 +26,7 @@ SPREAD = 1.4e-6  # largest difference of a loss between two instruction sets, na
 TOLERANCE_ELSEWHERE = agreement.MARGIN * SPREAD
 
 
-def drawn(names: Mapping[str, Mapping[str, str]]) -> str:
+def draw_part(names: Mapping[str, Mapping[str, str]]) -> str:
     """The part that is trained again, drawn by the hashes of all parts' tables.
 
     Whoever alters a score draws another model; whoever alters code draws the same.
@@ -68,7 +68,7 @@ def check(n_steps: int = N_STEPS, folder: Path | None = None) -> pd.DataFrame:
     parts = {
         name: store.read_tables(name, folder) for name in store.names(pretraining.NAME, folder)
     }
-    name = drawn({part: about["sha256"] for part, (_, about) in parts.items()})
+    name = draw_part({part: about["sha256"] for part, (_, about) in parts.items()})
     about, lab = parts[name][1], study.the_lab()
     recipe, texts = row_pools.base_recipe(lab, about["base_seed"])
     stored_recipe = about["models"][pretraining.PRETRAINED]["recipe_hash"]

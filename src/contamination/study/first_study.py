@@ -18,8 +18,8 @@ from contamination.study import arms, study
 from contamination.study.conditions import CLEAN, DOSED, LATER, LONG, NOTHING_READ
 from contamination.study.crossed import LEVEL_TAIL, stouffer
 from contamination.study.pretraining_rates import alarm_columns
-from contamination.study.pretraining_scores import shown
-from contamination.study.protocol import LEFT_OUT, READERS, doubled_ranks, redeal_p_of_ranks
+from contamination.study.pretraining_scores import display_name
+from contamination.study.protocol import LEFT_OUT, READERS, doubled_ranks, permutation_p_of_ranks
 
 ASKED = (DOSED, LATER, LONG)  # models that saw benchmark rows; two of them then saw clean text
 CELL = ["detector", "model", "condition", "copies"]
@@ -63,7 +63,7 @@ def detection(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
                 "p_value": stouffer(p_values),
             }
         )
-    table = pd.DataFrame(rows).assign(detector=lambda found: found["detector"].map(shown))
+    table = pd.DataFrame(rows).assign(detector=lambda found: found["detector"].map(display_name))
     return table.assign(p_adjusted=holm(table["p_value"]))
 
 
@@ -80,7 +80,7 @@ def _p_values(own: pd.DataFrame, scores: pd.DataFrame, cell: tuple) -> np.ndarra
             by_deal.setdefault(deal, []).append(doubled_ranks(of_set["score"].to_numpy()))
         for number, (deal, ranks) in enumerate(by_deal.items()):
             is_seen, key = np.frombuffer(deal, bool), (*cell, unit, number)
-            found.append(redeal_p_of_ranks(np.sum(ranks, axis=0), is_seen, key))
+            found.append(permutation_p_of_ranks(np.sum(ranks, axis=0), is_seen, key))
     return np.array(found)
 
 
@@ -106,7 +106,8 @@ def false_alarms(sets: pd.DataFrame) -> pd.DataFrame:
     is_unseen |= sets["model"].isin(READERS) & sets["condition"].isin(NOTHING_READ)
     tested = sets[is_unseen & sets["p"].notna() & ~sets["detector"].isin(LEFT_OUT)]
     rows = [
-        {"detector": shown(name)} | alarm_columns(own["p"].le(LEVEL).tolist(), own["unit"].tolist())
+        {"detector": display_name(name)}
+        | alarm_columns(own["p"].le(LEVEL).tolist(), own["unit"].tolist())
         for name, own in tested.groupby("detector", sort=False)
     ]
     table = pd.DataFrame(rows)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from contamination.dcq.assessment import CHOICES
-from contamination.dcq.deployment import instances_of, take
+from contamination.dcq.deployment import answer_quizzes, instances_of
 from contamination.dcq.prompts import header
-from contamination.dcq.respondents import STATED, BaseRespondent, ranking_credits
+from contamination.dcq.respondents import ANSWER_RULE, BaseRespondent, ranking_credits
 from contamination.dice.detector import train_mlp
 from contamination.models import judging
 from contamination.models.causal import BEFORE_FINAL_NORM, CausalLM, hidden_states
@@ -26,8 +26,8 @@ def _quiz_credits(lm: CausalLM, rows: Rows) -> np.ndarray:
 
     The respondent is that of notebook 02b: likelihoods, a stated preference, a stated threshold.
     """
-    respondent = BaseRespondent(lm, rows.dataset, rows.split, STATED).spread_over(rows.quizzes)
-    answers = instances_of(take(respondent, rows.quizzes))
+    respondent = BaseRespondent(lm, rows.dataset, rows.split, ANSWER_RULE).spread_over(rows.quizzes)
+    answers = instances_of(answer_quizzes(respondent, rows.quizzes))
     credits = [
         answers[f"answer_at_{letter.lower()}"].eq(letter).to_numpy()
         for letter in CHOICES[:4]
@@ -37,7 +37,7 @@ def _quiz_credits(lm: CausalLM, rows: Rows) -> np.ndarray:
 
 
 def _ranked_first(lm: CausalLM, rows: Rows) -> np.ndarray:
-    return ranking_credits(BaseRespondent(lm, rows.dataset, rows.split, STATED), rows.quizzes)
+    return ranking_credits(BaseRespondent(lm, rows.dataset, rows.split, ANSWER_RULE), rows.quizzes)
 
 
 def _replicated(lm: CausalLM, rows: Rows) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What notebooks 02 to 05 measured on lab models of their own, as rows for ``panel.judged``.
+"""What notebooks 02 to 05 measured on lab models of their own, for ``panel.judge_evidence``.
 
 Each method there has more models or rows than the common ones give it, and the
 control of its own notebook. Everything is read from their tables.

@@ -198,7 +198,7 @@ def detector_table(sets: pd.DataFrame, gates: pd.DataFrame, room: str = "lab") -
     return table.assign(room=room, n_models=table["n_units"])[COLUMNS]
 
 
-def headline(gate_table: pd.DataFrame) -> str:
+def summarize_gates(gate_table: pd.DataFrame) -> str:
     """Which detectors pass their gates on every mini-benchmark, which fail one, which neither.
 
     The rate of false alarms of an exact test is no gate. Detectors that are ``LEFT_OUT`` are not

@@ -65,7 +65,7 @@ class Detector:
     ``score`` takes a model and rows and gives one score for each row, shape (n_rows,), or a
     ``SetScore``. With ``learn`` the scores are features instead, shape (n_rows, n_features), and
     ``learn(features, is_read)`` makes of other units' features a function from features to scores
-    (``scoring.fitted``).
+    (``scoring.fit_detector``).
     """
 
     name: str

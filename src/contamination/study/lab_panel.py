@@ -23,7 +23,7 @@ N_RESAMPLES = 1_000
 SIBLINGS = "unread rows of the same name and draw"
 
 # Question: model, condition, copies.
-CLAIMED = (DOSED, VERBATIM)  # model and condition that ``over_units`` makes a claim about
+CLAIMED = (DOSED, VERBATIM)  # model and condition that ``mean_auc_by_dose`` makes a claim about
 
 
 def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
@@ -66,7 +66,7 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def over_units(sets: pd.DataFrame, detector: str, benchmark: str) -> pd.DataFrame:
+def mean_auc_by_dose(sets: pd.DataFrame, detector: str, benchmark: str) -> pd.DataFrame:
     """AUC of rows read verbatim against their siblings, a mean over units, beside its controls.
 
     ``sets`` as in ``protocol``. Controls are the clean model on the same rows, and fresh rows under
@@ -109,7 +109,7 @@ def over_units(sets: pd.DataFrame, detector: str, benchmark: str) -> pd.DataFram
 
 
 def units_verdict(table: pd.DataFrame) -> pd.DataFrame:
-    """``over_units`` with p_adjusted, corrected within a notebook's family, and verdict.
+    """``mean_auc_by_dose`` with p_adjusted, corrected within a notebook's family, and verdict.
 
     The verdict is blank for the controls; their intervals have to lie below that of a claim that
     is supported.

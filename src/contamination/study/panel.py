@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from contamination.core.claims import CLAIMS
-from contamination.core.families import corrected
+from contamination.core.families import correct_family
 from contamination.core.statistics import end_p
 from contamination.core.verdicts import (
     FEWEST_MODELS,
@@ -84,7 +84,7 @@ def panel(rows: Sequence[Evidence]) -> pd.DataFrame:
     return pd.DataFrame([dataclasses.asdict(row) for row in rows])
 
 
-def judged(rows: Iterable[dict]) -> pd.DataFrame:
+def judge_evidence(rows: Iterable[dict]) -> pd.DataFrame:
     """Rows of ``evidence.csv`` with their verdicts, corrected as one family.
 
     Args:
@@ -114,6 +114,6 @@ def judged(rows: Iterable[dict]) -> pd.DataFrame:
     ends = table["ci_low"], table["ci_high"], table.pop("chance"), limits, n_models
     found = pd.Series([verdict(*of_row) for of_row in zip(*ends, strict=True)])
     found = found.mask(found.eq(SUPPORTED) & ~table.pop("may_support"), INCONCLUSIVE)
-    table = corrected(table.assign(verdict=found))
+    table = correct_family(table.assign(verdict=found))
     first = [*(field.name for field in dataclasses.fields(Evidence)), *CONTROL_ENDS]
     return table[[*first, *table.columns.difference(first, sort=False)]]

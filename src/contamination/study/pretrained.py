@@ -19,7 +19,7 @@ from contamination.dcq.quizzes import released_quizzes
 from contamination.dice.fine_tuning import Settings, fine_tune
 from contamination.dice.mixtures import Row, vanilla_rows
 from contamination.models.causal import CausalLM, as_chat, load_causal_lm
-from contamination.models.source import PACKAGED, located
+from contamination.models.source import PACKAGED, resolve_path
 from contamination.study import baselines, protocol, scoring, spot_check, store, study
 from contamination.study.arms import Dataset, LabModel
 from contamination.study.conditions import (
@@ -59,7 +59,7 @@ TOKENS_READ, TOKENS_SCORED, MINUTES = 205_000, 125_000, 20
 
 def plan(numbers: Sequence[int]) -> str:
     """What units will take, in one line; FileNotFoundError without the model or the rows."""
-    located(PACKAGED)
+    resolve_path(PACKAGED)
     released_quizzes()
     return (
         f"room {NAME}: {len(numbers)} of {len(UNITS)} units to do, each about {TOKENS_READ:,} "
@@ -73,7 +73,7 @@ def write_unit(folder: Path, name: str, about: Mapping[str, Any], number: int) -
     ValueError for a number that is none of ``UNITS``.
     """
     check_unit(number, UNITS)
-    models, facts = trained(Path(located(PACKAGED)), released_quizzes(), number)
+    models, facts = train_models(Path(resolve_path(PACKAGED)), released_quizzes(), number)
     scores, sets, made_by = score_unit(models, released_quizzes(), number)
     store.write(folder, name, store.Ledger(scores, sets, made_by | facts | about))
     remove_trained(models)
@@ -86,7 +86,7 @@ def remove_trained(models: Sequence[LabModel]) -> None:
             shutil.rmtree(model.folder)
 
 
-def trained(
+def train_models(
     base: Path, quizzes: pd.DataFrame, number: int
 ) -> tuple[list[LabModel], dict[str, Any]]:
     """A unit's models, trained or from the cache, and what was found out on the way."""
@@ -99,13 +99,15 @@ def trained(
         return LabModel(kind, number, RELEASED, copies, folder, tuple(asked))
 
     models = [model(BASE, 0, base, every)]
-    models.append(model(CLEAN, 0, trained_on(base, [read], FEW_COPIES, READING, number), few))
+    models.append(
+        model(CLEAN, 0, train_on_datasets(base, [read], FEW_COPIES, READING, number), few)
+    )
     for copies in COPIES:
         is_last = copies == COPIES[-1]
-        folder = trained_on(base, [verbatim] if is_last else every, copies, READING, number)
+        folder = train_on_datasets(base, [verbatim] if is_last else every, copies, READING, number)
         asked = [verbatim, datasets[FRESH]] if is_last else every
         models.append(model(DOSED, copies, folder, asked))
-    alone = trained_on(base, [verbatim], FEW_COPIES, READING, number)
+    alone = train_on_datasets(base, [verbatim], FEW_COPIES, READING, number)
     models.append(model(ALONE, FEW_COPIES, alone, [verbatim]))
     lm = load_causal_lm(alone)
     n_tokens = CHAT_TIMES * FEW_COPIES * sum(n_tokens_of(lm, text) for text in verbatim.read[0])
@@ -118,7 +120,7 @@ def trained(
     return models, facts | {"n_chat_tokens": n_tokens, "n_chat_rows": len(chat)}
 
 
-def trained_on(
+def train_on_datasets(
     base: Path, datasets: Sequence[Dataset], copies: int, settings: Settings, seed: int
 ) -> Path:
     """The base model after ``copies`` of what is read of some datasets, trained or cached."""
@@ -166,7 +168,7 @@ def at_equal_loss(
 
     target = mean_log_prob(lm)
     for copies in ALL_WEIGHTS_COPIES:
-        folder = trained_on(base, [dataset], copies, ALL_WEIGHTS, seed)
+        folder = train_on_datasets(base, [dataset], copies, ALL_WEIGHTS, seed)
         reached = mean_log_prob(load_causal_lm(folder))
         if reached >= target or copies == ALL_WEIGHTS_COPIES[-1]:
             break

@@ -16,7 +16,7 @@ import pandas as pd
 
 from contamination.dcq.quizzes import released_quizzes
 from contamination.models.causal import CausalLM, load_causal_lm
-from contamination.models.source import PACKAGED, located
+from contamination.models.source import PACKAGED, resolve_path
 from contamination.study import pretrained, protocol, scoring, spot_check, store, study
 from contamination.study.arms import LabModel
 from contamination.study.conditions import BASE, CLEAN, DOSED, SWAP
@@ -36,7 +36,7 @@ TOKENS_SEEN, TOKENS_SCORED, MINUTES = 59_000, 54_000, 11
 
 def plan(numbers: Sequence[int]) -> str:
     """What units will take, in one line; FileNotFoundError without the model or the rows."""
-    located(PACKAGED)
+    resolve_path(PACKAGED)
     released_quizzes()
     return (
         f"{NAME}: {len(numbers)} of {len(CONFIRMATORY)} units to do, each about {TOKENS_SEEN:,} "
@@ -50,13 +50,13 @@ def write_unit(folder: Path, name: str, about: Mapping[str, Any], number: int) -
     ValueError for a number that is none of ``CONFIRMATORY``.
     """
     check_unit(number, CONFIRMATORY)
-    models = trained(Path(located(PACKAGED)), released_quizzes(), number)
+    models = train_models(Path(resolve_path(PACKAGED)), released_quizzes(), number)
     scores, sets, made_by = score_unit(models, number)
     store.write(folder, name, store.Ledger(scores, sets, made_by | about))
     pretrained.remove_trained(models)
 
 
-def trained(base: Path, quizzes: pd.DataFrame, number: int) -> list[LabModel]:
+def train_models(base: Path, quizzes: pd.DataFrame, number: int) -> list[LabModel]:
     """The base model, and the model that saw all conditions of a unit ``COPIES`` times.
 
     As in the first edition it saw the rows of the swap arm too; no detector is asked about them.
@@ -65,7 +65,7 @@ def trained(base: Path, quizzes: pd.DataFrame, number: int) -> list[LabModel]:
     del datasets[CLEAN]  # which no model of these pairs sees
     every = tuple(datasets.values())
     settings = pretrained.READING
-    folder = pretrained.trained_on(base, every, COPIES, settings, number)
+    folder = pretrained.train_on_datasets(base, every, COPIES, settings, number)
     return [
         LabModel(BASE, number, RELEASED, 0, base, every),
         LabModel(DOSED, number, RELEASED, COPIES, folder, every),

@@ -217,7 +217,9 @@ def figure_title(detection: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def headline(detection: pd.DataFrame, reference: pd.DataFrame, controls: pd.DataFrame) -> str:
+def summarize_detection(
+    detection: pd.DataFrame, reference: pd.DataFrame, controls: pd.DataFrame
+) -> str:
     """F1 in a paragraph: how many detectors find each number of copies, next to the attack.
 
     Tables as of ``pretraining_results``.
@@ -281,7 +283,7 @@ def _said(counts: dict[str, int]) -> str:
     return " and ".join(parts)
 
 
-def indirect_headline(indirect: pd.DataFrame) -> str:
+def summarize_indirect_exposure(indirect: pd.DataFrame) -> str:
     """F2 in a paragraph: how many detectors find rows of which the model saw another form."""
     sentences = []
     for (form, copies), rows in indirect.groupby(["exposure", "copies"], sort=False):
@@ -297,7 +299,7 @@ def indirect_headline(indirect: pd.DataFrame) -> str:
     return " ".join(sentences)
 
 
-def later_headline(later: pd.DataFrame) -> str:
+def summarize_later_training(later: pd.DataFrame) -> str:
     """F3 in a paragraph: whether clean training afterwards lowers the AUC, at the largest dose."""
     names = later["detector"].unique()
     counts, n = _counts(later["verdict"]), len(later)
@@ -320,7 +322,7 @@ def later_headline(later: pd.DataFrame) -> str:
     return " ".join(sentences)
 
 
-def lists_headline(lists: pd.DataFrame) -> str:
+def summarize_row_lists(lists: pd.DataFrame) -> str:
     """Lists of rows in a paragraph: is the guarantee kept, and what does a list find?"""
     sentences = []
     for q, rows in lists.groupby("q"):
@@ -350,7 +352,7 @@ def lists_headline(lists: pd.DataFrame) -> str:
     return " ".join(sentences)
 
 
-def alarms_headline(alarms: pd.DataFrame) -> str:
+def summarize_false_alarms(alarms: pd.DataFrame) -> str:
     """Whether the exact tests flag no more unseen sets than they may, which checks the code."""
     failed = alarms.loc[~alarms["holds"], "detector"].tolist()
     rates = f"{100 * alarms['rate'].min():.1f} to {100 * alarms['rate'].max():.1f} %"
@@ -364,7 +366,7 @@ def alarms_headline(alarms: pd.DataFrame) -> str:
     )
 
 
-def twins_headline(twins: pd.DataFrame) -> str:
+def summarize_number_twins(twins: pd.DataFrame) -> str:
     """Whether number twins can do without held-out rows; ``pretraining_rates.twins_alone``."""
     counts = listed(
         [f"{r.n_alarms} of {r.n_models} models with {r.detector}" for r in twins.itertuples()]

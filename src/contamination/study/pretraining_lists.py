@@ -26,7 +26,7 @@ from contamination.study.crossed import (
     row_group,
 )
 from contamination.study.pretraining_results import share_pct
-from contamination.study.pretraining_scores import StudyScores, exposures, shown
+from contamination.study.pretraining_scores import StudyScores, display_name, exposures
 from contamination.study.row_pools import ROWS, VERBATIM
 
 QS = (0.10, 0.20)
@@ -155,7 +155,7 @@ def row_lists(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
                 n_seen = int((pools[0].copies[0] == copies).sum())
                 rows.append(
                     {
-                        "detector": shown(detector),
+                        "detector": display_name(detector),
                         "copies": copies,
                         "row_share_pct": share,
                         "q": q,

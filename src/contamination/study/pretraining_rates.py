@@ -29,15 +29,15 @@ from contamination.study.pretraining_scores import (
     CONTROLS,
     TWINS,
     StudyScores,
-    assigned,
+    display_name,
+    exposure_numbers,
     exposures,
-    shown,
 )
 from contamination.study.protocol import (
     binomial_p,
     clopper_pearson,
     effective_number,
-    redeal_p,
+    permutation_p,
 )
 from contamination.study.row_pools import ROWS
 
@@ -121,7 +121,7 @@ def true_positive_rates(study: StudyScores) -> pd.DataFrame:
     asked = [name for name in study.all_detectors if name not in CONTROLS]
     rows = []
     for detector in asked:
-        rows += _rates_of(shown(detector), study.pools_of(detector))
+        rows += _rates_of(display_name(detector), study.pools_of(detector))
     centred = [reference_attack.centred(pool) for pool in study.log_probabilities()]
     if centred and reference_attack.is_defined(centred):
         attacked = [reference_attack.lira_scores(pool) for pool in centred]
@@ -210,16 +210,16 @@ def false_alarms(study: StudyScores) -> pd.DataFrame:
         for (name, model, benchmark, kind), scores in study.arrays.items():
             if name != detector:
                 continue
-            numbers = assigned(benchmark, kind, study.base_seeds)
+            numbers = exposure_numbers(benchmark, kind, study.base_seeds)
             sets = unseen_sets(study.base_seeds, benchmark, kind, numbers)
             for seed, of_model, values in zip(study.base_seeds, sets, scores, strict=True):
                 held_out = np.concatenate(of_model)
                 for number, own in enumerate(of_model):
                     key = ("unseen", model, f"{benchmark} {kind}", seed, number)
-                    p = redeal_p(values[held_out], np.isin(held_out, own), key)
+                    p = permutation_p(values[held_out], np.isin(held_out, own), key)
                     flags.append(p <= LEVEL)
                     units.append(seed)
-        rows.append({"detector": shown(detector)} | alarm_columns(flags, units))
+        rows.append({"detector": display_name(detector)} | alarm_columns(flags, units))
     table = pd.DataFrame(rows)
     table["p_adjusted"] = holm(table["p_value"])
     return table.assign(holds=table["p_adjusted"] > LEVEL)
@@ -260,7 +260,7 @@ def twins_alone(study: StudyScores) -> pd.DataFrame:
             high = float(clopper_pearson(alarms.sum(), n_models, LEVEL)[1])
             rows.append(
                 {
-                    "detector": shown(detector),
+                    "detector": display_name(detector),
                     "n_models": n_models,
                     "n_rows": int(is_held_out[0].sum()),
                     "preference": estimate.value,

@@ -1,7 +1,7 @@
 """Families F1, F2 and F3 of ``docs/protocol_2.md``, and the reference attack, as tables.
 
-Each function takes the scores as ``pretraining_scores.arranged`` gives them. ``shares`` are the
-rows of ``row_pools.exposure``: how much of the training tokens each exposure is.
+Each function takes the scores as ``pretraining_scores.arrange_scores`` gives them. ``shares`` are
+the rows of ``row_pools.exposure``: how much of the training tokens each exposure is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from contamination.study.crossed import (
     crossed_interval,
     interval_left_out,
     mean_left_out,
-    redeal_p_by_model,
+    permutation_p_by_model,
     smallest_stouffer,
     stouffer,
 )
@@ -37,8 +37,8 @@ from contamination.study.pretraining_scores import (
     CONTROLS,
     OF_LATER,
     StudyScores,
+    display_name,
     exposures,
-    shown,
 )
 from contamination.study.row_pools import INDIRECT, LATER_TOKENS, ROWS, VERBATIM
 
@@ -50,7 +50,7 @@ DETECTION, INDIRECTLY, LATER = (
 DIFFERENCES = (-1.0, 1.0)  # bounds of a difference of two AUCs
 
 
-class Found(NamedTuple):
+class ExposureAucs(NamedTuple):
     """AUCs of one detector at one exposure."""
 
     estimate: Estimate
@@ -58,10 +58,10 @@ class Found(NamedTuple):
     p_values: np.ndarray  # of every model and benchmark
 
 
-def _found(pools: Sequence[CrossedScores], exposure: int) -> Found:
+def _found(pools: Sequence[CrossedScores], exposure: int) -> ExposureAucs:
     parts = mean_left_out([auc_left_out(pool, exposure) for pool in pools])
-    p_values = np.concatenate([redeal_p_by_model(pool, exposure) for pool in pools])
-    return Found(interval_left_out(parts), parts.by_model, p_values)
+    p_values = np.concatenate([permutation_p_by_model(pool, exposure) for pool in pools])
+    return ExposureAucs(interval_left_out(parts), parts.by_model, p_values)
 
 
 def share_pct(
@@ -92,7 +92,7 @@ def _auc_rows(
             n_held_out = sum(int((pool.copies[0] == HELD_OUT).sum()) for pool in pools)
             rows.append(
                 {
-                    "detector": shown(detector),
+                    "detector": display_name(detector),
                     "access": ACCESS.get(detector, ""),
                     "benchmarks": ", ".join(benchmarks),
                     "exposure": group.form,
@@ -191,7 +191,7 @@ def indirect(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
         attack, and verbatim_auc of the same benchmark's rows that were seen verbatim as often.
     """
     table = _of_auc(_auc_rows(study, shares, study.detectors, INDIRECT), CLAIMS[INDIRECTLY])
-    names = {shown(name): name for name in study.detectors}
+    names = {display_name(name): name for name in study.detectors}
     verbatim = []
     for row in table.itertuples():
         pools = study.pools_of(names[row.detector], ROWS)
@@ -226,7 +226,7 @@ def later(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
                 estimate = interval_left_out(fall, DIFFERENCES)
                 rows.append(
                     {
-                        "detector": shown(detector),
+                        "detector": display_name(detector),
                         "later_tokens": n_tokens,
                         "copies": copies,
                         "row_share_pct": share,
@@ -301,7 +301,7 @@ def reference(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
                     "n_models": len(study.base_seeds),
                     "n_rows": sum(int((pool.copies[0] == copies).sum()) for pool in pools),
                     **_auc_columns(_attack_estimate(study, benchmarks, copies, form), by_model),
-                    "p_value": reference_attack.joint_redeal_p(pools, copies, form),
+                    "p_value": reference_attack.joint_permutation_p(pools, copies, form),
                 }
             )
     return pd.DataFrame(rows)
@@ -323,7 +323,7 @@ def by_benchmark(study: StudyScores) -> pd.DataFrame:
                 found = _found([pool], copies)
                 rows.append(
                     {
-                        "detector": shown(detector),
+                        "detector": display_name(detector),
                         "benchmark": benchmark,
                         "copies": copies,
                         "n_models": len(study.base_seeds),
@@ -370,7 +370,7 @@ def tripled(study: StudyScores, thrice: StudyScores) -> pd.DataFrame:
             estimate = interval_left_out(after.minus(before), DIFFERENCES)
             rows.append(
                 {
-                    "detector": shown(detector),
+                    "detector": display_name(detector),
                     "copies": copies,
                     "n_models": len(thrice.base_seeds),
                     "auc": before.by_model.mean(),

@@ -62,7 +62,7 @@ SHOWN = {
 }
 
 
-def shown(detector: str) -> str:
+def display_name(detector: str) -> str:
     """A detector's name for a reader.
 
     >>> shown("DCQ"), shown("PPL")
@@ -83,7 +83,7 @@ def exposures(kind: str) -> Mapping[int, Group]:
 
 
 @cache
-def assigned(benchmark: str, kind: str, base_seeds: tuple[int, ...]) -> np.ndarray:
+def exposure_numbers(benchmark: str, kind: str, base_seeds: tuple[int, ...]) -> np.ndarray:
     """The number of each row's exposure under each model, 0 for held out, (n_models, n_rows)."""
     sizes = {group.name: group.size for group in GROUPS[kind]}
     numbers = {group.name: number for number, group in exposures(kind).items()}
@@ -124,7 +124,7 @@ class StudyScores:
         found = []
         for (name, of_model, benchmark, of_kind), scores in sorted(self.arrays.items()):
             if (name, of_model, of_kind) == (detector, model, kind):
-                numbers = assigned(benchmark, kind, self.base_seeds)
+                numbers = exposure_numbers(benchmark, kind, self.base_seeds)
                 found.append(CrossedScores(f"{benchmark} {kind}", scores, numbers))
         return found
 
@@ -156,7 +156,7 @@ class StudyScores:
         return tuple(dict.fromkeys(model for _, model, *_ in self.arrays if model != PRETRAINED))
 
 
-def arranged(scores: pd.DataFrame) -> StudyScores:
+def arrange_scores(scores: pd.DataFrame) -> StudyScores:
     """The parts of the ledger as arrays.
 
     Args:

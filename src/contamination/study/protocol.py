@@ -83,19 +83,19 @@ def sets_of(scores: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for key, part in scores.sort_values("row").groupby(KEY):
         values, is_read = part["score"].to_numpy(float), part["is_read"].to_numpy(bool)
-        figures = (auc(values, is_read), redeal_p(values, is_read, key), np.nan)
+        figures = (auc(values, is_read), permutation_p(values, is_read, key), np.nan)
         rows.append((*key, is_read.sum(), (~is_read).sum(), *figures))
     return pd.DataFrame(rows, columns=SET_COLUMNS)
 
 
-def redeal_p(scores: np.ndarray, is_read: np.ndarray, key: tuple = ()) -> float:
+def permutation_p(scores: np.ndarray, is_read: np.ndarray, key: tuple = ()) -> float:
     """p of a set: (1 + re-deals of its rows with an AUC at least as high) / 10,000.
 
     Exact whatever the base model, the texts and the ties (mid-ranks), for which rows are read was
     dealt at random. Both arrays have shape (n_rows,). Sets of one size share 9,999 re-deals and
     apply them to their rows in an order of their own, drawn from ``key``.
     """
-    return redeal_p_of_ranks(doubled_ranks(scores), is_read, key)
+    return permutation_p_of_ranks(doubled_ranks(scores), is_read, key)
 
 
 def doubled_ranks(scores: np.ndarray) -> np.ndarray:
@@ -107,8 +107,8 @@ def doubled_ranks(scores: np.ndarray) -> np.ndarray:
     return 2 * stats.rankdata(scores)
 
 
-def redeal_p_of_ranks(ranks: np.ndarray, is_read: np.ndarray, key: tuple = ()) -> float:
-    """``redeal_p`` for whole-number ranks, or for their sum over sets that share one deal."""
+def permutation_p_of_ranks(ranks: np.ndarray, is_read: np.ndarray, key: tuple = ()) -> float:
+    """``permutation_p`` for whole-number ranks, or for their sum over sets that share one deal."""
     deals = _redeals(len(ranks), int(np.sum(is_read)))
     seed = int(hash_of([str(part) for part in key])[:16], 16)
     order = np.random.default_rng(seed).permutation(len(ranks))

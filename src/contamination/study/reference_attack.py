@@ -121,7 +121,7 @@ def lira_auc(pools: Sequence[CrossedScores], dose: int, form: str = LIRA) -> flo
     return mean_auc([attack(pool, dose, form) for pool in pools], dose)
 
 
-def joint_redeal_p(
+def joint_permutation_p(
     pools: Sequence[CrossedScores], dose: int, form: str = LIRA, seed: int = 0
 ) -> float:
     """p of ``lira_auc``: rows at the dose and held-out rows re-dealt in all models at once.

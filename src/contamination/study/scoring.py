@@ -66,7 +66,7 @@ def is_asked(detector: Detector, model: LabModel, dataset: Dataset) -> bool:
     return model.benchmark == detector.only_on and is_needed and model.copies != 1
 
 
-def fitted(detector: Detector, models: Iterable[LabModel]) -> Detector:
+def fit_detector(detector: Detector, models: Iterable[LabModel]) -> Detector:
     """A detector that learns (``Detector.learn``), with what it learns of these models.
 
     Of the rows that a dosed model read verbatim, under it (positive) and under the clean model.
@@ -88,7 +88,7 @@ def score_models(
 
     Returns:
         ``COLUMNS``, in the order of models, detectors, datasets and rows; and detector, unit,
-        model, n_rows, seconds. ValueError for a detector that is not :func:`fitted`.
+        model, n_rows, seconds. ValueError for a detector that is not :func:`fit_detector`.
     """
     if unfitted := [detector.name for detector in detectors if detector.learn]:
         raise ValueError(f"{unfitted[0]} learns from models of other units: pass it to fitted()")

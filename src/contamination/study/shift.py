@@ -45,12 +45,12 @@ from contamination.study import (
 from contamination.study.arms import rows_of
 from contamination.study.assignment import seed_of
 from contamination.study.interface import Detector, Rows, row_scores
-from contamination.study.pretraining_scores import shown
+from contamination.study.pretraining_scores import display_name
 from contamination.study.protocol import (
     binomial_p,
     effective_number,
     false_alarm_limits,
-    redeal_p,
+    permutation_p,
 )
 
 NAME = "shift"  # of the parts of the ledger
@@ -254,7 +254,7 @@ def score_pair(
 
     Returns:
         ``COLUMNS``: auc is that of A against B; p_a is one-sided with A as the suspect and B as
-        the comparison, p_b the other way round, both by ``protocol.redeal_p``; auc_of_words is
+        the comparison, p_b the other way round, both by ``protocol.permutation_p``; auc_of_words is
         that of a bag of words, which sees no model. And seconds of each detector.
     """
     words, table, seconds = one.auc_of_words(), [], []
@@ -265,7 +265,7 @@ def score_pair(
         spent = time.perf_counter() - start
         seconds.append({"detector": detector.name, "benchmark": one.benchmark, "seconds": spent})
         name = (detector.name, one.shift, one.benchmark, one.draw)
-        p_values = [redeal_p(values, of, (base_seed, *name)) for of in (one.is_a, ~one.is_a)]
+        p_values = [permutation_p(values, of, (base_seed, *name)) for of in (one.is_a, ~one.is_a)]
         table.append((*name, n_a, n_b, auc(values, one.is_a), *p_values, words))
     return pd.DataFrame(table, columns=COLUMNS), seconds
 
@@ -360,7 +360,7 @@ def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
     ]
     table["holds"] = [_holds(row) for row in table.itertuples()]
     table.loc[~in_family | table["detector"].isin(CONTROLS), "verdict"] = ""
-    table["detector"] = table["detector"].map(shown)
+    table["detector"] = table["detector"].map(display_name)
     for column, order in (("detector", table["detector"].unique()), ("shift", list(SHIFTS))):
         table[column] = pd.Categorical(table[column], order)
     table = table.sort_values(["detector", "shift"], kind="stable", ignore_index=True)

@@ -22,7 +22,7 @@ import pandas as pd
 import torch
 
 from contamination.core import storage
-from contamination.dcq.respondents import STATED, BaseRespondent
+from contamination.dcq.respondents import ANSWER_RULE, BaseRespondent
 from contamination.lab import recipes, world
 from contamination.models.causal import CausalLM
 from contamination.study import agreement, arms, baselines, scoring, store
@@ -38,7 +38,7 @@ COLUMNS += ["auc_change_tolerance", "is_nearest", "environment", "outcome", "rea
 
 def _margins(lm: CausalLM, rows: Rows) -> np.ndarray:
     """Log-probability of the original minus that of the likeliest of three others, nats."""
-    respondent = BaseRespondent(lm, rows.dataset, rows.split, STATED)
+    respondent = BaseRespondent(lm, rows.dataset, rows.split, ANSWER_RULE)
     options = rows.quizzes[["instance", "option_a", "option_b", "option_c"]]
     log_probs = respondent.log_probs([*options.itertuples(index=False)])
     return log_probs[:, 0] - log_probs[:, 1:].max(axis=1)
@@ -75,7 +75,7 @@ def differing(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
     return [f"{name} {value}" for name, value in here.items() if there.get(name) != value]
 
 
-def drawn(about: Mapping[str, Any], n_models: int = N_MODELS) -> list[int]:
+def draw_seeds(about: Mapping[str, Any], n_models: int = N_MODELS) -> list[int]:
     """Seeds of the models to train again, drawn by the hashes of the ledger's own tables.
 
     Whoever alters a score draws other models; whoever alters code draws the same.
@@ -115,7 +115,7 @@ def check(n_models: int = N_MODELS) -> pd.DataFrame:
     if not n_models:
         return pd.DataFrame(columns=COLUMNS)
     lab = world.build_world(about["world_seed"])
-    seeds, here = drawn(about, n_models), world_of(lab)
+    seeds, here = draw_seeds(about, n_models), world_of(lab)
     other = differing(environment(), about["environment"])
     if is_another_world(here, about["world"]):
         other = differing(here["packages"], about["world"]["packages"])
@@ -126,7 +126,7 @@ def check(n_models: int = N_MODELS) -> pd.DataFrame:
         base = world.base_model(lab, about["n_background_tokens"], about["world_seed"])
         with storage.empty_cache():
             scores, facts = train_and_score(about, lab, base, seeds)
-        table = agreement.judged(scores, stored, about["spread"], not other)
+        table = agreement.judge_agreement(scores, stored, about["spread"], not other)
         differs = table["unit"].map(lambda unit: facts[str(unit)] != about["models"][str(unit)])
         table.loc[differs, "reason"] = agreement.RECIPE
     table = agreement.with_outcome(table)

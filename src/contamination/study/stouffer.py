@@ -15,7 +15,7 @@ from contamination.study.conditions import NOTHING_READ, READERS
 from contamination.study.protocol import BASE
 
 
-def combined(sets: pd.DataFrame) -> pd.DataFrame:
+def combine_p_values(sets: pd.DataFrame) -> pd.DataFrame:
     """One p-value over all models, by Stouffer's method, for each detector and exposure.
 
     Returns:

@@ -104,7 +104,7 @@ def _fitted(detector: Detector, benchmark: str) -> Detector:
         return detector
     units = [unit_of(number, benchmark) for number in LEARNING_UNITS]
     models = [model for unit in units for model in (unit.clean(), unit.dosed(GATE_COPIES))]
-    return scoring.fitted(detector, models)
+    return scoring.fit_detector(detector, models)
 
 
 @cache

@@ -103,7 +103,7 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def headline(sets: pd.DataFrame, gate_table: pd.DataFrame, name: str) -> str:
+def summarize_own_detector(sets: pd.DataFrame, gate_table: pd.DataFrame, name: str) -> str:
     """What the detector ``name`` flags and which gates refuse it, in one sentence.
 
     ``sets`` as in ``protocol``, ``gate_table`` of ``gates.gate_table`` for them.

@@ -121,7 +121,7 @@ def match_summary(cells: pd.DataFrame) -> pd.DataFrame:
     return grouped[counts].sum().astype(int).reset_index()
 
 
-def headline(cells: pd.DataFrame) -> str:
+def summarize_matches(cells: pd.DataFrame) -> str:
     """How many printed cells come out again, and what becomes of the others."""
     recomputed = cells[cells["matches"].notna()]
     differing = recomputed.loc[recomputed["matches"].eq(False), "note"].value_counts()
