@@ -8,7 +8,7 @@ from scripted_server import MODEL, ScriptedServer, failure, good, question
 from contamination.models.chat import Endpoint, Limits
 from contamination.models.judging import ask_judge, judge_requests, parse_label, rule_label
 from contamination.models.response_log import ResponseLog
-from contamination.replication.prompts import JUDGE_OPTIONS, JUDGE_PROMPT
+from contamination.replication.instructions import JUDGE_OPTIONS, JUDGE_PROMPT
 
 ANSWERS = {
     "Yes (exact match)": ("exact", False),

@@ -23,8 +23,13 @@ from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, REFUSED, Endpoint
 from contamination.models.judging import INEXACT, ask_judge
 from contamination.replication import completions, decisions, did_chatgpt_cheat, instructions
-from contamination.replication.instructions import GENERAL, GUIDED, WRONG_DATASET, WRONG_SPLIT
-from contamination.replication.prompts import JUDGE_PROMPT
+from contamination.replication.instructions import (
+    GENERAL,
+    GUIDED,
+    JUDGE_PROMPT,
+    WRONG_DATASET,
+    WRONG_SPLIT,
+)
 
 _SMALLEST_SHARE = CLAIMS["audit_replication"].smallest_effect
 

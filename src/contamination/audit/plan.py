@@ -39,17 +39,15 @@ from contamination.models.prompt_log_probs import CHAT, probe_requests, score_re
 from contamination.replication import instructions
 from contamination.replication.cutting import cut_rows
 from contamination.replication.instructions import (
+    FIRST_INSTANCES_PROMPT,
     GENERAL,
     GUIDED,
+    JUDGE_PROMPT,
     LABELLED_TASKS,
+    NLI,
     PAPER_OPTIONS,
     WRONG_DATASET,
     WRONG_SPLIT,
-)
-from contamination.replication.prompts import (
-    FIRST_INSTANCES_PROMPT,
-    JUDGE_PROMPT,
-    NLI,
 )
 
 # At most: the modified quiz and one for each position; the paper's second perturbation on top.

@@ -14,7 +14,7 @@ from contamination.audit.settings import Data, Dcq, Model, Replication, Settings
 from contamination.dcq.prompts import PERTURBER_OPTIONS, QUIZ_OPTIONS
 from contamination.models.chat import answer_all
 from contamination.models.exchange import Answer, Endpoint, Price, Request
-from contamination.replication.prompts import JUDGE_OPTIONS
+from contamination.replication.instructions import JUDGE_OPTIONS
 
 DCQ, REPLICATION, RANKING = "DCQ", "replication", "option ranking"
 MIN_K, DICE = "Min-k% Prob", "DICE"

@@ -16,7 +16,7 @@ import pandas as pd
 
 from contamination.core import storage
 from contamination.core.overlap import UNSPACED
-from contamination.replication.prompts import NLI, TASKS
+from contamination.replication.instructions import NLI, TASKS
 
 PAPER, SHARE = "paper", "share"
 CUTS = (PAPER, SHARE)

@@ -27,8 +27,7 @@ from contamination.replication.bootstrap import (
     paired_bootstrap_p,
     sign_flip_p,
 )
-from contamination.replication.instructions import GENERAL, GUIDED, WRONG_DATASET, WRONG_SPLIT
-from contamination.replication.prompts import NLI
+from contamination.replication.instructions import GENERAL, GUIDED, NLI, WRONG_DATASET, WRONG_SPLIT
 
 PAIRED_BOOTSTRAP, SIGN_FLIPS = "paired bootstrap", "sign flips"
 ALGORITHM_1, ALGORITHM_2 = "Algorithm 1", "Algorithm 2"

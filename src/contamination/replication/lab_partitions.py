@@ -24,15 +24,16 @@ from contamination.replication.completions import by_local_model
 from contamination.replication.cutting import cut_rows
 from contamination.replication.decisions import DID_CHATGPT_CHEAT, OPTION_RANKING, PARTITION
 from contamination.replication.instructions import (
+    CLASSIFICATION,
     CONTINUE,
     GENERAL,
     GUIDED,
     NAMED_LINE,
+    NLI,
     document,
     prompt_for,
     prompts_of,
 )
-from contamination.replication.prompts import CLASSIFICATION, NLI
 
 # Benchmarks of the lab that the study asks for, with task and text columns. The
 # summaries of the lab are too short: chance completes them.

@@ -19,8 +19,13 @@ from contamination.replication.agreement import agreement_row
 from contamination.replication.algorithm1 import PARTITION
 from contamination.replication.cutting import SENTENCE_END
 from contamination.replication.decisions import bleurt_scores
-from contamination.replication.instructions import prompts_of
-from contamination.replication.prompts import CLASSIFICATION, NLI, ONE_SENTENCE_SUMMARY, SUMMARY
+from contamination.replication.instructions import (
+    CLASSIFICATION,
+    NLI,
+    ONE_SENTENCE_SUMMARY,
+    SUMMARY,
+    prompts_of,
+)
 
 TIME_TRAVEL = "shahriargolchin/time-travel-in-llms"
 DCQ = "shahriargolchin/DCQ"
