@@ -144,6 +144,7 @@ real-model: $(OUTPUTS)/notebooks/12_real_model.ipynb ## PROFILE=pretrained: ask 
 	$(RUN) scripts/store_real_model.py $(OUTPUTS)
 reference: $(VENV)/.installed ## the results of the last make reproduce into outputs/reference, where they can be read without a run (after it: seconds)
 	$(RUN) scripts/reference.py copy $(OUTPUTS)
+	$(RUN) scripts/columns.py
 verify: $(VENV)/.installed ## your results next to ours, table by table (after make reproduce: seconds)
 	@$(RUN) scripts/reference.py verify $(OUTPUTS)
 release: lint test verify ## everything that must be true of a release: no stored result was made by other code

@@ -68,7 +68,12 @@ STICKING_OUT = """() => {
     return hasText(each) && box.width && (box.right > innerWidth + 1 || box.left < -1)
       && !within(each);
   });
-  return wide.concat(cut.map((each) => `${each.tagName}: ${each.textContent.slice(0, 60)}`));
+  // Code and what is printed wrap, also where they are folded.
+  document.querySelectorAll('article details').forEach((each) => (each.open = true));
+  const long = [...document.querySelectorAll('article pre')]
+    .filter((each) => each.offsetWidth && each.scrollWidth > each.clientWidth + 1);
+  const texts = [...cut, ...long];
+  return wide.concat(texts.map((each) => `${each.tagName}: ${each.textContent.slice(0, 60)}`));
 }"""
 
 

@@ -58,3 +58,32 @@ def test_the_questions_stand_apart_from_the_page_that_defines_their_words():
     hand_out = (ROOT / "docs/handout.md").read_text()
     assert len(asked.findall(plan)) == 4
     assert "*AUC*: " in hand_out and not any(q in hand_out for q in asked.findall(plan))
+
+
+OPEN = TEACHING.split("\n## One open question for each lesson\n")[1].split("\n## ")[0]
+OPEN_QUESTIONS = re.findall(
+    r"^\*\*`(\w+)`\.\*\* ([^\n]+)\n\n<details><summary>[^\n]+</summary>\n\n(.+?)\n\n</details>",
+    OPEN,
+    re.M | re.S,
+)
+
+
+def test_five_lessons_have_an_open_question():
+    assert [name[:2] for name, *_ in OPEN_QUESTIONS] == ["00", "02", "03", "04", "05"]
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "rubric"), OPEN_QUESTIONS, ids=[name for name, *_ in OPEN_QUESTIONS]
+)
+def test_an_open_question_ends_the_exercises_and_its_rubric_is_the_teachers(name, question, rubric):
+    path = ROOT / f"notebooks/exercises/{name}.ipynb"
+    *_, last = nbformat.read(path, as_version=4).cells
+    assert last.source.startswith(f"## Open question\n\n{question}\n\n")
+    criteria = re.findall(r"^\| (.+) \| (\d) \|$", rubric, re.M)
+    answer = rubric.rpartition("|\n\n")[2]
+    assert len(answer.split()) >= 80
+    assert len(criteria) in (3, 4) and sum(int(points) for _, points in criteria) == 6
+    assert any("control" in criterion for criterion, points in criteria if points == "2")
+    for folder in ("", "exercises/", "solutions/"):
+        shown = (ROOT / f"notebooks/{folder}{name}.ipynb").read_text()
+        assert not any(criterion in shown for criterion, _ in criteria) and answer not in shown
