@@ -280,6 +280,7 @@ def plan_table(audit: Audit) -> pd.DataFrame:
 
 
 def local_models(audit: Audit) -> list[str]:
+    """Folders or hub ids of the audited models that no address serves, in order."""
     return [model for model in audit.asked.models if isinstance(model, str)]
 
 

@@ -183,6 +183,7 @@ class BleurtTokenizer:
         return BleurtTokenizer(pieces.encode, vocabulary, is_word_piece=False)
 
     def get_vocab(self) -> dict[str, int]:
+        """The vocabulary: the id of each token."""
         return self._vocabulary
 
     def __call__(

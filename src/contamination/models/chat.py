@@ -65,6 +65,7 @@ class Estimate:
 
     @property
     def n_calls(self) -> int:
+        """Requests that would be sent, since the log does not answer them."""
         return self.n_requests - self.n_in_log
 
     def __str__(self) -> str:
