@@ -66,7 +66,11 @@ def load_bleurt(name_or_path: str | Path, by: str = "") -> LanguageModel:
         OWN: (BleurtModel, BleurtTokenizer),
     }[by]
     # A pair begins with [CLS] and never with a beginning-of-sequence token.
-    settings = {"safetensors_only": False, "tokenizer_class": tokenizer_class, "bos": False}
+    settings: dict[str, Any] = {
+        "safetensors_only": False,
+        "tokenizer_class": tokenizer_class,
+        "bos": False,
+    }
     model, tokenizer, identity = load_pretrained(model_class, name_or_path, **settings)
     return LanguageModel(model, tokenizer, identity | {"bleurt_by": by})
 
