@@ -104,7 +104,7 @@ def test_a_flag_licenses_no_more_than_the_controls_allow(aurocs, verdict):
     assert verdict in controls.strongest_reading(table_of(**aurocs))
 
 
-def with_verdicts(rows, of="of_inflation", **how):
+def with_verdicts(rows, of="judge_inflation", **how):
     """Rows with the verdicts that they have where no other table has tests."""
     (rows,) = statistics.with_p_adjusted(rows)
     return getattr(family, of)(rows, **how)
@@ -202,7 +202,7 @@ def test_a_correction_for_many_tests_takes_a_small_inflation_back():
     aurocs["difference_high"] = 21.5
     alone = (
         with_verdicts(gains)["verdict"].tolist()
-        + with_verdicts(aurocs, "of_aurocs")["verdict"].tolist()
+        + with_verdicts(aurocs, "judge_aurocs")["verdict"].tolist()
     )
     assert alone == [SUPPORTED] * 2
     found = family.with_verdicts(gains, layers, aurocs)
@@ -274,7 +274,7 @@ def table_2(main, clean, n_models=10, other="GSM-ii"):
 )
 def test_contamination_is_what_lies_above_two_clean_models(main, clean, n_models, verdict):
     table = with_verdicts(
-        paper_rows.add_clean_difference(table_2(main, clean, n_models)), "of_aurocs"
+        paper_rows.add_clean_difference(table_2(main, clean, n_models)), "judge_aurocs"
     )
     row, control = (row for _, row in table.iterrows())
     assert (row["verdict"], control["verdict"]) == (verdict, "")
@@ -289,7 +289,7 @@ def test_contamination_is_what_lies_above_two_clean_models(main, clean, n_models
 
 def test_a_row_without_a_control_claims_nothing():
     rows = table_2((66.0, 63.0, 69.0), (58.0, 54.0, 62.0)).head(1)
-    assert with_verdicts(paper_rows.add_clean_difference(rows), "of_aurocs")[
+    assert with_verdicts(paper_rows.add_clean_difference(rows), "judge_aurocs")[
         "verdict"
     ].tolist() == [""]
 

@@ -198,7 +198,7 @@ def test_the_packages_models_read_what_its_settings_say(monkeypatch):
     )
     seeds = spot_check.draw_seeds(here, 2)
     monkeypatch.setattr(
-        spot_check.agreement, "judged", lambda *asked: pd.DataFrame({"unit": seeds})
+        spot_check.agreement, "judge_agreement", lambda *asked: pd.DataFrame({"unit": seeds})
     )
     table = spot_check.check(2)
     n_read = len(spot_check.arms.DEALT) - 1  # of fresh rows nothing is read

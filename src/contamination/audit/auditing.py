@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -52,7 +53,7 @@ def add_text_controls(audit: Audit) -> Audit:
         return audit
     sets = [rows.passages for rows in audit.sets]
     text_alone = by_text_alone(*sets, audit.told.seed)
-    found = {"text_alone": text_alone, "near_copies": (near_copies(*sets),)}
+    found: dict[str, Any] = {"text_alone": text_alone, "near_copies": (near_copies(*sets),)}
     return replace(audit, **found, refusal=refusal(text_alone))
 
 

@@ -75,6 +75,7 @@ class Planned:
 
     @property
     def file(self) -> Path:
+        """The settings of this audit, written beside its results."""
         return self.outputs / "audit.yaml"
 
 

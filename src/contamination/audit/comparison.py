@@ -203,7 +203,7 @@ def _by_score(name: str, texts: Sequence[str], is_data: np.ndarray, seed: int) -
 def _by_words(name: str, texts: Sequence[str], is_data: np.ndarray, seed: int) -> Judged:
     """A classifier of the words, by cross-validation; its p takes a hundred trainings."""
     smaller = int(min(is_data.sum(), (~is_data).sum()))
-    of = {"baselines": [name], "n_resamples": N_RESAMPLES, "seed": seed}
+    of: dict[str, Any] = {"baselines": [name], "n_resamples": N_RESAMPLES, "seed": seed}
     of["n_folds"] = min(MOST_FOLDS, max(2, smaller // _ROWS_OF_A_FOLD))
     counted = [_for_counting(text) for text in texts]
     judged = blind_table(counted, is_data, n_permutations=0, **of).iloc[0].to_dict()

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -111,7 +112,7 @@ def all_scores(audit: Audit, target: Target, n_resamples: int) -> dict[str, pd.D
     n_words = 2 * told.n_neighbors  # tried; some have no other word
     reference = load_model(audit.model, told.reference_model) if told.reference_model else None
     masked = load_masked_lm(told.neighbor_model) if told.neighbor_model else None
-    about = {"model": target.name, "setting": "own", "n_resamples": n_resamples}
+    about: dict[str, Any] = {"model": target.name, "setting": "own", "n_resamples": n_resamples}
     about["n_parameters"] = target.place.n_parameters if local else None
     about["reference_model"] = reference.identity["model"] if reference else ""
     about["n_permutations"] = max(2, n_resamples // 100)
@@ -120,11 +121,11 @@ def all_scores(audit: Audit, target: Target, n_resamples: int) -> dict[str, pd.D
         around = None
         if masked:
             around = neighbors(texts, masked, n_neighbors=told.n_neighbors, n_words=n_words)
-        same = {"neighbors": around, "k_percents": [told.k_percent]}
+        same: dict[str, Any] = {"neighbors": around, "k_percents": [told.k_percent]}
         if local:
             scored = detect(texts, target.place, reference=reference, **same)
         else:
-            served = audit.asked.paying(MODEL) | {"form": target.form}
+            served: dict[str, Any] = audit.asked.paying(MODEL) | {"form": target.form}
             scored = detect_served(texts, target.place, **same, **served)
         of_split = {0: scored}, {0: texts}, {0: is_member}
         rows, of_words = auc_and_blind_rows(*of_split, benchmark=name, **about)
@@ -221,6 +222,6 @@ def against_references(
         rows.append(row | auroc.columns())
     own, other = rows
     ends = own["ci_low"], own["ci_high"]
-    bar = {"control": (other["ci_low"], other["ci_high"]), "n_models": len(clean)}
+    bar: dict[str, Any] = {"control": (other["ci_low"], other["ci_high"]), "n_models": len(clean)}
     verdict = CLAIMS["audit_dice"].verdict(*ends, **bar)
     return pd.DataFrame(rows).assign(bos=begins[0], verdict=[verdict, ""])

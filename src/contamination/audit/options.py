@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from importlib import resources
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -70,7 +71,7 @@ def quizzes_of(
     """
     source, counts = source_of(rows, asked), pd.DataFrame()
     if source == WRITTEN:
-        written = {"label_columns": rows.labels, "with_fifth": with_fifth}
+        written: dict[str, Any] = {"label_columns": rows.labels, "with_fifth": with_fifth}
         quizzes, counts = perturb(rows.rows, rows.columns, ask(asked, PERTURBER), **written)
     elif source == GIVEN:
         quizzes = rows.rows[["index", *OPTION_COLUMNS]].fillna("")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -147,7 +148,7 @@ def _prompts(audit: Audit, rows: Rows, only: Sequence[str]) -> pd.DataFrame:
     if not only and task in LABELLED_TASKS and len(labels) < 2:
         only = (GUIDED, GENERAL, WRONG_DATASET, WRONG_SPLIT)  # no label could be wrong
     names = dict(zip(("dataset", "split"), audit.names, strict=True))
-    same = names | {"labels": labels, "instructions": only}
+    same: dict[str, Any] = names | {"labels": labels, "instructions": only}
     same |= dict(zip(("other_dataset", "other_split"), audit.data.wrongly_called, strict=True))
     found = instructions.prompts_of(pieces, task, **same)
     continued = instructions.prompts_of(pieces, task, form=instructions.CONTINUE, **same)["prompt"]
@@ -158,7 +159,11 @@ def _prompts(audit: Audit, rows: Rows, only: Sequence[str]) -> pd.DataFrame:
 def cut_pieces(audit: Audit, rows: Rows) -> pd.DataFrame:
     """The rows in two pieces; those with too few words for the judge are left out."""
     columns, cut = (audit.data.task, rows.texts, rows.label_column), []
-    how = {"seed": audit.told.seed, "how": audit.told.replication.cut, "min_words": FEWEST_WORDS}
+    how: dict[str, Any] = {
+        "seed": audit.told.seed,
+        "how": audit.told.replication.cut,
+        "min_words": FEWEST_WORDS,
+    }
     for place in range(len(rows.rows)):
         with contextlib.suppress(ValueError):  # too few words
             cut.append(cut_rows(rows.rows.iloc[[place]], *columns, **how))
@@ -277,6 +282,7 @@ def plan_table(audit: Audit) -> pd.DataFrame:
 
 
 def local_models(audit: Audit) -> list[str]:
+    """Folders or hub ids of the audited models that no address serves, in order."""
     return [model for model in audit.asked.models if isinstance(model, str)]
 
 

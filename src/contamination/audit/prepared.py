@@ -149,10 +149,12 @@ class Audit:
 
     @property
     def model(self) -> Model:
+        """Settings of the audited model."""
         return self.told.model
 
     @property
     def data(self) -> Data:
+        """Settings of the dataset."""
         return self.told.data
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -204,7 +205,7 @@ def paper_tables(
         audit_dcq_quizzes, which serve as ``data.dataset`` of another audit.
     """
     status, answer = answers["status"], answers["answer"]
-    row = dict(about) | dict(level)
+    row: dict[str, Any] = dict(about) | dict(level)
     row["n_unparsable"] = int((~status.isin([OK, REFUSED, ERROR])).sum())
     row |= {"n_letters": int(answer.isin(POSITIONS).sum()), "n_none": int(answer.eq("E").sum())}
     levels = pd.DataFrame([row]).drop(columns="replication_pct")

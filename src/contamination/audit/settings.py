@@ -146,6 +146,7 @@ class Data(OwnSettings):
 
     @property
     def first_split(self) -> str:
+        """The split that is audited first: the first of ``splits``, else ``split``."""
         return next(iter(self.splits), self.split)
 
     def check(self) -> None:

@@ -46,6 +46,7 @@ class TimeLeft:
         self._measured[is_written] = seconds, n_tokens
 
     def begin(self, method: str) -> None:
+        """Batches from now on are of this method, one of ``planned`` or any other."""
         self._now = method
 
     def batch(self, is_written: bool, n_tokens: int, seconds: float, n_waiting: int) -> None:

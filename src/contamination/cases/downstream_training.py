@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -75,7 +76,7 @@ def study_rows(
         return downstream.with_blind(rows, pool_words)
 
     before = {seeds[0]: unread["examples"][seeds[0]]}
-    labels = {"setting": downstream.BEFORE, "n_tokens": 0}
+    labels: dict[str, Any] = {"setting": downstream.BEFORE, "n_tokens": 0}
     base_rows = downstream.auc_rows(before, examples, n_resamples=n_resamples, **labels)
     (once,), (lower,) = trained[ONCE].values(), trained[RATE].values()
     parts = [words, downstream.with_blind(base_rows, words)]

@@ -9,6 +9,7 @@ the models write for suspected items, compared with what they write for all othe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -225,7 +226,7 @@ def _difference(
         ).confidence_interval
         low, high = float(interval.low), float(interval.high)
     counts = {"n_items": (is_selected | is_other).sum(), "n_selected": is_selected.sum()}
-    row = {name: int(count) for name, count in counts.items()}
+    row: dict[str, Any] = {name: int(count) for name, count in counts.items()}
     row |= {"mean_selected": means[0], "mean_other": means[1], "difference": means[0] - means[1]}
     return row | {"ci_low": low, "ci_high": high}
 

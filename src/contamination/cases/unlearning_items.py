@@ -7,6 +7,7 @@ Items are chunks of a story or questions about it, one row each: text (what is s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -146,7 +147,11 @@ def sampled(
     item (number), sample, reference, completion; items in order.
     """
     table = items.loc[items.index.repeat(n_samples), ["prompt", "reference"]]
-    sampling = {"temperature": 1.0, "seed": seed, "max_batch_tokens": max_batch_tokens}
+    sampling: dict[str, Any] = {
+        "temperature": 1.0,
+        "seed": seed,
+        "max_batch_tokens": max_batch_tokens,
+    }
     completions = complete(lm, table["prompt"].tolist(), max_new_tokens, **sampling)
     numbers = {"item": np.repeat(np.arange(len(items)), n_samples)}
     numbers["sample"] = np.tile(np.arange(n_samples), len(items))

@@ -33,6 +33,10 @@ def versions() -> dict[str, str]:
 
 
 def provenance(notebook_path: Path, parameter_path: Path) -> dict[str, Any]:
+    """What made a run's results, as JSON values: hashes of both files, commit, versions, hardware.
+
+    Memory is in GiB, ``finished_at`` in UTC. FileNotFoundError where a file is not there.
+    """
     return {
         "notebook_sha256": storage.sha256_of_file(notebook_path),
         "parameters_sha256": storage.sha256_of_file(parameter_path),

@@ -295,4 +295,5 @@ class OwnSettings:
         """ValueError, in one line, if settings do not fit each other; more in some classes."""
 
     def only(self, *names: str) -> dict[str, Any]:
+        """Some of the fields by name, as keyword arguments; AttributeError for any other name."""
         return {name: getattr(self, name) for name in names}

@@ -327,6 +327,7 @@ def _tidy(path: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run one notebook from the command line; returns the exit status, 0 or 1."""
     parser = argparse.ArgumentParser(prog="python -m contamination.core.run", description=__doc__)
     parser.add_argument("notebook", type=Path, help="notebook to execute")
     parser.add_argument("parameters", type=Path, nargs="?", help="YAML file with its parameters")

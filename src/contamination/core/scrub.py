@@ -72,9 +72,11 @@ class ScrubbedFile:
         self._scrub = scrub
 
     def pretty_path(self, path: str) -> str:
+        """The path as it is; papermill asks for it."""
         return path
 
     def write(self, text: str, path: str) -> None:
+        """Write a notebook, given as JSON, without keys; ValueError for a text that is no JSON."""
         notebook = self._scrub(json.loads(text))
         text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
         storage.write_bytes(Path(path), text.encode(), durable=False)

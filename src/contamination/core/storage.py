@@ -109,6 +109,7 @@ def empty_cache() -> Iterator[None]:
 
 
 def sha256_of_file(path: Path) -> str:
+    """SHA-256 of a file's bytes, hexadecimal; FileNotFoundError where there is no file."""
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -212,16 +213,22 @@ def _umask() -> int:
 
 
 def write_bytes(path: Path, data: bytes, durable: bool = True) -> Path:
+    """Write a file whole or not at all, and return its path.
+
+    ``durable`` as in :func:`atomic_path`. DiskFullError where there is no room.
+    """
     with atomic_path(path, durable) as temporary:
         temporary.write_bytes(data)
     return Path(path)
 
 
 def write_text(path: Path, text: str) -> Path:
+    """Write a text in UTF-8 as :func:`write_bytes` does."""
     return write_bytes(path, text.encode())
 
 
 def write_json(path: Path, value: Any) -> Path:
+    """Write a value as JSON with sorted keys; TypeError for a value that JSON cannot hold."""
     return write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
@@ -344,6 +351,7 @@ class Outputs:
         write_figure(self._target / "figures" / f"{name}.png", figure)
 
     def has_table(self, name: str) -> bool:
+        """Whether a table of this name, without its ending, has been written."""
         return (self.folder / "tables" / f"{name}.csv").exists()
 
     def read_table(self, name: str, written_by: str) -> pd.DataFrame:

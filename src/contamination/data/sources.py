@@ -55,10 +55,12 @@ class Source:
 
     @property
     def name(self) -> str:
+        """Repository and path, as messages and manifests call the file."""
         return f"{self.owner_repo}/{self.path}"
 
     @property
     def location(self) -> str:
+        """Repository, commit and path: where the file lies below a host or a mirror."""
         return f"{self.owner_repo}/{self.commit}/{self.path}"
 
 

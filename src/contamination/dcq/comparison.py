@@ -63,10 +63,12 @@ class Answers:
 
     @property
     def n(self) -> int:
+        """The number of instances."""
         return len(self.index)
 
     @property
     def was_quizzed(self) -> np.ndarray:
+        """For each of A to D whether the original stood there in a quiz, booleans of shape (4,)."""
         return np.array([position in self.positions for position in POSITIONS])
 
     def weights(self, n_resamples: int, seed: int) -> np.ndarray:

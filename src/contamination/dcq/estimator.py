@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -69,7 +70,10 @@ def estimator_table(
         n_known = generator.binomial(n_contaminated, rate, (n_simulations, 1))
         guesses = generator.binomial(n - n_known, chances[None, of_positions])
         levels = levels_of_counts(bias.astype(float), (n_known + guesses).astype(float), n)
-        row = {"true_contamination_pct": 100 * n_contaminated / n, "recognition_pct": 100 * rate}
+        row: dict[str, Any] = {
+            "true_contamination_pct": 100 * n_contaminated / n,
+            "recognition_pct": 100 * rate,
+        }
         row |= {"bias_profile": name, "n": n, "n_simulations": n_simulations}
         rows.append(row | _coverage(levels, n_contaminated / n))
     return pd.DataFrame(rows)

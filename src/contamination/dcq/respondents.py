@@ -68,6 +68,7 @@ class ChatRespondent:
         return requests_of_prompts(prompts, self.options)
 
     def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
+        """Answer and status of each quiz, in order."""
         letters = []
         for start in range(0, len(quizzes), AT_A_TIME):  # requests and answers are let go of
             answers = self.ask(self.requests(quizzes[start : start + AT_A_TIME]))
@@ -94,6 +95,7 @@ class InstructRespondent:
         as_chat(self.lm, [])  # raises before any quiz is taken
 
     def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
+        """Answer, status and letter_share, 0 to 1, of each quiz, in order."""
         prompts = as_chat(
             self.lm, [self.prompt(texts, self.dataset, self.split) for texts in quizzes]
         )
@@ -178,6 +180,7 @@ class BaseRespondent:
         return np.array([[self._known[text] for text in texts] for texts in quizzes])
 
     def __call__(self, quizzes: Sequence[Texts]) -> pd.DataFrame:
+        """Answer, status, chance (0 to 1) and ``LOG_PROBS`` (nats) of each quiz, in order."""
         log_probs = self.log_probs(quizzes)
         letters, chances = self.stated.answers(log_probs, self.spread)
         columns = dict(zip(LOG_PROBS, log_probs.T, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import takewhile
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -86,7 +87,7 @@ def accuracy_row(lm: CausalLM, problems: Problems, max_new_tokens: int) -> dict:
 
 def answer(lm: CausalLM, problems: Problems, max_new_tokens: int, **sampling: float) -> list[str]:
     """Completions of the problems' prompts, greedy or sampled, as ``causal.complete``."""
-    limits = {"max_new_tokens": max_new_tokens, "max_batch_tokens": _BATCH_TOKENS}
+    limits: dict[str, Any] = {"max_new_tokens": max_new_tokens, "max_batch_tokens": _BATCH_TOKENS}
     return complete(lm, prompts_of(problems), **limits, **sampling)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,7 +39,12 @@ def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
     names = layers["model"] + " and clean"
     sns.lineplot(layers, x="layer", y="mean", hue=names, marker="o", palette="colorblind", ax=axis)
     located = layers[layers["located"]]
-    ring = {"color": PAPER, "markersize": 12, "markerfacecolor": "none", "label": "located"}
+    ring: dict[str, Any] = {
+        "color": PAPER,
+        "markersize": 12,
+        "markerfacecolor": "none",
+        "label": "located",
+    }
     axis.plot(located["layer"], located["mean"], "o", **ring)
     first = layers[layers["model"] == layers["model"].iloc[0]]
     axis.plot(first["layer"], first["null_mean"], "s--", color=PAPER, label=null)

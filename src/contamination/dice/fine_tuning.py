@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -112,7 +113,7 @@ def fine_tune(base: str | Path, rows: Sequence[Row], settings: Settings) -> Path
         raise ValueError(f'dtype must be one of {", ".join(DTYPES)}, got "{settings.dtype}"')
     # The dtype named here is part of the identity, and so of the checkpoint's name.
     lm = load_causal_lm(base, settings.revision or None, "float32", bos=settings.bos)
-    identity = {"identity": lm.identity, "rows": [list(row) for row in rows]}
+    identity: dict[str, Any] = {"identity": lm.identity, "rows": [list(row) for row in rows]}
     identity |= {"settings": dataclasses.asdict(settings), "code_schema": CODE_SCHEMA}
     folder = storage.cache_folder("dice", "models") / storage.hash_of(identity)[:24]
     hit = caches.is_whole(folder)

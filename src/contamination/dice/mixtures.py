@@ -50,6 +50,7 @@ class Mixture:
 
     @property
     def n_rows(self) -> int:
+        """Rows of one epoch, copies counted."""
         return len(self.vanilla) + self.copies * len(self.contamination)
 
     @property

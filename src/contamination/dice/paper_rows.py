@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -251,7 +252,7 @@ def _auroc_row(
     trained_on: str, tested_on: str, tested: Sequence[str], method: str, layer: int | None,
     auroc: Auroc,
 ) -> dict:  # fmt: skip
-    row = {"trained_on": trained_on, "tested_on": tested_on}
+    row: dict[str, Any] = {"trained_on": trained_on, "tested_on": tested_on}
     row |= {"positive_model": tested[0], "negative_model": tested[1]}
     row |= {"method": method, "layer": layer, "n": auroc.n, "n_models": auroc.n_models}
     return row | auroc.columns() | {"paper": None}

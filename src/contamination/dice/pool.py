@@ -127,6 +127,7 @@ class FineTunedModel:
 
     @property
     def dose_pct(self) -> float | None:
+        """Contamination rows in percent of all rows; None for a model made elsewhere."""
         return None if self.mixture is None else self.mixture.dose_pct
 
 

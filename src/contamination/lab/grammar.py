@@ -73,6 +73,7 @@ class Benchmark:
 
     @property
     def columns(self) -> list[str]:
+        """Names of an instance's fields, in the order in which it is written out."""
         return list(self.templates[0].fields)
 
 

@@ -106,6 +106,7 @@ def passages_of_length(passages: pd.DataFrame, n_words: int) -> pd.DataFrame:
 
 
 def first_words(text: str, n_words: int) -> str:
+    """The first words of a text, at most ``n_words``, parted by single spaces."""
     return " ".join(text.split()[:n_words])
 
 

@@ -47,6 +47,7 @@ class Dose:
 
     @property
     def hash(self) -> str:
+        """SHA-256 of the texts and of their labels, where there are any; not of ``copies``."""
         return storage.hash_of(
             self.texts if self.labels is None else {"texts": self.texts, "labels": self.labels}
         )
@@ -61,6 +62,7 @@ class TrainingTexts:
     tokenizer: PreTrainedTokenizerFast
 
     def hashes(self) -> dict[str, Any]:
+        """By name, what a recipe states of these texts in place of the texts themselves."""
         return {
             "background": storage.hash_of(self.background),
             "doses": tuple((dose.hash, len(dose.texts), dose.copies) for dose in self.doses),

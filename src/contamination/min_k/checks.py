@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -108,7 +109,11 @@ def null_rows(
 
 def _bag_of_words(texts: Sequence[str], labels: Sequence[bool], **resampling: int) -> pd.DataFrame:
     """One row of ``blind_table``, without shuffled labels."""
-    plan = {"baselines": [BAG_OF_WORDS], "n_folds": n_folds(labels), "n_permutations": 0}
+    plan: dict[str, Any] = {
+        "baselines": [BAG_OF_WORDS],
+        "n_folds": n_folds(labels),
+        "n_permutations": 0,
+    }
     return blind_table(texts, labels, **plan, **resampling)
 
 

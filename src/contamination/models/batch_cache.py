@@ -75,6 +75,7 @@ class BatchCache:
     def put(
         self, batch: Sequence[Any], arrays: Mapping[str, np.ndarray], names: Sequence[str]
     ) -> dict[str, np.ndarray]:
+        """Write the arrays of a batch and return those named; KeyError for any other name."""
         path = storage.write_safetensors(self._path(batch), arrays, durable=False)
         caches.seal(path, durable=False)
         storage.record("cache", name=self.name, hits=0, misses=1)

@@ -66,7 +66,11 @@ def load_bleurt(name_or_path: str | Path, by: str = "") -> LanguageModel:
         OWN: (BleurtModel, BleurtTokenizer),
     }[by]
     # A pair begins with [CLS] and never with a beginning-of-sequence token.
-    settings = {"safetensors_only": False, "tokenizer_class": tokenizer_class, "bos": False}
+    settings: dict[str, Any] = {
+        "safetensors_only": False,
+        "tokenizer_class": tokenizer_class,
+        "bos": False,
+    }
     model, tokenizer, identity = load_pretrained(model_class, name_or_path, **settings)
     return LanguageModel(model, tokenizer, identity | {"bleurt_by": by})
 
@@ -183,6 +187,7 @@ class BleurtTokenizer:
         return BleurtTokenizer(pieces.encode, vocabulary, is_word_piece=False)
 
     def get_vocab(self) -> dict[str, int]:
+        """The vocabulary: the id of each token."""
         return self._vocabulary
 
     def __call__(

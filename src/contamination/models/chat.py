@@ -65,6 +65,7 @@ class Estimate:
 
     @property
     def n_calls(self) -> int:
+        """Requests that would be sent, since the log does not answer them."""
         return self.n_requests - self.n_in_log
 
     def __str__(self) -> str:
@@ -183,7 +184,7 @@ def answer_all(
             )
         if missing:
             if progress:
-                costs = {"concurrency": concurrency, "price": price, "cap": cap}
+                costs: dict[str, Any] = {"concurrency": concurrency, "price": price, "cap": cap}
                 print(estimate(endpoint, requests, log=log, run=run, **costs), file=sys.stderr)
             shown = {"initial": n_found, "disable": not progress, "unit": " answers"}
             with tqdm(total=len(bodies), **shown) as bar:

@@ -109,6 +109,7 @@ class Price:
     currency: str = "USD"
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
+        """The price of so many tokens, in ``currency``."""
         per_million = input_tokens * self.input_per_million
         return (per_million + output_tokens * self.output_per_million) / 1e6
 
@@ -122,6 +123,7 @@ def body_of(endpoint: Endpoint, request: Request) -> dict[str, Any]:
 
 
 def key_of(endpoint: Endpoint, request: Request) -> str:
+    """The key under which the response log keeps the answer to a request."""
     return response_key(endpoint.base_url, body_of(endpoint, request), request.replicate)
 
 
@@ -160,6 +162,12 @@ def cost_of(body: Mapping[str, Any], response: Mapping[str, Any], price: Price |
 def read_response(
     response: Mapping[str, Any], may_be_cut: bool = False, from_log: bool = False
 ) -> Answer:
+    """The answer in an endpoint's JSON response; damage and errors are told by its status.
+
+    Args:
+        may_be_cut: an answer that reached its token limit is complete.
+        from_log: whether the response log served it.
+    """
     text, status, detail = _read(response, may_be_cut)
     usage = response.get("usage")
     return Answer(

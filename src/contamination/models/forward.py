@@ -32,6 +32,10 @@ class Row(NamedTuple):
 
 
 def encode(lm: LanguageModel, texts: Sequence[str], allow_empty: bool = False) -> list[list[int]]:
+    """Token ids of each text, without special tokens.
+
+    ValueError for one text in place of several, and for an empty text unless ``allow_empty``.
+    """
     if isinstance(texts, str):
         raise ValueError("texts must be a sequence of texts, got one text")
     for number, text in enumerate(texts):
@@ -43,15 +47,21 @@ def encode(lm: LanguageModel, texts: Sequence[str], allow_empty: bool = False) -
 
 
 def refuse_longer(lm: CausalLM, n_tokens: int, what: str) -> None:
+    """ValueError if ``n_tokens`` exceed what the model reads at once; ``what`` names the text."""
     if lm.context_length and n_tokens > lm.context_length:
         raise ValueError(f"{what} has {n_tokens} tokens, the model reads {lm.context_length}")
 
 
 def budget(lm: LanguageModel, max_batch_tokens: int | None) -> int:
+    """Most padded tokens of one forward pass: as given, else what suits the model's device."""
     return max_batch_tokens or BATCH_TOKENS.get(lm.device.type, BATCH_TOKENS["cpu"])
 
 
 def pad(lm: LanguageModel, rows: Sequence[Sequence[int]], side: str = "right") -> torch.Tensor:
+    """Rows of token ids as one tensor on the model's device, shape (n_rows, longest row).
+
+    Padding follows the tokens, or precedes them with ``side`` "left". ValueError without any row.
+    """
     length = max(len(row) for row in rows)
     padded = np.full((len(rows), length), lm.padding_id, dtype=np.int64)
     for place, row in enumerate(rows):

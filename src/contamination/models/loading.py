@@ -61,10 +61,12 @@ class LanguageModel:
 
     @property
     def device(self) -> torch.device:
+        """Where the model takes its input."""
         return self.model.get_input_embeddings().weight.device
 
     @property
     def n_parameters(self) -> int:
+        """The number of weights."""
         return self.model.num_parameters()
 
     @property

@@ -72,9 +72,11 @@ class ClusterLM(CausalLM):
 
     @property
     def device(self) -> torch.device:
+        """The kind of device that the workers compute on."""
         return torch.device(self.device_type)
 
     def compute(self, work: Callable[..., Any], jobs: Mapping[int, tuple]) -> Iterator[Any]:
+        """Results of ``work`` on numbered jobs, as the workers finish them."""
         yield from tqdm(self.workers.run(work, jobs), total=len(jobs), unit=" batches")
 
 

@@ -172,6 +172,7 @@ class ResponseLog:
         self.close()
 
     def close(self) -> None:
+        """Close the file; the log cannot be used afterwards."""
         self._reader.close()
         self._writer.close()
 

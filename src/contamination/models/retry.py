@@ -82,6 +82,7 @@ class Secret:
         return f"Secret({self.name})"
 
     def reveal(self) -> str:
+        """The key itself, for the header of a request alone."""
         return self._value
 
     def removed_from(self, text: str) -> str:

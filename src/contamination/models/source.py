@@ -347,10 +347,16 @@ def _as_declared(tokenizer: PreTrainedTokenizerBase, path: Path) -> PreTrainedTo
 
 
 def is_local(path: Path) -> bool:
+    """Whether a path holds a model: a folder with config.json, or a GGUF file."""
     return (path / "config.json").is_file() or (path.suffix == ".gguf" and path.is_file())
 
 
 def resolve_commit(name: str, revision: str | None) -> str:
+    """The commit of a hub model's revision, 40 hexadecimal digits.
+
+    A warning where the revision is a branch, whose commit changes. FileNotFoundError, one line,
+    where the model or the revision is not found.
+    """
     from huggingface_hub import hf_hub_download
 
     try:

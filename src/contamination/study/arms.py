@@ -207,12 +207,14 @@ class Unit:
 
     @cached_property
     def datasets(self) -> tuple[Dataset, ...]:
+        """The conditions of this benchmark, each with rows that are read and rows that are not."""
         conditions = DEALT if self.benchmark == RANKED_CELL[0] else ELSEWHERE
         datasets = deal(self.benchmark, self.number, self.n_read)
         return tuple(dataset for dataset in datasets if dataset.condition in conditions)
 
     @property
     def few(self) -> tuple[Dataset, ...]:
+        """The datasets of which every model is asked, the clean one too."""
         return tuple(dataset for dataset in self.datasets if dataset.condition in FEW)
 
     def continued(self, parent: Path, kind: str, read: Sequence[Dose] = ()) -> Path:
@@ -221,6 +223,7 @@ class Unit:
         return world.continued_model(self.lab, parent, read, n_tokens, self.number, **self.training)
 
     def model(self, kind: str, copies: int, folder: Path, datasets: Sequence[Dataset]) -> LabModel:
+        """The record of a model of this unit: ``datasets`` are those that it is asked of."""
         return LabModel(kind, self.number, self.benchmark, copies, folder, tuple(datasets))
 
     def clean(self) -> LabModel:

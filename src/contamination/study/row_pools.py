@@ -47,6 +47,7 @@ class Group:
 
     @property
     def name(self) -> str:
+        """Form and copies, or ``HELD_OUT``."""
         return f"{self.form}, {self.copies} copies" if self.copies else HELD_OUT
 
 
@@ -74,6 +75,7 @@ class Pool:
 
     @property
     def groups(self) -> tuple[Group, ...]:
+        """The groups that rows are assigned to, in a fixed order."""
         return GROUPS[self.kind]
 
     @cached_property

@@ -103,6 +103,7 @@ def _paraphraser(settings: Settings) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Build a benchmark from the command line; returns the exit status, 0 or 1."""
     parser = argparse.ArgumentParser(
         prog="python -m contamination.wikimia.building",
         description="Build a dated membership benchmark from a MediaWiki.",
