@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from contamination.replication.prompts import CLASSIFICATION, JUDGE_OPTIONS, JUDGE_PROMPT
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -40,7 +41,6 @@ from contamination.replication.instructions import (
     PAPER_OPTIONS,
     prompt_for,
 )
-from contamination.replication.prompts import CLASSIFICATION, JUDGE_OPTIONS, JUDGE_PROMPT
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "planning.md"
 ENDPOINT = Endpoint("http://127.0.0.1:1/v1", "model-2024-01-01", key_variable=None)

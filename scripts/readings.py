@@ -67,7 +67,7 @@ def _levels(tables: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     if 2 * n_beaten > n:
         reading += ", so on most of them its level says more than the rule explains"
     else:
-        reading += ", so a high level alone is no evidence of memory"
+        reading += "; a high level alone is no evidence of memory"
     claim = (
         f"GPT-4 finds the original in {_ends(levels['paper_max_pct'].astype(float))} % of the "
         "quizzes, depending on the dataset"
@@ -92,9 +92,9 @@ def _replicas(replicas: pd.DataFrame) -> tuple[str, ...]:
         more = more if right - expected <= 1 else "more often"
         reading = f"not reproduced: such instances are answered right {more} than others"
     return (
-        "every instance that a model replicates is also answered right in the quiz",
+        "a model that can replicate an instance also answers its quiz correctly",
         f"{right:.0f} of {n:.0f}",
-        f"{expected:.1f} of {n:.0f} would be right if such instances were answered like all others",
+        f"at the overall rate, {expected:.1f} of {n:.0f} would be right",
         reading,
         f"These are the answers in the best quiz. In at least one quiz, {either:.0f} of {n:.0f} "
         "are right.",
@@ -117,7 +117,7 @@ def _tests(tests: pd.DataFrame) -> tuple[str, ...]:
     return (
         f"{int(tests['paper_significant'].sum())} of {len(tests)} tests show contamination",
         str(n),
-        f"{n_corrected} remain after a correction for {len(tests)} tests",
+        f"{n_corrected} remain significant after a correction for {len(tests)} tests",
         reading,
         further,
     )
@@ -134,10 +134,12 @@ def _judge(success: pd.DataFrame) -> tuple[str, ...]:
     )
     better = [model for model, row in judge.items() if row["verdict"] == SUPPORTED]
     others = [model for model in judge if model not in better]
-    reading = f"the judge is shown to be better for {listed(better)}" if better else ""
+    reading = f"the judge beats that for {listed(better)}" if better else ""
     if others:
         reading += (
-            f", not for {listed(others)}" if better else "the judge is not shown to be better"
+            f"; for {listed(others)} this is not shown"
+            if better
+            else "the judge is not shown to be better"
         )
     verdicts = [f"{row['verdict']} for {model}" for model, row in judge.items()]
     return (
@@ -154,13 +156,14 @@ def _min_k(words: pd.DataFrame) -> tuple[str, ...]:
     words = words[words["baseline"].eq(blind_scores.BAG_OF_WORDS)]
     aucs, sizes = words["auc"], words["n_members"] + words["n_non_members"]
     reading = (
-        "an AUC on WikiMIA cannot show memory, because its two kinds of pages differ in wording"
+        "an AUC on WikiMIA is no evidence of memory: the wording of its two kinds of pages could "
+        "explain it"
     )
     if aucs.min() <= printed:
         reading = "the words alone do not explain this AUC"
     return (
         f"AUC {printed:.2f}, the mean of five models",
-        "these models are not run here",
+        "not recomputed: we do not run these models",
         f"a word-based classifier, without any model, reaches AUC {aucs.min():.2f}"
         + (f" to {aucs.max():.2f}" if f"{aucs.min():.2f}" != f"{aucs.max():.2f}" else ""),
         reading,
@@ -176,7 +179,7 @@ def _dice(r_squared: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     if main["value"].min() - other["value"].min() > 0.05:
         reading += "; how strong it is depends on which released scores are used"
     return (
-        f"its score follows accuracy, R² {printed} by benchmark",
+        f"its score correlates with accuracy, R² {printed} by benchmark",
         f"{_ends(main['value'], 2)} ({main['n'].iloc[0]:.0f} models)",
         f"{_ends(other['value'], 2)} with the scores of a second released table",
         reading,

@@ -119,10 +119,10 @@ def _cells_sentence(cells: pd.DataFrame) -> str:
     matches = black_box["matches"].dropna().astype(str)
     n_equal = matches.eq("True").sum()
     return (
-        f"Two of the papers ask black-box models and print {len(black_box)} numbers. We can "
+        f"Two of the papers query models through an API and print {len(black_box)} numbers. We can "
         f"recompute {len(matches)} of these from what the authors released, and {n_equal} agree at "
-        f"the printed decimals. All four papers together print {len(cells)} numbers. Notebook 09 "
-        "says for each number that we do not recompute why we cannot."
+        f"the printed decimals. All four papers together print {len(cells)} numbers. For every "
+        "number that we could not recompute, notebook 09 gives the reason."
     )
 
 

@@ -27,13 +27,13 @@ def rules(answers):
 def test_the_lesson_concludes_what_its_tables_show(levels, rules):
     text = conclusions.conclusion(levels, rules)
     assert "arithmetic is right" in text and "we reproduce 16 of 17 pairs" in text
-    assert "this rule picks the text with the most common words" in text
+    assert "the chosen rule picks the text with the most common words" in text
     assert "GPT-4 is shown to beat it on two of ten (AG News and XSum)" in text
     assert "GPT-3.5 on none of seven" in text
     assert "On IMDB the rule does at least as well" in text
     assert "Seven datasets are inconclusive" in text
     assert "on most datasets the answers do not show that GPT-4 remembers" in text
-    assert "away the proof and not the possibility" in text
+    assert "A control can remove the proof" in text
     title = "GPT-4 is shown to beat word frequency on 2 of 10 datasets"
     assert conclusions.levels_title(rules) == title
 

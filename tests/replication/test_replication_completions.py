@@ -17,7 +17,6 @@ from contamination.replication import (
     did_chatgpt_cheat,
     instructions,
     lab_partitions,
-    prompts,
 )
 from contamination.replication.algorithm2 import flag_probability
 from contamination.replication.instructions import PAPER_OPTIONS
@@ -54,7 +53,7 @@ def test_the_share_option_keeps_40_to_70_percent_of_the_words():
 
 def test_a_cut_depends_on_seed_and_text_alone():
     rows = pd.DataFrame({"text": [SENTENCE, SENTENCES], "label": ["1 (a)", "0 (b)"]})
-    how = {"task": prompts.CLASSIFICATION, "text_columns": ["text"], "label_column": "label"}
+    how = {"task": instructions.CLASSIFICATION, "text_columns": ["text"], "label_column": "label"}
     both = cutting.cut_rows(rows, seed=3, **how)
     alone = cutting.cut_rows(rows.iloc[1:], seed=3, **how)
     assert alone.iloc[0].tolist() == both.iloc[1].tolist()
@@ -73,12 +72,12 @@ def test_short_pieces_are_avoided_or_refused():
 
 def test_a_sentence_pair_is_not_cut():
     rows = pd.DataFrame({"sentence1": ["A b. C d."], "sentence2": ["E f."], "label": [1]})
-    pieces = cutting.cut_rows(rows, prompts.NLI, ["sentence1", "sentence2"], "label", seed=0)
+    pieces = cutting.cut_rows(rows, instructions.NLI, ["sentence1", "sentence2"], "label", seed=0)
     row = pieces.iloc[0]
     assert (row["first_piece"], row["second_piece"], row["label"]) == ("A b. C d.", "E f.", "1")
     assert not row["is_mid_sentence"]
     with pytest.raises(ValueError, match="NLI needs 2 text columns"):
-        cutting.cut_rows(rows, prompts.NLI, ["sentence1"], "label", seed=0)
+        cutting.cut_rows(rows, instructions.NLI, ["sentence1"], "label", seed=0)
     with pytest.raises(ValueError, match="task must be one of"):
         cutting.cut_rows(rows, "nli", ["sentence1"], "label", seed=0)
 
@@ -94,13 +93,13 @@ NAMES = {"dataset": "RTE", "split": "train", "other_dataset": "WNLI", "other_spl
 
 
 def test_the_paper_s_prompts_of_tables_4_and_5():
-    guided = instructions.prompt_for("guided", prompts.NLI, PIECE, **NAMES)
+    guided = instructions.prompt_for("guided", instructions.NLI, PIECE, **NAMES)
     assert guided == (
         "Instruction: You are provided with Sentence 1 from the train split of the RTE dataset. "
         "Finish Sentence 2 as appeared in the dataset. Sentence 2 must exactly match the instance "
         f"in the dataset.\nSentence 1: {KAL_EL}\nLabel: 1 (entailment)\nSentence 2:"
     )
-    general = instructions.prompt_for("general", prompts.NLI, PIECE, **NAMES)
+    general = instructions.prompt_for("general", instructions.NLI, PIECE, **NAMES)
     assert general == (
         "Instruction: Finish Sentence 2 based on Sentence 1, such that the following label shows "
         f"the logical relationship between Sentence 1 and Sentence 2.\nSentence 1: {KAL_EL}\n"
@@ -108,7 +107,7 @@ def test_the_paper_s_prompts_of_tables_4_and_5():
     )
 
 
-@pytest.mark.parametrize("task", prompts.TASKS)
+@pytest.mark.parametrize("task", instructions.TASKS)
 @pytest.mark.parametrize("form", instructions.FORMS)
 def test_only_the_guided_kind_names_dataset_and_split(task, form):
     said = {
@@ -126,24 +125,24 @@ def test_only_the_guided_kind_names_dataset_and_split(task, form):
 
 def test_braces_in_a_text_are_left_alone():
     piece = PIECE | {"first_piece": "f{label} {0}"}
-    assert "f{label} {0}" in instructions.prompt_for("guided", prompts.NLI, piece, **NAMES)
+    assert "f{label} {0}" in instructions.prompt_for("guided", instructions.NLI, piece, **NAMES)
 
 
 def test_a_placebo_needs_another_name():
     with pytest.raises(ValueError, match="placebo with a wrong dataset needs one other than 'RTE'"):
         instructions.prompt_for(
-            "wrong dataset", prompts.NLI, PIECE, **(NAMES | {"other_dataset": "RTE"})
+            "wrong dataset", instructions.NLI, PIECE, **(NAMES | {"other_dataset": "RTE"})
         )
     with pytest.raises(ValueError, match="unknown instruction"):
-        instructions.prompt_for("gentle", prompts.NLI, PIECE, **NAMES)
+        instructions.prompt_for("gentle", instructions.NLI, PIECE, **NAMES)
     assert instructions.other_labels(["b", "a", "c", "a"]) == {"a": "b", "b": "c", "c": "a"}
     assert instructions.other_labels(["a"]) == {"a": ""}
 
 
 def test_a_document_begins_with_its_own_continue_prompt():
     piece = PIECE | {"second_piece": "Both are Kal-el."}
-    text = instructions.document(prompts.NLI, piece, dataset="RTE", split="train")
-    prompt = instructions.prompt_for("guided", prompts.NLI, piece, **NAMES, form="continue")
+    text = instructions.document(instructions.NLI, piece, dataset="RTE", split="train")
+    prompt = instructions.prompt_for("guided", instructions.NLI, piece, **NAMES, form="continue")
     assert text == prompt + " Both are Kal-el."
 
 
@@ -177,7 +176,7 @@ def test_every_kind_of_completion_is_counted(log):
     assert (body["temperature"], body["max_tokens"]) == (0, 500)
     assert written["status"].tolist() == ["ok", "refused", "unparsable", "error", "ok"]
     pieces = pd.DataFrame({"first_piece": "x", "second_piece": "the cat sat on the mat"}, range(5))
-    pieces = pieces.assign(task=prompts.SUMMARY, is_mid_sentence=True, group=range(5))
+    pieces = pieces.assign(task=instructions.SUMMARY, is_mid_sentence=True, group=range(5))
     pieces = pieces.assign(instruction="guided", benchmark="b", dataset="d", split="s", copies=None)
     scored = decisions.with_scores(completions.with_completions(pieces, written), 0.8)
     assert scored["rule"].fillna("").tolist() == ["exact", "", "inexact", "", "inexact"]
@@ -202,7 +201,7 @@ def test_a_completion_that_repeats_the_prompt_is_no_match():
     pieces = pd.DataFrame({"first_piece": [first] * 2, "second_piece": [second] * 2})
     written = pd.DataFrame({"text": [first, second], "status": ["ok", "ok"]})
     done = completions.with_completions(pieces, written)
-    scored = decisions.with_scores(done.assign(task=prompts.NLI, is_mid_sentence=False), 0.8)
+    scored = decisions.with_scores(done.assign(task=instructions.NLI, is_mid_sentence=False), 0.8)
     assert scored["rule"].tolist() == ["inexact", "exact"]
     assert scored["is_repeated"].tolist() == [True, False]
 
@@ -211,7 +210,7 @@ def test_a_reference_of_one_word_is_no_match_and_one_without_a_word_is_refused()
     pieces = pd.DataFrame({"first_piece": ["a b"], "second_piece": ["months."]})
     written = pd.DataFrame({"text": ["months."], "status": ["ok"]})
     done = completions.with_completions(pieces, written).assign(
-        task=prompts.SUMMARY, is_mid_sentence=True
+        task=instructions.SUMMARY, is_mid_sentence=True
     )
     scored = decisions.with_scores(done, 0.8)
     assert scored["rouge"].tolist() == [1.0] and scored["rule"].tolist() == ["inexact"]
@@ -268,7 +267,7 @@ def test_printed_texts_give_their_printed_rouge(reference, candidate, printed, k
     found = overlap.rouge_l(reference, candidate)
     assert f"{found:.2f}" == printed
     row = {"first_piece": "x", "second_piece": reference, "completion": candidate, "status": "ok"}
-    pieces = pd.DataFrame([row]).assign(task=prompts.SUMMARY, is_mid_sentence=True)
+    pieces = pd.DataFrame([row]).assign(task=instructions.SUMMARY, is_mid_sentence=True)
     assert decisions.with_scores(pieces, 0.8)["rule"].tolist() == [kind]
 
 

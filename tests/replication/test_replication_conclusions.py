@@ -106,7 +106,7 @@ def test_conclusion_of_the_opposite_tables(success, tests, agreement):
     text = conclusions.conclusion(scores, tests, agreement.assign(verdict=NOT_SUPPORTED))
     assert "Only Algorithm 1 with BLEURT (20) and Algorithm 1 with ROUGE-L (20) are shown" in text
     assert "cannot show it for Algorithm 2" in text and "favours the judge" not in text
-    assert "On single completions judge and person disagree." in text
+    assert "On most near-exact matches judge and person disagree." in text
     every = with_verdicts(success, judge=SUPPORTED, scores=SUPPORTED)
     text = conclusions.conclusion(every, tests, agreement.assign(verdict=NOT_RUN))
     assert "All algorithms of the paper are shown to do better: Algorithm 1" in text

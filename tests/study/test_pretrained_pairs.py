@@ -377,14 +377,18 @@ def test_the_headline_says_which_effects_are_equal_and_which_are_open():
     table = table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE])
     said = eq.summarize_equivalence(table)
     assert "a paraphrase +0.01 [-0.05, +0.07]" in said and "(5 pairs of fine-tuned" in said
-    assert "react alike, to within 0.10 AUC, to a paraphrase. " in said
-    open_ = "For several paraphrases and a missing label, it is inconclusive whether"
-    assert f"{open_} they react alike to within 0.10 AUC." in said
+    assert "react alike to a paraphrase, to within 0.10 AUC. " in said
+    assert "For several paraphrases and a missing label, the result is inconclusive." in said
     none = eq.summarize_equivalence(table.assign(verdict=INCONCLUSIVE, note="fewer than 5 pairs"))
-    assert none.startswith("For a paraphrase, several paraphrases and a missing label, it is inc")
-    assert "to within 0.10 AUC (fewer than 5 pairs)." in none and "are shown to" not in none
+    assert none.startswith(
+        "For a paraphrase, several paraphrases and a missing label, the result is inc"
+    )
+    assert "the result is inconclusive (fewer than 5 pairs)." in none and "are shown to" not in none
     every = eq.summarize_equivalence(table.assign(verdict=SUPPORTED))
-    assert "inconclusive" not in every and "several paraphrases and a missing label. The" in every
+    assert (
+        "inconclusive" not in every
+        and "several paraphrases and a missing label, to within" in every
+    )
     assert eq.summarize_equivalence(table.assign(verdict=NOT_RUN)).startswith(
         "No pair of the real model"
     )
@@ -397,10 +401,9 @@ def test_in_brief_equal_and_open_effects_have_a_sentence_each():
     table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
     said = eq.in_brief(table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE]))
     assert said == (
-        "The real model and the small ones are shown to react alike, to within 0.10 AUC, to a "
-        "paraphrase. For several paraphrases and a missing label, it is inconclusive whether they "
-        "react alike to within 0.10 AUC."
+        "The real model and the small ones react alike to a paraphrase, to within 0.10 AUC. For "
+        "several paraphrases and a missing label, the result is inconclusive."
     )
     none, every = (eq.in_brief(table.assign(verdict=word)) for word in (INCONCLUSIVE, SUPPORTED))
-    assert "are shown to react" not in none and "inconclusive" not in every
+    assert "react alike" not in none and "inconclusive" not in every
     assert eq.in_brief(table.assign(verdict=NOT_RUN)).startswith("No pair of the real model")

@@ -46,19 +46,22 @@ def tables(
 
 def test_it_says_what_the_tables_carry():
     said = conclusion(*tables())
-    assert "sees one copy of a row in pretraining, 0.005 % of all its training tokens" in said
-    assert "no detector finds it on average over the models; the highest AUC is 0.51" in said
+    assert "With one copy of a row in pretraining (0.005 % of the training tokens)" in said
+    assert "no detector finds it on average over the models. The highest AUC is 0.51" in said
     assert "0.51 [0.50, 0.70] (PPL), too little to judge a single row." in said
     assert "2 of 2 detectors are above chance on average over the models" in said
-    assert "the highest supported AUC is 0.900 [0.500, 0.700] (PPL)." in said
-    assert "at no dose 0.05 more than the best detector" in said
+    assert "The highest supported AUC is 0.900 [0.500, 0.700] (PPL)." in said
+    assert "which is never 0.05 or more above the best detector" in said
     # The exploratory form is no detector of the families.
     assert "At 1 % false positives, with sixteen copies, that attack finds 41 % of the rows" in said
     assert "the best detector 26 % (PPL), so the model keeps more of a row than detectors" in said
     assert "Access matters" in said and "answers reaches 0.60" in said
     assert "a paraphrase (the same template with other content words) and never the row it" in said
     assert "never the row itself, no detector notices" in said
-    assert "1 of 1 detectors call one of two sets" in said and "87 % of cases (PPL, length)" in said
+    assert (
+        "1 of the 1 detectors that we asked there raise false alarms too often" in said
+        and "87 % of cases (PPL, length)" in said
+    )
     assert "call rows that no model saw contaminated under 20 of 20 models" in said
     assert "Within one base model it tells models" in said and "DICE judges models and not" in said
     assert "raises the alarm for the train split too" in said
@@ -95,7 +98,10 @@ def brief(**changed):
 
 def test_in_brief_it_is_the_first_paragraph_and_what_misleads():
     said, first = brief(), conclusion(*tables()).split("\n\n")[0]
-    assert said.startswith(first) and "1 of 1 detectors call one of two sets" in said
+    assert (
+        said.startswith(first)
+        and "1 of the 1 detectors that we asked there raise false alarms too often" in said
+    )
     assert "no detector is shown to take that" in brief(shift=NOT_SUPPORTED)
     assert brief(one=SUPPORTED) != said
 

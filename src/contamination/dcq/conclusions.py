@@ -85,8 +85,8 @@ def _against_the_rule(rules: pd.DataFrame) -> str:
         parts.append(f"{model}{verb} on {_word(len(behind))} of {_word(len(rows))}{where}")
     return (
         "What the levels mean is another question, because a rule that never saw the data can take "
-        f"the same quizzes. To each dataset we apply the rule that does best on all the other "
-        f"datasets, and this rule {picks}. {listed(parts)}."
+        "the same quizzes. To avoid picking the winner afterwards, we choose the rule for each "
+        f"dataset by the other datasets; the chosen rule {picks}. {listed(parts)}."
     )
 
 
@@ -123,9 +123,9 @@ def _meaning(n_behind: int, n: int) -> str:
             "that never saw the data may do as well."
         )
     return (
-        f"{start} This does not show that {MODEL} has not seen these datasets: a control takes "
-        "away the proof and not the possibility. Before you believe a contamination level, ask "
-        "what a rule without memory reaches in the same quizzes."
+        f"{start} A control can remove the proof, but {MODEL} may still have seen these datasets. "
+        "Before you believe a contamination level, ask what a rule without memory reaches in the "
+        "same quizzes."
     )
 
 

@@ -62,7 +62,8 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
             "evidence of contamination: it may say no more than which of two models a state comes "
             "from. In the paper's Table "
             f"2, DICE reaches {min(paper_pct):.0f} % or more, but the table has no pair of clean "
-            "models, so it cannot show which of the two its detectors recognise."
+            "models. So it cannot show whether its detectors recognise contamination or only tell "
+            "one model from another."
         )
     else:
         said.append(

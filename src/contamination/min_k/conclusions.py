@@ -35,7 +35,7 @@ def _what_training_does(training: pd.DataFrame) -> str:
     row = training.iloc[0]
     change = f"{row['change']:+.2f}, 95 % interval {interval_text(row.ci_low, row.ci_high, 2)}"
     if row.ci_low > 0:
-        claim = f"{MIN_K} does respond to training: one gradient step on each member raises"
+        claim = f"{MIN_K} does respond to training: one training step on each member raises"
     elif row.ci_high < 0:
         claim = f"{MIN_K} responds to training in the wrong direction: a step on each member lowers"
     else:
@@ -45,7 +45,7 @@ def _what_training_does(training: pd.DataFrame) -> str:
             f"the interval of the change contains zero ({change})."
         )
     return (
-        f"{claim} its mean AUC from {row['before']:.2f} to {row['after']:.2f} over "
+        f"{claim} the score's mean AUC from {row['before']:.2f} to {row['after']:.2f} over "
         f"{row['n_assignments']:.0f} random assignments of the same passages ({change})."
     )
 
@@ -96,8 +96,8 @@ def _why(articles: pd.DataFrame) -> str:
 def _advice(n_higher: int) -> str:
     if n_higher:
         return (
-            "The classifier learns from labels that the score never sees, so we have not shown "
-            "that topics produced the paper's AUC, only that they could have. Before you believe "
+            "The classifier was given labels, and the score was not. So a difference in wording "
+            "could explain the paper's AUC, but we have not shown that it does. Before you believe "
             "that an AUC measures memory, ask who decided which passages are members, and what "
             "the words alone reach on the same passages."
         )

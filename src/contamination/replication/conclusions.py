@@ -98,13 +98,13 @@ def conclusion(success: pd.DataFrame, published: pd.DataFrame, agreement: pd.Dat
         agreement: ``published_tables.judge_agreement``.
     """
     limits = (
-        "The person does not know either what the models were trained on. So a partition that is "
-        "called contaminated is one of which the model wrote down some rows, which is a reason to "
-        "ask how it learned them, and a partition that is called clean may still have been seen."
+        "The person does not know what the models were trained on, either. So *contaminated* means "
+        "only that a model wrote down some rows, which is a reason to ask how it learned them. A "
+        "partition that is called clean may still have been seen."
     )
-    parts = [_decisions(success), _by_model(success), _completions(agreement)]
-    parts += [summarize_tests(published), limits]
-    return " ".join(part for part in parts if part)
+    of_judges = " ".join(filter(None, [_by_model(success), _completions(agreement)]))
+    parts = [_decisions(success), of_judges, summarize_tests(published), limits]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _decisions(success: pd.DataFrame) -> str:
@@ -168,8 +168,8 @@ def _completions(agreement: pd.DataFrame) -> str:
     if row["verdict"] == SUPPORTED:
         return f"Judge and person also agree on most near-exact completions. {facts}."
     if row["verdict"] == INCONCLUSIVE:
-        return f"{facts}, so we cannot tell whether they agree on most single completions."
-    return f"On single completions judge and person disagree. {facts}."
+        return f"{facts}, so we cannot tell whether they agree on most near-exact matches."
+    return f"On most near-exact matches judge and person disagree. {facts}."
 
 
 # The lab

@@ -179,16 +179,13 @@ def in_brief(table: pd.DataFrame) -> str:
     said = []
     if equal:
         said.append(
-            f"The real model and the small ones are shown to react alike, to within {MARGIN:.2f} "
-            f"AUC, to {listed(equal)}."
+            f"The real model and the small ones react alike to {listed(equal)}, to within "
+            f"{MARGIN:.2f} AUC."
         )
     if open_:
         notes = sorted({note for note in known["note"] if note})
         why = f" ({'; '.join(notes)})" if notes else ""
-        said.append(
-            f"For {listed(open_)}, it is inconclusive whether they react alike to within "
-            f"{MARGIN:.2f} AUC{why}."
-        )
+        said.append(f"For {listed(open_)}, the result is inconclusive{why}.")
     return " ".join(said)
 
 

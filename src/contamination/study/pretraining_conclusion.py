@@ -99,9 +99,9 @@ def _of_dose(detection: pd.DataFrame, dose: int, attack: pd.DataFrame) -> str:
     if k:
         found = f"{k} of {n} detectors {'is' if k == 1 else 'are'} above chance"
     text = (
-        f"When a model sees {what} of a row in pretraining, {share} of all its training tokens, "
-        f"{found} on average over the models; the highest {'supported ' * bool(k)}AUC is "
-        f"{of_auc(best)} ({best['detector']})"
+        f"With {what} of a row in pretraining ({share} of the training tokens), {found} on average "
+        f"over the models. The highest {'supported ' * bool(k)}AUC is {of_auc(best)} "
+        f"({best['detector']})"
     )
     return (
         f"{text}, too little to judge a single row." if best["auc"] < CHANCE + NEAR else f"{text}."
@@ -117,7 +117,7 @@ def _room_above(detection: pd.DataFrame, attack: pd.DataFrame, doses: list[int])
         *ends
     )
     if above[largest] < NEAR:
-        return f"{who}, at no dose {NEAR:.2f} more than the best detector."
+        return f"{who}, which is never {NEAR:.2f} or more above the best detector."
     return (
         f"{who}; with {copies_words(largest)} that is {above[largest]:.2f} more than the best "
         "detector, so better detectors are possible."
@@ -141,7 +141,7 @@ def _at_few_false(detection: pd.DataFrame, rates: pd.DataFrame) -> str:
         f"rows and the best detector {100 * found:.0f} % ({name})"
     )
     if attack - found >= NEAR:
-        return f"{text}, so the model keeps more of a row than detectors find."
+        return f"{text}, so the model retains traces that the detectors miss."
     return f"{text}. The attack is no upper bound on what the model keeps of a row."
 
 
@@ -203,9 +203,9 @@ def _of_shift(shift: pd.DataFrame) -> str:
     kinds = listed(list(dict.fromkeys(wrong["shift"])))
     return (
         "But a high score proves nothing by itself. Where the two sets of rows differ in "
-        f"{kinds.replace(' and ', ' or ')}, {wrong['detector'].nunique()} of "
-        f"{asked['detector'].nunique()} detectors call one of two sets that no model saw "
-        f"contaminated more often than their level allows, at worst in "
+        f"{kinds.replace(' and ', ' or ')}, {wrong['detector'].nunique()} of the "
+        f"{asked['detector'].nunique()} detectors that we asked there raise false alarms too "
+        "often: they call a set contaminated although no model saw it, at worst in "
         f"{100 * worst['rate']:.0f} % of cases ({worst['detector']}, {worst['shift']})."
     )
 
