@@ -159,7 +159,8 @@ def retrying(
         jitter = random.uniform(0, longest)
         # Never sooner than the server asks, and spread out after that moment.
         error = state.outcome.exception() if state.outcome else None
-        return jitter + (getattr(error, "wait_seconds", None) or 0.0)
+        asked = error.wait_seconds if isinstance(error, TransientError) else None
+        return jitter + (asked or 0.0)
 
     return tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception_type(TransientError),
