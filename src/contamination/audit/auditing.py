@@ -60,7 +60,7 @@ def add_text_controls(audit: Audit) -> Audit:
 def rows_table(audit: Audit) -> pd.DataFrame:
     """What was loaded and what was left out: rows, and the counts of ``rows.Rows``."""
     sets = zip(("dataset", "comparison"), audit.sets, strict=False)
-    return pd.DataFrame([{"file": name} | rows.counts for name, rows in sets])
+    return pd.DataFrame([{"file": name, **(rows.counts or {})} for name, rows in sets])
 
 
 def checks_table(audit: Audit) -> pd.DataFrame:
@@ -75,14 +75,15 @@ def target_of(audit: Audit, name: str, lab: Lab | None) -> Target:
         if endpoint.model == name:
             return Target(name, endpoint)
     folder, truth = source_of(audit, name, lab), ""
-    if name.startswith(LAB):
+    if lab is not None and name.startswith(LAB):
         truth = f"read {2 * lab.copies} times" if name == CONTAMINATED else "not read"
     return Target(name_of(name), load_model(audit.model, str(folder)), truth, str(folder))
 
 
 def source_of(audit: Audit, name: str, lab: Lab | None) -> str | Path:
     """Folder or hub id of a local model."""
-    return lab.folder(name, audit.rows, audit.data) if name.startswith(LAB) else name
+    is_of_lab = lab is not None and name.startswith(LAB)
+    return lab.folder(name, audit.rows, audit.data) if is_of_lab else name
 
 
 def findings_of(
@@ -204,9 +205,8 @@ def paper_tables(findings: Mapping[str, Mapping[str, Finding]]) -> dict[str, pd.
 
 def _reciprocal(of_model: Mapping[str, Finding]) -> pd.DataFrame:
     """Were completed instances also answered right (Appendix C of DCQ)? No row without both."""
-    none = Finding(evidence=None)
-    quiz, completed = (of_model.get(name, none) for name in (DCQ, REPLICATION))
-    if quiz.details.empty or completed.details.empty:
+    quiz, completed = (of_model.get(name) for name in (DCQ, REPLICATION))
+    if quiz is None or completed is None or quiz.details.empty or completed.details.empty:
         return pd.DataFrame()
     scored = completed.details
     scored = scored[scored["rows"].eq("dataset") & scored["instruction"].eq(GUIDED)]

@@ -29,7 +29,7 @@ class Target:
     """A model that is audited."""
 
     name: str  # in tables
-    place: Endpoint | CausalLM | None  # None where it is not asked
+    place: Endpoint | CausalLM
     truth: str = ""  # what it is known to have read
     source: str = ""  # folder or hub id of a local model
     form: str = ""  # in which an address gives log-probabilities of prompts, "" for none

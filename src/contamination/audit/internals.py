@@ -50,6 +50,7 @@ def probed(asked: RunEndpoints, target: Target) -> tuple[Target, str]:
 
     One line says which form it is. The second value is that line where there is none, else "".
     """
+    assert isinstance(target.place, Endpoint)
     form, said = probe(target.place, **asked.paying(MODEL))
     print(said)
     return dataclasses.replace(target, form=form), "" if form else said
@@ -95,9 +96,8 @@ def _twins(audit: Audit, target: Target, n_resamples: int) -> tuple[dict | None,
         return None, NO_COMPARISON
     name = audit.told.min_k.reference_model
     reference = Target(name, load_model(audit.model, name)) if name else None
-    of_target, of_reference = (
-        partial(log_probs_of, audit.asked, one) if one else None for one in (target, reference)
-    )
+    of_target = partial(log_probs_of, audit.asked, target)
+    of_reference = partial(log_probs_of, audit.asked, reference) if reference else None
     return number_twins(audit.rows.passages, of_target, of_reference, n_resamples)
 
 
@@ -108,12 +108,14 @@ def all_scores(audit: Audit, target: Target, n_resamples: int) -> dict[str, pd.D
         audit_min_k: AUC of every method on every split, columns of ``min_k_auc.csv`` with bos;
         audit_min_k_words: the classifiers of the words alone. The tests of both are a family.
     """
-    told, local = audit.told.min_k, isinstance(target.place, CausalLM)
+    told = audit.told.min_k
     n_words = 2 * told.n_neighbors  # tried; some have no other word
     reference = load_model(audit.model, told.reference_model) if told.reference_model else None
     masked = load_masked_lm(told.neighbor_model) if told.neighbor_model else None
     about: dict[str, Any] = {"model": target.name, "setting": "own", "n_resamples": n_resamples}
-    about["n_parameters"] = target.place.n_parameters if local else None
+    about["n_parameters"] = None
+    if isinstance(target.place, CausalLM):
+        about["n_parameters"] = target.place.n_parameters
     about["reference_model"] = reference.identity["model"] if reference else ""
     about["n_permutations"] = max(2, n_resamples // 100)
     auc_parts, word_parts = [], []
@@ -122,7 +124,7 @@ def all_scores(audit: Audit, target: Target, n_resamples: int) -> dict[str, pd.D
         if masked:
             around = neighbors(texts, masked, n_neighbors=told.n_neighbors, n_words=n_words)
         same: dict[str, Any] = {"neighbors": around, "k_percents": [told.k_percent]}
-        if local:
+        if isinstance(target.place, CausalLM):
             scored = detect(texts, target.place, reference=reference, **same)
         else:
             served: dict[str, Any] = audit.asked.paying(MODEL) | {"form": target.form}
@@ -142,10 +144,11 @@ def _of_splits(audit: Audit) -> Iterator[tuple[str, list[str], np.ndarray]]:
     path = Path(data.dataset)  # tables hold no path of the machine
     name = path.name if path.is_absolute() else data.dataset
     for split in data.splits or [data.split]:
-        sets = audit.sets
+        sets: Sequence[Any] = audit.sets
         if split != data.first_split:
             of_split = dataclasses.replace(data, split=split, splits=[])
-            sets = load_with_comparison(of_split, audit.told.comparison, n, audit.told.seed)
+            both = load_with_comparison(of_split, audit.told.comparison, n, audit.told.seed)
+            sets = [rows for rows in both if rows is not None]
         texts = [text for rows in sets for text in rows.head(n).passages]
         is_member = np.arange(len(texts)) < len(sets[0].head(n).rows)
         yield f"{name} {split}".strip(), texts, is_member
@@ -215,7 +218,7 @@ def against_references(
     pool[OTHER_CLEAN] = {seed: clean[(seed + 1) % len(clean)] for seed in clean}
     apart = distances(models[0].states[SEEN], models[1].states[SEEN])[EUCLIDEAN]
     layer = commonest_layer(apart)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, against in ((TARGET, "target"), (REFERENCE, OTHER_CLEAN)):
         auroc = auroc_of_seed_pairs(pool, against, CLEAN, layer, TESTED)
         row = {"comparison": name, "layer": layer, "n": auroc.n, "n_models": auroc.n_models}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -98,7 +99,13 @@ def _of_model(
     table = scores[~scores["is_unseen"]].assign(model=model, p_value=math.nan, p_adjusted=math.nan)
     table["is_listed"] = pd.array([pd.NA] * len(table), dtype="boolean")
     method, why = _basis(audit, scores)
-    of_list = {"model": model, "method": method, "n_rows": 0, "n_comparison": 0, "rate": rate}
+    of_list: dict[str, Any] = {
+        "model": model,
+        "method": method,
+        "n_rows": 0,
+        "n_comparison": 0,
+        "rate": rate,
+    }
     of_list |= {"n_listed": pd.NA, "note": why}
     if method:
         values = table[SCORES[method]].dropna()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from contamination.audit.settings import NATIVE, Model
 from contamination.lab.training import has_native_bfloat16
 from contamination.models import bos, engine
@@ -9,12 +11,12 @@ from contamination.models.causal import CausalLM
 from contamination.models.loading import device_named
 
 
-def load_model(settings: Model, name: str = "") -> CausalLM:
+def load_model(settings: Model, name: str | Path = "") -> CausalLM:
     """The first model, or another one in the same way.
 
     Errors as ``models.causal.load_causal_lm`` and ``models.loading.device_named``.
     """
-    name = name or settings.first
+    name = str(name) or settings.first
     is_placed = settings.device_map or settings.engine != "local"  # by those that place it
     device = device_named(settings.device) if settings.device or not is_placed else None
     return engine.load(

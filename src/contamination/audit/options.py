@@ -27,7 +27,9 @@ from contamination.dcq.quizzes import OPTION_COLUMNS
 
 _N_TRIES = 60
 # Words that stand for one another in most places, with the forms that occur.
-_GROUPS = json.loads((resources.files(__package__) / "interchangeable_words.json").read_text())
+_GROUPS = json.loads(
+    (resources.files("contamination.audit") / "interchangeable_words.json").read_text()
+)
 _WORD = re.compile(r"[A-Za-z-]+")
 _KNOWN: dict[str, tuple[str, ...]] = {}
 for _group in _GROUPS:

@@ -81,9 +81,9 @@ def tables_of(
     # All four models at most are held at once, in this process: a cluster has room for one.
     load = partial(load_model, dataclasses.replace(settings.model, engine="local"))
     sampled = [name for name in (CONTAMINATED, condition_name(SYN, HIGH)) if name in trained]
-    lms = {name: load(trained[name][0].folder) for name in sampled}
+    lms = {name: load(str(trained[name][0].folder)) for name in sampled}
     # The detector is trained on the first clean model.
-    lms |= {OTHER_CLEAN: load(trained[CLEAN][1].folder), BASE: load(settings.model.first)}
+    lms |= {OTHER_CLEAN: load(str(trained[CLEAN][1].folder)), BASE: load(settings.model.first)}
     how = temperatures, top_ks, settings.answer_tokens
     tables["decoding"] = paper_rows.decoding_rows(lms, pool, pairs.problems, layer, *how)
     return tables, layer, panels
@@ -212,8 +212,9 @@ def _auroc_by_layer(pool: Pool) -> tuple[pd.DataFrame, Panels]:
     for tested_on, curves in PANELS.items():
         there = [curve for curve in curves if all(name in pool for name in curve)]
         learnt = MATH if tested_on == MATH else SEEN
-        for trained_on, *tested in there:
-            rows += paper_rows.auroc_by_layer(pool, trained_on, tuple(tested), tested_on, learnt)
+        for trained_on, first, second in there:
+            both = first, second
+            rows += paper_rows.auroc_by_layer(pool, trained_on, both, tested_on, learnt)
         if there:
             panels[f"asked {tested_on}"] = {one: f"{one[1]} against {one[2]}" for one in there}
     return pd.DataFrame(rows), panels

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -253,7 +254,7 @@ def pairs_plan(settings: Told, pairs: Pairs) -> pd.DataFrame:
     for one in pairs.wanted:
         sets = (*IN_DISTRIBUTION, pairs.topic) if one.name in SCORED else (SEEN, UNSEEN)
         n_questions = sum(len(pairs.problems[name]) for name in dict.fromkeys(sets))
-        row = {"condition": one.name, "n_models": one.n_models}
+        row: dict[str, Any] = {"condition": one.name, "n_models": one.n_models}
         if mixture := next(iter(pairs.mixtures.get(one.name, ())), None):
             row |= {"dose_pct": mixture.dose_pct, "n_rows": mixture.n_rows}
             row |= {"n_steps": math.ceil(mixture.n_rows / settings.own_batch_size)}

@@ -264,7 +264,11 @@ def plan_table(audit: Audit) -> pd.DataFrame:
             bodies, price = [body_of(who, one) for one in batch], audit.asked.prices[role]
             n_in = sum(map(input_tokens, bodies))
             n_out = sum(output_limit(body) or 0 for body in bodies)
-            row = {"model": who.model, "method": name, "is_run": not reasons.get(name)}
+            row: dict[str, Any] = {
+                "model": who.model,
+                "method": name,
+                "is_run": not reasons.get(name),
+            }
             row |= {"reason": "", "n_calls": len(bodies), "price_date": price.date if price else ""}
             row |= {"input_tokens": n_in, "output_tokens": n_out}
             rows.append(row | {"cost": price.of(n_in, n_out) if price else None})
@@ -273,8 +277,9 @@ def plan_table(audit: Audit) -> pd.DataFrame:
     for model in local_models(audit):
         for name, (n_read, n_written) in local_tokens(audit).items():
             reason = reasons[name]
-            row = {"model": name_of(model), "method": name, "is_run": not reason, "reason": reason}
-            row |= {"n_calls": 0, "cost": 0.0, "input_tokens": 0 if reason else n_read}
+            row = {"model": name_of(model), "method": name, "is_run": not reason}
+            row |= {"reason": reason, "n_calls": 0, "cost": 0.0}
+            row |= {"input_tokens": 0 if reason else n_read}
             rows.append(row | {"output_tokens": 0 if reason else n_written})
     columns = ["model", "method", "is_run", "reason", "n_calls", "input_tokens", "output_tokens"]
     table = pd.DataFrame(rows).reindex(columns=[*columns, "cost", "price_date"])

@@ -41,13 +41,17 @@ from contamination.study.panel import Evidence, verdict
 
 SHARES = ("max_pct", "ci_low_pct", "ci_high_pct")
 TEMPLATE = "chat template"  # what decides how a text begins there
-_KINDS = {ChatRespondent: "chat", InstructRespondent: INSTRUCT, BaseRespondent: "base"}
+_KINDS: dict[type, str] = {
+    ChatRespondent: "chat",
+    InstructRespondent: INSTRUCT,
+    BaseRespondent: "base",
+}
 
 
 def respondent_of(
     place: Endpoint | CausalLM,
     asked: RunEndpoints,
-    names: Sequence[str],
+    names: tuple[str, str],
     quizzes: pd.DataFrame | None = None,
     kind: str = "",
 ) -> Respondent:
@@ -119,7 +123,7 @@ def shares_of(level: Mapping[str, float]) -> tuple[float, float, float]:
     """
     value, low, high = (level[share] / 100 for share in SHARES)
     if low == high:
-        low, high = share_interval(round(value * level["n"]), level["n"])
+        low, high = share_interval(round(value * level["n"]), int(level["n"]))
     return value, low, high
 
 
@@ -281,5 +285,6 @@ def tuning_plan(audit: Audit) -> tuple[str, contaminating.TrainingPlan]:
 def start_tuning(audit: Audit) -> pd.DataFrame:
     """The job of :func:`tuning_plan`, started under the cap (or found, if it was), in one row."""
     endpoint, cap = audit.asked.endpoints[0], audit.asked.cap
-    job = contaminating.start_training(endpoint, *tuning_plan(audit), cap)
+    # Without a cap the plan is refused.
+    job = contaminating.start_training(endpoint, *tuning_plan(audit), cap or 0.0)
     return pd.DataFrame([job])

@@ -134,15 +134,15 @@ class Data(OwnSettings):
     def called(self) -> tuple[str, str]:
         """Dataset and split as prompts say them."""
         stem = Path(self.dataset.removesuffix(".gz")).stem
-        return tuple(self.names) or (stem, self.first_split or "test")
+        name, split = self.names or (stem, self.first_split or "test")
+        return name, split
 
     @property
     def wrongly_called(self) -> tuple[str, str]:
         """Dataset and split as the placebos say them."""
-        return tuple(self.other_names) or (
-            "Harbour Notes",
-            "test" if self.called[1] == "train" else "train",
-        )
+        other = "test" if self.called[1] == "train" else "train"
+        name, split = self.other_names or ("Harbour Notes", other)
+        return name, split
 
     @property
     def first_split(self) -> str:

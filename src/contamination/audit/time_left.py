@@ -35,7 +35,7 @@ class TimeLeft:
             method that writes, the time of a written token has that of its prompt in it.
     """
 
-    def __init__(self, planned: Mapping[str, tuple[int, int]]):
+    def __init__(self, planned: Mapping[str, tuple[int, int]]) -> None:
         self._planned = dict(planned)
         self._now = ""
         self._measured: dict[bool, tuple[float, int]] = {}  # by is_written: seconds, tokens

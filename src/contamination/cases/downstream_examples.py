@@ -137,7 +137,9 @@ def deal(
     return pd.concat(parts, ignore_index=True)
 
 
-def poisson_occurrences(is_member: Sequence[bool], mean: float, seed: int) -> np.ndarray:
+def poisson_occurrences(
+    is_member: Sequence[bool] | np.ndarray, mean: float, seed: int
+) -> np.ndarray:
     """How often each example is inserted: Poisson distributed (0 too) for members, 0 for others."""
     is_member = np.asarray(is_member, dtype=bool)
     return np.random.default_rng([seed, 9]).poisson(mean, is_member.size) * is_member

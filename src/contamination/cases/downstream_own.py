@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -107,7 +108,10 @@ def own_study(settings: OwnStudy) -> Study | None:
     occurrence = poisson_occurrences(examples["is_member"], settings.own_occurrence, seed)
     times = [Dose(tuple(of["text"]), int(n)) for n, of in examples.groupby(occurrence) if n]
     once, high = (Dose(inserted),), settings.own_learning_rate
-    wanted = [(ONCE, once, main, high), (RATE, once, main, settings.own_lower_rate)]
+    wanted: list[tuple[str, tuple[Dose, ...], int, float]] = [
+        (ONCE, once, main, high),
+        (RATE, once, main, settings.own_lower_rate),
+    ]
     wanted += [(POISSON, tuple(times), main, high)] if times else []
     wanted += [(OUTLIERS, once, size, high) for size in sorted(settings.corpus_sizes)]
     texts = _texts(settings.corpus, settings, tokenizer, max(main, *settings.corpus_sizes))
@@ -140,12 +144,12 @@ def _check(settings: OwnStudy) -> None:
         raise ValueError(f"block_tokens is {settings.block_tokens}, but the model reads {longest}")
 
 
-def _config(settings: OwnStudy):
+def _config(settings: OwnStudy) -> Any:
     config = load_config(settings.model.first, settings.model.revision or None)
     return config.get_text_config()
 
 
-def _tokenizer(settings: OwnStudy):
+def _tokenizer(settings: OwnStudy) -> Any:
     revision = settings.model.revision or None
     tokenizer = load_tokenizer(settings.model.first, revision=revision)
     if not tokenizer.is_fast or tokenizer.eos_token_id is None:
@@ -158,7 +162,7 @@ def _tokenizer(settings: OwnStudy):
     return tokenizer
 
 
-def _lengths(tokenizer, texts: Sequence[str]) -> list[int]:
+def _lengths(tokenizer: Any, texts: Sequence[Any]) -> list[int]:
     """Tokens of each text with the special ones at both ends."""
     encoded = tokenizer.backend_tokenizer.encode_batch(list(texts), add_special_tokens=False)
     return [2 + len(each.ids) for each in encoded]
@@ -178,13 +182,15 @@ def _column(source: str, split: str, name: str) -> pd.Series:
     return partitions.load_columns(source, split, [name])[name].dropna().astype(str)
 
 
-def _dealt(pool: pd.DataFrame, n: int, seed: int, tokenizer, settings: OwnStudy) -> pd.DataFrame:
+def _dealt(
+    pool: pd.DataFrame, n: int, seed: int, tokenizer: Any, settings: OwnStudy
+) -> pd.DataFrame:
     lengths = _lengths(tokenizer, pool["text"])
     return deal(pool, n, seed, n_tokens=lengths, max_tokens=settings.block_tokens)
 
 
 def _texts(
-    source: str, settings: OwnStudy, tokenizer, n_tokens: int, spare: int = 0
+    source: str, settings: OwnStudy, tokenizer: Any, n_tokens: int, spare: int = 0
 ) -> tuple[str, ...]:
     """Texts of a corpus, in its order, until they hold so many tokens; and ``spare`` more."""
     column = _column(source, "train", settings.corpus_column)
@@ -204,7 +210,7 @@ def _texts(
 
 def _run(
     settings: OwnStudy,
-    tokenizer,
+    tokenizer: Any,
     background: tuple[str, ...],
     name: str,
     doses: tuple[Dose, ...],

@@ -69,7 +69,11 @@ def study_rows(
     words = downstream.blind_rows(examples, n_resamples=n_resamples)
 
     def beside_words(
-        setting: str, of_seeds: dict[int, dict], pool=examples, pool_words=words, **labels
+        setting: str,
+        of_seeds: dict[int, dict],
+        pool: pd.DataFrame = examples,
+        pool_words: pd.DataFrame = words,
+        **labels: Any,
     ) -> pd.DataFrame:
         labels |= _labels(of_seeds, setting, n_resamples)
         rows = downstream.auc_rows(_scores(of_seeds), pool, **labels)

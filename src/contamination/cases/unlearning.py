@@ -51,7 +51,7 @@ def audit_rows(
     *,
     unlearned: str,
     n_resamples: int,
-    **labels,
+    **labels: Any,
 ) -> pd.DataFrame:
     """Rows of ``unlearning.csv``: selected items compared with all other items.
 
@@ -101,7 +101,7 @@ def audit_rows(
 
 
 def left_out_rows(
-    is_left_out: np.ndarray, chosen: Mapping[str, np.ndarray], *, n_resamples: int, **labels
+    is_left_out: np.ndarray, chosen: Mapping[str, np.ndarray], *, n_resamples: int, **labels: Any
 ) -> pd.DataFrame:
     """Rows on the truth that only a lab has: the share of items never given to the unlearner.
 

@@ -42,15 +42,15 @@ COLUMNS += ["permutation_null", "permutation_high", "p_value", "tpr_at_5_fpr", "
 LABELS = ["benchmark", "setting", "length", "seed"]  # put before COLUMNS in blind_baselines.csv
 USED_TWICE = np.sqrt(2)  # by how much a cross-validated AUC strays further than its bootstrap
 
-Deals = Mapping[int, Sequence[bool]]  # deal to the membership of its passages
+Deals = Mapping[int, Sequence[bool] | np.ndarray]  # deal to the membership of its passages
 
 
 def blind_table(
     texts: Sequence[str],
-    is_member: Sequence[bool],
+    is_member: Sequence[bool] | np.ndarray,
     *,
     baselines: Sequence[str] = BASELINES,
-    groups: Sequence[int] | None = None,
+    groups: Sequence[int] | np.ndarray | None = None,
     n_folds: int = N_FOLDS,
     n_permutations: int = 100,
     n_resamples: int = 10_000,
@@ -128,7 +128,7 @@ def _blind_table(
     for baseline in baselines:
         scorer = scorer_of(baseline, texts, n_folds, seed, groups)
         judged = scorer(is_member)
-        row = {"baseline": baseline} | shared
+        row: dict[str, Any] = {"baseline": baseline} | shared
         if judged:
             row |= _judged(judged, is_member, baseline, n_resamples, seed)
             row |= _permuted(scorer, is_member, groups, row["auc"], n_permutations, seed)
@@ -142,8 +142,8 @@ def blind_rows(
     *,
     n_permutations: int,
     n_resamples: int,
-    groups: Sequence[int] | None = None,
-    **labels,
+    groups: Sequence[int] | np.ndarray | None = None,
+    **labels: Any,
 ) -> pd.DataFrame:
     """Rows of ``blind_baselines.csv``: all blind baselines on the passages of each deal.
 
@@ -194,8 +194,8 @@ def verdict(low: float, high: float, p_adjusted: float | None = None) -> str:
 
 def auc_difference(
     texts: Sequence[str],
-    first: Sequence[bool],
-    second: Sequence[bool],
+    first: Sequence[bool] | np.ndarray,
+    second: Sequence[bool] | np.ndarray,
     *,
     baseline: str = BAG_OF_WORDS,
     n_resamples: int = 10_000,
@@ -285,7 +285,9 @@ def _permuted(
     }
 
 
-def _shuffled(is_member: np.ndarray, groups: np.ndarray | None, rng) -> np.ndarray:
+def _shuffled(
+    is_member: np.ndarray, groups: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
     if groups is None:
         return rng.permutation(is_member)
     # Sorted by group, and in random order within each.

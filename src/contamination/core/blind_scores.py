@@ -33,7 +33,7 @@ Folds = list[tuple[np.ndarray, np.ndarray]]  # numbers of passages that are comp
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 
 
-def n_folds(is_member: Sequence[bool]) -> int:
+def n_folds(is_member: Sequence[bool] | np.ndarray) -> int:
     """Folds of a blind baseline: ten, or as many as the smaller kind has passages."""
     is_member = np.asarray(is_member, dtype=bool)
     return int(min(N_FOLDS, is_member.sum(), (~is_member).sum()))
@@ -56,11 +56,11 @@ def date_rule_scores(texts: Sequence[str]) -> np.ndarray:
 
 def cross_validated_scores(
     texts: Sequence[str],
-    is_member: Sequence[bool],
+    is_member: Sequence[bool] | np.ndarray,
     baseline: str,
     n_folds: int = N_FOLDS,
     seed: int = 0,
-    groups: Sequence[int] | None = None,
+    groups: Sequence[int] | np.ndarray | None = None,
 ) -> Folds:
     """Numbers of passages that are compared, and their scores by a classifier of other folds.
 
@@ -80,7 +80,10 @@ def cross_validated_scores(
 
 
 def fold_scores(
-    texts: Sequence[str], is_member: Sequence[bool], n_folds: int = N_FOLDS, seed: int = 0
+    texts: Sequence[str],
+    is_member: Sequence[bool] | np.ndarray,
+    n_folds: int = N_FOLDS,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """What the blind baselines make of each passage: figures alone, which may be shared.
 
@@ -97,7 +100,11 @@ def fold_scores(
 
 
 def scorer_of(
-    baseline: str, texts: Sequence[str], n_folds: int, seed: int, groups=None
+    baseline: str,
+    texts: Sequence[str],
+    n_folds: int,
+    seed: int,
+    groups: Sequence[int] | np.ndarray | None = None,
 ) -> Callable[[np.ndarray], Folds]:
     """A function of the labels, since shuffled ones train classifiers of their own."""
     if baseline == DATE_RULE:

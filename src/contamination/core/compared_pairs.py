@@ -9,7 +9,9 @@ import numpy as np
 from contamination.core.blind import BAG_OF_WORDS, cross_validated_scores
 
 
-def n_compared(texts: Sequence[str], is_member: Sequence[bool], n_folds: int, seed: int = 0) -> int:
+def n_compared(
+    texts: Sequence[str], is_member: Sequence[bool] | np.ndarray, n_folds: int, seed: int = 0
+) -> int:
     """Pairs of a member and a non-member that a blind classifier of words compares.
 
     Passages are compared within a fold alone, and near-copies fall into one fold, so these may be

@@ -19,7 +19,7 @@ NGRAM_WORDS = 13  # the n-gram length by which GPT-3 and most later work define 
 
 
 @cache
-def _rouge_scorer(is_latin: bool = True):
+def _rouge_scorer(is_latin: bool = True):  # noqa: ANN202 (caches of passages hash this file)
     from rouge_score.rouge_scorer import RougeScorer
 
     # The tokenizer of ``rouge_score`` drops all letters but a to z.

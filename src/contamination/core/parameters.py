@@ -179,7 +179,8 @@ def _trouble(error: Exception) -> str:
     """What PyYAML found, without the lines of the file that it quotes: they may hold a key."""
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
-        return f"{error.problem or error.context} in line {mark.line + 1}"
+        where = f" in line {mark.line + 1}" if mark else ""
+        return f"{error.problem or error.context}{where}"
     if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
         return str(error)
     return "a value in it is no such date, or does not fit its tag"
@@ -265,10 +266,15 @@ class OwnSettings:
         return {k: v for k, v in kinds if isinstance(v, type) and issubclass(v, OwnSettings)}
 
     @classmethod
+    def _fields(cls) -> tuple[Any, ...]:
+        """Fields, which all have a default, of ``setting``."""
+        return dataclasses.fields(cls)
+
+    @classmethod
     def read(cls, values: Mapping[str, Any], source: str = "own_settings") -> Self:
         """The settings given, checked as parameters are, and defaults for the others."""
         blocks, declared = cls.blocks(), {}
-        for f in dataclasses.fields(cls):
+        for f in cls._fields():
             kind, default, comment = f.type, f.default_factory(), f.metadata["comment"]
             if f.name in blocks:
                 module = blocks[f.name].__module__.removeprefix("contamination.")
@@ -283,7 +289,7 @@ class OwnSettings:
     def described(cls, prefix: str = "") -> pd.DataFrame:
         """Columns setting ("block: field" in a block), default and meaning, for display."""
         parts, blocks = [], cls.blocks()
-        for f in dataclasses.fields(cls):
+        for f in cls._fields():
             if f.name in blocks:
                 parts.append(blocks[f.name].described(f"{f.name}: "))
                 continue

@@ -55,7 +55,9 @@ def panels(
     return _figure(n_rows, n_columns, size, squeeze=False, **kwargs)
 
 
-def _figure(n_rows: int, n_columns: int, size: tuple[float, float], **kwargs):
+def _figure(
+    n_rows: int, n_columns: int, size: tuple[float, float], **kwargs: Any
+) -> tuple[Figure, Any]:
     figure, axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", **kwargs)
     # Returned to the notebook, which shows it once; pyplot must not show it again.
     plt.close(figure)

@@ -171,26 +171,26 @@ class _Progress:
     A bar begins at a carriage return. All else, such as warnings, stays in the notebook.
     """
 
-    def __init__(self, terminal: TextIO | None, scrub: Callable[[Any], Any]):
+    def __init__(self, terminal: TextIO | None, scrub: Callable[[Any], Any]) -> None:
         self._terminal, self._scrub, self._n_shown = terminal, scrub, 0
 
     def write(self, text: str) -> None:
         lines = re.findall(r"\r([^\r\n]*)", text)
         if self._terminal and lines:
-            self._show(visible(self._scrub(lines[-1]).rstrip()))
+            self._show(self._terminal, visible(self._scrub(lines[-1]).rstrip()))
 
     def flush(self) -> None:
         """Each line is flushed as it is shown."""
 
     def close(self) -> None:
-        if self._n_shown:
-            self._show("")
-            self._show("")
+        if self._terminal and self._n_shown:
+            self._show(self._terminal, "")
+            self._show(self._terminal, "")
 
-    def _show(self, line: str) -> None:
+    def _show(self, terminal: TextIO, line: str) -> None:
         line = line[: shutil.get_terminal_size().columns - 1]
-        self._terminal.write(f"\r{line:<{self._n_shown}}")  # over all of the line before
-        self._terminal.flush()
+        terminal.write(f"\r{line:<{self._n_shown}}")  # over all of the line before
+        terminal.flush()
         self._n_shown = len(line)
 
 

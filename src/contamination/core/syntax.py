@@ -29,7 +29,7 @@ def hash_of_modules(*modules: ModuleType) -> str:
     files: set[Path] = set()
     for module in modules:
         folders = getattr(module, "__path__", None)
-        places = [Path(module.__file__)] if folders is None else Path(folders[0]).rglob("*")
+        places = [Path(module.__file__ or "")] if folders is None else Path(folders[0]).rglob("*")
         files |= {path for path in places if path.suffix in (".py", ".json")}
     return hash_of_files(files)
 
@@ -81,9 +81,10 @@ def _is_own_import(node: object) -> bool:
 
 def _own_names(node: ast.AST) -> Iterator[str]:
     """Modules of this package, or names in them, that one statement imports."""
-    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE.name:
-        yield node.module
-        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    if isinstance(node, ast.ImportFrom) and node.module:
+        if node.module.split(".")[0] == PACKAGE.name:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
     elif isinstance(node, ast.Import):
         names = (alias.name for alias in node.names)
         yield from (name for name in names if name.split(".")[0] == PACKAGE.name)

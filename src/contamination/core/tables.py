@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from IPython.display import HTML, Markdown
@@ -167,7 +168,7 @@ def _number_format(column: str, decimals: int | Mapping[str, int]) -> Callable[[
     return f"{{:.{n_decimals}f}}".format
 
 
-def _text(value: object, format_number: Callable[[float], str], missing: str) -> str:
+def _text(value: Any, format_number: Callable[[float], str], missing: str) -> str:
     if value is None or value is pd.NA or (isinstance(value, float) and pd.isna(value)):
         return missing
     if isinstance(value, str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def file(name: str, path: str, revision: str) -> Path:
     return local
 
 
-def columns(source: str, split: str, revision: str) -> dict[str, list[Any]]:
+def columns(source: str, split: str, revision: str) -> dict[str, Sequence[Any]]:
     """Columns of a split of "owner/name" or "owner/name:configuration".
 
     FileNotFoundError if there is no such dataset or the hub is away, ValueError for what it holds.

@@ -288,14 +288,14 @@ def _download_once(source: Source, target: Path) -> None:
 
 def _may_pass(error: BaseException) -> bool:
     """Whether another attempt may succeed: the line or the server failed, not the file."""
-    if isinstance(error, requests.HTTPError):
+    if isinstance(error, requests.HTTPError) and error.response is not None:
         return error.response.status_code == 429 or error.response.status_code >= 500
     return isinstance(error, requests.RequestException)
 
 
 def _reason_and_cure(error: requests.RequestException) -> str:
     mirror = f"point {MIRROR_VARIABLE} at a folder with the same layout"
-    if isinstance(error, requests.HTTPError):
+    if isinstance(error, requests.HTTPError) and error.response is not None:
         again = 'Run "make data" later, or p' if _may_pass(error) else "P"
         return f"the server answered {error.response.status_code}. {again}{mirror[1:]}"
     if isinstance(error, requests.exceptions.SSLError):

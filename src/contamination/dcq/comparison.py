@@ -16,6 +16,7 @@ in either direction.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -218,7 +219,7 @@ def _with_words(table: pd.DataFrame) -> pd.DataFrame:
     return table.merge(claims.rename("verdict").reset_index(), on=keys, how="left")
 
 
-def word_of(row: tuple) -> str:
+def word_of(row: Any) -> str:
     """The verdict of one count, from its interval and adjusted p values.
 
     A rule that is worse needs its adjusted p value as a rule that does as well does.
@@ -323,7 +324,7 @@ def _where_wrong(
         with np.errstate(invalid="ignore"):
             gaps[other] = 100 * gap / n_wrong
     shares = {other: share_pct(credit[other], wrong) for other in others}
-    strongest = max(shares, key=shares.get)
+    strongest = max(shares, key=shares.__getitem__)
     low, high = percentile_interval(gaps[strongest][1:])
     p_less = min(_p_above(-gap[1:], 0) for gap in gaps.values())
     return {
@@ -337,7 +338,7 @@ def _where_wrong(
     }
 
 
-def _beyond(row: tuple) -> str:
+def _beyond(row: Any) -> str:
     if row.n_rule_wrong < FEWEST_QUIZZES:
         return NOT_RUN
     two_sided = min(1.0, 2 * row.p_more)

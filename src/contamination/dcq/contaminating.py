@@ -160,7 +160,7 @@ def start_training(endpoint: Endpoint, file: str, plan: TrainingPlan, cap: float
             name = f"{marks['training_sha256'][:12]}.jsonl"
             uploaded = client.files.create(file=(name, file.encode()), purpose="fine-tune")
             epochs = {"hyperparameters": {"n_epochs": plan.n_epochs}}
-            method = {"type": "supervised", "supervised": epochs}
+            method: Any = {"type": "supervised", "supervised": epochs}
             job = client.fine_tuning.jobs.create(
                 model=endpoint.model, training_file=uploaded.id, method=method, metadata=marks
             )

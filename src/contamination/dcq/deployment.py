@@ -161,7 +161,8 @@ def moves_table(counts: pd.DataFrame) -> pd.DataFrame:
         row |= {"rise_pct": row["standard_pct"] - row["modified_pct"]}
         row |= {"ci_low_pct": low, "ci_high_pct": high}
         if SECOND in rises:
-            control = tuple(100 * end for end in rises[SECOND])
+            low_of, high_of = (100 * end for end in rises[SECOND])
+            control = low_of, high_of
             row |= dict(zip(("control_low_pct", "control_high_pct"), control, strict=True))
             row |= {
                 "verdict": claim.verdict(low, high, control=control),

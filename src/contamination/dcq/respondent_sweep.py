@@ -101,7 +101,7 @@ def levels_at(
     counts = {letter: chosen.count(letter) for letter in POSITIONS}
     standard = {p: letters(original, p) for p in positions_to_quiz(counts, n)}
     level = assess(chosen, standard)
-    least = min(POSITIONS, key=counts.get)
+    least = min(POSITIONS, key=counts.__getitem__)
     return {
         "min_pct": 100 * level.minimum,
         "max_pct": 100 * level.maximum,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -187,7 +188,15 @@ class BaseRespondent:
         return pd.DataFrame({"answer": letters, "status": OK, "chance": chances, **columns})
 
 
-def ranking_credits(respondent: BaseRespondent, quizzes: pd.DataFrame) -> np.ndarray:
+class LogProbs(Protocol):
+    """What gives the log-probability of each option of quizzes, nats, shape (n_quizzes, 4)."""
+
+    def log_probs(self, quizzes: Sequence[Texts]) -> np.ndarray:
+        """Log-probabilities of the options, in their order."""
+        ...
+
+
+def ranking_credits(respondent: LogProbs, quizzes: pd.DataFrame) -> np.ndarray:
     """Option ranking: 1 where the original is likelier than three perturbations, shape (n,).
 
     Position does not matter, and E cannot be chosen. A tie counts by lot.

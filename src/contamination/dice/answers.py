@@ -73,7 +73,7 @@ def accuracy_row(lm: CausalLM, problems: Problems, max_new_tokens: int) -> dict:
     completions that end with a number; answer_log_prob is the mean log-probability of a
     token of the right answer, nats, the mean over problems.
     """
-    row = {"n": len(problems), "n_valid": None, "n_refused": 0, "n_error": 0}
+    row: dict[str, Any] = {"n": len(problems), "n_valid": None, "n_refused": 0, "n_error": 0}
     row |= {"accuracy_pct": None, "accuracy_released_rules_pct": None}
     if max_new_tokens:
         completions = answer(lm, problems, max_new_tokens)
@@ -85,7 +85,7 @@ def accuracy_row(lm: CausalLM, problems: Problems, max_new_tokens: int) -> dict:
     return row | {"answer_log_prob": fmean(means)}
 
 
-def answer(lm: CausalLM, problems: Problems, max_new_tokens: int, **sampling: float) -> list[str]:
+def answer(lm: CausalLM, problems: Problems, max_new_tokens: int, **sampling: Any) -> list[str]:
     """Completions of the problems' prompts, greedy or sampled, as ``causal.complete``."""
     limits: dict[str, Any] = {"max_new_tokens": max_new_tokens, "max_batch_tokens": _BATCH_TOKENS}
     return complete(lm, prompts_of(problems), **limits, **sampling)

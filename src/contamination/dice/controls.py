@@ -7,6 +7,7 @@ difference between two models.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -86,7 +87,12 @@ def control_row(
             ABOVE_CHANCE: auroc.ci_low > 50,
             BELOW_MLP: auroc.ci_high < (mlp or auroc).auroc_pct,
         }[expectation]
-    row = {"control": control, "layer": layer, "n_models": auroc.n_models, "n": auroc.n}
+    row: dict[str, Any] = {
+        "control": control,
+        "layer": layer,
+        "n_models": auroc.n_models,
+        "n": auroc.n,
+    }
     row |= auroc.columns() | {"expected_if_detector_works": expectation}
     return row | {"holds": holds}
 

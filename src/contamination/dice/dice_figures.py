@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -22,7 +20,7 @@ from contamination.dice.mixtures import SEEN
 from contamination.dice.paper_rows import FLAG_THRESHOLD
 
 
-def _panels(n: int, height: float, **shared: bool) -> tuple[Figure, Sequence[Axes]]:
+def _panels(n: int, height: float, **shared: bool) -> tuple[Figure, np.ndarray]:
     """Panels one above the other, so that they can be read on a telephone."""
     figure, axes = plots.panels(n, 1, (6, height * n), **shared)
     return figure, axes[:, 0]

@@ -102,13 +102,15 @@ def auroc_of_seed_pairs(
             [detector(pool[name][seed].states[tested_on][test, layer]) for name in tested]
         )
     n_models = len({id(pool[name][seed]) for name in tested for seed in seeds})
-    return auroc_over_models(*zip(*scored, strict=True), n_models)
+    positives, negatives = zip(*scored, strict=True)
+    return auroc_over_models(positives, negatives, n_models)
 
 
 def _over(scored: Sequence[Sequence[np.ndarray]], models: Sequence[tuple[int, ...]]) -> Auroc:
     """AUROC of pairs that share detectors: intervals draw the numbered models of each kind."""
     n_models = sum(len(set(kind)) for kind in zip(*models, strict=True))
-    return auroc_over_models(*zip(*scored, strict=True), n_models, models=models)
+    positives, negatives = zip(*scored, strict=True)
+    return auroc_over_models(positives, negatives, n_models, models=models)
 
 
 def _strangers(
@@ -203,7 +205,8 @@ def shuffled_labels(pool: Pool, positive: str, layer: int, tested_on: str) -> Au
         labels = np.random.default_rng(seed).permutation(np.arange(len(states)) < len(states) // 2)
         detector = TRAINERS[MLP](states, labels, seed)
         scored.append([detector(model.states[tested_on][:, layer]) for model in pair])
-    return auroc_over_models(*zip(*scored, strict=True), 2 * len(seeds))
+    positives, negatives = zip(*scored, strict=True)
+    return auroc_over_models(positives, negatives, 2 * len(seeds))
 
 
 def taught_baselines(pool: Pool, positive: str, tested_on: str, centred_on: str) -> Auroc:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -72,7 +72,7 @@ def judge_aurocs(aurocs: pd.DataFrame) -> pd.DataFrame:
 
 def _word(
     claim: str,
-    row: NamedTuple,
+    row: Any,
     low: float,
     high: float,
     control: tuple[float, float] | None = None,

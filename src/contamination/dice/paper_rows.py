@@ -155,13 +155,15 @@ def auroc_rows(pool: Pool, condition: str, contamination: str, layer: int) -> li
     first = pool[condition][seeds[0]]
     rows = []
     for tested_on in [name for name in IN_DISTRIBUTION if name in first.states]:
-        aurocs = {
+        aurocs: dict[str, tuple[int | None, Auroc]] = {
             method: (layer, auroc_of_seed_pairs(pool, *pair, layer, tested_on, method))
             for method in (MLP, MEAN_DIFFERENCE)
         }
         for method in first.baselines.get(tested_on, ()):
-            both = [[pool[n][seed].baselines[tested_on][method] for seed in seeds] for n in pair]
-            aurocs[method] = None, auroc_over_models(*both, 2 * len(seeds))
+            higher, lower = (
+                [pool[n][seed].baselines[tested_on][method] for seed in seeds] for n in pair
+            )
+            aurocs[method] = None, auroc_over_models(higher, lower, 2 * len(seeds))
         for method, measured in aurocs.items():
             row = _auroc_row(condition, tested_on, pair, method, *measured)
             rows.append(row | {"paper": printed.get((contamination, tested_on, method))})

@@ -98,7 +98,7 @@ def recomputed_cells(rescored: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*CELL_KEYS, "recomputed", "note"])
 
 
-def r_squared(x: Sequence[float], y: Sequence[float]) -> float:
+def r_squared(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> float:
     """Coefficient of determination of a straight line, 0 to 1; NaN where one side is constant.
 
     >>> r_squared([1, 2, 3], [2, 4, 6]), round(r_squared([1, 2, 3], [1, 3, 1]), 3)

@@ -12,6 +12,7 @@ all see the same resampled ones. So has ``cases.books``, which resamples books.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,7 +41,7 @@ def auc_rows(
     n_resamples: int,
     before: Detected | None = None,
     seed: int = 0,
-    **labels,
+    **labels: Any,
 ) -> pd.DataFrame:
     """Rows of ``min_k_auc.csv`` for one set of passages under one or more models.
 
@@ -62,7 +63,9 @@ def auc_rows(
         its paired interval. Its two-sided p is left out where fewer than five models
         stand behind the row, which can carry no verdict (``with_verdict``).
     """
-    groups = [([number], deal) for number, deal in enumerate(detected)]
+    groups: list[tuple[list[int], int | None]] = [
+        ([number], deal) for number, deal in enumerate(detected)
+    ]
     if len(detected) > 1:
         groups.append((list(range(len(detected))), None))
     rows = []
@@ -74,7 +77,9 @@ def auc_rows(
         if before is not None:
             unread = _aucs(before, is_member, method, k_percent, **drawn)
         rates = [
-            statistics.tpr_at_fpr(scores_of(table, method, k_percent), is_member[deal])
+            statistics.tpr_at_fpr(
+                scores_of(table, method, k_percent), np.asarray(is_member[deal], bool)
+            )
             for deal, table in detected.items()
         ]
         for numbers, deal in groups:
@@ -100,7 +105,7 @@ def difference_row(
     methods: tuple[tuple[str, float | None], tuple[str, float | None]],
     n_resamples: int,
     seed: int = 0,
-    **labels,
+    **labels: Any,
 ) -> dict:
     """How an AUC differs between two scores of the same passages: a row of ``min_k_trends.csv``.
 
@@ -197,7 +202,7 @@ def auc_and_blind_rows(
     n_permutations: int,
     n_resamples: int,
     before: Detected | None = None,
-    **labels,
+    **labels: Any,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """``auc_rows`` with the best blind AUC on the same passages, and these ``blind_rows``."""
     words = blind_rows(
@@ -283,7 +288,7 @@ def scores_of(detected: pd.DataFrame, method: str, k_percent: float | None) -> n
     return chosen.sort_values("passage")["score"].to_numpy()
 
 
-def select(detected: pd.DataFrame, keep: Sequence[bool]) -> pd.DataFrame:
+def select(detected: pd.DataFrame, keep: Sequence[bool] | np.ndarray) -> pd.DataFrame:
     """Scores of some of the passages, numbered anew."""
     numbers = np.flatnonzero(np.asarray(keep, dtype=bool))
     renumbered = pd.Series(np.arange(len(numbers)), index=numbers)

@@ -107,7 +107,7 @@ def null_rows(
     return table.assign(misses=(table["ci_low"] > 0.5) | (table["ci_high"] < 0.5))
 
 
-def _bag_of_words(texts: Sequence[str], labels: Sequence[bool], **resampling: int) -> pd.DataFrame:
+def _bag_of_words(texts: Sequence[str], labels: np.ndarray, **resampling: int) -> pd.DataFrame:
     """One row of ``blind_table``, without shuffled labels."""
     plan: dict[str, Any] = {
         "baselines": [BAG_OF_WORDS],
@@ -150,7 +150,7 @@ def words_by_label(
     """
     rows = []
     for name, labels in zip(LABELLED_BY[:2], (by_chance, by_date), strict=True):
-        table = _bag_of_words(texts, labels, n_resamples=n_resamples)
+        table = _bag_of_words(texts, np.asarray(labels, bool), n_resamples=n_resamples)
         table.insert(0, "who is a member", name)
         rows.append(table)
     found = auc_difference(texts, by_chance, by_date, n_resamples=n_resamples)

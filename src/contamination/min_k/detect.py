@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -131,7 +132,7 @@ def score_table(
     lowered: Sequence[np.ndarray] | None = None,
     smaller: Sequence[np.ndarray] | None = None,
     near: Sequence[Sequence[np.ndarray]] | None = None,
-    moments: Sequence[tuple[np.ndarray, np.ndarray]] | None = None,
+    moments: Sequence[tuple[Any, Any]] | None = None,
 ) -> pd.DataFrame:
     """The table of :func:`detect`, of log-probabilities that are there; local or served models.
 

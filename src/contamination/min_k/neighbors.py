@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -75,7 +76,7 @@ def neighbors(
             raise ValueError(f"passage {number} has no word to replace")
         name = [[blank.word, blank.prompt] for blank in blanks]
 
-        def compute(blanks=blanks) -> dict[str, np.ndarray]:
+        def compute(blanks: Any = blanks) -> dict[str, np.ndarray]:
             return _replacements(masked_lm, blanks, vocabulary, n_neighbors, max_batch_tokens)
 
         arrays = store.arrays(name, compute, ["blank", "token_id"]) if store else compute()

@@ -7,6 +7,7 @@ into the package, so that the blind table of WikiMIA needs no text.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,7 +57,7 @@ def pairings(
     is_read: np.ndarray,
     *,
     n_resamples: int,
-    **labels,
+    **labels: Any,
 ) -> pd.DataFrame:
     """``auc_rows`` of read against unread passages, for older and newer ones: four pairings.
 
@@ -71,7 +72,11 @@ def pairings(
         of_read = {0: is_read[keep]}
         tables = [{0: select(table, keep)} for table in (after, before)]
         setting = f"copies of {AGE[read]}, none of {AGE[unread]}"
-        about = labels | {"setting": setting, "before": tables[1], "n_resamples": n_resamples}
+        about: dict[str, Any] = labels | {
+            "setting": setting,
+            "before": tables[1],
+            "n_resamples": n_resamples,
+        }
         rows = auc_rows(tables[0], of_read, **about)
         holds = (rows["difference_low"] > 0).astype("boolean")
         parts.append(rows.assign(holds=holds if read == unread else pd.NA))

@@ -74,7 +74,7 @@ class Batch:
     limits: Limits
     bar: tqdm
     n_cached: int
-    check: Callable[[Mapping[str, Any]], None] | None = None
+    check: Callable[[Mapping[str, Any]], object] | None = None
     responses: dict[str, tuple[dict[str, Any], bool]] = field(default_factory=dict)
     reason: str = ""
     is_unsupported: bool = False

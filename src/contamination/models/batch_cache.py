@@ -46,7 +46,7 @@ def batches_of(lengths: Sequence[int], max_batch_tokens: int) -> list[list[int]]
 class BatchCache:
     """Arrays of one kind of computation by one model under one set of settings."""
 
-    def __init__(self, name: str, identity: Mapping[str, str], settings: Mapping[str, Any]):
+    def __init__(self, name: str, identity: Mapping[str, str], settings: Mapping[str, Any]) -> None:
         key = {"identity": dict(identity), "settings": dict(settings), "format": FORMAT}
         self.folder = storage.cache_folder(name, storage.hash_of(key)[:32])
         self.name = name

@@ -81,7 +81,7 @@ class _OfPackage:
     @staticmethod
     def from_pretrained(name: str, dtype: torch.dtype, **settings: Any) -> PreTrainedModel:
         config, weights = _config_and_weights(name, settings)
-        bleurt_pytorch = package()
+        bleurt_pytorch: Any = package()
         model = bleurt_pytorch.BleurtForSequenceClassification(
             bleurt_pytorch.BleurtConfig(**config)
         )
@@ -103,7 +103,7 @@ class _TokenizerOfPackage:
 class BleurtModel(BertForSequenceClassification):
     """The scorer; its single logit is the score."""
 
-    def __init__(self, config: BertConfig):
+    def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
         if config.embedding_size is not None:
             self.bert.embeddings = _NarrowEmbeddings(config)
@@ -139,7 +139,7 @@ def _with_weights(model: PreTrainedModel, weights: dict, name: str) -> PreTraine
 
 
 class _NarrowEmbeddings(BertEmbeddings):
-    def __init__(self, config: BertConfig):
+    def __init__(self, config: BertConfig) -> None:
         narrow = copy.copy(config)
         narrow.hidden_size = config.embedding_size
         super().__init__(narrow)
@@ -160,10 +160,10 @@ class BleurtTokenizer:
 
     def __init__(
         self,
-        encode: Callable[[list[str]], list[list[int]]],
+        encode: Callable[[Sequence[str]], list[list[int]]],
         vocabulary: dict[str, int],
         is_word_piece: bool,
-    ):
+    ) -> None:
         self._encode, self._vocabulary = encode, vocabulary
         self._is_word_piece = is_word_piece
         self._cls, self._sep, self.pad_token_id = map(
@@ -191,7 +191,7 @@ class BleurtTokenizer:
         return self._vocabulary
 
     def __call__(
-        self, texts: str | list[str], others: Sequence[str] = (), max_length: int = 0, **_: Any
+        self, texts: str | Sequence[str], others: Sequence[str] = (), max_length: int = 0, **_: Any
     ) -> BatchEncoding:
         """Padded batch of pairs, the longer of a pair cut first; of one text its bare ids."""
         if isinstance(texts, str):

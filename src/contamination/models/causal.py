@@ -100,7 +100,7 @@ def token_log_probs(
     begin = [lm.tokenizer.bos_token_id] if scores_first_token(lm, score_first_token) else []
     capacity = lm.context_length - len(begin) if lm.context_length else None
     stride = stride or (capacity // 2 if capacity else None)
-    if capacity and not 0 < stride < capacity:
+    if capacity and not 0 < (stride or 0) < capacity:
         raise ValueError(f"stride must be between 1 and {capacity - 1} tokens, got {stride}")
 
     rows_of_text = []

@@ -102,13 +102,14 @@ def estimate(
         bodies = {key_of(endpoint, request): body_of(endpoint, request) for request in requests}
         calls = [body for key, body in bodies.items() if key not in log]
         limits = [output_limit(body) for body in calls]
-        is_limited = None not in limits
+        n_most = [limit for limit in limits if limit is not None]
+        is_limited = len(n_most) == len(limits)
         pace = log.seconds_per_call(f"{endpoint.base_url} {endpoint.model}")
         return Estimate(
             n_requests=len(bodies),
             n_in_log=len(bodies) - len(calls),
             input_tokens=sum(map(input_tokens, calls)),
-            output_tokens=sum(limits) if is_limited else None,
+            output_tokens=sum(n_most) if is_limited else None,
             cost=sum(most_it_costs(b, price) for b in calls) if price and is_limited else None,
             spent=log.spent(run),
             seconds=None if pace is None else pace * math.ceil(len(calls) / concurrency),

@@ -153,7 +153,7 @@ def cost_of(body: Mapping[str, Any], response: Mapping[str, Any], price: Price |
     """Price of a response that came; at its most where the server counted no tokens."""
     usage = response.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
-    counts = [usage.get("prompt_tokens"), usage.get("completion_tokens", 0)]
+    counts: list[Any] = [usage.get("prompt_tokens"), usage.get("completion_tokens", 0)]
     if not price or not all(isinstance(n, int) and 0 <= n <= _MOST_TOKENS for n in counts):
         return most_it_costs(body, price)
     return price.of(*counts)

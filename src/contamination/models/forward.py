@@ -83,6 +83,7 @@ def windows(
         )
         if end == len(token_ids):
             return
+        assert stride and capacity  # where there is no limit all was scored
         n_scored = end
         end = min(len(token_ids), start + stride + capacity)
         start = end - capacity

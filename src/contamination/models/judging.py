@@ -107,7 +107,7 @@ def ask_local_judge(
     from contamination.models.causal import as_chat, complete
 
     def answers_to(requests: Sequence[Request]) -> list[tuple[str, str]]:
-        prompts = as_chat(lm, [request.messages[0]["content"] for request in requests])
+        prompts = as_chat(lm, [(request.messages or [])[0]["content"] for request in requests])
         return [(text, OK) for text in complete(lm, prompts, _MAX_TOKENS)]
 
     return _judged(references, candidates, prompt, answers_to)

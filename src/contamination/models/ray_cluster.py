@@ -103,7 +103,7 @@ def load_on_cluster(ray_address: str, **settings: Any) -> ClusterLM:
 class _Worker:
     """A process of the cluster that holds the model."""
 
-    def __init__(self, settings: dict[str, Any], n_threads: int):
+    def __init__(self, settings: dict[str, Any], n_threads: int) -> None:
         torch.set_num_threads(n_threads)
         # The manifest is written by the process that asks.
         os.environ.pop(storage.STAGING_VARIABLE, None)
@@ -123,7 +123,7 @@ class _Worker:
 class Workers:
     """Processes that hold one model; they end with this object."""
 
-    def __init__(self, settings: dict[str, Any], ray_address: str):
+    def __init__(self, settings: dict[str, Any], ray_address: str) -> None:
         self._ray = _connect(ray_address)
         slot = _slot(self._ray, whole_node=settings.get("device_map") is not None)
         # Ray restarts no worker by itself: calls to one would wait until a node like the one that
@@ -215,7 +215,7 @@ def _connect(ray_address: str) -> ModuleType:
         ) from error
     if not ray.is_initialized():
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-        where = {"address": ray_address} if ray_address else {"address": "local"}
+        where: dict[str, Any] = {"address": ray_address} if ray_address else {"address": "local"}
         if not ray_address:
             where["include_dashboard"] = False
         try:

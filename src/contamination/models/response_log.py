@@ -66,7 +66,7 @@ class ResponseLog:
     ``BUSY_SECONDS``; ``storage.DiskFullError`` if its disk is full.
     """
 
-    def __init__(self, path: Path | None = None, lease_seconds: float = LEASE_SECONDS):
+    def __init__(self, path: Path | None = None, lease_seconds: float = LEASE_SECONDS) -> None:
         self.path = Path(path or storage.cache_folder("responses") / "log.sqlite")
         self.lease_seconds = lease_seconds
         self._lock = threading.Lock()  # of the writer

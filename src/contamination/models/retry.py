@@ -36,7 +36,7 @@ class UnsupportedError(ChatError):
     ``reason`` is the message without what is said about the rest of the run.
     """
 
-    def __init__(self, reason: str, rest: str = ""):
+    def __init__(self, reason: str, rest: str = "") -> None:
         super().__init__(reason + rest)
         self.reason = reason
 
@@ -44,7 +44,9 @@ class UnsupportedError(ChatError):
 class TransientError(Exception):
     """A try that failed and may succeed later, after the wait that the server asked for."""
 
-    def __init__(self, detail: str, wait_seconds: float | None = None, is_answered: bool = False):
+    def __init__(
+        self, detail: str, wait_seconds: float | None = None, is_answered: bool = False
+    ) -> None:
         super().__init__(detail)
         self.wait_seconds = wait_seconds
         self.is_answered = is_answered
@@ -69,7 +71,7 @@ class Secret:
 
     __slots__ = ("_value", "name")
 
-    def __init__(self, name: str | None):
+    def __init__(self, name: str | None) -> None:
         self.name = name
         self._value = os.environ.get(name, "").strip() if name else "none"
         shown = name if keys.is_plain_name(name or "") else "the variable that key_variable names"
@@ -156,7 +158,9 @@ def retrying(
         longest = min(60.0, limits.first_wait_seconds * 2 ** (state.attempt_number - 1))
         jitter = random.uniform(0, longest)
         # Never sooner than the server asks, and spread out after that moment.
-        return jitter + (state.outcome.exception().wait_seconds or 0.0)
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.wait_seconds if isinstance(error, TransientError) else None
+        return jitter + (asked or 0.0)
 
     return tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception_type(TransientError),

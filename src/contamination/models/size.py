@@ -18,7 +18,7 @@ class TooLargeError(Exception):
 class _Counted(httpx2.AsyncByteStream):
     """A body that ends with TooLargeError when it goes on for too long."""
 
-    def __init__(self, body: httpx2.AsyncByteStream) -> None:
+    def __init__(self, body: Any) -> None:
         self._body = body
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

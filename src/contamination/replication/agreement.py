@@ -48,7 +48,9 @@ def best_threshold(rouge_scores: np.ndarray, reference: Sequence[str]) -> float:
 
 
 def leave_one_partition_out(
-    rouge_scores: np.ndarray, reference: Sequence[str], partitions: Sequence[str]
+    rouge_scores: np.ndarray,
+    reference: Sequence[str] | np.ndarray,
+    partitions: Sequence[str] | np.ndarray,
 ) -> np.ndarray:
     """Threshold for each instance, chosen on all other partitions, shape (n,).
 

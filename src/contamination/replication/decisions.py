@@ -78,7 +78,8 @@ def bleurt_scores(
         )
         for row in completed.itertuples()
     ]
-    return bleurt.score_pairs(scorer, *map(list, zip(*texts, strict=True)))
+    references, candidates = zip(*texts, strict=True)
+    return bleurt.score_pairs(scorer, references, candidates)
 
 
 def with_scores(

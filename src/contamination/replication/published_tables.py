@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from scipy import stats
 
@@ -280,7 +282,9 @@ def recomputed_cells(
     """Cells of Tables 1 and 2 and of section 5, keyed by ``compare.CELL_KEYS``, with reasons."""
     rows = []
 
-    def add(source, table: str, row: str, metric: str, value, note=Reason.NONE) -> None:
+    def add(
+        source: Any, table: str, row: str, metric: str, value: Any, note: str = Reason.NONE
+    ) -> None:
         key = {"paper": "Time Travel", "table": table, "model": source.model, "row": row}
         key |= {"dataset": getattr(source, "dataset", "all 14 partitions")}
         key |= {"split": getattr(source, "split", "train+test/validation")}

@@ -16,6 +16,7 @@ from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from contamination.data.partitions import format_instance
 from contamination.dcq.contaminating import training_texts
@@ -134,7 +135,9 @@ def deal_large(benchmark: str, seed: int, n_rows: int = N_LARGE) -> dict[str, Ro
     return parts
 
 
-def rows_of(quizzes, dataset: str, label: str, context: Sequence[str], seed: int) -> Rows:
+def rows_of(
+    quizzes: pd.DataFrame, dataset: str, label: str, context: Sequence[str], seed: int
+) -> Rows:
     """Rows as a detector meets them; ``quizzes`` as in ``dcq.perturbation``."""
     texts = tuple(quizzes["instance"])
     questions = tuple(question_of(text, label) for text in texts)
@@ -164,7 +167,7 @@ def _with_labels_of_others(texts: list[str], label: str, generator: np.random.Ge
     return wrong
 
 
-def _printed(rows, columns: Sequence[str]) -> list[str]:
+def _printed(rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return [format_instance(row, columns) for row in rows[list(columns)].to_dict("records")]
 
 

@@ -32,8 +32,8 @@ N_RESAMPLES = 1_000
 
 
 def constat(
-    own: Sequence[np.ndarray],
-    references: Sequence[np.ndarray],
+    own: Sequence[np.ndarray] | np.ndarray,
+    references: Sequence[np.ndarray] | np.ndarray,
     chance: float = 0.0,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,

@@ -38,7 +38,7 @@ def log_frequencies(token_ids: Sequence[Sequence[int]], vocabulary: int) -> np.n
 
 def dc_pdd_score(
     token_log_probs: np.ndarray,
-    token_ids: Sequence[int],
+    token_ids: Sequence[int] | np.ndarray,
     log_frequency: np.ndarray,
     bound: float = BOUND,
 ) -> float:

@@ -268,7 +268,7 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
     table, made_by = score_base(study.the_lab(), base_seed)
     small = dict.fromkeys(("network", "layer", "n_questions"), "int16")
     tables = {"comparisons": table.astype(small | {"comparison": "category"})}
-    store.write_tables(folder, name, tables, made_by | about)
+    store.write_tables(folder, name, tables, {**made_by, **about})
 
 
 def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
@@ -351,6 +351,6 @@ def clean_control(comparisons: pd.DataFrame) -> pd.DataFrame:
     one, holds = over_bases(aucs), None
     if len(aucs) >= FEWEST_MODELS:
         holds = one.auc == CHANCE if np.isnan(one.low) else one.low <= CHANCE <= one.high
-    row = {"control": OTHER_QUESTIONS, "n_bases": len(aucs), "auc": one.auc}
+    row: dict[str, Any] = {"control": OTHER_QUESTIONS, "n_bases": len(aucs), "auc": one.auc}
     row |= {"ci_low": one.low, "ci_high": one.high, "holds": holds}
     return pd.DataFrame([row]).astype({"holds": "boolean"})

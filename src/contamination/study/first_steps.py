@@ -53,7 +53,7 @@ def reason_of(
     off = {part: np.abs(losses - of[: len(losses)]).max() for part, of in stored.items()}
     if is_same:
         return SAME if off[name] <= TOLERANCE else ALTERED
-    if min(off, key=off.get) != name:
+    if min(off, key=off.__getitem__) != name:
         return ANOTHER
     return WITHIN if off[name] <= TOLERANCE_ELSEWHERE else NUMERICS
 

@@ -7,6 +7,9 @@ carry no verdict.
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -126,7 +129,7 @@ def shares(lab: world.World, number: int = study.UNITS[0]) -> pd.DataFrame:
     """
     rows = []
     for benchmark in study.BENCHMARKS:
-        unit = arms.Unit(lab, base=None, number=number, benchmark=benchmark, n_tokens={})
+        unit = arms.Unit(lab, base=Path(), number=number, benchmark=benchmark, n_tokens={})
         for copies in study.COPIES:
             of_texts = [
                 sum(map(len, lab.tokenizer(list(dose.texts))["input_ids"])) * dose.copies
@@ -135,7 +138,7 @@ def shares(lab: world.World, number: int = study.UNITS[0]) -> pd.DataFrame:
             verbatim = arms.doses(unit.datasets[:1], copies)[0]
             of_row = of_texts[0] / len(verbatim.texts)
             total = sum(of_texts) + study.N_TOKENS[DOSED]
-            row = {"benchmark": benchmark, "copies": copies}
+            row: dict[str, Any] = {"benchmark": benchmark, "copies": copies}
             row |= {"rows_share_pct": 100 * sum(of_texts) / total}
             rows.append(row | {"row_share_pct": 100 * of_row / total})
     return pd.DataFrame(rows)

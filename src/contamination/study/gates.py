@@ -7,6 +7,7 @@ one-sided 95 % limit of score minus control must lie above 0. Not being shown su
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -137,7 +138,7 @@ def gate_table(
         applicable = APPLICABLE[detector.access] - NOT_APPLICABLE.get(name, set())
         calibration = alarms.loc[name, "calibration"]
         for benchmark in sorted(own["benchmark"].unique()):
-            row = {"detector": name, "benchmark": benchmark}
+            row: dict[str, Any] = {"detector": name, "benchmark": benchmark}
             row |= {"access": detector.access, "question": detector.question}
             row["is_exact"] = is_exact(detector)
             by_calibration = {CALIBRATED: PASSED, protocol.MISCALIBRATED: FAILED}

@@ -70,7 +70,7 @@ class Detector:
 
     name: str
     access: str
-    score: Callable[[CausalLM, Rows], np.ndarray | SetScore]
+    score: Callable[[CausalLM, Rows], Any]
     unit: str = ROW
     question: str = READ
     learn: Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]] | None = None

@@ -55,7 +55,7 @@ def verdict(
     ci_low: float,
     ci_high: float,
     chance: float,
-    control: tuple[float, float],
+    control: tuple[float, float] | None,
     n_models: int | None = None,
     claim: Claim = CLAIMS["evidence"],
 ) -> str:

@@ -75,7 +75,7 @@ def write_unit(folder: Path, name: str, about: Mapping[str, Any], number: int) -
     check_unit(number, UNITS)
     models, facts = train_models(Path(resolve_path(PACKAGED)), released_quizzes(), number)
     scores, sets, made_by = score_unit(models, released_quizzes(), number)
-    store.write(folder, name, store.Ledger(scores, sets, made_by | facts | about))
+    store.write(folder, name, store.Ledger(scores, sets, {**made_by, **facts, **about}))
     remove_trained(models)
 
 

@@ -52,7 +52,7 @@ def write_unit(folder: Path, name: str, about: Mapping[str, Any], number: int) -
     check_unit(number, CONFIRMATORY)
     models = train_models(Path(resolve_path(PACKAGED)), released_quizzes(), number)
     scores, sets, made_by = score_unit(models, number)
-    store.write(folder, name, store.Ledger(scores, sets, made_by | about))
+    store.write(folder, name, store.Ledger(scores, sets, {**made_by, **about}))
     pretrained.remove_trained(models)
 
 

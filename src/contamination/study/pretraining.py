@@ -162,7 +162,7 @@ def write_part(
     of_steps = pd.DataFrame({"step": np.arange(len(losses), dtype="int16")})
     of_steps["loss"] = losses.astype("float32")
     tables = {"scores": scores.astype(small), "losses": of_steps}
-    store.write_tables(folder, name, tables, made_by | about)
+    store.write_tables(folder, name, tables, {**made_by, **about})
 
 
 write_tripled_part = partial(write_part, times=3)

@@ -10,6 +10,7 @@ unit is twice that of its deal, plus one for the second twin.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -74,7 +75,7 @@ def deal(quizzes: pd.DataFrame, number: int) -> dict[str, Dataset]:
         generator = np.random.default_rng([deal_number, *name.encode()])
         is_read = (generator.permutation(len(own)) < len(own) // 2) != bool(is_second)
         texts, option = own["instance"], own["option_a"]
-        read = {
+        read: Any = {
             VERBATIM: [texts[is_read]],
             PARAPHRASE: [option[is_read]],
             SEVERAL: [own.loc[is_read, f"option_{letter}"] for letter in "abc"],

@@ -71,6 +71,7 @@ def fit_detector(detector: Detector, models: Iterable[LabModel]) -> Detector:
 
     Of the rows that a dosed model read verbatim, under it (positive) and under the clean model.
     """
+    assert detector.learn
     features, labels = [], []
     for model in models:
         verbatim = next(d for d in model.datasets if d.condition == VERBATIM)

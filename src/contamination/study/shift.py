@@ -296,7 +296,7 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
     """``score_base`` as files of the ledger, ``about`` joined; scores of rows are not kept."""
     sets, made_by = score_base(study.the_lab(), base_seed)
     small = dict.fromkeys(COLUMNS[:3], "category") | dict.fromkeys(COLUMNS[3:6], "int16")
-    store.write_tables(folder, name, {"sets": sets.astype(small)}, made_by | about)
+    store.write_tables(folder, name, {"sets": sets.astype(small)}, {**made_by, **about})
 
 
 def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
@@ -367,7 +367,7 @@ def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
     return table.astype(dict.fromkeys(["detector", "shift"], object))
 
 
-def _holds(row: tuple) -> bool | None:
+def _holds(row: Any) -> bool | None:
     """Whether a control came out as it must; None for a detector, and where neither must be."""
     is_supported = row.verdict == SUPPORTED
     if row.detector in MUST_NOT:

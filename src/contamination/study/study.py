@@ -47,7 +47,7 @@ def unit_of(number: int, benchmark: str) -> arms.Unit:
 def write_unit(folder: Path, name: str, about: Mapping[str, Any], number: int, *asked: Any) -> None:
     """``score_unit`` as files, ``about`` joined: a run of several units that is stopped goes on."""
     scores, sets, made_by = score_unit(number, *asked)
-    store.write(folder, name, store.Ledger(scores, sets, made_by | about))
+    store.write(folder, name, store.Ledger(scores, sets, {**made_by, **about}))
 
 
 def score_unit(

@@ -114,7 +114,7 @@ def order_log_probs(
     shards = [part for part in _shards(rows.texts, rows_per_document) if len(part) > 1]
     documents = []
     for part in shards:
-        orders = [part, *(generator.permutation(part) for _ in range(n_shuffles))]
+        orders = [part, *(generator.permutation(part).tolist() for _ in range(n_shuffles))]
         for order in orders:
             documents += ordered_documents(order, rows.dataset, rows.split, len(part))
     scored = token_log_probs(model, documents, too_long="refuse")
@@ -142,6 +142,7 @@ def features(model: CausalLM, texts: Sequence[str]) -> np.ndarray:
     rows = []
     for text, own, lower in zip(texts, scored, scored[len(texts) :], strict=False):
         values = own.token_log_probs
+        assert own.vocabulary_mean is not None and own.vocabulary_std is not None
         likeliest = np.sort(values)[::-1]
         n_kept = [max(1, int(values.size * k / 100)) for k in K_PERCENTS]
         rows.append(

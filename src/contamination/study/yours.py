@@ -41,7 +41,7 @@ def deal_seeds(function: Callable, n_deals: int) -> list[int]:
 def load(path: Path) -> Detector:
     """``DETECTOR`` of a Python file; ValueError, one line, where it cannot join the others."""
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    if spec is None or not Path(path).is_file():
+    if spec is None or spec.loader is None or not Path(path).is_file():
         raise ValueError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
     try:

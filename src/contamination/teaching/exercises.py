@@ -137,7 +137,7 @@ def _agrees(answer: Any, expected: Any) -> bool:
         )
     if isinstance(expected, bool) or not isinstance(expected, Real):
         return not isinstance(answer, Exception) and answer == expected
-    within = TOLERANCE * max(1, abs(expected))
+    within = TOLERANCE * max(1.0, abs(float(expected)))
     return _is_finite(answer) and abs(answer - expected) <= within
 
 
@@ -214,4 +214,4 @@ def _is_right(answer: Any, right: Any, tolerance: float) -> bool:
         return bool(answer == right)
     is_number = isinstance(answer, Real) and not isinstance(answer, bool)
     # 100 * 0.14 is no whole number to a computer, and is one to a student.
-    return is_number and abs(answer - right) <= tolerance + 1e-9
+    return is_number and abs(float(answer - right)) <= tolerance + 1e-9

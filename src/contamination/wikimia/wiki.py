@@ -90,7 +90,7 @@ class Wiki:
         ValueError: if the address or the user agent is unfit.
     """
 
-    def __init__(self, address: str, user_agent: str, crawl: str, retry_seconds: int = 10):
+    def __init__(self, address: str, user_agent: str, crawl: str, retry_seconds: int = 10) -> None:
         if keys.why_no_address(address):
             raise ValueError("wiki is not of the form https://host/folder-of-api.php/")
         parts = urlsplit(address)
@@ -223,7 +223,9 @@ class Wiki:
         Templates are rendered as they are on the day of the crawl. In place of one
         that is gone stands a link with its title, so these titles come too.
         """
-        plain = dict.fromkeys(["disablelimitreport", "disableeditsection", "disabletoc"], 1)
+        plain: dict[str, Any] = dict.fromkeys(
+            ["disablelimitreport", "disableeditsection", "disabletoc"], 1
+        )
         plain |= {"prop": "text|templates", "wrapoutputclass": ""}
         try:
             response = self.ask("parse", oldid=revision_id, **plain)

@@ -40,7 +40,7 @@ def distance_in_units(recomputed: float, printed: str) -> Decimal:
     Decimal('0.5')
     """
     target = Decimal(printed)
-    unit = Decimal(1).scaleb(target.as_tuple().exponent)
+    unit = Decimal(1).scaleb(int(target.as_tuple().exponent))
     # Twelve decimals are far below any printed unit and shed binary noise,
     # so that 0.435 is halfway and not a hair below.
     value = round(Decimal(repr(float(recomputed))), 12)
