@@ -54,7 +54,7 @@ def test_it_says_what_the_tables_carry():
     assert "which is never 0.05 or more above the best detector" in said
     # The exploratory form is no detector of the families.
     assert "At 1 % false positives, with sixteen copies, that attack finds 41 % of the rows" in said
-    assert "the best detector 26 % (PPL), so the model retains traces that the detectors miss" in said
+    assert "the best detector 26 % (PPL), so the model retains traces" in said
     assert "Access matters" in said and "answers reaches 0.60" in said
     assert "a paraphrase (the same template with other content words) and never the row it" in said
     assert "never the row itself, no detector notices" in said
