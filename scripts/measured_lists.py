@@ -5,9 +5,10 @@
 Each assignment deals one draw of news items at random: 20 rows that a model is trained on, 20 rows
 of the same dataset that it is not, and 80 comparison rows. The audit gets the first two as one
 dataset, once with the comparison rows, once without any, and once with reviews in their place. The
-pretrained model is trained on its 20 rows by adapters, eight times or once; ten base models of the
-pretraining study saw theirs 16, 4 or 1 times among everything else. Writes the table in
-docs/audit.md, and ``docs/measured_lists.csv``.
+pretrained model is trained on its 20 rows by adapters, eight times or once. Ten base models of the
+pretraining study saw 60 rows 16, 4 or 1 times among everything else; there a dataset has 60 more
+rows, and 180 are for comparison. Writes the table in docs/audit.md, and
+``docs/measured_lists.csv``.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ MARKS = "<!-- measured lists -->\n", "<!-- end of measured lists -->"
 ASSIGNMENTS = tuple(range(500, 510))
 N_SEEN = N_UNSEEN = 20
 N_COMPARISON = 80
+N_PASSAGES = 200  # at most, of either file
 COPIES = (8, 1)  # of the pretrained model's rows
 COMPARISONS = SAME, NONE, OTHER = "of the same kind", "none", "of another kind"
 PRETRAINED, BASE = "pretrained model, fine-tuned", "base model of the pretraining study"
@@ -91,7 +93,7 @@ def audited(
     data = {"dataset": str(rows), "names": ["news", "test"], "label_column": "label"}
     data |= {"text_columns": ["text"]}
     told = {"model": {"names": [str(model)]}, "data": data, "methods": ["min_k"]}
-    told |= {"comparison": str(comparison or ""), "n_passages": N_COMPARISON, "n_instances": 4}
+    told |= {"comparison": str(comparison or ""), "n_passages": N_PASSAGES, "n_instances": 4}
     audit = auditing.add_text_controls(prepare(Settings.read(told)))
     target = auditing.target_of(audit, str(model), lab)
     found = {target.name: auditing.findings_of(audit, target, clean, [], N_RESAMPLES)}
@@ -125,10 +127,9 @@ def models(n: int, kinds: Sequence[str]) -> Iterator[tuple[dict[str, object], Pa
         folder, copies_of = row_pools.base_model(study.the_lab(), seed), pool.copies(seed)
         texts = np.array(pool.rows.texts, dtype=object)
         for copies in sorted(row_pools.DOSES, reverse=True):
-            seen = texts[copies_of == copies][:N_SEEN].tolist()
-            held_out = texts[copies_of == 0]
-            unseen = held_out[:N_UNSEEN].tolist()
-            comparison = held_out[N_UNSEEN:][:N_COMPARISON].tolist()
+            seen = texts[copies_of == copies].tolist()
+            held_out = texts[copies_of == 0].tolist()
+            unseen, comparison = held_out[: len(seen)], held_out[len(seen) :][: 3 * len(seen)]
             about = {"model": BASE, "seed": seed, "copies": copies}
             yield about, folder, (seen, unseen, comparison)
 

@@ -19,6 +19,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import conclude
 import readings
 from matplotlib.figure import Figure
 
@@ -69,6 +70,7 @@ RELEASED_NUMBERS, TRAINED_NUMBERS = "released numbers", "numbers of trained mode
 # One instance of twenty in notebook 00; ten times what the AUCs of 04b moved by between two sets
 # of processor instructions, rounded up (CHANGELOG, "Threads and instructions").
 WITHIN = {"00": 0.05, "04b": 0.01}
+CONCLUDE = "so we conclude"
 TABLES = "dcq_published dcq_reciprocal dcq_controls dcq_rules dcq_beyond_rules "
 TABLES += "replication_published replication_success published_vs_recomputed first_look min_k_auc"
 
@@ -286,7 +288,7 @@ def _of_forks(forks: pd.DataFrame) -> pd.DataFrame:
 
 
 def released_numbers(tables: dict[str, pd.DataFrame]) -> str:
-    """What the lessons' tables of released data show, the same on every machine.
+    """What the lessons' tables of released data show, and what to conclude from each number.
 
     Args:
         tables: of ``TABLES`` those of notebooks 02 and 03, by name.
@@ -295,12 +297,16 @@ def released_numbers(tables: dict[str, pd.DataFrame]) -> str:
     gpt4 = levels.loc[levels["model"].eq("GPT-4"), "max_pct"]
     rules = tables["dcq_rules"].drop_duplicates(["model", "dataset", "control"])
     rules = rules[rules["model"].eq("GPT-4")].groupby("control", sort=False)
-    right = tables["replication_success"].set_index(["algorithm", "model"])["n_right"]
+    success = tables["replication_success"].set_index(["algorithm", "model"])
     decisions = []
     for model in published.MODELS:
-        judge, clean = (right.loc[n, model] for n in ("Algorithm 2: GPT-4 ICL", "always clean"))
+        by_judge, by_clean = (
+            success.loc[n, model] for n in ("Algorithm 2: GPT-4 ICL", "always clean")
+        )
+        judge, clean = (int(one["n_right"]) for one in (by_judge, by_clean))
         about = f"partitions decided right for {model}, of 14"
-        decisions.append(("03", about, f"judge {judge}, always “clean” {clean}"))
+        said = conclude.of_judge(by_judge["verdict"], judge, clean)
+        decisions.append(("03", about, f"judge {judge}, always “clean” {clean}", said))
     words = wikimia_tables.wikimia_blind_table()
     words = words.loc[words["baseline"].eq(blind_scores.BAG_OF_WORDS), "auc"]
     ends = f"{words.min():.3f} to {words.max():.3f}"
@@ -312,25 +318,39 @@ def released_numbers(tables: dict[str, pd.DataFrame]) -> str:
         "bootstrap with Holm": "significant_holm",
         "sign flips with Holm": "significant_sign_flip_holm",  # the last
     }
-    marks = [f"{name} {tests[column].sum()}" for name, column in marked.items()]
+    counts = [int(tests[column].sum()) for column in marked.values()]
+    marks = [f"{name} {n}" for name, n in zip(marked, counts, strict=True)]
     if replication_tables.no_sign_flip_can_reject(tests):
         marks[-1] = "sign flips with Holm cannot mark any"
+    n_same, n = int(levels["matches"].sum()), len(levels)
+    maxima = f"{gpt4.min():.0f} to {gpt4.max():.0f} %"
+    of_words = f"{ends}; printed for {MIN_K}: {printed}"
     rows = [
-        ("02", "pairs as printed", f"{levels['matches'].sum()} of {len(levels)}"),
-        ("02", "GPT-4's maximum, ten datasets", f"{gpt4.min():.0f} to {gpt4.max():.0f} %"),
+        ("02", "pairs as printed", f"{n_same} of {n}", conclude.of_pairs(n_same, n)),
+        ("02", "GPT-4's maximum, ten datasets", maxima, conclude.of_levels(gpt4.min())),
         *(
-            ("02", f"that {name} does as well as GPT-4", comparison.verdict_counts(of))
+            (
+                "02",
+                f"that {name} does as well as GPT-4",
+                comparison.verdict_counts(of),
+                conclude.of_rule(of["verdict"]),
+            )
             for name, of in rules
         ),
-        ("03", f"asterisks, of {len(tests)} tests", ", ".join(marks)),
+        ("03", f"asterisks, of {len(tests)} tests", ", ".join(marks), conclude.of_marks(counts)),
         *decisions,
-        ("04", "words alone on WikiMIA, AUC", f"{ends}; printed for {MIN_K}: {printed}"),
+        (
+            "04",
+            "words alone on WikiMIA, AUC",
+            of_words,
+            conclude.of_words(words.min(), float(printed)),
+        ),
     ]
-    return markdown(pd.DataFrame(rows, columns=["notebook", "number", "expect"]))
+    return markdown(pd.DataFrame(rows, columns=["notebook", "number", "expect", CONCLUDE]))
 
 
 def trained_numbers(tables: dict[str, pd.DataFrame]) -> str:
-    """What the models that are trained here show, rounded, each with its tolerance.
+    """What the models that are trained here show, rounded, with tolerance and conclusion.
 
     Args:
         tables: ``first_look`` of notebook 00 and ``min_k_auc`` of 04b.
@@ -338,25 +358,35 @@ def trained_numbers(tables: dict[str, pd.DataFrame]) -> str:
     rows = []
     for method, of_method in tables["first_look"].groupby("method", sort=False):
         name = f"{method}, {of_method['statistic'].iloc[0]}"
-        rows.append(("00", f"{name}: finding", of_method["value"].iloc[0]))
-        rows.append(("00", f"{name}: highest control", of_method["value"].iloc[1:].max()))
+        of_finding, of_control = conclude.FIRST_LOOK[of_method["verdict"].iloc[0]]
+        control = of_method["value"].iloc[1:].max()
+        rows.append(("00", f"{name}: finding", of_method["value"].iloc[0], of_finding))
+        rows.append(("00", f"{name}: highest control", control, of_control))
     aucs = tables["min_k_auc"]
     is_mean = aucs["setting"].eq("random") & aucs["method"].eq(MIN_K) & aucs["seed"].isna()
     for row in aucs[is_mean].itertuples():
-        rows.append(("04b", f"{MIN_K}, AUC, copies: {row.copies:.0f}", row.auc))
-    lines = [(where, what, f"{value:.2f}", f"± {WITHIN[where]}") for where, what, value in rows]
-    return markdown(pd.DataFrame(lines, columns=["notebook", "number", "expect", "within"]))
+        said = conclude.of_copies(row.copies, row.ci_low)
+        rows.append(("04b", f"{MIN_K}, AUC, copies: {row.copies:.0f}", row.auc, said))
+    lines = [
+        (where, what, f"{value:.2f}", f"± {WITHIN[where]}", said)
+        for where, what, value, said in rows
+    ]
+    columns = ["notebook", "number", "expect", "within", CONCLUDE]
+    return markdown(pd.DataFrame(lines, columns=columns))
 
 
 def lie_within(page: str, part: str) -> bool:
-    """Whether a page has all numbers of a part of ``trained_numbers``, within its tolerances."""
-    row = r"^\| (0\d\w?) \| (.+) \| (-?\d\.\d+) \| ± (\d\.\d+) \|$"
-    stated = {line[:2]: line[2:] for line in re.findall(row, page, re.M)}
-    found = {line[:2]: line[2:] for line in re.findall(row, part, re.M)}
+    """Whether a page has all numbers of a part of ``trained_numbers``, within its tolerances.
+
+    The conclusions must be the same.
+    """
+    row = r"^\| (0\d\w?) \| (.+) \| (-?\d\.\d+) \| ± (\d\.\d+) \| (.+) \|$"
+    stated = {line[:2]: list(line[2:]) for line in re.findall(row, page, re.M)}
+    found = {line[:2]: list(line[2:]) for line in re.findall(row, part, re.M)}
     return stated.keys() == found.keys() and all(
-        within == found[name][1]
-        and abs(float(value) - float(found[name][0])) <= float(within) + 1e-9
-        for name, (value, within) in stated.items()
+        rest == found[name][1:]
+        and abs(float(value) - float(found[name][0])) <= float(rest[0]) + 1e-9
+        for name, (value, *rest) in stated.items()
     )
 
 

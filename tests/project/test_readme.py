@@ -13,7 +13,13 @@ from notebook_files import NOTEBOOKS, ROOT, script
 from PIL import Image
 from released_tables import dcq_levels, recomputed_cells, time_travel
 
-from contamination.core.verdicts import NOT_SUPPORTED, SUPPORTED, VERDICTS
+from contamination.core.verdicts import (
+    CONTROL_FAILS,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    SUPPORTED,
+    VERDICTS,
+)
 from contamination.data import published
 from contamination.data.published import compare
 from contamination.dcq import comparison, controls
@@ -196,7 +202,36 @@ def test_released_numbers_to_expect_are_not_stale(script, tables):
     assert script.renewed(page, script.RELEASED_NUMBERS, part) == page, 'run "make readme"'
     levels = tables["dcq_published"].assign(matches=False, max_pct=12.0)
     part = script.released_numbers(tables | {"dcq_published": levels})
-    assert "| 0 of 17 |" in part and "| 12 to 12 % |" in part
+    assert "| 0 of 17 | Most printed levels do not follow" in part
+    assert "| 12 to 12 % | Not every level is above guessing" in part
+
+
+def test_a_number_that_says_the_opposite_has_another_conclusion(script, tables):
+    found = script.released_numbers(tables)
+    assert (
+        "is right for most pairs, so the question" in found
+        and "Every level is above guessing" in found
+    )
+    assert "beat this rule on 4 of 10 datasets" in found and "on every dataset" in found
+    assert "The test decides how many" in found and "is shown to do better" in found
+    other = {
+        "dcq_rules": tables["dcq_rules"].assign(verdict=SUPPORTED),
+        "replication_success": tables["replication_success"].assign(verdict=NOT_SUPPORTED),
+        "replication_published": tables["replication_published"].assign(
+            significant_unpaired=True,
+            significant=True,
+            significant_sign_flip=True,
+            significant_holm=True,
+            significant_sign_flip_holm=True,
+        ),
+    }
+    refuted = script.released_numbers(tables | other)
+    assert "beat this rule on 0 of 10 datasets" in refuted and "on every dataset" not in refuted
+    assert "All tests agree" in refuted and "is shown to do better" not in refuted
+    assert script.conclude.of_words(0.6, 0.72).startswith("The words alone do not explain")
+    assert "not shown" in script.conclude.of_copies(1, 0.47)
+    assert script.conclude.of_copies(8, 0.78).startswith("Texts that were seen 8 times tend")
+    assert list(script.conclude.FIRST_LOOK) == [v for v in VERDICTS if v != NOT_RUN]
 
 
 @pytest.fixture(scope="module")
@@ -205,27 +240,33 @@ def trained(script):
     method, setting = script.MIN_K, "random"
     return {
         "first_look": pd.DataFrame(
-            [("Quiz", "share", 0.96), ("Quiz", "share", 0.1), ("Quiz", "share", 0.3)],
-            columns=["method", "statistic", "value"],
+            [
+                ("Quiz", "share", 0.96, SUPPORTED),
+                ("Quiz", "share", 0.1, None),
+                ("Quiz", "share", 0.3, None),
+            ],
+            columns=["method", "statistic", "value", "verdict"],
         ),
         "min_k_auc": pd.DataFrame(
             [
-                (setting, 4.0, None, method, 0.7321),
-                (setting, 4.0, 0, method, 0.1),  # of one model
-                (setting, 4.0, None, "PPL", 0.2),
-                ("random, lengths", None, None, method, 0.3),
+                (setting, 4.0, None, method, 0.7321, 0.63),
+                (setting, 4.0, 0, method, 0.1, 0.0),  # of one model
+                (setting, 4.0, None, "PPL", 0.2, 0.1),
+                ("random, lengths", None, None, method, 0.3, 0.2),
             ],
-            columns=["setting", "copies", "seed", "method", "auc"],
+            columns=["setting", "copies", "seed", "method", "auc", "ci_low"],
         ),
     }
 
 
 def test_numbers_of_trained_models_are_rounded_and_have_a_tolerance(script, trained):
     lines = script.trained_numbers(trained).splitlines()[2:]
+    of_finding, of_control = script.conclude.FIRST_LOOK[SUPPORTED]
     assert lines == [
-        "| 00 | Quiz, share: finding | 0.96 | ± 0.05 |",
-        "| 00 | Quiz, share: highest control | 0.30 | ± 0.05 |",
-        f"| 04b | {script.MIN_K}, AUC, copies: 4 | 0.73 | ± 0.01 |",
+        f"| 00 | Quiz, share: finding | 0.96 | ± 0.05 | {of_finding} |",
+        f"| 00 | Quiz, share: highest control | 0.30 | ± 0.05 | {of_control} |",
+        f"| 04b | {script.MIN_K}, AUC, copies: 4 | 0.73 | ± 0.01 | Texts that were seen 4 times "
+        "tend to score above held-out ones. |",
     ]
 
 
@@ -240,6 +281,13 @@ def test_a_page_is_kept_while_its_tolerances_cover_the_tables(script, trained, c
     assert not script.lie_within("", part) and not script.lie_within(part, part[:-1])
 
 
+def test_a_page_with_another_conclusion_is_written_anew(script, trained):
+    page = script.trained_numbers(trained)
+    failed = trained["first_look"].assign(verdict=CONTROL_FAILS)
+    part = script.trained_numbers(trained | {"first_look": failed})
+    assert "no evidence" in part and not script.lie_within(page, part)
+
+
 def test_numbers_to_expect_of_trained_models(script):
     """All of them stand on the page; where this checkout has been run, within the tolerances."""
     page = script.TEACHING.read_text()
@@ -249,7 +297,8 @@ def test_numbers_to_expect_of_trained_models(script):
     stated = page[start:end].splitlines()[3:]
     assert len(stated) == 12
     for line in stated:
-        assert re.fullmatch(r"\| (?:00|04b) \| [^|]+ \| [01]\.\d\d \| ± 0\.0[15] \|", line), line
+        numbers = r"\| (?:00|04b) \| [^|]+ \| [01]\.\d\d \| ± 0\.0[15] \| [^|]+\. \|"
+        assert re.fullmatch(numbers, line), line
     paths = [ROOT / f"outputs/demo/tables/{name}.csv" for name in ("first_look", "min_k_auc")]
     if all(path.exists() for path in paths):
         part = script.trained_numbers({path.stem: pd.read_csv(path) for path in paths})

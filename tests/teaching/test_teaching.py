@@ -6,6 +6,8 @@ import nbformat
 import pytest
 from notebook_files import NOTEBOOKS, ROOT
 
+from contamination.core.verdicts import VERDICTS
+
 TEACHING = (ROOT / "docs/teaching.md").read_text()
 POINTER = re.compile(r"(exercises to )?`(\d\d)[^`]*`|[\"“]([^\"”]+)[\"”]")
 
@@ -87,3 +89,19 @@ def test_an_open_question_ends_the_exercises_and_its_rubric_is_the_teachers(name
     for folder in ("", "exercises/", "solutions/"):
         shown = (ROOT / f"notebooks/{folder}{name}.ipynb").read_text()
         assert not any(criterion in shown for criterion, _ in criteria) and answer not in shown
+
+
+def test_the_glossary_has_at_most_twenty_words_with_a_sentence_each():
+    glossary = text_of("00", False).split("<summary>Twenty words")[1].split("</details>")[0]
+    words = dict(re.findall(r"^\| (.+?) \| (.+) \|$", glossary, re.M)[2:])
+    assert len(words) <= 20
+    assert set(VERDICTS) <= set(words)
+    for word, meaning in words.items():
+        assert meaning[0].isupper() and meaning.endswith(".") and ". " not in meaning, word
+
+
+def test_the_90_minute_plan_names_headings_of_the_results():
+    session = TEACHING.split("\n## One session of 90 minutes\n")[1].split("\n## ")[0]
+    (row,) = [line for line in session.splitlines() if "09_results" in line]
+    for heading in re.findall(r'"([^"]+)"', row):
+        assert f"## {heading}" in text_of("09", False), heading
