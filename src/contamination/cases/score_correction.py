@@ -1,0 +1,150 @@
+"""How far does training on a benchmark's rows inflate its score, and can the score be corrected?
+
+Where the inserted rows were chosen at random, held-out rows of the same draw show the score that
+the inserted rows would have had. So the inflation is known, and a correction can be checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from contamination.core.statistics import percentile_interval
+from contamination.core.tables import interval_text
+
+COPIES = (0, 1, 8)  # of each inserted row; none is the control
+SHARE_DROPPED = 0.5  # of the rows, those that a detector finds most familiar
+
+
+def correction_table(
+    right: Mapping[int, np.ndarray],
+    familiarity: Mapping[int, np.ndarray],
+    examples: pd.DataFrame,
+    n_resamples: int,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The score of inserted rows next to that of held-out rows, and a correction without them.
+
+    Every dataset counts equally. Intervals resample rows, inserted and held-out ones apart, so
+    they say nothing about another model.
+
+    Args:
+        right: copies to whether each example is answered right, shape (n_examples,).
+        familiarity: copies to a detector's score of each example, higher for familiar ones.
+        examples: columns dataset and is_member (inserted), in the same order.
+        n_resamples: of the bootstrap.
+
+    Returns:
+        One row for each number of copies: copies, n_inserted, n_held_out, inserted and held_out
+        (shares of right answers, 0 to 1), inflation (their difference) with ci_low and ci_high;
+        unfamiliar (right answers among the inserted rows without the half that the detector finds
+        most familiar in each dataset), correction (unfamiliar minus inserted) with correction_low
+        and correction_high, and the same difference among the held-out rows, which the model never
+        saw, as control, with control_low and control_high.
+    """
+    generator = np.random.default_rng([seed, 31])
+    is_member = examples["is_member"].to_numpy(bool)
+    rows = []
+    for copies, answers in right.items():
+        values, is_kept = np.asarray(answers, float), _unfamiliar(familiarity[copies], examples)
+        inserted, held_out = (
+            _shares(values, is_kept, examples[is_member == kind], generator, n_resamples)
+            for kind in (True, False)
+        )
+        row = {"copies": copies, "n_inserted": int(is_member.sum())}
+        row |= {"n_held_out": int((~is_member).sum())}
+        row |= {
+            "inserted": inserted[0, 0],
+            "held_out": held_out[0, 0],
+            "unfamiliar": inserted[1, 0],
+        }
+        for name, ends, resampled in (
+            ("inflation", "ci", inserted[0] - held_out[0]),
+            ("correction", "correction", inserted[1] - inserted[0]),
+            ("control", "control", held_out[1] - held_out[0]),
+        ):
+            low, high = percentile_interval(resampled[1:])
+            row |= {name: resampled[0], f"{ends}_low": low, f"{ends}_high": high}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _unfamiliar(scores: np.ndarray, examples: pd.DataFrame) -> np.ndarray:
+    """Whether a row stays: inserted and held-out rows of each dataset lose their familiar half."""
+    ranks = (
+        pd.Series(np.asarray(scores))
+        .groupby([examples["dataset"].to_numpy(), examples["is_member"].to_numpy()])
+        .rank(method="first", pct=True)
+    )
+    return ranks.le(1 - SHARE_DROPPED).to_numpy()
+
+
+def _shares(
+    values: np.ndarray,
+    is_kept: np.ndarray,
+    rows: pd.DataFrame,
+    generator: np.random.Generator,
+    n_resamples: int,
+) -> np.ndarray:
+    """Mean over datasets of right answers of all rows and of kept ones, shape (2, 1 + n_resamples).
+
+    The first column is of the rows themselves, the others are of rows drawn with replacement.
+    """
+    of_datasets = []
+    for places in rows.groupby("dataset").groups.values():
+        picks = generator.integers(len(places), size=(n_resamples, len(places)))
+        drawn = places.to_numpy()[np.vstack([np.arange(len(places)), picks])]
+        kept = is_kept[drawn]
+        of_kept = (values[drawn] * kept).sum(axis=1) / np.maximum(kept.sum(axis=1), 1)
+        of_datasets.append([values[drawn].mean(axis=1), of_kept])
+    return np.mean(of_datasets, axis=0)
+
+
+def summarize_correction(table: pd.DataFrame) -> str:
+    """How far the score is inflated at the most copies, and what either correction does.
+
+    Three sentences about one model for each number of copies; no verdict.
+    """
+    rows = table.set_index("copies").sort_index()
+    clean, most = rows.iloc[0], rows.iloc[-1]
+    copies = int(rows.index[-1])
+    gained = f"from {100 * clean['inserted']:.0f} to {100 * most['inserted']:.0f} %"
+    inflation = _points(most, "inflation", "ci")
+    first = (
+        f"With {copies} copies of each inserted row, the score on the inserted rows goes {gained}, "
+        f"and on the held-out rows from {100 * clean['held_out']:.0f} to "
+        f"{100 * most['held_out']:.0f} %."
+    )
+    if most["ci_low"] > 0:
+        second = (
+            "Rows of the same draw that the model never saw are the fair comparison, and against "
+            f"them the score is inflated by {inflation} points."
+        )
+    else:
+        second = (
+            "Rows of the same draw that the model never saw are the fair comparison, and against "
+            f"them no inflation is shown ({inflation} points): what the training gave, it gave to "
+            "held-out rows as well."
+        )
+    correction, control = (_points(most, name, name) for name in ("correction", "control"))
+    if most["control_low"] <= 0 <= most["control_high"]:
+        third = (
+            "Without the half of the rows that the detector finds most familiar, the score changes "
+            f"by {correction} points. The same step changes the score of rows that the model never "
+            f"saw by {control} points, so it is not shown to do harm."
+        )
+    else:
+        third = (
+            "Without the half of the rows that the detector finds most familiar, the score changes "
+            f"by {correction} points. But the same step also changes the score of rows that the "
+            f"model never saw, by {control} points, since familiar rows are not as hard as others. "
+            "So this correction cannot be trusted, and held-out rows are needed."
+        )
+    return " ".join([first, second, third])
+
+
+def _points(row: pd.Series, name: str, ends: str) -> str:
+    low, high = (100 * row[f"{ends}_{end}"] for end in ("low", "high"))
+    return f"{100 * row[name]:+.0f} {interval_text(low, high, 0)}"
