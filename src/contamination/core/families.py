@@ -22,7 +22,7 @@ def withdraw_verdicts(
     ``needing`` names the verdicts that rest on the test.
 
     >>> words = pd.Series(["supported", "supported", "not supported", "control fails"])
-    >>> taken_back(words, pd.Series([0.01, 0.2, 0.2, 0.2])).tolist()
+    >>> withdraw_verdicts(words, pd.Series([0.01, 0.2, 0.2, 0.2])).tolist()
     ['supported', 'inconclusive', 'not supported', 'inconclusive']
     """
     is_lost = words.isin(needing) & p_adjusted.gt(LEVEL)

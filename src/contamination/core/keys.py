@@ -162,7 +162,7 @@ def shown_under(setting: str, value: Any) -> Any:
 def mask_likely_keys(message: str) -> str:
     """A message of one line without what looks like a key, though it may be something else.
 
-    >>> unsaid("unknown option --kye 0123456789abcdef0123456789abcdef")
+    >>> mask_likely_keys("unknown option --kye 0123456789abcdef0123456789abcdef")
     'unknown option --kye ***'
     """
     return _WORD.sub(
@@ -174,7 +174,7 @@ def mask_likely_keys(message: str) -> str:
 def remove_keys(text: str, values: Iterable[str] = ()) -> str:
     """A text without these values, without known shapes of keys and passwords in addresses.
 
-    >>> removed_from("http://me:word@host/v1 with gsk_0123456789abcdef")
+    >>> remove_keys("http://me:word@host/v1 with gsk_0123456789abcdef")
     'http://***@host/v1 with ***'
     """
     for value in values:

@@ -52,7 +52,7 @@ def violated_rule(value: Any, comment: str, values: Mapping[str, Any]) -> str:
 
     ``values`` are all parameters by name, since ends may be parameters.
 
-    >>> broken([3, 3], "copies read [1 to 1000, distinct]", {})
+    >>> violated_rule([3, 3], "copies read [1 to 1000, distinct]", {})
     'distinct'
     """
     parts = parts_of(comment)

@@ -65,7 +65,7 @@ SHOWN = {
 def display_name(detector: str) -> str:
     """A detector's name for a reader.
 
-    >>> shown("DCQ"), shown("PPL")
+    >>> display_name("DCQ"), display_name("PPL")
     ('DCQ (simulated respondent)', 'PPL')
     """
     return SHOWN.get(detector, detector)
