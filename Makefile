@@ -184,7 +184,7 @@ server-packages:
 		dpkg-query -W -f '$${Status}' $$package 2> /dev/null | grep -q 'ok installed' || echo $$package; done); \
 	test -z "$$missing" || { echo "error: Debian packages are missing: apt-get install --no-install-recommends" $$missing >&2; exit 1; }
 
-PAGES := $(wildcard *.md docs/* docs/*/* notebooks/*/*.ipynb $(PACKAGE)/teaching/exercises.*) CITATION.cff LICENSE scripts/build_site.py
+PAGES := $(wildcard *.md docs/* docs/*/* notebooks/*/*.ipynb $(PACKAGE)/teaching/exercises.*) CITATION.cff LICENSE pyproject.toml scripts/build_site.py
 $(OUTPUTS)/site/index.html: $(IN_PROFILE) $(PAGES) requirements-extra.txt | $(VENV)/.extra
 	@$(RUN) scripts/build_site.py $(OUTPUTS) $(@D)
 

@@ -331,3 +331,13 @@ def test_the_route_with_uv_names_the_locks_and_their_build_tools():
     assert sync.endswith(f"--build-constraints {LOCKS[0]} {LOCKS[0]} {LOCKS[1]}")
     # Packages that come as source are built with it.
     assert any(entry.startswith("setuptools==") for entry in entries(LOCKS[0]))
+
+
+def test_binder_installs_the_lock_with_torch_without_cuda():
+    folder = ROOT / ".binder"
+    lines = (folder / "requirements.txt").read_text().splitlines()
+    files = [line.removeprefix("-r ") for line in lines if line.startswith("-r ")]
+    assert [(folder / file).resolve() for file in files] == [ROOT / name for name in LOCKS[:2]]
+    python = (folder / "runtime.txt").read_text().strip().removeprefix("python-")
+    assert f"Programming Language :: Python :: {python}" in PROJECT["classifiers"]
+    assert os.access(folder / "postBuild", os.X_OK)
