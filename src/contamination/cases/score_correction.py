@@ -53,7 +53,7 @@ def correction_table(
             _shares(values, is_kept, examples[is_member == kind], generator, n_resamples)
             for kind in (True, False)
         )
-        row = {"copies": copies, "n_inserted": int(is_member.sum())}
+        row: dict[str, float] = {"copies": copies, "n_inserted": int(is_member.sum())}
         row |= {"n_held_out": int((~is_member).sum())}
         row |= {
             "inserted": inserted[0, 0],
