@@ -27,7 +27,7 @@ import pandas as pd
 
 from contamination.audit import auditing, listed_rows
 from contamination.audit.lab_models import Lab
-from contamination.audit.prepared import MIN_K, prepare
+from contamination.audit.prepared import INSTANCE, MIN_K, TEXT, prepare
 from contamination.audit.settings import Settings
 from contamination.core import storage
 from contamination.core.statistics import share_interval
@@ -86,13 +86,19 @@ def write_rows(file: Path, rows: Sequence[str]) -> Path:
 
 
 def audited(
-    model: Path, files: tuple[Path, Path | None], seen: Sequence[str], lab: Lab, clean: CausalLM
+    model: Path,
+    files: tuple[Path, Path | None],
+    form: str,
+    seen: Sequence[str],
+    lab: Lab,
+    clean: CausalLM,
 ) -> dict[str, object]:
     """The verdict of Min-k% Prob and the list, against the rows that were seen."""
     rows, comparison = files
     data = {"dataset": str(rows), "names": ["news", "test"], "label_column": "label"}
     data |= {"text_columns": ["text"]}
     told = {"model": {"names": [str(model)]}, "data": data, "methods": ["min_k"]}
+    told |= {"min_k": {"form": form}}
     told |= {"comparison": str(comparison or ""), "n_passages": N_PASSAGES, "n_instances": 4}
     audit = auditing.add_text_controls(prepare(Settings.read(told)))
     target = auditing.target_of(audit, str(model), lab)
@@ -145,8 +151,10 @@ def measured(n: int, kinds: Sequence[str]) -> pd.DataFrame:
         for about, model, (seen, unseen, comparison) in models(n, kinds):
             rows = write_rows(folder / "rows.jsonl", [*seen, *unseen])
             same = write_rows(folder / "comparison.jsonl", comparison)
-            for kind, file in zip(COMPARISONS, (same, None, other), strict=True):
-                row = about | {"comparison": kind} | audited(model, (rows, file), seen, lab, clean)
+            asked = [(form, SAME, same) for form in (TEXT, INSTANCE)]
+            for form, kind, file in [*asked, (TEXT, NONE, None), (TEXT, OTHER, other)]:
+                row = about | {"form": form, "comparison": kind}
+                row |= audited(model, (rows, file), form, seen, lab, clean)
                 print(json.dumps(row), file=sys.stderr, flush=True)
                 found.append(row)
     return pd.DataFrame(found)
@@ -155,13 +163,15 @@ def measured(n: int, kinds: Sequence[str]) -> pd.DataFrame:
 def page_table(found: pd.DataFrame) -> str:
     """For each kind of model, copies and comparison rows: lists, share found, false names."""
     lines = [
-        "| Model | Copies of a row | Comparison rows | Audits with a list | Rows found | "
-        "False names | Realised false-discovery rate |",
-        "| --- | ---: | --- | --- | --- | --- | --- |",
+        "| Model | Copies of a row | Comparison rows | A row is scored as | Mean AUC | "
+        "Audits with a list | Rows found | False names | Realised false-discovery rate |",
+        "| --- | ---: | --- | --- | ---: | --- | --- | --- | --- |",
     ]
-    keys = ["model", "copies", "comparison"]
-    for (model, copies, comparison), part in found.groupby(keys, sort=False):
-        cells = [model, str(copies), comparison, f"{part['has_list'].sum()} of {len(part)}"]
+    keys = ["model", "copies", "comparison", "form"]
+    for (model, copies, comparison, form), part in found.groupby(keys, sort=False):
+        auc = "–" if part["auc"].isna().all() else f"{part['auc'].mean():.2f}"
+        cells = [model, str(copies), comparison, f"its {form}" if form == TEXT else f"an {form}"]
+        cells += [auc, f"{part['has_list'].sum()} of {len(part)}"]
         if part["has_list"].any():
             hits, n_seen = (part["n_listed"] - part["n_false"]).sum(), part["n_seen"].sum()
             ends = " to ".join(f"{100 * end:.0f}" for end in share_interval(int(hits), int(n_seen)))

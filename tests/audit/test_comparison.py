@@ -229,3 +229,21 @@ def test_near_copies_are_counted_where_the_rows_are_told_apart_too():
     line = comparison.describe_check(found, comparison.near_copies(dataset, others))
     assert line.startswith(comparison.refusal(found))
     assert "of 12 dataset rows have a near-copy" in line
+
+
+def test_rows_scored_with_their_label_are_checked_with_their_label(tmp_path):
+    files = []
+    for name, (rows, label) in {"own": (drawn(2), "yes"), "other": (drawn(3), "nay")}.items():
+        files.append(tmp_path / f"{name}.jsonl")
+        lines = [json.dumps({"text": text, "label": label}) + "\n" for text in rows]
+        files[-1].write_text("".join(lines))
+    data = {"dataset": str(files[0]), "label_column": "label"}
+    told = {"model": {"names": ["lab:clean"]}, "data": data, "comparison": str(files[1])}
+    found = {}
+    for form in ("text", "instance"):
+        audit = prepare(Settings.read(told | {"min_k": {"form": form}}))
+        found[form] = audit.scored_texts(audit.rows), auditing.add_text_controls(audit)
+    assert set(found["text"][0]) == set(drawn(2)) and not found["text"][1].refusal
+    texts, audit = found["instance"]
+    assert set(texts) == {f"text: {text}\nlabel: yes" for text in drawn(2)}
+    assert "told apart by bag of words" in audit.refusal

@@ -51,7 +51,7 @@ def add_text_controls(audit: Audit) -> Audit:
     """The audit with what classifiers that see no model make of its two files."""
     if audit.unseen is None:
         return audit
-    sets = [rows.passages for rows in audit.sets]
+    sets = [audit.scored_texts(rows) for rows in audit.sets]
     text_alone = by_text_alone(*sets, audit.told.seed)
     found: dict[str, Any] = {"text_alone": text_alone, "near_copies": (near_copies(*sets),)}
     return replace(audit, **found, refusal=refusal(text_alone))

@@ -15,7 +15,15 @@ import pandas as pd
 from contamination.audit import finding
 from contamination.audit.finding import Finding, Target, build_finding, control_row
 from contamination.audit.local_models import load_model
-from contamination.audit.prepared import DICE, MIN_K, MODEL, NO_COMPARISON, Audit, RunEndpoints
+from contamination.audit.prepared import (
+    DICE,
+    INSTANCE,
+    MIN_K,
+    MODEL,
+    NO_COMPARISON,
+    Audit,
+    RunEndpoints,
+)
 from contamination.audit.rows import load_with_comparison
 from contamination.audit.without_comparison import number_twins
 from contamination.core import blind, statistics
@@ -69,7 +77,7 @@ def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: 
         row, note = _twins(audit, target, n_resamples)
         found = build_finding(audit, target, MIN_K, "AUC", none, 0.5, (), note)
         return Finding(found, (row,) if row else ())
-    texts = [*audit.rows.passages, *audit.unseen.passages]
+    texts = [text for rows in audit.sets for text in audit.scored_texts(rows)]
     k_percent = audit.told.min_k.k_percent
     n, is_data = len(texts), np.arange(len(texts)) < len(audit.rows.rows)
 
@@ -84,7 +92,10 @@ def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: 
     if clean_lm is not None:
         found.append(auc_of(Target(finding.CLEAN_LM, clean_lm))[0])
     own, of_texts = auc_of(target)
-    row = build_finding(audit, target, MIN_K, f"AUC, k = {k_percent:.0f} %", own, 0.5, found)
+    statistic = f"AUC, k = {k_percent:.0f} %"
+    if audit.told.min_k.form == INSTANCE:
+        statistic += ", with column names and label"
+    row = build_finding(audit, target, MIN_K, statistic, own, 0.5, found)
     details = pd.DataFrame({"text": texts, "is_unseen": ~is_data, "score": of_texts})
     tables = all_scores(audit, target, n_resamples) if audit.told.min_k.all_methods else {}
     return Finding(row, tuple(found), {}, details, tables)
@@ -98,7 +109,7 @@ def _twins(audit: Audit, target: Target, n_resamples: int) -> tuple[dict | None,
     reference = Target(name, load_model(audit.model, name)) if name else None
     of_target = partial(log_probs_of, audit.asked, target)
     of_reference = partial(log_probs_of, audit.asked, reference) if reference else None
-    return number_twins(audit.rows.passages, of_target, of_reference, n_resamples)
+    return number_twins(audit.scored_texts(audit.rows), of_target, of_reference, n_resamples)
 
 
 def all_scores(audit: Audit, target: Target, n_resamples: int) -> dict[str, pd.DataFrame]:
@@ -149,7 +160,7 @@ def _of_splits(audit: Audit) -> Iterator[tuple[str, list[str], np.ndarray]]:
             of_split = dataclasses.replace(data, split=split, splits=[])
             both = load_with_comparison(of_split, audit.told.comparison, n, audit.told.seed)
             sets = [rows for rows in both if rows is not None]
-        texts = [text for rows in sets for text in rows.head(n).passages]
+        texts = [text for rows in sets for text in audit.scored_texts(rows.head(n))]
         is_member = np.arange(len(texts)) < len(sets[0].head(n).rows)
         yield f"{name} {split}".strip(), texts, is_member
 

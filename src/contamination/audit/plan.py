@@ -243,7 +243,7 @@ def batches_of(audit: Audit, endpoint: Endpoint, form: str = "") -> list[Batch]:
     if probed and not form:
         found.append((PROBE, endpoint, probe_requests(), MODEL))
     # The form that takes most, of those that the probe may find.
-    texts = {MIN_K: [text for rows in audit.sets for text in rows.passages]}
+    texts = {MIN_K: [text for rows in audit.sets for text in audit.scored_texts(rows)]}
     texts[RANKING] = ranking_texts(audit)
     for name in (MIN_K, RANKING):
         if name in probed:
@@ -303,6 +303,6 @@ def local_tokens(audit: Audit) -> dict[str, tuple[int, int]]:
         DCQ: (5 * sum(sizes), 0),
         REPLICATION: (n_prompts, n_prompts),
         RANKING: (4 * sum(sizes), 0),
-        MIN_K: (tokens([text for rows in audit.sets for text in rows.passages]), 0),
+        MIN_K: (tokens([text for rows in audit.sets for text in audit.scored_texts(rows)]), 0),
         DICE: (sizes[0] * (1 + len(audit.told.dice.reference_models)), 0),
     }

@@ -23,6 +23,7 @@ NAMED = {"dcq": DCQ, "replication": REPLICATION, "ranking": RANKING, "min_k": MI
 METHODS = tuple(NAMED.values())
 COMPARING = METHODS[:4]  # hold the dataset against comparison rows where there are some
 UNSEEN = "unseen rows"
+TEXT, INSTANCE = "text", "instance"  # forms of a scored row
 NO_COMPARISON = "no comparison rows: name a file of rows that the model cannot have seen"
 MODEL, PERTURBER, JUDGE = "model", "perturber", "judge"
 
@@ -166,6 +167,10 @@ class Audit:
     def methods(self) -> list[str]:
         """The methods that are asked for, as tables call them."""
         return [NAMED[name] for name in self.told.methods] or list(METHODS)
+
+    def scored_texts(self, rows: Rows) -> list[str]:
+        """Rows as Min-k% Prob scores them, and as the checks of the text alone see them."""
+        return rows.passages if self.told.min_k.form == TEXT else rows.instances
 
     @property
     def sets(self) -> list[Rows]:

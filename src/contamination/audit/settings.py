@@ -212,6 +212,9 @@ class MinK(OwnSettings):
     """Block ``min_k``: the paper's other scores beside Min-k% Prob."""
 
     k_percent: float = setting(20.0, "share of least likely tokens averaged [above 0 to 100]")
+    form: str = setting(
+        "text", "of a scored row; an instance has column names and label too [text or instance]"
+    )
     all_methods: bool = setting(False, "also the paper's other scores, in audit_min_k.csv")
     reference_model: str = setting("", "smaller model of the same training data, empty for none")
     neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
