@@ -60,7 +60,7 @@ def _levels(tables: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     rule, n = chosen["control"].iloc[0], len(chosen)
     n_equal, n_beaten = (int(chosen["verdict"].eq(v).sum()) for v in (SUPPORTED, NOT_SUPPORTED))
     control = (
-        f"a rule that only looks at {rule} does as well on {n_equal} of {n} datasets and worse on "
+        f"a rule that only looks at {rule} matches GPT-4 on {n_equal} of {n} datasets and loses on "
         f"{n_beaten}; {n - n_equal - n_beaten} are inconclusive"
     )
     reading = f"GPT-4 is shown to beat the rule on {n_beaten} of {n} datasets"
@@ -143,7 +143,7 @@ def _judge(success: pd.DataFrame) -> tuple[str, ...]:
         )
     verdicts = [f"{row['verdict']} for {model}" for model, row in judge.items()]
     return (
-        f"the judge is right about {printed} of {n} partitions ({listed(list(judge))})",
+        f"the judge is right about {printed} of {n} cases ({listed(list(judge))})",
         right,
         f'always answering "clean" gives {" and ".join(map(str, clean))}',
         reading,

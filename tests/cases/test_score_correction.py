@@ -45,9 +45,9 @@ def test_dropping_familiar_rows_is_checked_on_rows_that_no_model_saw():
 
 def test_the_summary_follows_the_table():
     inflated = summarize_correction(table())
-    assert "goes from 50 to 80 %, and on the held-out rows from 50 to 60 %" in inflated
-    assert "the score is inflated by +20 [" in inflated and "not shown to do harm" in inflated
+    assert "0.80 on the inserted rows, and from 0.50 to 0.60 on the held-out" in inflated
+    assert "the score is inflated by +0.20 [" in inflated and "we see no harm" in inflated
     learned = summarize_correction(table(inserted=0.8, held_out=0.8))
-    assert "no inflation is shown" in learned and "to held-out rows as well" in learned
+    assert "no inflation is shown" in learned and "held-out rows have it as well" in learned
     misled = summarize_correction(table(familiar_is_easy=True))
     assert "cannot be trusted, and held-out rows are needed" in misled

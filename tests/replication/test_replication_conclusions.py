@@ -56,7 +56,7 @@ def test_the_first_figure_names_the_algorithms_that_beat_a_constant_answer(succe
 
 def test_headline_of_decisions(success):
     text = conclusions.summarize_decisions(success)
-    assert text.startswith("Always answering “clean” agrees with the person on 20 of 28 partitions")
+    assert text.startswith("Always answering “clean” agrees with the person on 20 of 28 cases")
     assert text.endswith(
         "Algorithm 1 with ROUGE-L on 20 and Algorithm 2 with GPT-4 as the judge on 27."
     )
@@ -86,10 +86,10 @@ def test_the_title_leaves_out_a_count_that_could_only_be_zero(tests):
 def test_conclusion_of_the_lesson(success, tests, agreement):
     text = conclusions.conclusion(success, tests, agreement)
     assert text.startswith("GPT-4 and GPT-3.5 were asked to complete")
-    assert "agrees with the person on 20 partitions. Only Algorithm 2 with GPT-4 as" in text
+    assert "agrees with the person on 20 cases. Only Algorithm 2 with GPT-4 as" in text
     assert "we cannot show it for Algorithm 1 with BLEURT (20) and" in text
     assert "The comparison favours the judge" in text
-    assert "for GPT-3.5 alone, where the person finds 1 of 14 partitions contaminated, the" in text
+    assert "for GPT-3.5 alone, where the person finds 1 of 14 cases contaminated, the" in text
     assert "calls 13 a near-exact match with the original, the judge 12, and both 7 (a" in text
     assert "we cannot tell whether they agree on most" in text
     assert "could find none, even if the models remembered every row" in text

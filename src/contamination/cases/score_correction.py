@@ -110,41 +110,39 @@ def summarize_correction(table: pd.DataFrame) -> str:
     rows = table.set_index("copies").sort_index()
     clean, most = rows.iloc[0], rows.iloc[-1]
     copies = int(rows.index[-1])
-    gained = f"from {100 * clean['inserted']:.0f} to {100 * most['inserted']:.0f} %"
-    inflation = _points(most, "inflation", "ci")
+    inflation = _change(most, "inflation", "ci")
     first = (
-        f"With {copies} copies of each inserted row, the score on the inserted rows goes {gained}, "
-        f"and on the held-out rows from {100 * clean['held_out']:.0f} to "
-        f"{100 * most['held_out']:.0f} %."
+        f"With {copies} copies of each inserted row, the share of right answers goes from "
+        f"{clean['inserted']:.2f} to {most['inserted']:.2f} on the inserted rows, and from "
+        f"{clean['held_out']:.2f} to {most['held_out']:.2f} on the held-out rows."
     )
     if most["ci_low"] > 0:
         second = (
             "Rows of the same draw that the model never saw are the fair comparison, and against "
-            f"them the score is inflated by {inflation} points."
+            f"them the score is inflated by {inflation}."
         )
     else:
         second = (
             "Rows of the same draw that the model never saw are the fair comparison, and against "
-            f"them no inflation is shown ({inflation} points): what the training gave, it gave to "
-            "held-out rows as well."
+            f"them no inflation is shown ({inflation}). The upper end says how much inflation is "
+            "not excluded; the rest of the gain is skill, since held-out rows have it as well."
         )
-    correction, control = (_points(most, name, name) for name in ("correction", "control"))
+    correction, control = (_change(most, name, name) for name in ("correction", "control"))
     if most["control_low"] <= 0 <= most["control_high"]:
         third = (
             "Without the half of the rows that the detector finds most familiar, the score changes "
-            f"by {correction} points. The same step changes the score of rows that the model never "
-            f"saw by {control} points, so it is not shown to do harm."
+            f"by {correction}. The same step changes the score of rows that the model never saw by "
+            f"{control}. This interval contains zero, so we see no harm, as far as it is narrow."
         )
     else:
         third = (
             "Without the half of the rows that the detector finds most familiar, the score changes "
-            f"by {correction} points. But the same step also changes the score of rows that the "
-            f"model never saw, by {control} points, since familiar rows are not as hard as others. "
-            "So this correction cannot be trusted, and held-out rows are needed."
+            f"by {correction}. But the same step also changes the score of rows that the model "
+            f"never saw, by {control}, since familiar rows are not as hard as others. So this "
+            "correction cannot be trusted, and held-out rows are needed."
         )
     return " ".join([first, second, third])
 
 
-def _points(row: pd.Series, name: str, ends: str) -> str:
-    low, high = (100 * row[f"{ends}_{end}"] for end in ("low", "high"))
-    return f"{100 * row[name]:+.0f} {interval_text(low, high, 0)}"
+def _change(row: pd.Series, name: str, ends: str) -> str:
+    return f"{row[name]:+.2f} {interval_text(row[f'{ends}_low'], row[f'{ends}_high'], 2)}"

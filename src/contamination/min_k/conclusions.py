@@ -96,9 +96,10 @@ def _why(articles: pd.DataFrame) -> str:
 def _advice(n_higher: int) -> str:
     if n_higher:
         return (
-            "The classifier was given labels, and the score was not. So a difference in wording "
-            "could explain the paper's AUC, but we have not shown that it does. Before you believe "
-            "that an AUC measures memory, ask who decided which passages are members, and what "
+            "The comparison is uneven, because the classifier learns from labels and the score "
+            "does not. It shows that wording could explain the paper's AUC, and not that it does. "
+            "Before you believe that an AUC measures memory, ask who decided which passages are "
+            "members, and what "
             "the words alone reach on the same passages."
         )
     return (

@@ -53,7 +53,7 @@ def summarize_decisions(success: pd.DataFrame) -> str:
     counts = zip(_spoken(paper["algorithm"]), paper["n_right"], strict=True)
     return (
         f"Always answering “clean” agrees with the person on {clean['n_right']} of "
-        f"{clean['n_partitions']} partitions, "
+        f"{clean['n_partitions']} cases, "
         f"{listed([f'{name} on {n_right}' for name, n_right in counts])}."
     )
 
@@ -100,7 +100,7 @@ def conclusion(success: pd.DataFrame, published: pd.DataFrame, agreement: pd.Dat
     limits = (
         "The person does not know what the models were trained on, either. So *contaminated* means "
         "only that a model wrote down some rows, which is a reason to ask how it learned them. A "
-        "partition that is called clean may still have been seen."
+        "case that is called clean may still be one of training."
     )
     of_judges = " ".join(filter(None, [_by_model(success), _completions(agreement)]))
     parts = [_decisions(success), of_judges, summarize_tests(published), limits]
@@ -116,11 +116,11 @@ def _decisions(success: pd.DataFrame) -> str:
     models = [name for name in success["model"].unique() if name != BOTH_MODELS]
     text = (
         f"{listed(models)} were asked to complete the beginnings of benchmark rows. A person "
-        f"graded the completions, and the grades say which of {clean['n_partitions']} partitions "
-        "(one model, one split of a dataset) the models know. Algorithm 1 asks whether naming the "
-        "dataset brings the completions closer to the original text, and Algorithm 2 asks a judge "
+        f"graded the completions, and the grades say in which of {clean['n_partitions']} cases "
+        "(one model, one split of a dataset) the model knows the rows. Algorithm 1 asks whether "
+        "naming the dataset brings the completions closer to the original text, and Algorithm 2 asks a judge "
         "whether they match it. Always answering “clean” agrees with the person on "
-        f"{clean['n_right']} partitions."
+        f"{clean['n_right']} cases."
     )
     if not better:
         return f"{text} No algorithm of the paper is shown to do better than that: {others}."
@@ -144,14 +144,14 @@ def _by_model(success: pd.DataFrame) -> str:
         return ""
     without = [
         f"for {model} alone, where the person finds {row['n_contaminated']} of "
-        f"{row['n_partitions']} partitions contaminated, the judge agrees on {row['n_right']} and "
+        f"{row['n_partitions']} cases contaminated, the judge agrees on {row['n_right']} and "
         f"the answer “clean” on {_of_paper(success, str(model))[1]['n_right']}"
         for model, row in judge.drop(index=BOTH_MODELS).iterrows()
         if row["verdict"] != SUPPORTED
     ]
     if not without:
         return "That is true of each model by itself."
-    return f"The comparison also rests on few contaminated partitions: {listed(without)}."
+    return f"The comparison also rests on few contaminated cases: {listed(without)}."
 
 
 def _completions(agreement: pd.DataFrame) -> str:
