@@ -118,8 +118,8 @@ def _decisions(success: pd.DataFrame) -> str:
         f"{listed(models)} were asked to complete the beginnings of benchmark rows. A person "
         f"graded the completions, and the grades say in which of {clean['n_partitions']} cases "
         "(one model, one split of a dataset) the model knows the rows. Algorithm 1 asks whether "
-        "naming the dataset brings the completions closer to the original text, and Algorithm 2 asks a judge "
-        "whether they match it. Always answering “clean” agrees with the person on "
+        "naming the dataset brings the completions closer to the original text, and Algorithm 2 "
+        "asks a judge whether they match it. Always answering “clean” agrees with the person on "
         f"{clean['n_right']} cases."
     )
     if not better:
