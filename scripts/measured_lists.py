@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from contamination.audit import auditing, listed_rows
 from contamination.audit.lab_models import Lab
@@ -50,6 +51,8 @@ COPIES = (8, 1)  # of the pretrained model's rows
 COMPARISONS = SAME, NONE, OTHER = "of the same kind", "none", "of another kind"
 PRETRAINED, BASE = "pretrained model, fine-tuned", "base model of the pretraining study"
 N_RESAMPLES = 500
+RATE = 0.1  # of false names, as the audit takes it
+HALF = 0.5  # of the seen rows: from here on a list is called useful
 _ROW = re.compile(r"text: (?P<text>.*)\nlabel: (?P<label>.*)", re.DOTALL)
 
 
@@ -186,6 +189,51 @@ def page_table(found: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
+def page_text(found: pd.DataFrame) -> str:
+    """The table with the sentences that it supports."""
+    return f"{page_table(found)}\n{summarize_lists(found)}\n"
+
+
+def summarize_lists(found: pd.DataFrame) -> str:
+    """Whether false names stay within the rate, whether bad comparison rows give no list, and what
+    share of the seen rows the best lists find."""
+    keys = ["model", "copies", "form"]
+    same = found[found["comparison"].eq(SAME)]
+    rates = same["n_false"].div(same["n_listed"].clip(lower=1)).groupby([same[k] for k in keys])
+    means, errors = rates.mean(), rates.sem()
+    n_above = int((means - errors * stats.t.ppf(0.95, rates.size() - 1) > RATE).sum())
+    highest = f"the highest realised rate is {100 * means.max():.1f} %"
+    if n_above:
+        kept = (
+            f"False names exceed {100 * RATE:.0f} % in {n_above} of {len(means)} lines; {highest}."
+        )
+    else:
+        kept = (
+            f"In none of {len(means)} lines with comparison rows of the same kind is the realised "
+            f"rate shown to exceed {100 * RATE:.0f} %; {highest}."
+        )
+    others = found[found["comparison"].ne(SAME)]
+    n_lists = int(others["has_list"].sum())
+    refused = (
+        f"Without comparison rows of the same kind, {n_lists or 'none'} of {len(others)} audits "
+        f"{'give' if n_lists else 'gives'} a list."
+    )
+    hits = (same["n_listed"] - same["n_false"]).groupby([same[k] for k in keys]).sum()
+    shares = hits / same["n_seen"].groupby([same[k] for k in keys]).sum()
+    model, copies, form = shares.idxmax()
+    best = (
+        f"Lists find little: at most {100 * shares.max():.0f} % of the seen rows ({model}, "
+        f"{copies} copies, scored as {'its text' if form == TEXT else 'an instance'}). So an empty list is "
+        "no sign that the rows were not seen."
+    )
+    if shares.max() >= HALF:
+        best = (
+            f"The best lists find {100 * shares.max():.0f} % of the seen rows ({model}, {copies} "
+            f"copies, scored as {'its text' if form == TEXT else 'an instance'})."
+        )
+    return f"{kept} {refused} {best}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--assignments", type=int, default=len(ASSIGNMENTS), help="of each kind")
@@ -199,7 +247,7 @@ def main() -> None:
     if told.table == TABLE:
         before, _, rest = PAGE.read_text().partition(MARKS[0])
         after = rest.partition(MARKS[1])[2]
-        PAGE.write_text(before + MARKS[0] + page_table(found) + MARKS[1] + after)
+        PAGE.write_text(before + MARKS[0] + page_text(found) + MARKS[1] + after)
 
 
 if __name__ == "__main__":
