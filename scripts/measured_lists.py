@@ -223,8 +223,8 @@ def summarize_lists(found: pd.DataFrame) -> str:
     model, copies, form = shares.idxmax()
     best = (
         f"Lists find little: at most {100 * shares.max():.0f} % of the seen rows ({model}, "
-        f"{copies} copies, scored as {'its text' if form == TEXT else 'an instance'}). So an empty list is "
-        "no sign that the rows were not seen."
+        f"{copies} copies, scored as {'its text' if form == TEXT else 'an instance'}). So an empty "
+        "list is no sign that the rows were not seen."
     )
     if shares.max() >= HALF:
         best = (
