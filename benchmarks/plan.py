@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from contamination.replication.prompts import CLASSIFICATION, JUDGE_OPTIONS, JUDGE_PROMPT
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -36,8 +35,11 @@ from contamination.models.exchange import body_of, input_tokens, key_of, request
 from contamination.models.log_layout import LogEntry
 from contamination.models.response_log import ResponseLog
 from contamination.replication.instructions import (
+    CLASSIFICATION,
     INSTRUCT,
     INSTRUCTIONS,
+    JUDGE_OPTIONS,
+    JUDGE_PROMPT,
     PAPER_OPTIONS,
     prompt_for,
 )

@@ -65,7 +65,7 @@ def test_it_says_what_the_tables_carry():
     assert "call rows that no model saw contaminated under 20 of 20 models" in said
     assert "Within one base model it tells models" in said and "DICE judges models and not" in said
     assert "raises the alarm for the train split too" in said
-    assert [text.split()[0] for text in said.split("\n\n")] == ["When", "Access", "But"]
+    assert [text.split()[0] for text in said.split("\n\n")] == ["With", "Access", "But"]
 
 
 @pytest.mark.parametrize(
