@@ -237,6 +237,37 @@ def test_completions_judge_and_first_instances_from_file_to_table(parks):
     assert table.iloc[-1]["outcome"] == "suspicious" and table["bos"].eq("").all()
     assert table["truth"].isna().all() and table["copies"].isna().all()
     assert audit.rows.first == tuple(TEXTS)
+    shown = auditing.paper_tables(found)["audit_completions"]
+    assert (shown["rows"].eq("dataset") & shown["instruction"].eq("guided")).sum() == 8
+
+
+def test_a_persons_labels_decide_next_to_the_judge(parks, tmp_path):
+    """Two near-exact matches of eight: contaminated by the rule of Algorithm 2."""
+    labels = pd.DataFrame({"index": range(8), "label": ["near-exact"] * 2 + ["inexact"] * 6})
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    told = {"human_labels": str(tmp_path / "labels.csv")}
+    with ScriptedServer(knowing()) as server:
+        audit = audit_of(parks, server.base_url, ["replication"], {"replication": told})
+        table = auditing.paper_tables(found_by(audit))["audit_replication"]
+    of_2 = table[table["method"] == ALGORITHM_2].set_index(["metric", "instruction"])
+    person = of_2.loc[("a person", "guided")]
+    assert person["contaminated"] and person[["n_exact", "n_near_exact"]].tolist() == [0, 2]
+    assert of_2.loc[("a person", "general"), "n_valid"] == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"index": 0, "mark": "exact"}], 'has no column "label"'),
+        ([{"index": 0, "label": "yes"}], "want a number and one of"),
+        ([{"index": 0, "label": "exact"}] * 2, "labels a row twice"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused_before_anything_is_asked(parks, tmp_path, rows, said):
+    pd.DataFrame(rows).to_csv(tmp_path / "labels.csv", index=False)
+    told = {"human_labels": str(tmp_path / "labels.csv")}
+    with ScriptedServer(knowing()) as server, pytest.raises(ValueError, match=said):
+        audit_of(parks, server.base_url, ["replication"], {"replication": told})
 
 
 def test_a_task_of_one_text_is_not_completed_from_several_columns(tmp_path):

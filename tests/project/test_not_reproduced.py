@@ -10,7 +10,7 @@ from notebook_files import NOTEBOOKS, ROOT
 from released_tables import recomputed_cells
 
 from contamination.audit import pairs
-from contamination.audit.settings import Data, Model, Pairs, Replication
+from contamination.audit.settings import Model, Pairs
 from contamination.data.published import compare
 from contamination.dice import published_tables
 from contamination.dice.mixtures import SEEN, UNSEEN
@@ -19,7 +19,6 @@ PAGE = ROOT / "docs/not_reproduced.md"
 TEXT = PAGE.read_text()
 KINDS = re.findall(r"^\* \*\*(.+?)\*\*: ", TEXT, re.M)
 COLUMNS = ["printed", "missing", "cannot", "why", "instead"]
-CLASSES = (Data, Replication)  # where human labels would be named
 FULL = {path: yaml.safe_load(path.read_text()) for path in ROOT.glob("params/full/**/*.yaml")}
 
 
@@ -136,7 +135,6 @@ def test_what_no_parameter_file_has_is_still_missing():
     assert len(completed) == 21
     names = {values["data"]["names"][0] for values in completed}
     assert not names & {"HumanEval", "DROP", "GSM8k"}
-    assert not {name for kind in CLASSES for name in kind.__dataclass_fields__ if "human" in name}
 
 
 @pytest.mark.mirror

@@ -179,11 +179,11 @@ def with_files_from_here(full: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _here(name: str, value: Any) -> Any:
-    """A setting's value, with names that the notebook can follow if it names local models."""
+    """A setting's value, with names that the notebook can follow if it names a model or a file."""
     if name == "reference_models":
         return [from_here(one) for one in value]
-    is_model = name in ("reference_model", "neighbor_model", "bleurt_checkpoint")
-    return from_here(value) if is_model else value
+    names = ("reference_model", "neighbor_model", "bleurt_checkpoint", "human_labels")
+    return from_here(value) if name in names else value
 
 
 def check_models(local: Sequence[str]) -> None:

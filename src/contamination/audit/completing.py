@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from contamination.audit import finding
+from contamination.audit import rows as read
 from contamination.audit.finding import Finding, Target
 from contamination.audit.plan import audit_prompts, cheat_prompts, completion_requests
 from contamination.audit.prepared import JUDGE, MODEL, REPLICATION, UNSEEN, Audit, RunEndpoints
@@ -31,6 +32,9 @@ from contamination.replication.instructions import (
     WRONG_SPLIT,
 )
 
+PERSON = "a person"  # as a judge, in audit_replication
+SHOWN = ["index", "rows", "instruction", "first_piece", "second_piece", "completion"]
+SHOWN += ["status", "verdict"]
 _SMALLEST_SHARE = CLAIMS["audit_replication"].smallest_effect
 
 
@@ -68,7 +72,9 @@ def with_judge(scored: pd.DataFrame, asked: RunEndpoints) -> pd.DataFrame:
 def replication(audit: Audit, target: Target) -> Finding:
     """Completions judged, guided on the dataset beside the other instructions and unseen rows.
 
-    The paper's table is in ``tables``: audit_replication (:func:`own_table`).
+    The paper's table is in ``tables``: audit_replication (:func:`own_table`), with a person's
+    decision next to the algorithms' where ``human_labels`` is named; and audit_completions, which
+    a person can label.
     """
     has_unseen, prompts = audit.unseen is not None, audit_prompts(audit)
     told, cheat = audit.told.replication, cheat_prompts(audit)
@@ -104,12 +110,26 @@ def replication(audit: Audit, target: Target) -> Finding:
     row = finding.build_finding(audit, target, *said)
     judges = {decisions.RULE_JUDGE: decisions.RULE_COLUMN}
     judges |= {decisions.ICL_JUDGE: decisions.ICL_COLUMN} if has_judge else {}
+    if told.human_labels:
+        scored["human"] = _by_person(scored, read.read_labels(told.human_labels), target.name)
+        of_data, judges = scored[scored["rows"] == "dataset"], judges | {PERSON: "human"}
     parts = [decisions.partition_rows(of_data, judges)]
     if cheat:
         parts.append(cheat_rows(audit, done, answers.iloc[-1], told.text_rule_threshold))
     tables = {"audit_replication": own_table(parts, target.name, audit.told.seed, target.begins)}
+    tables["audit_completions"] = scored[SHOWN].rename(columns={"verdict": "label"})
+    tables["audit_completions"].insert(0, "model", target.name)
     counts = finding.status_counts(scored["status"])
     return Finding(row, tuple(found), counts, scored, tables)
+
+
+def _by_person(scored: pd.DataFrame, labels: pd.DataFrame, model: str) -> pd.Series:
+    """A person's label of every guided completion of the dataset; None for all others."""
+    if "model" in labels:
+        labels = labels[labels["model"].eq(model)]
+    found = scored["index"].map(labels.set_index("index")["label"])
+    is_labelled = scored["rows"].eq("dataset") & scored["instruction"].eq(GUIDED) & found.notna()
+    return found.astype(object).where(is_labelled, None)
 
 
 def _of_target(

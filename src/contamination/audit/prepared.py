@@ -192,6 +192,8 @@ def prepare(told: Settings, loaded: tuple[Rows, Rows | None] | None = None) -> A
         ValueError, FileNotFoundError: in one line.
     """
     told.check()
+    if told.replication.human_labels:
+        read.read_labels(told.replication.human_labels)  # raises before anything is asked
     asked = collect_endpoints(told, f"audit {' '.join(told.data.called)}")
     n = max(told.n_instances, told.n_passages)
     rows, unseen = loaded or read.load_with_comparison(told.data, told.comparison, n, told.seed)

@@ -23,6 +23,7 @@ WRITTEN_COLUMN = "instance"  # of quizzes that an audit wrote
 N_FIRST = 10  # instances at the head of the split that Did-ChatGPT-Cheat? knows
 FEWEST_LETTERS = 16  # a shorter text says nothing about memory
 FEWEST_ROWS = 4
+LABELS = ("exact", "near-exact", "inexact")  # of a completion, by a judge or a person
 OBVIOUS = ("text", "question", "prompt", "input", "instance", "problem")  # names of a text
 # Why a row is left out, by its count, in the order of reasons.
 _LEFT_OUT = {
@@ -216,6 +217,27 @@ def _named(labels: pd.Series, data: Data, source: str) -> pd.Series:
             f"label_names has {len(data.label_names)} names, for 0 to {len(data.label_names) - 1}"
         )
     return labels.map(names).fillna("")
+
+
+def read_labels(path: str) -> pd.DataFrame:
+    """A person's labels of completions: index (row of the dataset, from 0), label, model if named.
+
+    Raises:
+        ValueError, FileNotFoundError: in one line, if a column is missing, a label is none of
+            ``LABELS``, or a row of a model is labelled twice.
+    """
+    found = partitions.load_rows(path, "", "")
+    if missing := {"index", "label"} - set(found):
+        raise ValueError(f'"{path}" has no column "{sorted(missing)[0]}": want index and label')
+    found = found.assign(index=pd.to_numeric(found["index"], errors="coerce"))
+    found["label"] = found["label"].astype(str).str.strip()
+    unknown = found[found["index"].isna() | ~found["label"].isin(LABELS)]
+    if len(unknown):
+        what = unknown.iloc[0][["index", "label"]].tolist()
+        raise ValueError(f'"{path}" has the row {what}: want a number and one of {LABELS}')
+    if found.duplicated([name for name in ("model", "index") if name in found]).any():
+        raise ValueError(f'"{path}" labels a row twice: want one label for each row of a model')
+    return found.astype({"index": int})
 
 
 # Where the texts of a file are

@@ -197,6 +197,9 @@ class Replication(OwnSettings):
     judge_model: str = setting("", "chat model that judges completions, empty for the rule judge")
     judge_base_url: str = setting("", "its address [address]")
     judge_key_variable: str = setting(KEY, KEY_NAME)
+    human_labels: str = setting(
+        "", "CSV of a person's labels of the guided completions: index, label; empty for none"
+    )
     text_rule_threshold: float = setting(
         0.82, "ROUGE-L of a near-exact match for the rule judge [0 to 1]"
     )
