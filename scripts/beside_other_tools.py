@@ -103,7 +103,10 @@ def contamcheck(
     words += ["--reference", base or "none", *(["--control", str(control)] if control else [])]
     said, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
-        code = main(words)
+        try:
+            code = main(words)
+        except ValueError as error:  # transformers refuses what it hands to ``generate``
+            return REFUSED, f"stopped with an error: {error}"
     if code == 2:  # too few rows with numbers, for example
         return REFUSED, errors.getvalue().strip().rpartition("contamcheck: ")[2]
     found = json.loads(said.getvalue())
