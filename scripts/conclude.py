@@ -85,7 +85,7 @@ def of_words(lowest_auc: float, printed: float) -> str:
     """From the AUC of the words alone against the AUC that the paper prints for the method."""
     if lowest_auc <= printed:
         return "The words alone do not explain the printed AUC."
-    return "Words tell the two kinds of pages apart, so an AUC on WikiMIA cannot show memory."
+    return "Words alone separate the two kinds of pages, so such an AUC is no evidence of memory."
 
 
 def of_copies(copies: float, low: float) -> str:

@@ -195,8 +195,10 @@ def page_text(found: pd.DataFrame) -> str:
 
 
 def summarize_lists(found: pd.DataFrame) -> str:
-    """Whether false names stay within the rate, whether bad comparison rows give no list, and what
-    share of the seen rows the best lists find."""
+    """Are false names within the rate, and what do the best lists find?
+
+    A sentence in between says how many audits without suitable comparison rows gave a list.
+    """
     keys = ["model", "copies", "form"]
     same = found[found["comparison"].eq(SAME)]
     rates = same["n_false"].div(same["n_listed"].clip(lower=1)).groupby([same[k] for k in keys])

@@ -304,7 +304,7 @@ def released_numbers(tables: dict[str, pd.DataFrame]) -> str:
             success.loc[n, model] for n in ("Algorithm 2: GPT-4 ICL", "always clean")
         )
         judge, clean = (int(one["n_right"]) for one in (by_judge, by_clean))
-        about = f"partitions decided right for {model}, of 14"
+        about = f"cases decided as the person decides, {model}, of 14"
         said = conclude.of_judge(by_judge["verdict"], judge, clean)
         decisions.append(("03", about, f"judge {judge}, always “clean” {clean}", said))
     words = wikimia_tables.wikimia_blind_table()

@@ -15,6 +15,7 @@ from notebook_files import ROOT
 from contamination.audit import asked, page
 from contamination.audit import command_line as audit
 from contamination.audit.local_models import load_model
+from contamination.audit.log_values import HARNESS, SCORES, Log
 from contamination.audit.settings import Data, Model, check_name
 from contamination.core import run
 from contamination.models import engine
@@ -349,3 +350,20 @@ def test_files_of_many_kinds_are_planned_and_what_was_found_is_written(
     assert data["text_columns"] == [text]
     assert data.get("column_names", ["prompt", "label"]) == ["prompt", "label"]
     run.check(ROOT / "notebooks/10_audit.ipynb", tmp_path / "out" / "audit.yaml")
+
+
+def test_unlisted_rows_of_a_log_have_the_numbers_that_the_harness_gives_them(tmp_path):
+    """A log of a part of a task: its second row is row 7 of the task."""
+    (tmp_path / "tables").mkdir()
+    rows = pd.DataFrame({"model": "m", "index": [0, 1, 2], "is_listed": [True, False, False]})
+    empty = dict.fromkeys(("min_k_score", "completion_rouge", "quiz_share", "p_value"))
+    rows.assign(**empty).to_csv(tmp_path / "tables/audit_rows.csv", index=False)
+    lists = pd.DataFrame({"model": ["m"], "note": ["1 of 3 rows."], "n_listed": [1]})
+    lists.to_csv(tmp_path / "tables/audit_lists.csv", index=False)
+    found = pd.DataFrame({"doc_id": [4, 7, 9], "score": [1.0, 0.0, 1.0]})
+    log = Log(HARNESS, "m", "task", "test", found, pd.DataFrame(columns=SCORES))
+    counts = pd.DataFrame({"file": ["dataset"], "n_rows": [3], "n": [3]})
+    page.write_verdict(tmp_path, {"dataset": "log.jsonl", "names": ["task"]}, counts, None, log)
+    assert json.loads((tmp_path / page.UNLISTED).read_text()) == {"task": [7, 9]}
+    split = json.loads((tmp_path / "verdict.json").read_text())["scores_by_list"]
+    assert [row["value"] for row in split] == [pytest.approx(2 / 3), 1.0, 0.5]

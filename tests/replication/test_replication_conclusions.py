@@ -91,7 +91,7 @@ def test_conclusion_of_the_lesson(success, tests, agreement):
     assert "The comparison favours the judge" in text
     assert "for GPT-3.5 alone, where the person finds 1 of 14 cases contaminated, the" in text
     assert "calls 13 a near-exact match with the original, the judge 12, and both 7 (a" in text
-    assert "we cannot tell whether they agree on most" in text
+    assert "It remains open whether they agree on more than half" in text
     assert "could find none, even if the models remembered every row" in text
 
 

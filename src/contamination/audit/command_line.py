@@ -75,7 +75,7 @@ class Planned:
 
     @property
     def file(self) -> Path:
-        """The settings of this audit, written beside its results."""
+        """The file with the settings of this audit, in the folder of its results."""
         return self.outputs / "audit.yaml"
 
 

@@ -147,6 +147,7 @@ def _read_harness(path: Path) -> Log:
         rows.insert(0, "question", asked)
     rows["target"], rows["output"] = zip(*map(_answers, firsts), strict=True)
     rows["score"] = [next(iter(_metrics(sample).values()), math.nan) for sample in firsts]
+    rows["doc_id"] = [sample["doc_id"] for sample in firsts]
     rows["doc"] = [sample["doc"] for sample in firsts]
     config = as_object(as_object(results.get("configs")).get(task))
     split = as_text(config.get("test_split") or config.get("validation_split"))

@@ -29,7 +29,7 @@ class Log:
             shown; missing where nothing is known but a prompt that may hold examples), ``shown``
             (the whole prompt), ``target``, ``output`` (the model's first answer), ``score`` (the
             first metric, NaN without one; of Inspect the mean over epochs), and the dataset's own
-            fields in ``doc`` (the harness) or ``metadata`` (Inspect).
+            fields in ``doc`` (the harness, with its ``doc_id``) or ``metadata`` (Inspect).
         scores: ``SCORES``, one row for each metric that the log states: its value, the number of
             samples, and the mean over the samples of the file (NaN where they have no such
             score).

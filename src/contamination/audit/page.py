@@ -55,8 +55,8 @@ def write_verdict(
 
     ``counts`` is ``auditing.rows_table``: what each file has, and what was left out of it. Of an
     interrupted audit the page has what was found until then, and says which parts are missing.
-    Where the dataset is the ``log`` of an evaluation, the page has the scores that it states, and
-    its score on the rows that the lists name and on the others. The form of
+    If the dataset is the ``log`` of an evaluation, the page shows the scores that the log states,
+    and compares the model's score on the listed rows with its score on the others. The form of
     ``verdict.json`` is docs/verdict.schema.json; ``SCHEMA_VERSION`` grows when a field changes its
     meaning or goes away.
     """
@@ -129,8 +129,11 @@ def write_verdict(
     found["could_have_missed"] = missed
     if len(listed):
         called = data.get("names") or [Path(data["dataset"]).stem]
-        unlisted = {called[0]: listed_rows.unlisted_rows(listed)}
-        storage.write_text(outputs / UNLISTED, json.dumps(unlisted) + "\n")
+        numbers = listed_rows.unlisted_rows(listed)
+        if log and "doc_id" in log.rows:  # a run on a part of a task counts as the whole task does
+            names = log.rows["doc_id"].tolist()
+            numbers = [names[n] if isinstance(names[n], int) else n for n in numbers]
+        storage.write_text(outputs / UNLISTED, json.dumps({called[0]: numbers}) + "\n")
     of = {"evidence": evidence, "controls": deciding, "text_alone": by_text, "rows": counts}
     of |= {"lists": lists, "listed_rows": listed[_is_listed(listed)]}
     of |= {"evaluation": scores, "scores_by_list": by_list}

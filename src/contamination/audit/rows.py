@@ -15,6 +15,7 @@ import pandas as pd
 from contamination.audit import evaluation_logs
 from contamination.audit.settings import Data
 from contamination.core import storage, visible
+from contamination.core.verdicts import EXACT, INEXACT, NEAR_EXACT
 from contamination.core.visible import one_line
 from contamination.data import partitions
 
@@ -23,7 +24,7 @@ WRITTEN_COLUMN = "instance"  # of quizzes that an audit wrote
 N_FIRST = 10  # instances at the head of the split that Did-ChatGPT-Cheat? knows
 FEWEST_LETTERS = 16  # a shorter text says nothing about memory
 FEWEST_ROWS = 4
-LABELS = ("exact", "near-exact", "inexact")  # of a completion, by a judge or a person
+LABELS = (EXACT, NEAR_EXACT, INEXACT)
 OBVIOUS = ("text", "question", "prompt", "input", "instance", "problem")  # names of a text
 # Why a row is left out, by its count, in the order of reasons.
 _LEFT_OUT = {

@@ -8,7 +8,6 @@ person or a grammar chose fit together. So an audit shows the value next to this
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -66,8 +65,6 @@ def number_twins(
 def _reading(value: float) -> str:
     """What a preference means next to the bias that the pretraining study measured."""
     bias = storage.read_csv(BIAS).set_index("detector").loc[NAMES[SWAPPED]]
-    if math.isnan(value):
-        return "Number twins gave no value"
     beside = "above" if value > bias["ci_high"] else "not above"
     return (
         f"Number twins: {value:.2f}, {beside} what models of the pretraining study reach on rows "

@@ -18,6 +18,7 @@ NOT_SUPPORTED = "not supported"  # the interval or the control rules out the cla
 INCONCLUSIVE = "inconclusive"  # neither; the table says how large an effect could be missed
 CONTROL_FAILS = "control fails"  # the control shows the same effect, or the groups differ anyway
 NOT_RUN = "not run"  # the reason is in the next column
+EXACT, NEAR_EXACT, INEXACT = "exact", "near-exact", "inexact"  # a completion, by who judges it
 VERDICTS = (SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE, CONTROL_FAILS, NOT_RUN)
 
 FEWEST_MODELS = 5  # an interval over fewer models spans them and says nothing about others

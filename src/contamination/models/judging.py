@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contamination.core.overlap import is_contained, is_equal, rouge_l, words
+from contamination.core.verdicts import EXACT, INEXACT, NEAR_EXACT
 from contamination.models.chat import OK, UNPARSABLE, Endpoint, Request, answer_all
 from contamination.models.exchange import requests_of_prompts
 
 if TYPE_CHECKING:
     from contamination.models.loading import CausalLM
 
-EXACT, NEAR_EXACT, INEXACT = "exact", "near-exact", "inexact"
 NEAR_EXACT_FROM = 0.82  # ROUGE-L from which the rule judge calls a completion near-exact
 
 # What the judge may say, in lower case and without a full stop; nothing else is a

@@ -168,7 +168,7 @@ def _completions(agreement: pd.DataFrame) -> str:
     if row["verdict"] == SUPPORTED:
         return f"Judge and person also agree on most near-exact completions. {facts}."
     if row["verdict"] == INCONCLUSIVE:
-        return f"{facts}, so we cannot tell whether they agree on most near-exact matches."
+        return f"{facts}. It remains open whether they agree on more than half of these matches."
     return f"On most near-exact matches judge and person disagree. {facts}."
 
 
