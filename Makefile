@@ -25,12 +25,15 @@ AUDIT ?= params/audit/sample.yaml
 AUDIT_FLAGS ?=
 LAB_FLAGS ?=
 RUN := $(VENV)/bin/python
-# Two notebooks at a time fill the pauses of each other; threads that wait must
-# then soon sleep: spinning for long, as is the default, starves the others.
-JOBS ?= 2
+# How many notebooks run at a time, and how many models each of them trains at a time, follow the
+# cores and the memory. Threads that wait must soon sleep: spinning for long, as is the default,
+# starves the other notebooks.
+SCHEDULE = $(or $(wildcard $(RUN)),$(firstword $(PYTHON))) scripts/schedule.py
+JOBS ?= $(or $(shell $(SCHEDULE) jobs),2)
 export GOMP_SPINCOUNT ?= 300
 ifneq ($(filter reproduce,$(MAKECMDGOALS)),)
 MAKEFLAGS += --jobs=$(JOBS)
+export CONTAMINATION_PROCESSES ?= $(or $(shell $(SCHEDULE) processes),1)
 endif
 # Absolute, since tests and notebooks work in other folders. $(abspath) would split it at spaces.
 ifdef CONTAMINATION_MIRROR
@@ -40,12 +43,14 @@ endif
 export CONTAMINATION_MIRROR
 endif
 
-# The one list of the notebooks: in their order, and which run before which.
+# The one list of the notebooks: in their order, which run before which, and how long they take.
 CONTENTS := notebooks/contents.csv
 NOTEBOOKS := $(shell tail -n +2 $(CONTENTS) | cut -d, -f1)
 after = $(shell awk -F, '$$1 == "$1" { print $$3 }' $(CONTENTS))
 OUTPUTS := outputs/$(PROFILE)
-TARGETS := $(NOTEBOOKS:%=$(OUTPUTS)/notebooks/%.ipynb)
+# Those that wait for none first, then the longest, since make starts them in this order.
+TARGETS := $(patsubst %,$(OUTPUTS)/notebooks/%.ipynb,$(shell \
+	awk -F, 'NR > 1 { print ($$3 != "") "," $$4 "," $$1 }' $(CONTENTS) | sort -t, -k1,1n -k2,2rn | cut -d, -f3))
 # The profile of a real model has only the notebooks that ask it something: a test names them.
 IN_PROFILE := $(filter $(patsubst params/$(PROFILE)/%.yaml,$(OUTPUTS)/notebooks/%.ipynb,$(wildcard params/$(PROFILE)/*.yaml)),$(TARGETS))
 
@@ -83,11 +88,11 @@ help:
 	@awk 'BEGIN {FS=":.*## "} /^##@ /{printf "\n%s\n", substr($$0,5)} /^[a-zA-Z0-9_.\/-]+:.*## /{printf "  %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Start here
-setup: $(VENV)/.installed ## install everything into .venv, at the versions of the lock (about 2 min, network; TORCH=cpu or TORCH=cuda chooses the build of torch)
+setup: $(VENV)/.installed ## install the locked packages into .venv (about 2 min, network; TORCH=cpu or TORCH=cuda chooses the build of torch)
 reproduce: $(IN_PROFILE) ## compute every table and figure, into outputs/demo (CPU, no key, no download; first time 15 to 30 min on 2 cores, then seconds)
 test: $(VENV)/.installed ## run all tests, and every notebook on a tiny sample (no key, no GPU, offline; 5 to 10 min)
 	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
-lab: $(VENV)/.installed ## open the notebooks in JupyterLab; running and saving one shows up as no change in git
+lab: $(VENV)/.installed ## open the notebooks in JupyterLab; a notebook that you only run and save does not show as changed in git
 	$(VENV)/bin/jupyter lab --config=scripts/lab_config.py $(LAB_FLAGS)
 site: $(OUTPUTS)/site/index.html $(OUTPUTS)/site/_static/pyodide/pyodide.asm.wasm ## build a website of the executed notebooks and all tables, in outputs/demo/site (fetches Python for the exercises once: 6 MB by npm)
 slides: $(OUTPUTS)/slides.html ## build slides of the lessons' questions, predictions and figures, in outputs/demo/slides.html (one file, works offline)
@@ -97,7 +102,7 @@ slides: $(OUTPUTS)/slides.html ## build slides of the lessons' questions, predic
 01_data_prep: ## make the texts, the partitions and the small models that the other notebooks use (demo: 2 to 3 min, CPU)
 02_dcq: ## the Data Contamination Quiz, and rules that pass it without memory (demo: 1 min, CPU)
 02b_dcq_lab: ## the quiz on models whose training data is known (demo: at most 4 min, CPU; released: needs make data)
-03_replication_icl_judge: ## can a model write a row word for word? with the ICL judge (demo: under 1 min, CPU)
+03_replication_icl_judge: ## can a model complete a row word for word? includes the ICL judge (demo: under 1 min, CPU)
 03b_replication_lab: ## the same on models whose training data is known, under right and wrong names (demo: 2 to 3 min, CPU; released: needs make data)
 04_min_k_wikimia: ## Min-k% Prob, how WikiMIA is made, and a classifier that sees no model (demo: 1 to 2 min, CPU)
 04b_min_k_lab: ## Min-k% Prob on models whose training data is known: copies, k, passage length, model size (demo: 4 to 5 min, CPU)
@@ -107,13 +112,13 @@ slides: $(OUTPUTS)/slides.html ## build slides of the lessons' questions, predic
 07_case_downstream: ## case study: Min-k% Prob on benchmark rows inserted into a corpus (demo: at most 3 min, CPU)
 08_case_unlearning: ## case study: Min-k% Prob on a model that unlearned a story (demo: at most 3 min, CPU)
 09_results: ## all results side by side: the papers' printed numbers next to ours, and every detector on the same models (demo: 2 min, CPU)
-09b_detector_study: ## which detector notices rows that 20 base models saw in pretraining, and how they were seen (demo: 2 min, CPU)
-10_audit: ## audit one contaminated and one clean model of ours, as make audit audits yours (demo: 2 min, CPU)
+09b_detector_study: ## which detector notices benchmark rows that 20 base models saw in pretraining (demo: 2 min, CPU)
+10_audit: ## audit one contaminated and one clean model of ours, in the way that make audit audits yours (demo: 2 min, CPU)
 11_your_detector: ## compare a detector that you write with all others (demo: 1 min, CPU)
-12_real_model: ## what a real pretrained model answers (demo: stored answers, 1 min; pretrained: asks it again, 1 to 3 h, needs make pretrained and make data)
+12_real_model: ## what a real pretrained model answers (demo: stored answers, 1 min; pretrained: asks the model again, 1 to 3 h, needs make pretrained and make data)
 
 ##@ Your own model and dataset
-audit: $(VENV)/.installed ## was your model trained on your dataset? MODEL=... DATA=... or AUDIT=file.yaml; says the cost first (AUDIT_FLAGS="--served-at URL --prices IN,OUT ..."; without any, audits our sample)
+audit: $(VENV)/.installed ## was your model trained on your dataset? MODEL=... DATA=... or AUDIT=file.yaml; prints the cost first (AUDIT_FLAGS="--served-at URL --prices IN,OUT ..."; without any of them it audits our sample)
 	@$(RUN) -m contamination audit $(if $(MODEL),--model $(MODEL) --data $(DATA),--settings $(AUDIT)) --output outputs/audit $(AUDIT_FLAGS)
 
 ##@ Data, and work on this repository
@@ -135,16 +140,16 @@ lint: $(VENV)/.installed ## check the style of code and notebooks, and the types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ty check --python $(VENV)
-fuzz: $(VENV)/.installed ## feed damaged input to every parser of files that we did not write, FUZZ_SECONDS=60 each (Linux; network for atheris; 15 min)
+fuzz: $(VENV)/.installed ## feed damaged input to every parser that reads files from elsewhere, FUZZ_SECONDS=60 each (Linux; network for atheris; 15 min)
 	@test -d $(VENV)/fuzz || $(RUN) -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --target $(VENV)/fuzz atheris==3.0.0
 	PYTHONPATH=$(abspath $(VENV)/fuzz) $(RUN) scripts/fuzz.py $(or $(FUZZ_SECONDS),60)
-mutants: $(VENV)/.installed ## check that the tests notice deliberate faults (10 to 25 min on one core; MUTANTS=text takes those whose name or file contains it)
+mutants: $(VENV)/.installed ## check that the tests notice deliberate faults (10 to 25 min on one core; MUTANTS=text runs only those whose name or file contains the text)
 	nice $(RUN) scripts/mutants.py $(MUTANTS)
 bench: $(VENV)/.extra ## check the speed of slow functions against a limit measured in the same run
 	@set -e; for script in benchmarks/bench_*.py; do $(RUN) $$script; done
-bench-grid: $(VENV)/.installed ## train larger grids of models, which make reproduce leaves out (long; a GPU helps)
+bench-grid: $(VENV)/.installed ## train larger grids of models, which make reproduce does not train (long; a GPU helps)
 	@set -e; for script in benchmarks/grid_*.py; do $(RUN) $$script; done
-ledger: $(VENV)/.installed ## compute the scores of the detector study that are not stored yet (3 h on 2 cores; ENGINE=ray; DETECTOR=file.py adds one; STUDY=pretraining, tripled, shift, dice, pretrained or pairs chooses another study)
+ledger: $(VENV)/.installed ## compute the scores of the detector study that are not stored yet (3 h on 2 cores; ENGINE=ray runs on a cluster; DETECTOR=file.py adds a detector; STUDY=pretraining, tripled, shift, dice, pretrained or pairs chooses another study)
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(STUDY),--study $(STUDY))
 readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 02b_dcq_lab.ipynb 03_replication_icl_judge.ipynb 04b_min_k_lab.ipynb 09_results.ipynb) ## write the results and figures of README.md, and the numbers in docs/, from the tables (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
@@ -157,11 +162,11 @@ verify: $(VENV)/.installed ## compare your results with ours, table by table (af
 	@$(RUN) scripts/reference.py verify $(OUTPUTS)
 release: lint test verify ## check everything that must be true of a release: style, tests, and that the stored results are those of this code
 	$(RUN) scripts/reference.py check --strict
-lock: ## rewrite requirements*.txt from pyproject.toml, keeping versions that still fit (network; LOCK_FLAGS=--upgrade takes newer ones)
+lock: ## rewrite requirements*.txt from pyproject.toml, keeping the versions that still fit (network; LOCK_FLAGS=--upgrade takes newer ones)
 	$(PYTHON) scripts/lock.py $(LOCK_FLAGS)
-licences: $(VENV)/.installed ## list the licence of every installed package, those that ask for more than a notice first
+licences: $(VENV)/.installed ## list the licence of every installed package, with those that ask for more than a notice at the top
 	@$(RUN) scripts/licences.py
-clean: ## delete what was computed in outputs/; trained models, paid answers and outputs/reference stay
+clean: ## delete the results in outputs/; trained models, paid answers and outputs/reference are kept
 	find outputs -mindepth 1 -maxdepth 1 -type d ! -name reference -exec rm -rf {} +
 
 # $(VENV) is remade when the lock changes; notebooks depend on the lock itself, so that a fresh .venv alone repeats no run.

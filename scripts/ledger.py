@@ -19,10 +19,8 @@ from __future__ import annotations
 
 import argparse
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -90,9 +88,7 @@ def main() -> None:
     options = parser.parse_args()
     chosen, is_first = STUDIES[options.study], options.study == store.STUDY
     if options.detector and not is_first:
-        parser.error(
-            "--detector adds to the first study alone; the others have detectors of their own"
-        )
+        parser.error("--detector adds to the first study alone: leave --study out")
     detector, suffix = None, ""
     if options.detector:
         detector = yours.load(options.detector)
@@ -105,15 +101,11 @@ def main() -> None:
             print(chosen.plan(missing), flush=True)
         except (OSError, ValueError) as error:
             sys.exit(str(error))
-    if options.jobs > 1 and len(missing) > 1:
-        again = [sys.executable, *sys.argv, "--jobs", "1", "--units"]
-        with ThreadPoolExecutor(options.jobs) as pool:
-            runs = pool.map(lambda number: subprocess.run([*again, str(number)]), missing)
-        sys.exit(max(run.returncode for run in runs))
     about = {"protocol_sha256": storage.sha256_of_file(DOCS / chosen.protocol)}
     settings = (options.benchmarks, options.copies, detector) if is_first else ()
     jobs = [(options.folder, names[number], about, number, *settings) for number in missing]
-    sweep(chosen.write, jobs, engine=options.engine, ray_address=options.ray_address)
+    where = {"engine": options.engine, "ray_address": options.ray_address}
+    sweep(chosen.write, jobs, **where, processes=options.jobs)
 
 
 if __name__ == "__main__":

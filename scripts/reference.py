@@ -31,7 +31,7 @@ import reach
 
 ROOT = Path(__file__).resolve().parents[1]
 LARGEST_TABLE = 500_000  # bytes; of a larger one the hash alone is stored
-TABLES, CODE = "tables.csv", "code.json"
+TABLES, CODE, PARTS = "tables.csv", "code.json", "ledger.csv"
 WITH_NOTEBOOKS = ("demo",)  # in other profiles, notebooks show texts that may not be shared
 LINK = re.compile(r"(\]\()([^)#\s]+)")  # a link of Markdown up to its fragment
 CLOSE = 1e-9  # relative; a number that differs by less is the same number written by another CPU
@@ -39,6 +39,10 @@ CLOSE = 1e-9  # relative; a number that differs by less is the same number writt
 
 def reference_of(profile: str) -> Path:
     return ROOT / "outputs/reference" / profile
+
+
+def ledger_folder() -> Path:
+    return ROOT / "src/contamination/study/ledger"
 
 
 def notebooks(profile: str) -> list[str]:
@@ -154,7 +158,15 @@ def copy(run: Path, names: Sequence[str] = ()) -> list[str]:
     _copy_results(run, reference, copied)
     kept = {name: codes[name] for name in notebooks(profile) if name in codes}
     (reference / CODE).write_text(json.dumps(kept, indent=1) + "\n")
+    _store_parts(reference)
     return lines
+
+
+def _store_parts(reference: Path) -> None:
+    """The hash of each part's JSON file, which holds the hashes of the part's scores."""
+    parts = [[path.stem, sha256_of(path)] for path in sorted(ledger_folder().glob("*.json"))]
+    with (reference / PARTS).open("w", newline="") as stream:
+        csv.writer(stream, lineterminator="\n").writerows([["part", "sha256"], *parts])
 
 
 def _ran(path: Path, code: str, parameters: Path) -> bool:
@@ -163,7 +175,7 @@ def _ran(path: Path, code: str, parameters: Path) -> bool:
 
 def _copy_results(run: Path, reference: Path, names: Sequence[str]) -> None:
     """Tables and figures that these notebooks wrote, as the run's manifests list them."""
-    known = {row["table"]: row for row in _tables(reference)}
+    known = {row["table"]: row for row in listed_tables(reference)}
     for name in names:
         for output in _read(run / "manifests" / f"{name}.json")["outputs"]:
             path = run / output
@@ -188,12 +200,18 @@ def _copy_results(run: Path, reference: Path, names: Sequence[str]) -> None:
         writer.writerows(known[table] for table in sorted(known))
 
 
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def _copy(path: Path, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, place)
 
 
-def _tables(reference: Path) -> list[dict[str, str]]:
+def listed_tables(reference: Path) -> list[dict[str, str]]:
+    """The rows of ``tables.csv``: table, notebook, sha256 and is_stored (yes or no)."""
     path = reference / TABLES
     if not path.exists():
         return []
@@ -241,6 +259,7 @@ class Comparison(NamedTuple):
     table: str
     says: str
     is_same: bool  # the same verdicts, so that the run carries the same claims
+    largest: float = 0.0  # difference of two numbers
 
 
 def is_verdict(column: str) -> bool:
@@ -282,30 +301,53 @@ def compare(name: str, ours: pd.DataFrame, theirs: pd.DataFrame) -> Comparison:
         return Comparison(name, "identical", True)
     says = f"same verdicts, largest difference {largest:.2g} ({place})" if largest else ""
     texts = f"{n_texts} other texts" if n_texts else ""
-    return Comparison(name, "; ".join(filter(None, [says, texts])), True)
+    return Comparison(name, "; ".join(filter(None, [says, texts])), True, largest)
 
 
 def damaged(reference: Path) -> Iterator[str]:
     """Tables of the reference that are not as they were stored."""
-    for row in _tables(reference):
+    for row in listed_tables(reference):
         path = reference / "tables" / f"{row['table']}.csv"
         if row["is_stored"] == "no":
             continue
         if not path.exists():
             yield f"{row['table']}: missing in the reference"
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != row["sha256"]:
+        elif sha256_of(path) != row["sha256"]:
             yield f"{row['table']}: the reference's own file was altered after it was stored"
+    yield from altered_parts(reference)
+
+
+def altered_parts(reference: Path) -> Iterator[str]:
+    """Parts of the ledger whose scores are not those that the reference was made with.
+
+    Parts that were added, such as those of a detector of one's own, are no concern of it.
+    """
+    if not (reference / PARTS).exists():
+        return
+    with (reference / PARTS).open(newline="") as stream:
+        parts = list(csv.DictReader(stream))
+    for part in parts:
+        path = ledger_folder() / f"{part['part']}.json"
+        if not path.exists():
+            yield f"ledger: the part {part['part']} is missing"
+        elif sha256_of(path) != part["sha256"]:
+            yield f"ledger: {path.name} is not that of the reference"
+        else:
+            for name, sha256 in _read(path)["sha256"].items():
+                file = path.with_name(name)
+                if not file.exists() or sha256_of(file) != sha256:
+                    yield f"ledger: {name} was altered, or is missing"
 
 
 def verify(run: Path) -> Iterator[Comparison]:
     """Every table of the reference next to a run's; one that is missing there is not the same."""
     reference = reference_of(run.name)
-    for row in _tables(reference):
+    for row in listed_tables(reference):
         name = row["table"]
         path, stored = run / f"tables/{name}.csv", reference / f"tables/{name}.csv"
         if not path.exists():
             yield Comparison(name, f"missing: make {row['notebook']} writes it", False)
-        elif hashlib.sha256(path.read_bytes()).hexdigest() == row["sha256"]:
+        elif sha256_of(path) == row["sha256"]:
             yield Comparison(name, "identical", True)
         elif row["is_stored"] == "no":
             yield Comparison(name, "differs; it is too large to be stored, so only its hash", True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from contamination.core import storage
+from contamination.core import parallel, storage
 from contamination.data import sources
 from contamination.models.response_log import ResponseLog
 
@@ -36,6 +36,8 @@ def pytest_configure(config):
         OSError
     ) as error:  # a mirror was named, and skipping its tests would hide that it is gone
         raise pytest.UsageError(str(error)) from None
+    # The suite has one worker for each core already.
+    os.environ.setdefault(parallel.PROCESSES_VARIABLE, "1")
     if OFFLINE not in os.environ:
         os.environ[OFFLINE] = tempfile.mkstemp(prefix="offline")[1]
         folders = [str(ROOT / "tests/offline"), os.environ.get("PYTHONPATH", "")]

@@ -151,6 +151,31 @@ def test_an_altered_cell_of_the_reference_is_found_and_named(project, monkeypatc
     assert "levels: the reference's own file was altered" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("altered", ["scores", "hash", "missing"])
+def test_an_altered_score_of_the_ledger_fails_and_is_named(project, monkeypatch, capsys, altered):
+    reference, root = project
+    part, scores = root / "ledger/study_1.json", root / "ledger/study_1_scores.parquet"
+    part.parent.mkdir()
+    monkeypatch.setattr(reference, "ledger_folder", lambda: root / "ledger")
+    scores.write_bytes(b"0.5")
+    part.write_text(json.dumps({"sha256": {scores.name: reference.sha256_of(scores)}}))
+    reference.copy(root / "outputs/demo")
+    monkeypatch.setattr("sys.argv", ["reference.py", "verify", str(root / "outputs/demo")])
+    assert reference.main() == 0
+    (root / "ledger/mine_1.json").write_text("{}")  # a part that somebody added
+    assert reference.main() == 0
+
+    if altered == "missing":
+        scores.unlink()
+    else:
+        scores.write_bytes(b"0.6")
+    if altered == "hash":  # so that the part agrees with itself
+        part.write_text(json.dumps({"sha256": {scores.name: reference.sha256_of(scores)}}))
+    capsys.readouterr()
+    assert reference.main() == 1
+    assert "study_1" in capsys.readouterr().out
+
+
 def test_a_large_table_is_stored_as_its_hash(project, monkeypatch):
     reference, root = project
     monkeypatch.setattr(reference, "LARGEST_TABLE", 10)

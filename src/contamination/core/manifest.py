@@ -52,6 +52,12 @@ def provenance(notebook_path: Path, parameter_path: Path) -> dict[str, Any]:
     }
 
 
+def cpu_seconds() -> float:
+    """Processor time of all processes that this one has started and that have ended, seconds."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
 def peak_memory_mb() -> int:
     """Memory that the largest process of a run took at its peak."""
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
@@ -79,20 +85,29 @@ def _git_state() -> dict[str, Any]:
 
 
 def recorded(staging: Path) -> dict[str, Any]:
-    """Inputs and cache use that the notebook recorded through ``storage.record``."""
+    """Inputs, models, use of the caches and shared work, as ``storage.record`` noted them."""
     path = staging / storage.RECORD_NAME
     lines = path.read_text().splitlines() if path.exists() else []
     inputs: dict[str, str] = {}
     models: dict[str, dict[str, Any]] = {}
     caches: dict[str, dict[str, int]] = {}
+    shared_seconds = 0.0
     for entry in map(json.loads, lines):
         kind = entry.pop("kind")
         if kind == "input":
             inputs[entry["name"]] = entry["sha256"]
         elif kind == "model":
             models[storage.hash_of(entry)] = entry
+        elif kind == "shared":
+            shared_seconds += entry["seconds"]
         else:
             use = caches.setdefault(entry["name"], {"hits": 0, "misses": 0})
             use["hits"] += entry["hits"]
             use["misses"] += entry["misses"]
-    return {"inputs": inputs, "models": list(models.values()), "cache": caches}
+    by_identity = [models[identity] for identity in sorted(models)]
+    return {
+        "inputs": inputs,
+        "models": by_identity,
+        "cache": caches,
+        "shared_seconds": round(shared_seconds, 2),
+    }

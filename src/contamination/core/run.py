@@ -68,7 +68,7 @@ def run_notebook(
         _staging(output_folder, name) as staging,
         _environment(output_folder, staging, watched_on is not None),
     ):
-        started = time.perf_counter()
+        started, spent = time.perf_counter(), manifest.cpu_seconds()
         executed = staging / f"{name}.ipynb"
         scrub = scrubber(parameters)
         try:
@@ -90,6 +90,7 @@ def run_notebook(
             "notebook": notebook_path.name,
             "parameters": parameters,
             "seconds": round(time.perf_counter() - started, 2),
+            "cpu_seconds": round(manifest.cpu_seconds() - spent, 2),
             "peak_memory_mb": manifest.peak_memory_mb(),
             "outputs": outputs,
             **manifest.provenance(notebook_path, parameter_path),
@@ -131,7 +132,7 @@ def _staging(output_folder: Path, name: str) -> Iterator[Path]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise RunError(
-                    f"{name}: another run of it is writing to {output_folder.name}; wait for it"
+                    f"{name}: another run is writing to {output_folder.name}: wait for its end"
                 ) from None
             # What a killed run left behind.
             shutil.rmtree(folder, ignore_errors=True)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.parallel import in_processes
 from contamination.core.verdicts import FEWEST_MODELS
 from contamination.dice import published_tables
 from contamination.dice.answers import accuracy_row
@@ -58,18 +59,25 @@ def accuracy_rows(
     conditions: Sequence[Condition],
     load: Callable[[Path], CausalLM] = load_causal_lm,
     paper_model: str = "LLaMA2-7B",
+    processes: int | None = None,
 ) -> pd.DataFrame:
     """``dice_accuracy.csv``: every model (condition, seed) on its condition's sets of problems.
 
     ``load`` loads a model, in another dtype or on a cluster. The printed cells of Table 1's
     base model ``paper_model`` stand beside ("" for none), empty where there is no such cell.
+    ``processes`` models answer at a time, see ``core.parallel.in_processes``.
     """
     printed = published_tables.printed_accuracy(paper_model)
+    jobs = [
+        (load, model.folder, [problems[name] for name in sets[condition.name]], max_new_tokens)
+        for condition in conditions
+        for model in trained[condition.name].values()
+    ]
+    answered = iter(in_processes(_answer_rows, jobs, processes))
     rows = []
     for condition in conditions:
         for seed, model in trained[condition.name].items():
-            lm = load(model.folder)
-            for name in sets[condition.name]:
+            for name, answers in zip(sets[condition.name], next(answered), strict=True):
                 training = DOSE_NAMES.get(condition.copies, "").format(condition.problems)
                 is_paper = condition.name != OTHER_CLEAN and condition.fixed == ROWS
                 is_paper &= condition.times_rate == 1
@@ -79,10 +87,18 @@ def accuracy_rows(
                     | {"dose_pct": model.dose_pct, "fixed": condition.fixed}
                     | {"n_steps": model.n_steps, "seed": seed, "benchmark": name}
                     | {"in_distribution": name in IN_DISTRIBUTION}
-                    | accuracy_row(lm, problems[name], max_new_tokens)
+                    | answers
                     | {"paper": printed.get((training, name)) if is_paper else None}
                 )
     return pd.DataFrame(rows)
+
+
+def _answer_rows(
+    load: Callable[[Path], CausalLM], folder: Path, sets: Sequence[Problems], max_new_tokens: int
+) -> list[dict]:
+    """``accuracy_row`` of one model on each set."""
+    lm = load(folder)
+    return [accuracy_row(lm, one, max_new_tokens) for one in sets]
 
 
 def gains(accuracy: pd.DataFrame) -> pd.DataFrame:

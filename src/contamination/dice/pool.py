@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from contamination.core.parallel import in_processes
 from contamination.dice import mixtures
 from contamination.dice.answers import baseline_scores
 from contamination.dice.fine_tuning import fine_tune_lab
@@ -148,19 +149,20 @@ def train_pool(
     def n_tokens(row: mixtures.Row) -> int:
         return len(lab.tokenizer(row[0] + row[1]).input_ids) + 1
 
-    pool: dict[str, dict[int, FineTunedModel]] = {}
+    places, jobs = [], []
     for condition in wanted:
         rows = mixtures.rows_of(problems[condition.problems]) if condition.problems else []
-        pool[condition.name] = {}
         for seed in range(condition.n_models):
             data_seed = condition.first_seed + seed
             budget = n_tokens if condition.fixed == STEPS else None
             mixture = mixtures.mix(vanilla, rows, condition.copies, n_rows, data_seed, budget)
             order_seed = data_seed + condition.first_order
-            rate = learning_rate * condition.times_rate
-            folder = fine_tune_lab(lab, base, mixture, order_seed, rate)
-            n_steps = describe(folder)["n_steps"]
-            pool[condition.name][seed] = FineTunedModel(folder, mixture, n_steps)
+            places.append((condition.name, seed))
+            jobs.append((lab, base, mixture, order_seed, learning_rate * condition.times_rate))
+    pool: dict[str, dict[int, FineTunedModel]] = {condition.name: {} for condition in wanted}
+    folders = in_processes(fine_tune_lab, jobs)
+    for (name, seed), (_, _, mixture, *_), folder in zip(places, jobs, folders, strict=True):
+        pool[name][seed] = FineTunedModel(folder, mixture, describe(folder)["n_steps"])
     return pool
 
 
@@ -202,27 +204,42 @@ def measure_pool(
     tested_on: Sequence[str],
     centred_on: str,
     load: Callable[[Path], CausalLM] = load_causal_lm,
+    processes: int | None = None,
 ) -> Pool:
     """States of every model, and Table 2's baselines; the base model stands under every seed.
 
     Models of ``SCORED`` read the sets ``tested_on``, all others GSM-i and GSM-ii, those of
     Figure 5(b) MATH as well. Baselines need the set ``centred_on`` beside the GSM sets, see
-    ``experiments.taught_baselines``.
+    ``experiments.taught_baselines``. ``processes`` models are measured at a time, see
+    ``core.parallel.in_processes``.
     """
     halves = {name: problems[name] for name in (SEEN, UNSEEN)}
     with_math = halves | {name: problems[name] for name in (MATH,) if name in problems}
     sets = {name: problems[name] for name in tested_on}
     scored = [*mixtures.IN_DISTRIBUTION, centred_on]
-    pool = {
-        condition: {
-            seed: measure(load(model.folder), sets, scored)
-            if condition in SCORED
-            else measure(load(model.folder), with_math if condition in ON_MATH else halves)
-            for seed, model in models.items()
-        }
-        for condition, models in trained.items()
-    }
-    return pool | {BASE: dict.fromkeys(pool[CLEAN], measure(load(base), with_math))}
+    places, jobs = [], []
+    for condition, models in trained.items():
+        read = with_math if condition in ON_MATH else halves
+        asked = (sets, scored) if condition in SCORED else (read, ())
+        for seed, model in models.items():
+            places.append((condition, seed))
+            jobs.append((load, model.folder, *asked))
+    *measured, of_base = in_processes(
+        _measure_folder, [*jobs, (load, base, with_math, ())], processes
+    )
+    pool: dict[str, dict[int, ModelMeasurements]] = {condition: {} for condition in trained}
+    for (condition, seed), measurements in zip(places, measured, strict=True):
+        pool[condition][seed] = measurements
+    return pool | {BASE: dict.fromkeys(pool[CLEAN], of_base)}
+
+
+def _measure_folder(
+    load: Callable[[Path], CausalLM],
+    folder: Path,
+    problems: Mapping[str, mixtures.Problems],
+    with_baselines: Sequence[str],
+) -> ModelMeasurements:
+    return measure(load(folder), problems, with_baselines)
 
 
 def paired_seeds(pool: Pool, positive: str, negative: str) -> list[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from transformers import PreTrainedTokenizerFast
 
 from contamination import lab
 from contamination.core import caches
+from contamination.core.parallel import in_processes
 from contamination.core.syntax import hash_of_modules
 from contamination.data import partitions
 from contamination.data.partitions import format_instance
@@ -152,6 +154,23 @@ def continued_model(
         **settings,
     )
     return train(recipe, texts, parent=base)
+
+
+def continued_models(
+    world: World,
+    base: Path,
+    runs: Sequence[tuple[Sequence[Dose], int]],
+    n_background_tokens: int,
+    learning_rate: float = CONTINUED_LEARNING_RATE,
+    **settings: Any,
+) -> list[Path]:
+    """Models that continue one base, one for each pair of doses and seed, in their order.
+
+    As many are trained at a time as ``core.parallel`` has processes; all else as in
+    :func:`continued_model`.
+    """
+    train_one = partial(continued_model, world, base, learning_rate=learning_rate, **settings)
+    return in_processes(train_one, [(doses, n_background_tokens, seed) for doses, seed in runs])
 
 
 def reordered_model(world: World, base: Path, folder: Path, seed: int) -> Path:

@@ -1,4 +1,4 @@
-"""Where work runs: in this process, or on the workers of a Ray cluster.
+"""Where work runs: on this machine, or on the workers of a Ray cluster.
 
 Ray and its executor are imported here, for those alone who ask for them, and nowhere else.
 """
@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
+from contamination.core.parallel import in_processes
 from contamination.models.loading import CausalLM, load_causal_lm
 from contamination.models.source import is_local, resolve_commit, resolve_path
 
@@ -63,6 +62,7 @@ def sweep(
     *,
     engine: str = "local",
     ray_address: str = "",
+    processes: int = 1,
 ) -> list[Any]:
     """Results of ``function(*job)`` for every job, in order, such as the models of many recipes.
 
@@ -70,10 +70,11 @@ def sweep(
     ``dice.fine_tuning.fine_tune``) leave it there as they finish, so a sweep that is started
     again goes on; on several machines the cache lies on a file system that all of them see.
     ``function`` is of a module, which workers import by name; what a job raises is raised.
+    On this machine ``processes`` work at a time; more than one need memory for as many models.
     """
     check_engine(engine)
     if engine == "local":
-        return [function(*job) for job in tqdm(jobs, unit=" jobs")]
+        return in_processes(function, jobs, processes)
     from contamination.models import ray_cluster
 
     return ray_cluster.sweep(function, jobs, ray_address)

@@ -1,0 +1,85 @@
+"""Computations in several processes: the same results in the same order, whatever their number."""
+
+import os
+
+import pytest
+import torch
+
+from contamination.core import parallel
+from contamination.core.parallel import in_processes
+from contamination.lab import world
+from contamination.lab.recipes import TrainingTexts, recipe_for
+from contamination.lab.tokenizer import train_tokenizer
+from contamination.lab.training import train
+
+TEXTS = ("the old river ran past a house", "nobody lived there", "a small stone by the river")
+
+
+def where(number):
+    return number, os.getpid(), torch.get_num_threads()
+
+
+def test_results_come_in_the_order_of_the_jobs_from_several_processes_of_one_thread():
+    found = in_processes(where, [(number,) for number in range(6)], 2)
+    assert [number for number, *_ in found] == list(range(6))
+    assert os.getpid() not in {process for _, process, _ in found}
+    assert {threads for *_, threads in found} == {1}
+
+
+def test_one_process_is_this_one():
+    assert [process for _, process, _ in in_processes(where, [(1,), (2,)], 1)] == 2 * [os.getpid()]
+    assert in_processes(where, [], 4) == []
+
+
+def test_what_a_call_raises_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        in_processes(divmod, [(1, 1), (1, 0)], 2)
+
+
+def test_models_have_the_same_bytes_from_one_process_and_from_two(tmp_path, monkeypatch):
+    texts = TrainingTexts(TEXTS, (), train_tokenizer(TEXTS, vocabulary=280))
+    shape = {"n_layers": 1, "width": 16, "n_heads": 2}
+    seeds = (0, 1)
+    recipes = [
+        recipe_for(texts, n_background_tokens=300, seed=seed, order_seed=seed, **shape)
+        for seed in seeds
+    ]
+    weights = {}
+    for n in (1, 2):
+        monkeypatch.setenv("CONTAMINATION_CACHE", str(tmp_path / str(n)))
+        folders = in_processes(train, [(recipe, texts) for recipe in recipes], n)
+        weights[n] = [(folder / "model.safetensors").read_bytes() for folder in folders]
+        assert all(folder.is_relative_to(tmp_path / str(n)) for folder in folders)
+    assert weights[1] == weights[2]
+    assert weights[1][0] != weights[1][1]
+
+
+def test_continued_models_are_those_that_are_trained_one_by_one(tmp_path, monkeypatch):
+    trained = []
+
+    def counted(lab, base, doses, n_tokens, seed, learning_rate, **settings):
+        trained.append((lab, base, doses, n_tokens, seed, learning_rate, settings))
+        return tmp_path / str(seed)
+
+    monkeypatch.setattr(world, "continued_model", counted)
+    monkeypatch.setenv(parallel.PROCESSES_VARIABLE, "1")
+    folders = world.continued_models("lab", tmp_path, [([], 3), (["dose"], 4)], 50, 0.1, block=8)
+    assert folders == [tmp_path / "3", tmp_path / "4"]
+    assert trained == [
+        ("lab", tmp_path, [], 50, 3, 0.1, {"block": 8}),
+        ("lab", tmp_path, ["dose"], 50, 4, 0.1, {"block": 8}),
+    ]
+
+
+def test_the_number_of_processes_is_stated_or_that_of_the_cores(monkeypatch):
+    monkeypatch.setenv(parallel.PROCESSES_VARIABLE, "3")
+    assert parallel.n_processes() == 3
+    monkeypatch.delenv(parallel.PROCESSES_VARIABLE)
+    assert parallel.n_processes() == parallel.n_cores() >= 1
+
+
+@pytest.mark.parametrize("stated", ["0", "-1", "two", "1.5"])
+def test_a_number_of_processes_that_is_none_is_refused(stated, monkeypatch):
+    monkeypatch.setenv(parallel.PROCESSES_VARIABLE, stated)
+    with pytest.raises(ValueError, match="CONTAMINATION_PROCESSES must be a whole number above 0"):
+        parallel.n_processes()
