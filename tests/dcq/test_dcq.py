@@ -118,9 +118,12 @@ def test_published_levels_match_but_for_one_rounded_cell():
     again = published_tables.dcq_published(n_resamples=50)
     pd.testing.assert_frame_equal(table, again)
     said = published_tables.summarize_published_quiz(table)
-    assert said.startswith("We reproduce 16 of 17 pairs") and said.endswith("are GPT-3.5 on WNLI.")
+    assert said.startswith("We reproduce the paper's numbers for 16 of 17 pairs")
+    assert said.endswith("The pair that differs is GPT-3.5 on WNLI.")
     every = published_tables.summarize_published_quiz(table.assign(matches=True))
-    assert every == "We reproduce 17 of 17 pairs of model and dataset."
+    assert every.endswith("for 17 of 17 pairs of model and dataset.")
+    two = published_tables.summarize_published_quiz(table.assign(matches=table.index > 1))
+    assert two.endswith("The pairs that differ are GPT-4 on HumanEval and GPT-4 on DROP.")
 
 
 def test_positions_hold_every_answer_and_the_printed_curves():
@@ -207,6 +210,22 @@ def test_centrality_finds_the_text_that_the_others_edit():
     assert controls.centrality(texts).argmax() == place
     # Each edit shares 3 of 4 words with the original and 2 of 4 with each other edit.
     np.testing.assert_allclose(controls.centrality(texts), [7 / 12, 7 / 12, 7 / 12, 9 / 12])
+
+
+def test_words_that_give_an_original_away_are_those_replaced_by_rarer_ones():
+    original = "Talks opened in Peru, raising hopes."
+    rewritten = [
+        "Talks recommenced in Peru, rekindling hopes.",  # two rarer words
+        "Talks began in Peru, raising aspirations.",  # a more common one, and a rarer one
+        "Negotiations were opened in Peru, raising hopes.",  # two words for one form no pairs
+    ]
+    pairs = controls.rarer_words(original, rewritten)
+    assert pairs[:2] == [("opened", "recommenced"), ("raising", "rekindling")]
+    assert pairs[2:] == [("hopes", "aspirations")]
+    assert controls.rarer_words(original, rewritten, 1) == pairs[:1]
+    twice = controls.rarer_words(original, [*rewritten, "Talks reconvened in Peru, raising hopes."])
+    assert twice == pairs
+    assert controls.rarer_words(rewritten[0], [original]) == []
 
 
 def test_word_frequency_prefers_common_words():
@@ -378,7 +397,7 @@ def test_a_rule_is_chosen_without_the_dataset_that_it_is_judged_on():
 
 def test_rules_of_other_instances_are_refused():
     instances = answered("M", "X", "DDDD", modified="A")
-    with pytest.raises(ValueError, match="other instances of X"):
+    with pytest.raises(ValueError, match="some instances of X"):
         comparison.compare_rules(taken("X", "r", "DDD"), instances, 10)
 
 

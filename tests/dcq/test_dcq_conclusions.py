@@ -5,7 +5,7 @@ import pytest
 
 from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
 from contamination.data import published
-from contamination.dcq import comparison, conclusions, known_truth, published_tables
+from contamination.dcq import comparison, conclusions, controls, known_truth, published_tables
 from contamination.dcq.respondent_sweep import RANGE_READING
 
 
@@ -27,13 +27,14 @@ def rules(answers):
 def test_the_lesson_concludes_what_its_tables_show(levels, rules):
     text = conclusions.conclusion(levels, rules)
     assert "arithmetic is right" in text and "we reproduce 16 of 17 pairs" in text
-    assert "the chosen rule picks the text with the most common words" in text
-    assert "GPT-4 is shown to beat it on two of ten (AG News and XSum)" in text
-    assert "GPT-3.5 on none of seven" in text
+    assert "The chosen rule picks the text with the most common words" in text
+    assert "GPT-4 is shown to beat it on two of ten datasets (AG News and XSum)" in text
+    assert "GPT-3.5 is shown to beat it on none of seven" in text
     assert "On IMDB the rule does at least as well" in text
-    assert "Seven datasets are inconclusive" in text
+    assert "On seven datasets the comparison is inconclusive" in text
     assert "on most datasets the answers do not show that GPT-4 remembers" in text
-    assert "A control can remove the proof" in text
+    assert "GPT-4 may have seen the dataset" in text
+    assert max(len(paragraph.split()) for paragraph in text.split("\n\n")) <= 120
     title = "GPT-4 is shown to beat word frequency on 2 of 10 datasets"
     assert conclusions.levels_title(rules) == title
 
@@ -41,7 +42,8 @@ def test_the_lesson_concludes_what_its_tables_show(levels, rules):
 def test_a_model_that_always_beats_the_rule_is_said_to_know_more(levels, rules):
     ahead = rules.assign(verdict=NOT_SUPPORTED)
     text = conclusions.conclusion(levels, ahead)
-    assert "GPT-4 is shown to beat it on ten of ten and GPT-3.5 on seven of seven" in text
+    assert "GPT-4 is shown to beat it on ten of ten" in text
+    assert "GPT-3.5 is shown to beat it on seven of seven" in text
     assert "does not explain what GPT-4 knows" in text
     assert "remembers anything" not in text and "inconclusive" not in text
     assert "at least as well" not in text
@@ -55,8 +57,44 @@ def test_most_datasets_are_not_all_and_none_is_not_some(levels, rules):
     assert "on most datasets GPT-4 knows more than this rule" in text
     assert "remembers anything" not in text
     text = conclusions.conclusion(levels, rules.assign(verdict=INCONCLUSIVE))
-    assert "on no dataset do the answers show" in text and "Ten datasets are inconc" in text
+    assert "on no dataset do the answers show" in text and "On ten datasets the comp" in text
     assert "beat it on none of ten" in text
+
+
+@pytest.fixture(scope="module")
+def rule_levels(levels):
+    return controls.control_table(published.rule_choices(), levels)
+
+
+def test_averages_say_who_finds_more(levels, rule_levels):
+    text = conclusions.averages(levels, rule_levels)
+    assert text.startswith("Averaged over ten benchmarks, GPT-4 finds 72 % of the originals.")
+    assert "The best rule, word frequency, finds as many." in text
+    is_length = rule_levels["control"].eq("length")
+    ahead = rule_levels.assign(max_pct=rule_levels["max_pct"].mask(is_length, 90.0))
+    assert "The best rule, length, finds more, 90 %." in conclusions.averages(levels, ahead)
+    behind = rule_levels.assign(max_pct=40.0)
+    assert "finds fewer, 40 %." in conclusions.averages(levels, behind)
+
+
+def test_a_dot_to_the_right_is_not_yet_a_lead(levels, rule_levels, rules):
+    text = conclusions.figure_note(levels, rule_levels, rules)
+    assert "GPT-4 lies to the right of word frequency on five of ten datasets" in text
+    assert "a lead of GPT-4 on two of ten (AG News and XSum)" in text
+    nobody = rules.assign(verdict=INCONCLUSIVE)
+    text = conclusions.figure_note(levels.assign(max_pct=0.0), rule_levels, nobody)
+    assert "on none of ten datasets" in text and "a lead of GPT-4 on none of ten." in text
+
+
+def test_the_usual_verdict_is_the_most_frequent_one(rules):
+    text = conclusions.usual_verdict(rules)
+    assert text.startswith("For word frequency against GPT-4, the most frequent verdict is ")
+    assert text.endswith("inconclusive (seven of ten datasets).")
+    first = rules["dataset"].isin(rules["dataset"].unique()[:5])
+    halves = rules.assign(verdict=rules["verdict"].where(~first, SUPPORTED).mask(~first, NOT_RUN))
+    assert conclusions.usual_verdict(halves).endswith(
+        "verdicts are supported and not run (five of ten datasets each)."
+    )
 
 
 def test_only_the_rule_that_was_chosen_elsewhere_counts(levels, rules):
@@ -129,12 +167,13 @@ def test_the_lab_concludes_what_its_tables_show(replicas, beyond):
     text = conclusions.lab_conclusion(*tables)
     assert "the range lies below the truth, at every setting" in text
     assert "With 12 copies of each row the true level is 100 %" in text
-    assert "a maximum of 33 %, and 2 % for rows" in text
+    assert "a maximum of 33 %" in text and "never saw get 2 %" in text
     assert "Of four findings on these models, only one is the same" in text
     assert "two of three respondents" in text and "up to 59 points" in text
     assert "for only one of three answer habits" in text
     assert "refuted for five of nine pairs" in text
     assert "beat every other rule on one of nine datasets (XSum)" in text
+    assert max(len(paragraph.split()) for paragraph in text.split("\n\n")) <= 120
 
 
 def test_the_lab_says_the_opposite_where_the_tables_do(replicas, beyond):
@@ -151,6 +190,7 @@ def test_the_lab_says_the_opposite_where_the_tables_do(replicas, beyond):
     assert "the range lies above the truth, but not so at every setting" in text
     assert "maximum of 95 %" in text and "only none" not in text
     assert "have not shown that natural paraphrases" in text and "up to" not in text
+    assert "has a fault" not in text
     assert "for all answer habits" in text and "for only" not in text
     assert "refuted for no pair" in text and "supported for five of nine" in text
     assert "every other rule on no dataset" in text and "look there" not in text

@@ -508,7 +508,7 @@ def test_instances_are_read_with_without_and_with_a_wrong_label():
         "text: two\nlabel: 1 (x)",
         "text: three\nlabel: 0 (y)",
     ]
-    with pytest.raises(ValueError, match="does not end with a line"):
+    with pytest.raises(ValueError, match="does not end with"):
         contaminating.without_label(["text: one"], "label")
     with pytest.raises(ValueError, match="same label"):
         contaminating.with_wrong_label(INSTANCES[::2], "label", 0)

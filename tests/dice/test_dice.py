@@ -128,7 +128,35 @@ def test_a_failed_parse_is_wrong():
     assert not answers.is_right("no number", "#### 5")
     assert answers.is_right("it is 5.0 now", "#### 5")
     with pytest.raises(ValueError, match="no number"):
-        answers.is_right("5", "#### none")
+        answers.is_right("5", "none")
+    with pytest.raises(ValueError, match="ends with nothing"):
+        answers.is_right("5", "#### ")
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "right"),
+    [
+        ("It is so.\n#### Yes", "#### yes", True),
+        ("So the answer is yes.", "#### yes", True),
+        ("#### no", "#### yes", False),
+        ("The answer is a surplus", "#### surplus", True),
+        ("He counted eyes", "#### yes", False),  # a word that ends alike
+        ("#### 1/2\n### Input: 3/4", "#### 1/2", True),
+        ("That is 0.5", "#### 1/2", True),
+        ("#### 2", "#### 1/2", False),
+        (r"\boxed is $\frac{3}{4}$", r"#### $\dfrac{3}{4}$", True),
+        (r"#### \text{(B)}", "#### (B)", True),
+        ("the train leaves at 2:30 P.M.", "#### 2:30 P.M.", True),
+        ("the train leaves at 12:30 P.M.", "#### 2:30 P.M.", False),
+        ("in all 12,000,000 dollars", "#### 1.2e7", True),
+        ("#### 7", "#### 1.2e7", False),
+        ("", "#### yes", False),
+    ],
+)
+def test_answers_that_are_no_plain_number_are_compared_as_written_or_as_a_number(
+    completion, answer, right
+):
+    assert answers.is_right(completion, answer) == right
 
 
 @pytest.mark.parametrize(

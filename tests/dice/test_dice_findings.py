@@ -65,6 +65,28 @@ def test_two_models_an_arm_excuse_nobody_and_license_nothing():
     assert not controls.sees_membership(few) and controls.sees_membership(CONFIRMING)
 
 
+def test_a_group_of_controls_is_counted_and_those_as_expected_are_named():
+    names = [controls.TWO_CLEAN, controls.REORDERED_CLEAN, controls.LEGITIMATE]
+    rows = table_of(clean=100, train=97)
+    rows = rows[rows["control"].isin(names)]
+    said = controls.summarize_group(rows)
+    of_order = f"1 came out as expected: “{controls.REORDERED_CLEAN}”."
+    assert said == f"Of 3 controls that can be judged, {of_order}"
+    few = rows.assign(holds=rows["holds"].mask(rows["control"] == controls.LEGITIMATE))
+    said = controls.summarize_group(few)
+    assert said == (
+        f"Of 2 controls that can be judged, {of_order} 1 cannot be judged with fewer than 5 "
+        "models of a kind."
+    )
+    all_but_one = controls.summarize_group(table_of(clean=100, strangers=95, **MEMBERSHIP))
+    assert all_but_one == "Of 14 controls that can be judged, 13 came out as expected."
+    none = table_of(clean=100, order=90)
+    said = controls.summarize_group(none[none["control"].isin(names[:2])])
+    assert said == "Of 2 controls that can be judged, 0 came out as expected."
+    said = controls.summarize_group(rows.assign(holds=pd.NA))
+    assert said == "None of these controls has 5 models of a kind, so none can be judged."
+
+
 @pytest.mark.parametrize("clean", [{"clean": 100}, {"order": 90}])
 def test_headline_of_a_table_that_refutes_it(clean):
     said = controls.summarize_dice_controls(table_of(**clean))
@@ -242,11 +264,11 @@ def test_whether_the_flag_follows_the_inflation_is_said_where_a_verdict_says_whi
     said = paper_rows.summarize_flags(inflated)
     of_x = f"x (+48 points, mean flag {flag:.2f})"
     assert f"is inflated is supported for {of_x}, and not supported for no condition." in said
-    assert f"in {n_flagged} conditions where the claim is supported and in 0 of 0 where" in said
+    assert f"in {n_flagged} conditions where the claim is supported, and in 0 of 0 where" in said
     said = paper_rows.summarize_flags(true)
     of_x = f"x (-1 points, mean flag {flag:.2f})"
     assert f"supported for no condition, and not supported for {of_x}." in said
-    assert f"and in {n_flagged} where it is not. The claim is inconclusive for 0" in said
+    assert f"and in {n_flagged} where it is not supported. The claim is inconclusive for 0" in said
     said = paper_rows.summarize_flags(open_)
     assert said.endswith("is inconclusive for 1 conditions, and the control fails for 0.")
     failed = inflated.assign(verdict=[CONTROL_FAILS if v else "" for v in inflated["verdict"]])
@@ -320,6 +342,24 @@ LESSONS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("of_clean", "said"),
+    [
+        ((79.1, 74.3), "so a large distance is no sign of contamination."),  # as in the demo
+        ((79.1, 10.0), "so a large distance is no sign of contamination."),
+        ((65.5, 10.0), "so a large distance is no sign of contamination."),
+        ((20.0, 10.0), "so training on the questions may add to the distance."),
+    ],
+)
+def test_a_distance_counts_only_where_no_clean_model_lies_as_far_away(of_clean, said):
+    at_layer = pd.Series([65.5, *of_clean], index=["contaminated", "a", "b"])
+    text = conclusions.conclusion_of_distances(at_layer, 4)
+    first, second = (f"{value:.0f}" for value in of_clean)
+    assert f"The other clean models lie {first} (“a”) and {second} (“b”) away." in text
+    assert "layer 4, the contaminated model lies 66 away" in text
+    assert said in text and ("may add" in text) != ("no sign" in text)
+
+
 @pytest.mark.parametrize("said", LESSONS)
 def test_the_lesson_concludes_what_its_table_shows(said):
     """Each of four tables has its own sentence, and the sentences of no other."""
@@ -348,14 +388,15 @@ def lab_tables(verdict_on_score, verdict_on_dice, aurocs):
     [
         (
             (SUPPORTED, SUPPORTED, {"strangers": 95, **MEMBERSHIP}),
-            "inflates the score of “x” (+11 points [6, 16]). Of 2 conditions, 0 are shown to|"
+            "inflates the score of “x” (+11 points [6, 16]). For 0 of 2 conditions an inflation of "
+            "10 points or more is ruled out, and 1 are inconclusive.|"
             "leaves a trace of its own: the difference of +8 points [4, 12] is above zero|"
             "Of the 14 controls with enough models, 14 came out as they should|"
             "at most that the model was trained on these questions",
         ),
         (
             (NOT_SUPPORTED, NOT_SUPPORTED, {"clean": 100, "strangers": 50}),
-            "None of our conditions is shown to inflate the score. Of 2 conditions, 1 are shown|"
+            "None of our conditions is shown to inflate the score. For 1 of 2 conditions an|"
             "So contamination is not shown to add anything|"
             "Of the 14 controls with enough models, 8 came out as they should|"
             "at most that the model differs from the clean model",

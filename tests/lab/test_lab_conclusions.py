@@ -13,14 +13,15 @@ def said(shared=0.0, at_zero=NOT_SUPPORTED):
 
 
 def test_training_is_the_only_difference_where_both_controls_hold():
+    assert "Members and non-members share no thirteen words in a row. Had we" in said()
+    assert "44 % of the non-members would share such a run with a member." in said()
     assert (
-        "share no thirteen words in a row; had we assigned pages one by one, 44 % would" in said()
+        "is not shown to find the originals more often" in said() and "traces of training" in said()
     )
-    assert "is not shown to find an original" in said() and "traces of training" in said()
 
 
 def test_a_control_that_fails_takes_the_conclusion_away():
     for other in (said(shared=2.5), said(at_zero=SUPPORTED)):
         assert "traces of training" not in other and "can be trusted" in other
     assert "2.5 % of the non-members share thirteen words" in said(shared=2.5)
-    assert "finds originals among their paraphrases" in said(at_zero=SUPPORTED)
+    assert "memory finds the originals more often than chance" in said(at_zero=SUPPORTED)

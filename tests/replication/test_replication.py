@@ -90,7 +90,7 @@ def test_with_twice_the_instances_sign_flips_can_confirm_and_refute():
     higher = twenty_instances(lambda general: general + 0.2)
     assert higher["can_reject"].all() and higher["verdict"].eq(SUPPORTED).all()
     assert higher["note"].eq("").all() and higher["difference"].round(6).eq(0.2).all()
-    assert summarize_tests(higher).endswith("in as many, corrected or not.")
+    assert summarize_tests(higher).endswith("sign-flip test, corrected or not.")
     lower = twenty_instances(lambda general: general - 0.01)
     assert lower["verdict"].eq("").all() and lower["significant"].sum() == 0
 

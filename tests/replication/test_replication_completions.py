@@ -129,7 +129,9 @@ def test_braces_in_a_text_are_left_alone():
 
 
 def test_a_placebo_needs_another_name():
-    with pytest.raises(ValueError, match="placebo with a wrong dataset needs one other than 'RTE'"):
+    with pytest.raises(
+        ValueError, match="placebo with a wrong dataset needs a name other than 'RTE'"
+    ):
         instructions.prompt_for(
             "wrong dataset", instructions.NLI, PIECE, **(NAMES | {"other_dataset": "RTE"})
         )

@@ -31,6 +31,11 @@ def agreement():
     return published_tables.judge_agreement(time_travel().judged)
 
 
+@pytest.fixture(scope="module")
+def marks():
+    return time_travel().marks
+
+
 def with_verdicts(success, **verdicts):
     """Other verdicts on the paper's algorithms: of the judge, and of the two scores."""
     changed = success.copy()
@@ -44,74 +49,104 @@ def with_verdicts(success, **verdicts):
 
 def test_the_first_figure_names_the_algorithms_that_beat_a_constant_answer(success):
     title = conclusions.title_of_decisions
-    assert title(success) == "Only Algorithm 2 is shown to beat the answer “clean”"
+    assert title(success) == "Only Algorithm 2 is shown to beat always “clean”"
     none = with_verdicts(success, judge=INCONCLUSIVE, scores=NOT_SUPPORTED)
-    assert title(none) == "No algorithm is shown to beat the answer “clean”"
+    assert title(none) == "No algorithm is shown to beat always “clean”"
     every = with_verdicts(success, judge=SUPPORTED, scores=SUPPORTED)
-    assert title(every) == "Every algorithm beats the answer “clean”"
+    assert title(every) == "Every algorithm beats always “clean”"
     scores = with_verdicts(success, judge=INCONCLUSIVE, scores=SUPPORTED)
-    two = "Only Algorithm 1: BLEURT and Algorithm 1: ROUGE-L are shown to beat the answer “clean”"
+    two = "Only Algorithm 1: BLEURT and Algorithm 1: ROUGE-L are shown to beat always “clean”"
     assert title(scores) == two
 
 
 def test_headline_of_decisions(success):
     text = conclusions.summarize_decisions(success)
-    assert text.startswith("Always answering “clean” agrees with the person on 20 of 28 cases")
+    assert text.startswith(
+        "Always answering “clean” gives the person's decision in 20 of 28 cases."
+    )
     assert text.endswith(
-        "Algorithm 1 with ROUGE-L on 20 and Algorithm 2 with GPT-4 as the judge on 27."
+        "20 for Algorithm 1 with ROUGE-L and 27 for Algorithm 2 with GPT-4 as the judge."
     )
 
 
 def test_headline_of_tests(tests):
     text = conclusions.summarize_tests(tests)
-    assert "in 24 of the 56 tests of Algorithm 1, and by an exact test of the same" in text
-    assert text.endswith("p is 1/1,024 and the first of 56 corrected tests needs 1/1,120.")
+    assert text.startswith("Algorithm 1 makes 56 tests, and its result depends on the kind of test")
+    assert "significantly in 24 of them, and by the exact sign-flip test in 18." in text
+    assert "There are too few instances: the smallest possible p-value is 1/1,024, and" in text
+    assert text.endswith("the correction asks for 1/1,120.")
     powerful = tests.assign(can_reject=True)
     text = conclusions.summarize_tests(powerful)
-    assert text.endswith("in 18. Of these, 0 remain after a correction for 56 tests.")
+    assert text.endswith("in 18. Of the latter, 0 remain after a correction for 56 tests.")
     names = [name for name in tests if name.startswith("significant_")]
     same = powerful.assign(**{name: tests["significant"] for name in names})
-    assert conclusions.summarize_tests(same).endswith("in as many, corrected or not.")
+    text = conclusions.summarize_tests(same)
+    assert "in 24 of them, both by the paper's paired bootstrap and by the exact" in text
+    assert text.endswith("corrected or not.") and "depends" not in text
 
 
 def test_the_title_leaves_out_a_count_that_could_only_be_zero(tests):
     title = conclusions.title_of_asterisks
     by_test = published_tables.asterisks_by_test(tests)
-    assert title(by_test) == "The choice of the test moves the asterisks from 24 to 12"
+    assert title(by_test) == "12 to 24 asterisks, depending on the test"
     powerful = published_tables.asterisks_by_test(tests.assign(can_reject=True))
-    assert title(powerful) == "The choice of the test moves the asterisks from 24 to 0"
+    assert title(powerful) == "0 to 24 asterisks, depending on the test"
     assert title(powerful.assign(n_marked=7)) == "7 asterisks under every test"
 
 
-def test_conclusion_of_the_lesson(success, tests, agreement):
-    text = conclusions.conclusion(success, tests, agreement)
-    assert text.startswith("GPT-4 and GPT-3.5 were asked to complete")
-    assert "agrees with the person on 20 cases. Only Algorithm 2 with GPT-4 as" in text
-    assert "we cannot show it for Algorithm 1 with BLEURT (20) and" in text
+def test_cases_with_and_without_the_name_are_counted_by_the_rule_judge(marks):
+    text = conclusions.summarize_names(marks)
+    assert "7 of 28 cases are contaminated if the instruction names the dataset, and 1 if" in text
+    none = marks.assign(mark=marks["mark"].where(marks["instruction"].eq("guided"), "×"))
+    assert conclusions.summarize_names(none).endswith("and none if it does not.")
+
+
+def test_conclusion_of_the_lesson(success, tests, agreement, marks):
+    text = conclusions.conclusion(success, tests, agreement, marks)
+    assert text.startswith(
+        "GPT-4 wrote some rows of the benchmarks word for word, and GPT-3.5 wrote"
+    )
+    assert "calls 7 of 280 completions an exact match, and 13 a near-exact one." in text
+    assert "does so in 20 of 28 cases. Only Algorithm 2 with GPT-4 as the judge (27) is" in text
+    assert "We cannot show it for Algorithm 1 with BLEURT (20) and" in text
     assert "The comparison favours the judge" in text
-    assert "for GPT-3.5 alone, where the person finds 1 of 14 cases contaminated, the" in text
-    assert "calls 13 a near-exact match with the original, the judge 12, and both 7 (a" in text
-    assert "It remains open whether they agree on more than half" in text
-    assert "could find none, even if the models remembered every row" in text
+    assert "For GPT-3.5 alone, the person calls 1 of 14 cases contaminated. The judge" in text
+    assert "decides 13 of the 14 as the person does, and so does the answer “clean”." in text
+    assert "It remains open whether judge and person also agree on most single" in text
+    assert "calls 13 completions near-exact, and the judge 12. They agree on 7 of" in text
+    assert "could not find any, even if the models remembered every row" in text
 
 
-def test_conclusion_of_the_opposite_tables(success, tests, agreement):
+def test_conclusion_of_the_opposite_tables(success, tests, agreement, marks):
     none = with_verdicts(success, judge=NOT_SUPPORTED, scores=NOT_SUPPORTED)
     powerful = tests.assign(can_reject=True)
-    text = conclusions.conclusion(none, powerful, agreement.assign(verdict=SUPPORTED))
+    inexact = marks.assign(n_exact=0)
+    text = conclusions.conclusion(none, powerful, agreement.assign(verdict=SUPPORTED), inexact)
+    assert text.startswith("GPT-4 and GPT-3.5 wrote no row word for word.")
+    assert "calls none of 280 completions an exact match" in text
     assert "No algorithm of the paper is shown to do better than that: Algorithm 1" in text
-    assert "Only" not in text and "favours" not in text and "could find none" not in text
-    assert "Judge and person also agree on most" in text and "cannot tell" not in text
+    assert "Only" not in text and "favours" not in text and "could not find any" not in text
+    assert "Judge and person also agree on most" in text and "remains open" not in text
     scores = with_verdicts(success, judge=INCONCLUSIVE, scores=SUPPORTED)
-    text = conclusions.conclusion(scores, tests, agreement.assign(verdict=NOT_SUPPORTED))
+    text = conclusions.conclusion(scores, tests, agreement.assign(verdict=NOT_SUPPORTED), marks)
     assert "Only Algorithm 1 with BLEURT (20) and Algorithm 1 with ROUGE-L (20) are shown" in text
     assert "cannot show it for Algorithm 2" in text and "favours the judge" not in text
-    assert "On most near-exact matches judge and person disagree." in text
+    assert "On most single completions that are near-exact, judge and person disagree." in text
     every = with_verdicts(success, judge=SUPPORTED, scores=SUPPORTED)
-    text = conclusions.conclusion(every, tests, agreement.assign(verdict=NOT_RUN))
+    text = conclusions.conclusion(every, tests, agreement.assign(verdict=NOT_RUN), marks)
     assert "All algorithms of the paper are shown to do better: Algorithm 1" in text
-    assert "That is true of each model by itself." in text and "few contaminated" not in text
+    assert "on each model by itself, too." in text and "few contaminated" not in text
     assert "Too few completions are near-exact" in text
+
+
+def test_a_judge_that_does_better_than_the_answer_clean_is_not_said_to_equal_it(
+    success, tests, agreement, marks
+):
+    better = success.copy()
+    is_judge = better["model"].eq("GPT-3.5") & better["test"].eq("judge")
+    better.loc[is_judge, "n_right"] = 14
+    text = conclusions.conclusion(better, tests, agreement, marks)
+    assert "decides 14 of the 14 as the person does, and the answer “clean” 13." in text
 
 
 # The lab
@@ -154,15 +189,28 @@ def test_conclusion_of_the_lab():
     assert table["verdict"].tolist() == [SUPPORTED, SUPPORTED, INCONCLUSIVE, CONTROL_FAILS]
     text = conclusions.lab_conclusion(table, lab_of(0, 0.8), curves)
     assert "supported for option ranking (is the original likelier than its paraphrases?)" in text
-    assert "and Algorithm 2 on guided completions." in text
-    assert "needed by option ranking, which notices at least half of the partitions from 4" in text
-    assert "It is not shown for Algorithm 1 by sign flips." in text
-    assert "We cannot judge “Did-ChatGPT-Cheat?” (can the model write the first rows?)," in text
+    assert "and Algorithm 2 (guided completions)." in text
+    assert "copies is option ranking: it notices at least half of the partitions from 4" in text
+    assert "It is not shown for Algorithm 1 (sign flips)." in text
+    assert "We cannot judge Did-ChatGPT-Cheat? (can the model write the first rows?)," in text
+    assert "The right name matters little. In 20 partitions the completions" in text
     assert "a wrong dataset keeps 75 % and a wrong split keeps 75 % of the gain. So at" in text
     # 1 - 0.95^10 - 10 x 0.05 x 0.95^9 is 0.086.
     assert text.endswith("is 9 % at 10 instances and 96 % at 100.")
     assert conclusions.title_of_methods(table).startswith("2 of 4 methods notice the")
     assert conclusions.title_of_curves(curves).startswith("With 100 instances a judge's errors")
+
+
+def test_an_algorithm_is_named_once_with_all_its_kinds():
+    bootstrap = ("Algorithm 1, ROUGE-L, paired bootstrap", 0, 0, 0)
+    table = methods(FINDS_NOT, bootstrap, ("option ranking", 0, 3, 3))
+    assert conclusions.method_labels(table).tolist() == [
+        "Algorithm 1, sign flips",
+        "Algorithm 1, paired bootstrap",
+        "option ranking",
+    ]
+    text = conclusions.lab_conclusion(table, lab_of(0, 0.8), operating_curves(0.35))
+    assert "It is not shown for Algorithm 1 (sign flips and paired bootstrap)." in text
 
 
 def test_conclusion_of_a_lab_that_says_the_opposite():

@@ -140,7 +140,7 @@ def test_a_detector_learns_from_what_dosed_models_read(monkeypatch):
     assert len(met) == 4 * N
     scores, _ = scoring.score_models(models, [detector])
     assert (scores["score"] == scores["unit"] * 0.5).all()
-    with pytest.raises(ValueError, match="learner learns from models of other units"):
+    with pytest.raises(ValueError, match="learner learns from other models: pass it to fit"):
         scoring.score_models(models, [learner])
 
 
@@ -263,5 +263,5 @@ def test_the_parts_of_a_ledger_come_back_as_one(tmp_path, monkeypatch):
     doses = sorted({*expected["copies"], 24} - {0})
     assert back.about["copies"] == doses
     assert set(back.about["models"]) == {"0 dosed", "1 dosed"}
-    with pytest.raises(FileNotFoundError, match='no ledger is called "unknown"'):
+    with pytest.raises(FileNotFoundError, match='there is no ledger "unknown"'):
         store.read("unknown")

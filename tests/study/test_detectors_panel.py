@@ -53,7 +53,7 @@ def test_an_interval_over_few_models_decides_nothing():
 
 
 def test_only_verdicts_of_the_list_are_taken():
-    with pytest.raises(ValueError, match='"contaminated" is no verdict: one of supported'):
+    with pytest.raises(ValueError, match='"contaminated" is no verdict: use one of supported'):
         evidence("DCQ", "contaminated")
 
 

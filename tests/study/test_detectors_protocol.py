@@ -139,7 +139,7 @@ def test_which_sets_nobody_read():
 def test_unknown_words_and_sets_that_stand_twice_are_refused():
     with pytest.raises(ValueError, match="is called 'verbatum'"):
         protocol.flag(product(condition="verbatum"))
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="occurs twice"):
         protocol.flag(product(unit=[0, 0]))
 
 

@@ -17,58 +17,71 @@ from contamination.min_k import wikimia_tables
 from contamination.study import first_look
 
 
-def opening(verdicts, words=(0.97, 1.0), printed=0.72):
-    """The title for a rule's verdicts by dataset, each in two counts, and the AUC of the words."""
+def opening(verdicts, words=(0.97, 1.0), printed=0.72, said_by=first_look.title_of_opening):
+    """What is said of a rule's verdicts, a dataset each, in two counts, and of the words' AUC."""
     rules = pd.DataFrame({"dataset": range(len(verdicts)), "verdict": verdicts})
     ends = pd.DataFrame([words] * 4, columns=["ci_low", "ci_high"])
-    return first_look.title_of_opening(pd.concat([rules, rules]), ends, printed).split("\n")[1:]
+    return said_by(pd.concat([rules, rules]), ends, printed)
 
 
-def test_the_opening_title_counts_the_verdicts_of_a_rule():
-    confirmed = opening([SUPPORTED] * 3)
-    assert confirmed[0] == "supported on 3 of 3 datasets"
+def test_the_opening_title_counts_the_datasets_on_which_the_rule_is_behind():
+    assert "to beat a rule on 0 of 3 datasets" in opening([SUPPORTED] * 3)
     refuted = opening([NOT_SUPPORTED, INCONCLUSIVE, NOT_SUPPORTED])
-    assert refuted[0] == "not supported on 2, inconclusive on 1 of 3 datasets"
+    assert refuted.startswith("GPT-4 is shown to beat a rule on 2 of 3 datasets;\n")
+
+
+def test_the_opening_sentences_give_each_dataset_its_place():
+    said = opening([SUPPORTED] * 3, said_by=first_look.of_opening)
+    assert "On 0 of 3, GPT-4 is shown" in said and "On 3, the rule is shown to be as good" in said
+    assert "within 5 points" in said and "either" not in said
+    behind = [NOT_SUPPORTED, INCONCLUSIVE, NOT_SUPPORTED]
+    said = opening(behind, said_by=first_look.of_opening)
+    assert "On 2 of 3, GPT-4 is shown" in said and "as good" not in said
+    assert "On the other one, the data allow either." in said
 
 
 @pytest.mark.parametrize(
-    ("words", "line"),
+    ("words", "line", "sentence"),
     [
-        ((0.73, 1.0), "Words alone have the higher AUC on WikiMIA"),
-        ((0.40, 0.71), "Words alone have the lower AUC on WikiMIA"),
-        ((0.70, 0.80), "Words alone: on WikiMIA it is open which AUC is higher"),
+        ((0.73, 1.0), "words alone have the higher AUC", "passages better than Min-k% Prob."),
+        ((0.40, 0.71), "words alone have the lower AUC", "passages less well than Min-k% Prob."),
+        ((0.70, 0.80), "it is open which AUC is higher", "alone do as well as Min-k% Prob."),
     ],
 )
-def test_the_opening_title_compares_the_words_by_their_interval(words, line):
-    assert opening([SUPPORTED], words)[1] == line
+def test_the_opening_compares_the_words_by_their_interval(words, line, sentence):
+    assert opening([SUPPORTED], words).endswith(f"\non WikiMIA {line}")
+    assert opening([SUPPORTED], words, said_by=first_look.of_opening).endswith(sentence)
 
 
-def test_a_difference_without_an_interval_decides_nothing_in_the_opening_title():
+def test_a_difference_without_an_interval_decides_nothing_in_the_opening():
     """The rule's mean is 71.748, GPT-4's 71.747: 02 finds one dataset of ten supported."""
     rules = comparison.compare_rules(published.rule_choices(), published.released_instances("DCQ"))
     rules = rules.query("model == 'GPT-4' and chosen_on_others")
     words = wikimia_tables.wikimia_blind_table(100).query("baseline == 'bag of words'")
     assert first_look.title_of_opening(rules, words, 0.72) == (
-        "A rule does as well as GPT-4:\n"
-        "supported on 1, not supported on 2, inconclusive on 7 of 10 datasets\n"
-        "Words alone have the higher AUC on WikiMIA"
+        "GPT-4 is shown to beat a rule on 2 of 10 datasets;\n"
+        "on WikiMIA words alone have the higher AUC"
     )
+    said = first_look.of_opening(rules, words, 0.72)
+    assert "On 2 of 10, GPT-4 is shown to beat the rule. On 1, the rule is shown" in said
+    assert "On the other 7, the data allow either. On WikiMIA, words alone separate" in said
 
 
 @pytest.mark.parametrize(
     ("ends", "says"),
     [
-        ((0.24, 1.00), "too imprecise to rule out that the words tell the two kinds apart"),
-        ((0.42, 0.59), "the words do not tell the two kinds apart"),
+        ((0.24, 1.00), "too imprecise to tell us whether words alone would do as well"),
+        ((0.42, 0.59), "the words do not tell the two halves apart"),
         ((0.60, 0.90), "the interval leaves out one half: in this draw the words differ"),
         ((0.10, 0.40), "the interval leaves out one half: in this draw the words differ"),
     ],
 )
 def test_what_is_said_of_the_words_follows_their_interval(ends, says):
     words = pd.Series({"auc": np.mean(ends), "ci_low": ends[0], "ci_high": ends[1]})
-    said = first_look.words_alone(words, 42, 400)
-    assert said.endswith(says + ".") or f"{says} by accident" in said
-    assert "compares 42 of the 400 pairs that" in said
+    said = first_look.words_alone(words, 42, 20, 25)
+    assert f"{says}. " in said or f"{says} by accident. " in said
+    assert "each of the 20 seen instances with each of the 25 held-out ones" in said
+    assert said.endswith("within another part: 42 of these 500 pairs.")
 
 
 def test_the_opening_shows_the_counts_of_notebook_02():

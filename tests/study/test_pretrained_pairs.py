@@ -377,7 +377,7 @@ def test_the_headline_says_which_effects_are_equal_and_which_are_open():
     table = table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE])
     said = eq.summarize_equivalence(table)
     assert "a paraphrase +0.01 [-0.05, +0.07]" in said and "(5 pairs of fine-tuned" in said
-    assert "react alike to a paraphrase, to within 0.10 AUC. " in said
+    assert said.startswith("For a paraphrase, the AUC changes as much in the real model as in")
     assert "For several paraphrases and a missing label, the result is inconclusive." in said
     none = eq.summarize_equivalence(table.assign(verdict=INCONCLUSIVE, note="fewer than 5 pairs"))
     assert none.startswith(
@@ -387,7 +387,7 @@ def test_the_headline_says_which_effects_are_equal_and_which_are_open():
     every = eq.summarize_equivalence(table.assign(verdict=SUPPORTED))
     assert (
         "inconclusive" not in every
-        and "several paraphrases and a missing label, to within" in every
+        and "several paraphrases and a missing label, the AUC changes as much" in every
     )
     assert eq.summarize_equivalence(table.assign(verdict=NOT_RUN)).startswith(
         "No pair of the real model"
@@ -401,9 +401,9 @@ def test_in_brief_equal_and_open_effects_have_a_sentence_each():
     table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
     said = eq.in_brief(table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE]))
     assert said == (
-        "The real model and the small ones react alike to a paraphrase, to within 0.10 AUC. For "
-        "several paraphrases and a missing label, the result is inconclusive."
+        "For a paraphrase, the AUC changes as much in the real model as in the small ones, to "
+        "within 0.10. For several paraphrases and a missing label, the result is inconclusive."
     )
     none, every = (eq.in_brief(table.assign(verdict=word)) for word in (INCONCLUSIVE, SUPPORTED))
-    assert "react alike" not in none and "inconclusive" not in every
+    assert "changes as much" not in none and "inconclusive" not in every
     assert eq.in_brief(table.assign(verdict=NOT_RUN)).startswith("No pair of the real model")

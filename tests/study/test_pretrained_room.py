@@ -204,7 +204,7 @@ def test_a_run_goes_on_with_the_parts_that_are_missing(small, monkeypatch, capsy
 
 def test_without_the_model_or_for_one_detector_a_line_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
-    with pytest.raises(SystemExit, match='is not here yet: run "make pretrained"'):
+    with pytest.raises(SystemExit, match='is not here yet: run "python -m contamination'):
         run_script(tmp_path)
     with pytest.raises(SystemExit):
         run_script(tmp_path, "--detector", "mine.py")

@@ -51,7 +51,7 @@ def test_it_says_what_the_tables_carry():
     assert "0.51 [0.50, 0.70] (PPL), too little to judge a single row." in said
     assert "2 of 2 detectors are above chance on average over the models" in said
     assert "The highest supported AUC is 0.900 [0.500, 0.700] (PPL)." in said
-    assert "which is never 0.05 or more above the best detector" in said
+    assert "At no number of copies is that 0.05 or more above the best detector" in said
     # The exploratory form is no detector of the families.
     assert "At 1 % false positives, with sixteen copies, that attack finds 41 % of the rows" in said
     assert "the best detector 26 % (PPL), so the model retains traces" in said
@@ -92,18 +92,22 @@ def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent,
 
 
 def brief(**changed):
-    detection, reference, _, rates, shifts, *_ = tables(**changed)
-    return in_brief(detection, reference, rates, shifts)
+    detection, *_, shifts, _, _ = tables(**changed)
+    return in_brief(detection, shifts)
 
 
-def test_in_brief_it_is_the_first_paragraph_and_what_misleads():
-    said, first = brief(), conclusion(*tables()).split("\n\n")[0]
-    assert (
-        said.startswith(first)
-        and "1 of the 1 detectors that we asked there raise false alarms too often" in said
+def test_in_brief_it_is_three_sentences_about_the_same_numbers():
+    said = brief()
+    assert said == (
+        "With one copy of a row in the training data, no detector is above chance; the highest "
+        "is AUC 0.51 [0.50, 0.70] (PPL), too little to judge a single row. With sixteen copies, 2 "
+        "of 2 detectors are above chance, and the best of them has AUC 0.900 [0.500, 0.700] (PPL). "
+        "But if the suspected and the held-out rows also differ in length, 1 of 1 detectors raise "
+        "too many false alarms, at worst in 87 % of cases (PPL, length)."
     )
     assert "no detector is shown to take that" in brief(shift=NOT_SUPPORTED)
-    assert brief(one=SUPPORTED) != said
+    assert "1 of 2 detectors is above chance" in brief(one=SUPPORTED)
+    assert "too little" in brief(high=0.54, answers=0.53).split("With sixteen")[1]
 
 
 @pytest.mark.parametrize(

@@ -253,16 +253,22 @@ def list_table(verdicts, empty):
 def test_the_headline_on_lists_says_whether_the_guarantee_is_kept():
     said = findings.summarize_row_lists(list_table([YES] * 4, 57))
     assert said.startswith(
-        "That at most 10 % of the names on a list are false is supported for all 2 pairs of "
-        "detector and dose. With sixteen copies, the lists of PPL find most: 10 % of the seen "
-        "rows. 3 of 20 models have empty lists alone. That at most 20 %"
+        "The claim that at most 10 % of the rows on a list were not seen is supported for all 2 "
+        "pairs of detector and number of copies. With sixteen copies, the lists of PPL find most: "
+        "10 % of the seen rows. For 3 of 20 models, all lists are empty. The claim that at most 20 "
     )
     every = findings.summarize_row_lists(list_table([YES] * 4, 57).assign(n_models_without=0))
-    assert "seen rows. Every model has a list that names a row. That" in every
-    assert "With one copy, 95 % of all lists are empty, and an empty list has no false na" in said
+    assert "seen rows. For every model, at least one list is not empty. The" in every
+    assert "With one copy, 95 % of all lists are empty, and an empty list contains no fal" in said
     said = findings.summarize_row_lists(list_table([YES, NO, OPEN, OPEN], 6))
-    assert "supported for 1 of 2 pairs of detector and dose: 1 claim is not supported." in said
-    assert "supported for none of the 2 pairs of detector and dose: 2 claims are inc" in said
+    assert (
+        "supported for 1 of 2 pairs of detector and number of copies: 1 claim is not supported."
+        in said
+    )
+    assert (
+        "supported for none of the 2 pairs of detector and number of copies: 2 claims are inc"
+        in said
+    )
     assert "With one copy, 10 % of all lists are empty, and" in said
 
 

@@ -179,7 +179,7 @@ def test_docstrings_of_a_are_older_and_like_those_of_b_in_all_else(lab, pairs):
 
 def test_another_lab_is_noticed(lab):
     other = lab.passages.assign(role="background")
-    with pytest.raises(ValueError, match="is this another lab"):
+    with pytest.raises(ValueError, match="use the study's lab"):
         shift.pair(replace(lab, passages=other), DATE, DOCSTRINGS, SEED, 0)
 
 

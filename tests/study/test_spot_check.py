@@ -150,7 +150,7 @@ def test_one_altered_score_is_caught_by_the_checksum(tmp_path):
     table = pd.read_parquet(path)
     table.loc[7, "score"] = np.nextafter(table.loc[7, "score"], np.float32(9))
     storage.write_parquet(path, table)
-    with pytest.raises(ValueError, match=r"tried_scores.* is not the file that was written"):
+    with pytest.raises(ValueError, match=r"tried_scores.* was changed"):
         store.read("tried", tmp_path)
 
 

@@ -87,19 +87,22 @@ def test_a_slow_function_is_refused(lm, rows, monkeypatch):
     assert yours.checked(detector, lm, rows).tolist() == [0.0] * len(rows)
     clock = iter([0.0, 11.0])
     monkeypatch.setattr(yours.time, "perf_counter", lambda: next(clock))
-    with pytest.raises(ValueError, match="takes 11 s for 20 rows, over 10"):
+    with pytest.raises(ValueError, match="takes 11 s for 20 rows: at most 10 s"):
         yours.checked(detector, lm, rows)
 
 
 FILES = {
     "cannot be imported: SyntaxError": "def score(",
     "defines no DETECTOR": "detector = 1",
-    "defines no DETECTOR, an object of": "DETECTOR = 'mine'",
-    'a detector is called "Min-k% Prob" already': (
+    "defines no DETECTOR: start from": "DETECTOR = 'mine'",
+    'another detector is called "Min-k% Prob"': (
         "name='least likely token'",
         "name='Min-k% Prob'",
     ),
-    "access is one of answers, log-probabilities, weights": ("=LOG_PROBABILITIES", "='all of it'"),
+    "access must be one of answers, log-probabilities, weights": (
+        "=LOG_PROBABILITIES",
+        "='all of it'",
+    ),
     "only detectors that score rows": ("score=least", "unit='set', score=least"),
 }
 

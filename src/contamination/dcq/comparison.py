@@ -143,7 +143,9 @@ def rule_chosen_on_others(choices: pd.DataFrame) -> dict[str, str]:
 
 def _of_rule(answers: Answers, of_rule: pd.DataFrame, column: str) -> np.ndarray:
     if not np.array_equal(of_rule["index"].unique(), answers.index):
-        raise ValueError(f"a rule took other instances of {answers.dataset}")
+        raise ValueError(
+            f"a rule has no choice for some instances of {answers.dataset}: make it choose again"
+        )
     return by_position(of_rule, column, answers.positions)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from contamination.core.tables import listed
-from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED, VERDICTS
 from contamination.dcq.known_truth import RESPONDENT, UNSEEN, WITH_LABEL
 from contamination.dcq.respondent_sweep import RANGE_READING
 
@@ -27,6 +27,52 @@ def levels_title(rules: pd.DataFrame, model: str = MODEL) -> str:
     return f"{model} is shown to beat {names} on {n_behind} of {len(rows)} datasets"
 
 
+def averages(levels: pd.DataFrame, rule_levels: pd.DataFrame, model: str = MODEL) -> str:
+    """Whether a model finds more originals than the best rule, averaged over its datasets.
+
+    Args:
+        levels: ``dcq_published``.
+        rule_levels: ``controls.control_table``.
+    """
+    of_rules = rule_levels[rule_levels["model"] == model].groupby("control")["max_pct"].mean()
+    of_model = levels.loc[levels["model"] == model, "max_pct"]
+    best, rule, found = of_rules.idxmax(), round(of_rules.max()), round(of_model.mean())
+    number = "as many" if rule == found else f"{'more' if rule > found else 'fewer'}, {rule} %"
+    return (
+        f"Averaged over {_word(len(of_model))} benchmarks, {model} finds {found} % of the "
+        f"originals. The best rule, {best}, finds {number}."
+    )
+
+
+def figure_note(
+    levels: pd.DataFrame, rule_levels: pd.DataFrame, rules: pd.DataFrame, model: str = MODEL
+) -> str:
+    """Why the title of the figure of levels counts fewer leads of a model than a reader sees."""
+    chosen = _of_chosen_rule(rules, model)
+    keys = ["model", "dataset"]
+    marks = chosen.merge(rule_levels, on=[*keys, "control"], suffixes=("", "_of_rule"))
+    dots = marks[[*keys, "max_pct"]].merge(levels, on=keys, suffixes=("_of_rule", ""))
+    n_right = int((dots["max_pct"] > dots["max_pct_of_rule"]).sum())
+    behind = chosen.loc[chosen["verdict"] == NOT_SUPPORTED, "dataset"].tolist()
+    names = " or ".join(chosen["control"].unique())
+    return (
+        f"The dot of {model} lies to the right of {names} on {_word(n_right)} of "
+        f"{_word(len(chosen))} datasets. The test at the end of this lesson allows for chance: it "
+        f"shows a lead of {model} on {_word(len(behind))} of {_word(len(chosen))}{_where(behind)}."
+    )
+
+
+def usual_verdict(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:
+    """Which verdict a rule gets on most datasets against a model, from ``dcq_rules``."""
+    rows = rules[(rules["model"] == model) & (rules["control"] == control)]
+    counts = rows.drop_duplicates("dataset")["verdict"].value_counts()
+    names = [name for name in VERDICTS if counts.get(name) == counts.max()]
+    noun = "verdict is" if len(names) == 1 else "verdicts are"
+    each = "" if len(names) == 1 else " each"
+    n_of = f"{_word(int(counts.max()))} of {_word(int(counts.sum()))} datasets{each}"
+    return f"For {control} against {model}, the most frequent {noun} {listed(names)} ({n_of})."
+
+
 def moves_title(moves: pd.DataFrame) -> str:
     """Title of Figure 2: for how many panels answers move to the original and to nothing else."""
     asked = moves[moves["verdict"] != NOT_RUN]
@@ -35,7 +81,7 @@ def moves_title(moves: pd.DataFrame) -> str:
 
 
 def conclusion(levels: pd.DataFrame, rules: pd.DataFrame) -> str:
-    """What the lesson concludes, in words that its tables choose.
+    """What the lesson concludes, two paragraphs in words that its tables choose.
 
     Args:
         levels: ``dcq_published``.
@@ -45,7 +91,7 @@ def conclusion(levels: pd.DataFrame, rules: pd.DataFrame) -> str:
     rows = _of_chosen_rule(rules, MODEL)
     n_behind = int(rows["verdict"].eq(NOT_SUPPORTED).sum())
     parts = [_arithmetic(levels), _against_the_rule(rules), _other_verdicts(rows)]
-    return " ".join([*filter(None, parts), _meaning(n_behind, len(rows))])
+    return "\n\n".join([" ".join(filter(None, parts)), _meaning(n_behind, len(rows))])
 
 
 def _of_chosen_rule(rules: pd.DataFrame, model: str) -> pd.DataFrame:
@@ -55,6 +101,11 @@ def _of_chosen_rule(rules: pd.DataFrame, model: str) -> pd.DataFrame:
 
 def _word(n: int) -> str:
     return _WORDS[n] if n < len(_WORDS) else str(n)
+
+
+def _where(datasets: list[str]) -> str:
+    """Their names in parentheses, if there are few."""
+    return f" ({listed(datasets)})" if 0 < len(datasets) <= 3 else ""
 
 
 def _arithmetic(levels: pd.DataFrame) -> str:
@@ -80,13 +131,12 @@ def _against_the_rule(rules: pd.DataFrame) -> str:
     for model in dict.fromkeys(rules["model"]):
         rows = _of_chosen_rule(rules, model)
         behind = rows.loc[rows["verdict"] == NOT_SUPPORTED, "dataset"].tolist()
-        where = f" ({listed(behind)})" if 0 < len(behind) <= 3 else ""
-        verb = "" if parts else " is shown to beat it"
-        parts.append(f"{model}{verb} on {_word(len(behind))} of {_word(len(rows))}{where}")
+        n_of = f"{_word(len(behind))} of {_word(len(rows))} datasets{_where(behind)}"
+        parts.append(f"{model} is shown to beat it on {n_of}.")
     return (
         "What the levels mean is another question, because a rule that never saw the data can take "
-        "the same quizzes. To avoid picking the winner afterwards, we choose the rule for each "
-        f"dataset by the other datasets; the chosen rule {picks}. {listed(parts)}."
+        "the same quizzes. On each dataset we use the rule that is best on the other datasets. "
+        f"The chosen rule {picks}. {' '.join(parts)}"
     )
 
 
@@ -99,8 +149,8 @@ def _other_verdicts(rows: pd.DataFrame) -> str:
         where = listed(equal) if len(equal) <= 3 else f"{_word(len(equal))} datasets"
         sentences.append(f"On {where} the rule does at least as well as {MODEL}.")
     if n_open:
-        noun = "dataset is" if n_open == 1 else "datasets are"
-        sentences.append(f"{_word(n_open).capitalize()} {noun} inconclusive for {MODEL}.")
+        noun = "dataset" if n_open == 1 else "datasets"
+        sentences.append(f"On {_word(n_open)} {noun} the comparison is inconclusive for {MODEL}.")
     return " ".join(sentences)
 
 
@@ -123,9 +173,9 @@ def _meaning(n_behind: int, n: int) -> str:
             "that never saw the data may do as well."
         )
     return (
-        f"{start} A control can remove the proof, but {MODEL} may still have seen these datasets. "
-        "Before you believe a contamination level, ask what a rule without memory reaches in the "
-        "same quizzes."
+        f"{start} Even where the rule does as well, {MODEL} may have seen the dataset: the quiz "
+        "just cannot show it. Before you believe a contamination level, ask how many originals a "
+        "rule without memory finds in the same quizzes."
     )
 
 
@@ -137,7 +187,7 @@ def lab_conclusion(
     reciprocal: pd.DataFrame,
     beyond: pd.DataFrame,
 ) -> str:
-    """What the lab concludes, in words that its tables choose.
+    """What the lab concludes, three paragraphs in words that its tables choose.
 
     Args:
         lab, readings, reciprocal, beyond: ``dcq_lab``, ``dcq_readings``, ``dcq_reciprocal`` and
@@ -146,8 +196,12 @@ def lab_conclusion(
         covered: bias_profile and covered_share (mean over the true shares, 0 to 1) where every
             contaminated instance is recognised.
     """
-    parts = [_known_truth(lab, readings), _settings(readings), _dial(rises), _covered(covered)]
-    return " ".join([*parts, _replicas(reciprocal), _where_the_rule_fails(beyond)])
+    paragraphs = [
+        [_known_truth(lab, readings), _settings(readings)],
+        [_dial(rises), _covered(covered)],
+        [_replicas(reciprocal), _where_the_rule_fails(beyond)],
+    ]
+    return "\n\n".join(" ".join(sentences) for sentences in paragraphs)
 
 
 def _known_truth(lab: pd.DataFrame, readings: pd.DataFrame) -> str:
@@ -163,8 +217,8 @@ def _known_truth(lab: pd.DataFrame, readings: pd.DataFrame) -> str:
     return (
         f"{lies}, {robust}. With {seen['copies'].iloc[0]} copies of each row the true level is "
         f"{seen['true_contamination_pct'].mean():.0f} %. At the setting that we chose, the quiz "
-        f"gives a maximum of {seen['max_pct'].mean():.0f} %, and {unseen['max_pct'].mean():.0f} % "
-        "for rows that the same models never saw."
+        f"gives these rows a maximum of {seen['max_pct'].mean():.0f} %. Rows that the same models "
+        f"never saw get {unseen['max_pct'].mean():.0f} %."
     )
 
 
@@ -176,8 +230,8 @@ def _settings(readings: pd.DataFrame) -> str:
     if not n_same:
         return "No finding on these models is the same at every setting."
     return (
-        f"Of {_word(n)} findings on these models, only {_word(n_same)} {verb} the "
-        "same at every setting, so do not transfer the others to a chat model."
+        f"Of {_word(n)} findings on these models, only {_word(n_same)} {verb} the same at every "
+        "setting of the respondent. Do not transfer the others to a chat model."
     )
 
 
@@ -186,9 +240,10 @@ def _dial(rises: pd.DataFrame) -> str:
     if raised.empty:
         return "We have not shown that natural paraphrases give the original away."
     return (
-        f"Natural paraphrases give the original away: {_word(len(raised))} of {_word(len(rises))} "
-        "respondents that never saw a row find it more often than among interchangeable ones, by "
-        f"up to {raised['rise_pct'].max():.0f} points."
+        "Natural paraphrases give the original away. With them, "
+        f"{_word(len(raised))} of {_word(len(rises))} respondents that never saw a row find it "
+        f"more often than with interchangeable ones, by up to {raised['rise_pct'].max():.0f} "
+        "points."
     )
 
 
@@ -197,8 +252,9 @@ def _covered(covered: pd.DataFrame) -> str:
     n_good = int(shares.gt(50).sum())
     habits = "answer habit" if len(covered) == 1 else "answer habits"
     return (
-        "Even if the model recognises every row it saw, the range contains the true level in most "
-        f"partitions for only {_word(n_good)} of {_word(len(covered))} {habits}."
+        "The formula itself has a fault too. Even if the model recognises every row it saw, the "
+        "range contains the true level in most partitions for only "
+        f"{_word(n_good)} of {_word(len(covered))} {habits}."
         if n_good < len(covered)
         else "If the model recognises every row it saw, the range contains the true level in most "
         "partitions, for all answer habits that we tried."
@@ -211,13 +267,13 @@ def _replicas(reciprocal: pd.DataFrame) -> str:
     n_refuted = int(counts.get(NOT_SUPPORTED, 0))
     if n_refuted:
         return (
-            "The paper's claim that every replicated row is also answered right is refuted for "
-            f"{_word(n_refuted)} of {_word(n_asked)} pairs of model and dataset."
+            "The paper says that every replicated row is also answered right in the quiz. This is "
+            f"refuted for {_word(n_refuted)} of {_word(n_asked)} pairs of model and dataset."
         )
     return (
-        "The paper's claim that every replicated row is also answered right is refuted for no "
-        f"pair of model and dataset, and supported for {_word(int(counts.get(SUPPORTED, 0)))} of "
-        f"{_word(n_asked)}."
+        "The paper says that every replicated row is also answered right in the quiz. This is "
+        "refuted for no pair of model and dataset, and supported for "
+        f"{_word(int(counts.get(SUPPORTED, 0)))} of {_word(n_asked)}."
     )
 
 
@@ -225,11 +281,10 @@ def _where_the_rule_fails(beyond: pd.DataFrame) -> str:
     rows = beyond[(beyond["model"] == MODEL) & (beyond["control"] == FREQUENCY)]
     rows = rows[rows["verdict"] != NOT_RUN]
     ahead = rows.loc[rows["verdict"] == SUPPORTED, "dataset"].tolist()
-    start = f"On the quizzes that the rule {FREQUENCY} gets wrong, {MODEL} is shown to beat"
+    start = f"On the quizzes that {FREQUENCY} gets wrong, {MODEL} is shown to beat"
     if not ahead:
         return f"{start} every other rule on no dataset."
-    where = f" ({listed(ahead)})" if len(ahead) <= 3 else ""
     return (
-        f"{start} every other rule on {_word(len(ahead))} of {_word(len(rows))} datasets{where}: "
-        "if you look for memory, look there."
+        f"{start} every other rule on {_word(len(ahead))} of {_word(len(rows))} datasets"
+        f"{_where(ahead)}. If you look for memory of {MODEL}, look there."
     )

@@ -33,7 +33,7 @@ def without_label(instances: Sequence[str], label_column: str) -> list[str]:
     """Instances whose last line, the label, is left out; ValueError where there is none."""
     parts = [instance.rpartition(f"\n{label_column}: ") for instance in instances]
     if not all(mark and "\n" not in label for _, mark, label in parts):
-        raise ValueError(f'an instance does not end with a line "{label_column}: ..."')
+        raise ValueError(f'an instance does not end with "{label_column}: ...": check label_column')
     return [text for text, _, _ in parts]
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.families import correct_family
+from contamination.core.tables import listed
 from contamination.core.verdicts import INCONCLUSIVE, LEVEL, NOT_RUN, NOT_SUPPORTED, SUPPORTED
 from contamination.data.published import printed_cells, released_instances
 from contamination.data.published.compare import Reason, matches_printed
@@ -45,11 +46,13 @@ def dcq_published(n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
 def summarize_published_quiz(published: pd.DataFrame) -> str:
     """How many pairs of model and dataset we reproduce (``dcq_published``), and which we do not."""
     n_same = int(published["matches"].sum())
-    text = f"We reproduce {n_same} of {len(published)} pairs of model and dataset"
+    text = f"We reproduce the paper's numbers for {n_same} of {len(published)} pairs of model and"
     others = published[~published["matches"]]
     if others.empty:
-        return text + "."
-    return f"{text}. Different are {', '.join(others['model'] + ' on ' + others['dataset'])}."
+        return f"{text} dataset."
+    names = listed((others["model"] + " on " + others["dataset"]).tolist())
+    noun = "The pair that differs is" if len(others) == 1 else "The pairs that differ are"
+    return f"{text} dataset. {noun} {names}."
 
 
 def kappa_from_rounded_percentages(row: pd.Series, best_position_count: int) -> float:

@@ -31,7 +31,9 @@ def quiz_options(quizzes: pd.DataFrame, quiz: str, position: str = "") -> list[T
             raise ValueError(f'no {quiz} quiz with something placed at "{position}"')
         placed = quizzes[_WHAT_IS_PLACED[quiz]]
         if placed.eq("").any():
-            raise ValueError("there is no fifth perturbation: perturb with with_fifth")
+            raise ValueError(
+                "a quiz has no fifth perturbation: make the perturbations by with_fifth"
+            )
         options[OPTION_COLUMNS[POSITIONS.index(position)]] = placed
     return [tuple(texts) for texts in options.itertuples(index=False)]
 

@@ -19,6 +19,10 @@ MIN_K = "Min-k Prob"
 BASELINES = (scores.ZLIB, scores.PPL, LOWERCASE, MIN_K)
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?|-?\.\d+")
 _DIGITS = re.compile(r"\d[\d.]*")
+# Of LaTeX, in which the answers of MATH are written.
+_SPACING = re.compile(r"\\(?:left|right|displaystyle)\b|\\[,;! ]")
+_WORDS = re.compile(r"\\(?:text|mathrm|mbox)\s*\{([^{}]*)\}")
+_FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
 _BATCH_TOKENS = 16_384  # completions are short: few large batches
 
 
@@ -35,11 +39,65 @@ def parse_answer(text: str) -> float | None:
 
 
 def is_right(completion: str, answer: str) -> bool:
-    """Whether both solutions end with the same number; ValueError if the answer ends with none."""
+    """Whether both solutions end with the same number, or with the same words behind ``####``.
+
+    A fraction and a power of ten are right as a number or as written. ValueError if the answer
+    ends with nothing.
+    """
     expected = parse_answer(answer)
+    if "####" in answer and not is_plain_number(answer):
+        wanted = cleaned(final_answer(answer))
+        if not wanted:
+            raise ValueError(f"the answer ends with nothing: {answer[:60]!r}")
+        said = cleaned(final_answer(completion))
+        value = _value(wanted)
+        if value is not None and value in (_value(said), parse_answer(completion)):
+            return True
+        return re.search(rf"(?<![\w.]){re.escape(wanted)}$", said) is not None
     if expected is None:
         raise ValueError(f"the answer ends with no number: {answer[:60]!r}")
     return parse_answer(completion) == expected
+
+
+def is_plain_number(answer: str) -> bool:
+    """Whether nothing but one number stands behind ``####``, which all of the paper's rules read.
+
+    >>> is_plain_number("#### $1,200"), is_plain_number("#### 1/2"), is_plain_number("#### yes")
+    (True, False, False)
+    """
+    tail = answer.split("####")[1] if "####" in answer else answer
+    tail = tail.strip().replace("$", "").replace(",", "")
+    try:
+        return float(tail) == parse_answer(answer)
+    except ValueError:
+        return False
+
+
+def final_answer(text: str) -> str:
+    """The line behind ``####``, else the last line."""
+    if "####" in text:
+        return text.split("####")[1].strip().split("\n")[0]
+    return text.strip().split("\n")[-1]
+
+
+def cleaned(text: str) -> str:
+    r"""A short answer as answers are compared: small letters, no marks of LaTeX, no full stop.
+
+    >>> cleaned(r"$\dfrac{1}{2}$."), cleaned(r"\text{(B)}  "), cleaned("2:30 P.M.")
+    ('1/2', '(b)', '2:30 p.m')
+    """
+    text = _SPACING.sub("", text.replace("$", "").replace(r"\%", ""))
+    text = _FRACTION.sub(r"\1/\2", _WORDS.sub(r"\1", text))
+    return " ".join(text.lower().split()).removesuffix(".")
+
+
+def _value(text: str) -> float | None:
+    """The number that a cleaned answer is, also as a fraction or a power of ten."""
+    over, _, under = text.replace(",", "").partition("/")
+    try:
+        return float(over) / float(under or 1)
+    except (ValueError, ZeroDivisionError):
+        return None
 
 
 def parse_released(text: str) -> float | None:
@@ -70,19 +128,26 @@ def accuracy_row(lm: CausalLM, problems: Problems, max_new_tokens: int) -> dict:
     """Accuracy on one set of problems, greedily decoded, and the likelihood of the right answers.
 
     0 new tokens leave the accuracy empty, for models that cannot calculate. n_valid counts
-    completions that end with a number; answer_log_prob is the mean log-probability of a
-    token of the right answer, nats, the mean over problems.
+    completions that end with a number, or with anything if the right answer is none;
+    answer_log_prob is the mean log-probability of a token of the right answer, nats, the mean
+    over problems.
     """
     row: dict[str, Any] = {"n": len(problems), "n_valid": None, "n_refused": 0, "n_error": 0}
     row |= {"accuracy_pct": None, "accuracy_released_rules_pct": None}
     if max_new_tokens:
         completions = answer(lm, problems, max_new_tokens)
         pairs = list(zip(completions, problems["answer"], strict=True))
-        row["n_valid"] = sum(parse_answer(completion) is not None for completion in completions)
+        row["n_valid"] = sum(_has_answer(*pair) for pair in pairs)
         row["accuracy_pct"] = 100 * fmean(is_right(*pair) for pair in pairs)
         row["accuracy_released_rules_pct"] = 100 * fmean(is_right_released(*pair) for pair in pairs)
     means = [float(values.mean()) for values in answer_log_probs(lm, problems)]
     return row | {"answer_log_prob": fmean(means)}
+
+
+def _has_answer(completion: str, answer: str) -> bool:
+    if "####" in answer and not is_plain_number(answer):
+        return bool(cleaned(final_answer(completion)))
+    return parse_answer(completion) is not None
 
 
 def answer(lm: CausalLM, problems: Problems, max_new_tokens: int, **sampling: Any) -> list[str]:

@@ -24,8 +24,31 @@ LESSON_CONTAMINATED = "contaminated"  # its name in the lesson
 SMALLEST = CLAIMS["dice_auroc"].smallest_effect  # points of AUROC that would matter
 
 
+def conclusion_of_distances(at_layer: pd.Series, layer: int) -> str:
+    """Whether the contaminated model lies farther from the clean one than other clean models do.
+
+    ``at_layer`` has the mean distance from the clean model at the located layer, by model.
+    """
+    main = at_layer[LESSON_CONTAMINATED]
+    clean = at_layer.drop(LESSON_CONTAMINATED)
+    of_clean = listed([f"{value:.0f} (“{name}”)" for name, value in clean.items()])
+    said = (
+        f"At the located layer {layer}, the contaminated model lies {main:.0f} away from the clean "
+        f"model. The other clean models lie {of_clean} away. "
+    )
+    if main > clean.max():
+        return said + (
+            "The contaminated model lies farthest away, so training on the questions may add to "
+            "the distance. One model of each kind is an example and no proof."
+        )
+    return said + (
+        "A clean model lies as far away as the contaminated one or farther, so a large distance "
+        "is no sign of contamination."
+    )
+
+
 def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
-    """What two clean models leave of DICE's success on one contaminated model, as a paragraph.
+    """What two clean models leave of DICE's success on one contaminated model, in paragraphs.
 
     Args:
         lesson: model, asked (kind of questions) and auroc_pct against the clean model. The model
@@ -59,11 +82,11 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
     elif not is_above.any():
         said.append(
             "None of these clean models has seen a question, so an AUROC of this height is no "
-            "evidence of contamination: it may say no more than which of two models a state comes "
-            "from. In the paper's Table "
-            f"2, DICE reaches {min(paper_pct):.0f} % or more, but the table has no pair of clean "
-            "models. So it cannot show whether its detectors recognise contamination or only tell "
-            "one model from another."
+            "evidence of contamination. It may say no more than which of two models a state comes "
+            "from.\n\n"
+            f"In the paper's Table 2, DICE reaches {min(paper_pct):.0f} % or more, but the table "
+            "has no pair of clean models. So the table cannot show whether its detectors recognise "
+            "contamination or only tell one model from another."
         )
     else:
         said.append(
@@ -72,10 +95,10 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
             f"{listed(list(main.index[~is_above]))}. So this example decides nothing."
         )
     said.append(
-        "A fair test scores models that the detector has never met, several of each kind, and "
-        "compares contaminated with clean models. The lab makes this test."
+        "A fair test asks the detector about models that it has never met, several contaminated "
+        "and several clean ones. The lab makes this test."
     )
-    return " ".join(said)
+    return "\n\n".join(said)
 
 
 def lab_conclusion(
@@ -97,20 +120,15 @@ def lab_conclusion(
     between = interval_text(fresh["difference_low"], fresh["difference_high"], 0)
     difference = f"the difference of {fresh['difference_pct']:+.0f} points {between}"
     found = {
-        SUPPORTED: f"So contamination leaves a trace of its own: {difference} is above zero. What "
-        "DICE reaches with two clean models needs no contamination.",
+        SUPPORTED: f"So contamination leaves a trace of its own: {difference} is above zero. The "
+        "rest needs no contamination, because two clean models reach it too.",
         NOT_SUPPORTED: "So contamination is not shown to add anything: "
         f"{difference} rules out an effect of {SMALLEST:.0f} points.",
         INCONCLUSIVE: f"Whether contamination adds anything is inconclusive ({difference}).",
     }[fresh["verdict"]]
-    return " ".join(
-        [
-            _of_inflation(inflated),
-            numbers + found,
-            _of_controls(control_table["holds"].dropna().astype(bool)),
-            controls.strongest_reading(control_table),
-        ]
-    )
+    of_controls = _of_controls(control_table["holds"].dropna().astype(bool))
+    reading = controls.strongest_reading(control_table)
+    return "\n\n".join([_of_inflation(inflated), numbers + found, f"{of_controls} {reading}"])
 
 
 def _of_controls(holds: pd.Series) -> str:
@@ -140,6 +158,6 @@ def _of_inflation(inflated: pd.DataFrame) -> str:
         first = f"Contamination inflates the score of {listed(shown)}."
     failed = f" In {n_failed} the control fails." if n_failed else ""
     return (
-        f"{first} Of {n_claims} conditions, {n_none} are shown to inflate it by less than "
-        f"{least:.0f} points or not at all, and {n_open} are inconclusive.{failed}"
+        f"{first} For {n_none} of {n_claims} conditions an inflation of {least:.0f} points or more "
+        f"is ruled out, and {n_open} are inconclusive.{failed}"
     )

@@ -6,12 +6,13 @@ difference between two models.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from contamination.core.tables import listed
 from contamination.core.verdicts import FEWEST_MODELS
 from contamination.dice import experiments
 from contamination.dice.detector import MEAN_DIFFERENCE, Auroc
@@ -140,10 +141,22 @@ def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.Dat
     rows.append(control_row(SHUFFLED, auroc, layer))
     auroc = experiments.taught_baselines(pool, CONTAMINATED, UNSEEN, centred_on)
     rows.append(control_row(BASELINE, auroc, None))
+    rows += topic_rows(pool, detectors, layer, topic)
+    return pd.DataFrame(rows).astype({"layer": "Int64", "holds": "boolean"})
+
+
+def topic_rows(
+    pool: Pool, detectors: Mapping[int, experiments.Score], layer: int, topic: str
+) -> list[dict]:
+    """Figure 6(a): GSM questions against those of a topic, in contaminated and in clean models.
+
+    ``detectors`` are of ``experiments.held_out_detectors``, so none has met its model.
+    """
+    rows = []
     for expected, condition in ((TOPIC, CONTAMINATED), (TOPIC_CLEAN, CLEAN)):
         auroc = experiments.auroc_within_models(pool, detectors, condition, layer, UNSEEN, topic)
         rows.append(control_row(expected.format(topic), auroc, layer, expected=expected))
-    return pd.DataFrame(rows).astype({"layer": "Int64", "holds": "boolean"})
+    return rows
 
 
 def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
@@ -184,6 +197,22 @@ def summarize_dice_controls(table: pd.DataFrame) -> str:
         f"were trained on different texts and {order['auroc_pct']:.0f} % if they were trained on "
         f"the same texts in another order. {strongest_reading(table)}"
     )
+
+
+def summarize_group(table: pd.DataFrame) -> str:
+    """How many of these controls came out as expected (two are named), or cannot be judged."""
+    judged = table[table["holds"].notna()]
+    n_open = len(table) - len(judged)
+    if judged.empty:
+        return (
+            f"None of these controls has {FEWEST_MODELS} models of a kind, so none can be judged."
+        )
+    met = [f"“{name}”" for name in judged.loc[judged["holds"].astype(bool), "control"]]
+    said = f"Of {len(judged)} controls that can be judged, {len(met)} came out as expected"
+    said += f": {listed(met)}." if 0 < len(met) <= 2 else "."
+    if n_open:
+        said += f" {n_open} cannot be judged with fewer than {FEWEST_MODELS} models of a kind."
+    return said
 
 
 def strongest_reading(table: pd.DataFrame) -> str:

@@ -56,7 +56,7 @@ def held_out_detectors(
     """
     seeds = paired_seeds(pool, condition, CLEAN)
     if len(seeds) < 2:
-        raise ValueError(f"models never met need two pairs or more, got {len(seeds)}")
+        raise ValueError(f"a test on models never met needs two pairs or more, got {len(seeds)}")
     detectors = {}
     for fold, others in _folds(seeds):
         pairs = [(pool[condition][other], pool[CLEAN][other]) for other in others]

@@ -88,7 +88,9 @@ def mix(
         ValueError: if there are too few vanilla rows, or the copies leave no room for any.
     """
     if n_rows > len(vanilla):
-        raise ValueError(f"{n_rows} rows asked for, but there are {len(vanilla)} vanilla rows")
+        raise ValueError(
+            f"only {len(vanilla)} vanilla rows, {n_rows} asked for: add rows or lower n_rows"
+        )
     order = np.random.default_rng([seed, 5]).permutation(len(vanilla))[:n_rows]
     drawn = [vanilla[place] for place in order]
     contamination = tuple(contamination) if copies else ()
@@ -207,7 +209,8 @@ def _format_only(n: int, seed: int) -> pd.DataFrame:
 def real_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
     """GSM8K rows as DICE split them, their aligned paraphrases, and four other-distribution sets.
 
-    As :func:`lab_problems` (0 means all), without MATH, which is on the hub only. GSM-i-Syn holds
+    As :func:`lab_problems` (0 means all, repeated questions and multiple choice of TabMWP too, as
+    the paper counts them), without MATH, which is on the hub only. GSM-i-Syn holds
     the paraphrases of these GSM-i rows, by the alignment file: the released ones cover the whole
     test set and are out of step with it.
     """
@@ -225,7 +228,7 @@ def real_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
         "SVAMP": _drawn(svamp, "Answer", n_ood, seed),
         "MAWPS": _drawn(mawps, "target", n_ood, seed),
         "ASDiv": _drawn(asdiv, "answer", n_ood, seed),
-        "TabMWP": _drawn(_tabmwp(), "answer", n_ood, seed),
+        "TabMWP": _drawn(_tabmwp(with_choices=not n_ood), "answer", n_ood, seed),
         TRAIN_SPLIT: _drawn(train, "answer", n, seed),
         FORMAT: _format_only(n, seed),
     }
@@ -250,24 +253,22 @@ def released_rows(repository: str, path: str) -> pd.DataFrame:
     return partitions.load_rows(str(source_file(repository, path)))
 
 
-def _tabmwp() -> pd.DataFrame:
+def _tabmwp(with_choices: bool) -> pd.DataFrame:
     text = source_file("lupantech/PromptPG", "data/tabmwp/problems_test1k.json").read_text()
-    rows = json.loads(text).values()
-    return pd.DataFrame(
-        [
-            {"question": f"{row['table']}\n{row['question']}", "answer": row["answer"]}
-            for row in rows
-            if row["choices"] is None
-        ]
-    )
+    rows = []
+    for row in json.loads(text).values():
+        question = f"{row['table']}\n{row['question']}"
+        if row["choices"] is not None:
+            question += f"\nOptions: {', '.join(row['choices'])}"
+        if with_choices or row["choices"] is None:
+            rows.append({"question": question, "answer": row["answer"]})
+    return pd.DataFrame(rows)
 
 
 def _drawn(rows: pd.DataFrame, answer: str, n: int, seed: int) -> pd.DataFrame:
-    """So many rows at random; an answer that is a bare number gets the ``####`` of GSM8K."""
+    """So many rows at random, or all; an answer that is a bare number gets GSM8K's ``####``."""
     question = "question" if "question" in rows else "input"
-    chosen = rows.drop_duplicates(question)
-    if n:
-        chosen = chosen.sample(n, random_state=seed)
+    chosen = rows.drop_duplicates(question).sample(n, random_state=seed) if n else rows
     answers = [str(value).removesuffix(".0") for value in chosen[answer]]
     answers = [value if "####" in value else f"#### {value}" for value in answers]
     return pd.DataFrame({"question": chosen[question].tolist(), "answer": answers})

@@ -334,8 +334,8 @@ def summarize_flags(table: pd.DataFrame) -> str:
     return (
         f"The claim that the score is inflated is {said[0]}, and {said[1]}. The mean flag is above "
         f"the paper's threshold of {FLAG_THRESHOLD} in {n_flagged[0]} conditions where the claim "
-        f"is supported and in {n_flagged[1]} where it is not. The claim is inconclusive for "
-        f"{n_open} conditions, and the control fails for {n_failed}."
+        f"is supported, and in {n_flagged[1]} where it is not supported. The claim is "
+        f"inconclusive for {n_open} conditions, and the control fails for {n_failed}."
     )
 
 

@@ -21,15 +21,18 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
     passages = "Members and non-members share no thirteen words in a row"
     if shared:
         passages = f"{shared:.1f} % of the non-members share thirteen words in a row with a member"
-    raw = f"; had we assigned pages one by one, {by_split.loc['raw', 'overlap_pct']:.0f} % would"
+    raw = (
+        f". Had we assigned pages one by one, {by_split.loc['raw', 'overlap_pct']:.0f} % of the "
+        "non-members would share such a run with a member"
+    )
     at_zero = dial.loc[dial["naturalness"].idxmin(), "verdict"]
-    rule = "a rule without memory is not shown to find an original among its paraphrases"
+    rule = "a rule without memory is not shown to find the originals more often than chance"
     if at_zero == SUPPORTED:
-        rule = "a rule without memory finds originals among their paraphrases"
+        rule = "a rule without memory finds the originals more often than chance"
     text = f"{passages}{raw}. In the quizzes, {rule}. "
     if shared or at_zero == SUPPORTED:
         return text + "So training is not the only difference, and no result below can be trusted."
     return text + (
         "So if a method finds members or originals in these texts, it has found traces of "
-        "training. Real benchmarks do not offer this, which is why the notebooks begin here."
+        "training. Nobody can be so sure of a real benchmark. That is why the notebooks begin here."
     )

@@ -28,7 +28,8 @@ def conclusion(
         articles: ``checks.words_by_label``.
     """
     n_higher, on_wikimia = _words_on_wikimia(wikimia, paper_auc)
-    return f"{_what_training_does(training)} {on_wikimia} {_why(articles)} {_advice(n_higher)}"
+    parts = [_what_training_does(training), on_wikimia, _why(articles), _advice(n_higher)]
+    return "\n\n".join(parts)
 
 
 def _what_training_does(training: pd.DataFrame) -> str:
@@ -57,9 +58,9 @@ def _words_on_wikimia(wikimia: pd.DataFrame, paper_auc: float) -> tuple[int, str
     lowest = f"{np.floor(100 * words['auc'].min()) / 100:.2f}"  # rounded up, it would not be met
     if n_higher == n_lengths:
         text = (
-            "A high AUC on WikiMIA is a different matter. A classifier that sees only the words of "
-            f"a passage, and no model, reaches an AUC of {lowest} or more at all {n_lengths} "
-            f"passage lengths, and that is higher than {printed}."
+            "A high AUC on WikiMIA need not come from training. A classifier that sees only the "
+            f"words of a passage, and no model, reaches an AUC of {lowest} or more at all "
+            f"{n_lengths} passage lengths, and that is higher than {printed}."
         )
     elif n_higher:
         text = (
@@ -82,12 +83,12 @@ def _why(articles: pd.DataFrame) -> str:
     interval = f"difference {gap['auc']:+.2f}, {interval_text(gap['ci_low'], gap['ci_high'], 2)}"
     if gap["ci_low"] > 0:
         return (
-            "The invented articles show how that can happen: on the same texts, the words reach an "
+            "The invented articles show how that can happen. On the same texts, the words reach an "
             f"AUC of {aucs} who is a member ({interval})."
         )
     contains = "contains zero" if gap["ci_high"] >= 0 else "lies below zero"
     return (
-        "The invented articles do not show that the date is the reason: on the same texts, the "
+        "The invented articles do not show that the date is the reason. On the same texts, the "
         f"words reach an AUC of {aucs} who is a member, and the interval of the difference "
         f"{contains} ({interval})."
     )
@@ -96,11 +97,11 @@ def _why(articles: pd.DataFrame) -> str:
 def _advice(n_higher: int) -> str:
     if n_higher:
         return (
-            "The comparison is uneven, because the classifier learns from labels and the score "
-            "does not. It shows that wording could explain the paper's AUC, and not that it does. "
-            "Before you believe that an AUC measures memory, ask who decided which passages are "
-            "members, and what "
-            "the words alone reach on the same passages."
+            "The comparison with the paper is uneven, because the classifier learns from labels "
+            "and the score does not. So wording could explain the paper's AUC, but we have not "
+            "shown that it does. Before you believe that a high AUC shows training, ask two "
+            "questions. Who decided which passages are members? And what do the words alone reach "
+            "on the same passages?"
         )
     return (
         "The paper's AUC is therefore not explained by the words that we tried. Report this "
@@ -121,7 +122,7 @@ def lab_conclusion(
             versions of a text, with the AUC of a bag of words in words_auc.
     """
     parts = [_over_bases(over_bases), _by_copies(by_copies), _trends(trends), _dated(dated)]
-    return " ".join(parts)
+    return "\n\n".join(parts)
 
 
 def _over_bases(table: pd.DataFrame) -> str:
@@ -149,8 +150,8 @@ def _over_bases(table: pd.DataFrame) -> str:
     else:
         control = f"do not both stay at chance ({aside}), so these AUCs must be read with care"
     return (
-        f"Over {n_models} base models, {claim}: {aucs}. The two controls, a model that saw none of "
-        f"the rows and rows that no model saw, {control}."
+        f"Over {n_models} base models, {claim}: {aucs}. There are two controls, a model that saw "
+        f"none of the rows and rows that no model saw. They {control}."
     )
 
 
@@ -162,12 +163,12 @@ def _by_copies(by_copies: pd.DataFrame) -> str:
     changes += f"{high['copies']} copies"
     if n_models < FEWEST_MODELS:
         of_base = f"{n_models} {'model' if n_models == 1 else 'models'} of one base"
-        carries = f"with only {of_base}, we conclude nothing about other models"
+        carries = f"With only {of_base}, we conclude nothing about other models"
     else:
-        carries = f"that training raises it is supported at {n_supported} of {len(rows)} doses"
+        carries = f"That training raises it is supported at {n_supported} of {len(rows)} doses"
     return (
         f"On docstrings that we assign at random, the AUC changes by {changes} compared with the "
-        f"same model before training; {carries}."
+        f"same model before training. {carries}."
     )
 
 

@@ -73,7 +73,7 @@ def neighbors(
     for number, passage in enumerate(passages):
         blanks = _blanks(masked_lm, passage, n_words, context_words, seed)
         if not blanks:
-            raise ValueError(f"passage {number} has no word to replace")
+            raise ValueError(f"passage {number} has no word to replace: leave it out")
         name = [[blank.word, blank.prompt] for blank in blanks]
 
         def compute(blanks: Any = blanks) -> dict[str, np.ndarray]:
@@ -161,6 +161,8 @@ def _replacements(
         log_probs[batch] = logits.log_softmax(dim=1).cpu()
     n_possible = int(torch.isfinite(log_probs).sum())
     if n_neighbors > n_possible:
-        raise ValueError(f"{n_neighbors} neighbours asked for, {n_possible} exist")
+        raise ValueError(
+            f"{n_neighbors} neighbours asked for, {n_possible} exist: lower n_neighbors"
+        )
     best = log_probs.flatten().topk(n_neighbors).indices.numpy()
     return {"blank": best // len(token_ids), "token_id": token_ids[best % len(token_ids)]}

@@ -6,16 +6,23 @@ import pandas as pd
 
 from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_RUN, SUPPORTED
-from contamination.replication.algorithm2 import ERRORS_PCT, SIZES
-from contamination.replication.decisions import ALGORITHM_2, DID_CHATGPT_CHEAT, OPTION_RANKING
+from contamination.replication.algorithm1 import ALPHA
+from contamination.replication.algorithm2 import ERRORS_PCT, MARK_NONE, SIZES
+from contamination.replication.decisions import (
+    ALGORITHM_1,
+    ALGORITHM_2,
+    DID_CHATGPT_CHEAT,
+    OPTION_RANKING,
+)
 from contamination.replication.published_tables import (
     BOTH_MODELS,
     PRINTED_TESTS,
+    RULE_JUDGE,
     no_sign_flip_can_reject,
 )
 
 ALWAYS_CLEAN = "always clean"
-JUDGE = "GPT-4 ICL"
+JUDGE, PERSON = "GPT-4 ICL", "annotator 1"
 
 
 # The released scores and labels
@@ -39,12 +46,12 @@ def title_of_decisions(success: pd.DataFrame) -> str:
     paper, _ = _of_paper(success)
     better = paper[paper["verdict"].eq(SUPPORTED)]
     if better.empty:
-        return "No algorithm is shown to beat the answer “clean”"
+        return "No algorithm is shown to beat always “clean”"
     if len(better) == len(paper):
-        return "Every algorithm beats the answer “clean”"
+        return "Every algorithm beats always “clean”"
     names = [name.removesuffix(f": {JUDGE}") for name in better["algorithm"]]
     verb = "is" if len(names) == 1 else "are"
-    return f"Only {listed(names)} {verb} shown to beat the answer “clean”"
+    return f"Only {listed(names)} {verb} shown to beat always “clean”"
 
 
 def summarize_decisions(success: pd.DataFrame) -> str:
@@ -52,9 +59,9 @@ def summarize_decisions(success: pd.DataFrame) -> str:
     paper, clean = _of_paper(success)
     counts = zip(_spoken(paper["algorithm"]), paper["n_right"], strict=True)
     return (
-        f"Always answering “clean” agrees with the person on {clean['n_right']} of "
-        f"{clean['n_partitions']} cases, "
-        f"{listed([f'{name} on {n_right}' for name, n_right in counts])}."
+        f"Always answering “clean” gives the person's decision in {clean['n_right']} of "
+        f"{clean['n_partitions']} cases. The count is "
+        f"{listed([f'{n_right} for {name}' for name, n_right in counts])}."
     )
 
 
@@ -64,21 +71,24 @@ def summarize_tests(published: pd.DataFrame) -> str:
     bootstrap, exact, corrected = (int(published[column].sum()) for column in columns)
     n = len(published)
     text = (
-        "By the paper's paired bootstrap, naming the dataset raises the overlap significantly in "
-        f"{bootstrap} of the {n} tests of Algorithm 1"
+        f"Algorithm 1 makes {n} tests, and its result depends on the kind of test. By the paper's "
+        f"paired bootstrap, naming the dataset raises the overlap significantly in {bootstrap} of "
+        f"them, and by the exact sign-flip test in {exact}."
     )
-    if why := no_sign_flip_can_reject(published):
+    if no_sign_flip_can_reject(published):
+        smallest = published["p_sign_flip_smallest"].min()
         return (
-            f"{text}, and by an exact test of the same differences in {exact}. Once we correct "
-            f"for {n} tests, the exact test could find none, even if the models remembered every "
-            f"row: {why}."
+            f"{text} Once we correct for {n} tests, the sign-flip test could not find any, even if "
+            "the models remembered every row. There are too few instances: the smallest possible "
+            f"p-value is 1/{1 / smallest:,.0f}, and the correction asks for 1/{n / ALPHA:,.0f}."
         )
     if bootstrap == exact == corrected:
-        return f"{text}, and by an exact test of the same differences in as many, corrected or not."
-    return (
-        f"{text}, and by an exact test of the same differences in {exact}. Of these, {corrected} "
-        f"remain after a correction for {n} tests."
-    )
+        return (
+            f"Algorithm 1 makes {n} tests. Naming the dataset raises the overlap significantly in "
+            f"{exact} of them, both by the paper's paired bootstrap and by the exact sign-flip "
+            "test, corrected or not."
+        )
+    return f"{text} Of the latter, {corrected} remain after a correction for {n} tests."
 
 
 def title_of_asterisks(by_test: pd.DataFrame) -> str:
@@ -86,25 +96,63 @@ def title_of_asterisks(by_test: pd.DataFrame) -> str:
     n_marked = by_test.loc[by_test["can_mark"], "n_marked"]
     if n_marked.min() == n_marked.max():
         return f"{n_marked.iloc[0]} asterisks under every test"
-    return f"The choice of the test moves the asterisks from {n_marked.max()} to {n_marked.min()}"
+    low, high = n_marked.min(), n_marked.max()
+    return f"{low} to {high} asterisks, depending on the test"
 
 
-def conclusion(success: pd.DataFrame, published: pd.DataFrame, agreement: pd.DataFrame) -> str:
+def summarize_names(marks: pd.DataFrame) -> str:
+    """In how many cases the rule judge finds matches, with the dataset's name and without it.
+
+    Args:
+        marks: ``published_tables.replication_marks``.
+    """
+    rows = marks[marks["judge"].eq(RULE_JUDGE)]
+    is_found = rows["mark"].ne(MARK_NONE).groupby(rows["instruction"])
+    n_found, n = is_found.sum(), is_found.size()
+    return (
+        f"By a judge that only counts common words, {n_found['guided']} of {n['guided']} cases are "
+        "contaminated if the instruction names the dataset, and "
+        f"{n_found['general'] or 'none'} if it does not."
+    )
+
+
+def conclusion(
+    success: pd.DataFrame, published: pd.DataFrame, agreement: pd.DataFrame, marks: pd.DataFrame
+) -> str:
     """What the lesson concludes, in words that its tables choose.
 
     Args:
         success: ``published_tables.replication_success``.
         published: ``published_tables.replication_published``.
         agreement: ``published_tables.judge_agreement``.
+        marks: ``published_tables.replication_marks``.
     """
     limits = (
-        "The person does not know what the models were trained on, either. So *contaminated* means "
-        "only that a model wrote down some rows, which is a reason to ask how it learned them. A "
-        "case that is called clean may still be one of training."
+        "The person does not know what the models were trained on, either. So “contaminated” means "
+        "only that a model wrote down some rows, which is a reason to ask how it learned them. And "
+        "a case that is called clean may still have been in the training data."
     )
-    of_judges = " ".join(filter(None, [_by_model(success), _completions(agreement)]))
-    parts = [_decisions(success), of_judges, summarize_tests(published), limits]
+    parts = [_rows(marks), _decisions(success), _by_model(success), _completions(agreement)]
+    parts += [summarize_tests(published), limits]
     return "\n\n".join(part for part in parts if part)
+
+
+def _rows(marks: pd.DataFrame) -> str:
+    """Whether the models wrote any rows word for word, and whether the name goes with it."""
+    person = marks[marks["judge"].eq(PERSON)]
+    n, n_exact, n_near = (int(person[column].sum()) for column in ("n", "n_exact", "n_near_exact"))
+    of_model = person.groupby("model", sort=False)["n_exact"].sum()
+    did, did_not = (of_model.index[kind].tolist() for kind in (of_model > 0, of_model == 0))
+    wrote = []
+    if did:
+        wrote.append(f"{listed(did)} wrote some rows of the benchmarks word for word")
+    if did_not:
+        wrote.append(f"{listed(did_not)} wrote no row word for word")
+    return (
+        f"{', and '.join(wrote)}. Under the guided instruction, the person calls "
+        f"{n_exact or 'none'} of {n} completions an exact match, and {n_near} a near-exact one. "
+        f"{summarize_names(marks)}"
+    )
 
 
 def _decisions(success: pd.DataFrame) -> str:
@@ -113,26 +161,21 @@ def _decisions(success: pd.DataFrame) -> str:
     counts = zip(_spoken(paper["algorithm"]), paper["n_right"], strict=True)
     names = pd.Series([f"{name} ({n_right})" for name, n_right in counts], index=paper.index)
     better, others = (listed(names[kind].tolist() or [""]) for kind in (is_better, ~is_better))
-    models = [name for name in success["model"].unique() if name != BOTH_MODELS]
     text = (
-        f"{listed(models)} were asked to complete the beginnings of benchmark rows. A person "
-        f"graded the completions, and the grades say in which of {clean['n_partitions']} cases "
-        "(one model, one split of a dataset) the model knows the rows. Algorithm 1 asks whether "
-        "naming the dataset brings the completions closer to the original text, and Algorithm 2 "
-        "asks a judge whether they match it. Always answering “clean” agrees with the person on "
-        f"{clean['n_right']} cases."
+        "Which of the paper's algorithms decides as the person does? Always answering “clean” does "
+        f"so in {clean['n_right']} of {clean['n_partitions']} cases."
     )
     if not better:
         return f"{text} No algorithm of the paper is shown to do better than that: {others}."
     if others:
         are = "is" if is_better.sum() == 1 else "are"
-        text += f" Only {better} {are} shown to do better; we cannot show it for {others}."
+        text += f" Only {better} {are} shown to do better. We cannot show it for {others}."
     else:
         text += f" All algorithms of the paper are shown to do better: {better}."
     if is_better[paper["test"].eq("judge")].any():
         text += (
-            " The comparison favours the judge, because we turn the person's grades into a "
-            "decision by the judge's own rule."
+            " The comparison favours the judge, because the rule that turns the judge's labels "
+            "into a decision also turns the person's labels into one."
         )
     return text
 
@@ -143,15 +186,23 @@ def _by_model(success: pd.DataFrame) -> str:
     if judge.loc[BOTH_MODELS, "verdict"] != SUPPORTED:
         return ""
     without = [
-        f"for {model} alone, where the person finds {row['n_contaminated']} of "
-        f"{row['n_partitions']} cases contaminated, the judge agrees on {row['n_right']} and "
-        f"the answer “clean” on {_of_paper(success, str(model))[1]['n_right']}"
+        _of_model(str(model), row, _of_paper(success, str(model))[1]["n_right"])
         for model, row in judge.drop(index=BOTH_MODELS).iterrows()
         if row["verdict"] != SUPPORTED
     ]
     if not without:
-        return "That is true of each model by itself."
-    return f"The comparison also rests on few contaminated cases: {listed(without)}."
+        return "The judge is shown to do better on each model by itself, too."
+    return f"The comparison also rests on few contaminated cases. {' '.join(without)}"
+
+
+def _of_model(model: str, judge: pd.Series, n_clean: int) -> str:
+    """Cases of one model that the judge, and the answer "clean", decide as the person does."""
+    n, n_right = judge["n_partitions"], judge["n_right"]
+    clean = "so does the answer “clean”" if n_clean == n_right else f"the answer “clean” {n_clean}"
+    return (
+        f"For {model} alone, the person calls {judge['n_contaminated']} of {n} cases contaminated. "
+        f"The judge decides {n_right} of the {n} as the person does, and {clean}."
+    )
 
 
 def _completions(agreement: pd.DataFrame) -> str:
@@ -161,23 +212,48 @@ def _completions(agreement: pd.DataFrame) -> str:
         return "Too few completions are near-exact to compare judge and person one by one."
     interval = interval_text(100 * row["near_low"], 100 * row["near_high"], 0)
     facts = (
-        f"Of {row['n']} completions, the person calls {row['n_near']} a near-exact match with the "
-        f"original, the judge {row['n_near_flagged']}, and both {row['n_near_found']} (a share of "
-        f"{100 * row['near_agreement']:.0f} %, 95 % interval {interval})"
+        f"The person calls {row['n_near']} completions near-exact, and the judge "
+        f"{row['n_near_flagged']}. They agree on {row['n_near_found']} of them "
+        f"({100 * row['near_agreement']:.0f} % of the larger number, 95 % interval {interval})."
     )
     if row["verdict"] == SUPPORTED:
-        return f"Judge and person also agree on most near-exact completions. {facts}."
+        return (
+            f"Judge and person also agree on most single completions that are near-exact. {facts}"
+        )
     if row["verdict"] == INCONCLUSIVE:
-        return f"{facts}. It remains open whether they agree on more than half of these matches."
-    return f"On most near-exact matches judge and person disagree. {facts}."
+        return (
+            "It remains open whether judge and person also agree on most single completions that "
+            f"are near-exact. {facts}"
+        )
+    return f"On most single completions that are near-exact, judge and person disagree. {facts}"
 
 
 # The lab
 
 _EXPLAINED = {
-    OPTION_RANKING: "option ranking (is the original likelier than its paraphrases?)",
-    DID_CHATGPT_CHEAT: "“Did-ChatGPT-Cheat?” (can the model write the first rows?)",
+    OPTION_RANKING: "is the original likelier than its paraphrases?",
+    DID_CHATGPT_CHEAT: "can the model write the first rows?",
 }
+
+
+def method_labels(methods: pd.DataFrame) -> pd.Series:
+    """Rows of a figure or table, named by method and, where there are several, by their kind.
+
+    Args:
+        methods: ``decisions.by_dose`` without placebos and BLEURT, or ``method_verdicts`` of it.
+    """
+    parts = [_parts(*row) for row in methods[["method", "instruction"]].to_numpy()]
+    labels = [f"{name}, {kind}" if kind else name for name, kind in parts]
+    return pd.Series(labels, index=methods.index)
+
+
+def _parts(method: str, instruction: str) -> tuple[str, str]:
+    """An algorithm and which test or completions it uses; of another method no second part."""
+    if method.startswith(ALGORITHM_1):
+        return ALGORITHM_1, method.split(", ")[-1]
+    if method.startswith(ALGORITHM_2):
+        return ALGORITHM_2, f"{instruction} completions"
+    return method, ""
 
 
 def title_of_methods(methods: pd.DataFrame) -> str:
@@ -225,31 +301,27 @@ def lab_conclusion(methods: pd.DataFrame, placebos: pd.DataFrame, curves: pd.Dat
     few, many = _false_alarms(curves)
     grows = "grow with the number of instances" if many > few else "do not grow with the instances"
     alarms = (
-        f"Finally, the false alarms of Algorithm 2's rule {grows}. If the judge errs on "
+        f"The false alarms of Algorithm 2 {grows}. If the judge errs on "
         f"{ERRORS_PCT[-1]:.0f} % of the completions, the chance that a clean partition is called "
         f"contaminated is {few:.0f} % at {SIZES[0]} instances and {many:.0f} % at {SIZES[-1]}."
     )
-    return " ".join((_of_methods(methods), _of_placebos(placebos), alarms))
+    return "\n\n".join((_of_methods(methods), _of_placebos(placebos), alarms))
 
 
 def _named(methods: pd.DataFrame) -> list[str]:
-    """Methods of ``decisions.method_verdicts`` as a sentence calls them."""
-    names = []
-    for row in methods.itertuples():
-        name = row.method.replace(", ROUGE-L, ", " by ").replace(", rule judge", "")
-        if name == ALGORITHM_2:
-            name = f"{name} on {row.instruction} completions"
-        names.append(_EXPLAINED.get(name, name))
-    return names
+    """Methods of ``decisions.method_verdicts`` as a sentence calls them, each algorithm once."""
+    kinds: dict[str, list[str]] = {}
+    for name, kind in (_parts(*row) for row in methods[["method", "instruction"]].to_numpy()):
+        kinds.setdefault(name, []).append(kind or _EXPLAINED.get(name, ""))
+    named = {name: listed([kind for kind in of if kind] or [""]) for name, of in kinds.items()}
+    return [f"{name} ({kind})" if kind else name for name, kind in named.items()]
 
 
 def _of_methods(methods: pd.DataFrame) -> str:
     text = (
         "We trained one small model, so we know which partitions it never saw and which it saw "
-        "most often. Algorithm 1 compares completions with and without the name of the dataset, "
-        "and Algorithm 2 counts completions that match the original. A method is useful if it "
-        "calls the partitions that were seen most often contaminated more often than those that "
-        "were never seen."
+        "most often. A method is useful if it calls a larger share of the most seen partitions "
+        "contaminated than of the held-out ones."
     )
     seen = methods[methods["verdict"].eq(SUPPORTED)].sort_values("seen_from", kind="stable")
     failing = methods[methods["verdict"].eq(CONTROL_FAILS)]
@@ -260,9 +332,9 @@ def _of_methods(methods: pd.DataFrame) -> str:
     if seen["seen_from"].notna().any():
         first = seen.iloc[0]
         times = "one copy" if first["seen_from"] == 1 else f"{first['seen_from']} copies"
-        name = _named(seen)[0].split(" (")[0]
+        name = method_labels(seen).iloc[0]
         text += (
-            f" The fewest copies are needed by {name}, which notices at least half of the "
+            f" The method that needs the fewest copies is {name}: it notices at least half of the "
             f"partitions from {times} of each row on."
         )
     if len(others):
@@ -281,19 +353,21 @@ def _of_placebos(placebos: pd.DataFrame) -> str:
         )
     kept = [f"a {row.placebo} keeps {100 * row.kept:.0f} %" for row in placebos.itertuples()]
     verdicts = set(placebos["verdict"])
-    where = f"in {n} {'partition' if n == 1 else 'partitions'}"
+    where = (
+        f"In {n} {'partition' if n == 1 else 'partitions'} the completions with the right name "
+        "are significantly closer to the original than those without a name."
+    )
     if verdicts == {SUPPORTED}:
         return (
-            f"The right name matters. Where the completions with it beat those without a name "
-            f"({where}), they also beat completions under a wrong name: {listed(kept)} of the gain."
+            f"The right name matters. {where} There, they also beat the completions with a wrong "
+            f"name: {listed(kept)} of the gain."
         )
     if verdicts == {CONTROL_FAILS}:
         return (
-            f"Naming the dataset helps little by itself. Where the completions with the right name "
-            f"beat those without a name ({where}), a wrong name helps as well: {listed(kept)} of "
-            "the gain. So at least half of the gain comes from the form of the prompt."
+            f"The right name matters little. {where} But a wrong name helps there as well: "
+            f"{listed(kept)} of the gain. So at least half of the gain comes from the form of the "
+            "prompt."
         )
     return (
-        f"We cannot tell whether the right name matters. Where the completions with it beat those "
-        f"without a name ({where}), {listed(kept)} of the gain."
+        f"We cannot tell whether the right name matters. {where} There, {listed(kept)} of the gain."
     )

@@ -154,7 +154,7 @@ def prompt_for(
         name = dict(zip(PLACEBOS, said, strict=True))[instruction]
         if not others[instruction] or others[instruction] == said[name]:
             raise ValueError(
-                f"the placebo with a {instruction} needs one other than {said[name]!r}"
+                f"the placebo with a {instruction} needs a name other than {said[name]!r}"
             )
         said[name] = others[instruction]
     if form == CONTINUE:

@@ -170,7 +170,7 @@ def summarize_equivalence(table: pd.DataFrame) -> str:
 
 
 def in_brief(table: pd.DataFrame) -> str:
-    """For which forms the real model and the small ones are shown to react alike."""
+    """For which forms the AUC is shown to change as much in the real model as in the lab."""
     known = _confirming(table)
     if known.empty:
         return "No pair of the real model has been trained, so nothing can be compared yet."
@@ -179,8 +179,8 @@ def in_brief(table: pd.DataFrame) -> str:
     said = []
     if equal:
         said.append(
-            f"The real model and the small ones react alike to {listed(equal)}, to within "
-            f"{MARGIN:.2f} AUC."
+            f"For {listed(equal)}, the AUC changes as much in the real model as in the small "
+            f"ones, to within {MARGIN:.2f}."
         )
     if open_:
         notes = sorted({note for note in known["note"] if note})

@@ -18,11 +18,10 @@ from contamination.core.verdicts import (
     SUPPORTED,
     strongest,
 )
-from contamination.dcq.comparison import verdict_counts
 
 
 def title_of_opening(rules: pd.DataFrame, words: pd.DataFrame, printed: float) -> str:
-    """What controls without any model reach of two printed results, in three lines.
+    """What controls without any model show of two printed results, in two lines.
 
     Args:
         rules: rows of ``dcq_rules`` of one rule and GPT-4, whose verdicts are counted.
@@ -30,14 +29,44 @@ def title_of_opening(rules: pd.DataFrame, words: pd.DataFrame, printed: float) -
             averaged over lengths, as if all lengths strayed to one side together.
         printed: AUC of Min-k% Prob on WikiMIA, printed without an interval.
     """
+    verdicts = rules.drop_duplicates("dataset")["verdict"]
+    n_behind = verdicts.eq(NOT_SUPPORTED).sum()
+    words_are = {1: "words alone have the higher AUC", -1: "words alone have the lower AUC"}
+    on_wikimia = words_are.get(_side_of(words, printed), "it is open which AUC is higher")
+    return (
+        f"GPT-4 is shown to beat a rule on {n_behind} of {len(verdicts)} datasets;\n"
+        f"on WikiMIA {on_wikimia}"
+    )
+
+
+def of_opening(rules: pd.DataFrame, words: pd.DataFrame, printed: float) -> str:
+    """What the opening figure shows, in sentences; arguments as in :func:`title_of_opening`."""
+    verdicts = rules.drop_duplicates("dataset")["verdict"]
+    n, n_behind = len(verdicts), verdicts.eq(NOT_SUPPORTED).sum()
+    n_level = verdicts.eq(SUPPORTED).sum()
+    margin = -CLAIMS["dcq_rules"].null
+    text = (
+        "We compare GPT-4 with the rule on each dataset of the quiz. "
+        f"On {n_behind} of {n}, GPT-4 is shown to beat the rule. "
+    )
+    if n_level:
+        text += f"On {n_level}, the rule is shown to be as good, to within {margin:.0f} points. "
+    if n_open := n - n_behind - n_level:
+        others = "one" if n_open == 1 else n_open
+        text += f"On the other {others}, the data allow either. "
+    side = _side_of(words, printed)
+    if side == 0:
+        return text + "On WikiMIA, we cannot say whether words alone do as well as Min-k% Prob."
+    return text + (
+        f"On WikiMIA, words alone separate the passages {'better' if side > 0 else 'less well'} "
+        "than Min-k% Prob."
+    )
+
+
+def _side_of(words: pd.DataFrame, printed: float) -> int:
+    """1 if the interval of the words lies above a printed AUC, -1 if below, 0 if it contains it."""
     low, high = words[["ci_low", "ci_high"]].mean()
-    beside = "Words alone: on WikiMIA it is open which AUC is higher"
-    if low > printed:
-        beside = "Words alone have the higher AUC on WikiMIA"
-    elif high < printed:
-        beside = "Words alone have the lower AUC on WikiMIA"
-    counted = verdict_counts(rules.drop_duplicates("dataset"))
-    return f"A rule does as well as GPT-4:\n{counted}\n{beside}"
+    return int(low > printed) - int(high < printed)
 
 
 def with_p(table: pd.DataFrame) -> pd.DataFrame:
@@ -75,34 +104,38 @@ def highest_control(rows: pd.DataFrame) -> float:
     return max(high for _, high in _controls(rows))
 
 
-def words_alone(words: pd.Series, n_pairs: int, n_all: int) -> str:
+def words_alone(words: pd.Series, n_pairs: int, n_seen: int, n_unseen: int) -> str:
     """What the blind control of Min-k% Prob says, where chance decided which texts were seen.
 
     Args:
         words: a row of ``blind_table``.
         n_pairs: pairs of a seen and an unseen text that the classifier compares.
-        n_all: all pairs, which a score of the model compares.
+        n_seen, n_unseen: texts of each kind, of which a score of the model compares all pairs.
     """
     low, high = words["ci_low"], words["ci_high"]
-    text = (
-        f"Words alone have an AUC of {words['auc']:.2f} [{low:.2f}, {high:.2f}]. The classifier "
-        f"compares {n_pairs:,} of the {n_all:,} pairs that the score compares, because no text "
-        "may be judged by a classifier that has learnt from it or from its near-copies. "
-    )
+    text = f"The last row, words alone, has an AUC of {words['auc']:.2f} [{low:.2f}, {high:.2f}]. "
     if not low <= 0.5 <= high:
-        return text + (
+        text += (
             "Chance decided which instances were seen, and still the interval leaves out one "
-            "half: in this draw the words differ by accident."
+            "half: in this draw the words differ by accident. "
         )
-    if high >= 0.5 + CLAIMS["blind_baselines"].smallest_effect:
-        return text + (
-            "The interval contains one half, as it must where chance decided which instances were "
-            "seen. It also contains values far above, so this control is too imprecise to rule "
-            "out that the words tell the two kinds apart."
+    elif high >= 0.5 + CLAIMS["blind_baselines"].smallest_effect:
+        text += (
+            "Chance decided which instances were seen, so we expect one half, and the interval "
+            "contains it. But the interval also contains values far above one half. So this "
+            "control is too imprecise to tell us whether words alone would do as well. "
         )
+    else:
+        text += (
+            "Chance decided which instances were seen, so we expect one half, and the interval "
+            "lies close around it: the words do not tell the two halves apart. "
+        )
+    n_all = n_seen * n_unseen
     return text + (
-        "The interval lies close around one half, as it must where chance decided which instances "
-        "were seen: the words do not tell the two kinds apart."
+        f"The model's score compares each of the {n_seen:,} seen instances with each of the "
+        f"{n_unseen:,} held-out ones, which makes {n_all:,} pairs. The classifier must not judge a "
+        "text that it, or a near-copy, learnt from. So it learns from one part of the instances "
+        f"and compares only the pairs within another part: {n_pairs:,} of these {n_all:,} pairs."
     )
 
 
@@ -142,7 +175,10 @@ def conclusion(table: pd.DataFrame) -> str:
             "number alone, but the number is as high for a model that saw nothing."
         )
     if names := of.get(INCONCLUSIVE):
-        parts.append(f"About {listed(names)} we cannot decide with so few instances or models.")
+        parts.append(
+            f"About {listed(names)} we cannot decide, because so few instances and models leave "
+            "too much to chance."
+        )
     if names := of.get(NOT_SUPPORTED):
         parts.append(f"{listed(names)} {'misses' if len(names) == 1 else 'miss'} what is there.")
     return (

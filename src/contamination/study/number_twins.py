@@ -96,7 +96,7 @@ def twins(texts: Sequence[str], form: str, seed: int = 0) -> list[list[str]]:
         ValueError: for an unknown form, or a text without a number.
     """
     if form not in FORMS:
-        raise ValueError(f'unknown form "{form}": one of {", ".join(FORMS)}')
+        raise ValueError(f'unknown form "{form}": choose one of {", ".join(FORMS)}')
     if without := [text for text in texts if not NUMBER.search(text)]:
         raise ValueError(f"a row has no number to swap: {without[0][:80]!r}")
     pools = [NUMBER.findall(text) for text in texts]

@@ -13,6 +13,10 @@ from contamination.study.shift import NONE
 
 NEAR = 0.05  # AUC, or share of rows; the smallest effect of the protocol
 ENDS = (("ci_high", 1), ("ci_low", -1))  # below zero as they are, above zero when turned round
+NOT_MISLED = (
+    "Where the suspected and the comparison rows differ in something else, no detector is shown to "
+    "take that for contamination."
+)
 REWORDED = "a paraphrase (the same template with other content words) and never the row itself"
 
 
@@ -40,11 +44,28 @@ def conclusion(
     return "\n\n".join(filter(None, paragraphs))
 
 
-def in_brief(
-    detection: pd.DataFrame, reference: pd.DataFrame, rates: pd.DataFrame, shift: pd.DataFrame
-) -> str:
-    """The first paragraph of :func:`conclusion`, and what misleads; arguments as there."""
-    return f"{_of_exposures(detection, reference, rates)} {_of_shift(shift)}"
+def in_brief(detection: pd.DataFrame, shift: pd.DataFrame) -> str:
+    """Three sentences: the fewest copies, the most, and what misleads; as :func:`conclusion`."""
+    doses = sorted(detection["copies"].unique())
+    fewest = _dose_in_brief(detection, doses[0], " of a row in the training data")
+    most = _dose_in_brief(detection, doses[-1])
+    return f"{fewest} {most} {_shift_in_brief(shift)}"
+
+
+def _dose_in_brief(detection: pd.DataFrame, dose: int, of_what: str = "") -> str:
+    """How many detectors find rows at a dose, and how well the best of them does."""
+    verdicts, best = detection.loc[detection["copies"].eq(dose), "verdict"], _best(detection, dose)
+    k = int(verdicts.eq(SUPPORTED).sum())
+    found = f"{k} of {len(verdicts)} detectors {_are(k)} above chance, and the best of them has"
+    if not k:
+        found = "no detector is above chance; the highest is"
+    text = f"With {copies_words(dose)}{of_what}, {found} AUC {of_auc(best)} ({best['detector']})"
+    is_small = best["auc"] < CHANCE + NEAR
+    return f"{text}, too little to judge a single row." if is_small else f"{text}."
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 def more_background(table: pd.DataFrame, detector: str) -> str:
@@ -97,7 +118,7 @@ def _of_dose(detection: pd.DataFrame, dose: int, attack: pd.DataFrame) -> str:
     share = percent(attack.loc[dose, "row_share_pct"])
     found = "no detector finds it" if dose == 1 else "no detector finds the row"
     if k:
-        found = f"{k} of {n} detectors {'is' if k == 1 else 'are'} above chance"
+        found = f"{k} of {n} detectors {_are(k)} above chance"
     text = (
         f"With {what} of a row in pretraining ({share} of the training tokens), {found} on average "
         f"over the models. The highest {'supported ' * bool(k)}AUC is {of_auc(best)} "
@@ -112,14 +133,15 @@ def _room_above(detection: pd.DataFrame, attack: pd.DataFrame, doses: list[int])
     """Whether an attack that knows more does much better than the best detector at any dose."""
     above = {dose: attack.loc[dose, "auc"] - _best(detection, dose)["auc"] for dose in doses}
     largest = max(above, key=lambda dose: above[dose])
-    ends = (attack.loc[dose, "auc"] for dose in (doses[0], doses[-1]))
-    who = "An attack that knows what the other base models saw reaches {:.2f} and {:.2f}".format(
-        *ends
+    ends = [f"{attack.loc[n, 'auc']:.2f} with {copies_words(n)}" for n in (doses[0], doses[-1])]
+    who = (
+        "A reference attack, which also knows what the other base models saw, reaches an AUC of "
+        f"{listed(ends)}"
     )
     if above[largest] < NEAR:
-        return f"{who}, which is never {NEAR:.2f} or more above the best detector."
+        return f"{who}. At no number of copies is that {NEAR:.2f} or more above the best detector."
     return (
-        f"{who}; with {copies_words(largest)} that is {above[largest]:.2f} more than the best "
+        f"{who}. With {copies_words(largest)} that is {above[largest]:.2f} more than the best "
         "detector, so better detectors are possible."
     )
 
@@ -159,8 +181,8 @@ def _of_answers(detection: pd.DataFrame, dose: int) -> str:
         )
     return (
         f"Access matters: with {copies_words(dose)} the best detector that sees nothing but "
-        f"answers reaches {of_auc(answers)} ({answers['detector']}), and the best that sees "
-        f"log-probabilities {of_auc(scores)}."
+        f"answers reaches {of_auc(answers)} ({answers['detector']}), and the best one that "
+        f"sees log-probabilities reaches {of_auc(scores)}."
     )
 
 
@@ -184,7 +206,7 @@ def _of_paraphrases(indirect: pd.DataFrame) -> str:
         for dose in sorted(own["copies"].unique())
     ]
     return (
-        f"If the model saw {REWORDED}, {listed(said)}; with {copies_words(largest)} the highest "
+        f"If the model saw {REWORDED}, {listed(said)}. With {copies_words(largest)} the highest "
         f"AUC is {of_auc(best)} ({best['detector']}), and the same detector has "
         f"{best['verbatim_auc']:.2f} on other rows of that benchmark with as many verbatim copies."
     )
@@ -192,22 +214,38 @@ def _of_paraphrases(indirect: pd.DataFrame) -> str:
 
 def _of_shift(shift: pd.DataFrame) -> str:
     """Whether a difference between the two sets is taken for contamination."""
+    asked, wrong, kinds, worst = _misled(shift)
+    if wrong.empty:
+        return NOT_MISLED
+    return (
+        f"But a high score proves nothing by itself. Where the two sets of rows differ in {kinds}, "
+        f"{wrong['detector'].nunique()} of the {asked['detector'].nunique()} detectors that we "
+        "asked there raise false alarms too often: they call a set contaminated although no model "
+        f"saw it, at worst in {worst}."
+    )
+
+
+def _shift_in_brief(shift: pd.DataFrame) -> str:
+    asked, wrong, kinds, worst = _misled(shift)
+    if wrong.empty:
+        return NOT_MISLED
+    return (
+        f"But if the suspected and the held-out rows also differ in {kinds}, "
+        f"{wrong['detector'].nunique()} of {asked['detector'].nunique()} detectors raise too many "
+        f"false alarms, at worst in {worst}."
+    )
+
+
+def _misled(shift: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, str, str]:
+    """Rows with a claim, those of them with false alarms, the differences, and the worst case."""
     asked = shift[shift["verdict"].ne("") & shift["shift"].ne(NONE)]
     wrong = asked[asked["verdict"].eq(SUPPORTED)]
     if wrong.empty:
-        return (
-            "Where the suspected and the comparison rows differ in something else, no detector is "
-            "shown to take that for contamination."
-        )
+        return asked, wrong, "", ""
+    kinds = listed(list(dict.fromkeys(wrong["shift"]))).replace(" and ", " or ")
     worst = wrong.loc[wrong["rate"].idxmax()]
-    kinds = listed(list(dict.fromkeys(wrong["shift"])))
-    return (
-        "But a high score proves nothing by itself. Where the two sets of rows differ in "
-        f"{kinds.replace(' and ', ' or ')}, {wrong['detector'].nunique()} of the "
-        f"{asked['detector'].nunique()} detectors that we asked there raise false alarms too "
-        "often: they call a set contaminated although no model saw it, at worst in "
-        f"{100 * worst['rate']:.0f} % of cases ({worst['detector']}, {worst['shift']})."
-    )
+    share = f"{100 * worst['rate']:.0f} % of cases ({worst['detector']}, {worst['shift']})"
+    return asked, wrong, kinds, share
 
 
 def _of_twins(twins: pd.DataFrame) -> str:

@@ -327,17 +327,18 @@ def summarize_row_lists(lists: pd.DataFrame) -> str:
     sentences = []
     for q, rows in lists.groupby("q"):
         counts, at_most = _counts(rows["verdict"]), f"{100 * q:.0f} %"
-        who = _how_many(counts[SUPPORTED], len(rows), "pairs of detector and dose")
+        who = _how_many(counts[SUPPORTED], len(rows), "pairs of detector and number of copies")
         rest = "" if counts[SUPPORTED] == len(rows) else f": {_said(counts)}"
         sentences.append(
-            f"That at most {at_most} of the names on a list are false is supported for {who}{rest}."
+            f"The claim that at most {at_most} of the rows on a list were not seen is supported "
+            f"for {who}{rest}."
         )
         largest = rows[rows["copies"].eq(rows["copies"].max())]
         best = largest.loc[largest["found_share"].idxmax()]
         empty, n = best["n_models_without"], best["n_models"]
-        said = f"{empty} of {n} models have empty lists alone"
+        said = f"For {empty} of {n} models, all lists are empty"
         if not empty:
-            said = "Every model has a list that names a row"
+            said = "For every model, at least one list is not empty"
         sentences.append(
             f"With {copies_words(best['copies'])}, the lists of {best['detector']} find most: "
             f"{100 * best['found_share']:.0f} % of the seen rows. {said}."
@@ -346,8 +347,8 @@ def summarize_row_lists(lists: pd.DataFrame) -> str:
     n_empty, n_lists = smallest["n_lists_without"].sum(), smallest["n_lists"].sum()
     sentences.append(
         f"With {copies_words(smallest['copies'].iloc[0])}, {100 * n_empty / n_lists:.0f} % of all "
-        "lists are empty, and an empty list has no false name. The guarantee is an average over "
-        "random assignments. It says nothing about a single model."
+        "lists are empty, and an empty list contains no false row. The guarantee is an average "
+        "over random assignments. It says nothing about a single model."
     )
     return " ".join(sentences)
 

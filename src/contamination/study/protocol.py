@@ -164,7 +164,7 @@ def flag(sets: pd.DataFrame) -> pd.DataFrame:
     if unknown := {*sets["model"], *sets["condition"]} - {*MODELS, *CONDITIONS}:
         raise ValueError(f"no model or condition is called {min(unknown)!r}")
     if sets.duplicated(KEY).any():
-        raise ValueError("a set stands twice: one unit has one set in a cell")
+        raise ValueError("a set occurs twice: keep one for each unit and cell")
     sets = sets.reset_index(drop=True).assign(unread="", flagged=np.nan)
     sets.loc[sets["model"].isin(READERS) & sets["condition"].isin(NOTHING_READ), "unread"] = DOSED
     sets.loc[sets["model"].eq(CLEAN), "unread"] = CLEAN

@@ -112,7 +112,9 @@ def ratio_scores(crossed: CrossedScores, dose: int) -> CrossedScores:
 def attack(crossed: CrossedScores, dose: int, form: str = LIRA) -> CrossedScores:
     """Scores of one form of the attack; ValueError for an unknown form."""
     if form not in FORMS:
-        raise ValueError(f'no form of the attack is called "{form}": one of {", ".join(FORMS)}')
+        raise ValueError(
+            f'no form of the attack is called "{form}": choose one of {", ".join(FORMS)}'
+        )
     return lira_scores(crossed) if form == LIRA else ratio_scores(crossed, dose)
 
 

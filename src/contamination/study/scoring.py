@@ -92,7 +92,7 @@ def score_models(
         model, n_rows, seconds. ValueError for a detector that is not :func:`fit_detector`.
     """
     if unfitted := [detector.name for detector in detectors if detector.learn]:
-        raise ValueError(f"{unfitted[0]} learns from models of other units: pass it to fitted()")
+        raise ValueError(f"{unfitted[0]} learns from other models: pass it to fit_detector first")
     tables, seconds = [], []
     for model in models:
         lm = load_causal_lm(model.folder)

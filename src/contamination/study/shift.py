@@ -210,7 +210,9 @@ def _dated(lab: world.World, seed: int) -> tuple[tuple[str, ...], np.ndarray, tu
     seen = lab.passages.loc[lab.passages["role"] == "background", "family"]
     dated = passages.passages_of_length(split, N_WORDS)
     if dated["family"].isin(seen).any():
-        raise ValueError("a docstring's family is part of the background: is this another lab?")
+        raise ValueError(
+            "a dated docstring is in the background, so models saw it: use the study's lab"
+        )
     # A few of each kind are held aside: none of them is ever tested.
     mixed = dated.sample(frac=1, random_state=row_pools.POOL_SEED)
     n_each = row_pools.N_CONTEXT // 2

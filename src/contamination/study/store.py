@@ -39,7 +39,7 @@ def has(name: str) -> bool:
 def names(name: str, folder: Path | None = None) -> list[str]:
     """Names of the parts of a ledger of the package or of a folder; FileNotFoundError for none."""
     if not (paths := sorted((folder or FOLDER).glob(f"{name}*.json"))):
-        raise FileNotFoundError(f'no ledger is called "{name}"')
+        raise FileNotFoundError(f'there is no ledger "{name}": make it by make ledger')
     return [path.stem for path in paths]
 
 
@@ -53,7 +53,9 @@ def read_tables(name: str, folder: Path | None = None) -> tuple[dict[str, pd.Dat
     tables = {}
     for file, sha256 in about["sha256"].items():
         if storage.sha256_of_file(folder / file) != sha256:
-            raise ValueError(f"{file} is not the file that was written: its SHA-256 differs")
+            raise ValueError(
+                f"{file} was changed (its SHA-256 differs): restore it, or run make ledger"
+            )
         table = pd.read_parquet(folder / file)
         words = table.select_dtypes("category").columns
         singles = table.select_dtypes("float32").columns

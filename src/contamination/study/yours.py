@@ -42,7 +42,7 @@ def load(path: Path) -> Detector:
     """``DETECTOR`` of a Python file; ValueError, one line, where it cannot join the others."""
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
     if spec is None or spec.loader is None or not Path(path).is_file():
-        raise ValueError(f"{path} is no Python file")
+        raise ValueError(f"there is no Python file {path}: check the path")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -50,11 +50,13 @@ def load(path: Path) -> Detector:
         raise ValueError(f"{path} cannot be imported: {_line(error)}") from error
     detector = getattr(module, "DETECTOR", None)
     if not isinstance(detector, Detector):
-        raise ValueError(f"{path} defines no DETECTOR, an object of detectors.interface.Detector")
+        raise ValueError(f"{path} defines no DETECTOR: start from docs/detector_template.py")
     if detector.name in {*catalogue.BY_NAME, gates.TEXT_ALONE}:
-        raise ValueError(f'{path}: a detector is called "{detector.name}" already')
+        raise ValueError(
+            f'{path}: another detector is called "{detector.name}": choose another name'
+        )
     if detector.access not in gates.APPLICABLE:
-        raise ValueError(f"{path}: access is one of {', '.join(gates.APPLICABLE)}")
+        raise ValueError(f"{path}: access must be one of {', '.join(gates.APPLICABLE)}")
     if detector.unit != ROW or detector.learn:
         raise ValueError(f"{path}: only detectors that score rows and learn nothing can be checked")
     return detector
@@ -79,7 +81,7 @@ def checked(detector: Detector, lm: CausalLM, rows: Rows) -> np.ndarray:
     limit = MAX_SECONDS * -(-len(rows) // 100)
     if seconds > limit:
         raise ValueError(
-            f"{detector.name} takes {seconds:.0f} s for {len(rows)} rows, over {limit}"
+            f"{detector.name} takes {seconds:.0f} s for {len(rows)} rows: at most {limit} s"
         )
     return scores
 
@@ -95,7 +97,9 @@ def _scores(detector: Detector, lm: CausalLM, rows: Rows) -> np.ndarray:
             f"{detector.name} needs one score for each of {len(rows)} rows, got {shape}"
         )
     if n_undefined := int((~np.isfinite(scores)).sum()):
-        raise ValueError(f"{detector.name} gives NaN or infinity for {n_undefined} rows")
+        raise ValueError(
+            f"{detector.name} gives NaN or infinity for {n_undefined} rows: give finite scores"
+        )
     return scores
 
 

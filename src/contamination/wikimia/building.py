@@ -45,7 +45,7 @@ def build(wiki: Wiki, settings: Settings, progress: bool = True) -> dict[str, pd
     storage.write_csv(folder / "filters.csv", results["filters"])
     for kind in (MEMBER, NON_MEMBER):
         if not ((crawled["kind"] == kind) & (crawled["outcome"] == KEPT)).any():
-            raise WikiError(f"no {kind} page is kept, {folder}/filters.csv says why")
+            raise WikiError(f"no {kind} page is kept: {folder}/filters.csv says why")
     tables, sizes = {}, []
     for length in sorted(set(settings.lengths)):
         whole = tables[sets.WIKIMIA, length] = sets.passages(crawled, length)
