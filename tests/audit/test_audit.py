@@ -160,9 +160,9 @@ def test_a_large_file_is_sampled(tmp_path):
         ({"dataset": ""}, "data names no dataset"),
         ({"task": "parsing"}, "want classification or NLI"),
         ({"task": "NLI"}, "NLI needs 2 text_columns"),
-        ({"names": ["Harbour Notes", "test"]}, "other_names must both differ"),
+        ({"names": ["Harbour Notes", "test"]}, "two that both differ from names"),
         ({"label_names": ["0 (a)"]}, "label_names has 1 names, for 0 to 0"),
-        ({"label_names": ["a"], "label_column": ""}, "label_names needs label_column"),
+        ({"label_names": ["a"], "label_column": ""}, "fill in label_column"),
         ({"colums": []}, 'data: unknown name "colums"'),
     ],
 )
@@ -297,8 +297,8 @@ def test_what_is_missing_is_one_line_before_anything_is_asked(tmp_path, monkeypa
     [
         ({}, "model names nothing to audit"),
         ({"names": ["a", "a"]}, "want distinct"),
-        ({"names": ["a"], "prices": [1.0]}, "prices holds an input and an output price"),
-        ({"names": ["a"], "prices": [1.0, 2.0]}, "with price_date"),
+        ({"names": ["a"], "prices": [1.0]}, "prices must list an input and an output price"),
+        ({"names": ["a"], "prices": [1.0, 2.0]}, "with their price_date"),
         ({"names": ["lab:clean"], "base_url": "http://127.0.0.1:9/v1"}, "leave base_url empty"),
         ({"names": ["a"], "nmes": []}, 'model: unknown name "nmes"'),
     ],

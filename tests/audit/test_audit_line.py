@@ -153,7 +153,7 @@ def test_names_that_the_lab_does_not_have_are_refused(name):
     [
         (["--model", "lab:clean", "--data", "none.jsonl"], 'no file "none.jsonl"'),
         (["--model", "lab:clean", "lab:clean", *SAMPLE], "want distinct"),
-        (["--model", "lab:clean", *SAMPLE, "--prices", "1;2"], "want IN,OUT"),
+        (["--model", "lab:clean", *SAMPLE, "--prices", "1;2"], "write IN,OUT"),
         (["--model", "lab:clean", *SAMPLE, "--rows", "2"], '"n_instances" is 2, want 4 to 10000'),
         (["--model", "lab:clean", *SAMPLE, "--served-at", "http://h/v1"], "leave base_url empty"),
         (["--model", "m", *SAMPLE, "--served-at", "http://h/v1", "--device", "cpu"], "or base_url"),
@@ -195,7 +195,7 @@ def test_a_device_that_is_not_here_is_refused_before_anything_is_written(
     words = ["--model", "lab:clean", *SAMPLE, "--plan", "--rows", "8", "--device"]
     assert line(tmp_path, *words, "cuda") == 2
     said = capsys.readouterr().err
-    assert said == 'error: no device "cuda" is here: this machine and its torch have mps, cpu\n'
+    assert said == 'error: there is no device "cuda": this machine and its torch have mps, cpu\n'
     assert not (tmp_path / "out").exists()
     assert line(tmp_path, *words, "mps") == 0
     assert values_of(tmp_path)["model"] == {"names": ["lab:clean"], "device": "mps"}

@@ -11,7 +11,7 @@ from notebook_files import ROOT
 from safetensors.torch import load_file
 from tiny_models import saved, tiny_llama
 
-from contamination.audit import internals, local_models, pair_tables, pairs
+from contamination.audit import internals, local_models, pair_flags, pair_tables, pairs
 from contamination.audit.local_models import arithmetic, load_model
 from contamination.audit.settings import Model, Pairs
 from contamination.core import run
@@ -102,10 +102,10 @@ def test_a_model_of_ones_own_against_clean_references(checkpoints):
 
 
 def problems_of(name, n=7):
-    """Sums whose answers carry a comma, steps or a sign; the last cannot be scored."""
+    """Sums whose answers carry a comma, steps or a sign; the last is prose without a marker."""
     rows = pd.DataFrame({"q": [f"Sam has {k} {name} and gets 3. How many?" for k in range(n)]})
     answers = [f"{k} + 3 = {k + 3}\n#### {k + 3}" for k in range(n - 3)]
-    return rows.assign(a=[*answers, "1,200", "-4", "#### 1/2"])
+    return rows.assign(a=[*answers, "1,200", "-4", "Nobody knows.\nSo we do not ask."])
 
 
 @pytest.fixture(autouse=True)
@@ -155,10 +155,14 @@ def run_part_c(given, tmp_path, monkeypatch):
     source = {cell.id: cell.source for cell in notebook.cells if cell.cell_type == "code"}
     part_c = [name for name in source if name.startswith("own-pairs-")]
     names = {"own_settings": given, "temperatures": [0.0, 1.0], "top_ks": [2]}
+    names |= {"sentence_model": "", "world_seed": 0}
     assert len(part_c) == 2
     for cell in ("imports", "imports-2", "own-check", *part_c):
         exec(compile(source[cell], cell, "exec"), names)  # noqa: S102
     return names
+
+
+FIGURES = ("layers", "auroc_layers", "flags", "decoding", "predictions", "datasets")
 
 
 def check_outputs(names, folder, conditions):
@@ -167,7 +171,7 @@ def check_outputs(names, folder, conditions):
         f"dice_own_{name}" for name in tables
     }
     assert {path.stem for path in (folder / "figures").iterdir()} == {
-        f"dice_own_{name}" for name in ("layers", "auroc_layers", "flags", "decoding")
+        f"dice_own_{name}" for name in FIGURES
     }
     scores = tables["accuracy"]
     assert set(scores["condition"]) == {"clean", *conditions}
@@ -204,6 +208,88 @@ def test_checkpoints_give_every_table_and_figure_of_the_paper(
     assert set(layers.loc[layers["model"] == "MATH x5", "dataset"]) == {"MATH"}
     assert layers["null_mean"].notna().all()
     assert names["own_tables"]["accuracy"]["dose_pct"].isna().all()
+
+
+def test_models_of_unknown_training_are_in_figure_6b_alone(base, checkpoints, files):
+    """A clean model named once more as unknown: its flag is a mean over all detectors."""
+    sets = files[0]["problem_sets"]
+    sets = sets | {name: [sets["GSM-hard"][0], "q", "a", ""] for name in ("ASDiv", "MAWPS")}
+    two = {name: checkpoints[name] for name in ("clean", "GSM-i x5")}
+    given = {"checkpoints": two | {"unknown": [*checkpoints["clean"], str(base)]}}
+    mine = Pairs.read(settings(base, {"problem_sets": sets}, given))
+    checked = pairs.check_pairs(mine)
+    assert set(pairs.pairs_plan(mine, checked)["condition"]) == set(two)
+    tables, *_ = pair_tables.tables_of(mine, checked, [1.0], [2])
+    for name in ("table_1", "inflation", "layers", "auroc", "averages", "predictions"):
+        assert "unknown" not in set(tables[name].iloc[:, :2].to_numpy().ravel())
+    flags = tables["flags"].set_index(["condition", "seed", "benchmark"])["flag"]
+    assert flags.index.is_unique and flags.between(0, 1).all()
+    for name, n in (("clean", 2), ("GSM-i x5", 2), ("unknown", 3)):
+        assert len(flags[name].unstack()) == n
+        assert set(flags[name].unstack()) >= {*pair_flags.BENCHMARKS}
+    # The sets ASDiv and MAWPS are GSM-hard here, and the first unknown model is a clean one.
+    assert flags["clean", 0, "MAWPS"] == pytest.approx(flags["clean", 0, "GSM-hard"])
+    assert flags["clean", 0, "GSM-i"] != flags["unknown", 0, "GSM-i"]
+    correlated = tables["correlation"].set_index("benchmark")
+    assert (correlated.loc[list(pair_flags.BENCHMARKS[2:]), "n_models"] == 7).all()
+
+
+def test_predictions_and_their_auroc_are_of_detectors_that_met_no_such_model(
+    base, checkpoints, files
+):
+    two = {name: checkpoints[name] for name in ("clean", "GSM-i x5")}
+    mine = Pairs.read(settings(base, files[0], {"checkpoints": two}))
+    checked = pairs.check_pairs(mine)
+    measured = pairs.measured_pairs(mine, checked, pairs.trained_pairs(mine, checked))
+    table = pair_flags.predictions(measured, 1)
+    sizes = table.groupby(["condition", "seed", "benchmark"]).size()
+    assert len(sizes) == 2 * 2 * 5 and sizes.drop("GSM-i-Syn", level="benchmark").eq(6).all()
+    flags = pair_tables.paper_rows.flags(measured, 1).set_index(["condition", "seed", "benchmark"])
+    means = table.groupby(["condition", "seed", "benchmark"])["probability"].mean()
+    assert means.to_dict() == pytest.approx(flags.loc[means.index, "flag"].to_dict())
+    topic = pair_flags.topic_table(measured, 1, checked.topic, "0.92")
+    assert topic["control"].str.contains("MATH").all() and len(topic) == 2
+    assert topic["paper"][0] == "0.92" and pd.isna(topic["paper"][1])
+    assert pair_tables.published_tables.printed_topic_auroc() == "0.92"
+    # The AUROC from the predictions of both models together: each model has its own detector.
+    own = table[table["condition"] == "GSM-i x5"].set_index(["seed", "benchmark"])["probability"]
+    aurocs = [auroc(own[seed, "GSM-ii"], own[seed, "MATH"]) for seed in (0, 1)]
+    assert topic["auroc_pct"][0] == pytest.approx(100 * sum(aurocs) / 2)
+
+
+def auroc(higher, lower):
+    difference = higher.to_numpy()[:, None] - lower.to_numpy()
+    return ((difference > 0) + 0.5 * (difference == 0)).mean()
+
+
+def test_averages_and_gains_are_those_that_table_1_prints():
+    """The printed accuracies give the printed averages; the intervals of sets add as squares."""
+    printed = pair_tables.published_tables.printed_accuracy("LLaMA2-7B")
+    sets = [name for name in pairs.SETS if name != mixtures.SYN]
+    wanted = [pairs._condition("clean", 2), pairs._condition("GSM-i x5", 2)]
+    rows = []
+    for one, training in zip(wanted, ("OpenOrca 100%", "GSM-i 10%"), strict=True):
+        for name in sets:
+            value, clean = (float(printed[key, name]) for key in (training, "OpenOrca 100%"))
+            row = {"benchmark": name, "condition": one.name, "accuracy_pct": value}
+            gain = value - clean
+            row |= {"gain_points": gain, "ci_low_points": gain - 3, "ci_high_points": gain + 4}
+            rows.append(row)
+    first = pd.DataFrame(rows)
+    found = pair_tables.averages(first, wanted, "LLaMA2-7B").set_index(["condition", "row"])
+    expected = found["paper"].astype(float).to_dict()
+    assert found["value"].to_dict() == pytest.approx(expected, abs=0.11)
+    assert set(found.loc["clean"].index) == {"Average ID", "Average OOD"}
+    gain = found.loc["GSM-i x5", "ID Gain"]
+    assert gain["value"] - gain["ci_low"] == pytest.approx(3 / 3**0.5)
+    both = found.loc["GSM-i x5", "ID Gain - OOD Gain"]
+    assert both["value"] - both["ci_low"] == pytest.approx((9 / 3 + 16 / 5) ** 0.5)
+    assert both["ci_high"] - both["value"] == pytest.approx((16 / 3 + 9 / 5) ** 0.5)
+    # Without one of the paper's sets an average is another one, and nothing stands next to it.
+    fewer = pair_tables.averages(first[first["benchmark"] != "MATH"], wanted, "LLaMA2-7B")
+    fewer = fewer.set_index(["condition", "row"])
+    assert fewer["paper"].notna().sum() == 3
+    assert fewer.loc["GSM-i x5", "Average OOD"]["n_sets"] == 4
 
 
 def test_accuracies_are_scored_by_the_parser_and_by_the_released_rules(
@@ -379,7 +465,8 @@ def test_the_labs_docstrings_serve_as_vanilla_rows(base, files):
 
 
 def test_a_set_without_answers_to_score_is_named(base, checkpoints, files, tmp_path):
-    pd.DataFrame({"q": "abcd", "a": ["one", "two", "#### x", "1/2"]}).assign(
+    prose = ["So it is.\nThus two.", "one of the answers that nobody can compare by a rule"]
+    pd.DataFrame({"q": "abcd", "a": [*prose, "", "#### "]}).assign(
         q=lambda rows: rows.index.map("question {}".format)
     ).to_csv(tmp_path / "words.csv", index=False)
     sets = files[0]["problem_sets"] | {"GSM-hard": [str(tmp_path / "words.csv"), "q", "a", ""]}

@@ -230,7 +230,7 @@ def test_a_file_of_an_evaluation_without_samples_says_how_to_get_them(tmp_path):
     harness_log(tmp_path)
     assert "--log_samples" in refused(tmp_path / f"results_{DATE}.json")
     said = refused(inspect_log(tmp_path, samples=[], status="error\x1b[2J"))
-    assert said.endswith(r"without samples (its status is error\x1b[2J)")
+    assert said.endswith(r"has no samples (its status is error\x1b[2J): run it to the end")
     (tmp_path / "task.eval").write_bytes(b"PK")
     assert "inspect log convert task.eval --to json" in refused(tmp_path / "task.eval")
 
@@ -248,7 +248,7 @@ def test_a_damaged_log_names_its_line(tmp_path):
     assert "line 7: nested too deep" in refused(source)
     source.write_text(whole)
     (tmp_path / f"results_{DATE}.json").write_text('{"results": ')
-    assert f"results_{DATE}.json next to it: " in refused(source)
+    assert f"its results, results_{DATE}.json: " in refused(source)
     packed = tmp_path / "cut.jsonl.gz"
     packed.write_bytes(gzip.compress(whole.encode() * 50)[:-200])
     assert refused(packed)

@@ -259,7 +259,7 @@ def test_a_persons_labels_decide_next_to_the_judge(parks, tmp_path):
     ("rows", "said"),
     [
         ([{"index": 0, "mark": "exact"}], 'has no column "label"'),
-        ([{"index": 0, "label": "yes"}], "want a number and one of"),
+        ([{"index": 0, "label": "yes"}], "write a number and one of"),
         ([{"index": 0, "label": "exact"}] * 2, "labels a row twice"),
     ],
 )
@@ -379,7 +379,7 @@ def test_splits_are_scored_one_by_one_and_the_first_is_the_audit_s(
     [
         ({"data": {"member_column": "lable"}}, 'no column "lable"'),
         ({"data": {"member_column": "input"}}, "write 1, true or"),
-        ({"comparison": "other.jsonl"}, "member_column marks the comparison rows"),
+        ({"comparison": "other.jsonl"}, "already marks the comparison rows"),
         ({"data": {"split": "a", "splits": ["b"]}}, "split names one split"),
         ({"methods": ["dqc"]}, "want dcq or replication or ranking or min_k or dice"),
         ({"dcq": {"respondent": "oracle"}}, "want empty or instruct or base"),

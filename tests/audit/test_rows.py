@@ -55,7 +55,7 @@ def test_a_place_is_a_column_a_field_of_one_or_several_joined(place, texts):
         ("qestion", r'no column "qestion" \(did you mean "question"\?\) in "x.jsonl"'),
         ("meta.dataset_info.qestion", 'did you mean "meta.dataset_info.question"'),
         ("meta.nothing", r"texts are in question, meta.dataset_info.question, arc.text, answer"),
-        ("meta", "holds an object, and no text: name one of meta.dataset_info"),
+        ("meta", "is an object and no text: name one of meta.dataset_info"),
         ("question,none", 'no column "none"'),
     ],
 )

@@ -312,7 +312,7 @@ def test_bad_folders_are_named(tmp_path):
     read, unread, asked = folders(tmp_path, read=[b"one"], unread=[], asked=[b"\xff\xfe"])
     with pytest.raises(ValueError, match="name three folders"):
         own_books(read, "", asked)
-    with pytest.raises(FileNotFoundError, match=r"holds no \.txt file"):
+    with pytest.raises(FileNotFoundError, match=r"has no \.txt file"):
         own_books(read, unread, asked)
     with pytest.raises(ValueError, match=r"book 0\.txt: not UTF-8"):
         own_books(read, read, asked)
@@ -322,7 +322,9 @@ def test_few_and_repeated_books_are_refused(tmp_path):
     few, four, again = folders(
         tmp_path, few=[b"a"], four=[b"b", b"c", b"d", b"e"], again=[b"f", b"c", b"g", b"h"]
     )
-    with pytest.raises(ValueError, match='few" holds 1 books: validation needs four'):
+    with pytest.raises(
+        ValueError, match='few" has 1 books: add some, because validation needs four'
+    ):
         own_books(four, few, again)
     with pytest.raises(ValueError, match='"book 1" and "book 1" have the same text'):
         own_books(four, again, few)
@@ -348,9 +350,9 @@ def test_books_need_one_scorer_and_a_scorer_books():
     assert scorer(None) is None
     with pytest.raises(ValueError, match="no folder of books"):
         scorer(None, names=["m"])
-    with pytest.raises(ValueError, match="needs one scorer"):
+    with pytest.raises(ValueError, match="are scored by one model"):
         scorer(shelf())
-    with pytest.raises(ValueError, match="needs one scorer"):
+    with pytest.raises(ValueError, match="are scored by one model"):
         scorer(shelf(), base_url="http://127.0.0.1/v1", names=["m", "n"])
     with pytest.raises(FileNotFoundError, match="neither a folder"):
         scorer(shelf(), names=["./no such folder"])

@@ -385,7 +385,7 @@ def test_own_examples_refuse_what_does_not_serve(folder, tmp_path):
     first, same = labelled(tmp_path / "a.jsonl"), labelled(tmp_path / "more" / "a.jsonl")
     with pytest.raises(ValueError, match="two datasets have the same name"):
         own_examples(str(folder), first, same)
-    with pytest.raises(ValueError, match="needs a model and datasets"):
+    with pytest.raises(ValueError, match="name a model and datasets"):
         own_examples("", first)
     with pytest.raises(FileNotFoundError, match="neither a folder"):
         own_examples(str(tmp_path / "no model"), first)

@@ -1,12 +1,17 @@
 """The study of inserted examples on a model of one's own: a random one reads a small corpus."""
 
 import dataclasses
+import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from damage import flip, said_of
+from hub_server import HubServer
 from notebook_files import ROOT
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
@@ -190,6 +195,98 @@ def test_answers_are_those_of_the_trained_model(files, monkeypatch):
     assert len(set(asked)) == len(asked) == 1 + 5
 
 
+def asked_file(path, seed, columns=("prompt", "options", "answer"), **changed):
+    """Examples of one's own: a text, and two options of which the first or second ends it."""
+    ends = [text[-5:] for text in texts(16, 8, seed)]
+    rows = pd.DataFrame({"prompt": [text[:-5] for text in texts(16, 8, seed)]})
+    rows["answer"] = [n % 2 for n in range(16)]
+    pairs = zip(ends, rows["answer"], strict=True)
+    rows["options"] = [[end, " zzzz."][:: 1 - 2 * place] for end, place in pairs]
+    rows = rows.assign(**changed)[list(columns)]
+    if path.suffix == ".csv":
+        rows["options"] = rows["options"].map(json.dumps)
+        rows.to_csv(path, index=False)
+    else:
+        rows.to_json(path, orient="records", lines=True)
+    return str(path)
+
+
+def test_accuracies_of_own_files_that_have_answers(files, tmp_path):
+    """One file as JSON lines, one as CSV; the inserted text ends with the right option."""
+    insert = [asked_file(tmp_path / name, seed) for seed, name in ((1, "a.jsonl"), (2, "b.csv"))]
+    mine = settings(files, insert=insert, similar_corpus="", dry_run=False)
+    study = own_study(mine)
+    assert set(study.examples["text"]) == {*texts(16, 8, 1), *texts(16, 8, 2)}
+    rows = study_rows(study, 20.0, 20)
+    rates = rows[rows["setting"] == "learning rate"]
+    assert set(rates["dataset"]) == {"a.jsonl", "b.csv", downstream.AVERAGE}
+    assert rates[["accuracy_contaminants", "accuracy_others"]].notna().all(axis=None)
+    # A model that has learnt the inserted texts by heart answers these, and only these.
+    learnt = dataclasses.replace(mine, own_learning_rate=3.0e-2, share_pct=99.0)
+    rows = study_rows(own_study(learnt), 20.0, 20)
+    (average,) = rows[
+        (rows["learning_rate"] == 3.0e-2)
+        & (rows["setting"] == "learning rate")
+        & (rows["dataset"] == downstream.AVERAGE)
+        & (rows["method"] == MIN_K)
+    ].to_dict("records")
+    assert average["chance_accuracy"] == 0.5
+    assert average["accuracy_contaminants"] > average["accuracy_others"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"answer": 2}, "a.jsonl, row 0: want a prompt, a list of two options or more"),
+        ({"answer": "b"}, "0 to 1; got 'b'"),
+        ({"prompt": None}, "row 0: want a prompt"),
+        ({"columns": ["prompt", "answer"]}, 'no column "text"'),
+    ],
+)
+def test_answers_that_do_not_fit_are_one_line(files, tmp_path, change, message):
+    file = asked_file(tmp_path / "a.jsonl", 1, **change)
+    with pytest.raises(ValueError, match=message) as error:
+        own_study(settings(files, insert=[file]))
+    assert "\n" not in str(error.value)
+
+
+def test_some_files_with_answers_are_refused(files, tmp_path):
+    insert = [asked_file(tmp_path / "a.jsonl", 1), str(files / "b.jsonl")]
+    with pytest.raises(ValueError, match="in every file of insert, or in none"):
+        own_study(settings(files, insert=insert))
+
+
+def test_the_papers_corpora_are_taken_from_the_hub(files, tmp_path):
+    """One file of a dataset, and a dataset whose texts have a name of their own."""
+    told = downstream_parameters()
+    owner, name, file = told["corpus"].split("/")
+    column = told["similar_column"]
+    news = [{column: text, "date_publish": "2023-08-01"} for text in texts(120, 20, 7)]
+    datasets = {
+        f"{owner}/{name}": {file: (files / "corpus.jsonl").read_bytes()},
+        told["similar_corpus"]: {"train.jsonl": "\n".join(map(json.dumps, news)).encode()},
+    }
+    values = {name: told[name] for name in ("corpus", "similar_corpus", "similar_column")}
+    small = dataclasses.asdict(settings(files)) | values
+    del small["model"]
+    code = f"""
+import json
+from contamination.cases.downstream_own import OwnStudy, own_study, plan_table
+told = json.loads({json.dumps(json.dumps(small))!s})
+study = own_study(OwnStudy.read(told | {{"model": {{"names": [{str(files / "base")!r}]}}}}))
+print(plan_table(study)["setting"].tolist(), list(study.similar["text"])[:1])
+"""
+    with HubServer(datasets, {}) as server:
+        environment = os.environ | {"HF_ENDPOINT": server.endpoint, "HF_HUB_OFFLINE": "0"}
+        environment |= {"HF_HOME": str(tmp_path / "hub"), "HF_DATASETS_OFFLINE": "0"}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("like the corpus") == 2
+    assert any(row[column] in done.stdout for row in news)
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -217,10 +314,13 @@ def test_no_base_no_study():
     assert own_study(OwnStudy()) is None
 
 
-def test_full_parameters_fit_and_train_nothing_unasked():
+def downstream_parameters():
     path = ROOT / "params/full/downstream_study.yaml"
-    values = run.check(ROOT / "notebooks/07_case_downstream.ipynb", path)["own_settings"]
-    mine = OwnStudy.read(values)
+    return run.check(ROOT / "notebooks/07_case_downstream.ipynb", path)["own_settings"]
+
+
+def test_full_parameters_fit_and_train_nothing_unasked():
+    mine = OwnStudy.read(downstream_parameters())
     assert mine.model.first and mine.dry_run
     assert mine.corpus_sizes == [170_000, 270_000, 2_600_000, 26_000_000]
     assert (mine.own_learning_rate, mine.share_pct, mine.n_inserted) == (1e-4, 0.1, 200)

@@ -141,9 +141,9 @@ def test_generic_labels_put_what_a_generic_model_would_write(tokenizer):
 def test_chunks_of_words_and_what_is_left_over():
     items = unlearning_items.chunk_items("a b c d e f g", n_words=3, n_prompt_words=1)
     assert items.to_numpy().tolist() == [["a b c", "a", "b c"], ["d e f", "d", "e f"]]
-    with pytest.raises(ValueError, match="7 words, fewer than a chunk of 8"):
+    with pytest.raises(ValueError, match="7 words: ask for chunks of fewer than 8"):
         unlearning_items.chunk_items("a b c d e f g", 8, 1)
-    with pytest.raises(ValueError, match="1 to 2 of 3 words"):
+    with pytest.raises(ValueError, match="1 to 2 words of a chunk of 3"):
         unlearning_items.chunk_items("a b c", 3, 3)
 
 
@@ -184,7 +184,7 @@ def test_without_an_unseen_model_nothing_is_easiest():
     few = unlearning_items.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 0.1)
     assert EASIEST not in few
     assert few[MIN_K_SHARE].tolist() == [True, False]
-    with pytest.raises(ValueError, match=r"must hold 1, got 1\.1 to 1\.2"):
+    with pytest.raises(ValueError, match=r"must contain 1, got 1\.1 to 1\.2"):
         unlearning_items.selections(ratios([1, 2], [1, 2]), 1.1, 1.2, 0.1)
     with pytest.raises(ValueError, match="share must be above 0 and below 1, got 1"):
         unlearning_items.selections(ratios([1, 2], [1, 2]), 0.9, 1.1, 1)
@@ -387,9 +387,9 @@ def test_judge_settings_are_checked_before_anything_costs(monkeypatch):
     for given, message in (
         ({"judge_base_url": ""}, "judge_base_url is empty"),
         ({"judge_key_variable": "A_KEY"}, "A_KEY is not set"),
-        ({"prices": [1.0], "price_date": "2026-01-01"}, "prices are two"),
-        ({"prices": [1.0, 2.0]}, "prices are two"),
-        ({"cost_cap": 1.0}, "cost_cap needs prices"),
+        ({"prices": [1.0], "price_date": "2026-01-01"}, "prices must be two"),
+        ({"prices": [1.0, 2.0]}, "prices must be two"),
+        ({"cost_cap": 1.0}, "fill in prices and price_date"),
     ):
         with pytest.raises(ValueError, match=message):
             settings("m", **given)
@@ -417,9 +417,9 @@ def test_own_items_and_what_is_missing(trained, tmp_path):
         unlearning_items.QUESTIONS: 1,
     }
     assert own("", "", book=str(book)) == {}
-    with pytest.raises(ValueError, match="needs the model before and after unlearning"):
+    with pytest.raises(ValueError, match="must list the model before and the model after"):
         own("", models[1], book=str(book))
-    with pytest.raises(ValueError, match="book and questions are empty"):
+    with pytest.raises(ValueError, match="are empty: fill in one of them"):
         own(*models)
     with pytest.raises(ValueError, match="want 0 or more"):
         own(*models, book=str(book), max_items=-1)

@@ -84,5 +84,5 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     given = [name for name, value in vars(told).items() if value != known.get_default(name)]
     if told.settings and (beside := sorted({*given} - {*WITH_SETTINGS})):
         names = ", ".join(f"--{name.replace('_', '-')}" for name in beside)
-        known.error(f"--settings names a file that says all of it: write {names} there")
+        known.error(f"--settings takes everything from its file: write {names} there")
     return told

@@ -118,7 +118,9 @@ def check_key_and_address(told: argparse.Namespace) -> None:
     if told.key and (why := keys.why_no_variable(told.key)):
         raise ValueError(f"--key {why}")
     if told.key and not keys.is_plain_name(told.key):  # a short password could be a name as well
-        raise ValueError("--key names a variable that is not set: export the key in it, or check")
+        raise ValueError(
+            "--key names a variable that is not set: export the key in it, or check its name"
+        )
 
 
 def folders_of(outputs: Path, names: Sequence[str]) -> list[Path]:
@@ -151,7 +153,7 @@ def parameters_of(told: argparse.Namespace, dataset: str, unseen: str) -> dict[s
         try:
             prices = [float(part) for part in told.prices.split(",")]
         except ValueError:
-            raise ValueError(f'--prices is "{told.prices}", want IN,OUT such as 2.5,10') from None
+            raise ValueError(f'--prices is "{told.prices}": write IN,OUT such as 2.5,10') from None
         model |= {"prices": prices, "price_date": told.price_date}
     data = data_of(dataset, told.split, told.text, told.label)
     if told.columns:
@@ -203,7 +205,7 @@ def check_memory(local: Sequence[str]) -> None:
         elif n_bytes > free:
             raise ValueError(
                 f'the weights of "{name}" take {n_bytes / 1e9:.1f} GB and {free / 1e9:.1f} GB of '
-                "memory are free: serve it elsewhere and name --served-at"
+                "memory are free: serve it elsewhere and name its address by --served-at"
             )
 
 
@@ -311,7 +313,9 @@ def audit(told: argparse.Namespace) -> list[str]:
         check_key_and_address(told)
         names, unseen = told.data, told.unseen or [""] * len(told.data)
         if len({*names}) < len(names) or len(unseen) != len(names):
-            raise ValueError("--data names distinct datasets, and --unseen one file for each")
+            raise ValueError(
+                "--data needs different datasets, and --unseen one file for each of them"
+            )
         pairs = zip(folders_of(outputs, names), names, unseen, strict=True)
         given = {folder: parameters_of(told, *of_one) for folder, *of_one in pairs}
     of = told.settings or "command line"

@@ -180,7 +180,7 @@ def _results(path: Path) -> Mapping[str, Any]:
     try:
         return partitions.parse_json(path.read_text(encoding="utf-8"), dict)
     except ValueError as error:
-        raise ValueError(f"{path.name} next to it: {reason(error)}") from error
+        raise ValueError(f"its results, {path.name}: {reason(error)}") from error
 
 
 # What the model was asked
@@ -292,9 +292,11 @@ def _read_inspect(found: Mapping[str, Any]) -> Log:
     about, samples = as_object(found["eval"]), as_list(found.get("samples"))
     if not samples:
         status = one_line(as_text(found.get("status"))) or "unknown"
-        raise ValueError(f"a log of {INSPECT} without samples (its status is {status})")
+        raise ValueError(
+            f"the log of {INSPECT} has no samples (its status is {status}): run it to the end"
+        )
     if not all("input" in as_object(sample) for sample in samples):
-        raise ValueError(f'a log of {INSPECT} with a sample that has no "input"')
+        raise ValueError(f'a sample of the log of {INSPECT} has no "input": write the log again')
     epochs: dict[str, list[Mapping[str, Any]]] = {}  # of each question
     for number, sample in enumerate(samples):
         epochs.setdefault(str(sample.get("id", number)), []).append(sample)

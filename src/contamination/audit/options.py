@@ -88,7 +88,7 @@ def quizzes_of(
     if len(quizzes) < FEWEST_ROWS:
         cure = "name a perturber_model, or give the columns option_a to option_d"
         raise ValueError(
-            f"{len(quizzes)} of {len(rows.rows)} rows have four distinct options {source}, "
+            f"{len(quizzes)} of {len(rows.rows)} rows have four distinct options {source}, and "
             f"at least {FEWEST_ROWS} are needed: {cure}"
         )
     return quizzes, counts

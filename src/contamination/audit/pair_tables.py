@@ -13,22 +13,31 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from contamination.audit import pair_flags
 from contamination.audit.local_models import load_model
-from contamination.audit.pairs import Pairs, measured_pairs, trained_pairs
+from contamination.audit.pairs import UNKNOWN, Pairs, measured_pairs, trained_pairs
 from contamination.audit.settings import Pairs as Told
 from contamination.core.claims import CLAIMS
 from contamination.core.statistics import end_p, share_difference_interval, with_p_adjusted
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE
-from contamination.dice import paper_rows
-from contamination.dice.accuracy import accuracy_rows, gains
+from contamination.dice import paper_rows, published_tables
+from contamination.dice.accuracy import DOSE_NAMES, accuracy_rows, gains
 from contamination.dice.family import judge_inflation, judge_layers
-from contamination.dice.mixtures import MATH, SEEN, SYN, UNSEEN
+from contamination.dice.mixtures import (
+    IN_DISTRIBUTION,
+    MATH,
+    OUT_OF_DISTRIBUTION,
+    SEEN,
+    SYN,
+    UNSEEN,
+)
 from contamination.dice.pool import (
     BASE,
     CLEAN,
     CONTAMINATED,
     HIGH,
     OTHER_CLEAN,
+    Condition,
     FineTunedModel,
     Pool,
     condition_name,
@@ -59,24 +68,33 @@ def tables_of(
     Returns:
         The tables by name, the located layer, and Figure 5's panels as
         ``plots.auroc_layers`` takes them. Tables: accuracy, table_1 (see :func:`table_1`),
-        layers (Figure 4), auroc (Table 2), auroc_layers (Figure 5), flags, correlation and
-        inflation (Figure 6), decoding (Figure 7). The tests of table_1, layers, auroc and
-        inflation are one family (Holm).
+        averages (see :func:`averages`), layers (Figure 4), auroc (Table 2), auroc_layers
+        (Figure 5), predictions and topic (Figure 6(a)), flags and correlation (Figure 6(b)),
+        inflation, decoding (Figure 7). The tests of table_1, layers, auroc and inflation are one
+        family (Holm). Models of unknown training are in accuracy, flags and correlation alone.
     """
     trained = trained_pairs(settings, pairs)
     pool = measured_pairs(settings, pairs, trained)
     tables = {"accuracy": accuracies(settings, pairs, trained)}
-    tables["table_1"] = table_1(tables["accuracy"])
+    known = tables["accuracy"][tables["accuracy"]["condition"] != UNKNOWN]
+    tables["table_1"] = table_1(known)
+    tables["averages"] = averages(tables["table_1"], pairs.wanted, settings.paper_model)
     tables["layers"] = _layers(pool, settings.paper_model)
     layer = paper_rows.located_layer(tables["layers"].query("model == @CONTAMINATED"))
     tables["auroc"] = _table_2(pool, layer, settings.paper_model)
     tables["auroc_layers"], panels = _auroc_by_layer(pool)
     # Clean models once, not under OTHER_CLEAN again.
     shown = {name: pool[name] for name in pool if name != OTHER_CLEAN}
-    tables["flags"] = paper_rows.flags(shown, layer)
+    one_at_a_time = partial(load_model, settings.model)
+    more = pair_flags.more_flags(pairs, trained, pool, layer, one_at_a_time)
+    tables["flags"] = pd.concat([paper_rows.flags(shown, layer), more], ignore_index=True)
+    is_printed = settings.paper_model == PRINTED_MODEL and pairs.topic == MATH
+    printed = published_tables.printed_topic_auroc() if is_printed else None
+    tables["topic"] = pair_flags.topic_table(pool, layer, pairs.topic, printed)
+    tables["predictions"] = pair_flags.predictions(pool, layer)
     correlated = paper_rows.correlation_rows(tables["flags"], tables["accuracy"], "own")
     tables["correlation"] = pd.DataFrame(correlated).drop(columns="paper")
-    tables["inflation"] = paper_rows.with_flags(gains(tables["accuracy"]), tables["flags"])
+    tables["inflation"] = paper_rows.with_flags(gains(known), tables["flags"])
     tables |= with_verdicts(tables)
     # All four models at most are held at once, in this process: a cluster has room for one.
     load = partial(load_model, dataclasses.replace(settings.model, engine="local"))
@@ -103,6 +121,7 @@ def accuracies(
         pairs.wanted,
         partial(load_model, settings.model),
         settings.paper_model,
+        processes=1,
     )
 
 
@@ -139,6 +158,64 @@ def table_1(scores: pd.DataFrame) -> pd.DataFrame:
     order = ["benchmark", "condition", "n", "n_models", *columns, "gain_points"]
     order += ["ci_low_points", "ci_high_points"]
     return found[[*order, "clean_range_points", "p", "paper"]]
+
+
+def averages(first: pd.DataFrame, wanted: Sequence[Condition], paper_model: str) -> pd.DataFrame:
+    """The rows of Table 1 that sum up: averages, gains, and ID gain minus OOD gain.
+
+    Args:
+        first: of :func:`table_1`.
+        wanted: the conditions that it contains.
+        paper_model: column of the printed Table 1, "" for none.
+
+    Returns:
+        condition, row (as printed), n_sets, value (percent or points), ci_low and ci_high (of
+        gains alone, 95 % over questions: those of different sets are independent), and paper,
+        which is empty where a set of the paper is missing. Clean models have no gain.
+    """
+    printed = published_tables.printed_accuracy(paper_model)
+    rows = []
+    for one in wanted:
+        training = DOSE_NAMES.get(one.copies, "").format(one.problems)
+        of_condition = first[first["condition"] == one.name]
+        is_id = of_condition["benchmark"].isin(IN_DISTRIBUTION)
+        n_paper = {"ID": len(IN_DISTRIBUTION) - 1, "OOD": len(OUT_OF_DISTRIBUTION)}  # no GSM-i-Syn
+        parts = {"ID": of_condition[is_id], "OOD": of_condition[~is_id]}
+        parts = {kind: part for kind, part in parts.items() if len(part)}
+        found = [
+            (f"Average {kind}", kind, (part["accuracy_pct"].mean(),) * 3)
+            for kind, part in parts.items()
+        ]
+        gained = {kind: _mean_gain(part) for kind, part in parts.items()} if one.copies else {}
+        found += [(f"{kind} Gain", kind, gain) for kind, gain in gained.items()]
+        if len(gained) == len(n_paper):
+            found.append(("ID Gain - OOD Gain", "both", _difference(*gained.values())))
+        for row, kind, (value, low, high) in found:
+            kinds = [kind] if kind in parts else list(parts)
+            n_sets = sum(len(parts[k]) for k in kinds)
+            is_whole = n_sets == sum(n_paper[k] for k in kinds)
+            ends = {} if row.startswith("Average") else {"ci_low": low, "ci_high": high}
+            about = {"condition": one.name, "row": row, "n_sets": n_sets, "value": value, **ends}
+            rows.append(about | {"paper": printed.get((training, row)) if is_whole else None})
+    columns = ["condition", "row", "n_sets", "value", "ci_low", "ci_high", "paper"]
+    return pd.DataFrame(rows).reindex(columns=columns)
+
+
+def _mean_gain(rows: pd.DataFrame) -> tuple[float, float, float]:
+    """Mean gain over sets with its interval: the errors of independent sets add as squares."""
+    gain = rows["gain_points"]
+    down, up = gain - rows["ci_low_points"], rows["ci_high_points"] - gain
+    mean, n = gain.mean(), len(rows)
+    return mean, mean - np.sqrt((down**2).sum()) / n, mean + np.sqrt((up**2).sum()) / n
+
+
+def _difference(
+    one: tuple[float, float, float], other: tuple[float, float, float]
+) -> tuple[float, float, float]:
+    """Difference of two independent values, each with its interval."""
+    value = one[0] - other[0]
+    low = value - np.hypot(one[0] - one[1], other[2] - other[0])
+    return value, low, value + np.hypot(one[2] - one[0], other[0] - other[1])
 
 
 def with_verdicts(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

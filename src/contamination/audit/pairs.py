@@ -22,7 +22,7 @@ from transformers import AutoModelForCausalLM
 from contamination.audit.local_models import arithmetic, load_model
 from contamination.audit.settings import Pairs as Told
 from contamination.data import partitions, sources
-from contamination.dice.answers import parse_answer
+from contamination.dice.answers import final_answer, is_plain_number
 from contamination.dice.fine_tuning import FP32_BYTES, LORA_RANK, Settings, fine_tune, memory_gb
 from contamination.dice.mixtures import (
     IN_DISTRIBUTION,
@@ -53,8 +53,10 @@ from contamination.models.engine import sweep
 from contamination.models.source import check_model, load_config
 
 N_QUESTIONS = 4  # of a set, at least
+LONGEST_ANSWER = 8  # words without a mark; more are prose, which no rule can compare
 ONE_IS_NONE = "one clean model cannot show how far two of them lie apart"
 SETS = (*IN_DISTRIBUTION, *OUT_OF_DISTRIBUTION)
+UNKNOWN = "unknown"  # condition of models that others fine-tuned: Figure 6(b) alone has them
 DOCSTRINGS = "docstrings"  # as ``own_vanilla``: the lab's vanilla rows, which are always there
 SEED = 0  # of the draw of problems and vanilla rows
 
@@ -64,7 +66,7 @@ class Pairs:
     """Pairs that can be scored: everything named is there and fits together.
 
     Attributes:
-        problems: set to questions and answers, each with one number behind ``####``; those
+        problems: set to questions and answers, each with a short answer behind ``####``; those
             of GSM-i-Syn as they are.
         n_left_out: set to the rows without such an answer, which cannot be scored.
         given: condition to checkpoints; empty where the pairs are trained.
@@ -145,12 +147,12 @@ def wanted_conditions(settings: Told) -> list[Condition]:
 
 
 def _condition(name: str, n_models: int) -> Condition:
-    if name == CLEAN:
-        return Condition(CLEAN, "", 0, n_models)
+    if name in (CLEAN, UNKNOWN):
+        return Condition(name, "", 0, n_models)
     found = re.fullmatch(r"(.+) x([1-9]\d*)", name)
     if not found or found[1] not in SETS:
         raise ValueError(
-            f'"{name}" is no condition: "{CLEAN}", or a set and its copies such as '
+            f'"{name}" is no condition: "{CLEAN}", "{UNKNOWN}", or a set and its copies such as '
             f'"{CONTAMINATED}"; sets are {", ".join(SETS)}'
         )
     return Condition(name, found[1], int(found[2]), n_models)
@@ -184,13 +186,14 @@ def _problems(settings: Told) -> tuple[dict[str, Problems], dict[str, int]]:
         rows = rows.sample(n, random_state=SEED).sort_index()
         answers = rows["answer"].map(_in_form)
         if name == SYN:  # no score is taken on it, and the released answers are prose
-            answers = answers.fillna(rows["answer"])
+            is_number = answers.map(is_plain_number, na_action="ignore").eq(True)
+            answers = answers.where(is_number, rows["answer"])
         kept[name] = rows.assign(answer=answers).dropna().reset_index(drop=True)
         n_left_out[name] = len(rows) - len(kept[name])
         if len(kept[name]) < N_QUESTIONS:
             raise ValueError(
-                f"{name} needs at least {N_QUESTIONS} problems whose answer is a number or ends "
-                f'in "#### number", got {len(kept[name])} of {len(rows)}'
+                f"{name} needs at least {N_QUESTIONS} problems with a short answer, or one behind "
+                f'"####", got {len(kept[name])} of {len(rows)}'
             )
     return kept, n_left_out
 
@@ -202,17 +205,16 @@ def _questions(dataset: str, split: str, columns: Sequence[str]) -> pd.DataFrame
 
 
 def _in_form(answer: str) -> str | None:
-    """An answer with one number behind ``####``, or None where it has none.
+    """An answer with what is scored behind ``####``, or None where it is prose without that mark.
 
-    >>> _in_form("2 + 3 = 5\\n#### 5"), _in_form("1,200"), _in_form("#### 1/2")
-    ('2 + 3 = 5\\n#### 5', '#### 1,200', None)
+    >>> _in_form("2 + 3 = 5\\n#### 5"), _in_form("1,200"), _in_form("one half")
+    ('2 + 3 = 5\\n#### 5', '#### 1,200', '#### one half')
+    >>> _in_form("She has two.\\nSo he has three.")
     """
-    text = answer if "####" in answer else f"#### {answer}"
-    tail = text.split("####")[1].strip().replace("$", "").replace(",", "")
-    try:
-        return text if parse_answer(text) == float(tail) else None
-    except ValueError:
-        return None
+    if "####" in answer:
+        return answer if final_answer(answer) else None
+    is_short = 0 < len(answer.split()) <= LONGEST_ANSWER and "\n" not in answer.strip()
+    return f"#### {answer}" if is_short else None
 
 
 def _mixtures(
@@ -251,7 +253,7 @@ def pairs_plan(settings: Told, pairs: Pairs) -> pd.DataFrame:
     shape = config.get_text_config()
     of_question = FP32_BYTES * (shape.num_hidden_layers + 2) * shape.hidden_size
     rows = []
-    for one in pairs.wanted:
+    for one in [one for one in pairs.wanted if one.name != UNKNOWN]:
         sets = (*IN_DISTRIBUTION, pairs.topic) if one.name in SCORED else (SEEN, UNSEEN)
         n_questions = sum(len(pairs.problems[name]) for name in dict.fromkeys(sets))
         row: dict[str, Any] = {"condition": one.name, "n_models": one.n_models}
@@ -296,10 +298,13 @@ def trained_pairs(settings: Told, pairs: Pairs) -> dict[str, dict[int, FineTuned
 def measured_pairs(
     settings: Told, pairs: Pairs, trained: Mapping[str, Mapping[int, FineTunedModel]]
 ) -> Pool:
-    """States and baselines of all models, and under ``OTHER_CLEAN`` each next clean model."""
+    """States and baselines of all models, and under ``OTHER_CLEAN`` each next clean model.
+
+    Models of unknown training are not among them.
+    """
+    trained = {name: models for name, models in trained.items() if name != UNKNOWN}
     asked, base = list(dict.fromkeys((*IN_DISTRIBUTION, pairs.topic))), Path(settings.model.first)
-    pool = measure_pool(
-        trained, base, pairs.problems, asked, pairs.topic, partial(load_model, settings.model)
-    )
+    load = partial(load_model, settings.model)
+    pool = measure_pool(trained, base, pairs.problems, asked, pairs.topic, load, processes=1)
     clean = list(pool[CLEAN].values())
     return {**pool, OTHER_CLEAN: dict(enumerate([*clean[1:], clean[0]]))}

@@ -171,8 +171,8 @@ def cut_pieces(audit: Audit, rows: Rows) -> pd.DataFrame:
     if len(pieces) < FEWEST_ROWS:
         raise ValueError(
             f"{len(pieces)} of {len(rows.rows)} rows can be cut into two pieces of at least "
-            f"{FEWEST_WORDS} words, at least {FEWEST_ROWS} are needed: longer texts, or a script "
-            "that is written with spaces"
+            f"{FEWEST_WORDS} words, and at least {FEWEST_ROWS} are needed: name longer texts, in a "
+            "script that puts spaces between words"
         )
     return pd.concat(pieces)
 

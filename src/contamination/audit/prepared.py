@@ -97,7 +97,7 @@ def _helper(block: Dcq | Replication, role: str, options: dict[str, Any]) -> End
     if not name:
         return None
     if not base_url:
-        raise ValueError(f"{role}_base_url is empty: {role}_model is a chat model at an address")
+        raise ValueError(f"{role}_base_url is empty: fill in the address of {role}_model")
     return Endpoint(base_url, name, key or None, options)
 
 
@@ -105,8 +105,8 @@ def _prices(told: Settings, helpers: dict[str, Endpoint]) -> dict[str, Price | N
     prices, date = told.model.prices, told.model.price_date
     if len(prices) not in (0, 2, 4, 6) or (prices and not date):
         raise ValueError(
-            "prices holds an input and an output price, 0 or more, of the model, then of "
-            "perturber and judge (2, 4 or 6 numbers), with price_date; got "
+            "prices must list an input and an output price (0 or more) of the model, then of "
+            "perturber and judge (2, 4 or 6 numbers), with their price_date; got "
             f"{len(prices)} and {date!r}"
         )
     pairs = [Price(*prices[n : n + 2], date=date) for n in range(0, len(prices), 2)]

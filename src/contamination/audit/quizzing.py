@@ -268,7 +268,9 @@ def tuning_plan(audit: Audit) -> tuple[str, contaminating.TrainingPlan]:
     """
     told = audit.told.dcq
     if not audit.asked.endpoints or audit.asked.cap is None:
-        raise ValueError("a fine-tuning job needs a model at base_url and a cost_cap")
+        raise ValueError(
+            "a fine-tuning job needs a served model and a limit: fill in base_url and cost_cap"
+        )
     quizzed = audit.quizzed[0].instances
     trained = trained_rows(audit).instances if told.trained_share_pct else quizzed
     others = [text for text in audit.rows.instances if text not in set(quizzed)]

@@ -229,15 +229,15 @@ def read_labels(path: str) -> pd.DataFrame:
     """
     found = partitions.load_rows(path, "", "")
     if missing := {"index", "label"} - set(found):
-        raise ValueError(f'"{path}" has no column "{sorted(missing)[0]}": want index and label')
+        raise ValueError(f'"{path}" has no column "{sorted(missing)[0]}": name index and label')
     found = found.assign(index=pd.to_numeric(found["index"], errors="coerce"))
     found["label"] = found["label"].astype(str).str.strip()
     unknown = found[found["index"].isna() | ~found["label"].isin(LABELS)]
     if len(unknown):
         what = unknown.iloc[0][["index", "label"]].tolist()
-        raise ValueError(f'"{path}" has the row {what}: want a number and one of {LABELS}')
+        raise ValueError(f'"{path}" has the row {what}: write a number and one of {LABELS}')
     if found.duplicated([name for name in ("model", "index") if name in found]).any():
-        raise ValueError(f'"{path}" labels a row twice: want one label for each row of a model')
+        raise ValueError(f'"{path}" labels a row twice: keep one label for each row of a model')
     return found.astype({"index": int})
 
 
@@ -331,7 +331,7 @@ def _as_text(value: Any, place: str) -> str:
     said = next((value[name] for name in _SAID_IN if name in value), value)
     if said is value:
         fields = ", ".join(f"{place}.{name}" for name in list(value)[:_MOST_NAMED])
-        raise ValueError(f'"{place}" holds an object, and no text: name one of {fields}')
+        raise ValueError(f'"{place}" is an object and no text: name one of {fields}')
     return _as_text(said, place)
 
 

@@ -104,7 +104,7 @@ class Model(OwnSettings):
         if self.base_url and any(name.startswith(LAB) for name in self.names):
             raise ValueError("models of the lab are local: leave base_url empty")
         if self.base_url and self.device:
-            raise ValueError("device is where a local model runs: leave it or base_url empty")
+            raise ValueError("device says where a local model runs: leave it or base_url empty")
 
 
 @dataclass(frozen=True)
@@ -154,13 +154,17 @@ class Data(OwnSettings):
         if not self.dataset:
             raise ValueError("data names no dataset: fill in data, dataset")
         if self.task == "NLI" and len(self.text_columns) != 2:
-            raise ValueError("NLI needs 2 text_columns")
+            raise ValueError(
+                "task NLI needs 2 text_columns: one for the premise, one for the hypothesis"
+            )
         if self.label_names and not self.label_column:
-            raise ValueError("label_names needs label_column")
+            raise ValueError("label_names are those of a label column: fill in label_column")
         if len(self.names) not in (0, 2) or len(self.other_names) not in (0, 2):
-            raise ValueError("names and other_names hold a dataset and a split each")
+            raise ValueError("names and other_names must each list a dataset and a split")
         if any(a == b for a, b in zip(self.called, self.wrongly_called, strict=True)):
-            raise ValueError("other_names must both differ from names: they are the wrong ones")
+            raise ValueError(
+                "other_names are the wrong names: choose two that both differ from names"
+            )
         if self.split and self.splits:
             raise ValueError("split names one split and splits several: leave one of them empty")
 
@@ -258,13 +262,19 @@ class Settings(OwnSettings):
         self.model.check()
         self.data.check()
         if self.model.base_url and self.dice.reference_models:
-            raise ValueError("reference_models need a local model: DICE reads hidden states")
+            raise ValueError(
+                "DICE needs states of a local model: leave reference_models or base_url empty"
+            )
         if self.model.base_url and self.dcq.respondent:
-            raise ValueError("respondent is of a local model: leave it or base_url empty")
+            raise ValueError("respondent is for local models: leave it or base_url empty")
         if self.data.member_column and self.comparison:
-            raise ValueError("member_column marks the comparison rows: leave comparison empty")
+            raise ValueError(
+                "member_column already marks the comparison rows: leave comparison empty"
+            )
         if self.data.splits and not (self.data.member_column or self.comparison):
-            raise ValueError("splits are scored by Min-k% Prob, which needs member_column")
+            raise ValueError(
+                "splits are for Min-k% Prob, which needs comparison rows: fill in member_column"
+            )
 
 
 # Notebook 05
@@ -278,7 +288,9 @@ class Pairs(OwnSettings):
     """
 
     model: Model = setting(Model(), "the base of the pairs, and how all of them are loaded")
-    checkpoints: dict = setting({}, "the pairs where they are trained: condition to folders or ids")
+    checkpoints: dict = setting(
+        {}, "trained pairs: condition to folders or ids; unknown: models that others fine-tuned"
+    )
     own_vanilla: str = setting(
         "", "to train them: instruction data, a file or hub id; docstrings: the lab's"
     )

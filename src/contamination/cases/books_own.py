@@ -35,7 +35,9 @@ def own_books(settings: OwnBooks) -> pd.DataFrame | None:
     shelves = [read_books(name, *kind) for name, kind in zip(folders, kinds, strict=True)]
     for name, books in zip(folders[:2], shelves, strict=False):
         if len(books) < 4:
-            raise ValueError(f'"{name}" holds {len(books)} books: validation needs four or more')
+            raise ValueError(
+                f'"{name}" has {len(books)} books: add some, because validation needs four'
+            )
     table = pd.concat(shelves, ignore_index=True)
     for _, same in table.groupby("text")["book"]:
         if len(same) > 1:
@@ -58,15 +60,15 @@ def own_scorer(own: pd.DataFrame | None, settings: OwnBooks) -> Callable[..., pd
     if own is None and not who.names:
         return None
     if own is None:
-        raise ValueError("a model is named but no folder of books: part C needs both, or neither")
+        raise ValueError("a model is named but no folder of books: name both, or neither")
     if len(who.names) != 1:
-        raise ValueError("part C needs one scorer: name it in model, names")
+        raise ValueError("your books are scored by one model: name exactly one in model, names")
     if not who.base_url:
         check_models([who.first, settings.neighbor_model], who.revision)
         return lambda texts, **options: detect(texts, load_model(who), **options)
     check_models([settings.neighbor_model])
     endpoint = Endpoint(who.base_url, who.first, who.key_variable or None)
     if len(who.prices) not in (0, 2) or bool(who.prices) != bool(who.price_date):
-        raise ValueError("prices are two, of input and output tokens, and come with price_date")
+        raise ValueError("prices must be two, for input and output tokens, and need a price_date")
     price = Price(*who.prices, date=who.price_date) if who.prices else None
     return partial(detect_served, endpoint=endpoint, price=price, cap=who.cost_cap or None)

@@ -19,7 +19,12 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from contamination.audit.asked import check_models
-from contamination.cases.downstream_examples import deal, poisson_occurrences, released_examples
+from contamination.cases.downstream_examples import (
+    deal,
+    examples_of_files,
+    poisson_occurrences,
+    released_examples,
+)
 from contamination.cases.settings import OwnStudy
 from contamination.data import partitions
 from contamination.lab.packing import training_stream
@@ -44,7 +49,7 @@ def own_examples(settings: OwnStudy) -> pd.DataFrame | None:
         return None
     if bool(who.names) != bool(settings.datasets):
         missing = "datasets" if who.names else "model, names"
-        raise ValueError(f"{missing}: fill it in, part C needs a model and datasets, or neither")
+        raise ValueError(f"{missing} is empty: name a model and datasets, or neither")
     check_models([who.first, settings.neighbor_model], who.revision)
     for file in settings.datasets:
         columns = settings.text_column, settings.member_column
@@ -114,13 +119,15 @@ def own_study(settings: OwnStudy) -> Study | None:
     ]
     wanted += [(POISSON, tuple(times), main, high)] if times else []
     wanted += [(OUTLIERS, once, size, high) for size in sorted(settings.corpus_sizes)]
-    texts = _texts(settings.corpus, settings, tokenizer, max(main, *settings.corpus_sizes))
+    corpus = settings.corpus, settings.corpus_column
+    texts = _texts(*corpus, tokenizer, max(main, *settings.corpus_sizes))
     runs = [_run(settings, tokenizer, texts, *one, s) for one in wanted for s in settings.own_seeds]
     similar = None
     if settings.similar_corpus:
         # Contaminants come from the very texts that the corpus is made of.
-        source, sizes = settings.similar_corpus, sorted(settings.similar_sizes)
-        texts = _texts(source, settings, tokenizer, sizes[-1], spare=2 * settings.n_similar)
+        corpus = settings.similar_corpus, settings.similar_column or settings.corpus_column
+        sizes = sorted(settings.similar_sizes)
+        texts = _texts(*corpus, tokenizer, sizes[-1], spare=2 * settings.n_similar)
         pool = pd.DataFrame({"dataset": SIMILAR, "text": texts})
         similar = _dealt(pool, settings.n_similar, seed, tokenizer, settings)
         rest = tuple(text for text in texts if text not in set(similar["text"]))
@@ -171,15 +178,7 @@ def _lengths(tokenizer: Any, texts: Sequence[Any]) -> list[int]:
 def _examples_to_insert(settings: OwnStudy) -> pd.DataFrame:
     if not settings.insert:
         return released_examples()
-    texts = [_column(file, "", settings.text_column) for file in settings.insert]
-    names = [Path(file).name for file in settings.insert]
-    parts = [pd.DataFrame({"dataset": n, "text": t}) for n, t in zip(names, texts, strict=True)]
-    return pd.concat(parts, ignore_index=True)
-
-
-def _column(source: str, split: str, name: str) -> pd.Series:
-    """One column of texts, without missing ones."""
-    return partitions.load_columns(source, split, [name])[name].dropna().astype(str)
+    return examples_of_files(settings.insert, settings.text_column)
 
 
 def _dealt(
@@ -190,11 +189,11 @@ def _dealt(
 
 
 def _texts(
-    source: str, settings: OwnStudy, tokenizer: Any, n_tokens: int, spare: int = 0
+    source: str, column: str, tokenizer: Any, n_tokens: int, spare: int = 0
 ) -> tuple[str, ...]:
     """Texts of a corpus, in its order, until they hold so many tokens; and ``spare`` more."""
-    column = _column(source, "train", settings.corpus_column)
-    texts = [text for text in column.unique() if text.strip()]
+    found = partitions.load_columns(source, "train", [column])[column].dropna().astype(str)
+    texts = [text for text in found.unique() if text.strip()]
     n_found = 0
     for start in range(0, len(texts), 1000):
         ends = n_found + np.cumsum(_lengths(tokenizer, texts[start : start + 1000]))

@@ -71,7 +71,7 @@ def read_books(folder: str, part: str, in_training: bool | None) -> pd.DataFrame
     files = sorted(Path(folder).expanduser().glob("*.txt"))
     if not files:
         raise FileNotFoundError(
-            f'"{folder}" holds no .txt file: name a folder with one plain-text file for each book'
+            f'"{folder}" has no .txt file: name a folder with one plain-text file for each book'
         )
     rows = [(file.stem, "", part, in_training, read_text(file)) for file in files]
     return pd.DataFrame(rows, columns=["book", "package", "part", "in_training", "text"])

@@ -37,7 +37,10 @@ class OwnStudy(OwnSettings):
     corpus: str = setting("", "file or hub dataset of texts that the examples are inserted into")
     similar_corpus: str = setting("", "texts for contaminants like the corpus, empty for none")
     corpus_column: str = setting("text", "column of the texts of both")
-    insert: list[str] = setting([], "files of examples, empty for the paper's (make data)")
+    similar_column: str = setting("", "column of similar_corpus, if it has another")
+    insert: list[str] = setting(
+        [], "files of examples, empty for the paper's; prompt, options, answer give accuracies"
+    )
     n_inserted: int = setting(200, "examples inserted of a dataset, as many held out [1 or more]")
     share_pct: float = setting(0.1, "inserted examples, percent of the main corpus [above 0 to 99]")
     corpus_sizes: list[int] = setting(
@@ -65,12 +68,16 @@ class OwnModels(OwnSettings):
     )
     book: str = setting("", "text file that should have been unlearned, empty for none")
     questions: str = setting("", "file with the columns question and answer, empty for none")
+    question_topic: str = setting("", "what judge_model writes questions about, empty for none")
+    n_questions: int = setting(1000, "questions that it writes, 1,000 in the paper [2 to 100000]")
     chunk_words: int = setting(512, "words of a chunk [2 to 100000]")
     own_prompt_words: int = setting(200, "words of a chunk given as prompt [1 to chunk_words]")
     answer_tokens: int = setting(64, "longest answer in tokens [1 to 100000]")
     max_items: int = setting(0, "chunks and questions of each kind, 0 means all [0 or more]")
     simcse_model: str = setting("", "supervised SimCSE checkpoint, empty for none")
-    judge_model: str = setting("", "chat judge with the prompt of Table 9, empty for none")
+    judge_model: str = setting(
+        "", "chat model that rates completions (Table 9) and writes questions, empty for none"
+    )
     judge_base_url: str = setting("", "its address [address]")
     judge_key_variable: str = setting(KEY, KEY_NAME)
     prices: list[float] = setting(

@@ -45,10 +45,10 @@ def chunk_items(text: str, n_words: int, n_prompt_words: int) -> pd.DataFrame:
         ValueError: if the text is shorter than a chunk, or the prompt is no part of it.
     """
     if not 0 < n_prompt_words < n_words:
-        raise ValueError(f"a prompt has 1 to {n_words - 1} of {n_words} words")
+        raise ValueError(f"a prompt needs 1 to {n_words - 1} words of a chunk of {n_words}")
     words = text.split()
     if len(words) < n_words:
-        raise ValueError(f"the text has {len(words)} words, fewer than a chunk of {n_words}")
+        raise ValueError(f"the text has {len(words)} words: ask for chunks of fewer than {n_words}")
     starts = range(0, len(words) - n_words + 1, n_words)
     chunks = [words[start : start + n_words] for start in starts]
     pieces = [(chunk, chunk[:n_prompt_words], chunk[n_prompt_words:]) for chunk in chunks]
@@ -112,7 +112,7 @@ def selections(
         ValueError: if the window does not hold 1, or the share is not between 0 and 1.
     """
     if not 0 < ratio_low < 1 < ratio_high:
-        raise ValueError(f"the window must hold 1, got {ratio_low} to {ratio_high}")
+        raise ValueError(f"the window must contain 1, got {ratio_low} to {ratio_high}")
     if not 0 < share < 1:
         raise ValueError(f"share must be above 0 and below 1, got {share}")
     n = max(1, round(share * len(table)))

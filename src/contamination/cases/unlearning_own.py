@@ -15,6 +15,7 @@ from contamination.cases.library import read_text
 from contamination.cases.settings import OwnModels
 from contamination.cases.unlearning_items import QUESTIONS, STORY, chunk_items, question_items
 from contamination.cases.unlearning_judge import rate_samples
+from contamination.cases.unlearning_questions import write_questions
 from contamination.core import overlap
 from contamination.data import partitions
 from contamination.models.chat import Endpoint, Price
@@ -27,7 +28,7 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
 
     Returns:
         Task to its items (``score_answers`` as in ``unlearning_items.question_items``); empty where
-        no model is named.
+        no model is named. Questions about a topic are not among them (:func:`written_questions`).
 
     Raises:
         FileNotFoundError: if a model or file is not there.
@@ -40,11 +41,15 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
         return {}
     if len(names) not in (2, 3):
         raise ValueError(
-            "model, names: part C needs the model before and after unlearning, and perhaps one "
-            f"that never saw the text, got {len(names)}"
+            "model, names must list the model before and the model after unlearning, and may add "
+            f"one that never saw the text; got {len(names)}"
         )
-    if not settings.book and not settings.questions:
-        raise ValueError("book and questions are empty: part C needs one of them")
+    if not (settings.book or settings.questions or settings.question_topic):
+        raise ValueError("book, questions and question_topic are empty: fill in one of them")
+    if settings.question_topic and (settings.questions or not settings.judge_model):
+        raise ValueError(
+            "question_topic needs a judge_model to write questions: leave questions empty"
+        )
     items = {}
     if settings.book:
         book = Path(settings.book)
@@ -65,6 +70,24 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
     return {task: table.head(settings.max_items or None) for task, table in items.items()}
 
 
+def written_questions(
+    settings: OwnModels, judge: Mapping[str, Any], score_answers: bool = False
+) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
+    """Questions that the chat model writes now, where a topic is named.
+
+    Returns:
+        The items, as in :func:`own_items`, and the questions with their answers, which serve as
+        the file ``questions`` of another run after you have checked them. Both empty without a
+        topic.
+    """
+    if not (settings.model.names and settings.question_topic):
+        return {}, pd.DataFrame()
+    n = min(settings.n_questions, settings.max_items or settings.n_questions)
+    written = write_questions(settings.question_topic, n, **judge)
+    texts = written["question"].tolist(), written["answer"].tolist()
+    return {QUESTIONS: question_items(*texts, score_answers)}, written
+
+
 def judge_settings(settings: OwnModels) -> dict[str, Any]:
     """What ``unlearning_judge.rate_samples`` needs, checked before anything costs.
 
@@ -74,14 +97,14 @@ def judge_settings(settings: OwnModels) -> dict[str, Any]:
     if not settings.judge_model:
         return {}
     if not settings.judge_base_url:
-        raise ValueError("judge_base_url is empty: the judge is a chat model at an address")
+        raise ValueError("judge_base_url is empty: fill in the address of judge_model")
     key, prices = settings.judge_key_variable or None, settings.prices
     if key and not os.environ.get(key):
-        raise ValueError(f"{key} is not set: export the judge's key, or empty judge_model")
+        raise ValueError(f"{key} is not set: export the judge's key, or leave judge_model empty")
     if len(prices) not in (0, 2) or bool(prices) != bool(settings.price_date):
-        raise ValueError("prices are two, of input and output tokens, and come with price_date")
+        raise ValueError("prices must be two, for input and output tokens, and need a price_date")
     if settings.cost_cap and not prices:
-        raise ValueError("cost_cap needs prices and price_date")
+        raise ValueError("cost_cap limits a cost that nobody knows: fill in prices and price_date")
     return {
         "endpoint": Endpoint(settings.judge_base_url, settings.judge_model, key),
         "price": Price(*prices, date=settings.price_date) if prices else None,
