@@ -33,7 +33,7 @@ FIRST_LOOK = {
 }
 
 
-def of_pairs(n_same: int, n: int) -> str:
+def on_printed_levels(n_same: int, n: int) -> str:
     """From the pairs of model and dataset whose levels are as printed."""
     if 2 * n_same <= n:
         return "Most printed levels do not follow from the released answers."
@@ -41,7 +41,7 @@ def of_pairs(n_same: int, n: int) -> str:
     return f"The paper's arithmetic is right{whole}, so the question is what the levels mean."
 
 
-def of_levels(lowest_pct: float) -> str:
+def on_levels(lowest_pct: float) -> str:
     """From the lowest of the model's maxima over the datasets."""
     if lowest_pct <= GUESSING_PCT:
         return "Not every level is above guessing (25 %), so memory is not shown everywhere."
@@ -51,7 +51,7 @@ def of_levels(lowest_pct: float) -> str:
     )
 
 
-def of_rule(verdicts: pd.Series) -> str:
+def on_rule(verdicts: pd.Series) -> str:
     """From the verdicts, by dataset, on the claim that a rule does as well as the model."""
     n, n_beaten = len(verdicts), int(verdicts.eq(NOT_SUPPORTED).sum())
     if n_beaten == n:
@@ -62,7 +62,7 @@ def of_rule(verdicts: pd.Series) -> str:
     )
 
 
-def of_marks(counts: list[int]) -> str:
+def on_number_of_findings(counts: list[int]) -> str:
     """From the number of rows that each test calls significant."""
     if len(set(counts)) == 1:
         return "All tests agree about how many results there are."
@@ -72,7 +72,7 @@ def of_marks(counts: list[int]) -> str:
     )
 
 
-def of_judge(verdict: str, n_judge: int, n_clean: int) -> str:
+def on_judge(verdict: str, n_judge: int, n_clean: int) -> str:
     """From the verdict on the claim that the judge does better than a constant answer."""
     if verdict == SUPPORTED:
         return "The judge is shown to do better than a constant answer."
@@ -81,14 +81,14 @@ def of_judge(verdict: str, n_judge: int, n_clean: int) -> str:
     return "The judge is not shown to do better than a constant answer."
 
 
-def of_words(lowest_auc: float, printed: float) -> str:
+def on_words_alone(lowest_auc: float, printed: float) -> str:
     """From the AUC of the words alone against the AUC that the paper prints for the method."""
     if lowest_auc <= printed:
         return "The words alone do not explain the printed AUC."
     return "Words alone separate the two kinds of pages, so such an AUC is no evidence of memory."
 
 
-def of_copies(copies: float, low: float) -> str:
+def on_copies(copies: float, low: float) -> str:
     """From the lower end of the 95 % interval of the AUC at so many copies."""
     seen = "once" if copies == 1 else f"{copies:.0f} times"
     if low <= 0.5:

@@ -56,13 +56,13 @@ HALF = 0.5  # of the seen rows: from here on a list is called useful
 _ROW = re.compile(r"text: (?P<text>.*)\nlabel: (?P<label>.*)", re.DOTALL)
 
 
-def drawn_rows(benchmark: str, n: int, seed: int) -> list[str]:
+def draw_rows(benchmark: str, n: int, seed: int) -> list[str]:
     """Rows of one draw of the lab's grammar, as the papers print an instance."""
     groups = draw_groups(BENCHMARKS[benchmark], n, seed, "test")
     return quizzes_of_groups(groups, BENCHMARKS[benchmark].columns)["instance"].tolist()
 
 
-def assigned(rows: Sequence[str], seed: int) -> tuple[list[str], list[str], list[str]]:
+def assign_rows(rows: Sequence[str], seed: int) -> tuple[list[str], list[str], list[str]]:
     """Rows dealt at random: seen, unseen, and comparison rows."""
     order = np.random.default_rng([seed, 1]).permutation(len(rows))
     shuffled = [rows[place] for place in order]
@@ -73,7 +73,7 @@ def assigned(rows: Sequence[str], seed: int) -> tuple[list[str], list[str], list
     )
 
 
-def fine_tuned(rows: Sequence[str], copies: int, seed: int) -> Path:
+def fine_tune_on_rows(rows: Sequence[str], copies: int, seed: int) -> Path:
     """The pretrained model after it saw every row so many times, in a new order each time."""
     generator = np.random.default_rng([seed, 2])
     order = [rows[place] for _ in range(copies) for place in generator.permutation(len(rows))]
@@ -88,7 +88,7 @@ def write_rows(file: Path, rows: Sequence[str]) -> Path:
     return file
 
 
-def audited(
+def audit_against_truth(
     model: Path,
     files: tuple[Path, Path | None],
     form: str,
@@ -123,14 +123,16 @@ def audited(
     }
 
 
-def models(n: int, kinds: Sequence[str]) -> Iterator[tuple[dict[str, object], Path, tuple]]:
+def models_with_rows(
+    n: int, kinds: Sequence[str]
+) -> Iterator[tuple[dict[str, object], Path, tuple]]:
     """What is said of a model, its folder, and its rows: seen, unseen, comparison."""
-    rows = drawn_rows("topics", N_SEEN + N_UNSEEN + N_COMPARISON, ASSIGNMENTS[0])
+    rows = draw_rows("topics", N_SEEN + N_UNSEEN + N_COMPARISON, ASSIGNMENTS[0])
     for seed in ASSIGNMENTS[: n * (PRETRAINED in kinds)]:
-        of_seed = assigned(rows, seed)
+        of_seed = assign_rows(rows, seed)
         for copies in COPIES:
             about = {"model": PRETRAINED, "seed": seed, "copies": copies}
-            yield about, fine_tuned(of_seed[0], copies, seed), of_seed
+            yield about, fine_tune_on_rows(of_seed[0], copies, seed), of_seed
     pool = row_pools.pools()[0]
     for seed in row_pools.BASE_SEEDS[: n * (BASE in kinds)]:
         folder, copies_of = row_pools.base_model(study.the_lab(), seed), pool.copies(seed)
@@ -143,21 +145,21 @@ def models(n: int, kinds: Sequence[str]) -> Iterator[tuple[dict[str, object], Pa
             yield about, folder, (seen, unseen, comparison)
 
 
-def measured(n: int, kinds: Sequence[str]) -> pd.DataFrame:
+def measure_lists(n: int, kinds: Sequence[str]) -> pd.DataFrame:
     """One row for each model and each kind of comparison rows."""
     lab, found = Lab(0, 1_000_000, 8), []
     clean = load_causal_lm(lab.base())
-    others = drawn_rows("reviews", N_COMPARISON, ASSIGNMENTS[0])
+    others = draw_rows("reviews", N_COMPARISON, ASSIGNMENTS[0])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         other = write_rows(folder / "reviews.jsonl", others)
-        for about, model, (seen, unseen, comparison) in models(n, kinds):
+        for about, model, (seen, unseen, comparison) in models_with_rows(n, kinds):
             rows = write_rows(folder / "rows.jsonl", [*seen, *unseen])
             same = write_rows(folder / "comparison.jsonl", comparison)
             asked = [(form, SAME, same) for form in (TEXT, INSTANCE)]
             for form, kind, file in [*asked, (TEXT, NONE, None), (TEXT, OTHER, other)]:
                 row = about | {"form": form, "comparison": kind}
-                row |= audited(model, (rows, file), form, seen, lab, clean)
+                row |= audit_against_truth(model, (rows, file), form, seen, lab, clean)
                 print(json.dumps(row), file=sys.stderr, flush=True)
                 found.append(row)
     return pd.DataFrame(found)
@@ -244,7 +246,7 @@ def main() -> None:
     )
     parser.add_argument("--table", type=Path, default=TABLE)
     told = parser.parse_args()
-    found = measured(told.assignments, told.models)
+    found = measure_lists(told.assignments, told.models)
     storage.write_csv(told.table, found.round({"auc": 4}))
     if told.table == TABLE:
         before, _, rest = PAGE.read_text().partition(MARKS[0])

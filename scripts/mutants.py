@@ -57,8 +57,8 @@ def with_fault(source: str, fault: Fault) -> str:
     places = {pair: source.count(pair[0]) for pair in found}
     if sum(places.values()) != 1:
         raise ValueError(
-            f'"{fault.name}": its text stands {sum(places.values())} times in {fault.file}, '
-            "not once: mend it in scripts/mutants.yaml"
+            f'"{fault.name}": its text occurs {sum(places.values())} times in {fault.file} and '
+            "must occur once: correct it in scripts/mutants.yaml"
         )
     now, wrong = next(pair for pair, n in places.items() if n)
     return source.replace(now, wrong)

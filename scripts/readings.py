@@ -21,8 +21,8 @@ HEAD = ["Method", "The paper's claim", "Recomputed", "The control", "Our reading
 FULL = "Further controls"
 PAPERS = {
     "DCQ": "[Data Contamination Quiz](https://arxiv.org/abs/2311.06233)",
-    "Replication": "[Replication with an ICL judge](https://arxiv.org/abs/2308.08493)",
-    "Min-k% Prob": "[Min-k% Prob on WikiMIA](https://arxiv.org/abs/2310.16789)",
+    "Replication": "[Replication](https://arxiv.org/abs/2308.08493)",
+    "Min-k% Prob": "[Min-k% Prob](https://arxiv.org/abs/2310.16789)",
     "DICE": "[DICE](https://arxiv.org/abs/2406.04197)",
 }
 
@@ -46,6 +46,29 @@ def readings(tables: dict[str, pd.DataFrame], r_squared: dict[str, pd.DataFrame]
     return pd.DataFrame(rows, columns=[*HEAD, FULL])
 
 
+def quiz_in_brief(tables: dict[str, pd.DataFrame]) -> str:
+    """What GPT-4 does in the quiz, and what a rule that never saw the data leaves of it."""
+    levels = tables["dcq_published"].query("model == 'GPT-4'")["max_pct"]
+    chosen = _chosen_rule(tables["dcq_rules"].query("model == 'GPT-4'"))
+    rule, n = chosen["control"].iloc[0], len(chosen)
+    n_beaten = int(chosen["verdict"].eq(NOT_SUPPORTED).sum())
+    beaten = (
+        f"GPT-4 is shown to beat a rule that only looks at {rule} on "
+        f"{'' if 2 * n_beaten > n else 'no more than '}{n_beaten} of {n} datasets"
+    )
+    return (
+        f"In one paper's quiz, GPT-4 finds {_ends(levels)} % of the benchmark rows among reworded "
+        "copies, by dataset. "
+        + (f"{beaten}." if 2 * n_beaten > n else f"That looks like memory, but {beaten}.")
+    )
+
+
+def _chosen_rule(rules: pd.DataFrame) -> pd.DataFrame:
+    """A row for each dataset: the rule that does best on all other datasets, and its verdict."""
+    rules = rules.drop_duplicates(["dataset", "control"])
+    return rules[rules["chosen_on_others"]]
+
+
 def _ends(values: pd.Series, decimals: int = 0) -> str:
     return f"{values.min():.{decimals}f} to {values.max():.{decimals}f}"
 
@@ -55,22 +78,19 @@ def _levels(tables: dict[str, pd.DataFrame]) -> tuple[str, ...]:
         tables[name].query("model == 'GPT-4'")
         for name in ("dcq_published", "dcq_rules", "dcq_beyond_rules")
     )
-    rules = rules.drop_duplicates(["dataset", "control"])
-    chosen = rules[rules["chosen_on_others"]]
+    rules, chosen = rules.drop_duplicates(["dataset", "control"]), _chosen_rule(rules)
     rule, n = chosen["control"].iloc[0], len(chosen)
     n_equal, n_beaten = (int(chosen["verdict"].eq(v).sum()) for v in (SUPPORTED, NOT_SUPPORTED))
     control = (
-        f"a rule that only looks at {rule} matches GPT-4 on {n_equal} of {n} datasets and loses on "
-        f"{n_beaten}; {n - n_equal - n_beaten} are inconclusive"
+        f"{rule} alone is as good on {n_equal} of {n} datasets, worse on {n_beaten} and "
+        f"inconclusive on {n - n_equal - n_beaten}"
     )
-    reading = f"GPT-4 is shown to beat the rule on {n_beaten} of {n} datasets"
+    reading = "a high share alone is no evidence of memory"
     if 2 * n_beaten > n:
-        reading += ", so on most of them its level says more than the rule explains"
-    else:
-        reading += "; a high level alone is no evidence of memory"
+        reading = "on most datasets, GPT-4 does better than the rule explains"
     claim = (
         f"GPT-4 finds the original in {_ends(levels['paper_max_pct'].astype(float))} % of the "
-        "quizzes, depending on the dataset"
+        "quizzes"
     )
     others = rules[~rules["control"].isin(chosen["control"])].groupby("control", sort=False)
     by_rule = [f"for {name}, it is {comparison.verdict_counts(of)}" for name, of in others]
@@ -90,11 +110,11 @@ def _replicas(replicas: pd.DataFrame) -> tuple[str, ...]:
     if right < n:
         more = "hardly more often" if right > expected else "no more often"
         more = more if right - expected <= 1 else "more often"
-        reading = f"not reproduced: such instances are answered right {more} than others"
+        reading = f"not reproduced: such rows are found {more} than others"
     return (
-        "a model that can replicate an instance also answers its quiz correctly",
+        "a model that completes a row (almost) verbatim also finds it",
         f"{right:.0f} of {n:.0f}",
-        f"at the overall rate, {expected:.1f} of {n:.0f} would be right",
+        f"{expected:.1f} are expected if the two are unrelated",
         reading,
         f"These are the answers in the best quiz. In at least one quiz, {either:.0f} of {n:.0f} "
         "are right.",
@@ -115,9 +135,10 @@ def _tests(tests: pd.DataFrame) -> tuple[str, ...]:
         f"correction the paired bootstrap marks {n_corrected}; {by_flips}."
     )
     return (
-        f"{int(tests['paper_significant'].sum())} of {len(tests)} tests show contamination",
+        f"{int(tests['paper_significant'].sum())} of {len(tests)} tests of completions show "
+        "contamination",
         str(n),
-        f"{n_corrected} remain significant after a correction for {len(tests)} tests",
+        f"{n_corrected} after a correction for {len(tests)} tests",
         reading,
         further,
     )
@@ -134,18 +155,18 @@ def _judge(success: pd.DataFrame) -> tuple[str, ...]:
     )
     better = [model for model, row in judge.items() if row["verdict"] == SUPPORTED]
     others = [model for model in judge if model not in better]
-    reading = f"the judge beats that for {listed(better)}" if better else ""
+    reading = f"the judge is better for {listed(better)}" if better else ""
     if others:
         reading += (
-            f"; for {listed(others)} this is not shown"
+            f"; this is not shown for {listed(others)}"
             if better
             else "the judge is not shown to be better"
         )
     verdicts = [f"{row['verdict']} for {model}" for model, row in judge.items()]
     return (
-        f"the judge is right about {printed} of {n} cases ({listed(list(judge))})",
+        f"its judge is right in {printed} of {n} cases ({listed(list(judge))})",
         right,
-        f'always answering "clean" gives {" and ".join(map(str, clean))}',
+        f'{" and ".join(map(str, clean))} by always answering "clean"',
         reading,
         f"The claim that the judge does better is {listed(verdicts)}.",
     )
@@ -155,33 +176,32 @@ def _min_k(words: pd.DataFrame) -> tuple[str, ...]:
     printed = float(wikimia_tables.printed_average().loc["Min-k% Prob", "paper_auc"])
     words = words[words["baseline"].eq(blind_scores.BAG_OF_WORDS)]
     aucs, sizes = words["auc"], words["n_members"] + words["n_non_members"]
-    reading = (
-        "an AUC on WikiMIA is no evidence of memory: the wording of its two kinds of pages could "
-        "explain it"
-    )
+    reading = "no evidence of memory: the wording alone could explain this AUC"
     if aucs.min() <= printed:
         reading = "the words alone do not explain this AUC"
     return (
-        f"AUC {printed:.2f}, the mean of five models",
-        "not recomputed: we do not run these models",
-        f"a word-based classifier, without any model, reaches AUC {aucs.min():.2f}"
+        f"token probabilities tell seen pages from others: AUC {printed:.2f} on WikiMIA (0.50 is "
+        "chance)",
+        "we do not run its five models",
+        f"the words alone reach {aucs.min():.2f}"
         + (f" to {aucs.max():.2f}" if f"{aucs.min():.2f}" != f"{aucs.max():.2f}" else ""),
         reading,
-        f"The classifier is tried at {len(words)} passage lengths, on {sizes.min()} to "
-        f"{sizes.max()} passages.",
+        "The paper's AUC is the mean of five models. The words are tried at "
+        f"{len(words)} passage lengths, on {sizes.min()} to {sizes.max()} passages.",
     )
 
 
 def _dice(r_squared: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     main, other = r_squared["main"], r_squared["other"]
     printed = str(main["printed"].iloc[0]).replace("-", " to ")
-    reading = "the correlation is reproduced"
+    reading = "reproduced"
     if main["value"].min() - other["value"].min() > 0.05:
-        reading += "; how strong it is depends on which released scores are used"
+        reading += ", but the strength depends on which released scores are used"
     return (
-        f"its score correlates with accuracy, R² {printed} by benchmark",
+        f"a score of hidden states correlates with accuracy (R² {printed})",
         f"{_ends(main['value'], 2)} ({main['n'].iloc[0]:.0f} models)",
-        f"{_ends(other['value'], 2)} with the scores of a second released table",
+        f"{_ends(other['value'], 2)} with a second released table",
         reading,
+        "Each range runs from the benchmark with the lowest R² to the one with the highest. "
         "Lesson 05 compares two clean models with each other.",
     )

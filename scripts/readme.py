@@ -46,7 +46,8 @@ README = ROOT / "README.md"
 IN_FULL = ROOT / "docs/results.md"
 RELEASED = ROOT / "docs/released_results.csv"
 FIGURE = "docs/figures/dcq_levels.png"
-RESULTS, DETECTORS, WHICH, REAL = "results", "detectors", "which detector", "real model"
+OPENING, RESULTS, DETECTORS = "opening figure", "results", "detectors"
+WHICH, REAL = "which detector", "real model"
 DETECTION = "docs/figures/detectors.png"
 PAGE = ROOT / "docs/which_detector.md"
 LEDGER = store.STUDY
@@ -121,10 +122,9 @@ def _cells_sentence(cells: pd.DataFrame) -> str:
     matches = black_box["matches"].dropna().astype(str)
     n_equal = matches.eq("True").sum()
     return (
-        f"Two of the papers query models through an API and print {len(black_box)} numbers. We can "
-        f"recompute {len(matches)} of these from what the authors released, and {n_equal} agree at "
-        f"the printed decimals. All four papers together print {len(cells)} numbers. For every "
-        "number that we could not recompute, notebook 09 gives the reason."
+        "Two papers query models through an API. Of the "
+        f"{len(black_box)} numbers that they print ({len(cells)} in all four papers), we can "
+        f"recompute {len(matches)}, and {n_equal} agree to the last digit."
     )
 
 
@@ -141,7 +141,21 @@ def figure_png(tables: dict[str, pd.DataFrame]) -> bytes:
     """The figure, with the hash of its numbers in the file."""
     numbers = figure_numbers(tables)
     levels = tables["dcq_published"]
-    return png(plots.quiz_levels(levels, numbers[numbers["control"] != ""]), numbers)
+    figure = plots.quiz_levels(levels, numbers[numbers["control"] != ""])
+    sizes = levels["n"]
+    title = "Who finds the original among reworded copies? "
+    title += f"({sizes.min()} to {sizes.max()} rows a dataset)"
+    figure.axes[0].set_title(title, loc="left")
+    return png(figure, numbers)
+
+
+def opening(tables: dict[str, pd.DataFrame]) -> str:
+    """The README's first figure, and what to see in it."""
+    alt = (
+        "How often GPT-4 and GPT-3.5 pick the original in the quizzes of ten datasets, next to "
+        "rules that take the same quizzes without any model"
+    )
+    return f"![{alt}]({FIGURE})\n\n*{readings.quiz_in_brief(tables)}*"
 
 
 def png(figure: Figure, numbers: pd.DataFrame) -> bytes:
@@ -180,10 +194,10 @@ def kept(table: pd.DataFrame) -> pd.DataFrame:
 
 def detectors(tables: dict[str, pd.DataFrame]) -> str:
     """Which detector notices what, in brief and as a figure: the README's part."""
-    detection, reference, rates, shift = (
-        tables[f"pretraining_{name}"] for name in ("detection", "reference", "tpr", "shift")
+    detection, reference, shift = (
+        tables[f"pretraining_{name}"] for name in ("detection", "reference", "shift")
     )
-    said = pretraining_conclusion.in_brief(detection, reference, rates, shift)
+    said = pretraining_conclusion.in_brief(detection, shift)
     alt = pretraining_figures.detection_alt(detection, reference, shift)
     return f"{said}\n\n![{alt}]({DETECTION})"
 
@@ -304,8 +318,8 @@ def released_numbers(tables: dict[str, pd.DataFrame]) -> str:
             success.loc[n, model] for n in ("Algorithm 2: GPT-4 ICL", "always clean")
         )
         judge, clean = (int(one["n_right"]) for one in (by_judge, by_clean))
-        about = f"cases decided as the person decides, {model}, of 14"
-        said = conclude.of_judge(by_judge["verdict"], judge, clean)
+        about = f"decisions that agree with a person's, {model}, of 14"
+        said = conclude.on_judge(by_judge["verdict"], judge, clean)
         decisions.append(("03", about, f"judge {judge}, always “clean” {clean}", said))
     words = wikimia_tables.wikimia_blind_table()
     words = words.loc[words["baseline"].eq(blind_scores.BAG_OF_WORDS), "auc"]
@@ -326,24 +340,34 @@ def released_numbers(tables: dict[str, pd.DataFrame]) -> str:
     maxima = f"{gpt4.min():.0f} to {gpt4.max():.0f} %"
     of_words = f"{ends}; printed for {MIN_K}: {printed}"
     rows = [
-        ("02", "pairs as printed", f"{n_same} of {n}", conclude.of_pairs(n_same, n)),
-        ("02", "GPT-4's maximum, ten datasets", maxima, conclude.of_levels(gpt4.min())),
+        (
+            "02",
+            "pairs of model and dataset whose level is as printed",
+            f"{n_same} of {n}",
+            conclude.on_printed_levels(n_same, n),
+        ),
+        ("02", "GPT-4's maximum, ten datasets", maxima, conclude.on_levels(gpt4.min())),
         *(
             (
                 "02",
-                f"that {name} does as well as GPT-4",
+                f"the claim that {name} does as well as GPT-4",
                 comparison.verdict_counts(of),
-                conclude.of_rule(of["verdict"]),
+                conclude.on_rule(of["verdict"]),
             )
             for name, of in rules
         ),
-        ("03", f"asterisks, of {len(tests)} tests", ", ".join(marks), conclude.of_marks(counts)),
+        (
+            "03",
+            f"significant results, of {len(tests)} tests",
+            ", ".join(marks),
+            conclude.on_number_of_findings(counts),
+        ),
         *decisions,
         (
             "04",
-            "words alone on WikiMIA, AUC",
+            "AUC of the words alone on WikiMIA",
             of_words,
-            conclude.of_words(words.min(), float(printed)),
+            conclude.on_words_alone(words.min(), float(printed)),
         ),
     ]
     return markdown(pd.DataFrame(rows, columns=["notebook", "number", "expect", CONCLUDE]))
@@ -365,7 +389,7 @@ def trained_numbers(tables: dict[str, pd.DataFrame]) -> str:
     aucs = tables["min_k_auc"]
     is_mean = aucs["setting"].eq("random") & aucs["method"].eq(MIN_K) & aucs["seed"].isna()
     for row in aucs[is_mean].itertuples():
-        said = conclude.of_copies(row.copies, row.ci_low)
+        said = conclude.on_copies(row.copies, row.ci_low)
         rows.append(("04b", f"{MIN_K}, AUC, copies: {row.copies:.0f}", row.auc, said))
     lines = [
         (where, what, f"{value:.2f}", f"± {WITHIN[where]}", said)
@@ -410,13 +434,13 @@ def claims() -> str:
     return markdown(pd.DataFrame(rows))
 
 
-def renewed(page: str, name: str, part: str) -> str:
-    """The page with another part between the marks of that name.
+def renewed(page: str, name: str, part: str, by: str = "make readme") -> str:
+    """The page with another part between the marks of that name; ``by`` is what writes it.
 
     Raises:
         ValueError: if the marks are not there, once each.
     """
-    start, end = f"<!-- {name}: written by make readme -->", f"<!-- end of {name} -->"
+    start, end = f"<!-- {name}: written by {by} -->", f"<!-- end of {name} -->"
     if page.count(start) != 1 or page.count(end) != 1:
         raise ValueError(f"a page needs the lines {start} and {end}, once each")
     between = f"{re.escape(start)}.*{re.escape(end)}"
@@ -439,7 +463,8 @@ def main(folder: Path) -> None:
     storage.write_text(PAGE, renewed(PAGE.read_text(), WHICH, detector_page(study)))
     full = renewed(IN_FULL.read_text(), RESULTS, results(tables, needs_files, in_full=True))
     storage.write_text(IN_FULL, full)
-    readme = renewed(README.read_text(), RESULTS, results(tables, needs_files))
+    readme = renewed(README.read_text(), OPENING, opening(tables))
+    readme = renewed(readme, RESULTS, results(tables, needs_files))
     readme = renewed(readme, REAL, real_model(sets_of_real_model(), sets))
     storage.write_text(README, renewed(readme, DETECTORS, detectors(study)))
     page = renewed(TEACHING.read_text(), RELEASED_NUMBERS, released_numbers(tables))

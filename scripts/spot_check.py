@@ -39,7 +39,9 @@ def main() -> None:
     parser.add_argument("--spread", action="store_true", help="measure it, in this environment")
     is_spread = parser.parse_args().spread
     if spot_check.environment()["device"] != "cpu" and not is_spread:
-        parser.error("made on a GPU these scores could be checked nowhere else: hide it")
+        parser.error(
+            "scores from a GPU could be checked nowhere else: hide it (CUDA_VISIBLE_DEVICES=)"
+        )
     lab = world.build_world(SETTINGS["world_seed"])
     base = world.base_model(lab, SETTINGS["n_background_tokens"], SETTINGS["world_seed"])
     if is_spread:

@@ -301,7 +301,7 @@ def test_a_variable_that_is_not_set_is_named_only_where_that_is_safe(monkeypatch
         with pytest.raises(ChatError, match=f"^{shown} is not set"):
             Secret(name)
     monkeypatch.setenv("hunter2", "clé")
-    with pytest.raises(ChatError, match=r"^hunter2 holds characters that no key has"):
+    with pytest.raises(ChatError, match=r"^hunter2 contains characters that no key has"):
         Secret("hunter2")
 
 

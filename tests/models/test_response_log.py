@@ -364,7 +364,9 @@ def test_a_log_in_use_without_an_answer_or_repaired_before_stays(many, capsys):
     assert "another process uses" in capsys.readouterr().err
     many.write_bytes(many.read_bytes()[:PAGE])
     assert log_repair.main([str(many)]) == 1
-    assert capsys.readouterr().err == f"no answer in {many} is whole: move it away\n"
+    assert capsys.readouterr().err == (
+        f"no answer in {many} is whole, so nothing can be saved: move it away\n"
+    )
     many.with_name("log.sqlite.damaged").touch()
     assert log_repair.main([str(many)]) == 1
     assert "is there from before" in capsys.readouterr().err

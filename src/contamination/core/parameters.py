@@ -67,14 +67,12 @@ def declared_in(path: Path) -> dict[str, Parameter]:
             for cell in notebook["cells"]
         ]
     except FileNotFoundError:
-        raise ParameterError(f"{path}: no such notebook") from None
+        raise ParameterError(f"there is no notebook {path}: check the path") from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise ParameterError(f"{path}: not a notebook (no valid nbformat 4 JSON)") from None
     sources = [source for source, tags in cells if "parameters" in tags]
     if len(sources) != 1:
-        raise ParameterError(
-            f'{path}: {len(sources)} cells are tagged "parameters", want exactly 1'
-        )
+        raise ParameterError(f'{path}: {len(sources)} cells are tagged "parameters": tag exactly 1')
     return declared_parameters(sources[0], str(path))
 
 
@@ -91,7 +89,7 @@ def declared_parameters(source: str, name: str) -> dict[str, Parameter]:
         parameter = _declaration(statement, line)
         if parameter is None:
             raise ParameterError(
-                f"{name}: the parameters cell holds {line.strip()!r}; every line must read "
+                f"{name}: the parameters cell has the line {line.strip()!r}; every line must read "
                 f"`name: type = value  # comment` with a type of {', '.join(TYPES)}"
             )
         if "=" in parameter.comment or not parameter.comment:
@@ -139,14 +137,14 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            raise ParameterError("a reference (*name) stands in it: write the value out")
+            raise ParameterError("it contains a reference (*name): write the value out")
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         for name in names:
             if names.count(name) > 1:
-                raise ParameterError(f'"{name}" stands in it twice: keep one of them')
+                raise ParameterError(f'"{name}" occurs twice: keep one of them')
         return super().construct_mapping(node, deep)
 
 
@@ -155,10 +153,12 @@ def load_parameter_file(path: Path) -> dict[str, Any]:
     path = Path(path)
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise ParameterError(f"it is larger than {LARGEST_FILE} bytes")
+            raise ParameterError(
+                f"it is larger than {LARGEST_FILE} bytes: keep one line for each value"
+            )
         values = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 (a SafeLoader)
     except FileNotFoundError:
-        raise ParameterError(f"{path}: no such parameter file") from None
+        raise ParameterError(f"there is no parameter file {path}: check the path") from None
     except ParameterError as error:
         raise ParameterError(f"{path}: {error}") from None
     except OSError as error:
@@ -171,7 +171,7 @@ def load_parameter_file(path: Path) -> dict[str, Any]:
     if values is None:
         return {}
     if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
-        raise ParameterError(f"{path}: must hold lines of the form `name: value`")
+        raise ParameterError(f"{path}: every line must read `name: value`")
     return values
 
 

@@ -92,7 +92,7 @@ def zlib_score(token_log_probs: np.ndarray, text: str) -> float:
     (11, -0.6931)
     """
     if not text:
-        raise ValueError("passage is empty")
+        raise ValueError("the passage is empty: leave it out")
     return -_nll(token_log_probs) / len(zlib.compress(text.encode()))
 
 
@@ -108,7 +108,7 @@ def lowercase_score(token_log_probs: np.ndarray, lowercase_token_log_probs: np.n
     """
     nll = _nll(token_log_probs)
     if nll == 0:
-        raise ValueError("passage has an NLL of 0, no ratio to it is defined")
+        raise ValueError("the passage has an NLL of 0, so no ratio to it is defined: leave it out")
     return _nll(lowercase_token_log_probs) / nll
 
 
@@ -141,7 +141,7 @@ def neighbor_score(
     1.3863
     """
     if len(neighbor_token_log_probs) == 0:
-        raise ValueError("passage has no neighbour")
+        raise ValueError("the passage has no neighbour to compare with: make at least one")
     return float(np.mean([_nll(values) for values in neighbor_token_log_probs])) - _nll(
         token_log_probs
     )
@@ -156,7 +156,7 @@ def _checked(token_log_probs: np.ndarray) -> np.ndarray:
     if values.ndim != 1:
         raise ValueError(f"log-probabilities of one passage have one axis, got {values.shape}")
     if values.size == 0:
-        raise ValueError("passage has no scored token")
+        raise ValueError("the passage has no scored token: it needs two tokens or more")
     # Catches probabilities, losses and padding before they look like a score.
     if not np.isfinite(values).all() or (values > 0).any():
         raise ValueError("log-probabilities must be finite and at most 0")

@@ -315,7 +315,8 @@ def record(kind: str, **what: Any) -> None:
     """Note something for the manifest of the run in progress; silent outside one.
 
     Kinds in use: ``input`` (name, sha256), ``model`` (what identifies a loaded
-    model) and ``cache`` (name, hits, misses).
+    model), ``cache`` (name, hits, misses) and ``shared`` (processor seconds of
+    computations that several processes can divide).
     """
     staging = os.environ.get(STAGING_VARIABLE)
     if staging:

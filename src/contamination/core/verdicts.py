@@ -100,4 +100,4 @@ def check_verdicts(words: Iterable[object]) -> None:
     """ValueError for a value that is no verdict; blank cells are rows without a claim."""
     given = {str(word) for word in words if not (pd.isna(word) or word == "")}
     if unknown := given - {*VERDICTS}:
-        raise ValueError(f'"{min(unknown)}" is no verdict: one of {", ".join(VERDICTS)}')
+        raise ValueError(f'"{min(unknown)}" is no verdict: use one of {", ".join(VERDICTS)}')

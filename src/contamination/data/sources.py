@@ -281,7 +281,7 @@ def _download_once(source: Source, target: Path) -> None:
                 if stream.tell() > source.n_bytes:
                     raise ValueError(
                         f"{source.name} is larger than the {source.n_bytes:,} bytes listed: "
-                        f"the download was stopped, nothing was kept"
+                        'nothing was kept; run "make data" again'
                     )
         _verify(temporary, source, source.name, 'nothing was kept; run "make data" again')
 

@@ -37,7 +37,7 @@ def bos_of(
     """
     if tokenizer.bos_token_id is None:
         if wanted:
-            raise ValueError(f'the tokenizer of "{name}" has no beginning-of-sequence token')
+            raise ValueError(f'"{name}" has no beginning-of-sequence token: leave bos empty')
         return NONE
     if wanted is None:
         wanted = _declared(tokenizer.bos_token, name, at)

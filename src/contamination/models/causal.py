@@ -107,7 +107,9 @@ def token_log_probs(
     encoded = encode(lm, texts)
     for number, token_ids in enumerate(encoded):
         if len(begin) + len(token_ids) < 2:
-            raise ValueError(f"text {number} has no scored token: it is its first token alone")
+            raise ValueError(
+                f"text {number} has one token, which nothing precedes: give a longer text"
+            )
         if capacity and len(token_ids) > capacity and too_long == "refuse":
             raise ValueError(
                 f"text {number} has {len(token_ids)} tokens, the model reads {capacity}: "

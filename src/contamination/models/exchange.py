@@ -69,7 +69,9 @@ class Request:
 
     def __post_init__(self) -> None:
         if bool(self.messages) == bool(self.prompt):
-            raise ValueError("a request holds either messages or a prompt, and it is not empty")
+            raise ValueError(
+                "a request needs either messages or a prompt, and it must not be empty"
+            )
         _refuse_options(self.options)
 
 

@@ -68,7 +68,7 @@ def layer_batches(
         ValueError: if a text is empty or too long.
     """
     if lm.is_elsewhere:
-        raise ValueError('states of all tokens stay where they are: load the model with "local"')
+        raise ValueError('states of all tokens need a model in this process: load it with "local"')
     encoded, batches = _layer_requests(lm, texts, max_batch_tokens)
     for batch in batches:
         rows = [encoded[item] for item in batch]

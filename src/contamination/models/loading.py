@@ -148,7 +148,7 @@ def device_named(name: str = "") -> str:
     found = [*(kind for kind, is_there in there.items() if is_there), "cpu"]
     if name and name not in found:
         raise ValueError(
-            f'no device "{name}" is here: this machine and its torch have {", ".join(found)}'
+            f'there is no device "{name}": this machine and its torch have {", ".join(found)}'
         )
     return name or found[0]
 

@@ -39,7 +39,7 @@ def repair(path: Path) -> tuple[int, bool]:
     name = storage.shown(path)
     fresh, aside = (path.with_name(path.name + end) for end in (".repaired", ".damaged"))
     if not path.is_file():
-        raise FileNotFoundError(f"there is no {name}")
+        raise FileNotFoundError(f"there is no response log {name}: check the path")
     if aside.exists():
         raise ValueError(f"{storage.shown(aside)} is there from before: move it away and run again")
     fresh.unlink(missing_ok=True)
@@ -50,7 +50,7 @@ def repair(path: Path) -> tuple[int, bool]:
             old.text_factory = lambda text: text.decode(errors="replace")
             n_kept, has_spending = _copy(old, fresh, path.stat().st_size)
         if not n_kept:
-            raise ValueError(f"no answer in {name} is whole: move it away")
+            raise ValueError(f"no answer in {name} is whole, so nothing can be saved: move it away")
         if path.with_name(f"{path.name}-wal").exists():  # whoever closes a log last removes it
             raise ValueError(f"another process uses {name}: end it and run again")
         path.rename(aside)

