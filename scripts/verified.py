@@ -29,6 +29,7 @@ COLUMNS = {
     "identical": "Identical",
     "verdicts": "Verdicts compared",
     "same_verdicts": "The same",
+    "where": "Tables with other verdicts",
     "largest": "Largest difference of a number",
 }
 
@@ -44,7 +45,7 @@ def row_of(run: Path, name: str, differs: str, against: Path | None = None) -> d
     """
     stored = against or reference.reference_of(run.name)
     n_tables = n_identical = n_verdicts = n_same = 0
-    largest, place = 0.0, ""
+    largest, place, where = 0.0, "", []
     for row in reference.listed_tables(stored):
         path, ours = run / f"tables/{row['table']}.csv", stored / f"tables/{row['table']}.csv"
         if not (run / f"manifests/{row['notebook']}.json").exists():
@@ -58,10 +59,15 @@ def row_of(run: Path, name: str, differs: str, against: Path | None = None) -> d
         said = reference.compare(row["table"], found, expected)
         n_identical += said.says == "identical"
         words = [column for column in expected if reference.is_verdict(column)]
-        n_verdicts += expected[words].ne("").to_numpy().sum()
-        if list(found) == list(expected) and len(found) == len(expected):
+        n_here = n_alike = expected[words].ne("").to_numpy().sum()
+        if list(found) != list(expected) or len(found) != len(expected):
+            n_alike = 0
+        else:
             alike = found[words].eq(expected[words]) & expected[words].ne("")
-            n_same += alike.to_numpy().sum()
+            n_alike = alike.to_numpy().sum()
+        n_verdicts, n_same = n_verdicts + n_here, n_same + n_alike
+        if n_here > n_alike:
+            where.append(f"{row['table']} ({n_here - n_alike})")
         if said.largest > largest:
             largest, place = said.largest, row["table"]
     return {
@@ -71,6 +77,7 @@ def row_of(run: Path, name: str, differs: str, against: Path | None = None) -> d
         "identical": int(n_identical),
         "verdicts": int(n_verdicts),
         "same_verdicts": int(n_same),
+        "where": ", ".join(where) or "none",
         "largest": f"{largest:.2g} ({place})" if largest else "none",
     }
 
