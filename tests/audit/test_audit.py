@@ -634,7 +634,7 @@ def test_twelve_rows_in_any_script_work_or_say_why_not(tiny_folder, tmp_path, te
     is_english = text == MARKUP
     assert (table.loc[preparing.DCQ, "verdict"] != NOT_RUN) == is_english
     if not is_english:
-        assert "made by a rule, at least 4 are needed" in table.loc[preparing.DCQ, "note"]
+        assert "made by a rule, and at least 4 are needed" in table.loc[preparing.DCQ, "note"]
     # Equal texts count as equal in any script.
     scored = found[preparing.REPLICATION].details
     assert scored["second_piece"].str.len().gt(0).all()
