@@ -7,6 +7,8 @@ from contamination.audit import auditing, time_left
 from contamination.audit.prepared import DCQ, METHODS, MIN_K, RANKING, REPLICATION
 from contamination.audit.time_left import TimeLeft
 from contamination.core import storage
+from contamination.models.forward import Row
+from contamination.models.watched import batch_size
 
 PLANNED = {DCQ: (1_000, 0), REPLICATION: (300, 200), MIN_K: (500, 0)}
 
@@ -91,6 +93,6 @@ def test_rows_that_cannot_be_measured_leave_the_time_to_the_batches(
 
 
 def test_a_batch_counts_what_it_reads_or_what_it_may_write():
-    row = time_left.Row((1, 2, 3), (0, 1), (2, 3))
-    assert time_left._size(([row, row], False)) == (False, 6)
-    assert time_left._size(([[1, 2], [3]], 50, 0.0, 1, 0)) == (True, 100)
+    row = Row((1, 2, 3), (0, 1), (2, 3))
+    assert batch_size(([row, row], False)) == (False, 6)
+    assert batch_size(([[1, 2], [3]], 50, 0.0, 1, 0)) == (True, 100)

@@ -235,7 +235,7 @@ def test_an_empty_text_is_refused(llama, text):
 
 
 def test_a_single_token_without_context_is_refused(loaded):
-    with pytest.raises(ValueError, match="text 0 has no scored token"):
+    with pytest.raises(ValueError, match="text 0 has one token, which nothing precedes"):
         token_log_probs(loaded["neox"], ["the"])
 
 

@@ -364,7 +364,7 @@ def test_a_missing_key_shows_before_the_crawl(monkeypatch):
 def test_no_page_of_a_kind_is_one_line_that_says_where_to_look(tmp_path):
     pages = {1: old(words(1)), 2: new("short")}
     settings = Settings(**CATEGORIES, output_folder=str(tmp_path))
-    with pytest.raises(WikiError, match=r"no member page is kept, .*filters\.csv says why"):
+    with pytest.raises(WikiError, match=r"no member page is kept: .*filters\.csv says why"):
         building.build(FakeWiki(pages), settings, progress=False)
     assert "short" in (tmp_path / "filters.csv").read_text()
 

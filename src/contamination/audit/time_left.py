@@ -12,15 +12,15 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tqdm import tqdm
 
 from contamination.audit.finding import Target
 from contamination.core import storage
 from contamination.models.causal import complete, token_log_probs
-from contamination.models.forward import Row
-from contamination.models.loading import Arrays, CausalLM
+from contamination.models.loading import CausalLM
+from contamination.models.watched import Watched
 
 FIRST_ROWS, FIRST_LETTERS, FIRST_TOKENS = 4, 200, 8  # rows measured, of each at most, and written
 _BETWEEN = 1.0  # seconds from one line to the next
@@ -92,35 +92,6 @@ def in_words(seconds: float | None) -> str:
         return f"about {-(-seconds // 10) * 10:.0f} s left"
     hours, minutes = divmod(-(-int(seconds) // 60), 60)
     return f"about {f'{hours} h ' * bool(hours)}{minutes} min left"
-
-
-@dataclass(frozen=True)
-class Watched(CausalLM):
-    """A model that tells what its batches take; scores and their caches are the model's own."""
-
-    tell: Callable[[bool, int, float, int], None]  # as ``TimeLeft.batch``
-
-    def compute(
-        self, work: Callable[..., Arrays], jobs: Mapping[int, tuple]
-    ) -> Iterator[tuple[int, Arrays]]:
-        """As ``CausalLM.compute``, in the same order."""
-        sizes = {number: _size(arguments) for number, arguments in jobs.items()}
-        n_waiting = sum(n_tokens for _, n_tokens in sizes.values())
-        for number, arguments in jobs.items():
-            start = time.perf_counter()
-            arrays = work(self, *arguments)
-            is_written, n_tokens = sizes[number]
-            n_waiting -= n_tokens
-            self.tell(is_written, n_tokens, time.perf_counter() - start, n_waiting)
-            yield number, arrays
-
-
-def _size(arguments: tuple) -> tuple[bool, int]:
-    """Whether a batch writes, and its tokens: those it reads, or those it writes at most."""
-    rows = arguments[0]
-    if isinstance(rows[0], Row):
-        return False, sum(len(row.input_ids) for row in rows)
-    return True, len(rows) * arguments[1]
 
 
 def is_watched() -> bool:
