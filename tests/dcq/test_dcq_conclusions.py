@@ -97,6 +97,14 @@ def test_the_usual_verdict_is_the_most_frequent_one(rules):
     )
 
 
+def test_the_answer_e_explains_a_lead_in_the_figure_without_a_verdict(rules):
+    text = conclusions.example_of_answer_e(rules)
+    assert text.startswith("On WNLI, the figure shows the rule 31 points ahead of GPT-4, and yet")
+    assert text.endswith("the difference is 0 points (95 % interval [-5, 5]).")
+    assert not conclusions.example_of_answer_e(rules.assign(word=SUPPORTED))
+    assert not conclusions.example_of_answer_e(rules.assign(difference_pct=-1.0))
+
+
 def test_only_the_rule_that_was_chosen_elsewhere_counts(levels, rules):
     """Of the other rules any verdict may be printed: the sentence is not about them."""
     other = rules.assign(verdict=rules["verdict"].where(rules["chosen_on_others"], NOT_SUPPORTED))

@@ -97,8 +97,14 @@ def test_the_title_leaves_out_a_count_that_could_only_be_zero(tests):
 def test_cases_with_and_without_the_name_are_counted_by_the_rule_judge(marks):
     text = conclusions.summarize_names(marks)
     assert "7 of 28 cases are contaminated if the instruction names the dataset, and 1 if" in text
+    assert text.endswith("So the name leads to more matches (exact test: p = 0.031).")
     none = marks.assign(mark=marks["mark"].where(marks["instruction"].eq("guided"), "×"))
-    assert conclusions.summarize_names(none).endswith("and none if it does not.")
+    assert "and none if it does not." in conclusions.summarize_names(none)
+    swapped = {"guided": "general", "general": "guided"}
+    text = conclusions.summarize_names(marks.assign(instruction=marks["instruction"].map(swapped)))
+    assert "1 of 28 cases" in text and "leads to fewer matches" in text
+    for same in (marks.assign(mark="×"), marks.assign(mark="✓")):
+        assert "too small a difference" in conclusions.summarize_names(same)
 
 
 def test_conclusion_of_the_lesson(success, tests, agreement, marks):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.core.tables import listed
+from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED, VERDICTS
+from contamination.dcq.comparison import COVERAGE, MAXIMUM, QUARTER
 from contamination.dcq.known_truth import RESPONDENT, UNSEEN, WITH_LABEL
 from contamination.dcq.respondent_sweep import RANGE_READING
 
@@ -71,6 +72,30 @@ def usual_verdict(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MO
     each = "" if len(names) == 1 else " each"
     n_of = f"{_word(int(counts.max()))} of {_word(int(counts.sum()))} datasets{each}"
     return f"For {control} against {model}, the most frequent {noun} {listed(names)} ({n_of})."
+
+
+def example_of_answer_e(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:
+    """Where the figure shows a rule ahead and the answer E leaves the verdict open, "" if nowhere.
+
+    Args:
+        rules: ``dcq_rules``. Of several datasets, the one with the largest lead is named.
+    """
+    rows = rules[rules["control"].eq(control) & rules["model"].eq(model)]
+    by_count = rows.pivot(index="dataset", columns="counted", values=["word", "difference_pct"])
+    words, leads = by_count["word"], by_count["difference_pct"]
+    is_example = words[QUARTER].eq(SUPPORTED) & words[COVERAGE].ne(SUPPORTED)
+    found = leads.loc[is_example & leads[MAXIMUM].gt(0), MAXIMUM].astype(float)
+    if found.empty:
+        return ""
+    dataset = found.idxmax()
+    same = rows[rows["dataset"].eq(dataset) & rows["counted"].eq(COVERAGE)].iloc[0]
+    interval = interval_text(same["ci_low_pct"], same["ci_high_pct"], 0)
+    return (
+        f"On {dataset}, the figure shows the rule {found[dataset]:.0f} points ahead of {model}, "
+        "and yet the verdict is inconclusive. The reason is the answer E, which the figure counts "
+        f"as wrong. If the rule may skip as many quizzes as {model} answered with E, the "
+        f"difference is {same['difference_pct']:.0f} points (95 % interval {interval})."
+    )
 
 
 def moves_title(moves: pd.DataFrame) -> str:
@@ -147,7 +172,9 @@ def _other_verdicts(rows: pd.DataFrame) -> str:
     sentences = []
     if equal:
         where = listed(equal) if len(equal) <= 3 else f"{_word(len(equal))} datasets"
-        sentences.append(f"On {where} the rule does at least as well as {MODEL}.")
+        sentences.append(
+            f"On {where} the rule does at least as well as {MODEL}, to within five points."
+        )
     if n_open:
         noun = "dataset" if n_open == 1 else "datasets"
         sentences.append(f"On {_word(n_open)} {noun} the comparison is inconclusive for {MODEL}.")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pandas as pd
+from scipy import stats
 
-from contamination.core.tables import interval_text, listed
+from contamination.core.tables import format_p, interval_text, listed
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_RUN, SUPPORTED
-from contamination.replication.algorithm1 import ALPHA
+from contamination.replication.algorithm1 import ALPHA, PARTITION
 from contamination.replication.algorithm2 import ERRORS_PCT, MARK_NONE, SIZES
 from contamination.replication.decisions import (
     ALGORITHM_1,
@@ -107,13 +108,20 @@ def summarize_names(marks: pd.DataFrame) -> str:
         marks: ``published_tables.replication_marks``.
     """
     rows = marks[marks["judge"].eq(RULE_JUDGE)]
-    is_found = rows["mark"].ne(MARK_NONE).groupby(rows["instruction"])
-    n_found, n = is_found.sum(), is_found.size()
-    return (
-        f"By a judge that only counts common words, {n_found['guided']} of {n['guided']} cases are "
-        "contaminated if the instruction names the dataset, and "
-        f"{n_found['general'] or 'none'} if it does not."
+    found = rows.assign(is_found=rows["mark"].ne(MARK_NONE))
+    found = found.pivot(index=PARTITION, columns="instruction", values="is_found")
+    text = (
+        f"By a judge that only counts common words, {found['guided'].sum()} of {len(found)} cases "
+        "are contaminated if the instruction names the dataset, and "
+        f"{found['general'].sum() or 'none'} if it does not."
     )
+    only_guided = int((found["guided"] & ~found["general"]).sum())
+    n_apart = only_guided + int((found["general"] & ~found["guided"]).sum())
+    p = float(stats.binomtest(only_guided, n_apart).pvalue) if n_apart else 1.0
+    if p > ALPHA:
+        return f"{text} That is too small a difference to say whether the name matters."
+    direction = "more" if only_guided > n_apart / 2 else "fewer"
+    return f"{text} So the name leads to {direction} matches (exact test: p = {format_p(p)})."
 
 
 def conclusion(
@@ -129,8 +137,10 @@ def conclusion(
     """
     limits = (
         "The person does not know what the models were trained on, either. So “contaminated” means "
-        "only that a model wrote down some rows, which is a reason to ask how it learned them. And "
-        "a case that is called clean may still have been in the training data."
+        "only that a model wrote a row exactly, or two rows almost exactly. That is a reason to "
+        "ask how it came to know them. An almost exact match may also be a good guess, for example "
+        "where one sentence follows from the other. And a case that is called clean may still "
+        "have been in the training data."
     )
     parts = [_rows(marks), _decisions(success), _by_model(success), _completions(agreement)]
     parts += [summarize_tests(published), limits]
