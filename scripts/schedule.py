@@ -2,13 +2,16 @@
 
     python scripts/schedule.py jobs         # notebooks at a time on this machine
     python scripts/schedule.py processes    # models that each of them trains at a time
+    python scripts/schedule.py minutes outputs/demo/manifests    # what a run takes on other cores
 
-Both follow the cores and the memory, and change no result. Standard library alone.
+The first two follow the cores and the memory, and change no result. The third computes the
+minutes from the CPU seconds that a run took. Standard library alone.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import sys
 from pathlib import Path
@@ -73,6 +76,64 @@ def machine() -> tuple[int, float]:
     return n_cores, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
 
 
+class Work(NamedTuple):
+    """CPU seconds of one notebook: of its kernel, and of models that several processes train."""
+
+    kernel: float
+    shared: float
+
+
+def work_of(manifests: Path) -> dict[str, Work]:
+    """What each notebook of a run took, from the folder of its manifests."""
+    found = {path.stem: json.loads(path.read_text()) for path in manifests.glob("*.json")}
+    return {
+        name: Work(one["cpu_seconds"] - one["shared_seconds"], one["shared_seconds"])
+        for name, one in found.items()
+    }
+
+
+def minutes(
+    listed: list[Notebook], work: dict[str, Work], n_cores: int, n_jobs: int, n_processes: int
+) -> float:
+    """Minutes of ``make reproduce`` on so many cores, if nothing else runs on them.
+
+    A kernel uses one core, and then ``n_processes`` cores while it trains models. Where the
+    running notebooks want more cores than there are, all slow down alike.
+    """
+    after = {one.name: set(one.after) & set(work) for one in listed}
+    waiting = [name for name in starting_order(listed) if name in work]
+    running: dict[str, list[float]] = {}
+    done: set[str] = set()
+    passed = 0.0
+    while waiting or running:
+        for name in [name for name in waiting if after[name] <= done]:
+            if len(running) < n_jobs:
+                waiting.remove(name)
+                running[name] = list(work[name])
+        wanted = {name: 1 if left[0] > 0 else n_processes for name, left in running.items()}
+        speed = min(1.0, n_cores / sum(wanted.values()))
+        # Until the next notebook ends one of its two parts.
+        step = min((left[0] or left[1]) / (wanted[name] * speed) for name, left in running.items())
+        passed += step
+        for name, left in list(running.items()):
+            part = 0 if left[0] > 0 else 1
+            left[part] = max(0.0, left[part] - step * wanted[name] * speed)
+            if sum(left) < 1e-6:
+                del running[name]
+                done.add(name)
+    return passed / 60
+
+
 if __name__ == "__main__":
-    chosen = {"jobs": jobs, "processes": processes}[sys.argv[1]]
-    print(chosen(*machine()))
+    if sys.argv[1] == "minutes":
+        found = work_of(Path(sys.argv[2]))
+        for n_cores in (2, 4, 8):
+            at_a_time = jobs(n_cores, 4.0 * n_cores), processes(n_cores, 4.0 * n_cores)
+            taken = minutes(notebooks(), found, n_cores, *at_a_time)
+            print(
+                f"{n_cores} cores: {at_a_time[0]} notebooks, {at_a_time[1]} processes each,", end=""
+            )
+            print(f" {taken:.1f} minutes")
+    else:
+        chosen = {"jobs": jobs, "processes": processes}[sys.argv[1]]
+        print(chosen(*machine()))

@@ -40,3 +40,14 @@ def test_a_notebook_waits_for_notebooks_that_there_are():
     listed = schedule.notebooks()
     names = {one.name for one in listed}
     assert all(one.minutes > 0 and set(one.after) <= names for one in listed)
+
+
+def test_minutes_follow_cores_processes_and_what_waits():
+    one, work = schedule.Notebook, schedule.Work
+    listed = [one("base", (), 1), one("long", ("base",), 3), one("free", (), 2)]
+    seconds = {"base": work(60, 0), "long": work(60, 120), "free": work(120, 0)}
+    # Two cores, two at a time: base and free share nothing, long ends at 1 + 1 + 2.
+    assert schedule.minutes(listed, seconds, 2, 2, 1) == pytest.approx(4)
+    assert schedule.minutes(listed, seconds, 4, 2, 2) == pytest.approx(3)
+    assert schedule.minutes(listed, seconds, 1, 2, 1) == pytest.approx(6)
+    assert schedule.minutes(listed, {"long": work(0, 60)}, 2, 2, 1) == pytest.approx(1)

@@ -66,10 +66,17 @@ def auc_by_model(crossed: CrossedScores, dose: int) -> np.ndarray:
     n_seen, n_held_out = is_seen.sum(axis=1), is_held_out.sum(axis=1)
     if not (n_seen.all() and n_held_out.all()):
         raise ValueError(f"{crossed.name}: a model has no row at {dose} copies, or none held out")
-    # Rows at other doses rank above all others, where they change nobody's rank.
-    ranks = stats.rankdata(np.where(is_seen | is_held_out, crossed.scores, np.inf), axis=1)
-    wins = (ranks * is_seen).sum(axis=1) - n_seen * (n_seen + 1) / 2
-    return wins / (n_seen * n_held_out)
+    wins = [
+        _wins(scores[seen], scores[held_out])
+        for scores, seen, held_out in zip(crossed.scores, is_seen, is_held_out, strict=True)
+    ]
+    return np.array(wins) / (n_seen * n_held_out)
+
+
+def _wins(seen: np.ndarray, held_out: np.ndarray) -> float:
+    """Pairs in which the seen row scores higher; a tie counts one half."""
+    ordered = np.sort(held_out)
+    return (ordered.searchsorted(seen, "left") + ordered.searchsorted(seen, "right")).sum() / 2
 
 
 def mean_auc(pools: Sequence[CrossedScores], dose: int) -> float:

@@ -200,7 +200,7 @@ def exposure(lab: world.World, base_seeds: Sequence[int]) -> list[dict]:
         for form, texts in pool.forms.items()
     }
     found = []
-    totals = {seed: background_tokens(lab) for seed in base_seeds}
+    totals = dict.fromkeys(base_seeds, background_tokens(lab))
     for seed in base_seeds:
         for pool in pools():
             assigned = pool.assigned(seed)
