@@ -34,7 +34,7 @@ def conclusion_of_distances(at_layer: pd.Series, layer: int) -> str:
     of_clean = listed([f"{value:.0f} (“{name}”)" for name, value in clean.items()])
     said = (
         f"At the located layer {layer}, the contaminated model lies {main:.0f} away from the clean "
-        f"model. The other clean models lie {of_clean} away. "
+        f"model on average. The other clean models lie {of_clean} away. "
     )
     if main > clean.max():
         return said + (
@@ -64,9 +64,11 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
         listed([f"{value:.0f} % on questions {asked}" for asked, value in values.items()])
         for values in (main, clean)
     )
+    n_pairs = lesson.loc[~is_main, "model"].nunique()
+    of_pairs = f" (the highest of {n_pairs} pairs)" if n_pairs > 1 else ""
     said = [
         f"Our detector tells the contaminated model from the clean one with an AUROC of {between}."
-        f" The same recipe tells two clean models apart with up to {control}."
+        f" The same recipe tells two clean models apart with {control}{of_pairs}."
     ]
     if main.max() < 50 + SMALLEST:
         said.append(
@@ -82,8 +84,8 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
     elif not is_above.any():
         said.append(
             "None of these clean models has seen a question, so an AUROC of this height is no "
-            "evidence of contamination. It may say no more than which of two models a state comes "
-            "from.\n\n"
+            "evidence of contamination. It may only say which of two models a state comes from."
+            "\n\n"
             f"In the paper's Table 2, DICE reaches {min(paper_pct):.0f} % or more, but the table "
             "has no pair of clean models. So the table cannot show whether its detectors recognise "
             "contamination or only tell one model from another."
