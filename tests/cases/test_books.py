@@ -227,7 +227,10 @@ def test_books_that_share_the_last_rate_stay_in_the_top_list():
     assert books.top_rates(table, 2)["contamination_rate_pct"].tolist() == [90, 80, 80]
     assert len(books.top_rates(table, 9)) == 4
     said = books.summarize_book_rates(table, rates((True, 10.0)), 2)
-    assert "Of the 3 books with the highest rates 2 were read" in said and "no proof" in said
+    assert (
+        "2 of the 3 books with the highest rates were in the training data" in said
+        and "no proof" in said
+    )
 
 
 def test_rates_without_known_truth_and_no_auc_of_them(two_each):
@@ -429,10 +432,18 @@ def told_right(low, high):
 @pytest.mark.parametrize(
     ("read", "clean", "expected"),
     [
-        ((0.6, 0.8), (0.4, 0.59), "70 % of the test snippets right [60, 80], 50 % under"),
-        ((0.6, 0.8), (0.4, 0.59), "It holds on books that had no say in it, beyond"),
-        ((0.4, 0.6), (0.4, 0.6), "It does not hold"),
-        ((0.6, 0.8), (0.5, 0.62), "ease may be the reason"),
+        (
+            (0.6, 0.8),
+            (0.4, 0.59),
+            "70 % of the test snippets on the right side (95 % interval [60, 80]). For",
+        ),
+        (
+            (0.6, 0.8),
+            (0.4, 0.59),
+            "So it works on books that had no part in its choice, and better than",
+        ),
+        ((0.4, 0.6), (0.4, 0.6), "So it does not work on books"),
+        ((0.6, 0.8), (0.5, 0.62), "books are just easier to predict"),
     ],
 )
 def test_whether_the_threshold_holds(read, clean, expected):
@@ -447,7 +458,7 @@ def test_whether_a_high_rate_is_a_sign_of_reading():
     read = rates((True, 90.0), (True, 60.0), (False, 10.0))
     low, high = rates((True, 50.0), (False, 10.0)), rates((True, 80.0), (False, 10.0))
     said = books.summarize_book_rates(read, low, 2)
-    assert "2 books with the highest rates 2 were read" in said and "a sign of reading" in said
+    assert "2 of the 2 books with the highest rates" in said and "is a sign that a book" in said
     assert "1 of 2 books have a rate above 50 %" in books.summarize_book_rates(read, high, 2)
     assert "no proof" in books.summarize_book_rates(read, high, 2)
     assert "no proof" in books.summarize_book_rates(read, low, 3)

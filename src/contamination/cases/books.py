@@ -294,37 +294,41 @@ def top_rates(rates: pd.DataFrame, n_top: int) -> pd.DataFrame:
 
 
 def summarize_threshold(read: pd.DataFrame, clean: pd.DataFrame) -> str:
-    """Whether the validation books' threshold holds on test books, beyond a model that read none.
+    """Whether the validation books' threshold works on test books, beyond a model that saw none.
 
-    ``read`` and ``clean`` are one method's rows, of the model that read the books and of the other.
+    ``read`` and ``clean`` are one method's rows, of the model that saw the books and of the other.
     """
     of_read, of_clean = (rows.set_index("part").loc[TEST] for rows in (read, clean))
     low, high = of_read["accuracy_low"], of_read["accuracy_high"]
     if low <= 0.5:
-        word = "does not hold on books that had no say in it"
+        word = "So it does not work on books that had no part in its choice."
     elif low > of_clean["accuracy_high"]:
-        word = "holds on books that had no say in it, beyond the model that read none"
+        word = "So it works on books that had no part in its choice, and better than for the "
+        word += "model that saw none of the books."
     else:
-        word = "beats chance, but not the model that read none: ease may be the reason"
+        word = "So it is better than chance, but not better than for the model that saw none of "
+        word += "the books. Perhaps some books are just easier to predict."
     return (
-        f"The threshold tells {100 * of_read['accuracy']:.0f} % of the test snippets right "
-        f"[{100 * low:.0f}, {100 * high:.0f}], {100 * of_clean['accuracy']:.0f} % under the model "
-        f"that read none of the books. It {word}."
+        f"The threshold puts {100 * of_read['accuracy']:.0f} % of the test snippets on the right "
+        f"side (95 % interval [{100 * low:.0f}, {100 * high:.0f}]). For the model that saw none of "
+        f"the books, a threshold chosen in the same way does so for "
+        f"{100 * of_clean['accuracy']:.0f} %. {word}"
     )
 
 
 def summarize_book_rates(rates: pd.DataFrame, clean: pd.DataFrame, n_top: int) -> str:
-    """What a high rate proves, where it is known which books were read.
+    """What a high rate proves, where it is known which books were in the training data.
 
-    Rows of ``books.csv`` of the model that read half of the test books, and of one that read none.
+    Rows of ``books.csv`` of the model that saw half of the test books, and of one that saw none.
     """
     top = top_rates(rates, n_top)["in_training"].astype(bool)
     n_high = int((clean["contamination_rate_pct"] > HIGH_RATE_PCT).sum())
     is_proof = bool(top.all()) and not n_high
     return (
-        f"Of the {len(top)} books with the highest rates {int(top.sum())} were read; under the "
-        f"model that read none, {n_high} of {len(clean)} books have a rate above "
-        f"{HIGH_RATE_PCT} %. A high rate is {'a sign' if is_proof else 'no proof'} of reading here."
+        f"{int(top.sum())} of the {len(top)} books with the highest rates were in the training "
+        f"data. For a model that saw none of the books, {n_high} of {len(clean)} books have a rate "
+        f"above {HIGH_RATE_PCT} %. So here a high rate is {'a sign' if is_proof else 'no proof'} "
+        "that a book was in the training data."
     )
 
 

@@ -375,6 +375,8 @@ def _concluded(conclusion: str, n_models: float) -> str:
     """The conclusion, or in its place that too few models are behind it."""
     if n_models >= FEWEST_MODELS:
         return conclusion
-    behind = "model of one base is" if n_models == 1 else "models of one base are"
-    few = f"fewer than {FEWEST_MODELS} carry no verdict"
-    return f"Only {n_models:.0f} {behind} behind this, and {few}."
+    trained = "one model" if n_models == 1 else f"{n_models:.0f} models"
+    return (
+        f"This is no verdict, because we trained {trained} and a claim about models needs "
+        f"{FEWEST_MODELS}."
+    )

@@ -239,9 +239,9 @@ def summarize_doses(by_copies: pd.DataFrame) -> str:
     n_models = int(rows["n_models"].max())
     if n_models < FEWEST_MODELS:
         return text + (
-            f"Only {n_models} {'model' if n_models == 1 else 'models'} of one base "
-            f"{'is' if n_models == 1 else 'are'} behind each row, and fewer than "
-            f"{FEWEST_MODELS} carry no verdict."
+            f"This is no verdict, because we trained "
+            f"{'one model' if n_models == 1 else f'{n_models} models'} for each row and a claim "
+            f"about models needs {FEWEST_MODELS}."
         )
     n_supported = int((rows["verdict"] == SUPPORTED).sum())
     return text + (

@@ -199,6 +199,16 @@ def detector_table(sets: pd.DataFrame, gates: pd.DataFrame, room: str = "lab") -
     return table.assign(room=room, n_models=table["n_units"])[COLUMNS]
 
 
+def spoken(gate: str) -> str:
+    """A gate as a sentence calls it.
+
+    >>> spoken("unread_rows"), spoken("false_alarms")
+    ('held-out rows', 'false alarms')
+    """
+    names = {"unread_rows": "held-out rows", "before_reading": "before training"}
+    return names.get(gate, gate.replace("_", " "))
+
+
 def summarize_gates(gate_table: pd.DataFrame) -> str:
     """Which detectors pass their gates on every mini-benchmark, which fail one, which neither.
 
@@ -211,21 +221,22 @@ def summarize_gates(gate_table: pd.DataFrame) -> str:
         no_gate = {PLACEBO_NAME, FALSE_ALARMS} if rows["is_exact"].all() else {PLACEBO_NAME}
         words = {
             word: [
-                gate.replace("_", " ")
-                for gate in GATES
-                if gate not in no_gate and rows[gate].eq(word).any()
+                spoken(gate) for gate in GATES if gate not in no_gate and rows[gate].eq(word).any()
             ]
             for word in (FAILED, UNDETERMINED, NOT_RUN)
         }
         why = words[FAILED] or words[UNDETERMINED] + words[NOT_RUN]
         kind = FAILED if words[FAILED] else UNDETERMINED if why else PASSED
         groups[kind].append(f"{name} ({', '.join(why)})" if why else name)
-    parts = (
-        f"of {sum(map(len, groups.values()))} detectors pass every gate that applies",
-        "fail no gate, and at least one is undetermined",
-        "fail at least one gate",
-    )
-    return " ".join(
-        f"{len(names)} {part}{': ' + ', '.join(names) if names else ''}."
-        for part, names in zip(parts, groups.values(), strict=True)
-    )
+    passed, undetermined, failed = groups.values()
+    n = sum(map(len, groups.values()))
+    said = [f"{len(passed) or 'None'} of {n} detectors pass every gate that applies"]
+    said[0] += f": {', '.join(passed)}." if passed else "."
+    if undetermined:
+        verb = "fails" if len(undetermined) == 1 else "fail"
+        names = ", ".join(undetermined)
+        said.append(f"{len(undetermined)} {verb} none, but a gate is undetermined: {names}.")
+    if failed:
+        verb = "fails" if len(failed) == 1 else "fail"
+        said.append(f"{len(failed)} {verb} at least one gate: {', '.join(failed)}.")
+    return " ".join(said)

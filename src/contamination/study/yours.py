@@ -119,10 +119,12 @@ def summarize_own_detector(sets: pd.DataFrame, gate_table: pd.DataFrame, name: s
     words = words.drop(gates.PLACEBO_NAME)  # no verdict hangs on it
     failed = words.index[words.eq(gates.FAILED)]
     open_ = words.index[words.isin([protocol.NOT_RUN, protocol.UNDETERMINED])]
-    verdict = f"refused by {', '.join(failed)}" if len(failed) else "no gate refuses it"
+    gates_named = ", ".join(map(gates.spoken, failed))
+    verdict = f"It fails these gates: {gates_named}." if len(failed) else "It fails no gate."
     if len(open_):
-        verdict += f"; undecided: {', '.join(open_)}"
+        names = ", ".join(map(gates.spoken, open_))
+        verdict += f" Undetermined: {names}."
     return (
-        f"{name} flags {read.sum():.0f} of {len(read)} datasets that were read and "
-        f"{unread.sum():.0f} of {len(unread)} that nobody read: {verdict}."
+        f"{name} flags {read.sum():.0f} of {len(read)} datasets that a model saw and "
+        f"{unread.sum():.0f} of {len(unread)} that no model saw. {verdict}"
     )
