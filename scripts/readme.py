@@ -122,9 +122,9 @@ def _cells_sentence(cells: pd.DataFrame) -> str:
     matches = black_box["matches"].dropna().astype(str)
     n_equal = matches.eq("True").sum()
     return (
-        "Two papers query models through an API. Of the "
-        f"{len(black_box)} numbers that they print ({len(cells)} in all four papers), we can "
-        f"recompute {len(matches)}, and {n_equal} agree to the last digit."
+        "The two papers that query models through an API print "
+        f"{len(black_box)} numbers (all four papers print {len(cells)}). We can recompute "
+        f"{len(matches)} of the {len(black_box)}, and {n_equal} of these agree to the last digit."
     )
 
 
