@@ -49,8 +49,9 @@ NOTEBOOKS := $(shell tail -n +2 $(CONTENTS) | cut -d, -f1)
 after = $(shell awk -F, '$$1 == "$1" { print $$3 }' $(CONTENTS))
 OUTPUTS := outputs/$(PROFILE)
 # Those that wait for none first, then the longest, since make starts them in this order.
-TARGETS := $(patsubst %,$(OUTPUTS)/notebooks/%.ipynb,$(shell \
-	awk -F, 'NR > 1 { print ($$3 != "") "," $$4 "," $$1 }' $(CONTENTS) | LC_ALL=C sort -t, -k1,1n -k2,2rn -k3,3 | cut -d, -f3))
+# NOTEBOOKS on the command line chooses some of them.
+TARGETS := $(patsubst %,$(OUTPUTS)/notebooks/%.ipynb,$(filter $(NOTEBOOKS),$(shell \
+	awk -F, 'NR > 1 { print ($$3 != "") "," $$4 "," $$1 }' $(CONTENTS) | LC_ALL=C sort -t, -k1,1n -k2,2rn -k3,3 | cut -d, -f3)))
 # The profile of a real model has only the notebooks that ask it something: a test names them.
 IN_PROFILE := $(filter $(patsubst params/$(PROFILE)/%.yaml,$(OUTPUTS)/notebooks/%.ipynb,$(wildcard params/$(PROFILE)/*.yaml)),$(TARGETS))
 

@@ -36,6 +36,14 @@ def test_make_starts_notebooks_in_that_order():
     assert done.stdout.split() == schedule.starting_order(schedule.notebooks())
 
 
+def test_named_notebooks_are_the_only_ones_that_run():
+    rule = "include Makefile\norder:\n\t@echo $(notdir $(basename $(IN_PROFILE)))\n"
+    command = ["make", "--no-print-directory", "-f", "-", "order"]
+    command += ["NOTEBOOKS=01_data_prep 00_start_here"]
+    done = subprocess.run(command, cwd=ROOT, input=rule, capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.split()) == ["00_start_here", "01_data_prep"]
+
+
 def test_a_notebook_waits_for_notebooks_that_there_are():
     listed = schedule.notebooks()
     names = {one.name for one in listed}
