@@ -14,6 +14,7 @@ from contamination.core.tables import listed
 from contamination.core.verdicts import NOT_SUPPORTED, SUPPORTED
 from contamination.data import published
 from contamination.dcq import comparison
+from contamination.dcq.conclusions import PICKS
 from contamination.min_k import wikimia_tables
 from contamination.replication import published_tables as replication_tables
 
@@ -56,12 +57,12 @@ def quiz_in_brief(tables: dict[str, pd.DataFrame]) -> str:
         f"In one paper's quiz, GPT-4 picks the benchmark row out of reworded copies in "
         f"{_ends(levels)} % of cases, depending on the dataset. "
     )
-    rule = f"a rule that only looks at {rule}"
+    rule = f"a rule that looks only at {rule}"
     if 2 * n_beaten > n:
         return f"{finds}It is shown to beat {rule} on {n_beaten} of {n} datasets."
     return (
-        f"{finds}That looks like memory. But {rule} does as well on {n_equal} of {n} datasets, "
-        f"GPT-4 is shown to beat it on {n_beaten}, and {n - n_equal - n_beaten} are inconclusive."
+        f"{finds}That looks like memory. But {rule} does as well on {n_equal} of {n} datasets and "
+        f"worse on {n_beaten}, and {n - n_equal - n_beaten} comparisons are inconclusive."
     )
 
 
@@ -84,25 +85,28 @@ def _levels(tables: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     rule, n = chosen["control"].iloc[0], len(chosen)
     n_equal, n_beaten = (int(chosen["verdict"].eq(v).sum()) for v in (SUPPORTED, NOT_SUPPORTED))
     control = (
-        f"{rule} alone is shown to be as good on {n_equal} of {n} datasets and worse on "
-        f"{n_beaten}; {n - n_equal - n_beaten} are inconclusive"
+        f"a rule that looks only at {rule} does as well as GPT-4 on {n_equal} of {n} datasets and "
+        f"worse on {n_beaten}, and {n - n_equal - n_beaten} comparisons are inconclusive"
     )
     reading = "a high share alone is no evidence of memory"
     if 2 * n_beaten > n:
         reading = "on most datasets, GPT-4 does better than the rule explains"
     claim = (
         f"GPT-4 finds the original in {_ends(levels['paper_max_pct'].astype(float))} % of the "
-        "quizzes"
+        "quizzes, depending on the dataset"
     )
     others = rules[~rules["control"].isin(chosen["control"])].groupby("control", sort=False)
-    by_rule = [f"for {name}, it is {comparison.verdict_counts(of)}" for name, of in others]
+    by_rule = [
+        f"The rule “{name}” {PICKS[name]}, and for this rule the claim is "
+        f"{comparison.verdict_counts(of)}."
+        for name, of in others
+    ]
     where_wrong = comparison.verdict_counts(beyond.merge(chosen[["dataset", "control"]]))
     further = (
-        "Centrality picks the text that shares most words with the others, and length picks the "
-        "longest text. We test the claim that a rule does at least as well as GPT-4, to within "
-        "five points: "
-        f"{'; '.join(by_rule)}. We also test the claim that GPT-4 is right more often than "
-        f"every other rule on the quizzes that {rule} gets wrong: it is {where_wrong}."
+        "Other rules took the same quizzes. We test the claim that a rule is right at least as "
+        f"often as GPT-4, to within five points. {' '.join(by_rule)} A second claim is about the "
+        f"quizzes in which {rule} is wrong: there, GPT-4 is right more often than every other "
+        f"rule. This claim is {where_wrong}."
     )
     return claim, f"{_ends(levels['max_pct'])} %", control, reading, further
 

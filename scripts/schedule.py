@@ -20,6 +20,7 @@ from typing import NamedTuple
 CONTENTS = Path(__file__).resolve().parents[1] / "notebooks/contents.csv"
 NOTEBOOK_GB = 3  # memory of the largest notebook at its peak
 PROCESS_GB = 1  # of a process that trains one of its models
+GB_PER_CORE = 4  # of the machines whose minutes are computed
 
 
 class Notebook(NamedTuple):
@@ -124,16 +125,20 @@ def minutes(
     return passed / 60
 
 
+def summarize_cores(work: dict[str, Work], n_cores: int) -> str:
+    """What such a run takes on so many cores with 4 GB of memory each."""
+    memory_gb = GB_PER_CORE * n_cores
+    n_jobs, n_processes = jobs(n_cores, memory_gb), processes(n_cores, memory_gb)
+    taken = minutes(notebooks(), work, n_cores, n_jobs, n_processes)
+    return (
+        f"{n_cores} cores: {n_jobs} notebooks at a time, {n_processes} processes each, "
+        f"{taken:.1f} minutes"
+    )
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "minutes":
-        found = work_of(Path(sys.argv[2]))
-        for n_cores in (2, 4, 8):
-            at_a_time = jobs(n_cores, 4.0 * n_cores), processes(n_cores, 4.0 * n_cores)
-            taken = minutes(notebooks(), found, n_cores, *at_a_time)
-            print(
-                f"{n_cores} cores: {at_a_time[0]} notebooks, {at_a_time[1]} processes each,", end=""
-            )
-            print(f" {taken:.1f} minutes")
+        measured = work_of(Path(sys.argv[2]))
+        print(*(summarize_cores(measured, n_cores) for n_cores in (2, 4, 8)), sep="\n")
     else:
-        chosen = {"jobs": jobs, "processes": processes}[sys.argv[1]]
-        print(chosen(*machine()))
+        print({"jobs": jobs, "processes": processes}[sys.argv[1]](*machine()))

@@ -329,7 +329,7 @@ def test_ones_own_examples_have_to_beat_their_words(ends, expected):
         ((0.01, 0.1), 5, SUPPORTED, ["insertion is found is supported", "and a lead is shown"]),
         ((-0.1, -0.01), 5, INCONCLUSIVE, ["is not supported", "a deficit is shown"]),
         ((-0.1, 0.1), 5, SUPPORTED, ["is supported", "neither lead nor deficit is shown"]),
-        ((0.01, 0.1), 2, INCONCLUSIVE, ["This is no verdict, because we trained 2 models"]),
+        ((0.01, 0.1), 2, INCONCLUSIVE, ["We give no verdict: we trained 2 models"]),
     ],
 )
 def test_whether_insertion_is_found(gap, n_models, verdict, expected):
@@ -347,7 +347,7 @@ def test_whether_insertion_is_found(gap, n_models, verdict, expected):
         ((0.4, 0.3, 0.5), 5, "It rises with occurrence"),
         ((-0.2, -0.3, -0.1), 5, "It falls with occurrence"),
         ((0.2, 0.15, 0.25), 5, "no direction is shown"),
-        ((0.4, 0.3, 0.5), 1, "This is no verdict, because we trained one model"),
+        ((0.4, 0.3, 0.5), 1, "We give no verdict: we trained one model"),
     ],
 )
 def test_whether_occurrence_helps(last, n_models, expected):

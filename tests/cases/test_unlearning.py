@@ -504,10 +504,10 @@ def test_whether_suspicion_is_memory():
             pd.DataFrame({"verdict": words, "easy_verdict": easy})
         )
 
-    assert said(SUPPORTED).startswith("In 1 of 1 audits we can show")
+    assert said(SUPPORTED).startswith("We can show in 1 of 1 audits that")
     assert said(SUPPORTED).endswith("The suspicion is right, as in the paper.")
     other = said(SUPPORTED, NOT_SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE)
-    assert other.startswith("In 1 of 4 audits")
+    assert other.startswith("We can show in 1 of 4 audits")
     assert "is not supported (2), inconclusive (1)" in other and "is right" not in other
     assert other.endswith("no proof of memory.")
     assert said(NOT_SUPPORTED, easy=SUPPORTED).endswith("so they are easy to predict.")

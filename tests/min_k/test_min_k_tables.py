@@ -220,8 +220,8 @@ def test_printed_average_stands_beside_the_methods_it_has():
     [
         (5, [SUPPORTED, SUPPORTED], "supported at 2 of 2 doses, over 5 models"),
         (5, [INCONCLUSIVE, NOT_SUPPORTED], "supported at 0 of 2 doses, over 5 models"),
-        (2, [INCONCLUSIVE] * 2, "because we trained 2 models for each row"),
-        (1, [INCONCLUSIVE] * 2, "because we trained one model for each row"),
+        (2, [INCONCLUSIVE] * 2, "we trained 2 models, and"),
+        (1, [INCONCLUSIVE] * 2, "we trained one model, and"),
     ],
 )
 def test_headline_of_the_doses(n_models, verdicts, expected):

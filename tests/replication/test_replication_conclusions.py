@@ -97,12 +97,14 @@ def test_the_title_leaves_out_a_count_that_could_only_be_zero(tests):
 def test_cases_with_and_without_the_name_are_counted_by_the_rule_judge(marks):
     text = conclusions.summarize_names(marks)
     assert "7 of 28 cases are contaminated if the instruction names the dataset, and 1 if" in text
-    assert text.endswith("So the name leads to more matches (exact test: p = 0.031).")
+    assert text.endswith(
+        "more contaminated cases (exact test of the 6 cases in which the two differ: p = 0.031)."
+    )
     none = marks.assign(mark=marks["mark"].where(marks["instruction"].eq("guided"), "×"))
     assert "and none if it does not." in conclusions.summarize_names(none)
     swapped = {"guided": "general", "general": "guided"}
     text = conclusions.summarize_names(marks.assign(instruction=marks["instruction"].map(swapped)))
-    assert "1 of 28 cases" in text and "leads to fewer matches" in text
+    assert "1 of 28 cases" in text and "leads to fewer contaminated cases" in text
     for same in (marks.assign(mark="×"), marks.assign(mark="✓")):
         assert "too small a difference" in conclusions.summarize_names(same)
 

@@ -305,18 +305,18 @@ def test_the_headline_has_three_groups_and_an_undetermined_gate_is_not_passed():
     )
     inexact = table.assign(is_exact=False)
     assert gates.summarize_gates(inexact) == (
-        "1 of 3 detectors pass every gate that applies: A. "
-        "1 fails none, but a gate is undetermined: C (false alarms). "
-        "1 fails at least one gate: B (blind)."
+        "1 of 3 detectors passed every gate that applies: A. "
+        "1 of 3 detectors failed no gate, but a gate could not be decided: C (false alarms). "
+        "1 of 3 detectors failed at least one gate: B (blind)."
     )
     assert gates.summarize_gates(table).startswith(
-        "2 of 3 detectors pass every gate that applies: A, C."
+        "2 of 3 detectors passed every gate that applies: A, C."
     )
     none = gate_words(A=[{"unread_rows": "failed"}], C=[{"clean_models": "not run"}])
     assert gates.summarize_gates(none) == (
-        "None of 2 detectors pass every gate that applies. "
-        "1 fails none, but a gate is undetermined: C (clean models). "
-        "1 fails at least one gate: A (held-out rows)."
+        "0 of 2 detectors passed every gate that applies. "
+        "1 of 2 detectors failed no gate, but a gate could not be decided: C (clean models). "
+        "1 of 2 detectors failed at least one gate: A (held-out rows)."
     )
 
 

@@ -177,7 +177,7 @@ def headline_of(frames, access=LOG_PROBABILITIES):
 def test_the_headline_of_a_detector_that_sees_read_rows():
     assert headline_of(first_look(read=0.001, unread=0.5, value=0.9)) == (
         "A flags 3 of 3 datasets that a model saw and 0 of 6 that no model saw. It fails no gate. "
-        "Undetermined: false alarms."
+        "These gates could not be decided: false alarms."
     )
 
 
@@ -185,7 +185,8 @@ def test_the_headline_of_a_detector_that_sees_none():
     said = headline_of(first_look(read=0.5, unread=0.5, value=0.5), access=WEIGHTS)
     assert said == (
         "A flags 0 of 3 datasets that a model saw and 0 of 6 that no model saw. It fails these "
-        "gates: blind, before training, held-out rows, clean models. Undetermined: false alarms."
+        "gates: blind, before training, held-out rows, clean models. These gates could not be "
+        "decided: false alarms."
     )
 
 

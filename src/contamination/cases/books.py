@@ -294,32 +294,37 @@ def top_rates(rates: pd.DataFrame, n_top: int) -> pd.DataFrame:
 
 
 def summarize_threshold(read: pd.DataFrame, clean: pd.DataFrame) -> str:
-    """Whether the validation books' threshold works on test books, beyond a model that saw none.
+    """Whether the threshold chosen on validation books also works on the test books.
 
-    ``read`` and ``clean`` are one method's rows, of the model that saw the books and of the other.
+    Args:
+        read: rows of one method under the model that was trained on half of the books.
+        clean: rows of the same method under the model that saw none of them.
     """
     of_read, of_clean = (rows.set_index("part").loc[TEST] for rows in (read, clean))
     low, high = of_read["accuracy_low"], of_read["accuracy_high"]
     if low <= 0.5:
-        word = "So it does not work on books that had no part in its choice."
+        conclusion = "So it does not work on books that we did not use to choose it."
     elif low > of_clean["accuracy_high"]:
-        word = "So it works on books that had no part in its choice, and better than for the "
-        word += "model that saw none of the books."
+        conclusion = "So it works on books that we did not use to choose it, and a model that saw "
+        conclusion += "none of the books does not explain this."
     else:
-        word = "So it is better than chance, but not better than for the model that saw none of "
-        word += "the books. Perhaps some books are just easier to predict."
+        conclusion = "So it is better than chance, but not better than for a model that saw none "
+        conclusion += "of the books. Perhaps some books are just easier to predict."
     return (
         f"The threshold puts {100 * of_read['accuracy']:.0f} % of the test snippets on the right "
         f"side (95 % interval [{100 * low:.0f}, {100 * high:.0f}]). For the model that saw none of "
         f"the books, a threshold chosen in the same way does so for "
-        f"{100 * of_clean['accuracy']:.0f} %. {word}"
+        f"{100 * of_clean['accuracy']:.0f} %. {conclusion}"
     )
 
 
 def summarize_book_rates(rates: pd.DataFrame, clean: pd.DataFrame, n_top: int) -> str:
-    """What a high rate proves, where it is known which books were in the training data.
+    """What a high contamination rate proves if we know which books were in the training data.
 
-    Rows of ``books.csv`` of the model that saw half of the test books, and of one that saw none.
+    Args:
+        rates: rows of ``books.csv`` for the model that was trained on half of the test books.
+        clean: the same rows for the model that saw none of them.
+        n_top: number of books at the top of the list.
     """
     top = top_rates(rates, n_top)["in_training"].astype(bool)
     n_high = int((clean["contamination_rate_pct"] > HIGH_RATE_PCT).sum())

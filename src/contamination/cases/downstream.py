@@ -24,6 +24,7 @@ from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import FEWEST_MODELS, SUPPORTED, Claim
 from contamination.lab.training import describe
 from contamination.min_k import detect
+from contamination.min_k.auc_tables import too_few_models
 from contamination.models.causal import CausalLM, option_log_probs
 
 AVERAGE = "average"
@@ -375,8 +376,4 @@ def _concluded(conclusion: str, n_models: float) -> str:
     """The conclusion, or in its place that too few models are behind it."""
     if n_models >= FEWEST_MODELS:
         return conclusion
-    trained = "one model" if n_models == 1 else f"{n_models:.0f} models"
-    return (
-        f"This is no verdict, because we trained {trained} and a claim about models needs "
-        f"{FEWEST_MODELS}."
-    )
+    return too_few_models(int(n_models))

@@ -276,14 +276,14 @@ def _both(first: str, second: str) -> str:
 def summarize_unlearning(meant: pd.DataFrame) -> str:
     """Whether a suspicious item is still in the model's memory, by :func:`meanings`."""
     n_left = int(meant["verdict"].eq(SUPPORTED).sum())
-    text = f"In {n_left or 'none'} of {len(meant)} audits we can show that the selected items "
+    text = f"We can show in {n_left or 'none'} of {len(meant)} audits that the selected items "
     text += "were not unlearned. "
     if n_left == len(meant):
         return text + "The suspicion is right, as in the paper."
     counts = meant["verdict"][meant["verdict"].ne(SUPPORTED)].value_counts(sort=False)
     others = ", ".join(f"{word} ({n})" for word, n in counts.items())
-    where = "In the other audits" if n_left else "There"
-    text += f"{where} this claim is {others}, so a suspicious item is no proof of memory."
+    where = "In the other audits this" if n_left else "This"
+    text += f"{where} claim is {others}, so a suspicious item is no proof of memory."
     if n_easy := int(meant["easy_verdict"].eq(SUPPORTED).sum()):
         text += f" In {n_easy} of {len(meant)} the retrained model, too, writes the selected "
         text += "items better, so they are easy to predict."

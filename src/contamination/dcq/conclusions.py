@@ -13,7 +13,7 @@ from contamination.dcq.respondent_sweep import RANGE_READING
 MODEL, FREQUENCY = "GPT-4", "word frequency"
 PICKS = {
     FREQUENCY: "picks the text with the most common words",
-    "centrality": "picks the text that shares most words with the others",
+    "centrality": "picks the text that shares the most words with the others",
     "length": "picks the longest text",
 }
 SIDES = {"below": "below", "above": "above", "neither": "on no one side of"}

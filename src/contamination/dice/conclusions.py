@@ -64,11 +64,9 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
         listed([f"{value:.0f} % on questions {asked}" for asked, value in values.items()])
         for values in (main, clean)
     )
-    n_pairs = lesson.loc[~is_main, "model"].nunique()
-    of_pairs = f" (the highest of {n_pairs} pairs)" if n_pairs > 1 else ""
     said = [
         f"Our detector tells the contaminated model from the clean one with an AUROC of {between}."
-        f" The same recipe tells two clean models apart with {control}{of_pairs}."
+        f" The same recipe tells two clean models apart with up to {control}."
     ]
     if main.max() < 50 + SMALLEST:
         said.append(

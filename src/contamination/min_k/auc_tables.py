@@ -224,6 +224,19 @@ def pooled_rows(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["n_models"] == rows["n_models"].max()]
 
 
+def too_few_models(n_models: int) -> str:
+    """Why a result has no verdict, as a sentence.
+
+    >>> too_few_models(1)
+    'We give no verdict: we trained one model, and a claim about models needs at least 5.'
+    """
+    trained = "one model" if n_models == 1 else f"{n_models} models"
+    return (
+        f"We give no verdict: we trained {trained}, and a claim about models needs at least "
+        f"{FEWEST_MODELS}."
+    )
+
+
 def summarize_doses(by_copies: pd.DataFrame) -> str:
     """What training does to the AUC of Min-k% Prob, and at how many doses that can be told.
 
@@ -238,11 +251,7 @@ def summarize_doses(by_copies: pd.DataFrame) -> str:
     )
     n_models = int(rows["n_models"].max())
     if n_models < FEWEST_MODELS:
-        return text + (
-            f"This is no verdict, because we trained "
-            f"{'one model' if n_models == 1 else f'{n_models} models'} for each row and a claim "
-            f"about models needs {FEWEST_MODELS}."
-        )
+        return text + too_few_models(n_models)
     n_supported = int((rows["verdict"] == SUPPORTED).sum())
     return text + (
         f"That training raises it is supported at {n_supported} of {len(rows)} doses, over "

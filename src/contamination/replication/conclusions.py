@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pandas as pd
-from scipy import stats
 
 from contamination.core.tables import format_p, interval_text, listed
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_RUN, SUPPORTED
@@ -19,6 +18,7 @@ from contamination.replication.published_tables import (
     BOTH_MODELS,
     PRINTED_TESTS,
     RULE_JUDGE,
+    discordant_p,
     no_sign_flip_can_reject,
 )
 
@@ -102,7 +102,9 @@ def title_of_asterisks(by_test: pd.DataFrame) -> str:
 
 
 def summarize_names(marks: pd.DataFrame) -> str:
-    """In how many cases the rule judge finds matches, with the dataset's name and without it.
+    """In how many cases the rule judge finds matches with the dataset's name and without it.
+
+    McNemar's exact test says whether the two numbers differ by more than chance.
 
     Args:
         marks: ``published_tables.replication_marks``.
@@ -116,12 +118,15 @@ def summarize_names(marks: pd.DataFrame) -> str:
         f"{found['general'].sum() or 'none'} if it does not."
     )
     only_guided = int((found["guided"] & ~found["general"]).sum())
-    n_apart = only_guided + int((found["general"] & ~found["guided"]).sum())
-    p = float(stats.binomtest(only_guided, n_apart).pvalue) if n_apart else 1.0
+    only_general = int((found["general"] & ~found["guided"]).sum())
+    p = discordant_p(only_guided, only_general)
     if p > ALPHA:
         return f"{text} That is too small a difference to say whether the name matters."
-    direction = "more" if only_guided > n_apart / 2 else "fewer"
-    return f"{text} So the name leads to {direction} matches (exact test: p = {format_p(p)})."
+    direction = "more" if only_guided > only_general else "fewer"
+    return (
+        f"{text} So the name leads to {direction} contaminated cases (exact test of the "
+        f"{only_guided + only_general} cases in which the two differ: p = {format_p(p)})."
+    )
 
 
 def conclusion(
@@ -136,11 +141,12 @@ def conclusion(
         marks: ``published_tables.replication_marks``.
     """
     limits = (
-        "The person does not know what the models were trained on, either. So “contaminated” means "
-        "only that a model wrote a row exactly, or two rows almost exactly. That is a reason to "
-        "ask how it came to know them. An almost exact match may also be a good guess, for example "
-        "where one sentence follows from the other. And a case that is called clean may still "
-        "have been in the training data."
+        "The person does not know what the models were trained on, either. “Contaminated” only "
+        "means that a model wrote one row exactly or two rows almost exactly, which is a reason to "
+        "ask how it came to know them. Some of these matches may be good guesses: if a dataset "
+        "asks whether one sentence implies another, a model can often infer the second sentence "
+        "from the first. Conversely, a model may have been trained on a dataset even if the case "
+        "is called clean."
     )
     parts = [_rows(marks), _decisions(success), _by_model(success), _completions(agreement)]
     parts += [summarize_tests(published), limits]

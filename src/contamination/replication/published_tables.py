@@ -236,13 +236,22 @@ def replication_success(published: pd.DataFrame, judged: pd.DataFrame) -> pd.Dat
 def _beside_always_clean(n_found: int, n_wrong_clean: int, n: int) -> dict[str, float]:
     """Of n partitions so many only the algorithm, so many only "clean" decides right."""
     low, high = share_difference_interval(n_found, n, n_wrong_clean, n)
-    n_apart = n_found + n_wrong_clean
     return {
         "difference_pct": 100 * (n_found - n_wrong_clean) / n,
         "ci_low_pct": 100 * low,
         "ci_high_pct": 100 * high,
-        "p_value": stats.binomtest(n_found, n_apart).pvalue if n_apart else 1.0,
+        "p_value": discordant_p(n_found, n_wrong_clean),
     }
+
+
+def discordant_p(n_one: int, n_other: int) -> float:
+    """p of McNemar's exact test, two-sided, from the cases that only one of two decides so.
+
+    >>> discordant_p(6, 0), discordant_p(0, 0)
+    (0.03125, 1.0)
+    """
+    n_apart = n_one + n_other
+    return float(stats.binomtest(n_one, n_apart).pvalue) if n_apart else 1.0
 
 
 def _with_verdicts(success: pd.DataFrame) -> pd.DataFrame:

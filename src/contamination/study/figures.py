@@ -60,7 +60,7 @@ def power_matrix(evasion: pd.DataFrame, copies: int | None = None) -> Figure:
         mask = powers.isna() | is_left_out
         counts = texts.astype(object).fillna("")
         sns.heatmap(powers.astype(float), annot=counts, mask=mask, cmap=colours, ax=axis, **STYLE)
-    title = f"Flagged units, of {n_units} ({dose} copies, if not said otherwise)"
+    title = f"Units flagged, out of {n_units} ({dose} copies unless stated otherwise)"
     axis.set(xlabel="", ylabel="")
     axis.set_title(title, loc="right")
     names = [name.removeprefix("dosed, ") for name in columns]

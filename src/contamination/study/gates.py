@@ -228,15 +228,14 @@ def summarize_gates(gate_table: pd.DataFrame) -> str:
         why = words[FAILED] or words[UNDETERMINED] + words[NOT_RUN]
         kind = FAILED if words[FAILED] else UNDETERMINED if why else PASSED
         groups[kind].append(f"{name} ({', '.join(why)})" if why else name)
-    passed, undetermined, failed = groups.values()
     n = sum(map(len, groups.values()))
-    said = [f"{len(passed) or 'None'} of {n} detectors pass every gate that applies"]
-    said[0] += f": {', '.join(passed)}." if passed else "."
-    if undetermined:
-        verb = "fails" if len(undetermined) == 1 else "fail"
-        names = ", ".join(undetermined)
-        said.append(f"{len(undetermined)} {verb} none, but a gate is undetermined: {names}.")
-    if failed:
-        verb = "fails" if len(failed) == 1 else "fail"
-        said.append(f"{len(failed)} {verb} at least one gate: {', '.join(failed)}.")
-    return " ".join(said)
+    did = {
+        PASSED: "passed every gate that applies",
+        UNDETERMINED: "failed no gate, but a gate could not be decided",
+        FAILED: "failed at least one gate",
+    }
+    return " ".join(
+        f"{len(names)} of {n} detectors {did[kind]}{': ' + ', '.join(names) if names else ''}."
+        for kind, names in groups.items()
+        if names or kind == PASSED
+    )

@@ -119,11 +119,11 @@ def summarize_own_detector(sets: pd.DataFrame, gate_table: pd.DataFrame, name: s
     words = words.drop(gates.PLACEBO_NAME)  # no verdict hangs on it
     failed = words.index[words.eq(gates.FAILED)]
     open_ = words.index[words.isin([protocol.NOT_RUN, protocol.UNDETERMINED])]
-    gates_named = ", ".join(map(gates.spoken, failed))
-    verdict = f"It fails these gates: {gates_named}." if len(failed) else "It fails no gate."
+    verdict = "It fails no gate."
+    if len(failed):
+        verdict = f"It fails these gates: {', '.join(map(gates.spoken, failed))}."
     if len(open_):
-        names = ", ".join(map(gates.spoken, open_))
-        verdict += f" Undetermined: {names}."
+        verdict += f" These gates could not be decided: {', '.join(map(gates.spoken, open_))}."
     return (
         f"{name} flags {read.sum():.0f} of {len(read)} datasets that a model saw and "
         f"{unread.sum():.0f} of {len(unread)} that no model saw. {verdict}"
