@@ -213,8 +213,8 @@ def summarize_lists(found: pd.DataFrame) -> str:
         )
     else:
         kept = (
-            f"In none of {len(means)} lines with comparison rows of the same kind is the realised "
-            f"rate shown to exceed {100 * RATE:.0f} %; {highest}."
+            f"None of the {len(means)} realised rates with comparison rows of the same kind is "
+            f"shown to exceed {100 * RATE:.0f} %; {highest}."
         )
     others = found[found["comparison"].ne(SAME)]
     n_lists = int(others["has_list"].sum())
@@ -226,7 +226,7 @@ def summarize_lists(found: pd.DataFrame) -> str:
     shares = hits / same["n_seen"].groupby([same[k] for k in keys]).sum()
     model, copies, form = shares.idxmax()
     best = (
-        f"Lists find little: at most {100 * shares.max():.0f} % of the seen rows ({model}, "
+        f"Lists find few seen rows: at most {100 * shares.max():.0f} % ({model}, "
         f"{copies} copies, scored as {'its text' if form == TEXT else 'an instance'}). So an empty "
         "list is no sign that the rows were not seen."
     )

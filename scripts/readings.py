@@ -97,8 +97,7 @@ def _levels(tables: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     )
     others = rules[~rules["control"].isin(chosen["control"])].groupby("control", sort=False)
     by_rule = [
-        f"The rule “{name}” {PICKS[name]}, and for this rule the claim is "
-        f"{comparison.verdict_counts(of)}."
+        f"For the rule “{name}”, which {PICKS[name]}, the claim is {comparison.verdict_counts(of)}."
         for name, of in others
     ]
     where_wrong = comparison.verdict_counts(beyond.merge(chosen[["dataset", "control"]]))
@@ -134,13 +133,14 @@ def _tests(tests: pd.DataFrame) -> tuple[str, ...]:
     reading = "all findings survive the correction"
     if n_corrected < n:
         reading = f"{n - n_corrected} of the {n} findings do not survive the correction"
-    by_flips = f"sign flips then mark {int(tests['significant_sign_flip_holm'].sum())}"
+    by_flips = f"sign flips give {int(tests['significant_sign_flip_holm'].sum())}"
     if why := replication_tables.no_sign_flip_can_reject(tests):
-        by_flips = f"sign flips then cannot mark any, because {why}"
+        by_flips = f"sign flips can give none: {why}"
     further = (
-        f"The unpaired test of the released code marks {int(tests['significant_unpaired'].sum())} "
-        f"tests, and exact sign flips mark {int(tests['significant_sign_flip'].sum())}. After the "
-        f"correction the paired bootstrap marks {n_corrected}; {by_flips}."
+        f"The {len(tests)} cases, tested as in the released code (unpaired), give "
+        f"{int(tests['significant_unpaired'].sum())} findings; exact sign flips give "
+        f"{int(tests['significant_sign_flip'].sum())}. After the correction the paired bootstrap "
+        f"gives {n_corrected}, and {by_flips}."
     )
     return (
         f"{int(tests['paper_significant'].sum())} of {len(tests)} tests of completions show "
@@ -206,7 +206,7 @@ def _dice(r_squared: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     if main["value"].min() - other["value"].min() > 0.05:
         reading += ", but the strength depends on which released scores are used"
     return (
-        f"a score of hidden states correlates with accuracy (R² {printed})",
+        f"a hidden-state score correlates with accuracy (R² {printed})",
         f"{_ends(main['value'], 2)} ({main['n'].iloc[0]:.0f} models)",
         f"{_ends(other['value'], 2)} with a second released table",
         reading,

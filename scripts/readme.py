@@ -281,7 +281,7 @@ def _crossed(table: pd.DataFrame, columns: str) -> str:
     if columns == "copies":
         cells["copies"] = _copies(cells)
     wide = cells.pivot_table("cell", "detector", columns, aggfunc="first", sort=False)
-    return markdown(wide.fillna("not asked").reset_index())
+    return markdown(wide.fillna("untested").reset_index())
 
 
 def _shift_table(shift: pd.DataFrame) -> str:
@@ -291,7 +291,7 @@ def _shift_table(shift: pd.DataFrame) -> str:
     column = asked["shift"] + " (" + asked["benchmark"] + ")"
     asked = asked.assign(cell=cell, column=column)
     wide = asked.pivot_table("cell", "detector", "column", aggfunc="first", sort=False)
-    return markdown(wide.fillna("not asked").reset_index())
+    return markdown(wide.fillna("untested").reset_index())
 
 
 def _of_forks(forks: pd.DataFrame) -> pd.DataFrame:

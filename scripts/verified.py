@@ -30,7 +30,7 @@ COLUMNS = {
     "verdicts": "Verdicts compared",
     "same_verdicts": "The same",
     "where": "Tables with other verdicts",
-    "largest": "Largest difference of a number",
+    "largest": "Largest numerical difference",
 }
 
 

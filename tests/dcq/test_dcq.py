@@ -392,7 +392,7 @@ def test_a_rule_is_chosen_without_the_dataset_that_it_is_judged_on():
     chosen = table[table["chosen_on_others"]].drop_duplicates("dataset")
     assert chosen.set_index("dataset")["control"].to_dict() == {"X": "s", "Y": "s", "Z": "s"}
     title = conclusions.levels_title(table.assign(verdict=NOT_SUPPORTED), "M")
-    assert title == "M is shown to beat s on 3 of 3 datasets"
+    assert title == "In our test, M beats s on 3 of 3 datasets"
 
 
 def test_rules_of_other_instances_are_refused():

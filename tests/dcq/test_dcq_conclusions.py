@@ -27,7 +27,7 @@ def rules(answers):
 def test_the_lesson_concludes_what_its_tables_show(levels, rules):
     text = conclusions.conclusion(levels, rules)
     assert "arithmetic is right" in text and "we reproduce 16 of 17 pairs" in text
-    assert "The chosen rule picks the text with the most common words" in text
+    assert "The chosen rule picks the text whose words are most common" in text
     assert "GPT-4 is shown to beat it on two of ten datasets (AG News and XSum)" in text
     assert "GPT-3.5 is shown to beat it on none of seven" in text
     assert "On IMDB the rule does at least as well" in text
@@ -35,7 +35,7 @@ def test_the_lesson_concludes_what_its_tables_show(levels, rules):
     assert "on most datasets the answers do not show that GPT-4 remembers" in text
     assert "GPT-4 may have seen the dataset" in text
     assert max(len(paragraph.split()) for paragraph in text.split("\n\n")) <= 120
-    title = "GPT-4 is shown to beat word frequency on 2 of 10 datasets"
+    title = "In our test, GPT-4 beats word frequency on 2 of 10 datasets"
     assert conclusions.levels_title(rules) == title
 
 

@@ -361,7 +361,7 @@ def test_a_test_that_could_not_mark_any_row_is_no_result(script, tables, needs_f
     tests = tables["replication_published"]
     found = script.results(tables, needs_files, in_full=True)
     assert "paired bootstrap marks 12; sign flips then cannot mark any, because their" in found
-    assert "their smallest p is 1/1,024 and the first of 56 corrected tests needs 1/1,120." in found
+    assert "their smallest p is 1/1,024 and the strictest of 56 limits is 1/1,120." in found
     assert "sign flips with Holm cannot mark any |" in script.released_numbers(tables)
     powerful = tables | {"replication_published": tests.assign(can_reject=True)}
     assert "sign flips then mark 0." in script.results(powerful, needs_files, in_full=True)

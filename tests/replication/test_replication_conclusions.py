@@ -71,7 +71,7 @@ def test_headline_of_decisions(success):
 
 def test_headline_of_tests(tests):
     text = conclusions.summarize_tests(tests)
-    assert text.startswith("Algorithm 1 makes 56 tests, and its result depends on the kind of test")
+    assert text.startswith("Algorithm 1 runs 56 tests, and its result depends on the kind of test")
     assert "significantly in 24 of them, and by the exact sign-flip test in 18." in text
     assert "There are too few instances: the smallest possible p-value is 1/1,024, and" in text
     assert text.endswith("the correction asks for 1/1,120.")
@@ -116,11 +116,11 @@ def test_conclusion_of_the_lesson(success, tests, agreement, marks):
     )
     assert "calls 7 of 280 completions an exact match, and 13 a near-exact one." in text
     assert "does so in 20 of 28 cases. Only Algorithm 2 with GPT-4 as the judge (27) is" in text
-    assert "We cannot show it for Algorithm 1 with BLEURT (20) and" in text
+    assert "We cannot show this for Algorithm 1 with BLEURT (20) and" in text
     assert "The comparison favours the judge" in text
     assert "For GPT-3.5 alone, the person calls 1 of 14 cases contaminated. The judge" in text
     assert "decides 13 of the 14 as the person does, and so does the answer “clean”." in text
-    assert "It remains open whether judge and person also agree on most single" in text
+    assert "It remains open whether the judge and the person agree on most" in text
     assert "calls 13 completions near-exact, and the judge 12. They agree on 7 of" in text
     assert "could not find any, even if the models remembered every row" in text
 
@@ -134,12 +134,12 @@ def test_conclusion_of_the_opposite_tables(success, tests, agreement, marks):
     assert "calls none of 280 completions an exact match" in text
     assert "No algorithm of the paper is shown to do better than that: Algorithm 1" in text
     assert "Only" not in text and "favours" not in text and "could not find any" not in text
-    assert "Judge and person also agree on most" in text and "remains open" not in text
+    assert "The judge and the person agree on most" in text and "remains open" not in text
     scores = with_verdicts(success, judge=INCONCLUSIVE, scores=SUPPORTED)
     text = conclusions.conclusion(scores, tests, agreement.assign(verdict=NOT_SUPPORTED), marks)
     assert "Only Algorithm 1 with BLEURT (20) and Algorithm 1 with ROUGE-L (20) are shown" in text
-    assert "cannot show it for Algorithm 2" in text and "favours the judge" not in text
-    assert "On most single completions that are near-exact, judge and person disagree." in text
+    assert "cannot show this for Algorithm 2" in text and "favours the judge" not in text
+    assert "The judge and the person disagree on most of the near-exact completions." in text
     every = with_verdicts(success, judge=SUPPORTED, scores=SUPPORTED)
     text = conclusions.conclusion(every, tests, agreement.assign(verdict=NOT_RUN), marks)
     assert "All algorithms of the paper are shown to do better: Algorithm 1" in text

@@ -190,9 +190,9 @@ def test_a_row_that_every_other_model_saw_is_refused():
 def test_joint_redeals_find_an_effect_and_no_other(monkeypatch):
     monkeypatch.setattr(reference_attack, "N_JOINT_REDEALS", 49)
     strong = reference_attack.centred(made(5, shift=1.0))
-    assert reference_attack.joint_permutation_p([strong], 4) == 1 / 50
+    assert reference_attack.joint_permutation_p([strong], 4) == {"LiRA": 1 / 50}
     null = [
-        reference_attack.joint_permutation_p([reference_attack.centred(made(s))], 4)
+        reference_attack.joint_permutation_p([reference_attack.centred(made(s))], 4)["LiRA"]
         for s in range(20)
     ]
     assert np.mean(np.array(null) <= 0.1) <= 0.3

@@ -51,7 +51,7 @@ def test_it_says_what_the_tables_carry():
     assert "0.51 [0.50, 0.70] (PPL), too little to judge a single row." in said
     assert "2 of 2 detectors are above chance on average over the models" in said
     assert "The highest supported AUC is 0.900 [0.500, 0.700] (PPL)." in said
-    assert "At no number of copies is that 0.05 or more above the best detector" in said
+    assert "It never beats the best detector by 0.05 or more" in said
     # The exploratory form is no detector of the families.
     assert "At 1 % false positives, with sixteen copies, that attack finds 41 % of the rows" in said
     assert "the best detector 26 % (PPL), so the model retains traces" in said
@@ -59,10 +59,10 @@ def test_it_says_what_the_tables_carry():
     assert "a paraphrase (the same template with other content words) and never the row it" in said
     assert "never the row itself, no detector notices" in said
     assert (
-        "1 of the 1 detectors that we asked there raise false alarms too often" in said
+        "1 of the 1 detectors tested there raise false alarms too often" in said
         and "87 % of cases (PPL, length)" in said
     )
-    assert "call rows that no model saw contaminated under 20 of 20 models" in said
+    assert "call unseen rows contaminated under 20 of 20 models" in said
     assert "Within one base model it tells models" in said and "DICE judges models and not" in said
     assert "raises the alarm for the train split too" in said
     assert [text.split()[0] for text in said.split("\n\n")] == ["With", "Access", "But"]
@@ -100,10 +100,10 @@ def test_in_brief_it_is_three_sentences_about_the_same_numbers():
     said = brief()
     assert said == (
         "With one copy of a row in the training data, no detector is above chance; the highest "
-        "is AUC 0.51 [0.50, 0.70] (PPL), too little to judge a single row. With sixteen copies, 2 "
-        "of 2 detectors are above chance, and the best of them has AUC 0.900 [0.500, 0.700] (PPL). "
+        "AUC is 0.51 [0.50, 0.70] (PPL), too little to judge a single row. With sixteen copies, 2 "
+        "of 2 detectors are above chance, and the best has an AUC of 0.900 [0.500, 0.700] (PPL). "
         "But if the suspected and the held-out rows also differ in length, 1 of 1 detectors raise "
-        "too many false alarms, at worst in 87 % of cases (PPL, length)."
+        "too many false alarms, in up to 87 % of cases (PPL, length)."
     )
     assert "no detector is shown to take that" in brief(shift=NOT_SUPPORTED)
     assert "1 of 2 detectors is above chance" in brief(one=SUPPORTED)

@@ -190,7 +190,7 @@ def test_a_detector_whose_interval_lies_below_the_best_is_not_named(detection, i
     apart.loc[apart["detector"].eq("CDD"), "verdict"] = YES
     seen = indirect.assign(verdict=YES)
     found = findings.best_by_access(apart, seen, MISLED.assign(verdict=NO)).set_index("access")
-    assert found.loc[LOGS, "misled_by"] == "nothing that was tried; not asked: CDD"
+    assert found.loc[LOGS, "misled_by"] == "nothing tried; untested: CDD"
     assert found.loc[LOGS, "16 copies"] == "Zlib: AUC 0.83 [0.81, 0.85]"
     assert found.loc[LOGS, "1 copy"] == "CDD: AUC 0.520 [0.500, 0.540]"
     assert found.loc[ANSWERS, "misses"] == "no dose"
@@ -207,9 +207,9 @@ def test_the_headline_on_other_forms_names_each_form():
     said = findings.summarize_indirect_exposure(table)
     assert said == (
         "Four copies of a paraphrase are detected by none of the 1 detectors; the highest AUC is "
-        "0.51 [0.45, 0.60] (PPL), and the same detector has 0.70 on other rows with as many "
+        "0.51 [0.45, 0.60] (PPL), and this detector reaches 0.70 on other rows with as many "
         "verbatim copies. Four copies without the label are detected by all 1 detectors; the "
-        "highest AUC is 0.60 [0.45, 0.60] (PPL), and the same detector has 0.70 on other rows with "
+        "highest AUC is 0.60 [0.45, 0.60] (PPL), and this detector reaches 0.70 on other rows with "
         "as many verbatim copies."
     )
     turned = table.assign(verdict=[YES, OPEN])
@@ -227,11 +227,11 @@ def later_table(verdicts):
 def test_the_headline_on_later_training_counts_falls():
     said = findings.summarize_later_training(later_table([NO, YES, NO, YES]))
     assert said == (
-        "After 100,000 further clean tokens, a fall of the AUC of rows with sixteen copies is "
+        "After 100,000 further clean tokens, a fall in AUC for rows with sixteen copies is "
         "supported for all 1 token detectors. The mean AUC of all 1 goes from 0.80 to 0.75. After "
-        "400,000 further clean tokens, a fall of the AUC of rows with sixteen copies is supported "
+        "400,000 further clean tokens, a fall in AUC for rows with sixteen copies is supported "
         "for all 1 token detectors. The mean AUC of all 1 goes from 0.80 to 0.60. Over all doses "
-        "and lengths, 2 of 4 claims of a fall are supported; 2 claims are not supported."
+        "and token counts, 2 of 4 such claims are supported; 2 claims are not supported."
     )
     two = [later_table(words).assign(detector=name)
            for name, words in (("PPL", [YES] * 4), ("DC-PDD", [NO] * 4))]  # fmt: skip
@@ -341,7 +341,7 @@ def test_the_title_changes_with_the_table(detection, reference):
 def test_a_cell_without_an_interval_or_without_scores_says_so(detection, reference):
     bare = detection.assign(ci_low=np.nan, ci_high=np.nan).drop(index=8)
     axis = figures.detection_figure(bare, reference).axes[0]
-    assert "0.80 to 0.80" in texts(axis) and texts(axis).count("not asked") == 1
+    assert "0.80 to 0.80" in texts(axis) and texts(axis).count("untested") == 1
 
 
 def test_false_verdicts_of_shift_stand_apart_and_in_the_order_of_detectors(detection, reference):
@@ -361,11 +361,11 @@ def test_false_verdicts_of_shift_stand_apart_and_in_the_order_of_detectors(detec
 
 def test_the_figure_in_words(detection, reference):
     said = figures.detection_alt(detection, reference, SHIFT)
-    assert "with 3 detectors in rows" in said
+    assert "with 3 detectors as rows" in said
     assert (
         "At 16 copies, AUCs range from 0.54 (CDD) to 0.83 (Zlib); the reference attack has 0.95."
         in said
     )
-    assert said.endswith("by benchmark, at most 90 % (PPL, length, grade_school).")
+    assert said.endswith("by how the sets differ, up to 90 % (PPL, length, grade_school).")
     assert "orange" not in figures.detection_alt(detection.assign(auc=0.5), reference)
     assert "0.50 (PPL)" in figures.detection_alt(detection.assign(auc=0.5), reference)

@@ -65,9 +65,9 @@ def test_a_resample_counts_drawn_scores_as_often_as_they_are_drawn():
     seen = rates._pooled(scores + 5, np.tile(np.arange(50) >= 40, (4, 1)))
     draws = generator.integers(0, 3, (20, 50))
     limits = rates._thresholds(held_out, draws[:, held_out.rows])
+    found = rates._rates(seen, draws[:, seen.rows], limits)
     for fpr in rates.FPRS:
-        found = rates._rates(seen, draws[:, seen.rows], limits[fpr])
-        for row, rate in zip(draws, found, strict=True):
+        for row, rate in zip(draws, found[fpr], strict=True):
             unseen, own = (np.repeat(of.scores, row[of.rows]) for of in (held_out, seen))
             is_seen = np.arange(len(unseen) + len(own)) >= len(unseen)
             expected = tpr_at_fpr(np.concatenate([unseen, own]), is_seen, fpr)

@@ -61,7 +61,7 @@ def cached_table(
     hit = is_whole(path)
     storage.record("cache", name=f"{room} {name}", hits=int(hit), misses=int(not hit))
     if not hit:
-        storage.write_parquet(path, make())
+        storage.write_parquet(path, make(), level=1)
         seal(path)
     table = pd.read_parquet(path)
     gaps = table.loc[:, table.isna().any()].select_dtypes(exclude="number").astype(object)

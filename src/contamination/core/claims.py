@@ -256,7 +256,7 @@ CLAIMS: dict[str, Claim] = {
         "Clean training afterwards lowers the AUC of rows that were seen.",
         null=0.0,
         smallest_effect=0.05,
-        unit="fall of the AUC",
+        unit="fall in AUC",
     ),
     "pretraining_row_lists": Claim(
         "At most a share q of the rows on a list were not seen, on average over assignments.",

@@ -96,9 +96,9 @@ def quiz_levels(published: pd.DataFrame, controls: pd.DataFrame | None = None) -
             )
     n = published.drop_duplicates("dataset")["n"]
     if controls is not None and len(controls):
-        axis.axvline(25, color=CHANCE, linestyle="--", linewidth=1, label="chance of a rule")
+        axis.axvline(25, color=CHANCE, linestyle="--", linewidth=1, label="guessing")
     axis.set_yticks(list(place.values()), list(place))
-    axis.set(xlim=(0, 102), xlabel="right answers in the best standard quiz, % (95 % interval)")
+    axis.set(xlim=(0, 102), xlabel="originals found at the best letter, % (95 % interval)")
     axis.set_title(f"DCQ maximum per partition, n = {n.min()} to {n.max()} instances", loc="left")
     legend_below(axis, x=0.4)
     return figure

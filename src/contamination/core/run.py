@@ -23,7 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from contamination.core import keys, manifest, storage
 from contamination.core.parameters import (
@@ -202,6 +202,8 @@ def _execute(
     scrub: Callable[[Any], Any],
     progress: _Progress,
 ) -> None:
+    # Checks one format of addresses that notebooks have not, and takes 2 s to import.
+    cast("dict[str, Any]", sys.modules).setdefault("rfc3987_syntax", None)
     import nbformat
     import papermill
     from papermill.exceptions import PapermillExecutionError

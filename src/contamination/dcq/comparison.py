@@ -23,6 +23,7 @@ import pandas as pd
 
 from contamination.core.claims import CLAIMS
 from contamination.core.statistics import holm, percentile_interval
+from contamination.core.tables import listed
 from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, VERDICTS
 from contamination.dcq.assessment import (
     POSITIONS,
@@ -237,10 +238,10 @@ def verdict_of(words: pd.Series) -> str:
 
 
 def verdict_counts(rows: pd.DataFrame) -> str:
-    """How often each verdict was given, "supported on 1, not supported on 9 of 10 datasets"."""
+    """How often each verdict was given, "supported on 1 and not supported on 9 of 10 datasets"."""
     counts = rows["verdict"].value_counts()
     parts = [f"{verdict} on {counts[verdict]}" for verdict in VERDICTS if verdict in counts]
-    return f"{', '.join(parts)} of {len(rows)} datasets"
+    return f"{listed(parts)} of {len(rows)} datasets"
 
 
 def mean_levels(rules: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from contamination.dcq.respondent_sweep import RANGE_READING
 
 MODEL, FREQUENCY = "GPT-4", "word frequency"
 PICKS = {
-    FREQUENCY: "picks the text with the most common words",
+    FREQUENCY: "picks the text whose words are most common",
     "centrality": "picks the text that shares the most words with the others",
     "length": "picks the longest text",
 }
@@ -25,7 +25,7 @@ def levels_title(rules: pd.DataFrame, model: str = MODEL) -> str:
     rows = _of_chosen_rule(rules, model)
     n_behind = int(rows["verdict"].eq(NOT_SUPPORTED).sum())
     names = " or ".join(rows["control"].unique())
-    return f"{model} is shown to beat {names} on {n_behind} of {len(rows)} datasets"
+    return f"In our test, {model} beats {names} on {n_behind} of {len(rows)} datasets"
 
 
 def averages(levels: pd.DataFrame, rule_levels: pd.DataFrame, model: str = MODEL) -> str:

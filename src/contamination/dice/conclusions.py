@@ -66,7 +66,7 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
     )
     said = [
         f"Our detector tells the contaminated model from the clean one with an AUROC of {between}."
-        f" The same recipe tells two clean models apart with up to {control}."
+        f" For two clean models, the same recipe reaches up to {control}."
     ]
     if main.max() < 50 + SMALLEST:
         said.append(
@@ -81,7 +81,7 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
         )
     elif not is_above.any():
         said.append(
-            "None of these clean models has seen a question, so an AUROC of this height is no "
+            "None of these clean models has seen a question, so an AUROC this high is no "
             "evidence of contamination. It may only say which of two models a state comes from."
             "\n\n"
             f"In the paper's Table 2, DICE reaches {min(paper_pct):.0f} % or more, but the table "
@@ -96,7 +96,7 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
         )
     said.append(
         "A fair test asks the detector about models that it has never met, several contaminated "
-        "and several clean ones. The lab makes this test."
+        "and several clean ones. The lab runs this test."
     )
     return "\n\n".join(said)
 

@@ -1,6 +1,6 @@
 """Labels of a completion: exact, near-exact or inexact match.
 
-The *rule judge* reads strings and asks no model. It is a lower bound, not a
+The *rule judge* compares strings and uses no model. It is a lower bound, not a
 judge: a near-exact match in the paper's sense (same structure and meaning)
 cannot be told from overlap alone. The *ICL judge* is a chat model with a few
 examples in its prompt.

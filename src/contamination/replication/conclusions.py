@@ -72,20 +72,20 @@ def summarize_tests(published: pd.DataFrame) -> str:
     bootstrap, exact, corrected = (int(published[column].sum()) for column in columns)
     n = len(published)
     text = (
-        f"Algorithm 1 makes {n} tests, and its result depends on the kind of test. By the paper's "
+        f"Algorithm 1 runs {n} tests, and its result depends on the kind of test. By the paper's "
         f"paired bootstrap, naming the dataset raises the overlap significantly in {bootstrap} of "
         f"them, and by the exact sign-flip test in {exact}."
     )
     if no_sign_flip_can_reject(published):
         smallest = published["p_sign_flip_smallest"].min()
         return (
-            f"{text} Once we correct for {n} tests, the sign-flip test could not find any, even if "
+            f"{text} Corrected for {n} tests, the sign-flip test could not find any, even if "
             "the models remembered every row. There are too few instances: the smallest possible "
             f"p-value is 1/{1 / smallest:,.0f}, and the correction asks for 1/{n / ALPHA:,.0f}."
         )
     if bootstrap == exact == corrected:
         return (
-            f"Algorithm 1 makes {n} tests. Naming the dataset raises the overlap significantly in "
+            f"Algorithm 1 runs {n} tests. Naming the dataset raises the overlap significantly in "
             f"{exact} of them, both by the paper's paired bootstrap and by the exact sign-flip "
             "test, corrected or not."
         )
@@ -113,7 +113,7 @@ def summarize_names(marks: pd.DataFrame) -> str:
     found = rows.assign(is_found=rows["mark"].ne(MARK_NONE))
     found = found.pivot(index=PARTITION, columns="instruction", values="is_found")
     text = (
-        f"By a judge that only counts common words, {found['guided'].sum()} of {len(found)} cases "
+        f"To a judge that only counts shared words, {found['guided'].sum()} of {len(found)} cases "
         "are contaminated if the instruction names the dataset, and "
         f"{found['general'].sum() or 'none'} if it does not."
     )
@@ -185,7 +185,7 @@ def _decisions(success: pd.DataFrame) -> str:
         return f"{text} No algorithm of the paper is shown to do better than that: {others}."
     if others:
         are = "is" if is_better.sum() == 1 else "are"
-        text += f" Only {better} {are} shown to do better. We cannot show it for {others}."
+        text += f" Only {better} {are} shown to do better. We cannot show this for {others}."
     else:
         text += f" All algorithms of the paper are shown to do better: {better}."
     if is_better[paper["test"].eq("judge")].any():
@@ -233,15 +233,13 @@ def _completions(agreement: pd.DataFrame) -> str:
         f"({100 * row['near_agreement']:.0f} % of the larger number, 95 % interval {interval})."
     )
     if row["verdict"] == SUPPORTED:
-        return (
-            f"Judge and person also agree on most single completions that are near-exact. {facts}"
-        )
+        return f"The judge and the person agree on most of the near-exact completions. {facts}"
     if row["verdict"] == INCONCLUSIVE:
         return (
-            "It remains open whether judge and person also agree on most single completions that "
-            f"are near-exact. {facts}"
+            "It remains open whether the judge and the person agree on most of the near-exact "
+            f"completions. {facts}"
         )
-    return f"On most single completions that are near-exact, judge and person disagree. {facts}"
+    return f"The judge and the person disagree on most of the near-exact completions. {facts}"
 
 
 # The lab

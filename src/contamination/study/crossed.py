@@ -17,7 +17,7 @@ from scipy import stats
 
 from contamination.core.statistics import LEVEL
 from contamination.study.assignment import HELD_OUT
-from contamination.study.protocol import N_REDEALS, permutation_p
+from contamination.study.protocol import N_REDEALS, permutation_p_of_sets
 
 N_ROW_GROUPS = 30
 LEVEL_TAIL = (1 - LEVEL) / 2  # outside each end of an interval
@@ -203,12 +203,13 @@ def permutation_p_by_model(crossed: CrossedScores, dose: int) -> np.ndarray:
 
     All other rows stay where they are.
     """
-    found = []
-    for number, (scores, copies) in enumerate(zip(crossed.scores, crossed.copies, strict=True)):
-        is_tested = (copies == dose) | (copies == HELD_OUT)
-        key = (crossed.name, dose, number)
-        found.append(permutation_p(scores[is_tested], copies[is_tested] == dose, key))
-    return np.array(found)
+    is_tested = (crossed.copies == dose) | (crossed.copies == HELD_OUT)
+    models = range(len(crossed.scores))
+    return permutation_p_of_sets(
+        [crossed.scores[n][is_tested[n]] for n in models],
+        [crossed.copies[n][is_tested[n]] == dose for n in models],
+        [(crossed.name, dose, n) for n in models],
+    )
 
 
 def stouffer(p_values: np.ndarray) -> float:

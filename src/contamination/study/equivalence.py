@@ -33,7 +33,7 @@ SUBTRACTED = "base model subtracted"
 WITH_PILOT = "pilot included"
 # A condition within a sentence: what the model saw in place of the row.
 IN_WORDS = {
-    PARAPHRASE: "a paraphrase",
+    PARAPHRASE: "one paraphrase",
     SEVERAL: "several paraphrases",
     WITHOUT_LABEL: "a missing label",
 }

@@ -134,8 +134,9 @@ def words_alone(words: pd.Series, n_pairs: int, n_seen: int, n_unseen: int) -> s
     return text + (
         f"The model's score compares each of the {n_seen:,} seen instances with each of the "
         f"{n_unseen:,} held-out ones, which makes {n_all:,} pairs. The classifier must not judge a "
-        "text that it, or a near-copy, learnt from. So it learns from one part of the instances "
-        f"and compares only the pairs within another part: {n_pairs:,} of these {n_all:,} pairs."
+        "text that it learnt from, or a near-copy of one. So it learns from one part of the "
+        f"instances and compares only the pairs within another part: {n_pairs:,} of these "
+        f"{n_all:,} pairs."
     )
 
 
@@ -165,7 +166,7 @@ def conclusion(table: pd.DataFrame) -> str:
         finds = "finds" if len(names) == 1 else "find"
         parts.append(
             f"{listed(names)} {finds} what we know to be true: this model was trained on the "
-            "instances. No control comes as high, so memory is the explanation that is left."
+            "instances. No control reaches as high, which leaves memory as the explanation."
         )
     else:
         parts.append("None of the methods shows what we know to be true of this model.")
@@ -176,7 +177,7 @@ def conclusion(table: pd.DataFrame) -> str:
         )
     if names := of.get(INCONCLUSIVE):
         parts.append(
-            f"About {listed(names)} we cannot decide, because so few instances and models leave "
+            f"We cannot decide about {listed(names)}, because so few instances and models leave "
             "too much to chance."
         )
     if names := of.get(NOT_SUPPORTED):

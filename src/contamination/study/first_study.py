@@ -74,7 +74,7 @@ def _p_values(own: pd.DataFrame, scores: pd.DataFrame, cell: tuple) -> np.ndarra
     """An exact p for each random assignment of one cell, over its base models and benchmarks."""
     if len(own["benchmark"].unique()) == 1:
         return own["p"].to_numpy()
-    found = []
+    summed, is_seen, keys = [], [], []
     ordered = scores.sort_values(["unit", "benchmark", "row"])
     for unit, of_unit in ordered.groupby("unit"):
         by_deal: dict[bytes, list[np.ndarray]] = {}
@@ -82,9 +82,10 @@ def _p_values(own: pd.DataFrame, scores: pd.DataFrame, cell: tuple) -> np.ndarra
             deal = of_set["is_read"].to_numpy(bool).tobytes()
             by_deal.setdefault(deal, []).append(doubled_ranks(of_set["score"].to_numpy()))
         for number, (deal, ranks) in enumerate(by_deal.items()):
-            is_seen, key = np.frombuffer(deal, bool), (*cell, unit, number)
-            found.append(permutation_p_of_ranks(np.sum(ranks, axis=0), is_seen, key))
-    return np.array(found)
+            summed.append(np.sum(ranks, axis=0))
+            is_seen.append(np.frombuffer(deal, bool))
+            keys.append((*cell, unit, number))
+    return permutation_p_of_ranks(summed, is_seen, keys)
 
 
 def _t_interval(values: np.ndarray) -> tuple[float, float]:

@@ -56,10 +56,10 @@ def _dose_in_brief(detection: pd.DataFrame, dose: int, of_what: str = "") -> str
     """How many detectors find rows at a dose, and how well the best of them does."""
     verdicts, best = detection.loc[detection["copies"].eq(dose), "verdict"], _best(detection, dose)
     k = int(verdicts.eq(SUPPORTED).sum())
-    found = f"{k} of {len(verdicts)} detectors {_are(k)} above chance, and the best of them has"
+    found = f"{k} of {len(verdicts)} detectors {_are(k)} above chance, and the best has an AUC of"
     if not k:
-        found = "no detector is above chance; the highest is"
-    text = f"With {copies_words(dose)}{of_what}, {found} AUC {of_auc(best)} ({best['detector']})"
+        found = "no detector is above chance; the highest AUC is"
+    text = f"With {copies_words(dose)}{of_what}, {found} {of_auc(best)} ({best['detector']})"
     is_small = best["auc"] < CHANCE + NEAR
     return f"{text}, too little to judge a single row." if is_small else f"{text}."
 
@@ -139,7 +139,7 @@ def _room_above(detection: pd.DataFrame, attack: pd.DataFrame, doses: list[int])
         f"{listed(ends)}"
     )
     if above[largest] < NEAR:
-        return f"{who}. At no number of copies is that {NEAR:.2f} or more above the best detector."
+        return f"{who}. It never beats the best detector by {NEAR:.2f} or more."
     return (
         f"{who}. With {copies_words(largest)} that is {above[largest]:.2f} more than the best "
         "detector, so better detectors are possible."
@@ -207,8 +207,9 @@ def _of_paraphrases(indirect: pd.DataFrame) -> str:
     ]
     return (
         f"If the model saw {REWORDED}, {listed(said)}. With {copies_words(largest)} the highest "
-        f"AUC is {of_auc(best)} ({best['detector']}), and the same detector has "
-        f"{best['verbatim_auc']:.2f} on other rows of that benchmark with as many verbatim copies."
+        f"AUC is {of_auc(best)} ({best['detector']}), and this detector reaches "
+        f"{best['verbatim_auc']:.2f} on other rows of the same benchmark with as many verbatim "
+        "copies."
     )
 
 
@@ -219,9 +220,9 @@ def _of_shift(shift: pd.DataFrame) -> str:
         return NOT_MISLED
     return (
         f"But a high score proves nothing by itself. Where the two sets of rows differ in {kinds}, "
-        f"{wrong['detector'].nunique()} of the {asked['detector'].nunique()} detectors that we "
-        "asked there raise false alarms too often: they call a set contaminated although no model "
-        f"saw it, at worst in {worst}."
+        f"{wrong['detector'].nunique()} of the {asked['detector'].nunique()} detectors tested "
+        "there raise false alarms too often: they call a set contaminated although no model "
+        f"saw it, in up to {worst}."
     )
 
 
@@ -232,7 +233,7 @@ def _shift_in_brief(shift: pd.DataFrame) -> str:
     return (
         f"But if the suspected and the held-out rows also differ in {kinds}, "
         f"{wrong['detector'].nunique()} of {asked['detector'].nunique()} detectors raise too many "
-        f"false alarms, at worst in {worst}."
+        f"false alarms, in up to {worst}."
     )
 
 
@@ -255,8 +256,8 @@ def _of_twins(twins: pd.DataFrame) -> str:
     failed = twins[twins["verdict"].ne(SUPPORTED)]
     worst = failed.loc[failed["rate"].idxmax()]
     return (
-        "Number twins, which claim to need no held-out rows, call rows that no model saw "
-        f"contaminated under {worst['n_alarms']} of {worst['n_models']} models."
+        "Number twins, which claim to need no held-out rows, call unseen rows contaminated "
+        f"under {worst['n_alarms']} of {worst['n_models']} models."
     )
 
 

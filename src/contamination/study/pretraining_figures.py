@@ -38,9 +38,9 @@ KEY = "bold: supported   ?: inconclusive\ngrey: not supported"
 SHIFT_KEY = (
     "share of pairs of sets, the worse of two directions\n"
     "bold: supported, that is, more than the 5 % allowed\n"
-    "?: inconclusive   grey: not supported   empty: not asked"
+    "?: inconclusive   grey: not supported   empty: untested"
 )
-ON_FEWER = " *"  # after a detector that was not asked on all benchmarks
+ON_FEWER = " *"  # after a detector that was not tested on all benchmarks
 
 
 def detection_figure(
@@ -86,7 +86,7 @@ def _auc_panel(axis: Axes, table: pd.DataFrame, names: list[str], doses: list[in
     for y, name in enumerate(names):
         for x, dose in enumerate(doses):
             if (name, dose) not in cells.index:
-                axis.text(x + 0.5, y + 0.5, "not asked", ha="center", va="center", fontsize=SMALL)
+                axis.text(x + 0.5, y + 0.5, "untested", ha="center", va="center", fontsize=SMALL)
                 continue
             cell = cells.loc[(name, dose)]
             values[y, x] = cell["auc"]
@@ -171,7 +171,7 @@ def detection_alt(
 ) -> str:
     """The figure in words, for readers who do not see it: what is drawn, and each column's ends."""
     lines = [
-        f"Table of colours with {detection['detector'].nunique()} detectors in rows, and the "
+        f"Heat map with {detection['detector'].nunique()} detectors as rows, and the "
         "reference attack below them. Each cell gives an AUC, where 0.50 is chance."
     ]
     attack = reference[~reference["is_exploratory"]].set_index("copies")["auc"]
@@ -188,7 +188,7 @@ def detection_alt(
         worst = asked.loc[asked["rate"].idxmax()]
         lines.append(
             "Below, in orange, are rates of false verdicts on two sets of rows that no model saw, "
-            "by what the sets differ in and by benchmark, at most "
+            "by benchmark and by how the sets differ, up to "
             f"{100 * worst['rate']:.0f} % ({worst['detector']}, {worst['differ_in']})."
         )
     return " ".join(lines)

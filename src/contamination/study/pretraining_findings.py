@@ -13,7 +13,7 @@ from contamination.study.shift import NONE
 ACCESSES = (ANSWERS, LOG_PROBABILITIES, WEIGHTS)  # each includes those before it
 CHANCE = 0.5
 WORDS = {0: "none", 1: "one", 4: "four", 16: "sixteen"}
-NOT_ASKED = "not asked"
+UNTESTED = "untested"
 # Headings of the table by access.
 BEST_LABELS = {"n_detectors": "detectors", "misled_by": "misled by a difference in"}
 # What a model saw of a row, after a number of copies.
@@ -164,7 +164,7 @@ def _best_text(best: pd.DataFrame, of_dose: pd.DataFrame) -> str:
         at_best = " at best" if len(best) > 1 else ""
         return f"{', '.join(best['detector'])}: AUC {of_auc(best.iloc[0])}{at_best}"
     if of_dose.empty:
-        return NOT_ASKED
+        return UNTESTED
     first = of_dose.loc[of_dose["auc"].idxmax()]
     return f"none; highest AUC {of_auc(first)} ({first['detector']})"
 
@@ -198,8 +198,8 @@ def _misled(shift: pd.DataFrame, named: list[str]) -> str:
         if names:
             parts.append(f"{kind}: {_who(names, named)}")
     missing = [name for name in named if name not in set(asked["detector"])]
-    parts = parts or ["nothing that was tried"]
-    return "; ".join([*parts, *([f"{NOT_ASKED}: {', '.join(missing)}"] if missing else [])])
+    parts = parts or ["nothing tried"]
+    return "; ".join([*parts, *([f"{UNTESTED}: {', '.join(missing)}"] if missing else [])])
 
 
 def _how_many(k: int, n: int, noun: str = "detectors") -> str:
@@ -293,7 +293,7 @@ def summarize_indirect_exposure(indirect: pd.DataFrame) -> str:
         who = _how_many(_counts(rows["verdict"])[SUPPORTED], len(rows))
         sentences.append(
             f"{what[0].upper()}{what[1:]} {verb} detected by {who}; the highest AUC is "
-            f"{of_auc(best)} ({best['detector']}), and the same detector has "
+            f"{of_auc(best)} ({best['detector']}), and this detector reaches "
             f"{best['verbatim_auc']:.2f} on other rows with as many verbatim copies."
         )
     return " ".join(sentences)
@@ -310,13 +310,13 @@ def summarize_later_training(later: pd.DataFrame) -> str:
         who = _how_many(len(rows) - len(left), len(rows), "token detectors")
         who += f" (all but {listed(left)})" if 0 < len(left) <= len(rows) / 2 else ""
         sentences.append(
-            f"After {n_tokens:,} further clean tokens, a fall of the AUC of rows with "
+            f"After {n_tokens:,} further clean tokens, a fall in AUC for rows with "
             f"{copies_words(copies)} is supported for {who}. The mean AUC of all {len(names)} goes "
             f"from {rows['auc_before'].mean():.2f} to {rows['auc_after'].mean():.2f}."
         )
     rest = _said(counts)
     sentences.append(
-        f"Over all doses and lengths, {counts[SUPPORTED]} of {n} claims of a fall are supported"
+        f"Over all doses and token counts, {counts[SUPPORTED]} of {n} such claims are supported"
         f"{'; ' + rest if rest else ''}."
     )
     return " ".join(sentences)

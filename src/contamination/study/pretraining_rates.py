@@ -37,7 +37,7 @@ from contamination.study.protocol import (
     binomial_p,
     clopper_pearson,
     effective_number,
-    permutation_p,
+    permutation_p_of_sets,
 )
 from contamination.study.row_pools import ROWS
 
@@ -71,21 +71,28 @@ def _thresholds(held_out: Pooled, weights: np.ndarray) -> dict[float, np.ndarray
     ``weights``, shape (n_resamples, n_scores), are how often each held-out score is drawn; gives
     arrays of shape (n_resamples,).
     """
+    # The tolerance keeps 0.05 * 20 at one false alarm in binary arithmetic.
+    n_drawn = weights.sum(axis=1, keepdims=True, dtype=np.int32)
+    allowed = {fpr: np.floor(fpr * n_drawn + 1e-9).astype(np.int32) for fpr in FPRS}
+    # The highest scores are all that is needed: as many as exceed the highest limit everywhere.
+    n_first, n_all = int(2 * max(FPRS) * weights.shape[1]) + 1, weights.shape[1]
+    drawn = np.cumsum(weights[:, :n_first], axis=1, dtype=np.int32)
+    if n_first < n_all and (drawn[:, -1:] <= allowed[max(FPRS)]).any():
+        drawn = np.cumsum(weights, axis=1, dtype=np.int32)
+    return {fpr: held_out.scores[(drawn <= of).sum(axis=1)] for fpr, of in allowed.items()}
+
+
+def _rates(
+    seen: Pooled, weights: np.ndarray, thresholds: dict[float, np.ndarray]
+) -> dict[float, np.ndarray]:
+    """Share of drawn scores of seen rows above each resample's threshold, by the rate."""
     drawn = np.cumsum(weights, axis=1, dtype=np.int32)
     found = {}
-    for fpr in FPRS:
-        # The tolerance keeps 0.05 * 20 at one false alarm in binary arithmetic.
-        n_allowed = np.floor(fpr * drawn[:, -1:] + 1e-9).astype(np.int32)
-        found[fpr] = held_out.scores[(drawn <= n_allowed).sum(axis=1)]
+    for fpr, limits in thresholds.items():
+        n_above = np.searchsorted(-seen.scores, -limits, side="left")
+        n_found = drawn[np.arange(len(drawn)), np.maximum(n_above, 1) - 1]
+        found[fpr] = np.where(n_above > 0, n_found, 0) / drawn[:, -1]
     return found
-
-
-def _rates(seen: Pooled, weights: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Share of drawn scores of seen rows above the threshold of each resample, (n_resamples,)."""
-    drawn = np.cumsum(weights, axis=1, dtype=np.int32)
-    n_above = np.searchsorted(-seen.scores, -thresholds, side="left")
-    found = drawn[np.arange(len(drawn)), np.maximum(n_above, 1) - 1]
-    return np.where(n_above > 0, found, 0) / drawn[:, -1]
 
 
 class _Draws(NamedTuple):
@@ -144,11 +151,10 @@ def _rates_of(name: str, pools: Sequence[CrossedScores]) -> list[dict]:
         limits = [_thresholds(held_out, by) for by in weights]
         for dose in exposures(ROWS):
             seen = _pooled(scores, pool.copies == dose)
-            of_seen = draws.of(seen)
+            by_draw = [_rates(seen, *pair) for pair in zip(draws.of(seen), limits, strict=True)]
             for fpr in FPRS:
-                thresholds = [of_draw[fpr] for of_draw in limits]
-                rates = [_rates(seen, *pair) for pair in zip(of_seen, thresholds, strict=True)]
-                is_false = held_out.scores > thresholds[0][0]
+                rates = [of_draw[fpr] for of_draw in by_draw]
+                is_false = held_out.scores > limits[0][fpr][0]
                 n_rows = len(np.unique(held_out.rows[is_false]))
                 tables.setdefault((dose, fpr), []).append((rates, int(is_false.sum()), n_rows))
     rows = []
@@ -206,20 +212,21 @@ def false_alarms(study: StudyScores) -> pd.DataFrame:
     """
     rows = []
     for detector in study.all_detectors:
-        flags, units = [], []
+        values, is_own, keys = [], [], []
         for (name, model, benchmark, kind), scores in study.arrays.items():
             if name != detector:
                 continue
             numbers = exposure_numbers(benchmark, kind, study.base_seeds)
             sets = unseen_sets(study.base_seeds, benchmark, kind, numbers)
-            for seed, of_model, values in zip(study.base_seeds, sets, scores, strict=True):
+            for seed, of_model, of_rows in zip(study.base_seeds, sets, scores, strict=True):
                 held_out = np.concatenate(of_model)
                 for number, own in enumerate(of_model):
-                    key = ("unseen", model, f"{benchmark} {kind}", seed, number)
-                    p = permutation_p(values[held_out], np.isin(held_out, own), key)
-                    flags.append(p <= LEVEL)
-                    units.append(seed)
-        rows.append({"detector": display_name(detector)} | alarm_columns(flags, units))
+                    values.append(of_rows[held_out])
+                    is_own.append(np.isin(held_out, own))
+                    keys.append(("unseen", model, f"{benchmark} {kind}", seed, number))
+        flags = permutation_p_of_sets(values, is_own, keys) <= LEVEL
+        units = [seed for *_, seed, _ in keys]
+        rows.append({"detector": display_name(detector)} | alarm_columns(flags.tolist(), units))
     table = pd.DataFrame(rows)
     table["p_adjusted"] = holm(table["p_value"])
     return table.assign(holds=table["p_adjusted"] > LEVEL)

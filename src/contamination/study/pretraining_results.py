@@ -287,8 +287,9 @@ def reference(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
         that a row has no shadow model.
     """
     pools, benchmarks = _attack_pools(study), study.benchmarks(PPL)
-    rows = []
-    for form in reference_attack.FORMS:
+    forms, rows = reference_attack.FORMS, []
+    p_values = {n: reference_attack.joint_permutation_p(pools, n, forms) for n in exposures(ROWS)}
+    for form in forms:
         for copies in exposures(ROWS):
             attacks = [reference_attack.attack(pool, copies, form) for pool in pools]
             by_model = mean_left_out([auc_left_out(pool, copies) for pool in attacks]).by_model
@@ -301,7 +302,7 @@ def reference(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
                     "n_models": len(study.base_seeds),
                     "n_rows": sum(int((pool.copies[0] == copies).sum()) for pool in pools),
                     **_auc_columns(_attack_estimate(study, benchmarks, copies, form), by_model),
-                    "p_value": reference_attack.joint_permutation_p(pools, copies, form),
+                    "p_value": p_values[copies][form],
                 }
             )
     return pd.DataFrame(rows)

@@ -95,25 +95,49 @@ def permutation_p(scores: np.ndarray, is_read: np.ndarray, key: tuple = ()) -> f
     dealt at random. Both arrays have shape (n_rows,). Sets of one size share 9,999 re-deals and
     apply them to their rows in an order of their own, drawn from ``key``.
     """
-    return permutation_p_of_ranks(doubled_ranks(scores), is_read, key)
+    return float(permutation_p_of_sets([scores], [is_read], [key])[0])
+
+
+def permutation_p_of_sets(
+    scores: Sequence[np.ndarray], is_read: Sequence[np.ndarray], keys: Sequence[tuple]
+) -> np.ndarray:
+    """``permutation_p`` of many sets, shape (n_sets,); one product for all sets of one size."""
+    if len({len(values) for values in scores}) == 1:
+        return permutation_p_of_ranks([*doubled_ranks(np.stack(scores))], is_read, keys)
+    return permutation_p_of_ranks([doubled_ranks(values) for values in scores], is_read, keys)
 
 
 def doubled_ranks(scores: np.ndarray) -> np.ndarray:
-    """Twice the mid-rank of each score: whole numbers, so that their sums compare exactly.
+    """Twice the mid-rank of each score in its set: whole numbers, so their sums compare exactly.
+
+    Sets are along the last axis; shape as given.
 
     >>> doubled_ranks(np.array([0.3, 0.1, 0.3]))
     array([5., 2., 5.])
     """
-    return 2 * stats.rankdata(scores)
+    return 2 * stats.rankdata(scores, axis=-1)
 
 
-def permutation_p_of_ranks(ranks: np.ndarray, is_read: np.ndarray, key: tuple = ()) -> float:
-    """``permutation_p`` for whole-number ranks, or for their sum over sets that share one deal."""
-    deals = _redeals(len(ranks), int(np.sum(is_read)))
+def permutation_p_of_ranks(
+    ranks: Sequence[np.ndarray], is_read: Sequence[np.ndarray], keys: Sequence[tuple]
+) -> np.ndarray:
+    """``permutation_p_of_sets`` for whole-number ranks, or their sums over sets of one deal."""
+    of_size: dict[tuple[int, int], list[int]] = {}
+    for number, (values, of) in enumerate(zip(ranks, is_read, strict=True)):
+        of_size.setdefault((len(values), int(np.sum(of))), []).append(number)
+    p_values = np.empty(len(ranks))
+    for size, numbers in of_size.items():
+        deals = _redeals(*size)
+        dealt = np.stack([ranks[n][_order_of(keys[n], size[0])] for n in numbers], axis=1)
+        found = np.array([ranks[n][is_read[n]].sum() for n in numbers])
+        n_as_high = np.sum(deals @ dealt.astype(deals.dtype) >= found, axis=0)
+        p_values[numbers] = (1 + n_as_high) / (1 + N_REDEALS)
+    return p_values
+
+
+def _order_of(key: tuple, n_rows: int) -> np.ndarray:
     seed = int(hash_of([str(part) for part in key])[:16], 16)
-    order = np.random.default_rng(seed).permutation(len(ranks))
-    n_as_high = np.sum(deals @ ranks[order].astype(deals.dtype) >= ranks[is_read].sum())
-    return float((1 + n_as_high) / (1 + N_REDEALS))
+    return np.random.default_rng(seed).permutation(n_rows)
 
 
 @lru_cache(maxsize=8)

@@ -124,19 +124,21 @@ def lira_auc(pools: Sequence[CrossedScores], dose: int, form: str = LIRA) -> flo
 
 
 def joint_permutation_p(
-    pools: Sequence[CrossedScores], dose: int, form: str = LIRA, seed: int = 0
-) -> float:
-    """p of ``lira_auc``: rows at the dose and held-out rows re-dealt in all models at once.
+    pools: Sequence[CrossedScores], dose: int, forms: Sequence[str] = (LIRA,), seed: int = 0
+) -> dict[str, float]:
+    """p of ``lira_auc`` by form: rows at the dose and held-out rows re-dealt in all models at once.
 
-    Shadow models are chosen anew in each of 999 re-deals; rows at other doses stay where they are.
+    Shadow models are chosen anew in each of 999 re-deals, which all forms share; rows at other
+    doses stay where they are.
     """
     generator = np.random.default_rng([seed, dose])
-    observed = lira_auc(pools, dose, form)
-    n_as_high = sum(
-        lira_auc([_redealt(pool, dose, generator) for pool in pools], dose, form) >= observed
-        for _ in range(N_JOINT_REDEALS)
-    )
-    return (1 + n_as_high) / (1 + N_JOINT_REDEALS)
+    observed = {form: lira_auc(pools, dose, form) for form in forms}
+    n_as_high = dict.fromkeys(forms, 0)
+    for _ in range(N_JOINT_REDEALS):
+        redealt = [_redealt(pool, dose, generator) for pool in pools]
+        for form in forms:
+            n_as_high[form] += lira_auc(redealt, dose, form) >= observed[form]
+    return {form: (1 + n) / (1 + N_JOINT_REDEALS) for form, n in n_as_high.items()}
 
 
 def _redealt(crossed: CrossedScores, dose: int, generator: np.random.Generator) -> CrossedScores:
