@@ -62,7 +62,7 @@ def quiz_in_brief(tables: dict[str, pd.DataFrame]) -> str:
         return f"{finds}It is shown to beat {rule} on {n_beaten} of {n} datasets."
     return (
         f"{finds}That looks like memory. But {rule} does as well on {n_equal} of {n} datasets and "
-        f"worse on {n_beaten}, and {n - n_equal - n_beaten} comparisons are inconclusive."
+        f"worse on {n_beaten}; the other {n - n_equal - n_beaten} are inconclusive."
     )
 
 
@@ -86,7 +86,7 @@ def _levels(tables: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     n_equal, n_beaten = (int(chosen["verdict"].eq(v).sum()) for v in (SUPPORTED, NOT_SUPPORTED))
     control = (
         f"a rule that looks only at {rule} does as well as GPT-4 on {n_equal} of {n} datasets and "
-        f"worse on {n_beaten}, and {n - n_equal - n_beaten} comparisons are inconclusive"
+        f"worse on {n_beaten}; the other {n - n_equal - n_beaten} are inconclusive"
     )
     reading = "a high share alone is no evidence of memory"
     if 2 * n_beaten > n:
@@ -119,7 +119,7 @@ def _replicas(replicas: pd.DataFrame) -> tuple[str, ...]:
         more = more if right - expected <= 1 else "more often"
         reading = f"not reproduced: such rows are found {more} than others"
     return (
-        "if a model completes a row (almost) verbatim, it also finds this row in the quiz",
+        "if a model completes a row (almost) verbatim, it also finds that row in the quiz",
         f"{right:.0f} of {n:.0f}",
         f"{expected:.1f} are expected if completing and finding a row are unrelated",
         reading,
@@ -143,7 +143,7 @@ def _tests(tests: pd.DataFrame) -> tuple[str, ...]:
         f"gives {n_corrected}, and {by_flips}."
     )
     return (
-        f"{int(tests['paper_significant'].sum())} of {len(tests)} tests of completions show "
+        f"{int(tests['paper_significant'].sum())} of {len(tests)} completion tests show "
         "contamination",
         str(n),
         f"{n_corrected} after a correction for {len(tests)} tests",
@@ -157,13 +157,11 @@ def _judge(success: pd.DataFrame) -> tuple[str, ...]:
     judge = {m: rows.loc[(m, "Algorithm 2: GPT-4 ICL", "judge")] for m in published.MODELS}
     clean = [rows.loc[(m, "always clean", "constant"), "n_right"] for m in published.MODELS]
     n = next(iter(judge.values()))["n_partitions"]
-    printed, right = (
-        " and ".join(str(int(row[name])) for row in judge.values())
-        for name in ("paper_n_right", "n_right")
-    )
+    printed = listed([f"{row['paper_n_right']:.0f} ({m})" for m, row in judge.items()])
+    right = " and ".join(f"{row['n_right']:.0f}" for row in judge.values())
     better = [model for model, row in judge.items() if row["verdict"] == SUPPORTED]
     others = [model for model in judge if model not in better]
-    reading = f"the judge is better for {listed(better)}" if better else ""
+    reading = f"the judge beats that for {listed(better)}" if better else ""
     if others:
         reading += (
             f"; this is not shown for {listed(others)}"
@@ -172,7 +170,7 @@ def _judge(success: pd.DataFrame) -> tuple[str, ...]:
         )
     verdicts = [f"{row['verdict']} for {model}" for model, row in judge.items()]
     return (
-        f"its judge is right in {printed} of {n} cases ({listed(list(judge))})",
+        f"its judge is right in {printed} of {n} cases",
         right,
         f'{" and ".join(map(str, clean))} by always answering "clean"',
         reading,
@@ -188,7 +186,7 @@ def _min_k(words: pd.DataFrame) -> tuple[str, ...]:
     if aucs.min() <= printed:
         reading = "the words alone do not explain this AUC"
     return (
-        f"token probabilities tell seen pages from others: AUC {printed:.2f} on WikiMIA (0.50 is "
+        f"token probabilities tell seen pages from unseen ones: AUC {printed:.2f} on WikiMIA (0.50 is "
         "chance)",
         "we do not run its five models",
         f"the words alone reach {aucs.min():.2f}"

@@ -123,7 +123,7 @@ def _cells_sentence(cells: pd.DataFrame) -> str:
     n_equal = matches.eq("True").sum()
     return (
         "The two papers that query models through an API print "
-        f"{len(black_box)} numbers (all four papers print {len(cells)}). We can recompute "
+        f"{len(black_box)} numbers (all four print {len(cells)}). We can recompute "
         f"{len(matches)} of the {len(black_box)}, and {n_equal} of these agree to the last digit."
     )
 
@@ -152,7 +152,7 @@ def figure_png(tables: dict[str, pd.DataFrame]) -> bytes:
 def opening(tables: dict[str, pd.DataFrame]) -> str:
     """The README's first figure, and what to see in it."""
     alt = (
-        "How often GPT-4 and GPT-3.5 pick the original in the quizzes of ten datasets, next to "
+        "How often GPT-4 and GPT-3.5 pick the original in quizzes on ten datasets, next to "
         "rules that take the same quizzes without any model"
     )
     return f"![{alt}]({FIGURE})\n\n*{readings.quiz_in_brief(tables)}*"

@@ -84,7 +84,7 @@ def test_the_caption_of_the_opening_figure_follows_the_verdicts(script, tables):
     rules = tables["dcq_rules"]
     found = script.opening(tables)
     assert "That looks like memory. But a rule that looks only at word frequency does" in found
-    assert "as well on 1 of 10 datasets and worse on 2, and 7 comparisons are inconcl" in found
+    assert "as well on 1 of 10 datasets and worse on 2; the other 7 are inconcl" in found
     beaten = script.opening(tables | {"dcq_rules": rules.assign(verdict=NOT_SUPPORTED)})
     assert "looks like memory" not in beaten and "on 10 of 10 datasets" in beaten
 
@@ -117,7 +117,7 @@ def test_our_readings_are_those_of_the_tables(script, tables, needs_files):
         ("such rows are found no more often than others", "the claim is reproduced"),
         ("of the 24 findings do not survive", "all findings survive the correction"),
         (
-            "the judge is better for GPT-4; this is not shown for GPT-3.5",
+            "the judge beats that for GPT-4; this is not shown for GPT-3.5",
             "the judge is not shown to be better",
         ),
         ("the wording alone could explain this AUC", ""),

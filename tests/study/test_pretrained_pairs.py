@@ -378,7 +378,7 @@ def test_the_headline_says_which_effects_are_equal_and_which_are_open():
     said = eq.summarize_equivalence(table)
     assert "a paraphrase +0.01 [-0.05, +0.07]" in said and "(5 pairs of fine-tuned" in said
     assert said.startswith("For a paraphrase, the AUC changes as much in the real model as in")
-    assert "For several paraphrases and a missing label, the result is inconclusive." in said
+    assert "For several paraphrases or a missing label, the result is inconclusive." in said
     none = eq.summarize_equivalence(table.assign(verdict=INCONCLUSIVE, note="fewer than 5 pairs"))
     assert none.startswith(
         "For a paraphrase, several paraphrases and a missing label, the result is inc"
@@ -402,7 +402,7 @@ def test_in_brief_equal_and_open_effects_have_a_sentence_each():
     said = eq.in_brief(table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE]))
     assert said == (
         "For a paraphrase, the AUC changes as much in the real model as in the small ones, to "
-        "within 0.10. For several paraphrases and a missing label, the result is inconclusive."
+        "within 0.10. For several paraphrases or a missing label, the result is inconclusive."
     )
     none, every = (eq.in_brief(table.assign(verdict=word)) for word in (INCONCLUSIVE, SUPPORTED))
     assert "changes as much" not in none and "inconclusive" not in every
