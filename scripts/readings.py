@@ -186,8 +186,8 @@ def _min_k(words: pd.DataFrame) -> tuple[str, ...]:
     if aucs.min() <= printed:
         reading = "the words alone do not explain this AUC"
     return (
-        f"token probabilities tell seen pages from unseen ones: AUC {printed:.2f} on WikiMIA (0.50 is "
-        "chance)",
+        f"token probabilities tell seen pages from unseen ones: AUC {printed:.2f} on WikiMIA "
+        "(0.50 is chance)",
         "we do not run its five models",
         f"the words alone reach {aucs.min():.2f}"
         + (f" to {aucs.max():.2f}" if f"{aucs.min():.2f}" != f"{aucs.max():.2f}" else ""),

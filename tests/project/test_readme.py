@@ -360,7 +360,7 @@ def test_a_test_that_could_not_mark_any_row_is_no_result(script, tables, needs_f
     """The zero of sign flips after Holm's correction stands next to its reason, in both pages."""
     tests = tables["replication_published"]
     found = script.results(tables, needs_files, in_full=True)
-    assert "paired bootstrap marks 12; sign flips then cannot mark any, because their" in found
+    assert "paired bootstrap gives 12, and sign flips can give none: their" in found
     assert "their smallest p is 1/1,024 and the strictest of 56 limits is 1/1,120." in found
     assert "sign flips with Holm cannot mark any |" in script.released_numbers(tables)
     powerful = tables | {"replication_published": tests.assign(can_reject=True)}

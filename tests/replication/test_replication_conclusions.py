@@ -49,13 +49,13 @@ def with_verdicts(success, **verdicts):
 
 def test_the_first_figure_names_the_algorithms_that_beat_a_constant_answer(success):
     title = conclusions.title_of_decisions
-    assert title(success) == "Only Algorithm 2 is shown to beat always “clean”"
+    assert title(success) == "Only Algorithm 2 is shown to beat the control"
     none = with_verdicts(success, judge=INCONCLUSIVE, scores=NOT_SUPPORTED)
-    assert title(none) == "No algorithm is shown to beat always “clean”"
+    assert title(none) == "No algorithm is shown to beat the control"
     every = with_verdicts(success, judge=SUPPORTED, scores=SUPPORTED)
-    assert title(every) == "Every algorithm beats always “clean”"
+    assert title(every) == "Every algorithm beats the control"
     scores = with_verdicts(success, judge=INCONCLUSIVE, scores=SUPPORTED)
-    two = "Only Algorithm 1: BLEURT and Algorithm 1: ROUGE-L are shown to beat always “clean”"
+    two = "Only Algorithm 1: BLEURT and Algorithm 1: ROUGE-L are shown to beat the control"
     assert title(scores) == two
 
 
@@ -116,7 +116,7 @@ def test_conclusion_of_the_lesson(success, tests, agreement, marks):
     )
     assert "calls 7 of 280 completions an exact match, and 13 a near-exact one." in text
     assert "does so in 20 of 28 cases. Only Algorithm 2 with GPT-4 as the judge (27) is" in text
-    assert "We cannot show this for Algorithm 1 with BLEURT (20) and" in text
+    assert "We cannot show this for Algorithm 1 with BLEURT (20) or" in text
     assert "The comparison favours the judge" in text
     assert "For GPT-3.5 alone, the person calls 1 of 14 cases contaminated. The judge" in text
     assert "decides 13 of the 14 as the person does, and so does the answer “clean”." in text

@@ -37,7 +37,7 @@ def test_the_opening_sentences_give_each_dataset_its_place():
     behind = [NOT_SUPPORTED, INCONCLUSIVE, NOT_SUPPORTED]
     said = opening(behind, said_by=first_look.of_opening)
     assert "On 2 of 3, GPT-4 is shown" in said and "as good" not in said
-    assert "On the other one, the data allow either." in said
+    assert "On the other one, the data do not say." in said
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_opening_sentences_give_each_dataset_its_place():
     ],
 )
 def test_the_opening_compares_the_words_by_their_interval(words, line, sentence):
-    assert opening([SUPPORTED], words).endswith(f"\non WikiMIA {line}")
+    assert opening([SUPPORTED], words).endswith(f"\non WikiMIA, {line}")
     assert opening([SUPPORTED], words, said_by=first_look.of_opening).endswith(sentence)
 
 
@@ -60,11 +60,11 @@ def test_a_difference_without_an_interval_decides_nothing_in_the_opening():
     words = wikimia_tables.wikimia_blind_table(100).query("baseline == 'bag of words'")
     assert first_look.title_of_opening(rules, words, 0.72) == (
         "GPT-4 is shown to beat a rule on 2 of 10 datasets;\n"
-        "on WikiMIA words alone have the higher AUC"
+        "on WikiMIA, words alone have the higher AUC"
     )
     said = first_look.of_opening(rules, words, 0.72)
     assert "On 2 of 10, GPT-4 is shown to beat the rule. On 1, the rule is shown" in said
-    assert "On the other 7, the data allow either. On WikiMIA, words alone separate" in said
+    assert "On the other 7, the data do not say. On WikiMIA, words alone separate" in said
 
 
 @pytest.mark.parametrize(

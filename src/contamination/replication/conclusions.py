@@ -47,12 +47,12 @@ def title_of_decisions(success: pd.DataFrame) -> str:
     paper, _ = _of_paper(success)
     better = paper[paper["verdict"].eq(SUPPORTED)]
     if better.empty:
-        return "No algorithm is shown to beat always “clean”"
+        return "No algorithm is shown to beat the control"
     if len(better) == len(paper):
-        return "Every algorithm beats always “clean”"
+        return "Every algorithm beats the control"
     names = [name.removesuffix(f": {JUDGE}") for name in better["algorithm"]]
     verb = "is" if len(names) == 1 else "are"
-    return f"Only {listed(names)} {verb} shown to beat always “clean”"
+    return f"Only {listed(names)} {verb} shown to beat the control"
 
 
 def summarize_decisions(success: pd.DataFrame) -> str:
@@ -163,7 +163,11 @@ def _rows(marks: pd.DataFrame) -> str:
     if did:
         wrote.append(f"{listed(did)} wrote some rows of the benchmarks word for word")
     if did_not:
-        wrote.append(f"{listed(did_not)} wrote no row word for word")
+        wrote.append(
+            f"{listed(did_not)} wrote none"
+            if did
+            else f"{listed(did_not)} wrote no row word for word"
+        )
     return (
         f"{', and '.join(wrote)}. Under the guided instruction, the person calls "
         f"{n_exact or 'none'} of {n} completions an exact match, and {n_near} a near-exact one. "
@@ -185,7 +189,8 @@ def _decisions(success: pd.DataFrame) -> str:
         return f"{text} No algorithm of the paper is shown to do better than that: {others}."
     if others:
         are = "is" if is_better.sum() == 1 else "are"
-        text += f" Only {better} {are} shown to do better. We cannot show this for {others}."
+        either = " or ".join(names[~is_better])
+        text += f" Only {better} {are} shown to do better. We cannot show this for {either}."
     else:
         text += f" All algorithms of the paper are shown to do better: {better}."
     if is_better[paper["test"].eq("judge")].any():

@@ -35,7 +35,7 @@ def title_of_opening(rules: pd.DataFrame, words: pd.DataFrame, printed: float) -
     on_wikimia = words_are.get(_side_of(words, printed), "it is open which AUC is higher")
     return (
         f"GPT-4 is shown to beat a rule on {n_behind} of {len(verdicts)} datasets;\n"
-        f"on WikiMIA {on_wikimia}"
+        f"on WikiMIA, {on_wikimia}"
     )
 
 
@@ -53,7 +53,7 @@ def of_opening(rules: pd.DataFrame, words: pd.DataFrame, printed: float) -> str:
         text += f"On {n_level}, the rule is shown to be as good, to within {margin:.0f} points. "
     if n_open := n - n_behind - n_level:
         others = "one" if n_open == 1 else n_open
-        text += f"On the other {others}, the data allow either. "
+        text += f"On the other {others}, the data do not say. "
     side = _side_of(words, printed)
     if side == 0:
         return text + "On WikiMIA, we cannot say whether words alone do as well as Min-k% Prob."
@@ -173,7 +173,7 @@ def conclusion(table: pd.DataFrame) -> str:
     if names := of.get(CONTROL_FAILS):
         parts.append(
             f"{listed(names)} would have convinced us by {'its' if len(names) == 1 else 'their'} "
-            "number alone, but the number is as high for a model that saw nothing."
+            "number alone, but it is just as high for a model that saw nothing."
         )
     if names := of.get(INCONCLUSIVE):
         parts.append(
