@@ -157,8 +157,8 @@ def _judge(success: pd.DataFrame) -> tuple[str, ...]:
     judge = {m: rows.loc[(m, "Algorithm 2: GPT-4 ICL", "judge")] for m in published.MODELS}
     clean = [rows.loc[(m, "always clean", "constant"), "n_right"] for m in published.MODELS]
     n = next(iter(judge.values()))["n_partitions"]
-    printed = listed([f"{row['paper_n_right']:.0f} ({m})" for m, row in judge.items()])
-    right = " and ".join(f"{row['n_right']:.0f}" for row in judge.values())
+    printed = listed([f"{int(row['paper_n_right'])} ({m})" for m, row in judge.items()])
+    right = " and ".join(str(int(row["n_right"])) for row in judge.values())
     better = [model for model, row in judge.items() if row["verdict"] == SUPPORTED]
     others = [model for model in judge if model not in better]
     reading = f"the judge beats that for {listed(better)}" if better else ""

@@ -376,12 +376,12 @@ def test_the_headline_says_which_effects_are_equal_and_which_are_open():
     table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
     table = table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE])
     said = eq.summarize_equivalence(table)
-    assert "a paraphrase +0.01 [-0.05, +0.07]" in said and "(5 pairs of fine-tuned" in said
-    assert said.startswith("For a paraphrase, the AUC changes as much in the real model as in")
+    assert "one paraphrase +0.01 [-0.05, +0.07]" in said and "(5 pairs of fine-tuned" in said
+    assert said.startswith("For one paraphrase, the AUC changes as much in the real model as in")
     assert "For several paraphrases or a missing label, the result is inconclusive." in said
     none = eq.summarize_equivalence(table.assign(verdict=INCONCLUSIVE, note="fewer than 5 pairs"))
     assert none.startswith(
-        "For a paraphrase, several paraphrases and a missing label, the result is inc"
+        "For one paraphrase, several paraphrases or a missing label, the result is inc"
     )
     assert "the result is inconclusive (fewer than 5 pairs)." in none and "are shown to" not in none
     every = eq.summarize_equivalence(table.assign(verdict=SUPPORTED))
@@ -401,7 +401,7 @@ def test_in_brief_equal_and_open_effects_have_a_sentence_each():
     table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
     said = eq.in_brief(table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE]))
     assert said == (
-        "For a paraphrase, the AUC changes as much in the real model as in the small ones, to "
+        "For one paraphrase, the AUC changes as much in the real model as in the small ones, to "
         "within 0.10. For several paraphrases or a missing label, the result is inconclusive."
     )
     none, every = (eq.in_brief(table.assign(verdict=word)) for word in (INCONCLUSIVE, SUPPORTED))

@@ -238,9 +238,9 @@ def test_the_headline_on_later_training_counts_falls():
     said = findings.summarize_later_training(pd.concat(two))
     assert "supported for 1 of 2 token detectors (all but DC-PDD). The mean AUC of all 2" in said
     said = findings.summarize_later_training(later_table([NO, NO, OPEN, OPEN]))
-    assert "supported for all" not in said and "0 of 4 claims of a fall are supported; 2 cl" in said
+    assert "supported for all" not in said and "0 of 4 such claims are supported; 2 cl" in said
     said = findings.summarize_later_training(later_table([YES] * 4))
-    assert said.endswith("4 of 4 claims of a fall are supported.")
+    assert said.endswith("4 of 4 such claims are supported.")
 
 
 def list_table(verdicts, empty):
