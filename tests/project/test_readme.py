@@ -335,7 +335,7 @@ def test_what_is_recomputed_stands_next_to_what_is_printed(script, tables, needs
     others = tables | {"replication_success": success, "dcq_published": levels}
     found = script.results(others, needs_files)
     assert "| 44 to 99 % |" in found and "| 12 and 13 |" in found
-    assert "14 and 13 of 14 cases" in found and "in 44 to 95 % of the quizzes" in found
+    assert "14 (GPT-4) and 13 (GPT-3.5) of 14 cases" in found and "in 44 to 95 % of the quizzes" in found
 
 
 def test_further_controls_are_those_of_the_tables(script, tables, needs_files):
@@ -344,14 +344,14 @@ def test_further_controls_are_those_of_the_tables(script, tables, needs_files):
     found = script.results(tables, needs_files, in_full=True)
     for control in controls.RULES:
         assert control in found.lower()
-    assert "for this rule the claim is supported on 1, not supported on 4" in found
+    assert "the claim is supported on 1, not supported on 4 and inconclusive on 5 of" in found
     assert "better is supported for GPT-4 and inconclusive for GPT-3.5." in found
     other = {
         "dcq_rules": rules.assign(verdict=SUPPORTED),
         "replication_success": success.assign(verdict=NOT_SUPPORTED),
     }
     refuted = script.results(tables | other, needs_files, in_full=True)
-    assert "for this rule the claim is supported on 10 of 10 datasets" in refuted
+    assert "the claim is supported on 10 of 10 datasets" in refuted
     assert "better is not supported for GPT-4 and not supported for GPT-3.5." in refuted
     assert script.readings.FULL not in script.results(tables, needs_files)
 
@@ -364,7 +364,7 @@ def test_a_test_that_could_not_mark_any_row_is_no_result(script, tables, needs_f
     assert "their smallest p is 1/1,024 and the strictest of 56 limits is 1/1,120." in found
     assert "sign flips with Holm cannot mark any |" in script.released_numbers(tables)
     powerful = tables | {"replication_published": tests.assign(can_reject=True)}
-    assert "sign flips then mark 0." in script.results(powerful, needs_files, in_full=True)
+    assert "and sign flips give 0." in script.results(powerful, needs_files, in_full=True)
     assert "sign flips with Holm 0 |" in script.released_numbers(powerful)
 
 
@@ -384,7 +384,7 @@ def test_the_count_of_cells_is_the_table_s(script, tables, needs_files):
         tables | {"published_vs_recomputed": pd.concat([cells, more])}, needs_files
     )
     assert f"and {n_equal - 1} of these agree" in found and f"recompute {n_both} of" in found
-    assert f"(all four papers print {len(cells) + 7})" in found
+    assert f"(all four print {len(cells) + 7})" in found
 
 
 def test_tables_read_from_files_give_the_same(script, tables, needs_files, tmp_path):
