@@ -90,7 +90,7 @@ help:
 
 ##@ Start here
 setup: $(VENV)/.installed ## install the locked packages into .venv (about 2 min, network; TORCH=cpu or TORCH=cuda chooses the build of torch)
-reproduce: $(IN_PROFILE) ## compute every table and figure, into outputs/demo (CPU, no key, no download; first time 15 to 30 min on 2 cores, then seconds)
+reproduce: $(IN_PROFILE) ## compute every table and figure, into outputs/demo (CPU, no key, no download; first time 15 to 60 min on 2 cores, then seconds)
 test: $(VENV)/.installed ## run all tests, and every notebook on a tiny sample (no key, no GPU, offline; 10 to 25 min on 2 cores)
 	OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 lab: $(VENV)/.installed ## open the notebooks in JupyterLab; a notebook that you only run and save does not show as changed in git

@@ -54,15 +54,15 @@ def quiz_in_brief(tables: dict[str, pd.DataFrame]) -> str:
     rule, n = chosen["control"].iloc[0], len(chosen)
     n_equal, n_beaten = (int(chosen["verdict"].eq(v).sum()) for v in (SUPPORTED, NOT_SUPPORTED))
     finds = (
-        f"In one paper's quiz, GPT-4 picks the benchmark row out of reworded copies in "
-        f"{_ends(levels)} % of cases, depending on the dataset. "
+        "In one paper's quiz, a benchmark row stands among reworded copies. GPT-4 spots it in "
+        f"{_ends(levels)} % of cases, which varies from dataset to dataset. "
     )
     rule = f"a rule that looks only at {rule}"
     if 2 * n_beaten > n:
         return f"{finds}It is shown to beat {rule} on {n_beaten} of {n} datasets."
     return (
-        f"{finds}That looks like memory. But {rule} does as well on {n_equal} of {n} datasets and "
-        f"worse on {n_beaten}; the other {n - n_equal - n_beaten} are inconclusive."
+        f"{finds}That looks like memory. But {rule} does as well on {n_equal} of the {n} datasets "
+        f"and worse on {n_beaten}. The other {n - n_equal - n_beaten} leave the question open."
     )
 
 
@@ -85,15 +85,15 @@ def _levels(tables: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     rule, n = chosen["control"].iloc[0], len(chosen)
     n_equal, n_beaten = (int(chosen["verdict"].eq(v).sum()) for v in (SUPPORTED, NOT_SUPPORTED))
     control = (
-        f"a rule that looks only at {rule} does as well as GPT-4 on {n_equal} of {n} datasets and "
-        f"worse on {n_beaten}; the other {n - n_equal - n_beaten} are inconclusive"
+        f"a rule that looks only at {rule} does as well on {n_equal} of the {n} datasets and "
+        f"worse on {n_beaten}; the other {n - n_equal - n_beaten} leave the question open"
     )
     reading = "a high share alone is no evidence of memory"
     if 2 * n_beaten > n:
-        reading = "on most datasets, GPT-4 does better than the rule explains"
+        reading = "on most datasets, the rule does not explain how well GPT-4 does"
     claim = (
-        f"GPT-4 finds the original in {_ends(levels['paper_max_pct'].astype(float))} % of the "
-        "quizzes, depending on the dataset"
+        f"across {n} datasets, GPT-4 spots the original in "
+        f"{_ends(levels['paper_max_pct'].astype(float))} % of its quizzes"
     )
     others = rules[~rules["control"].isin(chosen["control"])].groupby("control", sort=False)
     by_rule = [
@@ -117,14 +117,14 @@ def _replicas(replicas: pd.DataFrame) -> tuple[str, ...]:
     if right < n:
         more = "hardly more often" if right > expected else "no more often"
         more = more if right - expected <= 1 else "more often"
-        reading = f"not reproduced: such rows are found {more} than others"
+        reading = f"not reproduced: it spots such rows {more} than other rows"
     return (
-        "if a model completes a row (almost) verbatim, it also finds that row in the quiz",
+        "a model also spots the rows that it can complete almost word for word",
         f"{right:.0f} of {n:.0f}",
-        f"{expected:.1f} are expected if completing and finding a row are unrelated",
+        f"{expected:.1f} would be expected if the two skills were unrelated",
         reading,
         "This counts the quizzes with the original at the model's best position. If a right "
-        f"answer at any position counts, {either:.0f} of {n:.0f} rows are found.",
+        f"answer at any position counts, the model spots {either:.0f} of the {n:.0f} rows.",
     )
 
 
@@ -143,10 +143,9 @@ def _tests(tests: pd.DataFrame) -> tuple[str, ...]:
         f"gives {n_corrected}, and {by_flips}."
     )
     return (
-        f"{int(tests['paper_significant'].sum())} of {len(tests)} completion tests show "
-        "contamination",
+        f"{int(tests['paper_significant'].sum())} of {len(tests)} tests find contamination",
         str(n),
-        f"{n_corrected} after a correction for {len(tests)} tests",
+        f"{n_corrected} remain once we correct for {len(tests)} tests",
         reading,
         further,
     )
@@ -161,18 +160,18 @@ def _judge(success: pd.DataFrame) -> tuple[str, ...]:
     right = " and ".join(str(int(row["n_right"])) for row in judge.values())
     better = [model for model, row in judge.items() if row["verdict"] == SUPPORTED]
     others = [model for model in judge if model not in better]
-    reading = f"the judge beats that for {listed(better)}" if better else ""
+    reading = f"the judge does better for {listed(better)}" if better else ""
     if others:
         reading += (
-            f"; this is not shown for {listed(others)}"
+            f", but we cannot show this for {listed(others)}"
             if better
-            else "the judge is not shown to be better"
+            else "we cannot show that the judge does better"
         )
     verdicts = [f"{row['verdict']} for {model}" for model, row in judge.items()]
     return (
-        f"its judge is right in {printed} of {n} cases",
+        f"its judge gets {printed} of {n} cases right",
         right,
-        f'{" and ".join(map(str, clean))} by always answering "clean"',
+        f'always answering "clean" gets {" and ".join(map(str, clean))}',
         reading,
         f"The claim that the judge does better is {listed(verdicts)}.",
     )
@@ -186,10 +185,10 @@ def _min_k(words: pd.DataFrame) -> tuple[str, ...]:
     if aucs.min() <= printed:
         reading = "the words alone do not explain this AUC"
     return (
-        f"token probabilities tell seen pages from unseen ones: AUC {printed:.2f} on WikiMIA "
-        "(0.50 is chance)",
-        "we do not run its five models",
-        f"the words alone reach {aucs.min():.2f}"
+        f"token probabilities tell seen pages from unseen ones, with an AUC of {printed:.2f} on "
+        "WikiMIA (chance is 0.50)",
+        "not recomputed, since it needs five large models",
+        f"a classifier that sees only the words reaches {aucs.min():.2f}"
         + (f" to {aucs.max():.2f}" if f"{aucs.min():.2f}" != f"{aucs.max():.2f}" else ""),
         reading,
         "The paper's AUC is the mean of five models. The words are tried at "
@@ -204,9 +203,9 @@ def _dice(r_squared: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     if main["value"].min() - other["value"].min() > 0.05:
         reading += ", but the strength depends on which released scores are used"
     return (
-        f"a hidden-state score correlates with accuracy (R² {printed})",
+        f"its score from hidden states correlates with accuracy (R² of {printed})",
         f"{_ends(main['value'], 2)} ({main['n'].iloc[0]:.0f} models)",
-        f"{_ends(other['value'], 2)} with a second released table",
+        f"{_ends(other['value'], 2)} with the scores of a second released table",
         reading,
         "Each range runs from the benchmark with the lowest R² to the one with the highest. "
         "Lesson 05 compares two clean models with each other.",

@@ -381,7 +381,7 @@ def test_the_headline_says_which_effects_are_equal_and_which_are_open():
     assert "For several paraphrases or a missing label, the result is inconclusive." in said
     none = eq.summarize_equivalence(table.assign(verdict=INCONCLUSIVE, note="fewer than 5 pairs"))
     assert none.startswith(
-        "For one paraphrase, several paraphrases or a missing label, the result is inc"
+        "For one paraphrase or several paraphrases or a missing label, the result is inc"
     )
     assert "the result is inconclusive (fewer than 5 pairs)." in none and "are shown to" not in none
     every = eq.summarize_equivalence(table.assign(verdict=SUPPORTED))

@@ -202,7 +202,7 @@ def _execute(
     scrub: Callable[[Any], Any],
     progress: _Progress,
 ) -> None:
-    # Checks one format of addresses that notebooks have not, and takes 2 s to import.
+    # Validates a kind of web address that no notebook has, and importing it takes 2 to 3 s.
     cast("dict[str, Any]", sys.modules).setdefault("rfc3987_syntax", None)
     import nbformat
     import papermill

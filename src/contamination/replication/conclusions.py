@@ -163,11 +163,7 @@ def _rows(marks: pd.DataFrame) -> str:
     if did:
         wrote.append(f"{listed(did)} wrote some rows of the benchmarks word for word")
     if did_not:
-        wrote.append(
-            f"{listed(did_not)} wrote none"
-            if did
-            else f"{listed(did_not)} wrote no row word for word"
-        )
+        wrote.append(f"{listed(did_not)} wrote {'none' if did else 'no row word for word'}")
     return (
         f"{', and '.join(wrote)}. Under the guided instruction, the person calls "
         f"{n_exact or 'none'} of {n} completions an exact match, and {n_near} a near-exact one. "

@@ -185,8 +185,7 @@ def in_brief(table: pd.DataFrame) -> str:
     if open_:
         notes = sorted({note for note in known["note"] if note})
         why = f" ({'; '.join(notes)})" if notes else ""
-        forms = listed(open_).replace(" and ", " or ")
-        said.append(f"For {forms}, the result is inconclusive{why}.")
+        said.append(f"For {' or '.join(open_)}, the result is inconclusive{why}.")
     return " ".join(said)
 
 

@@ -102,20 +102,16 @@ def permutation_p_of_sets(
     scores: Sequence[np.ndarray], is_read: Sequence[np.ndarray], keys: Sequence[tuple]
 ) -> np.ndarray:
     """``permutation_p`` of many sets, shape (n_sets,); one product for all sets of one size."""
-    if len({len(values) for values in scores}) == 1:
-        return permutation_p_of_ranks([*doubled_ranks(np.stack(scores))], is_read, keys)
     return permutation_p_of_ranks([doubled_ranks(values) for values in scores], is_read, keys)
 
 
 def doubled_ranks(scores: np.ndarray) -> np.ndarray:
-    """Twice the mid-rank of each score in its set: whole numbers, so their sums compare exactly.
-
-    Sets are along the last axis; shape as given.
+    """Twice the mid-rank of each score: whole numbers, so that their sums compare exactly.
 
     >>> doubled_ranks(np.array([0.3, 0.1, 0.3]))
     array([5., 2., 5.])
     """
-    return 2 * stats.rankdata(scores, axis=-1)
+    return 2 * stats.rankdata(scores)
 
 
 def permutation_p_of_ranks(
