@@ -54,8 +54,8 @@ def quiz_in_brief(tables: dict[str, pd.DataFrame]) -> str:
     rule, n = chosen["control"].iloc[0], len(chosen)
     n_equal, n_beaten = (int(chosen["verdict"].eq(v).sum()) for v in (SUPPORTED, NOT_SUPPORTED))
     finds = (
-        "In one paper's quiz, a benchmark row stands among reworded copies. GPT-4 spots it in "
-        f"{_ends(levels)} % of cases, which varies from dataset to dataset. "
+        "In one paper's quiz, the model must spot a benchmark row among reworded copies. Across "
+        f"{n} datasets, GPT-4 succeeds in {_ends(levels)} % of cases. "
     )
     rule = f"a rule that looks only at {rule}"
     if 2 * n_beaten > n:
@@ -90,7 +90,7 @@ def _levels(tables: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     )
     reading = "a high share alone is no evidence of memory"
     if 2 * n_beaten > n:
-        reading = "on most datasets, the rule does not explain how well GPT-4 does"
+        reading = "on most datasets, GPT-4 does better than the rule explains"
     claim = (
         f"across {n} datasets, GPT-4 spots the original in "
         f"{_ends(levels['paper_max_pct'].astype(float))} % of its quizzes"
