@@ -160,12 +160,12 @@ def _judge(success: pd.DataFrame) -> tuple[str, ...]:
     right = " and ".join(str(int(row["n_right"])) for row in judge.values())
     better = [model for model, row in judge.items() if row["verdict"] == SUPPORTED]
     others = [model for model in judge if model not in better]
-    reading = f"the judge does better for {listed(better)}" if better else ""
+    reading = f"the judge beats the constant answer for {listed(better)}" if better else ""
     if others:
         reading += (
-            f", but we cannot show this for {listed(others)}"
+            f"; for {listed(others)}, we cannot show that it does"
             if better
-            else "we cannot show that the judge does better"
+            else "we cannot show that the judge beats the constant answer"
         )
     verdicts = [f"{row['verdict']} for {model}" for model, row in judge.items()]
     return (

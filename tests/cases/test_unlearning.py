@@ -423,7 +423,7 @@ def test_own_items_and_what_is_missing(trained, tmp_path):
         own(*models)
     with pytest.raises(ValueError, match="want 0 or more"):
         own(*models, book=str(book), max_items=-1)
-    with pytest.raises(FileNotFoundError, match=r'book "none\.txt" is no file'):
+    with pytest.raises(FileNotFoundError, match=r'book "none\.txt" is not a file'):
         own(*models, book="none.txt")
     book.write_bytes("a b c d ü".encode("latin-1"))
     with pytest.raises(ValueError, match=r"book\.txt: not UTF-8 text"):

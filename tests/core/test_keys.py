@@ -261,7 +261,7 @@ def test_names_are_told_from_keys(name):
 
 @pytest.mark.parametrize("name", ["2_KEYS", "MY-KEY", "a key", "", "KEY\n", "Clé", "https://host"])
 def test_what_no_variable_can_be_called_is_no_name(name):
-    assert "is no name of letters, digits and _" in keys.why_no_variable(name)
+    assert "is not a name of letters, digits and _" in keys.why_no_variable(name)
 
 
 def test_random_strings_of_every_alphabet_are_keys():

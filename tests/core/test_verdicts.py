@@ -82,18 +82,18 @@ def test_few_models_and_tests_that_cannot_reject_decide_nothing():
 
 def test_other_words_are_refused_and_blank_cells_are_not():
     check_verdicts([SUPPORTED, "", math.nan, None, pd.NA])
-    with pytest.raises(ValueError, match='"cannot tell" is no verdict'):
+    with pytest.raises(ValueError, match='"cannot tell" is not a verdict'):
         check_verdicts(["cannot tell"])
-    with pytest.raises(ValueError, match='"True" is no verdict'):
+    with pytest.raises(ValueError, match='"True" is not a verdict'):
         check_verdicts([True])
 
 
 @pytest.mark.parametrize(
     ("name", "column", "word", "message"),
     [
-        ("audit", "verdict", "yes", 'audit, column verdict: "yes" is no verdict'),
-        (None, "verdict", "yes", 'displayed table, column verdict: "yes" is no verdict'),
-        ("unlearning_meanings", "easy_verdict", "no", 'column easy_verdict: "no" is no verdict'),
+        ("audit", "verdict", "yes", 'audit, column verdict: "yes" is not a verdict'),
+        (None, "verdict", "yes", 'displayed table, column verdict: "yes" is not a verdict'),
+        ("unlearning_meanings", "easy_verdict", "no", 'column easy_verdict: "no" is not a verdict'),
         ("new_table", "verdict", SUPPORTED, 'add "new_table" to CLAIMS'),
         ("audit", "easy_verdict", SUPPORTED, 'add "audit_easy" to CLAIMS'),
     ],
@@ -107,5 +107,5 @@ def test_a_table_is_refused_for_another_word_or_without_a_claim(name, column, wo
 def test_a_word_is_a_verdict_only_next_to_one():
     check_table(pd.DataFrame({"word": ["house"]}), "frequencies")
     check_table(pd.DataFrame({"word": [SUPPORTED, ""], "verdict": [SUPPORTED, ""]}), "detectors")
-    with pytest.raises(ValueError, match='detectors, column word: "seen" is no verdict'):
+    with pytest.raises(ValueError, match='detectors, column word: "seen" is not a verdict'):
         check_table(pd.DataFrame({"word": ["seen"], "verdict": [SUPPORTED]}), "detectors")

@@ -306,7 +306,7 @@ def test_a_misspelt_hub_id_is_not_called_a_broken_connection(monkeypatch):
             raise RepositoryNotFoundError("404", response=SimpleNamespace(headers={}, request=None))
 
     monkeypatch.setattr(huggingface_hub, "HfApi", HfApi)
-    with pytest.raises(FileNotFoundError, match=r"is no file here.*no such dataset.*spelling"):
+    with pytest.raises(FileNotFoundError, match=r"is not a file here.*no such dataset.*spelling"):
         partitions.load_rows("owner/nmae", split="test")
 
 

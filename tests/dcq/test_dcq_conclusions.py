@@ -26,7 +26,7 @@ def rules(answers):
 
 def test_the_lesson_concludes_what_its_tables_show(levels, rules):
     text = conclusions.conclusion(levels, rules)
-    assert "arithmetic is right" in text and "we reproduce 16 of 17 pairs" in text
+    assert "arithmetic is right" in text and "we reproduce the numbers for 16 of 17 pairs" in text
     assert "The chosen rule picks the text whose words are most common" in text
     assert "GPT-4 is shown to beat it on two of ten datasets (AG News and XSum)" in text
     assert "GPT-3.5 is shown to beat it on none of seven" in text
@@ -79,11 +79,14 @@ def test_averages_say_who_finds_more(levels, rule_levels):
 
 def test_a_dot_to_the_right_is_not_yet_a_lead(levels, rule_levels, rules):
     text = conclusions.figure_note(levels, rule_levels, rules)
-    assert "GPT-4 lies to the right of word frequency on five of ten datasets" in text
-    assert "a lead of GPT-4 on two of ten (AG News and XSum)" in text
+    assert (
+        "GPT-4's dot lies to the right of the mark for word frequency on five of ten datasets"
+        in text
+    )
+    assert "GPT-4 in the lead on two of ten (AG News and XSum)" in text
     nobody = rules.assign(verdict=INCONCLUSIVE)
     text = conclusions.figure_note(levels.assign(max_pct=0.0), rule_levels, nobody)
-    assert "on none of ten datasets" in text and "a lead of GPT-4 on none of ten." in text
+    assert "on none of ten datasets" in text and "GPT-4 in the lead on none of ten." in text
 
 
 def test_the_usual_verdict_is_the_most_frequent_one(rules):

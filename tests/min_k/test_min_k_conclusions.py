@@ -8,7 +8,7 @@ from contamination.core import statistics
 from contamination.core.blind_scores import BAG_OF_WORDS
 from contamination.core.scores import MIN_K
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
-from contamination.lab.benchmarks.events import DEFAULT_DRIFT, event_articles
+from contamination.lab.benchmarks import DEFAULT_DRIFT, event_articles
 from contamination.lab.grammar import draw_groups
 from contamination.min_k import checks, conclusions, wikimia_tables
 from contamination.study import lab_panel, store
@@ -52,7 +52,7 @@ def test_the_lesson_concludes_what_its_tables_show(wikimia, articles):
     assert f"AUC of {np.floor(100 * lowest) / 100:.2f} or more" in text
     assert "A high AUC on WikiMIA need not come from training" in text
     assert "The invented articles show how that can happen" in text
-    assert "could explain the paper's AUC, but we have not shown that it does" in text
+    assert "*could* explain the paper's AUC: we have not shown that it does" in text
     assert text.count("\n\n") == 3  # a paragraph each: training, WikiMIA, the articles, advice
 
 
@@ -71,7 +71,7 @@ def test_words_that_do_not_beat_the_paper_leave_its_result_alone(wikimia, articl
     text = conclusions.conclusion(training_of(0.3), wide, 0.72, articles)
     assert "does not overturn the paper's result" in text and "at none of the 4" in text
     assert "need not come from training" not in text
-    assert "could explain the paper's AUC" not in text
+    assert "explain the paper's AUC: we" not in text
     one = wikimia["length"].eq(64)
     some = wide.assign(ci_low=wide["ci_low"].mask(one, wikimia["ci_low"]))
     text = conclusions.conclusion(training_of(0.3), some, 0.72, articles)

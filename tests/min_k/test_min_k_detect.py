@@ -126,7 +126,7 @@ def test_a_neighbour_differs_in_one_whole_word_and_nothing_else(masked_lm):
         assert len(found) == len(set(found)) == 20
         for neighbor in found:
             ((old, new),) = differing_words(passage, neighbor)
-            # Punctuation stays; "##s" is no word and so no replacement.
+            # Punctuation stays; "##s" is not a word and so no replacement.
             assert new.strip(".,") in {*VOCABULARY, "year"}
             assert old.casefold() != new.casefold()
 

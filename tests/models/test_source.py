@@ -68,7 +68,7 @@ def test_the_nearest_model_that_is_there_comes_first(models):
     said = str(caught.value)
     assert 'in "models" is models/tuned-7b, ' in said
     assert "models/base" in said and "models/small.gguf" in said and "empty" not in said
-    with pytest.raises(FileNotFoundError, match='"models" is no model, since it has no config'):
+    with pytest.raises(FileNotFoundError, match='"models" is not a model, since it has no config'):
         source.check_name("models", LAB)
 
 

@@ -96,9 +96,10 @@ def test_the_title_leaves_out_a_count_that_could_only_be_zero(tests):
 
 def test_cases_with_and_without_the_name_are_counted_by_the_rule_judge(marks):
     text = conclusions.summarize_names(marks)
-    assert "7 of 28 cases are contaminated if the instruction names the dataset, and 1 if" in text
+    assert "calls 7 of 28 cases contaminated if the instruction names the dataset, and 1 if" in text
     assert text.endswith(
-        "more contaminated cases (exact test of the 6 cases in which the two differ: p = 0.031)."
+        "more contaminated cases. The decision differs in 6 cases, always in this direction (exact "
+        "test: p = 0.031)."
     )
     none = marks.assign(mark=marks["mark"].where(marks["instruction"].eq("guided"), "×"))
     assert "and none if it does not." in conclusions.summarize_names(none)

@@ -53,7 +53,7 @@ def test_an_interval_over_few_models_decides_nothing():
 
 
 def test_only_verdicts_of_the_list_are_taken():
-    with pytest.raises(ValueError, match='"contaminated" is no verdict: use one of supported'):
+    with pytest.raises(ValueError, match='"contaminated" is not a verdict: use one of supported'):
         evidence("DCQ", "contaminated")
 
 
@@ -98,7 +98,7 @@ def test_rows_of_the_lab_carry_the_flag_of_their_set():
     read = table[dosed & table["truth"].eq(TRUTHS[VERBATIM]) & table["method"].eq("good")]
     assert read["flagged"].tolist() == [True] * 3
     assert (read["ci_low"] > 0.5).all()
-    # One set in twenty is flagged where nothing was read, so a flag is no verdict.
+    # One set in twenty is flagged where nothing was read, so a flag is not a verdict.
     assert set(table["verdict"]) == {""}
     # A clean model read nothing, whatever the dosed one reads of the dataset.
     assert set(table.loc[table["model"].str.startswith("clean"), "truth"]) == {TRUTHS[FRESH]}

@@ -377,17 +377,18 @@ def test_the_headline_says_which_effects_are_equal_and_which_are_open():
     table = table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE])
     said = eq.summarize_equivalence(table)
     assert "one paraphrase +0.01 [-0.05, +0.07]" in said and "(5 pairs of fine-tuned" in said
-    assert said.startswith("For one paraphrase, the AUC changes as much in the real model as in")
-    assert "For several paraphrases or a missing label, the result is inconclusive." in said
+    assert said.startswith("If a model reads one paraphrase instead of the full row, the AUC")
+    assert "If it reads several paraphrases or the row without its label, the result is inc" in said
     none = eq.summarize_equivalence(table.assign(verdict=INCONCLUSIVE, note="fewer than 5 pairs"))
     assert none.startswith(
-        "For one paraphrase or several paraphrases or a missing label, the result is inc"
+        "If a model reads one paraphrase, several paraphrases or the row without its label "
+        "instead of the full row, the result is inc"
     )
     assert "the result is inconclusive (fewer than 5 pairs)." in none and "are shown to" not in none
     every = eq.summarize_equivalence(table.assign(verdict=SUPPORTED))
     assert (
         "inconclusive" not in every
-        and "several paraphrases and a missing label, the AUC changes as much" in every
+        and "several paraphrases or the row without its label instead of the full" in every
     )
     assert eq.summarize_equivalence(table.assign(verdict=NOT_RUN)).startswith(
         "No pair of the real model"
@@ -401,9 +402,10 @@ def test_in_brief_equal_and_open_effects_have_a_sentence_each():
     table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
     said = eq.in_brief(table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE]))
     assert said == (
-        "For one paraphrase, the AUC changes as much in the real model as in the small ones, to "
-        "within 0.10. For several paraphrases or a missing label, the result is inconclusive."
+        "If a model reads one paraphrase instead of the full row, the AUC changes by the same "
+        "amount in the real model as in the small ones, to within 0.10. If it reads several "
+        "paraphrases or the row without its label, the result is inconclusive."
     )
     none, every = (eq.in_brief(table.assign(verdict=word)) for word in (INCONCLUSIVE, SUPPORTED))
-    assert "changes as much" not in none and "inconclusive" not in every
+    assert "by the same amount" not in none and "inconclusive" not in every
     assert eq.in_brief(table.assign(verdict=NOT_RUN)).startswith("No pair of the real model")

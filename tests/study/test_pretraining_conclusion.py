@@ -48,11 +48,11 @@ def test_it_says_what_the_tables_carry():
     said = conclusion(*tables())
     assert "With one copy of a row in pretraining (0.005 % of the training tokens)" in said
     assert "no detector finds it on average over the models. The highest AUC is 0.51" in said
-    assert "0.51 [0.50, 0.70] (PPL), too little to judge a single row." in said
+    assert "0.51 [0.50, 0.70] (PPL), which is too low for judging a single row." in said
     assert "2 of 2 detectors are above chance on average over the models" in said
     assert "The highest supported AUC is 0.900 [0.500, 0.700] (PPL)." in said
     assert "It never beats the best detector by 0.05 or more" in said
-    # The exploratory form is no detector of the families.
+    # The exploratory form is not a detector of the families.
     assert "At 1 % false positives, with sixteen copies, that attack finds 41 % of the rows" in said
     assert "the best detector 26 % (PPL), so the model retains traces" in said
     assert "Access matters" in said and "answers reaches 0.60" in said
@@ -100,14 +100,14 @@ def test_in_brief_it_is_three_sentences_about_the_same_numbers():
     said = brief()
     assert said == (
         "With one copy of a row in the training data, no detector is above chance; the highest "
-        "AUC is 0.51 [0.50, 0.70] (PPL), too little to judge a single row. With sixteen copies, 2 "
-        "of 2 detectors are above chance, and the best has an AUC of 0.900 [0.500, 0.700] (PPL). "
-        "But if the suspected and the held-out rows also differ in length, 1 of 1 detectors raise "
-        "too many false alarms, in up to 87 % of cases (PPL, length)."
+        "AUC is 0.51 [0.50, 0.70] (PPL), which is too low for judging a single row. With sixteen "
+        "copies, 2 of 2 detectors are above chance, and the best has an AUC of 0.900 [0.500, "
+        "0.700] (PPL). But if the suspected and the held-out rows differ in length, 1 of 1 "
+        "detectors raise too many false alarms, in up to 87 % of cases (PPL, length)."
     )
     assert "no detector is shown to take that" in brief(shift=NOT_SUPPORTED)
     assert "1 of 2 detectors is above chance" in brief(one=SUPPORTED)
-    assert "too little" in brief(high=0.54, answers=0.53).split("With sixteen")[1]
+    assert "too low" in brief(high=0.54, answers=0.53).split("With sixteen")[1]
 
 
 @pytest.mark.parametrize(

@@ -289,7 +289,7 @@ def test_the_headline_on_false_alarms_names_a_test_that_flags_too_much():
 
 SHIFT = pd.DataFrame(
     [
-        ("length", "length", "topics", 1.0, ""),  # a control, which is no detector of the figure
+        ("length", "length", "topics", 1.0, ""),  # a control, which is not a detector of the figure
         ("DCQ (simulated respondent)", "none", "topics", 0.0, NO),
         ("PPL", "none", "topics", 0.05, NO),
         ("PPL", "length", "topics", 0.2, OPEN),
@@ -363,8 +363,8 @@ def test_the_figure_in_words(detection, reference):
     said = figures.detection_alt(detection, reference, SHIFT)
     assert "with 3 detectors as rows" in said
     assert (
-        "At 16 copies, AUCs range from 0.54 (CDD) to 0.83 (Zlib); the reference attack has 0.95."
-        in said
+        "With 16 copies, AUCs range from 0.54 (CDD) to 0.83 (Zlib); the reference attack reaches "
+        "0.95." in said
     )
     assert said.endswith("by how the sets differ, up to 90 % (PPL, length, grade_school).")
     assert "orange" not in figures.detection_alt(detection.assign(auc=0.5), reference)

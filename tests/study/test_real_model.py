@@ -264,7 +264,10 @@ def test_the_conclusion_says_what_the_tables_carry():
     assert "not shown to beat a constant answer: it agrees with a person on 40 %" in said
     assert "The score does see copies: 8 of them" in said
     assert "0.50 to 0.90 among older pages and 0.50 to 0.90 among newer pages" in said
-    assert "within 0.10 AUC, to a missing label; for one paraphrase that comparison is" in said
+    assert (
+        "within 0.10 AUC, to the row without its label; for one paraphrase that comparison is"
+        in said
+    )
     assert "nothing here shows that the model was trained on" in said
     assert "leaves out" not in said
 
@@ -297,7 +300,7 @@ def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent,
 @pytest.mark.parametrize(
     ("given", "present"),
     [
-        ({"paraphrase": SUPPORTED}, "to one paraphrase and a missing label."),
+        ({"paraphrase": SUPPORTED}, "to one paraphrase and the row without its label."),
         ({"label": INCONCLUSIVE}, "is not shown to react as our small models do"),
     ],
 )

@@ -391,7 +391,7 @@ def test_the_ready_parameter_file_holds_the_defaults():
         ({"member_categories": []}, "member_categories is empty"),
         ({"depth": "2"}, "\"depth\" is '2', want int"),
         ({"depth": -1}, "not negative"),
-        ({"stub_pattern": "("}, "stub_pattern is no regular expression"),
+        ({"stub_pattern": "("}, "stub_pattern is not a regular expression"),
         ({"paraphrase_model": "m"}, "needs price_date"),
     ],
 )

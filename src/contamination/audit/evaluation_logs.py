@@ -97,7 +97,7 @@ def _lines(path: Path) -> Log | None:
 
 
 def _one_object(path: Path) -> Log | None:
-    """The log of a JSON file that holds one object; None where it is no log."""
+    """The log of a JSON file that holds one object; None where it is not a log."""
     with partitions.opened(path) as stream:
         if not next(filter(str.strip, stream), "").lstrip().startswith("{"):
             return None

@@ -152,7 +152,7 @@ def _condition(name: str, n_models: int) -> Condition:
     found = re.fullmatch(r"(.+) x([1-9]\d*)", name)
     if not found or found[1] not in SETS:
         raise ValueError(
-            f'"{name}" is no condition: "{CLEAN}", "{UNKNOWN}", or a set and its copies such as '
+            f'"{name}" is not a condition: "{CLEAN}", "{UNKNOWN}", or a set and its copies such as '
             f'"{CONTAMINATED}"; sets are {", ".join(SETS)}'
         )
     return Condition(name, found[1], int(found[2]), n_models)
@@ -163,7 +163,7 @@ def _problems(settings: Told) -> tuple[dict[str, Problems], dict[str, int]]:
     found = {}
     for name, source in settings.problem_sets.items():
         if name not in SETS:
-            raise ValueError(f'problem_sets: "{name}" is no set: {", ".join(SETS)}')
+            raise ValueError(f'problem_sets: "{name}" is not a set: {", ".join(SETS)}')
         if not (isinstance(source, list) and len(source) == 4):
             raise ValueError(
                 f'problem_sets: "{name}" must be [file or hub id, question column, answer column, '

@@ -321,7 +321,7 @@ def _within(value: Any, fields: Sequence[str]) -> Any:
 
 
 def _as_text(value: Any, place: str) -> str:
-    """A value of a row as one text; ValueError for an object that is no chat message."""
+    """A value of a row as one text; ValueError for an object that is not a chat message."""
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, list):

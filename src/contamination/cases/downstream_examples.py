@@ -54,7 +54,7 @@ def examples_of_files(files: Sequence[str], text_column: str) -> pd.DataFrame:
 
     Raises:
         ValueError: if a column is missing, some files have answers and others have none, or an
-            answer is no place among its options.
+            answer is not a place among its options.
     """
     parts = [_examples_of_file(file, text_column) for file in files]
     if len({tuple(part) for part in parts}) > 1:

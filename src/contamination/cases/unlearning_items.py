@@ -42,7 +42,7 @@ def chunk_items(text: str, n_words: int, n_prompt_words: int) -> pd.DataFrame:
     The prompt is a chunk's first ``n_prompt_words``; 200 in the paper. One row a chunk.
 
     Raises:
-        ValueError: if the text is shorter than a chunk, or the prompt is no part of it.
+        ValueError: if the text is shorter than a chunk, or the prompt is not part of it.
     """
     if not 0 < n_prompt_words < n_words:
         raise ValueError(f"a prompt needs 1 to {n_words - 1} words of a chunk of {n_words}")

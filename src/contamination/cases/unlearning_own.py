@@ -54,7 +54,7 @@ def own_items(settings: OwnModels, score_answers: bool = False) -> dict[str, pd.
     if settings.book:
         book = Path(settings.book)
         if not book.is_file():
-            raise FileNotFoundError(f'book "{book.name}" is no file: name a text file')
+            raise FileNotFoundError(f'book "{book.name}" is not a file: name a text file')
         items[STORY] = chunk_items(read_text(book), settings.chunk_words, settings.own_prompt_words)
     if settings.questions:
         rows = partitions.load_rows(settings.questions)

@@ -70,14 +70,14 @@ def is_plain_name(name: str) -> bool:
 
 
 def why_no_variable(name: str) -> str:
-    """Why a text is no name of a variable, without repeating it; "" if it is one.
+    """Why a text is not a name of a variable, without repeating it; "" if it is one.
 
     >>> why_no_variable("OPENAI_API_KEY")
     ''
     """
     if _NAME.fullmatch(name) and not is_like(name):
         return ""
-    what = "looks like a key" if is_like(name) else "is no name of letters, digits and _"
+    what = "looks like a key" if is_like(name) else "is not a name of letters, digits and _"
     return (
         f"must be the NAME of an environment variable, such as OPENAI_API_KEY, but {what}: export "
         "the key in a variable and give that variable's name"

@@ -22,7 +22,7 @@ def n_processes() -> int:
     """How many processes one notebook may use: CONTAMINATION_PROCESSES, else one for each core.
 
     Raises:
-        ValueError: if the variable is no whole number above 0.
+        ValueError: if the variable is not a whole number above 0.
     """
     stated = os.environ.get(PROCESSES_VARIABLE, "")
     if not stated:

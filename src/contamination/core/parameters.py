@@ -59,7 +59,7 @@ class Parameter:
 
 
 def declared_in(path: Path) -> dict[str, Parameter]:
-    """Parameters of a notebook file; ParameterError as below, or if it is no notebook."""
+    """Parameters of a notebook file; ParameterError as below, or if it is not a notebook."""
     try:
         notebook = json.loads(Path(path).read_text(encoding="utf-8"))
         cells = [

@@ -236,7 +236,8 @@ def write_csv(path: Path, table: pd.DataFrame) -> Path:
     """Write a table with full precision; an undefined value becomes an empty cell.
 
     A text that a spreadsheet would run as a formula gets an apostrophe, which :func:`read_csv`
-    takes away: it begins with ``=``, ``+``, ``-``, ``@``, tab or carriage return, and is no number.
+    takes away: it begins with ``=``, ``+``, ``-``, ``@``, tab or carriage return, and is not a
+    number.
     """
     table = with_texts(table, visible.guarded)
     text = table.to_csv(index=False, lineterminator="\n")

@@ -248,11 +248,11 @@ def marked_tokens(tokens: Sequence[str], values: Sequence[float], k_percent: flo
     return Page(paragraph, "".join(texts))
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names as a reader would say them.
+def listed(names: Sequence[str], word: str = "and") -> str:
+    """Names as a reader would say them, with ``word`` before the last.
 
     >>> listed(["A", "B", "C"])
     'A, B and C'
     """
     *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
+    return f"{', '.join(others)} {word} {last}" if others else last

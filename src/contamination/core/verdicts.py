@@ -97,7 +97,7 @@ def strongest(controls: Iterable[tuple[float, float]], low: float) -> tuple[floa
 
 
 def check_verdicts(words: Iterable[object]) -> None:
-    """ValueError for a value that is no verdict; blank cells are rows without a claim."""
+    """ValueError for a value that is not a verdict; blank cells are rows without a claim."""
     given = {str(word) for word in words if not (pd.isna(word) or word == "")}
     if unknown := given - {*VERDICTS}:
-        raise ValueError(f'"{min(unknown)}" is no verdict: use one of {", ".join(VERDICTS)}')
+        raise ValueError(f'"{min(unknown)}" is not a verdict: use one of {", ".join(VERDICTS)}')

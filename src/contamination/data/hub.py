@@ -85,5 +85,5 @@ def commit(name: str, revision: str = "") -> str:
         said = "cannot be reached: check the connection, or name a file"
         if isinstance(error, RepositoryNotFoundError | RevisionNotFoundError):
             said = "knows no such dataset: check the spelling (a private one needs HF_TOKEN)"
-        message = f'"{name}"{where} is no file here, and the Hugging Face hub {said}'
+        message = f'"{name}"{where} is not a file here, and the Hugging Face hub {said}'
         raise FileNotFoundError(message) from error

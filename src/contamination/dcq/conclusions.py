@@ -57,9 +57,10 @@ def figure_note(
     behind = chosen.loc[chosen["verdict"] == NOT_SUPPORTED, "dataset"].tolist()
     names = " or ".join(chosen["control"].unique())
     return (
-        f"The dot of {model} lies to the right of {names} on {_word(n_right)} of "
+        f"{model}'s dot lies to the right of the mark for {names} on {_word(n_right)} of "
         f"{_word(len(chosen))} datasets. The test at the end of this lesson allows for chance: it "
-        f"shows a lead of {model} on {_word(len(behind))} of {_word(len(chosen))}{_where(behind)}."
+        f"shows {model} in the lead on {_word(len(behind))} of {_word(len(chosen))}"
+        f"{_where(behind)}."
     )
 
 
@@ -138,13 +139,10 @@ def _arithmetic(levels: pd.DataFrame) -> str:
     if n_same == n:
         return f"The paper's arithmetic is right: we reproduce the numbers of all {n} pairs."
     if n_same > n / 2:
-        return (
-            f"The paper's arithmetic is right: from the released answers we reproduce {n_same} of "
-            f"{n} pairs of model and dataset to the last printed digit."
-        )
+        return f"The paper's arithmetic is right: we reproduce the numbers for {n_same} of {n} pairs of model and dataset to the last printed digit."
     return (
-        f"We cannot confirm the paper's arithmetic: from the released answers we reproduce only "
-        f"{n_same} of {n} pairs of model and dataset."
+        f"We cannot confirm the paper's arithmetic: from the released answers we reproduce the "
+        f"numbers for only {n_same} of {n} pairs of model and dataset."
     )
 
 
@@ -159,8 +157,8 @@ def _against_the_rule(rules: pd.DataFrame) -> str:
         n_of = f"{_word(len(behind))} of {_word(len(rows))} datasets{_where(behind)}"
         parts.append(f"{model} is shown to beat it on {n_of}.")
     return (
-        "What the levels mean is another question, because a rule that never saw the data can take "
-        "the same quizzes. On each dataset we use the rule that is best on the other datasets. "
+        "What the levels mean is a different question: a rule that never saw the data can take the "
+        "same quizzes. On each dataset we use the rule that is best on the other datasets. "
         f"The chosen rule {picks}. {' '.join(parts)}"
     )
 

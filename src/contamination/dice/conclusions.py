@@ -66,7 +66,8 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
     )
     said = [
         f"Our detector tells the contaminated model from the clean one with an AUROC of {between}."
-        f" For two clean models, the same recipe reaches up to {control}."
+        f" For two clean models, the same recipe reaches up to {control}, although no clean model "
+        "has seen any of these questions."
     ]
     if main.max() < 50 + SMALLEST:
         said.append(
@@ -81,8 +82,8 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
         )
     elif not is_above.any():
         said.append(
-            "None of these clean models has seen a question, so an AUROC this high is no "
-            "evidence of contamination. It may only say which of two models a state comes from."
+            "So an AUROC this high is no evidence of contamination. It may only say which of two "
+            "models a state comes from."
             "\n\n"
             f"In the paper's Table 2, DICE reaches {min(paper_pct):.0f} % or more, but the table "
             "has no pair of clean models. So the table cannot show whether its detectors recognise "

@@ -20,9 +20,13 @@ import pandas as pd
 from contamination.data import partitions
 from contamination.data.published import gsm8k_alignment
 from contamination.data.sources import source_file
-from contamination.lab.benchmarks import OTHER_DISTRIBUTIONS
-from contamination.lab.benchmarks.arithmetic import GRADE_SCHOOL, HARDER_NUMBERS, ONE_STEP
-from contamination.lab.benchmarks.classification import REVIEWS
+from contamination.lab.benchmarks import (
+    GRADE_SCHOOL,
+    HARDER_NUMBERS,
+    ONE_STEP,
+    OTHER_DISTRIBUTIONS,
+    REVIEWS,
+)
 from contamination.lab.docstrings import collect_signatures
 from contamination.lab.grammar import Benchmark, draw_groups, draw_instances
 

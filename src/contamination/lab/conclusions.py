@@ -22,17 +22,21 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
     if shared:
         passages = f"{shared:.1f} % of the non-members share thirteen words in a row with a member"
     raw = (
-        f". Had we assigned pages one by one, {by_split.loc['raw', 'overlap_pct']:.0f} % of the "
-        "non-members would share such a run with a member"
+        ". Had we assigned pages one by one and left in what they repeat, "
+        f"{by_split.loc['raw', 'overlap_pct']:.0f} % of the non-members would share such a run "
+        "with a member"
     )
     at_zero = dial.loc[dial["naturalness"].idxmin(), "verdict"]
     rule = "a rule without memory is not shown to find the originals more often than chance"
     if at_zero == SUPPORTED:
         rule = "a rule without memory finds the originals more often than chance"
-    text = f"{passages}{raw}. In the quizzes, {rule}. "
+    text = (
+        f"Chance decided which families became members. {passages}{raw}. In groups of an original "
+        f"and its paraphrases, {rule}. "
+    )
     if shared or at_zero == SUPPORTED:
         return text + "So training is not the only difference, and no result below can be trusted."
     return text + (
-        "So if a method finds members or originals in these texts, it has found traces of "
+        "So if a method finds members or originals among these texts, it has found traces of "
         "training. Nobody can be so sure of a real benchmark. That is why the notebooks begin here."
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from contamination.lab.benchmarks.reading import read_json
+from contamination.lab.benchmarks import read_json
 from contamination.lab.grammar import Benchmark, Template, draw_instances
 
 QUESTION_PROMPT = "Question: {question}\nAnswer:"

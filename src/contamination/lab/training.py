@@ -135,14 +135,14 @@ def describe(folder: Path) -> dict[str, Any]:
     (doses, in percent).
 
     Raises:
-        FileNotFoundError: if the folder is no checkpoint.
+        FileNotFoundError: if the folder is not a checkpoint.
         ValueError: if it is damaged.
     """
     path = Path(folder) / RECIPE_FILE
     caches.refuse_damaged(path.parent)
     if not path.exists():
         raise FileNotFoundError(
-            f"{Path(folder).name} is no lab checkpoint: {RECIPE_FILE} is missing"
+            f"{Path(folder).name} is not a lab checkpoint: {RECIPE_FILE} is missing"
         )
     summary = json.loads(path.read_text())
     summary["share_pct"] = 100 * summary["n_dose_tokens"] / summary["n_tokens"]

@@ -59,19 +59,19 @@ def _words_on_wikimia(wikimia: pd.DataFrame, paper_auc: float) -> tuple[int, str
     if n_higher == n_lengths:
         text = (
             "A high AUC on WikiMIA need not come from training. A classifier that sees only the "
-            f"words of a passage, and no model, reaches an AUC of {lowest} or more at all "
-            f"{n_lengths} passage lengths, and that is higher than {printed}."
+            f"words of a passage, and uses no language model, reaches an AUC of {lowest} or more "
+            f"at all {n_lengths} passage lengths, and that is higher than {printed}."
         )
     elif n_higher:
         text = (
             "On WikiMIA the result depends on the passage length. A classifier that sees only the "
-            f"words, and no model, clearly beats {printed} at {n_higher} of {n_lengths} lengths."
+            f"words clearly beats {printed} at {n_higher} of {n_lengths} lengths."
         )
     else:
         text = (
             "On WikiMIA the control does not overturn the paper's result. A classifier that sees "
-            f"only the words, and no model, clearly beats {printed} at none of the {n_lengths} "
-            f"passage lengths (its lowest AUC is {lowest})."
+            f"only the words clearly beats {printed} at none of the {n_lengths} passage lengths "
+            f"(its lowest AUC is {lowest})."
         )
     return n_higher, text
 
@@ -79,17 +79,19 @@ def _words_on_wikimia(wikimia: pd.DataFrame, paper_auc: float) -> tuple[int, str
 def _why(articles: pd.DataFrame) -> str:
     by_label = articles.set_index("who is a member")
     chance, date, gap = (by_label.loc[name] for name in LABELLED_BY)
-    aucs = f"{date['auc']:.2f} where the date decides and {chance['auc']:.2f} where chance decides"
+    aucs = (
+        f"{date['auc']:.2f} if the date decides membership and {chance['auc']:.2f} if chance does"
+    )
     interval = f"difference {gap['auc']:+.2f}, {interval_text(gap['ci_low'], gap['ci_high'], 2)}"
     if gap["ci_low"] > 0:
         return (
             "The invented articles show how that can happen. On the same texts, the words reach an "
-            f"AUC of {aucs} who is a member ({interval})."
+            f"AUC of {aucs} ({interval})."
         )
     contains = "contains zero" if gap["ci_high"] >= 0 else "lies below zero"
     return (
         "The invented articles do not show that the date is the reason. On the same texts, the "
-        f"words reach an AUC of {aucs} who is a member, and the interval of the difference "
+        f"words reach an AUC of {aucs}, and the interval of the difference "
         f"{contains} ({interval})."
     )
 
@@ -98,10 +100,10 @@ def _advice(n_higher: int) -> str:
     if n_higher:
         return (
             "The comparison with the paper is uneven, because the classifier learns from labels "
-            "and the score does not. So wording could explain the paper's AUC, but we have not "
-            "shown that it does. Before you believe that a high AUC shows training, ask two "
-            "questions. Who decided which passages are members? And what do the words alone reach "
-            "on the same passages?"
+            "and the score does not. That is why we only say that wording *could* explain the "
+            "paper's AUC: we have not shown that it does. Before you take a high AUC as "
+            "evidence of training, ask two questions. What decided which passages are members? And "
+            "what AUC do the words alone reach on the same passages?"
         )
     return (
         "The paper's AUC is therefore not explained by the words that we tried. Report this "
@@ -193,12 +195,12 @@ def _dated(dated: pd.DataFrame) -> str:
     aucs = f"{by_date.words_auc:.2f} for the words against {by_date.auc:.2f} for the score"
     if by_date.words_auc >= by_date.auc:
         text = (
-            "Where the date decides who is a member, words alone do at least as well as the score "
+            "Where the date decides membership, words alone do at least as well as the score "
             f"of the trained model (AUC {aucs})"
         )
     else:
         text = (
-            "Where the date decides who is a member, the score of the trained model does better "
+            "Where the date decides membership, the score of the trained model does better "
             f"than words alone (AUC {aucs})"
         )
     change = (

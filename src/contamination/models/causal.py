@@ -215,8 +215,8 @@ def as_chat(lm: CausalLM, texts: Sequence[str]) -> list[str]:
     """
     if not lm.tokenizer.chat_template:
         raise ValueError(
-            "the tokenizer has no chat template, so this is no instruct model: ask it as a base "
-            'model (respondent "base", prompt_form "continue")'
+            "the tokenizer has no chat template, so this is not an instruct model: ask it as a "
+            'base model (respondent "base", prompt_form "continue")'
         )
     messages = [[{"role": "user", "content": text}] for text in texts]
     options = {"add_generation_prompt": True, "tokenize": False}

@@ -3,7 +3,7 @@
 ``models.source`` finds it by its name. What can change a score (weights, precision,
 tokenizer and its first token, attention implementation, device, library versions)
 is collected in ``identity``, the part of every cache key that belongs to the
-model. The number of threads is no part: it changes no bit.
+model. The number of threads is not part of it: it changes no bit.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def prompt_log_probs(
     Returns:
         Nats, one array for each text. A completion's first token, which has no context, is left
         out: shape (n_tokens - 1,). In a chat the first token of the text is left out too, and so
-        is every token that is not wholly the text's: the template is no part of it, but the text
+        is every token that is not wholly the text's: the template is not part of it, but the text
         is read after it.
 
     Raises:

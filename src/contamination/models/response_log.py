@@ -142,7 +142,7 @@ class ResponseLog:
         return {name for (name,) in rows if not name.startswith("sqlite_")}
 
     def _check(self) -> int:
-        """Version of the file; ValueError if it is no log that this code can use."""
+        """Version of the file; ValueError if it is not a log that this code can use."""
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
         names = self._names()
         if version not in (0, log_layout.LAYOUT) and "answers" in names:

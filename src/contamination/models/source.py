@@ -173,7 +173,7 @@ def check_name(name: str, made_here: Sequence[str] = ()) -> str:
         if (path / "config.json").is_file():
             return ""
         raise FileNotFoundError(
-            f'folder "{name}" is no model, since it has no config.json: {_there(path)}'
+            f'folder "{name}" is not a model, since it has no config.json: {_there(path)}'
         )
     if path.is_file():
         return ""

@@ -113,8 +113,8 @@ def summarize_names(marks: pd.DataFrame) -> str:
     found = rows.assign(is_found=rows["mark"].ne(MARK_NONE))
     found = found.pivot(index=PARTITION, columns="instruction", values="is_found")
     text = (
-        f"To a judge that only counts shared words, {found['guided'].sum()} of {len(found)} cases "
-        "are contaminated if the instruction names the dataset, and "
+        f"Our rule judge, which only counts shared words, calls {found['guided'].sum()} of "
+        f"{len(found)} cases contaminated if the instruction names the dataset, and "
         f"{found['general'].sum() or 'none'} if it does not."
     )
     only_guided = int((found["guided"] & ~found["general"]).sum())
@@ -123,9 +123,11 @@ def summarize_names(marks: pd.DataFrame) -> str:
     if p > ALPHA:
         return f"{text} That is too small a difference to say whether the name matters."
     direction = "more" if only_guided > only_general else "fewer"
+    n_apart, towards = only_guided + only_general, max(only_guided, only_general)
+    how = "always" if towards == n_apart else f"in {towards} of them"
     return (
-        f"{text} So the name leads to {direction} contaminated cases (exact test of the "
-        f"{only_guided + only_general} cases in which the two differ: p = {format_p(p)})."
+        f"{text} So the name leads to {direction} contaminated cases. The decision differs in "
+        f"{n_apart} cases, {how} in this direction (exact test: p = {format_p(p)})."
     )
 
 
@@ -191,8 +193,8 @@ def _decisions(success: pd.DataFrame) -> str:
         text += f" All algorithms of the paper are shown to do better: {better}."
     if is_better[paper["test"].eq("judge")].any():
         text += (
-            " The comparison favours the judge, because the rule that turns the judge's labels "
-            "into a decision also turns the person's labels into one."
+            " The comparison favours the judge: its labels and the person's become a decision "
+            "by the same rule, while Algorithm 1 decides in another way."
         )
     return text
 

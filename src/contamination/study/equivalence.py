@@ -35,7 +35,7 @@ WITH_PILOT = "pilot included"
 IN_WORDS = {
     PARAPHRASE: "one paraphrase",
     SEVERAL: "several paraphrases",
-    WITHOUT_LABEL: "a missing label",
+    WITHOUT_LABEL: "the row without its label",
 }
 ANALYSES = (CONFIRMING, SUBTRACTED, WITH_PILOT)  # the last two are sensitivity analyses
 FIGURES = ["verbatim_auc", "lab_verbatim_auc", "real_effect", "lab_effect", "difference"]
@@ -179,13 +179,15 @@ def in_brief(table: pd.DataFrame) -> str:
     said = []
     if equal:
         said.append(
-            f"For {listed(equal)}, the AUC changes as much in the real model as in the small "
-            f"ones, to within {MARGIN:.2f}."
+            f"If a model reads {listed(equal, 'or')} instead of the full row, the AUC changes by "
+            f"the same amount in the real model as in the small ones, to within {MARGIN:.2f}."
         )
     if open_:
         notes = sorted({note for note in known["note"] if note})
         why = f" ({'; '.join(notes)})" if notes else ""
-        said.append(f"For {' or '.join(open_)}, the result is inconclusive{why}.")
+        instead = "it reads" if equal else "a model reads"
+        full = "" if equal else " instead of the full row"
+        said.append(f"If {instead} {listed(open_, 'or')}{full}, the result is inconclusive{why}.")
     return " ".join(said)
 
 

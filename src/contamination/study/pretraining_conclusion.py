@@ -61,7 +61,7 @@ def _dose_in_brief(detection: pd.DataFrame, dose: int, of_what: str = "") -> str
         found = "no detector is above chance; the highest AUC is"
     text = f"With {copies_words(dose)}{of_what}, {found} {of_auc(best)} ({best['detector']})"
     is_small = best["auc"] < CHANCE + NEAR
-    return f"{text}, too little to judge a single row." if is_small else f"{text}."
+    return f"{text}, which is too low for judging a single row." if is_small else f"{text}."
 
 
 def _are(n: int) -> str:
@@ -124,9 +124,8 @@ def _of_dose(detection: pd.DataFrame, dose: int, attack: pd.DataFrame) -> str:
         f"over the models. The highest {'supported ' * bool(k)}AUC is {of_auc(best)} "
         f"({best['detector']})"
     )
-    return (
-        f"{text}, too little to judge a single row." if best["auc"] < CHANCE + NEAR else f"{text}."
-    )
+    is_small = best["auc"] < CHANCE + NEAR
+    return f"{text}, which is too low for judging a single row." if is_small else f"{text}."
 
 
 def _room_above(detection: pd.DataFrame, attack: pd.DataFrame, doses: list[int]) -> str:
@@ -231,7 +230,7 @@ def _shift_in_brief(shift: pd.DataFrame) -> str:
     if wrong.empty:
         return NOT_MISLED
     return (
-        f"But if the suspected and the held-out rows also differ in {kinds}, "
+        f"But if the suspected and the held-out rows differ in {kinds}, "
         f"{wrong['detector'].nunique()} of {asked['detector'].nunique()} detectors raise too many "
         f"false alarms, in up to {worst}."
     )
@@ -243,7 +242,7 @@ def _misled(shift: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, str, str]:
     wrong = asked[asked["verdict"].eq(SUPPORTED)]
     if wrong.empty:
         return asked, wrong, "", ""
-    kinds = listed(list(dict.fromkeys(wrong["shift"]))).replace(" and ", " or ")
+    kinds = listed(list(dict.fromkeys(wrong["shift"])), "or")
     worst = wrong.loc[wrong["rate"].idxmax()]
     share = f"{100 * worst['rate']:.0f} % of cases ({worst['detector']}, {worst['shift']})"
     return asked, wrong, kinds, share

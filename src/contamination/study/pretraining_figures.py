@@ -179,8 +179,8 @@ def detection_alt(
         lowest = of_dose.loc[of_dose["auc"].idxmin()]
         highest = of_dose.loc[of_dose["auc"].idxmax()]
         lines.append(
-            f"At {copies_text(dose)}, AUCs range from {lowest['auc']:.2f} ({lowest['detector']}) "
-            f"to {highest['auc']:.2f} ({highest['detector']}); the reference attack has "
+            f"With {copies_text(dose)}, AUCs range from {lowest['auc']:.2f} ({lowest['detector']}) "
+            f"to {highest['auc']:.2f} ({highest['detector']}); the reference attack reaches "
             f"{attack[dose]:.2f}."
         )
     if shift is not None:

@@ -213,5 +213,5 @@ def _is_right(answer: Any, right: Any, tolerance: float) -> bool:
     if isinstance(right, bool) or not isinstance(right, Real):
         return bool(answer == right)
     is_number = isinstance(answer, Real) and not isinstance(answer, bool)
-    # 100 * 0.14 is no whole number to a computer, and is one to a student.
+    # 100 * 0.14 is not a whole number to a computer, and is one to a student.
     return is_number and abs(float(answer - right)) <= tolerance + 1e-9

@@ -93,7 +93,7 @@ class Settings:
             try:
                 re.compile(getattr(self, name))
             except re.error as error:
-                raise ValueError(f"{name} is no regular expression: {error}") from error
+                raise ValueError(f"{name} is not a regular expression: {error}") from error
         if self.paraphrase_model and not (self.price_date and self.cost_cap > 0):
             raise ValueError("a paraphrase model needs price_date, prices and a cost_cap above 0")
 
