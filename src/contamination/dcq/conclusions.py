@@ -139,7 +139,10 @@ def _arithmetic(levels: pd.DataFrame) -> str:
     if n_same == n:
         return f"The paper's arithmetic is right: we reproduce the numbers of all {n} pairs."
     if n_same > n / 2:
-        return f"The paper's arithmetic is right: we reproduce the numbers for {n_same} of {n} pairs of model and dataset to the last printed digit."
+        return (
+            f"The paper's arithmetic is right: we reproduce the numbers for {n_same} of {n} pairs "
+            "of model and dataset to the last printed digit."
+        )
     return (
         f"We cannot confirm the paper's arithmetic: from the released answers we reproduce the "
         f"numbers for only {n_same} of {n} pairs of model and dataset."
