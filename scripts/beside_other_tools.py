@@ -175,8 +175,8 @@ def page_table(found: pd.DataFrame) -> str:
         if n := len(answered):
             wrong = int((answered["outcome"] == (NOT_FLAGGED if is_read else FLAGGED)).sum())
             low, high = (100 * end for end in share_interval(wrong, n))
-            what = "misses" if is_read else "false alarms"
-            cells[2:] = [f"{wrong} of {n} {what}", f"{low:.0f} to {high:.0f} %"]
+            what = "missed" if is_read else "false alarms in"
+            cells[2:] = [f"{what} {wrong} of {n}", f"{low:.0f} to {high:.0f} %"]
         cells += [f"{len(rows) - n} of {len(rows)}", f"{rows['seconds'].mean():.0f}"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

@@ -46,7 +46,7 @@ def on_levels(lowest_pct: float) -> str:
     if lowest_pct <= GUESSING_PCT:
         return "Not every level is above guessing (25 %), so memory is not shown everywhere."
     return (
-        "Every level is above guessing (25 %), which memory can explain and a rule can too: see "
+        "Every level is above guessing (25 %), which memory can explain, but so can a rule: see "
         "the next lines."
     )
 

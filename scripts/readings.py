@@ -123,7 +123,7 @@ def _replicas(replicas: pd.DataFrame) -> tuple[str, ...]:
         f"{right:.0f} of {n:.0f}",
         f"{expected:.1f} would be expected if the two skills were unrelated",
         reading,
-        "This counts the quizzes with the original at the model's best position. If a right "
+        "We count this in the quizzes with the original at the model's best position. If a right "
         f"answer at any position counts, the model spots {either:.0f} of the {n:.0f} rows.",
     )
 

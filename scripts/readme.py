@@ -342,7 +342,7 @@ def released_numbers(tables: dict[str, pd.DataFrame]) -> str:
     rows = [
         (
             "02",
-            "pairs of model and dataset whose level is as printed",
+            "pairs of a model and a dataset whose level is as printed",
             f"{n_same} of {n}",
             conclude.on_printed_levels(n_same, n),
         ),

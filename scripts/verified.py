@@ -29,7 +29,7 @@ COLUMNS = {
     "identical": "Identical",
     "verdicts": "Verdicts compared",
     "same_verdicts": "The same",
-    "where": "Tables with other verdicts",
+    "where": "Tables with different verdicts",
     "largest": "Largest numerical difference",
 }
 

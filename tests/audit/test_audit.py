@@ -364,10 +364,10 @@ def test_a_model_that_knows_the_rows_is_recognised_beyond_its_controls():
     # It knows the texts without their names as well, which is said and decides nothing.
     assert controls.loc[(preparing.REPLICATION, "general"), "value"] == 1
     assert not controls.loc[(preparing.REPLICATION, "general"), "decides"]
-    assert "names are not what it takes" in table.loc[preparing.REPLICATION, "note"]
+    assert "the names are not needed" in table.loc[preparing.REPLICATION, "note"]
     said = auditing.summarize_audit(MODEL, table.reset_index())
     assert said.startswith(f"{MODEL}: DCQ and replication: the claim that the model")
-    assert "trained on sample test is supported, and no control explains it" in said
+    assert "trained on sample test is supported, and no control explains the result" in said
 
 
 def test_an_address_that_echoes_log_probabilities_gets_the_methods_that_need_them(capsys):
@@ -577,7 +577,7 @@ def test_a_rule_that_finds_every_original_is_no_bar():
     assert said == SUPPORTED
     gap = found.loc["gap to unseen rows"]
     assert (gap["value"], gap["n"], gap["decides"]) == (1, 40, True)
-    assert not found.loc["gap to unseen rows where length is wrong", "decides"]
+    assert not found.loc['gap to unseen rows where the rule "length" is wrong', "decides"]
 
 
 def test_taste_is_no_memory_whatever_the_level():
@@ -589,7 +589,7 @@ def test_taste_is_no_memory_whatever_the_level():
     harder = "1" * 6 + "0" * 34
     said, found = verdict(taken(half, length=half), taken(harder, length=harder))
     assert found.loc["gap to unseen rows", "ci_low"] > 0
-    where = found.loc["gap to unseen rows where length is wrong"]
+    where = found.loc['gap to unseen rows where the rule "length" is wrong']
     assert where["decides"] and where["value"] == 0
     assert said == CONTROL_FAILS
 
@@ -599,7 +599,7 @@ def test_without_unseen_rows_the_strongest_other_taker_is_the_bar():
     good = "1" * 20 + "0" * 20
     said, found = verdict(taken(ALL, length=wrong, centrality=good))
     assert said == SUPPORTED
-    where = found.loc["gap to centrality where length is wrong"]
+    where = found.loc['gap to centrality where the rule "length" is wrong']
     assert where["n"] == 30 and where["value"] == pytest.approx(1 / 3)
     assert verdict(taken(good, length=wrong, centrality=good))[0] == CONTROL_FAILS
     # Rules that are nearly never wrong leave nothing to compare.
@@ -671,7 +671,7 @@ def test_dice_beyond_its_references_is_inconclusive(monkeypatch, tiny_folder):
         ([CONTROL_FAILS, NOT_SUPPORTED], "A: the value on d lies above chance, but so does"),
         (
             [NOT_SUPPORTED, INCONCLUSIVE],
-            "of interest is ruled out. B: inconclusive. This does not prove",
+            "of interest is ruled out for d. B: inconclusive. This does not prove",
         ),
         (
             [INCONCLUSIVE, INCONCLUSIVE],

@@ -244,9 +244,8 @@ def test_the_page_holds_verdicts_and_controls_escaped(tmp_path):
     file = page.write_verdict(tmp_path, data, counts)
     text = file.read_text()
     assert "&lt;b&gt;m" in text and "<b>m" not in text
-    assert (
-        "DCQ: an effect of d as large as" in text and "words" in text and "length, no model" in text
-    )
+    assert "DCQ: an effect as large as" in text and "is ruled out for d." in text
+    assert "words" in text and "length, no model" in text
     assert "0" * 40 in text
     assert ">model<" not in text and ">n<" in text  # the line above names the one model
     found = json.loads(file.with_suffix(".json").read_text())

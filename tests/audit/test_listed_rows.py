@@ -64,7 +64,7 @@ def test_names_are_false_more_often_when_comparison_rows_score_lower_by_themselv
 def test_nothing_is_listed_and_the_note_says_what_a_list_would_have_taken():
     rows, of_list = list_of(an_audit(), with_scores(np.zeros(60), np.zeros(200)))
     assert of_list["n_listed"] == 0 and not rows["is_listed"].any()
-    assert "3 of the 60 rows have to score above all 200 comparison rows" in of_list["note"]
+    assert "3 of the 60 rows would have to score above all 200 comparison rows" in of_list["note"]
 
 
 def test_too_few_comparison_rows_allow_no_list_and_the_note_says_how_many_are_needed():

@@ -440,7 +440,7 @@ def told_right(low, high):
         (
             (0.6, 0.8),
             (0.4, 0.59),
-            "So it works on books that we did not use to choose it, and a model",
+            "So it works on books that we did not use to choose it, and works better",
         ),
         ((0.4, 0.6), (0.4, 0.6), "So it does not work on books"),
         ((0.6, 0.8), (0.5, 0.62), "books are just easier to predict"),

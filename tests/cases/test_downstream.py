@@ -336,7 +336,8 @@ def test_whether_insertion_is_found(gap, n_models, verdict, expected):
     row = {"method": MIN_K, "auc": 0.8, "difference": 0.1, "verdict": verdict}
     row |= {"difference_low": 0.05, "difference_high": 0.2, "n_models": n_models}
     said = downstream.summarize_methods(pd.DataFrame([row]), *gap)
-    assert "by +0.10 [0.05, 0.20] to 0.80" in said and f"in [{gap[0]:.3f}, {gap[1]:.3f}]" in said
+    assert "by +0.10 [0.05, 0.20] to 0.80" in said
+    assert f"95 % interval [{gap[0]:.3f}, {gap[1]:.3f}]" in said
     assert all(part in said for part in expected)
     assert ("is found" in said) == (n_models >= 5)
 
@@ -354,7 +355,8 @@ def test_whether_occurrence_helps(last, n_models, expected):
     names = ["difference", "difference_low", "difference_high"]
     rows = pd.DataFrame([(0.1, 0.0, 0.2), last], columns=names).assign(occurrence=[1, 4])
     said = downstream.summarize_occurrences(rows.assign(n_models=n_models))
-    assert expected in said and f"by {last[0]:+.2f} where 4 or more" in said
+    assert expected in said and "where examples are inserted once" in said
+    assert f"by {last[0]:+.2f} where they are inserted 4 or more times." in said
     assert ("rises" in said) == (last[0] == 0.4 and n_models == 5)
 
 

@@ -48,6 +48,6 @@ def test_the_summary_follows_the_table():
     assert "0.80 on the inserted rows, and from 0.50 to 0.60 on the held-out" in inflated
     assert "the score is inflated by +0.20 [" in inflated and "we see no harm" in inflated
     learned = summarize_correction(table(inserted=0.8, held_out=0.8))
-    assert "no inflation is shown" in learned and "held-out rows have it as well" in learned
+    assert "no inflation is shown" in learned and "held-out rows show it as well" in learned
     misled = summarize_correction(table(familiar_is_easy=True))
     assert "cannot be trusted, and held-out rows are needed" in misled

@@ -504,13 +504,19 @@ def test_whether_suspicion_is_memory():
             pd.DataFrame({"verdict": words, "easy_verdict": easy})
         )
 
-    assert said(SUPPORTED).startswith("We can show in 1 of 1 audits that")
+    assert said(SUPPORTED).startswith("In 1 of the 1 audits we can show that")
     assert said(SUPPORTED).endswith("The suspicion is right, as in the paper.")
     other = said(SUPPORTED, NOT_SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE)
-    assert other.startswith("We can show in 1 of 4 audits")
-    assert "is not supported (2), inconclusive (1)" in other and "is right" not in other
+    assert other.startswith("In 1 of the 4 audits we can show")
+    assert (
+        "The other verdicts are not supported (2), inconclusive (1)" in other
+        and "is right" not in other
+    )
     assert other.endswith("no proof of memory.")
-    assert said(NOT_SUPPORTED, easy=SUPPORTED).endswith("so they are easy to predict.")
+    none = said(NOT_SUPPORTED, easy=SUPPORTED)
+    assert none.startswith("In none of the 1 audits can we show that")
+    assert "The verdict is not supported (1)" in none
+    assert none.endswith("so they are easy to predict.")
 
 
 def test_the_p_of_items_left_out_is_fishers():

@@ -754,7 +754,7 @@ def test_figures_show_the_control_beside_the_result():
     )
     axis = dice_figures.layer_distances(layers, "two clean models").axes[0]
     assert "two clean models" in axis.get_legend_handles_labels()[1]
-    assert axis.get_title(loc="left") == "Two clean models lie 50 % as far apart"
+    assert axis.get_title(loc="left") == "Two clean models lie 50 % as far apart as x and clean"
 
 
 def test_the_title_counts_flags_with_and_without_inflation():

@@ -71,18 +71,18 @@ def test_a_group_of_controls_is_counted_and_those_as_expected_are_named():
     rows = rows[rows["control"].isin(names)]
     said = controls.summarize_group(rows)
     of_order = f"1 came out as expected: “{controls.REORDERED_CLEAN}”."
-    assert said == f"Of 3 controls that can be judged, {of_order}"
+    assert said == f"Of the 3 controls that can be judged, {of_order}"
     few = rows.assign(holds=rows["holds"].mask(rows["control"] == controls.LEGITIMATE))
     said = controls.summarize_group(few)
     assert said == (
-        f"Of 2 controls that can be judged, {of_order} 1 cannot be judged with fewer than 5 "
-        "models of a kind."
+        f"Of the 2 controls that can be judged, {of_order} 1 cannot be judged, because it has "
+        "fewer than 5 models of a kind."
     )
     all_but_one = controls.summarize_group(table_of(clean=100, strangers=95, **MEMBERSHIP))
-    assert all_but_one == "Of 14 controls that can be judged, 13 came out as expected."
+    assert all_but_one == "Of the 14 controls that can be judged, 13 came out as expected."
     none = table_of(clean=100, order=90)
     said = controls.summarize_group(none[none["control"].isin(names[:2])])
-    assert said == "Of 2 controls that can be judged, 0 came out as expected."
+    assert said == "Of the 2 controls that can be judged, 0 came out as expected."
     said = controls.summarize_group(rows.assign(holds=pd.NA))
     assert said == "None of these controls has 5 models of a kind, so none can be judged."
 

@@ -123,11 +123,11 @@ def test_the_lab_concludes_what_its_tables_show(over_bases):
     text = conclusions.lab_conclusion(over_bases, by_copies(), ALL_OPEN, dated())
     assert "Over 20 base models" in text and "held-out rows at every dose" in text
     assert "stay at chance (" in text and "read with care" not in text
-    assert "+0.05 at 1 and +0.20 at 4 copies" in text
-    assert "With only 2 models of one base, we conclude nothing" in text
+    assert "changes by +0.05 at 1 copy and by +0.20 at 4 copies compared" in text
+    assert "With only 2 models from one base, we conclude nothing" in text
     assert "is inconclusive about the paper's claims that Min-k% Prob beats perplexity, " in text
     assert "words alone do at least as well" in text
-    assert "training still raises the AUC (+0.09, [0.04, 0.14])" in text
+    assert "training still raises the AUC of the score (+0.09, [0.04, 0.14])" in text
 
 
 def test_the_lab_says_the_opposite_where_its_tables_do(over_bases):
@@ -142,9 +142,9 @@ def test_the_lab_says_the_opposite_where_its_tables_do(over_bases):
     assert "do not both stay at chance" in text and "read with care" in text
     assert "supported at 2 of 2 doses" in text and "conclude nothing" not in text
     assert "The lab supports the paper's claim that Min-k% Prob beats perplexity." in text
-    assert "does not support the paper's claims that longer passages are easier and" in text
+    assert "not support the paper's claims that longer passages are easier to detect and" in text
     assert "does better than words alone" in text and "at least as well" not in text
-    assert "training lowers the AUC" in text and "still raises" not in text
+    assert "training lowers the AUC of" in text and "still raises" not in text
 
 
 def test_the_lab_counts_the_doses_and_says_when_it_cannot_tell(over_bases):

@@ -229,7 +229,7 @@ def test_headline_of_the_doses(n_models, verdicts, expected):
     said = auc_tables.summarize_doses(
         rows.assign(method=MIN_K, verdict=verdicts, n_models=n_models)
     )
-    assert "is 0.51 before training and 0.60 at 1 and 0.90 at 8 copies after" in said
+    assert "is 0.51 before training. After training it is 0.60 at 1 copy and 0.90 at 8" in said
     assert expected in said and ("no verdict" in said) == (n_models < 5)
 
 

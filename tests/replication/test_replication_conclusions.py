@@ -200,7 +200,7 @@ def test_conclusion_of_the_lab():
     assert "supported for option ranking (is the original likelier than its paraphrases?)" in text
     assert "and Algorithm 2 (guided completions)." in text
     assert "copies is option ranking: it notices at least half of the partitions from 4" in text
-    assert "It is not shown for Algorithm 1 (sign flips)." in text
+    assert "The claim is not shown for Algorithm 1 (sign flips)." in text
     assert "We cannot judge Did-ChatGPT-Cheat? (can the model write the first rows?)," in text
     assert "The right name matters little. In 20 partitions the completions" in text
     assert "a wrong dataset keeps 75 % and a wrong split keeps 75 % of the gain. So at" in text
@@ -219,13 +219,13 @@ def test_an_algorithm_is_named_once_with_all_its_kinds():
         "option ranking",
     ]
     text = conclusions.lab_conclusion(table, lab_of(0, 0.8), operating_curves(0.35))
-    assert "It is not shown for Algorithm 1 (sign flips and paired bootstrap)." in text
+    assert "The claim is not shown for Algorithm 1 (sign flips and paired bootstrap)." in text
 
 
 def test_conclusion_of_a_lab_that_says_the_opposite():
     nothing, curves = methods(FINDS_NOT), operating_curves(0.35).assign(flag_probability=0.0)
     text = conclusions.lab_conclusion(nothing, lab_of(20, 0.5), curves)
-    assert "No method of this lab is shown to do so." in text and "supported for" not in text
+    assert "No method of this lab is shown to be useful." in text and "supported for" not in text
     assert "The right name matters." in text and "form of the prompt" not in text
     assert "do not grow with the instances" in text
     assert conclusions.title_of_methods(nothing).startswith("None of 1 methods notice")

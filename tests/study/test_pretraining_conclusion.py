@@ -56,7 +56,9 @@ def test_it_says_what_the_tables_carry():
     assert "At 1 % false positives, with sixteen copies, that attack finds 41 % of the rows" in said
     assert "the best detector 26 % (PPL), so the model retains traces" in said
     assert "Access matters" in said and "answers reaches 0.60" in said
-    assert "a paraphrase (the same template with other content words) and never the row it" in said
+    assert (
+        "a paraphrase (the same template with different content words) and never the row it" in said
+    )
     assert "never the row itself, no detector notices" in said
     assert (
         "1 of the 1 detectors tested there raise false alarms too often" in said
@@ -114,7 +116,7 @@ def test_in_brief_it_is_three_sentences_about_the_same_numbers():
     ("change", "said"),
     [
         (-0.10, "So rows were harder to find when they were a smaller share of the training"),
-        (0.02, "So we did not see that a smaller share of the training hides the rows"),
+        (0.02, "So we saw no sign that a smaller share of the training hides the rows"),
     ],
 )
 def test_more_background_is_read_from_the_differences_alone(change, said):

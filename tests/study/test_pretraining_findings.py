@@ -190,7 +190,7 @@ def test_a_detector_whose_interval_lies_below_the_best_is_not_named(detection, i
     apart.loc[apart["detector"].eq("CDD"), "verdict"] = YES
     seen = indirect.assign(verdict=YES)
     found = findings.best_by_access(apart, seen, MISLED.assign(verdict=NO)).set_index("access")
-    assert found.loc[LOGS, "misled_by"] == "nothing tried; untested: CDD"
+    assert found.loc[LOGS, "misled_by"] == "none of those tried; untested: CDD"
     assert found.loc[LOGS, "16 copies"] == "Zlib: AUC 0.83 [0.81, 0.85]"
     assert found.loc[LOGS, "1 copy"] == "CDD: AUC 0.520 [0.500, 0.540]"
     assert found.loc[ANSWERS, "misses"] == "no dose"
@@ -254,8 +254,9 @@ def test_the_headline_on_lists_says_whether_the_guarantee_is_kept():
     said = findings.summarize_row_lists(list_table([YES] * 4, 57))
     assert said.startswith(
         "The claim that at most 10 % of the rows on a list were not seen is supported for all 2 "
-        "pairs of detector and number of copies. With sixteen copies, the lists of PPL find most: "
-        "10 % of the seen rows. For 3 of 20 models, all lists are empty. The claim that at most 20 "
+        "pairs of detector and number of copies. With sixteen copies, the lists of PPL find the "
+        "most: 10 % of the seen rows. For 3 of 20 models, all lists are empty. The claim that at "
+        "most 20 "
     )
     every = findings.summarize_row_lists(list_table([YES] * 4, 57).assign(n_models_without=0))
     assert "seen rows. For every model, at least one list is not empty. The" in every

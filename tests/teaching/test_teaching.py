@@ -9,7 +9,7 @@ from notebook_files import NOTEBOOKS, ROOT
 from contamination.core.verdicts import VERDICTS
 
 TEACHING = (ROOT / "docs/teaching.md").read_text()
-POINTER = re.compile(r"(exercises to )?`(\d\d)[^`]*`|[\"“]([^\"”]+)[\"”]")
+POINTER = re.compile(r"(exercises for )?`(\d\d)[^`]*`|[\"“]([^\"”]+)[\"”]")
 
 
 def text_of(number, exercises):
@@ -22,7 +22,7 @@ def text_of(number, exercises):
 def pointers(cell):
     """Number of the notebook, whether its exercises are meant, and the words to be found there.
 
-    >>> pointers('`03`, "The controls"; exercises to `02`, "Predict: x"')
+    >>> pointers('`03`, "The controls"; exercises for `02`, "Predict: x"')
     [('03', False, 'The controls'), ('02', True, 'Predict: x')]
     """
     notebook, found = None, []

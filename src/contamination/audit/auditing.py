@@ -76,7 +76,9 @@ def target_of(audit: Audit, name: str, lab: Lab | None) -> Target:
             return Target(name, endpoint)
     folder, truth = source_of(audit, name, lab), ""
     if lab is not None and name.startswith(LAB):
-        truth = f"read {2 * lab.copies} times" if name == CONTAMINATED else "not read"
+        truth = (
+            f"saw the rows {2 * lab.copies} times" if name == CONTAMINATED else "never saw the rows"
+        )
     return Target(name_of(name), load_model(audit.model, str(folder)), truth, str(folder))
 
 
@@ -270,14 +272,14 @@ def summarize_audit(model: str, rows: pd.DataFrame) -> str:
     of = {word: listed(part["method"].tolist()) for word, part in rows.groupby("verdict")}
     dataset = rows["dataset"].iloc[0]
     open_ = rows.loc[rows["verdict"].eq(INCONCLUSIVE) & rows["value"].notna(), "method"].tolist()
-    undecided = f"{listed(open_)}: inconclusive. " if open_ else ""
+    undecided = f"{_begun(listed(open_))}: inconclusive. " if open_ else ""
     not_clean = f"{undecided}This does not prove that the model is clean."
     refused = rows[rows["verdict"].eq(CONTROL_FAILS) & rows["value"].isna()]
     if SUPPORTED in of:
         text = (
             f"{of[SUPPORTED]}: the claim that the model was trained on {dataset} is supported, and "
-            "no control explains it. Do not take the model's score there at face value. Score it "
-            "on rows that it cannot have seen."
+            "no control explains the result. Do not take the model's score on this dataset at face "
+            "value. Score the model on rows that it cannot have seen."
         )
     elif len(refused):
         names = listed(refused["method"].tolist())
@@ -289,8 +291,8 @@ def summarize_audit(model: str, rows: pd.DataFrame) -> str:
         )
     elif NOT_SUPPORTED in of:
         text = (
-            f"{of[NOT_SUPPORTED]}: an effect of {dataset} as large as the smallest effect of "
-            f"interest is ruled out. {not_clean}"
+            f"{of[NOT_SUPPORTED]}: an effect as large as the smallest effect of interest is ruled "
+            f"out for {dataset}. {not_clean}"
         )
     elif undecided:
         text = f"no method shows anything about {dataset}. {not_clean}"
@@ -298,3 +300,8 @@ def summarize_audit(model: str, rows: pd.DataFrame) -> str:
         notes = "; ".join((rows["method"] + ": " + rows["note"])[rows["note"].ne("")])
         text = f"we can say nothing about {dataset}. {notes}."
     return f"{model}: {text}"
+
+
+def _begun(names: str) -> str:
+    """Names as a sentence begins with them."""
+    return names[:1].upper() + names[1:]

@@ -145,8 +145,8 @@ def describe_check(found: Sequence[dict[str, Any]], copies: Mapping[str, Any]) -
         )
         return (
             f"dataset and comparison rows (n = {found[0]['n']}) are not told apart by their text "
-            f"alone; a smaller difference would not show: AUC {shown}, chance {CHANCE:.2f}; "
-            f"{n_copies}"
+            f"alone; a difference within these margins would not show: AUC {shown}, chance "
+            f"{CHANCE:.2f}; {n_copies}"
         )
     shown = ", ".join(
         f"{_short(row)} {row['value']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}] "

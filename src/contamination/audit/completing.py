@@ -102,7 +102,7 @@ def replication(audit: Audit, target: Target) -> Finding:
     if told.bleurt_checkpoint and scorer is None:
         notes.append(why)
     if has_unseen and shares[GENERAL]["value"] >= guided["value"] > 0:
-        notes.append("as many without the names, so the names are not what it takes")
+        notes.append("as many matches without the names, so the names are not needed")
     # What no memory gives is not known beforehand; unseen rows show it.
     chance = found[-1]["value"] if has_unseen else 0.0
     statistic = f"matches by the {'ICL' if has_judge else 'rule'} judge"

@@ -45,7 +45,7 @@ def gaps(dataset: QuizScores, unseen: QuizScores | None, unseen_name: str) -> li
         all_unseen = (unseen.right, np.ones_like(unseen.right))
         found.append(_gap(f"{GAP} {unseen_name}", dataset.right, everywhere, *all_unseen))
     for name, credit in dataset.others.items():
-        wrong, where = 1 - credit, f"where {name} is wrong"
+        wrong, where = 1 - credit, f'where the rule "{name}" is wrong'
         if unseen is not None:
             other = (unseen.right, 1 - unseen.others[name])
             found.append(_gap(f"{GAP} {unseen_name} {where}", dataset.right, wrong, *other))

@@ -139,8 +139,8 @@ def _note(method: str, n_rows: int, n_unseen: int, n_listed: int, rate: float) -
     if n_listed:
         return (
             f"{n_listed} of {n_rows} rows are listed as seen, by {method}. If the comparison rows "
-            f"are of the dataset's kind, at most {limit} of such a list are false names, on "
-            "average over audits; a single list can have more."
+            f"are of the dataset's kind, at most {limit} of the rows on such a list are named "
+            "wrongly, on average over audits; on a single list it can be more."
         )
     # The smallest p is that of a row above all comparison rows.
     fewest = max(1, math.ceil(n_rows / (rate * (n_unseen + 1))))
@@ -150,9 +150,9 @@ def _note(method: str, n_rows: int, n_unseen: int, n_listed: int, rate: float) -
             f"{limit} false names: at least {math.ceil(1 / rate) - 1} are needed."
         )
     return (
-        f"The list is empty: no rows stand out by {method} so far that at most {limit} of the "
-        f"names would be false. For that, {fewest} of the {n_rows} rows have to score above all "
-        f"{n_unseen} comparison rows, or more rows a little lower."
+        f"The list is empty: no rows stand out far enough by {method} for at most {limit} of the "
+        f"names to be false. For that, {fewest} of the {n_rows} rows would have to score above "
+        f"all {n_unseen} comparison rows, or more rows would have to score a little lower."
     )
 
 

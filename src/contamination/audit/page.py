@@ -83,7 +83,7 @@ def write_verdict(
         ),
     }
     counted = [name for name in counts if name == "file" or counts[name].notna().any()]
-    tables["Rows of each file, left out and why (the first reason), and in the sample"] = (
+    tables["Rows in each file, rows left out and why (the first reason), and in the sample"] = (
         counts,
         " ".join(counted),
     )
@@ -116,7 +116,7 @@ def write_verdict(
             parts += [f"<p>{html.escape(visible(line))}</p>" for line in notes]
             parts += _of_rows(listed)
         if rows is evidence and missed:
-            parts.append("<h2>What a negative result can have missed</h2>")
+            parts.append("<h2>What a negative result may have missed</h2>")
             parts += [f"<p>{html.escape(visible(line))}</p>" for line in missed]
     page = outputs / "verdict.html"
     storage.write_text(page, f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n")

@@ -48,33 +48,36 @@ class Model(OwnSettings):
     revision: str = setting("", "commit of the first one on the hub")
     dtype: str = setting(
         "float32",
-        "of the arithmetic; native: bfloat16 where the processor has it, else float32 "
-        "[float32 or bfloat16 or float16 or native]",
+        "number format of the arithmetic; native: bfloat16 where the processor has it, "
+        "else float32 [float32 or bfloat16 or float16 or native]",
     )
     device: str = setting(
-        "", "of local models, empty for the fastest there is [empty or cuda or mps or cpu]"
+        "", "for local models, empty for the fastest available [empty or cuda or mps or cpu]"
     )
     device_map: str = setting("", '"auto" spreads a large model over the GPUs')
     safetensors_only: bool = setting(True, "false also reads weights in the older PyTorch format")
     bos: str = setting(
-        "", "beginning-of-sequence token, empty as declared [first or none or empty]"
+        "", "beginning-of-sequence token, empty: as declared [first or none or empty]"
     )
     engine: str = setting("local", "ray: on a cluster, see docs/cluster.md [local or ray]")
-    ray_address: str = setting("", 'its address, "auto" for the one of this machine')
+    ray_address: str = setting("", 'its address, "auto" for the one on this machine')
     base_url: str = setting(
         "", "OpenAI-compatible address up to /v1, empty for local models [address]"
     )
     key_variable: str = setting(KEY, "NAME of the variable with its key, empty for none [variable]")
     limit_option: str = setting(
-        "max_tokens", "as the endpoint calls it [max_tokens or max_completion_tokens]"
+        "max_tokens",
+        "the endpoint's name for the token limit [max_tokens or max_completion_tokens]",
     )
     has_temperature: bool = setting(True, "false for models that refuse a temperature")
     prices: list[float] = setting(
         [],
-        "per million tokens: model, and perturber, judge if named [0 or more, 0 to 6 values]",
+        "per million tokens: model, then perturber and judge if named [0 or more, 0 to 6 values]",
     )
     price_date: str = setting("", "day on which you read the prices, YYYY-MM-DD")
-    cost_cap: float = setting(0.0, "most it may cost, earlier runs too, 0 for none [0 or more]")
+    cost_cap: float = setting(
+        0.0, "most it may cost, including earlier runs; 0: no cap [0 or more]"
+    )
 
     @property
     def first(self) -> str:
@@ -121,7 +124,8 @@ class Data(OwnSettings):
     other_names: list[str] = setting([], "wrong ones, by default Harbour Notes and another split")
     task: str = setting(
         "classification",
-        "what the prompts speak of [classification or NLI or summary or one-sentence summary]",
+        "kind of rows, which decides the prompts "
+        "[classification or NLI or summary or one-sentence summary]",
     )
     column_names: list[str] = setting([], "names of all columns of a CSV without a header")
     text_columns: list[str] = setting(
@@ -178,9 +182,11 @@ class Dcq(OwnSettings):
     perturber_key_variable: str = setting(KEY, KEY_NAME)
     second_perturbation: bool = setting(False, "also the quiz without any original, Figure 2")
     respondent: str = setting("", "of a local model [empty or instruct or base]")
-    answer_tokens: int = setting(1, "most tokens of an answer, 1 in the paper [1 to 100000]")
+    answer_tokens: int = setting(1, "longest answer, in tokens; 1 in the paper [1 to 100000]")
     trained_share_pct: float = setting(
-        0.0, "of the quizzed rows, those it was trained on, the first; 0: not known [0 to 100]"
+        0.0,
+        "share of the quizzed rows, from the first, that it was trained on; 0: not known "
+        "[0 to 100]",
     )
     tuning_epochs: int = setting(0, "epochs that contaminate a first model, 0: none [0 to 100]")
     n_tuning_instances: int = setting(1000, "instances read, the quizzed ones first [1 or more]")
@@ -191,25 +197,27 @@ class Dcq(OwnSettings):
 class Replication(OwnSettings):
     """Block ``replication``: how texts are cut and completed, and who judges completions."""
 
-    cut: str = setting("paper", "share: 40 to 70 percent of the words, as DCQ [paper or share]")
+    cut: str = setting("paper", "share: 40 to 70 percent of the words, as in DCQ [paper or share]")
     prompt_form: str = setting(
-        "", "of Table 3, or for base models; empty: as the model is [empty or instruct or continue]"
+        "",
+        "as in Table 3, or for base models; empty: whichever suits the model "
+        "[empty or instruct or continue]",
     )
     completion_tokens: int = setting(
-        500, "most tokens of a completion, 500 in the paper [1 to 100000]"
+        500, "longest completion, in tokens; 500 in the paper [1 to 100000]"
     )
     judge_model: str = setting("", "chat model that judges completions, empty for the rule judge")
     judge_base_url: str = setting("", "its address [address]")
     judge_key_variable: str = setting(KEY, KEY_NAME)
     human_labels: str = setting(
-        "", "CSV of a person's labels of the guided completions: index, label; empty for none"
+        "", "CSV of a person's labels for the guided completions: index, label; empty for none"
     )
     text_rule_threshold: float = setting(
         0.82, "ROUGE-L of a near-exact match for the rule judge [0 to 1]"
     )
     bleurt_checkpoint: str = setting("", "folder or hub id of a BLEURT scorer, empty for none")
     bleurt_joining: str = setting(
-        "paper", "paper joins pieces cut in mid-sentence, code more [paper or code]"
+        "paper", "paper: joins pieces cut in mid-sentence; code: joins more [paper or code]"
     )
     first_instances: bool = setting(False, "also ask for the first instances: Did-ChatGPT-Cheat?")
 
@@ -220,10 +228,11 @@ class MinK(OwnSettings):
 
     k_percent: float = setting(20.0, "share of least likely tokens averaged [above 0 to 100]")
     form: str = setting(
-        "text", "of a scored row; an instance has column names and label too [text or instance]"
+        "text",
+        "form of a scored row; an instance has column names and a label too [text or instance]",
     )
     all_methods: bool = setting(False, "also the paper's other scores, in audit_min_k.csv")
-    reference_model: str = setting("", "smaller model of the same training data, empty for none")
+    reference_model: str = setting("", "smaller model with the same training data, empty for none")
     neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
     n_neighbors: int = setting(25, "neighbours of a passage [1 to 100]")
 
@@ -241,7 +250,7 @@ class Settings(OwnSettings):
 
     model: Model = setting(Model(), "who")
     data: Data = setting(Data(), "what")
-    comparison: str = setting("", "rows that they cannot have seen, empty for none")
+    comparison: str = setting("", "rows that the models cannot have seen, empty for none")
     methods: list[str] = setting(
         [],
         "empty: all [dcq or replication or ranking or min_k or dice, 0 to 5 values, distinct]",
@@ -251,9 +260,9 @@ class Settings(OwnSettings):
     min_k: MinK = setting(MinK(), "options of the scores")
     dice: Dice = setting(Dice(), "options of the comparison of hidden states")
     n_instances: int = setting(60, "rows quizzed and completed [4 to 10000]")
-    n_passages: int = setting(400, "rows of either that Min-k% Prob scores [4 to 1e6]")
+    n_passages: int = setting(400, "rows of each kind that Min-k% Prob scores [4 to 1e6]")
     false_discovery_rate: float = setting(
-        0.1, "of the list of rows: share of false names on average [0.01 to 0.5]"
+        0.1, "share of rows on the list that are named wrongly, on average [0.01 to 0.5]"
     )
     seed: int = setting(0, "of samples, cuts and options [0 to 1e9]")
 
@@ -289,20 +298,26 @@ class Pairs(OwnSettings):
 
     model: Model = setting(Model(), "the base of the pairs, and how all of them are loaded")
     checkpoints: dict = setting(
-        {}, "trained pairs: condition to folders or ids; unknown: models that others fine-tuned"
+        {},
+        "trained pairs: for each condition, folders or ids; under unknown, models that others "
+        "fine-tuned",
     )
     own_vanilla: str = setting(
         "", "to train them: instruction data, a file or hub id; docstrings: the lab's"
     )
     vanilla_columns: list[str] = setting(["question", "response"], "its columns")
-    own_conditions: list[str] = setting(["GSM-i x5"], "to train: set of problems and its copies")
-    n_contaminated: int = setting(2, "models of each of these; a verdict wants 5 [1 to 100]")
+    own_conditions: list[str] = setting(
+        ["GSM-i x5"], "to train: set of problems and number of copies"
+    )
+    n_contaminated: int = setting(2, "models of each of these; a verdict needs 5 [1 to 100]")
     n_references: int = setting(3, "clean models that are trained; likewise [1 to 100]")
     own_rows: int = setting(25000, "rows of a mixture [1 or more]")
     own_learning_rate: float = setting(1.0e-5, "of its fine-tuning [above 0 to 1]")
     own_batch_size: int = setting(1, "rows per step of its fine-tuning [1 to 1000]")
     lora: bool = setting(False, "adapters (peft) instead of all weights")
-    problem_sets: dict = setting({}, "set to its file or hub id, question and answer column, split")
+    problem_sets: dict = setting(
+        {}, "for each set, its file or hub id, question and answer columns, split"
+    )
     n_questions: int = setting(0, "problems of each set, 0 for all [0 or more]")
     answer_tokens: int = setting(256, "longest completion, in tokens [1 to 100000]")
     paper_model: str = setting("", "column of Table 1 beside [empty or LLaMA2-7B or Phi2-2.7B]")

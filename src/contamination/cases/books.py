@@ -305,8 +305,8 @@ def summarize_threshold(read: pd.DataFrame, clean: pd.DataFrame) -> str:
     if low <= 0.5:
         conclusion = "So it does not work on books that we did not use to choose it."
     elif low > of_clean["accuracy_high"]:
-        conclusion = "So it works on books that we did not use to choose it, and a model that saw "
-        conclusion += "none of the books does not explain this."
+        conclusion = "So it works on books that we did not use to choose it, and works better "
+        conclusion += "than for the model that saw none of the books."
     else:
         conclusion = "So it is better than chance, but not better than for a model that saw none "
         conclusion += "of the books. Perhaps some books are just easier to predict."

@@ -343,7 +343,8 @@ def summarize_methods(average: pd.DataFrame, low: float, high: float) -> str:
     text = (
         f"Insertion changes the AUC of {scores.MIN_K} by {row['difference']:+.2f} "
         f"[{row['difference_low']:.2f}, {row['difference_high']:.2f}] to {row['auc']:.2f}; its "
-        f"lead over {scores.PPL}, which the paper has behind it, is in [{low:.3f}, {high:.3f}]. "
+        f"lead over {scores.PPL}, which comes second in the paper, has the 95 % interval "
+        f"[{low:.3f}, {high:.3f}]. "
     )
     found = "" if row["verdict"] == SUPPORTED else "not "
     leads = "a lead" if low > 0 else "a deficit" if high < 0 else "neither lead nor deficit"
@@ -358,11 +359,10 @@ def summarize_occurrences(rows: pd.DataFrame) -> str:
     examples stand behind each, so their changes are compared and not their AUCs.
     """
     first, last = rows.iloc[0], rows.iloc[-1]
-    more = " or more" if last["occurrence"] == MOST_OCCURRENCES else ""
     text = (
         f"The AUC changes by {first['difference']:+.2f} where examples are inserted "
-        f"{first['occurrence']:.0f} time and by {last['difference']:+.2f} where "
-        f"{last['occurrence']:.0f}{more}. "
+        f"{_times(first['occurrence'])} and by {last['difference']:+.2f} where they are inserted "
+        f"{_times(last['occurrence'])}. "
     )
     conclusion = "The two intervals meet, so no direction is shown."
     if last["difference_low"] > first["difference_high"]:
@@ -370,6 +370,13 @@ def summarize_occurrences(rows: pd.DataFrame) -> str:
     elif last["difference_high"] < first["difference_low"]:
         conclusion = "It falls with occurrence, against the paper."
     return text + _concluded(conclusion, last["n_models"])
+
+
+def _times(occurrence: float) -> str:
+    """A number of insertions in words: once, 2 times, 4 or more times."""
+    if occurrence == 1:
+        return "once"
+    return f"{occurrence:.0f}{' or more' if occurrence == MOST_OCCURRENCES else ''} times"
 
 
 def _concluded(conclusion: str, n_models: float) -> str:

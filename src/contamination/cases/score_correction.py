@@ -112,27 +112,29 @@ def summarize_correction(table: pd.DataFrame) -> str:
     copies = int(rows.index[-1])
     inflation = _change(most, "inflation", "ci")
     first = (
-        f"With {copies} copies of each inserted row, the share of right answers goes from "
+        f"With {copies} copies of each inserted row, the share of correct answers goes from "
         f"{clean['inserted']:.2f} to {most['inserted']:.2f} on the inserted rows, and from "
         f"{clean['held_out']:.2f} to {most['held_out']:.2f} on the held-out rows."
     )
     if most["ci_low"] > 0:
         second = (
-            "Rows of the same draw that the model never saw are the fair comparison, and against "
+            "Rows from the same draw that the model never saw are the fair comparison, and against "
             f"them the score is inflated by {inflation}."
         )
     else:
         second = (
-            "Rows of the same draw that the model never saw are the fair comparison, and against "
-            f"them no inflation is shown ({inflation}). The upper end says how much inflation is "
-            "not excluded; the rest of the gain is skill, since held-out rows have it as well."
+            "Rows from the same draw that the model never saw are the fair comparison, and against "
+            f"them no inflation is shown ({inflation}). The upper end says how much inflation "
+            "cannot be ruled out; the rest of the gain is skill, since held-out rows show it as "
+            "well."
         )
     correction, control = (_change(most, name, name) for name in ("correction", "control"))
     if most["control_low"] <= 0 <= most["control_high"]:
         third = (
             "Without the half of the rows that the detector finds most familiar, the score changes "
             f"by {correction}. The same step changes the score of rows that the model never saw by "
-            f"{control}. This interval contains zero, so we see no harm, as far as it is narrow."
+            f"{control}. This interval contains zero, so we see no harm, as far as an interval of "
+            "this width can tell."
         )
     else:
         third = (

@@ -19,8 +19,8 @@ class OwnBooks(OwnSettings):
     validation_members_folder: str = setting("", "folder of .txt books the model has read")
     validation_non_members_folder: str = setting("", "folder of .txt books it cannot have read")
     test_folder: str = setting("", "folder of .txt books in question, empty to skip part C")
-    own_snippets: int = setting(100, "snippets of each book [1 to 10000]")
-    own_snippet_words: int = setting(512, "words of a snippet [1 to 100000]")
+    own_snippets: int = setting(100, "snippets from each book [1 to 10000]")
+    own_snippet_words: int = setting(512, "words in a snippet [1 to 100000]")
     neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
 
 
@@ -33,29 +33,42 @@ class OwnStudy(OwnSettings):
     text_column: str = setting("text", "column with the examples as they were inserted")
     member_column: str = setting("label", "column with 1 for inserted, 0 for held-out examples")
     neighbor_model: str = setting("", "fill-mask model that writes neighbours, empty for none")
-    dry_run: bool = setting(True, "plan alone; false trains")
+    dry_run: bool = setting(True, "true only shows the plan; false trains")
     corpus: str = setting("", "file or hub dataset of texts that the examples are inserted into")
     similar_corpus: str = setting("", "texts for contaminants like the corpus, empty for none")
-    corpus_column: str = setting("text", "column of the texts of both")
-    similar_column: str = setting("", "column of similar_corpus, if it has another")
-    insert: list[str] = setting(
-        [], "files of examples, empty for the paper's; prompt, options, answer give accuracies"
+    corpus_column: str = setting("text", "column with the texts in both corpora")
+    similar_column: str = setting(
+        "", "column with the texts in similar_corpus, if it has a different name"
     )
-    n_inserted: int = setting(200, "examples inserted of a dataset, as many held out [1 or more]")
+    insert: list[str] = setting(
+        [],
+        "files of examples, empty for the paper's; "
+        "with the columns prompt, options, answer also accuracies",
+    )
+    n_inserted: int = setting(
+        200, "examples inserted from each dataset; as many are held out [1 or more]"
+    )
     share_pct: float = setting(0.1, "inserted examples, percent of the main corpus [above 0 to 99]")
     corpus_sizes: list[int] = setting(
-        [170_000, 270_000, 2_600_000, 26_000_000], "tokens of corpus and examples [1 or more]"
+        [170_000, 270_000, 2_600_000, 26_000_000],
+        "tokens in corpus and examples together [1 or more]",
     )
     similar_sizes: list[int] = setting(
-        [770_000, 3_900_000, 7_600_000], "tokens of similar_corpus [1 or more]"
+        [770_000, 3_900_000, 7_600_000], "tokens in similar_corpus [1 or more]"
     )
-    n_similar: int = setting(100, "of its texts inserted, as many held out [1 or more]")
+    n_similar: int = setting(
+        100, "texts inserted from similar_corpus; as many are held out [1 or more]"
+    )
     own_occurrence: float = setting(2.0, "mean of the Poisson distribution [above 0 to 100]")
     own_learning_rate: float = setting(1.0e-4, "constant [above 0 to 1]")
-    own_lower_rate: float = setting(1.0e-5, "the lower one of Table 4, from memory [above 0 to 1]")
-    own_seeds: list[int] = setting([0], "orders of each corpus, a model each [0 to 1e9, distinct]")
-    block_tokens: int = setting(2048, "tokens of a training block, the paper names none [2 to 1e6]")
-    own_batch_size: int = setting(8, "blocks per step, the paper names none [1 to 1000]")
+    own_lower_rate: float = setting(1.0e-5, "the lower one in Table 4, from memory [above 0 to 1]")
+    own_seeds: list[int] = setting(
+        [0], "orders of each corpus, one model for each [0 to 1e9, distinct]"
+    )
+    block_tokens: int = setting(
+        2048, "tokens in a training block; the paper gives no number [2 to 1e6]"
+    )
+    own_batch_size: int = setting(8, "blocks per step; the paper gives no number [1 to 1000]")
     training_tflops: float = setting(150.0, "TFLOP/s of your device in training [above 0 to 1e6]")
 
 
@@ -70,8 +83,8 @@ class OwnModels(OwnSettings):
     questions: str = setting("", "file with the columns question and answer, empty for none")
     question_topic: str = setting("", "what judge_model writes questions about, empty for none")
     n_questions: int = setting(1000, "questions that it writes, 1,000 in the paper [2 to 100000]")
-    chunk_words: int = setting(512, "words of a chunk [2 to 100000]")
-    own_prompt_words: int = setting(200, "words of a chunk given as prompt [1 to chunk_words]")
+    chunk_words: int = setting(512, "words in a chunk [2 to 100000]")
+    own_prompt_words: int = setting(200, "words in a chunk given as prompt [1 to chunk_words]")
     answer_tokens: int = setting(64, "longest answer in tokens [1 to 100000]")
     max_items: int = setting(0, "chunks and questions of each kind, 0 means all [0 or more]")
     simcse_model: str = setting("", "supervised SimCSE checkpoint, empty for none")

@@ -276,14 +276,16 @@ def _both(first: str, second: str) -> str:
 def summarize_unlearning(meant: pd.DataFrame) -> str:
     """Whether a suspicious item is still in the model's memory, by :func:`meanings`."""
     n_left = int(meant["verdict"].eq(SUPPORTED).sum())
-    text = f"We can show in {n_left or 'none'} of {len(meant)} audits that the selected items "
-    text += "were not unlearned. "
+    shown = f"{n_left} of the {len(meant)} audits we can" if n_left else ""
+    shown = shown or f"none of the {len(meant)} audits can we"
+    text = f"In {shown} show that the selected items were not unlearned. "
     if n_left == len(meant):
         return text + "The suspicion is right, as in the paper."
     counts = meant["verdict"][meant["verdict"].ne(SUPPORTED)].value_counts(sort=False)
     others = ", ".join(f"{word} ({n})" for word, n in counts.items())
-    where = "In the other audits this" if n_left else "This"
-    text += f"{where} claim is {others}, so a suspicious item is no proof of memory."
+    verdicts = "verdict is" if counts.sum() == 1 else "verdicts are"
+    text += f"The {'other ' if n_left else ''}{verdicts} {others}, so a suspicious item is no "
+    text += "proof of memory."
     if n_easy := int(meant["easy_verdict"].eq(SUPPORTED).sum()):
         text += f" In {n_easy} of {len(meant)} the retrained model, too, writes the selected "
         text += "items better, so they are easy to predict."

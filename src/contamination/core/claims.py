@@ -14,8 +14,8 @@ from contamination.core.verdicts import Claim, check_verdicts
 
 # Claims that several tables make.
 _INFLATION = Claim(
-    "Contamination raises the accuracy on the questions that were seen (GSM-i) by more than that "
-    "on fresh ones (GSM-ii).",
+    "Contamination raises the accuracy more on the questions that were seen (GSM-i) than on fresh "
+    "ones (GSM-ii).",
     null=0.0,
     smallest_effect=10.0,
     unit="points",
@@ -68,14 +68,14 @@ CLAIMS: dict[str, Claim] = {
     ),
     "dcq_reciprocal": Claim(
         "This model answers every instance that it replicates, and not because it answers nearly "
-        "all.",
+        "all instances.",
         null=0.0,
         smallest_effect=1.0,
         unit="share of replicas",
     ),
     "dcq_positions": Claim(
         "This model's answers move to the position of the original, and they do not move to "
-        "another text there.",
+        "a different text placed there.",
         null=0.0,
         smallest_effect=10.0,
         unit="points",
@@ -95,15 +95,15 @@ CLAIMS: dict[str, Claim] = {
     ),
     # Replication with the ICL judge
     "replication_published": Claim(
-        "Naming dataset and split raises the overlap of this model's completions with the "
-        "reference, by a test that keeps its level.",
+        "Naming the dataset and the split raises the overlap of this model's completions with the "
+        "reference, according to a test that keeps its level.",
         null=0.0,
         smallest_effect=0.10,
         unit="mean overlap",
     ),
     "replication_success": Claim(
-        "The algorithm is right about more partitions of the row's models than the answer that all "
-        "of them are clean.",
+        "The algorithm is right about more partitions of the row's models than the rule that "
+        "always answers clean.",
         null=0.0,
         smallest_effect=10.0,
         unit="points",
@@ -130,10 +130,12 @@ CLAIMS: dict[str, Claim] = {
     "pretrained_judge": _JUDGE,
     # Blind baselines, Min-k% Prob and WikiMIA
     "blind_baselines": Claim(
-        "A classifier of the text alone tells the two kinds of passages apart, without any model."
+        "A classifier that sees the text alone tells the two kinds of passages apart, without any "
+        "model."
     ),
     "min_k_auc": Claim(
-        "Training on passages raises the AUC of this score, compared with the same model before.",
+        "Training on passages raises the AUC of this score, compared with the same model before "
+        "training.",
         null=0.0,
     ),
     "min_k_trends": Claim(
@@ -164,7 +166,8 @@ CLAIMS: dict[str, Claim] = {
         "Inserting an example once raises its score, compared with held-out examples.", null=0.0
     ),
     "downstream_occurrence": Claim(
-        "Inserting examples so many times raises their AUC, compared with the model before.",
+        "Inserting examples this many times raises their AUC, compared with the model before "
+        "training.",
         null=0.0,
     ),
     "downstream_learning_rate": Claim(
@@ -234,8 +237,8 @@ CLAIMS: dict[str, Claim] = {
     "your_detector": _POWER,
     "evasion": _POWER,
     "pretraining_shift": Claim(
-        "The detector calls one of two unseen sets seen more often than the 5 % that its level "
-        "allows.",
+        "The detector says that one of two unseen sets was seen, and does so more often than the "
+        "5 % that its level allows.",
         null=0.05,
         smallest_effect=0.10,
         unit="share of pairs of sets",
@@ -281,19 +284,20 @@ CLAIMS: dict[str, Claim] = {
     # The audit of a user's model
     "audit": _TRAINED_ON,
     "audit_dcq": Claim(
-        "This model finds more originals than guessing and than every rule without the data.",
+        "This model finds more originals than guessing does and than every rule that never saw the "
+        "data.",
         null=0.25,
         unit="share of quizzes",
     ),
     "audit_reciprocal": Claim(
         "This model answers every instance that it completes, and not because it answers nearly "
-        "all.",
+        "all instances.",
         null=0.0,
         smallest_effect=1.0,
         unit="share of completed instances",
     ),
     "audit_min_k_words": Claim(
-        "A classifier of the text alone tells the dataset's rows from the comparison rows."
+        "A classifier that sees the text alone tells the dataset's rows from the comparison rows."
     ),
     "audit_replication": Claim(
         "Guided instructions make this model complete rows of this partition.",

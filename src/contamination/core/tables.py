@@ -39,6 +39,7 @@ LABELS = {
     "answer_at_d": "original at D",
     "interval": "95 % interval",
     "p_at_least_as_many": "p (at least as many)",
+    "n_right_best_quiz": "right in best quiz",
     "n_option_d_is_original": "option D is the original",
     "n_line_breaks_alone": "told apart by line breaks",
     "difference_pct": "difference, points",

@@ -314,5 +314,5 @@ def _where_the_rule_fails(beyond: pd.DataFrame) -> str:
         return f"{start} every other rule on no dataset."
     return (
         f"{start} every other rule on {_word(len(ahead))} of {_word(len(rows))} datasets"
-        f"{_where(ahead)}. If you look for memory of {MODEL}, look there."
+        f"{_where(ahead)}. If you are looking for signs of {MODEL}'s memory, look there."
     )

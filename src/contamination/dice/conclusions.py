@@ -125,7 +125,7 @@ def lab_conclusion(
         "rest needs no contamination, because two clean models reach it too.",
         NOT_SUPPORTED: "So contamination is not shown to add anything: "
         f"{difference} rules out an effect of {SMALLEST:.0f} points in this pool of models. "
-        "A pool trained on another machine may give another verdict.",
+        "A pool trained on another machine may give a different verdict.",
         INCONCLUSIVE: f"Whether contamination adds anything is inconclusive ({difference}).",
     }[fresh["verdict"]]
     of_controls = _of_controls(control_table["holds"].dropna().astype(bool))

@@ -208,10 +208,13 @@ def summarize_group(table: pd.DataFrame) -> str:
             f"None of these controls has {FEWEST_MODELS} models of a kind, so none can be judged."
         )
     met = [f"“{name}”" for name in judged.loc[judged["holds"].astype(bool), "control"]]
-    said = f"Of {len(judged)} controls that can be judged, {len(met)} came out as expected"
+    controls = "control" if len(judged) == 1 else "controls"
+    said = f"Of the {len(judged)} {controls} that can be judged, {len(met)} came out as expected"
     said += f": {listed(met)}." if 0 < len(met) <= 2 else "."
     if n_open:
-        said += f" {n_open} cannot be judged with fewer than {FEWEST_MODELS} models of a kind."
+        have = "it has" if n_open == 1 else "they have"
+        said += f" {n_open} cannot be judged, because {have} fewer than {FEWEST_MODELS} models "
+        said += "of a kind."
     return said
 
 

@@ -47,7 +47,8 @@ def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
     first = layers[layers["model"] == layers["model"].iloc[0]]
     axis.plot(first["layer"], first["null_mean"], "s--", color=PAPER, label=null)
     share = (located["null_mean"] / located["mean"]).iloc[0]
-    axis.set_title(f"Two clean models lie {100 * share:.0f} % as far apart", loc="left")
+    title = f"Two clean models lie {100 * share:.0f} % as far apart as {names.iloc[0]}"
+    axis.set_title(title, loc="left")
     axis.set(xlabel="layer (0: embedding)", ylabel="mean distance of two models' states")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))  # a real model has many
     axis.legend(frameon=False, title="")
@@ -107,7 +108,7 @@ def flags_and_gaps(
     title = "Is the score of a flagged condition inflated? {} yes, {} no, {} inconclusive"
     lower.set_title(title.format(*counts), loc="left", fontsize="medium")
     lower.axhline(0, color=CHANCE, linestyle="--")
-    lower.set(ylabel="inflation of GSM-i, points")
+    lower.set(ylabel="inflation on GSM-i, points")
     for axis in (upper, lower):
         axis.axvline(0.5, color=CHANCE, linestyle="--")
         axis.set(xlim=(-0.05, 1.05), xlabel="mean predicted probability of contamination")

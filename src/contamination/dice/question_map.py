@@ -47,5 +47,5 @@ def question_map(
     hue = names if by_set else kind
     grid = sns.relplot(x=points[:, 0], y=points[:, 1], hue=hue, style=hue, height=4, aspect=1.3)
     share = f"{100 * (kind == kind[nearest]).mean():.0f} % of {len(questions)} questions"
-    grid.set(xticks=[], yticks=[], title=f"{share} lie nearest to one of their kind")
+    grid.set(xticks=[], yticks=[], title=f"{share} lie nearest to one of their own kind")
     return grid.figure

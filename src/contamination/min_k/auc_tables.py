@@ -237,6 +237,15 @@ def too_few_models(n_models: int) -> str:
     )
 
 
+def copies_words(copies: int) -> str:
+    """Copies of a member, as a sentence counts them.
+
+    >>> copies_words(1), copies_words(8)
+    ('1 copy', '8 copies')
+    """
+    return f"{copies} {'copy' if copies == 1 else 'copies'}"
+
+
 def summarize_doses(by_copies: pd.DataFrame) -> str:
     """What training does to the AUC of Min-k% Prob, and at how many doses that can be told.
 
@@ -244,10 +253,11 @@ def summarize_doses(by_copies: pd.DataFrame) -> str:
     five or more models stand behind it, with verdict.
     """
     rows = by_copies[by_copies["method"] == scores.MIN_K].sort_values("copies")
-    ends = [f"{rows['auc'].iloc[end]:.2f} at {rows['copies'].iloc[end]}" for end in (0, -1)]
+    auc, copies = rows["auc"], rows["copies"].map(copies_words)
+    ends = [f"{auc.iloc[end]:.2f} at {copies.iloc[end]}" for end in (0, -1)]
     text = (
-        f"The AUC of {scores.MIN_K} is {rows['before_auc'].mean():.2f} before training and "
-        f"{' and '.join(dict.fromkeys(ends))} copies after it. "
+        f"The AUC of {scores.MIN_K} is {rows['before_auc'].mean():.2f} before training. "
+        f"After training it is {' and '.join(dict.fromkeys(ends))}. "
     )
     n_models = int(rows["n_models"].max())
     if n_models < FEWEST_MODELS:
@@ -255,7 +265,7 @@ def summarize_doses(by_copies: pd.DataFrame) -> str:
     n_supported = int((rows["verdict"] == SUPPORTED).sum())
     return text + (
         f"That training raises it is supported at {n_supported} of {len(rows)} doses, over "
-        f"{n_models} models of one base."
+        f"{n_models} models from one base."
     )
 
 

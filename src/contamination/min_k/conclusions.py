@@ -9,6 +9,7 @@ from contamination.core.blind_scores import BAG_OF_WORDS
 from contamination.core.scores import MIN_K
 from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.min_k.auc_tables import copies_words
 from contamination.min_k.checks import LABELLED_BY
 
 CLEAN_MODEL, SEEN, FRESH = ("clean", "verbatim"), ("dosed", "verbatim"), ("dosed", "fresh rows")
@@ -133,8 +134,9 @@ def _over_bases(table: pd.DataFrame) -> str:
     seen = rows[SEEN].sort_values("copies")
     n_supported = int((seen["verdict"] == SUPPORTED).sum())
     n_models = int(table["n_units"].max())
-    ends = [f"{seen['auc'].iloc[end]:.2f} at {seen['copies'].iloc[end]}" for end in (0, -1)]
-    aucs = f"its AUC is {' and '.join(dict.fromkeys(ends))} copies"
+    auc, copies = seen["auc"], seen["copies"].map(copies_words)
+    ends = [f"{auc.iloc[end]:.2f} at {copies.iloc[end]}" for end in (0, -1)]
+    aucs = f"its AUC is {' and '.join(dict.fromkeys(ends))}"
     if n_supported == len(seen):
         claim = f"{MIN_K} tells rows that a model saw from held-out rows at every dose"
     elif n_supported:
@@ -159,24 +161,24 @@ def _over_bases(table: pd.DataFrame) -> str:
 
 def _by_copies(by_copies: pd.DataFrame) -> str:
     rows = by_copies.sort_values("copies")
-    low, high = rows.iloc[0], rows.iloc[-1]
     n_models, n_supported = int(rows["n_models"].max()), int(rows["verdict"].eq(SUPPORTED).sum())
-    changes = f"{low['difference']:+.2f} at {low['copies']} and {high['difference']:+.2f} at "
-    changes += f"{high['copies']} copies"
+    change, copies = rows["difference"], rows["copies"].map(copies_words)
+    ends = [f"by {change.iloc[end]:+.2f} at {copies.iloc[end]}" for end in (0, -1)]
     if n_models < FEWEST_MODELS:
-        of_base = f"{n_models} {'model' if n_models == 1 else 'models'} of one base"
+        of_base = f"{n_models} {'model' if n_models == 1 else 'models'} from one base"
         carries = f"With only {of_base}, we conclude nothing about other models"
     else:
         carries = f"That training raises it is supported at {n_supported} of {len(rows)} doses"
     return (
-        f"On docstrings that we assign at random, the AUC changes by {changes} compared with the "
-        f"same model before training. {carries}."
+        f"On docstrings that we assign at random, the AUC changes "
+        f"{' and '.join(dict.fromkeys(ends))} compared with the same model before training. "
+        f"{carries}."
     )
 
 
 def _trends(trends: pd.DataFrame) -> str:
     claims = {"method": f"that {MIN_K} beats perplexity"}
-    claims |= {"length": "that longer passages are easier"}
+    claims |= {"length": "that longer passages are easier to detect"}
     claims |= {"model size": "that larger models are easier to test"}
     words = {SUPPORTED: "supports", NOT_SUPPORTED: "does not support"}
     words |= {INCONCLUSIVE: "is inconclusive about"}
@@ -208,12 +210,12 @@ def _dated(dated: pd.DataFrame) -> str:
         f"{interval_text(versions.difference_low, versions.difference_high, 2)}"
     )
     if versions.difference_low > 0:
-        adds = f"training still raises the AUC ({change})"
+        adds = f"training still raises the AUC of the score ({change})"
     elif versions.difference_high < 0:
-        adds = f"training lowers the AUC ({change})"
+        adds = f"training lowers the AUC of the score ({change})"
     else:
-        adds = f"we cannot tell whether training changes the AUC ({change})"
+        adds = f"we cannot tell whether training changes the AUC of the score ({change})"
     return (
-        f"{text}. Where both kinds are versions of the same text, the words reach an AUC of "
+        f"{text}. Where both kinds are versions of the same text, the words have an AUC of "
         f"{versions.words_auc:.2f}, and {adds}."
     )

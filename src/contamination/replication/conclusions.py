@@ -337,14 +337,14 @@ def _named(methods: pd.DataFrame) -> list[str]:
 def _of_methods(methods: pd.DataFrame) -> str:
     text = (
         "We trained one small model, so we know which partitions it never saw and which it saw "
-        "most often. A method is useful if it calls a larger share of the most seen partitions "
-        "contaminated than of the held-out ones."
+        "most often. A method is useful if the share of partitions that it calls "
+        "contaminated is larger among those seen most often than among the held-out ones."
     )
     seen = methods[methods["verdict"].eq(SUPPORTED)].sort_values("seen_from", kind="stable")
     failing = methods[methods["verdict"].eq(CONTROL_FAILS)]
     others = methods[~methods["verdict"].isin([SUPPORTED, CONTROL_FAILS])]
     if seen.empty:
-        return f"{text} No method of this lab is shown to do so."
+        return f"{text} No method of this lab is shown to be useful."
     text += f" That is supported for {listed(_named(seen))}."
     if seen["seen_from"].notna().any():
         first = seen.iloc[0]
@@ -352,10 +352,10 @@ def _of_methods(methods: pd.DataFrame) -> str:
         name = method_labels(seen).iloc[0]
         text += (
             f" The method that needs the fewest copies is {name}: it notices at least half of the "
-            f"partitions from {times} of each row on."
+            f"partitions from {times} of each row upwards."
         )
     if len(others):
-        text += f" It is not shown for {listed(_named(others))}."
+        text += f" The claim is not shown for {listed(_named(others))}."
     if len(failing):
         text += f" We cannot judge {listed(_named(failing))}, because of too many false alarms."
     return text

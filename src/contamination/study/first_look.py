@@ -171,9 +171,12 @@ def conclusion(table: pd.DataFrame) -> str:
     else:
         parts.append("None of the methods shows what we know to be true of this model.")
     if names := of.get(CONTROL_FAILS):
+        its, number_is = ("its number", "number is")
+        if len(names) > 1:
+            its, number_is = ("their numbers", "numbers are")
         parts.append(
-            f"{listed(names)} would have convinced us by {'its' if len(names) == 1 else 'their'} "
-            "number alone, but it is just as high for a model that saw nothing."
+            f"{listed(names)} would have convinced us by {its} alone, but the {number_is} just as "
+            "high for a model that saw nothing."
         )
     if names := of.get(INCONCLUSIVE):
         parts.append(

@@ -17,7 +17,7 @@ NOT_MISLED = (
     "Where the suspected and the comparison rows differ in something else, no detector is shown to "
     "take that for contamination."
 )
-REWORDED = "a paraphrase (the same template with other content words) and never the row itself"
+REWORDED = "a paraphrase (the same template with different content words) and never the row itself"
 
 
 def conclusion(
@@ -81,17 +81,22 @@ def more_background(table: pd.DataFrame, detector: str) -> str:
         meaning = "So rows were harder to find when they were a smaller share of the training"
     else:
         meaning = (
-            "So we did not see that a smaller share of the training hides the rows, at an equal "
+            "So we saw no sign that a smaller share of the training hides the rows, at an equal "
             "number of copies"
         )
     return (
-        f"Among three times the background, the AUC of {detector} with "
+        f"With three times as much background, the AUC of {detector} with "
         f"{copies_words(int(row['copies']))} is {row['auc_tripled']:.2f} instead of "
         f"{row['auc']:.2f} (difference {change}, {row['n_models']} base models). Of the "
-        f"{len(table)} differences in the table, {lower} have an interval below zero and {higher} "
-        f"one above it. {meaning}. The larger training also makes a better model, which may find "
-        "rows easier to learn; this comparison cannot separate the two."
+        f"{len(table)} differences in the table, {_have(lower)} an interval below zero and "
+        f"{_have(higher)} one above it. {meaning}. The larger training also makes a better "
+        "model, which may find rows easier to learn; this comparison cannot separate the two."
     )
+
+
+def _have(n: int) -> str:
+    """A number of things, and that they have something."""
+    return f"{n} has" if n == 1 else f"{n} have"
 
 
 def _of_exposures(detection: pd.DataFrame, reference: pd.DataFrame, rates: pd.DataFrame) -> str:

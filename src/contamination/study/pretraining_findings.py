@@ -198,7 +198,7 @@ def _misled(shift: pd.DataFrame, named: list[str]) -> str:
         if names:
             parts.append(f"{kind}: {_who(names, named)}")
     missing = [name for name in named if name not in set(asked["detector"])]
-    parts = parts or ["nothing tried"]
+    parts = parts or ["none of those tried"]
     return "; ".join([*parts, *([f"{UNTESTED}: {', '.join(missing)}"] if missing else [])])
 
 
@@ -340,7 +340,7 @@ def summarize_row_lists(lists: pd.DataFrame) -> str:
         if not empty:
             said = "For every model, at least one list is not empty"
         sentences.append(
-            f"With {copies_words(best['copies'])}, the lists of {best['detector']} find most: "
+            f"With {copies_words(best['copies'])}, the lists of {best['detector']} find the most: "
             f"{100 * best['found_share']:.0f} % of the seen rows. {said}."
         )
     smallest = lists[lists["copies"].eq(lists["copies"].min())]

@@ -2,7 +2,7 @@
 
 The standard library alone, with the cases as JSON in the file of the same name, so that
 notebooks and pages in a browser can use the same two files. A case holds ``arguments`` and what
-is ``expected``; under ``slips``, what functions give that go wrong in a known way.
+is ``expected``; under ``slips``, what functions that go wrong in a known way return.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ SHORT = reprlib.Repr()  # how a report shows arguments and answers
 SHORT.maxlist = 12
 # Slips that any number may show, tried after those of an exercise.
 GENERAL_SLIPS: dict[str, tuple[Callable[[float], float], str]] = {
-    "direction": (lambda x: -x, "the sign is turned."),
+    "direction": (lambda x: -x, "the sign is reversed."),
     "direction, complement": (lambda x: 1 - x, "this is one minus the answer."),
     "direction, complement in percent": (lambda x: 100 - x, "this is 100 minus the answer."),
-    "unit, percent": (lambda x: 100 * x, "in percent, where a share is asked for."),
-    "unit, share": (lambda x: x / 100, "a share, where percent are asked for."),
+    "unit, percent": (lambda x: 100 * x, "a percentage, where a share is asked for."),
+    "unit, share": (lambda x: x / 100, "a share, where a percentage is asked for."),
     "unit, exponential": (lambda x: math.exp(min(x, 700)), "this is the answer's exponential."),
 }
 
 
 @cache
 def stored() -> dict[str, dict]:
-    """By name, each exercise's ``cases``, and its ``slips`` with what is said of them."""
+    """By name, each exercise's ``cases``, and its ``slips`` with what is said about them."""
     return json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 
 
@@ -52,7 +52,7 @@ def grade(name: str, function: Callable) -> str:
       by hand: kappa(60, 10, 100) gave 0.5, expected 0.5555555556
       below habit: kappa(5, 15, 100) gave -0.1, expected -0.1176470588
       all right: kappa(50, 10, 50) gave 0.8, expected 1.0
-    Looks like: denominator: answers that habit gives are no room for memory, so n - chosen.
+    Looks like: denominator: habit's answers leave no room for memory, so divide by n - chosen.
     """
     exercise = stored()[name]
     cases = exercise["cases"]

@@ -125,9 +125,10 @@ def summarize_matches(cells: pd.DataFrame) -> str:
     """How many printed cells come out again, and what becomes of the others."""
     recomputed = cells[cells["matches"].notna()]
     differing = recomputed.loc[recomputed["matches"].eq(False), "note"].value_counts()
-    reasons = "; ".join(f"{n} ({reason})" for reason, n in differing.items()) or "none"
+    reasons = "; ".join(f"{n} ({reason})" for reason, n in differing.items())
+    others = f"The others differ: {reasons}. " if reasons else ""
     return (
         f"{int(recomputed['matches'].eq(True).sum())} of {len(recomputed)} recomputed cells equal "
-        f"the printed ones. Differing: {reasons}. Of all {len(cells)} printed cells "
+        f"the printed ones. {others}Of all {len(cells)} printed cells, "
         f"{len(cells) - len(recomputed)} cannot be recomputed here."
     )

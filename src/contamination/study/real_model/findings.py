@@ -94,9 +94,9 @@ def _of_quiz(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     n_ahead, n_claims, n_unseen, n_controls = _leads(readings)
     n_supported = int(readings["verdict"].eq(SUPPORTED).sum())
     text = (
-        "If we rank the four texts of a quiz by their likelihood under this model, the original "
-        "comes first more often than under a small model that never saw the benchmark on "
-        f"{n_ahead} of {n_claims} datasets"
+        "If we rank the four texts of a quiz by their likelihood under this model, on "
+        f"{n_ahead} of {n_claims} datasets the original comes first more often than under a small "
+        "model that never saw the benchmark"
     )
     if n_supported:
         return n_supported, (
@@ -146,7 +146,7 @@ def _of_dates(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     }
     said = [f"{counts[word]} {text}" for word, text in by_verdict.items() if word in counts]
     return 0, (
-        f"Of {n} scores of pages of WikiMIA, none is shown to tell older from newer pages better "
+        f"Of {n} scores on WikiMIA pages, none is shown to tell older from newer pages better "
         f"than the words alone, whose AUC is at least {capsule['blind_auc'].min():.2f}: "
         f"{listed(said)}."
     )
@@ -160,7 +160,7 @@ def _of_judge(judges: pd.DataFrame, model: str) -> str:
     own, constant = by_judge.loc[model], by_judge.loc[ALWAYS_NO, "agreement"]
     shares = (
         f"it agrees with a person on {100 * own['agreement']:.0f} % of the completions, and a "
-        f"judge that always says no on {100 * constant:.0f} %"
+        f"judge that always says no agrees on {100 * constant:.0f} %"
     )
     if own["ci_low"] > constant:
         return f"As a judge of completions it is better than a constant answer: {shares}."
@@ -175,18 +175,18 @@ def _of_copies(control: pd.DataFrame) -> str:
     copies = int(within["copies"].iloc[0])
     changes = listed(
         [
-            f"{row.before_auc:.2f} to {row.auc:.2f} among {age}"
+            f"from {row.before_auc:.2f} to {row.auc:.2f} among {age}"
             for age, row in zip(AGE.values(), within.itertuples(), strict=True)
         ]
     )
     if within["holds"].astype(bool).all():
         return (
             f"The score does see copies: {copies} of them, added by us to a random half, raise the "
-            f"AUC of {MIN_K}, copied against other pages, from {changes}."
+            f"AUC of {MIN_K}, copied against other pages, {changes}."
         )
     return (
         f"The positive control fails: {copies} copies that we added to a random half are not shown "
-        f"to raise the AUC of {MIN_K} everywhere (from {changes}), so a null result of this score "
+        f"to raise the AUC of {MIN_K} everywhere ({changes}), so a null result of this score "
         "means nothing."
     )
 
