@@ -249,6 +249,15 @@ def marked_tokens(tokens: Sequence[str], values: Sequence[float], k_percent: flo
     return Page(paragraph, "".join(texts))
 
 
+def copies_text(copies: int) -> str:
+    """A number of copies as a reader would say it.
+
+    >>> copies_text(1), copies_text(16)
+    ('1 copy', '16 copies')
+    """
+    return f"{copies} {'copy' if copies == 1 else 'copies'}"
+
+
 def listed(names: Sequence[str], word: str = "and") -> str:
     """Names as a reader would say them, with ``word`` before the last.
 

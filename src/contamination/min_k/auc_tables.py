@@ -20,6 +20,7 @@ import pandas as pd
 from contamination.core import scores, statistics
 from contamination.core.blind import Deals, blind_rows
 from contamination.core.claims import CLAIMS
+from contamination.core.tables import copies_text
 from contamination.core.verdicts import FEWEST_MODELS, SUPPORTED
 
 KEYS = ["method", "k_percent"]
@@ -237,15 +238,6 @@ def too_few_models(n_models: int) -> str:
     )
 
 
-def copies_words(copies: int) -> str:
-    """Copies of a member, as a sentence counts them.
-
-    >>> copies_words(1), copies_words(8)
-    ('1 copy', '8 copies')
-    """
-    return f"{copies} {'copy' if copies == 1 else 'copies'}"
-
-
 def summarize_doses(by_copies: pd.DataFrame) -> str:
     """What training does to the AUC of Min-k% Prob, and at how many doses that can be told.
 
@@ -253,7 +245,7 @@ def summarize_doses(by_copies: pd.DataFrame) -> str:
     five or more models stand behind it, with verdict.
     """
     rows = by_copies[by_copies["method"] == scores.MIN_K].sort_values("copies")
-    auc, copies = rows["auc"], rows["copies"].map(copies_words)
+    auc, copies = rows["auc"], rows["copies"].map(copies_text)
     ends = [f"{auc.iloc[end]:.2f} at {copies.iloc[end]}" for end in (0, -1)]
     text = (
         f"The AUC of {scores.MIN_K} is {rows['before_auc'].mean():.2f} before training. "

@@ -7,9 +7,8 @@ import pandas as pd
 
 from contamination.core.blind_scores import BAG_OF_WORDS
 from contamination.core.scores import MIN_K
-from contamination.core.tables import interval_text, listed
+from contamination.core.tables import copies_text, interval_text, listed
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
-from contamination.min_k.auc_tables import copies_words
 from contamination.min_k.checks import LABELLED_BY
 
 CLEAN_MODEL, SEEN, FRESH = ("clean", "verbatim"), ("dosed", "verbatim"), ("dosed", "fresh rows")
@@ -134,7 +133,7 @@ def _over_bases(table: pd.DataFrame) -> str:
     seen = rows[SEEN].sort_values("copies")
     n_supported = int((seen["verdict"] == SUPPORTED).sum())
     n_models = int(table["n_units"].max())
-    auc, copies = seen["auc"], seen["copies"].map(copies_words)
+    auc, copies = seen["auc"], seen["copies"].map(copies_text)
     ends = [f"{auc.iloc[end]:.2f} at {copies.iloc[end]}" for end in (0, -1)]
     aucs = f"its AUC is {' and '.join(dict.fromkeys(ends))}"
     if n_supported == len(seen):
@@ -162,7 +161,7 @@ def _over_bases(table: pd.DataFrame) -> str:
 def _by_copies(by_copies: pd.DataFrame) -> str:
     rows = by_copies.sort_values("copies")
     n_models, n_supported = int(rows["n_models"].max()), int(rows["verdict"].eq(SUPPORTED).sum())
-    change, copies = rows["difference"], rows["copies"].map(copies_words)
+    change, copies = rows["difference"], rows["copies"].map(copies_text)
     ends = [f"by {change.iloc[end]:+.2f} at {copies.iloc[end]}" for end in (0, -1)]
     if n_models < FEWEST_MODELS:
         of_base = f"{n_models} {'model' if n_models == 1 else 'models'} from one base"

@@ -13,14 +13,9 @@ from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 
 from contamination.core.plots import panels
-from contamination.core.tables import interval_text
+from contamination.core.tables import copies_text, interval_text
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
-from contamination.study.pretraining_findings import (
-    copies_text,
-    figure_title,
-    n_decimals,
-    percent,
-)
+from contamination.study.pretraining_findings import figure_title, n_decimals, percent
 from contamination.study.reference_attack import LIRA
 
 ATTACK = f"reference attack ({LIRA})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.core.tables import format_p, interval_text, listed
+from contamination.core.tables import copies_text, format_p, interval_text, listed
 from contamination.core.verdicts import INCONCLUSIVE, LEVEL, NOT_SUPPORTED, SUPPORTED
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, WEIGHTS
 from contamination.study.row_pools import CHAT, PARAPHRASE, UNLABELLED
@@ -22,15 +22,6 @@ FORMS = {
     UNLABELLED: "without the label",
     CHAT: "in a chat template",
 }
-
-
-def copies_text(copies: int) -> str:
-    """A number of copies as a column's head.
-
-    >>> copies_text(1), copies_text(16)
-    ('1 copy', '16 copies')
-    """
-    return f"{copies} {'copy' if copies == 1 else 'copies'}"
 
 
 def copies_words(copies: int) -> str:
