@@ -33,7 +33,7 @@ def n_supported(table):
 
 
 SAID = {
-    "At one copy the best detector is barely better than a coin.": (
+    "At one copy the best detector is barely better than a coin toss.": (
         lambda t: 0.5 < best(t, 1) < 0.55
     ),
     "At sixteen copies most detectors are clearly better.": lambda t: (
@@ -69,7 +69,7 @@ SAID = {
     "At one copy the attack is barely better than the best detector": lambda t: (
         0 < attack(t, 1) - best(t, 1) < 0.05
     ),
-    "at four copies it stays below the 0.7 of the paper": lambda t: attack(t, 4) < 0.7,
+    "at four copies its AUC stays below the paper's 0.7": lambda t: attack(t, 4) < 0.7,
     "At sixteen copies it is strong.": lambda t: attack(t, 16) > 0.9,
     "In pretraining, later clean text lowers the AUC by little.": lambda t: (
         0 < t["pretraining_later"]["fall"].max() < 0.05
