@@ -31,7 +31,7 @@ def test_the_lesson_concludes_what_its_tables_show(levels, rules):
     assert "GPT-4 is shown to beat it on two of ten datasets (AG News and XSum)" in text
     assert "GPT-3.5 is shown to beat it on none of seven" in text
     assert "On IMDB the rule does at least as well" in text
-    assert "On seven datasets the comparison is inconclusive" in text
+    assert "For GPT-4, the comparison is inconclusive on seven datasets." in text
     assert "on most datasets the answers do not show that GPT-4 remembers" in text
     assert "GPT-4 may have seen the dataset" in text
     assert max(len(paragraph.split()) for paragraph in text.split("\n\n")) <= 120
@@ -91,7 +91,7 @@ def test_a_dot_to_the_right_is_not_yet_a_lead(levels, rule_levels, rules):
 
 def test_the_usual_verdict_is_the_most_frequent_one(rules):
     text = conclusions.usual_verdict(rules)
-    assert text.startswith("For word frequency against GPT-4, the most frequent verdict is ")
+    assert text.startswith("For word frequency against GPT-4, the most common verdict is ")
     assert text.endswith("inconclusive (seven of ten datasets).")
     first = rules["dataset"].isin(rules["dataset"].unique()[:5])
     halves = rules.assign(verdict=rules["verdict"].where(~first, SUPPORTED).mask(~first, NOT_RUN))

@@ -377,18 +377,18 @@ def test_the_headline_says_which_effects_are_equal_and_which_are_open():
     table = table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE])
     said = eq.summarize_equivalence(table)
     assert "one paraphrase +0.01 [-0.05, +0.07]" in said and "(5 pairs of fine-tuned" in said
-    assert said.startswith("If a model reads one paraphrase instead of the full row, the AUC")
-    assert "If it reads several paraphrases or the row without its label, the result is inc" in said
+    assert said.startswith("Training on one paraphrase, instead of on the full row, changes")
+    assert "For training on several paraphrases or the row without its label, the result" in said
     none = eq.summarize_equivalence(table.assign(verdict=INCONCLUSIVE, note="fewer than 5 pairs"))
     assert none.startswith(
-        "If a model reads one paraphrase, several paraphrases or the row without its label "
-        "instead of the full row, the result is inc"
+        "For training on one paraphrase, several paraphrases or the row without its label, "
+        "instead of on the full row, the result is inc"
     )
     assert "the result is inconclusive (fewer than 5 pairs)." in none and "are shown to" not in none
     every = eq.summarize_equivalence(table.assign(verdict=SUPPORTED))
     assert (
         "inconclusive" not in every
-        and "several paraphrases or the row without its label instead of the full" in every
+        and "several paraphrases or the row without its label, instead of on the full" in every
     )
     assert eq.summarize_equivalence(table.assign(verdict=NOT_RUN)).startswith(
         "No pair of the real model"
@@ -402,8 +402,8 @@ def test_in_brief_equal_and_open_effects_have_a_sentence_each():
     table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
     said = eq.in_brief(table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE]))
     assert said == (
-        "If a model reads one paraphrase instead of the full row, the AUC changes by the same "
-        "amount in the real model as in the small ones, to within 0.10. If it reads several "
+        "Training on one paraphrase, instead of on the full row, changes the AUC by the same "
+        "amount in the real model as in the small ones, to within 0.10. For training on several "
         "paraphrases or the row without its label, the result is inconclusive."
     )
     none, every = (eq.in_brief(table.assign(verdict=word)) for word in (INCONCLUSIVE, SUPPORTED))

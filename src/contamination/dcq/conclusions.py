@@ -58,7 +58,7 @@ def figure_note(
     names = " or ".join(chosen["control"].unique())
     return (
         f"{model}'s dot lies to the right of the mark for {names} on {_word(n_right)} of "
-        f"{_word(len(chosen))} datasets. The test at the end of this lesson allows for chance: it "
+        f"{_word(len(chosen))} datasets. The test later in this lesson allows for chance: it "
         f"shows {model} in the lead on {_word(len(behind))} of {_word(len(chosen))}"
         f"{_where(behind)}."
     )
@@ -72,7 +72,7 @@ def usual_verdict(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MO
     noun = "verdict is" if len(names) == 1 else "verdicts are"
     each = "" if len(names) == 1 else " each"
     n_of = f"{_word(int(counts.max()))} of {_word(int(counts.sum()))} datasets{each}"
-    return f"For {control} against {model}, the most frequent {noun} {listed(names)} ({n_of})."
+    return f"For {control} against {model}, the most common {noun} {listed(names)} ({n_of})."
 
 
 def example_of_answer_e(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:
@@ -160,9 +160,9 @@ def _against_the_rule(rules: pd.DataFrame) -> str:
         n_of = f"{_word(len(behind))} of {_word(len(rows))} datasets{_where(behind)}"
         parts.append(f"{model} is shown to beat it on {n_of}.")
     return (
-        "What the levels mean is a different question: a rule that never saw the data can take the "
-        "same quizzes. On each dataset we use the rule that is best on the other datasets. "
-        f"The chosen rule {picks}. {' '.join(parts)}"
+        "What the levels mean is a different question, since a rule that never saw the data can "
+        "take the same quizzes. On each dataset we use the rule that is best on the other "
+        f"datasets. The chosen rule {picks}. {' '.join(parts)}"
     )
 
 
@@ -178,7 +178,7 @@ def _other_verdicts(rows: pd.DataFrame) -> str:
         )
     if n_open:
         noun = "dataset" if n_open == 1 else "datasets"
-        sentences.append(f"On {_word(n_open)} {noun} the comparison is inconclusive for {MODEL}.")
+        sentences.append(f"For {MODEL}, the comparison is inconclusive on {_word(n_open)} {noun}.")
     return " ".join(sentences)
 
 

@@ -22,7 +22,7 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
     if shared:
         passages = f"{shared:.1f} % of the non-members share thirteen words in a row with a member"
     raw = (
-        ". Had we assigned pages one by one and left in what they repeat, "
+        ". Had we assigned single pages and not removed repeated text, "
         f"{by_split.loc['raw', 'overlap_pct']:.0f} % of the non-members would share such a run "
         "with a member"
     )
@@ -37,6 +37,6 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
     if shared or at_zero == SUPPORTED:
         return text + "So training is not the only difference, and no result below can be trusted."
     return text + (
-        "So if a method finds members or originals among these texts, it has found traces of "
+        "So if a method finds more members or originals than chance, it has found traces of "
         "training. Nobody can be so sure of a real benchmark. That is why the notebooks begin here."
     )

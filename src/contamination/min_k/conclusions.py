@@ -85,12 +85,12 @@ def _why(articles: pd.DataFrame) -> str:
     interval = f"difference {gap['auc']:+.2f}, {interval_text(gap['ci_low'], gap['ci_high'], 2)}"
     if gap["ci_low"] > 0:
         return (
-            "The invented articles show how that can happen. On the same texts, the words reach an "
-            f"AUC of {aucs} ({interval})."
+            "Dates can be enough for that, as the invented articles show. On the same texts, the "
+            f"words reach an AUC of {aucs} ({interval})."
         )
     contains = "contains zero" if gap["ci_high"] >= 0 else "lies below zero"
     return (
-        "The invented articles do not show that the date is the reason. On the same texts, the "
+        "The invented articles do not show that a date is enough for that. On the same texts, the "
         f"words reach an AUC of {aucs}, and the interval of the difference "
         f"{contains} ({interval})."
     )
@@ -100,7 +100,7 @@ def _advice(n_higher: int) -> str:
     if n_higher:
         return (
             "The comparison with the paper is uneven, because the classifier learns from labels "
-            "and the score does not. That is why we only say that wording *could* explain the "
+            "and the score does not. That is why we only say that the wording could explain the "
             "paper's AUC: we have not shown that it does. Before you take a high AUC as "
             "evidence of training, ask two questions. What decided which passages are members? And "
             "what AUC do the words alone reach on the same passages?"

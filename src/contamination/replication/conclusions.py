@@ -193,8 +193,8 @@ def _decisions(success: pd.DataFrame) -> str:
         text += f" All algorithms of the paper are shown to do better: {better}."
     if is_better[paper["test"].eq("judge")].any():
         text += (
-            " The comparison favours the judge: its labels and the person's become a decision "
-            "by the same rule, while Algorithm 1 decides in another way."
+            " The comparison favours the judge: the same rule turns its labels and the "
+            "person's into a decision, while Algorithm 1 decides in another way."
         )
     return text
 

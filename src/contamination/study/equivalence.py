@@ -179,15 +179,16 @@ def in_brief(table: pd.DataFrame) -> str:
     said = []
     if equal:
         said.append(
-            f"If a model reads {listed(equal, 'or')} instead of the full row, the AUC changes by "
+            f"Training on {listed(equal, 'or')}, instead of on the full row, changes the AUC by "
             f"the same amount in the real model as in the small ones, to within {MARGIN:.2f}."
         )
     if open_:
         notes = sorted({note for note in known["note"] if note})
         why = f" ({'; '.join(notes)})" if notes else ""
-        instead = "it reads" if equal else "a model reads"
-        full = "" if equal else " instead of the full row"
-        said.append(f"If {instead} {listed(open_, 'or')}{full}, the result is inconclusive{why}.")
+        full = "" if equal else ", instead of on the full row"
+        said.append(
+            f"For training on {listed(open_, 'or')}{full}, the result is inconclusive{why}."
+        )
     return " ".join(said)
 
 
