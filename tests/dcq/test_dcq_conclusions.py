@@ -57,7 +57,10 @@ def test_most_datasets_are_not_all_and_none_is_not_some(levels, rules):
     assert "on most datasets GPT-4 knows more than this rule" in text
     assert "remembers anything" not in text
     text = conclusions.conclusion(levels, rules.assign(verdict=INCONCLUSIVE))
-    assert "on no dataset do the answers show" in text and "On ten datasets the comp" in text
+    assert (
+        "on no dataset do the answers show" in text
+        and "the comparison is inconclusive on ten datasets" in text
+    )
     assert "beat it on none of ten" in text
 
 

@@ -38,7 +38,7 @@ def dates_title(capsule: pd.DataFrame) -> str:
 
 
 def conclusion(results: Mapping[str, pd.DataFrame], equal: pd.DataFrame, model: str) -> str:
-    """One paragraph on what the answers of a real model show, every claim from its tables.
+    """What the answers of a real model show, a paragraph for each part, all from its tables.
 
     Args:
         results: some or all tables of ``real_model.PARTS``.
@@ -46,8 +46,8 @@ def conclusion(results: Mapping[str, pd.DataFrame], equal: pd.DataFrame, model: 
         model: name of the model that was asked.
     """
     sentences = [
-        f"We do not know which benchmark rows {model} was trained on, so we cannot grade its "
-        "answers, and all that counts is how they compare with their controls."
+        f"We do not know which benchmark rows {model} was trained on, so we cannot check "
+        "a verdict of contamination. All that counts is how each result compares with its control."
     ]
     known = [part for part, tables in PARTS.items() if set(tables) <= set(results)]
     pointing = []  # rows that support memory, of each part that can
@@ -72,8 +72,8 @@ def conclusion(results: Mapping[str, pd.DataFrame], equal: pd.DataFrame, model: 
             "and nothing shows that it was not."
         )
     if missing := [IN_WORDS[part] for part in PARTS if part not in known]:
-        sentences.append(f"This paragraph leaves out what was not asked: {listed(missing)}.")
-    return " ".join(sentences)
+        sentences.append(f"This conclusion leaves out what was not asked: {listed(missing)}.")
+    return "\n\n".join(sentences)
 
 
 def _leads(readings: pd.DataFrame) -> tuple[int, int, int, int]:
@@ -94,9 +94,8 @@ def _of_quiz(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     n_ahead, n_claims, n_unseen, n_controls = _leads(readings)
     n_supported = int(readings["verdict"].eq(SUPPORTED).sum())
     text = (
-        "If we rank the four texts of a quiz by their likelihood under this model, on "
-        f"{n_ahead} of {n_claims} datasets the original comes first more often than under a small "
-        "model that never saw the benchmark"
+        "By likelihood, the model finds the original of a quiz more often than a small model that "
+        f"never saw the benchmark does, on {n_ahead} of {n_claims} datasets"
     )
     if n_supported:
         return n_supported, (
@@ -108,7 +107,10 @@ def _of_quiz(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
             f"{text}. It leads on {n_unseen} of {n_controls} sets of quizzes that no model can "
             "have seen as well, so a larger model's taste explains such a lead without any memory."
         )
-    return 0, f"{text}, and nowhere by more than our control allows."
+    return 0, (
+        f"{text}. On none of them is this lead shown to be larger than on quizzes that no model "
+        "can have seen."
+    )
 
 
 def _of_completions(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
@@ -123,7 +125,7 @@ def _of_completions(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     if not n_supported:
         text = (
             "Asked to complete released instances word for word, it does so on none of the "
-            f"{n} partitions in a way that depends on the right names"
+            f"{n} partitions under the right names alone"
         )
     if n_failing:
         text += f"; on {n_failing} more the wrong names do as well"
