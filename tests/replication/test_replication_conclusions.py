@@ -98,14 +98,14 @@ def test_cases_with_and_without_the_name_are_counted_by_the_rule_judge(marks):
     text = conclusions.summarize_names(marks)
     assert "calls 7 of 28 cases contaminated if the instruction names the dataset, and 1 if" in text
     assert text.endswith(
-        "more contaminated cases. The decision differs in 6 cases, always in this direction (exact "
-        "test: p = 0.031)."
+        "So more cases are called contaminated when the dataset is named. The decision differs in "
+        "6 cases, always in this direction (exact test: p = 0.031)."
     )
     none = marks.assign(mark=marks["mark"].where(marks["instruction"].eq("guided"), "×"))
     assert "and none if it does not." in conclusions.summarize_names(none)
     swapped = {"guided": "general", "general": "guided"}
     text = conclusions.summarize_names(marks.assign(instruction=marks["instruction"].map(swapped)))
-    assert "1 of 28 cases" in text and "leads to fewer contaminated cases" in text
+    assert "1 of 28 cases" in text and "So fewer cases are called contaminated" in text
     for same in (marks.assign(mark="×"), marks.assign(mark="✓")):
         assert "too small a difference" in conclusions.summarize_names(same)
 
@@ -120,10 +120,10 @@ def test_conclusion_of_the_lesson(success, tests, agreement, marks):
     assert "We cannot show this for Algorithm 1 with BLEURT (20) or" in text
     assert "The comparison favours the judge" in text
     assert "For GPT-3.5 alone, the person calls 1 of 14 cases contaminated. The judge" in text
-    assert "decides 13 of the 14 as the person does, and so does the answer “clean”." in text
+    assert "agrees with the person in 13 of the 14, and so does always answering “clean”." in text
     assert "It remains open whether the judge and the person agree on most" in text
     assert "calls 13 completions near-exact, and the judge 12. They agree on 7 of" in text
-    assert "could not find any, even if the models remembered every row" in text
+    assert "find a significant effect anywhere, even if the models remembered every row" in text
 
 
 def test_conclusion_of_the_opposite_tables(success, tests, agreement, marks):
@@ -134,7 +134,9 @@ def test_conclusion_of_the_opposite_tables(success, tests, agreement, marks):
     assert text.startswith("GPT-4 and GPT-3.5 wrote no row word for word.")
     assert "calls none of 280 completions an exact match" in text
     assert "No algorithm of the paper is shown to do better than that: Algorithm 1" in text
-    assert "Only" not in text and "favours" not in text and "could not find any" not in text
+    assert (
+        "Only" not in text and "favours" not in text and "significant effect anywhere" not in text
+    )
     assert "The judge and the person agree on most" in text and "remains open" not in text
     scores = with_verdicts(success, judge=INCONCLUSIVE, scores=SUPPORTED)
     text = conclusions.conclusion(scores, tests, agreement.assign(verdict=NOT_SUPPORTED), marks)
@@ -155,7 +157,7 @@ def test_a_judge_that_does_better_than_the_answer_clean_is_not_said_to_equal_it(
     is_judge = better["model"].eq("GPT-3.5") & better["test"].eq("judge")
     better.loc[is_judge, "n_right"] = 14
     text = conclusions.conclusion(better, tests, agreement, marks)
-    assert "decides 14 of the 14 as the person does, and the answer “clean” 13." in text
+    assert "agrees with the person in 14 of the 14, and always answering “clean” in 13." in text
 
 
 # The lab

@@ -79,9 +79,10 @@ def summarize_tests(published: pd.DataFrame) -> str:
     if no_sign_flip_can_reject(published):
         smallest = published["p_sign_flip_smallest"].min()
         return (
-            f"{text} Corrected for {n} tests, the sign-flip test could not find any, even if "
-            "the models remembered every row. There are too few instances: the smallest possible "
-            f"p-value is 1/{1 / smallest:,.0f}, and the correction asks for 1/{n / ALPHA:,.0f}."
+            f"{text} With the correction for {n} tests, the sign-flip test could not find a "
+            "significant effect anywhere, even if the models remembered every row. There are too "
+            f"few instances: the smallest possible p-value is 1/{1 / smallest:,.0f}, and the "
+            f"correction asks for 1/{n / ALPHA:,.0f}."
         )
     if bootstrap == exact == corrected:
         return (
@@ -126,7 +127,8 @@ def summarize_names(marks: pd.DataFrame) -> str:
     n_apart, towards = only_guided + only_general, max(only_guided, only_general)
     how = "always" if towards == n_apart else f"in {towards} of them"
     return (
-        f"{text} So the name leads to {direction} contaminated cases. The decision differs in "
+        f"{text} So {direction} cases are called contaminated when the dataset is named. The "
+        f"decision differs in "
         f"{n_apart} cases, {how} in this direction (exact test: p = {format_p(p)})."
     )
 
@@ -180,7 +182,7 @@ def _decisions(success: pd.DataFrame) -> str:
     names = pd.Series([f"{name} ({n_right})" for name, n_right in counts], index=paper.index)
     better, others = (listed(names[kind].tolist() or [""]) for kind in (is_better, ~is_better))
     text = (
-        "Which of the paper's algorithms decides as the person does? Always answering “clean” does "
+        "Which of the paper's algorithms agrees with the person? Always answering “clean” does "
         f"so in {clean['n_right']} of {clean['n_partitions']} cases."
     )
     if not better:
@@ -217,10 +219,14 @@ def _by_model(success: pd.DataFrame) -> str:
 def _of_model(model: str, judge: pd.Series, n_clean: int) -> str:
     """Cases of one model that the judge, and the answer "clean", decide as the person does."""
     n, n_right = judge["n_partitions"], judge["n_right"]
-    clean = "so does the answer “clean”" if n_clean == n_right else f"the answer “clean” {n_clean}"
+    clean = (
+        "so does always answering “clean”"
+        if n_clean == n_right
+        else f"always answering “clean” in {n_clean}"
+    )
     return (
         f"For {model} alone, the person calls {judge['n_contaminated']} of {n} cases contaminated. "
-        f"The judge decides {n_right} of the {n} as the person does, and {clean}."
+        f"The judge agrees with the person in {n_right} of the {n}, and {clean}."
     )
 
 

@@ -235,9 +235,9 @@ def _shift_in_brief(shift: pd.DataFrame) -> str:
     if wrong.empty:
         return NOT_MISLED
     return (
-        f"But if the suspected and the held-out rows differ in {kinds}, "
-        f"{wrong['detector'].nunique()} of {asked['detector'].nunique()} detectors raise too many "
-        f"false alarms, in up to {worst}."
+        f"But if the suspected rows and the held-out rows differ in {kinds}, "
+        f"{wrong['detector'].nunique()} of the {asked['detector'].nunique()} detectors with such a "
+        f"test raise too many false alarms, in up to {worst}."
     )
 
 
