@@ -125,7 +125,7 @@ def _of_completions(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     if not n_supported:
         text = (
             "Asked to complete released instances word for word, it does so on none of the "
-            f"{n} partitions under the right names alone"
+            f"{n} partitions only when the names are right"
         )
     if n_failing:
         text += f"; on {n_failing} more the wrong names do as well"
@@ -183,8 +183,8 @@ def _of_copies(control: pd.DataFrame) -> str:
     )
     if within["holds"].astype(bool).all():
         return (
-            f"The score does see copies: {copies} of them, added by us to a random half, raise the "
-            f"AUC of {MIN_K}, copied against other pages, {changes}."
+            f"{MIN_K} does see copies: {copies} of them, added by us to a random half, raise its "
+            f"AUC, copied against other pages, {changes}."
         )
     return (
         f"The positive control fails: {copies} copies that we added to a random half are not shown "
