@@ -56,7 +56,8 @@ def _dose_in_brief(detection: pd.DataFrame, dose: int, of_what: str = "") -> str
     """How many detectors find rows at a dose, and how well the best of them does."""
     verdicts, best = detection.loc[detection["copies"].eq(dose), "verdict"], _best(detection, dose)
     k = int(verdicts.eq(SUPPORTED).sum())
-    found = f"{k} of {len(verdicts)} detectors {_are(k)} above chance, and the best has an AUC of"
+    has = "it has" if k == 1 else "the best of these has"
+    found = f"{k} of {len(verdicts)} detectors {_are(k)} above chance, and {has} an AUC of"
     if not k:
         found = "no detector is above chance; the highest AUC is"
     text = f"With {copies_words(dose)}{of_what}, {found} {of_auc(best)} ({best['detector']})"
