@@ -157,8 +157,11 @@ def _against_the_rule(rules: pd.DataFrame) -> str:
     for model in dict.fromkeys(rules["model"]):
         rows = _of_chosen_rule(rules, model)
         behind = rows.loc[rows["verdict"] == NOT_SUPPORTED, "dataset"].tolist()
-        n_of = f"{_word(len(behind))} of {_word(len(rows))} datasets{_where(behind)}"
-        parts.append(f"{model} is shown to beat it on {n_of}.")
+        n_of = f"{_word(len(rows))} datasets{_where(behind)}"
+        if behind:
+            parts.append(f"{model} is shown to beat it on {_word(len(behind))} of {n_of}.")
+        else:
+            parts.append(f"{model} is not shown to beat it on any of {n_of}.")
     return (
         "What the levels mean is a different question, since a rule that never saw the data can "
         "take the same quizzes. On each dataset we use the rule that is best on the other "

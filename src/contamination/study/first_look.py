@@ -176,15 +176,13 @@ def conclusion(table: pd.DataFrame) -> str:
             its, number_is = ("their numbers", "numbers are")
         parts.append(
             f"{listed(names)} would have convinced us by {its} alone, but the {number_is} just as "
-            "high for a model that saw nothing."
+            "high for a model that saw none of the instances."
         )
     if names := of.get(INCONCLUSIVE):
         parts.append(
-            f"We cannot decide about {listed(names)}, because so few instances and models leave "
-            "too much to chance."
+            f"For {listed(names)}, the question stays open: so few instances and models leave too "
+            "much to chance."
         )
     if names := of.get(NOT_SUPPORTED):
         parts.append(f"{listed(names)} {'misses' if len(names) == 1 else 'miss'} what is there.")
-    return (
-        " ".join(parts) + " That is why every result in this repository has a control next to it."
-    )
+    return " ".join(parts) + " So every result in this repository has a control next to it."
