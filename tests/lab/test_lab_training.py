@@ -210,7 +210,7 @@ def test_a_checkpoint_describes_itself(folders, texts):
     n_embeddings = len(texts.tokenizer) * 16
     assert description["n_parameters"] == n_embeddings + 2 * (1_024 + 2_304 + 32) + 16
     assert description["recipe_hash"].startswith(folders[0].name.split("-")[0])
-    with pytest.raises(FileNotFoundError, match="no lab checkpoint"):
+    with pytest.raises(FileNotFoundError, match="not a lab checkpoint"):
         training.describe(folders[0].parent)
 
 
