@@ -127,7 +127,7 @@ def test_the_lab_concludes_what_its_tables_show(over_bases):
     assert "With only 2 models from one base, we conclude nothing" in text
     assert "is inconclusive about the paper's claims that Min-k% Prob beats perplexity, " in text
     assert "words alone do at least as well" in text
-    assert "training still raises the AUC of the score (+0.09, [0.04, 0.14])" in text
+    assert "training raises the score's AUC even there (+0.09, [0.04, 0.14])" in text
 
 
 def test_the_lab_says_the_opposite_where_its_tables_do(over_bases):
@@ -144,7 +144,7 @@ def test_the_lab_says_the_opposite_where_its_tables_do(over_bases):
     assert "The lab supports the paper's claim that Min-k% Prob beats perplexity." in text
     assert "not support the paper's claims that longer passages are easier to detect and" in text
     assert "does better than words alone" in text and "at least as well" not in text
-    assert "training lowers the AUC of" in text and "still raises" not in text
+    assert "training lowers the score's AUC" in text and "even there" not in text
 
 
 def test_the_lab_counts_the_doses_and_says_when_it_cannot_tell(over_bases):
@@ -152,4 +152,4 @@ def test_the_lab_counts_the_doses_and_says_when_it_cannot_tell(over_bases):
     some = over_bases.assign(verdict=over_bases["verdict"].mask(first, INCONCLUSIVE))
     text = conclusions.lab_conclusion(some, by_copies(), ALL_OPEN, dated(0.84, 0.0))
     assert "held-out rows at 2 of 3 doses" in text
-    assert "we cannot tell whether training changes the AUC" in text
+    assert "whether training changes the score's AUC is inconclusive" in text

@@ -168,7 +168,7 @@ def concluded(*verdicts):
 def test_the_conclusion_says_of_each_method_what_its_verdict_allows():
     said = concluded(SUPPORTED, SUPPORTED, INCONCLUSIVE, CONTROL_FAILS)
     assert said.startswith("Quiz and Replication find what we know to be true")
-    assert "DICE would have convinced us by its number alone" in said
+    assert "For DICE, the number alone would have convinced us" in said
     assert "For Min-k% Prob, the question stays open" in said and "misses" not in said
     nothing = concluded(NOT_SUPPORTED, INCONCLUSIVE, INCONCLUSIVE, INCONCLUSIVE)
     assert nothing.startswith("None of the methods shows what we know") and "Quiz misses" in nothing

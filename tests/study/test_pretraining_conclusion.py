@@ -105,7 +105,7 @@ def test_in_brief_it_is_three_sentences_about_the_same_numbers():
         "AUC is 0.51 [0.50, 0.70] (PPL), which is too low for judging a single row. With sixteen "
         "copies, 2 of 2 detectors are above chance, and the best of these has an AUC of 0.900 "
         "[0.500, 0.700] (PPL). But if the suspected rows and the held-out rows differ in length, 1 "
-        "of the 1 detectors with such a test raise too many false alarms, in up to 87 % of cases "
+        "of the 1 detectors tested raise too many false alarms, in up to 87 % of cases "
         "(PPL, length)."
     )
     assert "no detector is shown to take that" in brief(shift=NOT_SUPPORTED)

@@ -258,8 +258,9 @@ def equal(paraphrase=INCONCLUSIVE, label=SUPPORTED):
 def test_the_conclusion_says_what_the_tables_carry():
     said = findings.conclusion(results(), equal(), "tiny")
     assert said.startswith("We do not know which benchmark rows tiny was")
-    assert "saw the benchmark does, on 1 of 2 datasets. It leads on 1 of 1 sets of quizzes" in said
-    assert "on none of the 2 partitions only" in said
+    assert "On 1 of 2 datasets, the model finds the originals by likelihood more often" in said
+    assert "saw the benchmark. It also leads on 1 of 1 sets of quizzes" in said
+    assert "and under no others, on none of 2 partitions." in said
     assert "whose AUC is at least 0.98: 1 tell them apart and no better than the words" in said
     assert "not shown to beat a constant answer: it agrees with a person on 40 %" in said
     assert "Min-k% Prob does see copies: 8 of them" in said
@@ -278,10 +279,18 @@ def test_the_conclusion_says_what_the_tables_carry():
         ({"quiz": SUPPORTED}, "taste explains such a lead", "on 1 of them by more than on any"),
         ({"quiz": SUPPORTED}, "nothing here shows", "points to training here is a reason to look"),
         ({"is_taste": False}, "taste explains such a lead", "On none of them is this lead shown"),
-        ({"is_ahead": False}, "on 1 of 2 datasets", "on 0 of 2 datasets"),
-        ({"guided": SUPPORTED}, "on none of the 2", "on 1 of 2 partitions when dataset and split"),
+        ({"is_ahead": False}, "On 1 of 2 datasets", "On 0 of 2 datasets"),
+        (
+            {"guided": SUPPORTED},
+            "On none of 2 partitions",
+            "On 1 of 2 partitions, the model comple",
+        ),
         ({"guided": SUPPORTED}, "nothing here shows", "points to training here"),
-        ({"guided": CONTROL_FAILS}, "names are right.", "on 1 more the wrong names do as well"),
+        (
+            {"guided": CONTROL_FAILS},
+            "under no others.",
+            "on 1 more, it also does so under wrong names",
+        ),
         ({"dates": SUPPORTED}, "none is shown to tell older", "1 of 2 scores tell the older pages"),
         ({"dates": NOT_SUPPORTED}, "tell them apart", "1 stay close to chance and 1 are incon"),
         ({"dates": SUPPORTED}, "nothing here shows", "points to training here"),

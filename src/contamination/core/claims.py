@@ -167,7 +167,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "downstream_occurrence": Claim(
         "Inserting examples this many times raises their AUC, compared with the model before "
-        "training.",
+        "the insertion.",
         null=0.0,
     ),
     "downstream_learning_rate": Claim(

@@ -70,7 +70,7 @@ def is_plain_name(name: str) -> bool:
 
 
 def why_no_variable(name: str) -> str:
-    """Why a text is not a name of a variable, without repeating it; "" if it is one.
+    """Why a text is not the name of a variable, without repeating it; "" if it is one.
 
     >>> why_no_variable("OPENAI_API_KEY")
     ''

@@ -1,9 +1,9 @@
 """The mini-benchmarks: one for each kind of task in the papers.
 
-Their sentences stand in the JSON files of ``lab/templates``. A file holds ``sets`` of
-interchangeable words, each slot's from frequent to rare, and ``benchmarks`` whose templates name
-the sets that they draw from. The order of words is what the naturalness dial goes by; a test
-compares it with ``wordfreq``.
+Their sentences are in the JSON files of ``lab/templates``. Each file lists ``sets`` of
+interchangeable words and ``benchmarks``, whose templates name the sets that fill their slots. The
+words of a slot are ordered from frequent to rare. The naturalness dial relies on this order, and
+a test compares the order with ``wordfreq``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OPERATIONS = {
 
 
 def read_json(name: str) -> Any:
-    """A JSON file beside the lab's modules, such as "templates/events"."""
+    """The content of a JSON file in the folder ``lab``, such as "templates/events"."""
     return json.loads((resources.files("contamination.lab") / f"{name}.json").read_text("utf-8"))
 
 
@@ -70,7 +70,7 @@ def work_out(
 
     Args:
         given: calculations such as "whole = left + b", whose results the question may name.
-        steps: those of the answer, one line each; the last result stands after ``####``.
+        steps: those of the answer, one line each; the last result follows ``####``.
         facts: the numbers drawn.
 
     >>> work_out([], ["x = a * b", "y = x + c"], {"a": 2, "b": 3, "c": 4})["answer"]

@@ -37,6 +37,6 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
     if shared or at_zero == SUPPORTED:
         return text + "So training is not the only difference, and no result below can be trusted."
     return text + (
-        "So if a method finds more members or originals than chance, it has found traces of "
+        "So if a method finds more members or originals than chance would, it has found traces of "
         "training. Nobody can be so sure of a real benchmark. That is why the notebooks begin here."
     )

@@ -209,12 +209,12 @@ def _dated(dated: pd.DataFrame) -> str:
         f"{interval_text(versions.difference_low, versions.difference_high, 2)}"
     )
     if versions.difference_low > 0:
-        adds = f"training still raises the AUC of the score ({change})"
+        adds = f"training raises the score's AUC even there ({change})"
     elif versions.difference_high < 0:
-        adds = f"training lowers the AUC of the score ({change})"
+        adds = f"training lowers the score's AUC there ({change})"
     else:
-        adds = f"we cannot tell whether training changes the AUC of the score ({change})"
+        adds = f"whether training changes the score's AUC is inconclusive ({change})"
     return (
-        f"{text}. Where both kinds are versions of the same text, the words have an AUC of "
-        f"{versions.words_auc:.2f}, and {adds}."
+        f"{text}. If members and non-members are two versions of the same texts, the AUC of words "
+        f"alone is {versions.words_auc:.2f}, and {adds}."
     )

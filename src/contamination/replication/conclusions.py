@@ -128,8 +128,8 @@ def summarize_names(marks: pd.DataFrame) -> str:
     how = "always" if towards == n_apart else f"in {towards} of them"
     return (
         f"{text} So {direction} cases are called contaminated when the dataset is named. The "
-        f"decision differs in "
-        f"{n_apart} cases, {how} in this direction (exact test: p = {format_p(p)})."
+        f"decision differs in {n_apart} cases, {how} in this direction (exact test: p = "
+        f"{format_p(p)})."
     )
 
 
@@ -217,7 +217,7 @@ def _by_model(success: pd.DataFrame) -> str:
 
 
 def _of_model(model: str, judge: pd.Series, n_clean: int) -> str:
-    """Cases of one model that the judge, and the answer "clean", decide as the person does."""
+    """For one model, how often the judge and the answer "clean" agree with the person."""
     n, n_right = judge["n_partitions"], judge["n_right"]
     clean = (
         "so does always answering “clean”"

@@ -171,12 +171,12 @@ def conclusion(table: pd.DataFrame) -> str:
     else:
         parts.append("None of the methods shows what we know to be true of this model.")
     if names := of.get(CONTROL_FAILS):
-        its, number_is = ("its number", "number is")
+        number = "number alone would have convinced us, but it is"
         if len(names) > 1:
-            its, number_is = ("their numbers", "numbers are")
+            number = "numbers alone would have convinced us, but they are"
         parts.append(
-            f"{listed(names)} would have convinced us by {its} alone, but the {number_is} just as "
-            "high for a model that saw none of the instances."
+            f"For {listed(names)}, the {number} just as high for a model that saw none of the "
+            "instances. That is why every result in this repository has a control next to it."
         )
     if names := of.get(INCONCLUSIVE):
         parts.append(
@@ -185,4 +185,4 @@ def conclusion(table: pd.DataFrame) -> str:
         )
     if names := of.get(NOT_SUPPORTED):
         parts.append(f"{listed(names)} {'misses' if len(names) == 1 else 'miss'} what is there.")
-    return " ".join(parts) + " So every result in this repository has a control next to it."
+    return " ".join(parts)

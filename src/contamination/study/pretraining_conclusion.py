@@ -61,7 +61,12 @@ def _dose_in_brief(detection: pd.DataFrame, dose: int, of_what: str = "") -> str
     if not k:
         found = "no detector is above chance; the highest AUC is"
     text = f"With {copies_words(dose)}{of_what}, {found} {of_auc(best)} ({best['detector']})"
-    is_small = best["auc"] < CHANCE + NEAR
+    return _ended(text, best["auc"])
+
+
+def _ended(text: str, auc: float) -> str:
+    """A sentence about the best AUC, with what that AUC is good for if it is close to chance."""
+    is_small = auc < CHANCE + NEAR
     return f"{text}, which is too low for judging a single row." if is_small else f"{text}."
 
 
@@ -130,8 +135,7 @@ def _of_dose(detection: pd.DataFrame, dose: int, attack: pd.DataFrame) -> str:
         f"over the models. The highest {'supported ' * bool(k)}AUC is {of_auc(best)} "
         f"({best['detector']})"
     )
-    is_small = best["auc"] < CHANCE + NEAR
-    return f"{text}, which is too low for judging a single row." if is_small else f"{text}."
+    return _ended(text, best["auc"])
 
 
 def _room_above(detection: pd.DataFrame, attack: pd.DataFrame, doses: list[int]) -> str:
@@ -237,8 +241,8 @@ def _shift_in_brief(shift: pd.DataFrame) -> str:
         return NOT_MISLED
     return (
         f"But if the suspected rows and the held-out rows differ in {kinds}, "
-        f"{wrong['detector'].nunique()} of the {asked['detector'].nunique()} detectors with such a "
-        f"test raise too many false alarms, in up to {worst}."
+        f"{wrong['detector'].nunique()} of the {asked['detector'].nunique()} detectors tested "
+        f"raise too many false alarms, in up to {worst}."
     )
 
 

@@ -94,8 +94,8 @@ def _of_quiz(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     n_ahead, n_claims, n_unseen, n_controls = _leads(readings)
     n_supported = int(readings["verdict"].eq(SUPPORTED).sum())
     text = (
-        "By likelihood, the model finds the original of a quiz more often than a small model that "
-        f"never saw the benchmark does, on {n_ahead} of {n_claims} datasets"
+        f"On {n_ahead} of {n_claims} datasets, the model finds the originals by likelihood more "
+        "often than a small model that never saw the benchmark"
     )
     if n_supported:
         return n_supported, (
@@ -104,8 +104,8 @@ def _of_quiz(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
         )
     if n_unseen:
         return 0, (
-            f"{text}. It leads on {n_unseen} of {n_controls} sets of quizzes that no model can "
-            "have seen as well, so a larger model's taste explains such a lead without any memory."
+            f"{text}. It also leads on {n_unseen} of {n_controls} sets of quizzes that no model "
+            "can have seen, so a larger model's taste explains such a lead without any memory."
         )
     return 0, (
         f"{text}. On none of them is this lead shown to be larger than on quizzes that no model "
@@ -119,16 +119,11 @@ def _of_completions(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     n, words = len(of_guided), of_guided["verdict"]
     n_supported, n_failing = int(words.eq(SUPPORTED).sum()), int(words.eq(CONTROL_FAILS).sum())
     text = (
-        f"Asked to complete released instances word for word, it does so on {n_supported} of {n} "
-        "partitions when dataset and split are named rightly and only then"
+        "The model completes released instances under the right names, and under no others, on "
+        f"{n_supported or 'none'} of {n} partitions"
     )
-    if not n_supported:
-        text = (
-            "Asked to complete released instances word for word, it does so on none of the "
-            f"{n} partitions only when the names are right"
-        )
     if n_failing:
-        text += f"; on {n_failing} more the wrong names do as well"
+        text += f"; on {n_failing} more, it also does so under wrong names"
     return n_supported, f"{text}."
 
 
