@@ -282,13 +282,13 @@ def test_the_conclusion_says_what_the_tables_carry():
         ({"is_ahead": False}, "On 1 of 2 datasets", "On 0 of 2 datasets"),
         (
             {"guided": SUPPORTED},
-            "On none of 2 partitions",
-            "On 1 of 2 partitions, the model comple",
+            "on none of 2 partitions",
+            "on 1 of 2 partitions",
         ),
         ({"guided": SUPPORTED}, "nothing here shows", "points to training here"),
         (
             {"guided": CONTROL_FAILS},
-            "under no others.",
+            "on none of 2 partitions.",
             "on 1 more, it also does so under wrong names",
         ),
         ({"dates": SUPPORTED}, "none is shown to tell older", "1 of 2 scores tell the older pages"),
