@@ -329,7 +329,7 @@ def test_parts_that_were_not_asked_are_named_and_nothing_is_said_of_them():
 def test_titles_of_figures_say_what_is_drawn():
     found = results()
     assert findings.quiz_title(found["pretrained_readings"]).startswith(
-        "Ahead of a clean model on 1"
+        "Shown to be ahead of a clean model on 1"
     )
     assert "No score is shown" in findings.dates_title(found["pretrained_min_k"])
     better = results(dates=SUPPORTED)["pretrained_min_k"]

@@ -24,7 +24,7 @@ def quiz_title(readings: pd.DataFrame) -> str:
     """Title of the figure of ``pretrained_readings``: where the model leads, and its control."""
     n_ahead, n_claims, n_unseen, n_controls = _leads(readings)
     return (
-        f"Ahead of a clean model on {n_ahead} of {n_claims} benchmarks,\n"
+        f"Shown to be ahead of a clean model on {n_ahead} of {n_claims} benchmarks,\n"
         f"and on {n_unseen} of {n_controls} sets of quizzes that no model has seen"
     )
 
