@@ -205,7 +205,7 @@ def _dice(r_squared: dict[str, pd.DataFrame]) -> tuple[str, ...]:
     return (
         f"its score from hidden states correlates with accuracy (R² of {printed})",
         f"{_ends(main['value'], 2)} ({main['n'].iloc[0]:.0f} models)",
-        f"{_ends(other['value'], 2)} with the scores of a second released table",
+        f"{_ends(other['value'], 2)} with the scores from a second released table",
         reading,
         "Each range runs from the benchmark with the lowest R² to the one with the highest. "
         "Lesson 05 compares two clean models with each other.",

@@ -363,18 +363,56 @@ def test_a_distance_counts_only_where_no_clean_model_lies_as_far_away(of_clean, 
 @pytest.mark.parametrize("said", LESSONS)
 def test_the_lesson_concludes_what_its_table_shows(said):
     """Each of four tables has its own sentence, and the sentences of no other."""
-    text = conclusions.conclusion(lesson_of(*LESSONS[said]), [99.4, 100.0])
+    text = conclusions.conclusion(lesson_of(*LESSONS[said]), [99.4, 100.0], never_met())
     assert said in text and not any(other in text for other in LESSONS if other != said)
     assert ("DICE reaches 99 % or more" in text) == (said == next(iter(LESSONS)))
 
 
 def test_the_lesson_names_the_better_of_two_pairs_of_clean_models():
-    text = conclusions.conclusion(lesson_of((100, 97), (60, 81), (72, 40)), [99.4])
-    assert (
-        "72 % on questions seen in training and 81 % on questions never seen, although no clean"
-        in text
-    )
+    text = conclusions.conclusion(lesson_of((100, 97), (60, 81), (72, 40)), [99.4], never_met())
+    assert "reaches 72 % on questions seen in training and 81 % on questions never seen." in text
     assert "100 % on questions seen in training and 97 % on questions never seen." in text
+
+
+def never_met(contaminated=(100, 75), *clean):
+    """Flagged states of models that the detector has not met; of two clean ones, none."""
+    pairs = {"new contaminated": contaminated}
+    pairs |= {f"clean {n}": pair for n, pair in enumerate(clean or [(0, 0), (0, 0)])}
+    rows = [
+        {"model": model, "asked": asked, "flagged_pct": value}
+        for model, pair in pairs.items()
+        for asked, value in zip(("seen in training", "never seen"), pair, strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+NEW_MODELS = {
+    "it tells a contaminated model from clean ones": [(100, 75)],  # as in the demo
+    "among new models, it does not recognise the contaminated one": [(90, 90), (0, 5), (95, 85)],
+    "on questions seen in training, but not on questions never seen": [(90, 50), (5, 5), (0, 45)],
+}
+SPEAKS = [
+    "test speaks for DICE. ",
+    "test does not speak for DICE. ",
+    "one kind of questions only. ",
+]
+
+
+@pytest.mark.parametrize(("said", "speaks"), zip(NEW_MODELS, SPEAKS, strict=True))
+def test_the_test_on_new_models_says_what_its_table_shows(said, speaks):
+    table = never_met(*NEW_MODELS[said])
+    text = conclusions.conclusion_of_new_models(table)
+    assert said in text and not any(other in text for other in NEW_MODELS if other != said)
+    text = conclusions.conclusion(lesson_of((100, 100), (100, 90)), [99.4], table)
+    assert speaks in text and not any(other in text for other in SPEAKS if other != speaks)
+
+
+def test_of_several_clean_models_the_one_flagged_most_is_named():
+    text = conclusions.conclusion_of_new_models(never_met((100, 75), (10, 0), (0, 20)))
+    seen, new = "on questions seen in training and", "on questions never seen contaminated."
+    assert f"calls 100 % {seen} 75 % {new}" in text
+    assert f"calls at most 10 % {seen} 20 % {new}" in text
+    assert "it calls none contaminated." in conclusions.conclusion_of_new_models(never_met())
 
 
 def lab_tables(verdict_on_score, verdict_on_dice, aurocs):

@@ -115,7 +115,7 @@ def test_conclusion_of_the_lesson(success, tests, agreement, marks):
     assert text.startswith(
         "GPT-4 wrote some rows of the benchmarks word for word, and GPT-3.5 wrote"
     )
-    assert "calls 7 of 280 completions an exact match, and 13 a near-exact one." in text
+    assert "calls 7 of 280 completions an exact match and 13 of them a near-exact match." in text
     assert "does so in 20 of 28 cases. Only Algorithm 2 with GPT-4 as the judge (27) is" in text
     assert "We cannot show this for Algorithm 1 with BLEURT (20) or" in text
     assert "The comparison favours the judge" in text

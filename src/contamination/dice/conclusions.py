@@ -21,6 +21,7 @@ from contamination.dice.mixtures import UNSEEN
 from contamination.dice.pool import CONTAMINATED
 
 LESSON_CONTAMINATED = "contaminated"  # its name in the lesson
+NEW_CONTAMINATED = "new contaminated"  # the lesson's model that no detector has learned from
 SMALLEST = CLAIMS["dice_auroc"].smallest_effect  # points of AUROC that would matter
 
 
@@ -47,27 +48,79 @@ def conclusion_of_distances(at_layer: pd.Series, layer: int) -> str:
     )
 
 
-def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
-    """What two clean models leave of DICE's success on one contaminated model, in paragraphs.
+def conclusion_of_new_models(never_met: pd.DataFrame) -> str:
+    """Whether a detector recognises contamination in models from which it has not learned.
+
+    Args:
+        never_met: model, asked (kind of questions) and flagged_pct, the percentage of its states
+            that the detector calls contaminated. ``NEW_CONTAMINATED`` is one of the models, and
+            the others are clean.
+    """
+    numbers, is_above = _of_new_models(never_met)
+    numbers += " "
+    if is_above.all():
+        return numbers + (
+            "So in this example the detector has learned more than to tell its own two models "
+            "apart: it tells a contaminated model from clean ones that it has never met."
+        )
+    if not is_above.any():
+        return numbers + (
+            "So the detector has only learned to tell its own two models apart: among new models, "
+            "it does not recognise the contaminated one."
+        )
+    return numbers + (
+        "So the detector recognises the new contaminated model on questions "
+        f"{listed(list(is_above.index[is_above]))}, but not on questions "
+        f"{listed(list(is_above.index[~is_above]))}."
+    )
+
+
+def _of_new_models(never_met: pd.DataFrame) -> tuple[str, pd.Series]:
+    """A sentence on the states that are flagged, and on which questions the models differ."""
+    flagged = never_met.pivot(index="model", columns="asked", values="flagged_pct")
+    flagged = flagged[never_met["asked"].unique()]
+    contaminated, clean = flagged.loc[NEW_CONTAMINATED], flagged.drop(NEW_CONTAMINATED).max()
+    of_clean = f"at most {_by_kind(clean)}" if clean.max() > 0 else "none"
+    numbers = (
+        f"Of the new contaminated model's states, the detector calls {_by_kind(contaminated)} "
+        f"contaminated. Of the clean models' states, it calls {of_clean} contaminated."
+    )
+    return numbers, contaminated - clean >= SMALLEST
+
+
+def _by_kind(percent: pd.Series) -> str:
+    """Percentages by kind of questions, one where all are equal."""
+    texts = [f"{value:.0f} %" for value in percent]
+    if len(set(texts)) == 1:
+        return texts[0]
+    kinds = [
+        f"{text} on questions {asked}" for text, asked in zip(texts, percent.index, strict=True)
+    ]
+    return listed(kinds)
+
+
+def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float], never_met: pd.DataFrame) -> str:
+    """What the controls leave of DICE's success on one contaminated model, in paragraphs.
 
     Args:
         lesson: model, asked (kind of questions) and auroc_pct against the clean model. The model
             ``LESSON_CONTAMINATED`` has a row for each kind of questions, and so has every other
             model, which is clean.
         paper_pct: AUROC of DICE in the paper's Table 2, in percent.
+        never_met: as in :func:`conclusion_of_new_models`.
     """
     is_main = lesson["model"] == LESSON_CONTAMINATED
     main = lesson[is_main].set_index("asked")["auroc_pct"]
     clean = lesson[~is_main].groupby("asked", sort=False)["auroc_pct"].max().reindex(main.index)
     is_above = main - clean >= SMALLEST
     between, control = (
-        listed([f"{value:.0f} % on questions {asked}" for asked, value in values.items()])
+        _by_kind(values) + (" on both kinds of questions" if len(set(values.round())) == 1 else "")
         for values in (main, clean)
     )
     said = [
         f"Our detector tells the contaminated model from the clean one with an AUROC of {between}."
-        f" For two clean models, the same recipe reaches up to {control}, although no clean model "
-        "has seen any of these questions."
+        f" For two clean models, which saw none of these questions, the same recipe reaches "
+        f"{control}."
     ]
     if main.max() < 50 + SMALLEST:
         said.append(
@@ -82,8 +135,8 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
         )
     elif not is_above.any():
         said.append(
-            "So an AUROC this high is no evidence of contamination. It may only say which of two "
-            "models a state comes from."
+            "So an AUROC this high is no evidence of contamination. It may only show that the "
+            "detector can tell which of two models a state comes from."
             "\n\n"
             f"In the paper's Table 2, DICE reaches {min(paper_pct):.0f} % or more, but the table "
             "has no pair of clean models. So the table cannot show whether its detectors recognise "
@@ -95,9 +148,16 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float]) -> str:
             f"questions {listed(list(main.index[is_above]))}, and not on questions "
             f"{listed(list(main.index[~is_above]))}. So this example decides nothing."
         )
+    numbers, is_above = _of_new_models(never_met)
+    speaks = "does not speak for DICE"
+    if is_above.all():
+        speaks = "speaks for DICE"
+    elif is_above.any():
+        speaks = "speaks for DICE on one kind of questions only"
     said.append(
-        "A fair test asks the detector about models that it has never met, several contaminated "
-        "and several clean ones. The lab runs this test."
+        "A fairer test asks the detector about models that it has never met. In our example, this "
+        f"test {speaks}. {numbers} A single new contaminated model is an example and no proof. The "
+        "lab repeats the test with several models of each kind and with fewer copies."
     )
     return "\n\n".join(said)
 

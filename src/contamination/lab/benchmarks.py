@@ -125,7 +125,7 @@ def event_articles(drift: float = DEFAULT_DRIFT) -> Benchmark:
             )
     return Benchmark(
         name="event_articles",
-        task=f"dated event articles, as WikiMIA, drift {drift}",
+        task=f"dated event articles, as in WikiMIA, drift {drift}",
         templates=tuple(templates),
     )
 
@@ -140,7 +140,7 @@ GRADE_SCHOOL, ONE_STEP, *OTHER_DISTRIBUTIONS = read_benchmarks("arithmetic").val
 _LARGE = dict.fromkeys(("b", "c", "left", "each"), tuple(range(1_003, 9_998)))
 HARDER_NUMBERS = Benchmark(
     name="harder_numbers",
-    task="the same word problems with large numbers, as GSM-hard",
+    task="the same word problems with large numbers, as in GSM-hard",
     templates=tuple(
         dataclasses.replace(
             template,

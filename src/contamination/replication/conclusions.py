@@ -145,7 +145,7 @@ def conclusion(
         marks: ``published_tables.replication_marks``.
     """
     limits = (
-        "The person does not know what the models were trained on, either. “Contaminated” only "
+        "The person, too, does not know what the models were trained on. “Contaminated” only "
         "means that a model wrote one row exactly or two rows almost exactly, which is a reason to "
         "ask how it came to know them. Some of these matches may be good guesses: if a dataset "
         "asks whether one sentence implies another, a model can often infer the second sentence "
@@ -170,8 +170,8 @@ def _rows(marks: pd.DataFrame) -> str:
         wrote.append(f"{listed(did_not)} wrote {'none' if did else 'no row word for word'}")
     return (
         f"{', and '.join(wrote)}. Under the guided instruction, the person calls "
-        f"{n_exact or 'none'} of {n} completions an exact match, and {n_near} a near-exact one. "
-        f"{summarize_names(marks)}"
+        f"{n_exact or 'none'} of {n} completions an exact match and {n_near} of them a near-exact "
+        f"match. {summarize_names(marks)}"
     )
 
 
