@@ -30,13 +30,21 @@ def test_the_lesson_concludes_what_its_tables_show(levels, rules):
     assert "The chosen rule picks the text whose words are most common" in text
     assert "GPT-4 is shown to beat it on two of ten datasets (AG News and XSum)" in text
     assert "GPT-3.5 is not shown to beat it on any of seven" in text
-    assert "On IMDB the rule does at least as well" in text
-    assert "For GPT-4, the comparison is inconclusive on seven datasets." in text
+    assert (
+        "Against GPT-4, the rule does at least as well on one (IMDB), and the comparison is "
+        "inconclusive on seven of ten datasets. Against GPT-3.5, the rule does at least as well on "
+        "three (IMDB, Yelp and WNLI), and" in text
+    )
+    assert "Where GPT-4 is ahead, a better rule" in text
     assert "on most datasets the answers do not show that GPT-4 remembers" in text
     assert "GPT-4 may have seen the dataset" in text
     assert max(len(paragraph.split()) for paragraph in text.split("\n\n")) <= 120
     title = "In our test, GPT-4 beats word frequency on 2 of 10 datasets"
     assert conclusions.levels_title(rules) == title
+    title = (
+        "Word frequency is shown to keep up with GPT-4\non 1 of 10 datasets, and to be behind on 2"
+    )
+    assert conclusions.differences_title(rules) == title
 
 
 def test_a_model_that_always_beats_the_rule_is_said_to_know_more(levels, rules):
@@ -48,6 +56,7 @@ def test_a_model_that_always_beats_the_rule_is_said_to_know_more(levels, rules):
     assert "remembers anything" not in text and "inconclusive" not in text
     assert "at least as well" not in text
     assert "on 10 of 10" in conclusions.levels_title(ahead)
+    assert "on 0 of 10 datasets, and to be behind on 10" in conclusions.differences_title(ahead)
 
 
 def test_most_datasets_are_not_all_and_none_is_not_some(levels, rules):
@@ -59,7 +68,7 @@ def test_most_datasets_are_not_all_and_none_is_not_some(levels, rules):
     text = conclusions.conclusion(levels, rules.assign(verdict=INCONCLUSIVE))
     assert (
         "on no dataset do the answers show" in text
-        and "the comparison is inconclusive on ten datasets" in text
+        and "Against GPT-4, the comparison is inconclusive on ten of ten datasets." in text
     )
     assert "beat it on any of ten" in text
 
@@ -71,7 +80,10 @@ def rule_levels(levels):
 
 def test_averages_say_who_finds_more(levels, rule_levels):
     text = conclusions.averages(levels, rule_levels)
-    assert text.startswith("Averaged over ten benchmarks, GPT-4 finds 72 % of the originals.")
+    start = (
+        "At its best letter, and averaged over ten benchmarks, GPT-4 finds 72 % of the originals."
+    )
+    assert text.startswith(start)
     assert "The best rule, word frequency, finds as many." in text
     is_length = rule_levels["control"].eq("length")
     ahead = rule_levels.assign(max_pct=rule_levels["max_pct"].mask(is_length, 90.0))
@@ -103,9 +115,19 @@ def test_the_usual_verdict_is_the_most_frequent_one(rules):
     )
 
 
+def test_a_verdict_that_the_correction_leaves_open_is_explained(rules):
+    text = conclusions.example_of_correction(rules)
+    assert text.startswith("On Yelp, both intervals lie to the right of the dashed line. On SAMSum")
+    assert not conclusions.example_of_correction(rules.assign(verdict=SUPPORTED))
+    wide = rules.assign(ci_low_pct=-20.0)
+    assert conclusions.example_of_correction(wide).startswith("On SAMSum, both lie to the left")
+
+
 def test_the_answer_e_explains_a_lead_in_the_figure_without_a_verdict(rules):
     text = conclusions.example_of_answer_e(rules)
-    assert text.startswith("On WNLI, the figure shows the rule 31 points ahead of GPT-4, and yet")
+    assert text.startswith(
+        "On WNLI, the first figure shows the rule 31 points ahead of GPT-4, and yet"
+    )
     assert text.endswith("the difference is 0 points (95 % interval [-5, 5]).")
     assert not conclusions.example_of_answer_e(rules.assign(word=SUPPORTED))
     assert not conclusions.example_of_answer_e(rules.assign(difference_pct=-1.0))

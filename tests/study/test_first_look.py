@@ -37,7 +37,7 @@ def test_the_opening_sentences_give_each_dataset_its_place():
     behind = [NOT_SUPPORTED, INCONCLUSIVE, NOT_SUPPORTED]
     said = opening(behind, said_by=first_look.of_opening)
     assert "On 2 of 3, GPT-4 is shown" in said and "as good" not in said
-    assert "On the other one, the data do not say." in said
+    assert "On the other one, the test is inconclusive." in said
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_difference_without_an_interval_decides_nothing_in_the_opening():
     )
     said = first_look.of_opening(rules, words, 0.72)
     assert "On 2 of 10, GPT-4 is shown to beat the rule. On 1, the rule is shown" in said
-    assert "On the other 7, the data do not say. On WikiMIA, words alone separate" in said
+    assert "On the other 7, the test is inconclusive. On WikiMIA, words alone separate" in said
 
 
 @pytest.mark.parametrize(
@@ -158,11 +158,51 @@ def test_a_correction_for_several_methods_takes_a_small_finding_back():
     assert first_look.finding_verdicts(table)[0] == INCONCLUSIVE
 
 
-def concluded(*verdicts):
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (method("m", (0.9, 0.8, 1.0), (0.5, 0.3, 0.7)), "Only the first row is shown to lie above"),
+        (method("m", (0.9, 0.8, 1.0), (0.7, 0.6, 0.8)), "so does a control (control 0)"),
+        (method("m", (0.6, 0.4, 0.8), (0.7, 0.6, 0.8)), "The first row is not shown to lie above"),
+        (method("m", ALONE, ALONE, ALONE), "Both clean models reach"),
+        (method("m", ALONE, ALONE, (0.6, np.nan, np.nan)), "1 clean model reaches"),
+        (method("m", ALONE, (0.6, np.nan, np.nan)), "No clean model reaches"),
+    ],
+)
+def test_a_table_is_read_by_the_rows_that_lie_above_chance(rows, said):
+    rows["model"] = ["contaminated", *[f"control {n}" for n in range(len(rows) - 1)]]
+    assert said in first_look.reading(rows)
+
+
+def test_a_table_without_a_chance_level_is_read_against_zero():
+    recited, none = (0.9, 0.8, 1.0), (0.0, 0.0, 0.2)
+    rows = method("m", recited, none, chance=np.nan).assign(model=["contaminated", "clean"])
+    assert first_look.reading(rows) == "Only the first row is shown to lie above zero."
+    rows = method("m", none, recited, chance=np.nan).assign(model=["contaminated", "clean"])
+    assert first_look.reading(rows) == "The first row is not shown to lie above zero."
+
+
+WIDE = [(0.9, 0.8, 1.0), (0.7, 0.24, 1.0)]  # a finding, and a control that is too imprecise
+
+
+def concluded(*verdicts, finding=WIDE[0], control=WIDE[1]):
     methods = ["Quiz", "Replication", "Min-k% Prob", "DICE"]
-    findings = pd.DataFrame({"method": methods, "verdict": verdicts})
-    controls = findings.assign(verdict=np.nan)
-    return first_look.conclusion(pd.concat([findings, controls], ignore_index=True))
+    rows = []
+    for name, verdict in zip(methods, verdicts, strict=True):
+        of_method = method(name, ALONE if name == "DICE" else finding, control)
+        rows.append(of_method.assign(model=["contaminated", "words"], verdict=[verdict, np.nan]))
+    return first_look.conclusion(pd.concat(rows, ignore_index=True))
+
+
+def test_an_open_question_is_explained_by_what_leaves_it_open():
+    open_ = [INCONCLUSIVE] * 4
+    said = concluded(*open_)
+    assert "For Min-k% Prob, the question stays open: the control “words” is too imprecise" in said
+    assert "For DICE, the question stays open: two models are a single observation." in said
+    said = concluded(*open_, finding=(0.6, 0.4, 0.8))
+    assert "imprecise" not in said and "so few instances leave too much to chance." in said
+    said = concluded(*open_, control=(0.5, 0.4, 0.6))  # a correction took the finding back
+    assert "imprecise" not in said and "so few instances leave too much to chance." in said
 
 
 def test_the_conclusion_says_of_each_method_what_its_verdict_allows():

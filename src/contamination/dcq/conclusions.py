@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from contamination.core.claims import CLAIMS
 from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED, VERDICTS
 from contamination.dcq.comparison import COVERAGE, MAXIMUM, QUARTER
@@ -28,6 +29,17 @@ def levels_title(rules: pd.DataFrame, model: str = MODEL) -> str:
     return f"In our test, {model} beats {names} on {n_behind} of {len(rows)} datasets"
 
 
+def differences_title(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:
+    """Title of the figure of differences: on how many datasets a rule keeps up with a model."""
+    rows = rules[(rules["model"] == model) & (rules["control"] == control)]
+    verdicts = rows.drop_duplicates("dataset")["verdict"]
+    n_level, n_behind = (int(verdicts.eq(word).sum()) for word in (SUPPORTED, NOT_SUPPORTED))
+    return (
+        f"{control.capitalize()} is shown to keep up with {model}\n"
+        f"on {n_level} of {len(verdicts)} datasets, and to be behind on {n_behind}"
+    )
+
+
 def averages(levels: pd.DataFrame, rule_levels: pd.DataFrame, model: str = MODEL) -> str:
     """Whether a model finds more originals than the best rule, averaged over its datasets.
 
@@ -40,8 +52,8 @@ def averages(levels: pd.DataFrame, rule_levels: pd.DataFrame, model: str = MODEL
     best, rule, found = of_rules.idxmax(), round(of_rules.max()), round(of_model.mean())
     number = "as many" if rule == found else f"{'more' if rule > found else 'fewer'}, {rule} %"
     return (
-        f"Averaged over {_word(len(of_model))} benchmarks, {model} finds {found} % of the "
-        f"originals. The best rule, {best}, finds {number}."
+        f"At its best letter, and averaged over {_word(len(of_model))} benchmarks, {model} finds "
+        f"{found} % of the originals. The best rule, {best}, finds {number}."
     )
 
 
@@ -92,10 +104,29 @@ def example_of_answer_e(rules: pd.DataFrame, control: str = FREQUENCY, model: st
     same = rows[rows["dataset"].eq(dataset) & rows["counted"].eq(COVERAGE)].iloc[0]
     interval = interval_text(same["ci_low_pct"], same["ci_high_pct"], 0)
     return (
-        f"On {dataset}, the figure shows the rule {found[dataset]:.0f} points ahead of {model}, "
-        "and yet the verdict is inconclusive. The reason is the answer E, which the figure counts "
-        f"as wrong. If the rule may skip as many quizzes as {model} answered with E, the "
-        f"difference is {same['difference_pct']:.0f} points (95 % interval {interval})."
+        f"On {dataset}, the first figure shows the rule {found[dataset]:.0f} points ahead of "
+        f"{model}, and yet the verdict is inconclusive. The reason is the answer E, which the "
+        "first figure counts as wrong. If the rule may skip as many quizzes as "
+        f"{model} answered with E, the difference is {same['difference_pct']:.0f} points (95 % interval {interval})."
+    )
+
+
+def example_of_correction(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:
+    """Where both intervals lie on one side and many tests leave the verdict open, "" if nowhere."""
+    rows = rules[rules["control"].eq(control) & rules["model"].eq(model)]
+    rows = rows[rows["counted"].isin([QUARTER, COVERAGE]) & rows["verdict"].eq(INCONCLUSIVE)]
+    ends = rows.groupby("dataset", sort=False).agg({"ci_low_pct": "min", "ci_high_pct": "max"})
+    margin = CLAIMS["dcq_rules"].null
+    parts = []
+    if ahead := ends.index[ends["ci_low_pct"] > margin].tolist():
+        parts.append(f"On {listed(ahead)}, both intervals lie to the right of the dashed line.")
+    if behind := ends.index[ends["ci_high_pct"] < 0].tolist():
+        parts.append(f"On {listed(behind)}, both lie to the left of zero.")
+    if not parts:
+        return ""
+    return " ".join(parts) + (
+        " And yet the verdict is inconclusive there: the figure shows many intervals, and some may "
+        "miss the truth by luck. The test corrects for this."
     )
 
 
@@ -107,7 +138,7 @@ def moves_title(moves: pd.DataFrame) -> str:
 
 
 def conclusion(levels: pd.DataFrame, rules: pd.DataFrame) -> str:
-    """What the lesson concludes, two paragraphs in words that its tables choose.
+    """What the lesson concludes, in words that its tables choose.
 
     Args:
         levels: ``dcq_published``.
@@ -116,8 +147,9 @@ def conclusion(levels: pd.DataFrame, rules: pd.DataFrame) -> str:
     """
     rows = _of_chosen_rule(rules, MODEL)
     n_behind = int(rows["verdict"].eq(NOT_SUPPORTED).sum())
-    parts = [_arithmetic(levels), _against_the_rule(rules), _other_verdicts(rows)]
-    return "\n\n".join([" ".join(filter(None, parts)), _meaning(n_behind, len(rows))])
+    first = " ".join([_arithmetic(levels), _against_the_rule(rules)])
+    parts = [first, _other_verdicts(rules), _meaning(n_behind, len(rows))]
+    return "\n\n".join(filter(None, parts))
 
 
 def _of_chosen_rule(rules: pd.DataFrame, model: str) -> pd.DataFrame:
@@ -169,19 +201,21 @@ def _against_the_rule(rules: pd.DataFrame) -> str:
     )
 
 
-def _other_verdicts(rows: pd.DataFrame) -> str:
-    """What is known of the datasets on which GPT-4 does not beat the rule."""
-    equal = rows.loc[rows["verdict"] == SUPPORTED, "dataset"].tolist()
-    n_open = int(rows["verdict"].eq(INCONCLUSIVE).sum())
+def _other_verdicts(rules: pd.DataFrame) -> str:
+    """What is known of the datasets on which no model beats the rule."""
     sentences = []
-    if equal:
-        where = listed(equal) if len(equal) <= 3 else f"{_word(len(equal))} datasets"
-        sentences.append(
-            f"On {where} the rule does at least as well as {MODEL}, to within five points."
-        )
-    if n_open:
-        noun = "dataset" if n_open == 1 else "datasets"
-        sentences.append(f"For {MODEL}, the comparison is inconclusive on {_word(n_open)} {noun}.")
+    for model in dict.fromkeys(rules["model"]):
+        rows = _of_chosen_rule(rules, model)
+        equal = rows.loc[rows["verdict"] == SUPPORTED, "dataset"].tolist()
+        n_open = int(rows["verdict"].eq(INCONCLUSIVE).sum())
+        where = _word(len(equal)) + _where(equal)
+        parts = [f"the rule does at least as well on {where}"] if equal else []
+        if n_open:
+            parts.append(f"the comparison is inconclusive on {_word(n_open)}")
+        if parts:
+            sentences.append(
+                f"Against {model}, {', and '.join(parts)} of {_word(len(rows))} datasets."
+            )
     return " ".join(sentences)
 
 
@@ -202,6 +236,11 @@ def _meaning(n_behind: int, n: int) -> str:
         start = (
             f"So on no dataset do the answers show that {MODEL} remembers anything, because a rule "
             "that never saw the data may do as well."
+        )
+    if n_behind:
+        start += (
+            f" Where {MODEL} is ahead, a better rule or the style of the paraphrases, which "
+            f"{MODEL} wrote, might also explain its lead."
         )
     return (
         f"{start} Even where the rule does as well, {MODEL} may have seen the dataset: the quiz "

@@ -46,14 +46,14 @@ def of_opening(rules: pd.DataFrame, words: pd.DataFrame, printed: float) -> str:
     n_level = verdicts.eq(SUPPORTED).sum()
     margin = -CLAIMS["dcq_rules"].null
     text = (
-        "We compare GPT-4 with the rule on each dataset of the quiz. "
-        f"On {n_behind} of {n}, GPT-4 is shown to beat the rule. "
+        f"The quiz's bars are means over {n} datasets. We also test each dataset by itself, in "
+        f"both ways of counting. On {n_behind} of {n}, GPT-4 is shown to beat the rule. "
     )
     if n_level:
         text += f"On {n_level}, the rule is shown to be as good, to within {margin:.0f} points. "
     if n_open := n - n_behind - n_level:
         others = "one" if n_open == 1 else n_open
-        text += f"On the other {others}, the data do not say. "
+        text += f"On the other {others}, the test is inconclusive. "
     side = _side_of(words, printed)
     if side == 0:
         return text + "On WikiMIA, we cannot say whether words alone do as well as Min-k% Prob."
@@ -67,6 +67,35 @@ def _side_of(words: pd.DataFrame, printed: float) -> int:
     """1 if the interval of the words lies above a printed AUC, -1 if below, 0 if it contains it."""
     low, high = words[["ci_low", "ci_high"]].mean()
     return int(low > printed) - int(high < printed)
+
+
+def reading(of_method: pd.DataFrame) -> str:
+    """Which rows of one method lie above chance, in a sentence under its table.
+
+    Args:
+        of_method: rows of ``first_look.csv``: the finding, then its controls.
+    """
+    finding, controls = of_method.iloc[0], of_method.iloc[1:]
+    if pd.isna(finding["ci_low"]):
+        n_as_high = int((controls["value"] >= finding["value"]).sum())
+        if not n_as_high:
+            return "No clean model reaches the value of the contaminated model."
+        models = "Both clean models reach" if n_as_high == 2 else f"{n_as_high} clean model reaches"
+        return (
+            f"{models} the value of the contaminated model. So the detector has learned which "
+            "model is which, and not what a model has seen."
+        )
+    chance = "zero" if pd.isna(finding["chance"]) else "chance"
+    level = 0.0 if pd.isna(finding["chance"]) else finding["chance"]
+    if finding["ci_low"] <= level:
+        return f"The first row is not shown to lie above {chance}."
+    above = controls.loc[controls["ci_low"] > level, "model"].unique()
+    if not len(above):
+        return f"Only the first row is shown to lie above {chance}."
+    return (
+        f"The first row lies above {chance}, but so does a control ({listed(list(above))}). So "
+        "memory is not the only possible explanation."
+    )
 
 
 def with_p(table: pd.DataFrame) -> pd.DataFrame:
@@ -157,8 +186,25 @@ def _verdict(rows: pd.DataFrame) -> str:
     return claim.verdict(*ends, control=strongest(controls, ends[0]))
 
 
+def _why_open(rows: pd.DataFrame) -> str:
+    """Why the data do not settle the finding of a method, if they do not."""
+    finding, controls = rows.iloc[0], rows.iloc[1:]
+    if pd.isna(finding["ci_low"]):
+        return "two models are a single observation"
+    wide = controls[controls["ci_high"] >= finding["ci_low"]]
+    chance = 0.0 if pd.isna(finding["chance"]) else finding["chance"]
+    if finding["ci_low"] <= chance or wide.empty:
+        return "so few instances leave too much to chance"
+    names = listed([f"“{name.removeprefix('none: ')}”" for name in wide["model"].unique()])
+    return (
+        f"the control {names} is too imprecise, because its interval contains chance and reaches "
+        "the interval of the finding"
+    )
+
+
 def conclusion(table: pd.DataFrame) -> str:
     """What a lecturer could say of the four findings, from ``first_look.csv`` with its verdicts."""
+    reasons = {method: _why_open(rows) for method, rows in table.groupby("method", sort=False)}
     findings = table[~table.duplicated("method")]
     of = {verdict: rows["method"].tolist() for verdict, rows in findings.groupby("verdict")}
     parts = []
@@ -178,11 +224,10 @@ def conclusion(table: pd.DataFrame) -> str:
             f"For {listed(names)}, the {number} just as high for a model that saw none of the "
             "instances. That is why every result in this repository has a control next to it."
         )
-    if names := of.get(INCONCLUSIVE):
-        parts.append(
-            f"For {listed(names)}, the question stays open: so few instances and models leave too "
-            "much to chance."
-        )
+    parts += [
+        f"For {name}, the question stays open: {reasons[name]}."
+        for name in of.get(INCONCLUSIVE, [])
+    ]
     if names := of.get(NOT_SUPPORTED):
         parts.append(f"{listed(names)} {'misses' if len(names) == 1 else 'miss'} what is there.")
     return " ".join(parts)
