@@ -24,7 +24,7 @@ from contamination.models import loading
 from contamination.replication import completions, decisions
 from contamination.replication.instructions import GENERAL, GUIDED
 from contamination.study import equivalence, real_model
-from contamination.study.conditions import PARAPHRASE, WITHOUT_LABEL
+from contamination.study.conditions import DOSED, FRESH, PARAPHRASE, VERBATIM, WITHOUT_LABEL
 from contamination.study.real_model import findings
 
 NOTEBOOK = ROOT / f"notebooks/{real_model.NOTEBOOK}.ipynb"
@@ -234,8 +234,10 @@ def results(
     readings = pd.DataFrame({"dataset": ["RTE", "XSum", "ours"], "is_unread": [False, False, True]})
     readings["ci_low_pct"] = [5.0 if is_ahead else -5.0, -3.0, 2.0 if is_taste else -2.0]
     readings["verdict"] = [quiz, NOT_SUPPORTED, ""]
+    readings = readings.assign(ci_high_pct=24.0, clean_pct=[50.0, 80.0, 30.0])
     replication = {"method": decisions.ALGORITHM_2, "instruction": [GUIDED, GUIDED, GENERAL]}
     replication = pd.DataFrame(replication).assign(verdict=[guided, INCONCLUSIVE, ""])
+    replication = replication.assign(n_valid=10, n_exact=[0, 0, 3], n_near_exact=[1, 0, 0])
     judge = {"judge": ["tiny", real_model.ALWAYS_NO], "agreement": [0.4, 0.35]}
     judge = pd.DataFrame(judge).assign(ci_low=[judge_low, 0.2])
     capsule = pd.DataFrame({"method": [MIN_K, PPL], "verdict": [dates, INCONCLUSIVE]})
@@ -252,7 +254,8 @@ def results(
 def equal(paraphrase=INCONCLUSIVE, label=SUPPORTED):
     rows = [(PARAPHRASE, 0.04, paraphrase), (WITHOUT_LABEL, -0.01, label)]
     rows = pd.DataFrame(rows, columns=["condition", "difference", "verdict"])
-    return rows.assign(analysis=equivalence.CONFIRMING)
+    rows = rows.assign(real_effect=[0.0, -0.04], lab_effect=-0.03, analysis=equivalence.CONFIRMING)
+    return rows.assign(ci90_low=[0.01, -0.05], ci90_high=[0.11, 0.03])
 
 
 def test_the_conclusion_says_what_the_tables_carry():
@@ -260,15 +263,15 @@ def test_the_conclusion_says_what_the_tables_carry():
     assert said.startswith("We do not know which benchmark rows tiny was")
     assert "On 1 of 2 datasets, the model finds the originals by likelihood more often" in said
     assert "saw the benchmark. It also leads on 1 of 1 sets of quizzes" in said
-    assert "and under no others, on none of 2 partitions." in said
+    assert "completes none of 20 released instances exactly and 1 nearly exactly." in said
+    assert "under the right names alone is supported for none of 2 partitions. 2 are in" in said
     assert "whose AUC is at least 0.98: 1 tell them apart and no better than the words" in said
     assert "not shown to beat a constant answer: it agrees with a person on 40 %" in said
-    assert "Min-k% Prob does see copies: 8 of them" in said
+    assert "Min-k% Prob does notice copies. We added 8 copies of each page" in said
     assert "from 0.50 to 0.90 among older pages and from 0.50 to 0.90 among newer pages" in said
-    assert (
-        "within 0.10 AUC, to the row without its label; for one paraphrase that comparison is"
-        in said
-    )
+    assert "within 0.10 AUC, to the row without its label. (The effects on the AUC are: " in said
+    assert "-0.04 in SmolLM2 and -0.03 in the small models.) For one paraphrase, that comp" in said
+    assert "For one paraphrase, the effects differ, but perhaps by less than the margin." in said
     assert "nothing here shows that the model was trained on" in said
     assert "leaves out" not in said
 
@@ -279,23 +282,28 @@ def test_the_conclusion_says_what_the_tables_carry():
         ({"quiz": SUPPORTED}, "taste explains such a lead", "on 1 of them by more than on any"),
         ({"quiz": SUPPORTED}, "nothing here shows", "points to training here is a reason to look"),
         ({"is_taste": False}, "taste explains such a lead", "On none of them is this lead shown"),
+        (
+            {"is_taste": False},
+            "taste explains such a lead",
+            "On 1 of the 2 datasets, no model could",
+        ),
         ({"is_ahead": False}, "On 1 of 2 datasets", "On 0 of 2 datasets"),
         (
             {"guided": SUPPORTED},
-            "on none of 2 partitions",
-            "on 1 of 2 partitions",
+            "supported for none of 2 partitions",
+            "supported for 1 of 2 partitions",
         ),
         ({"guided": SUPPORTED}, "nothing here shows", "points to training here"),
         (
             {"guided": CONTROL_FAILS},
-            "on none of 2 partitions.",
-            "on 1 more, it also does so under wrong names",
+            "2 are inconclusive",
+            "on 1 more, it also does so under wrong names. 1 is inconclusive",
         ),
         ({"dates": SUPPORTED}, "none is shown to tell older", "1 of 2 scores tell the older pages"),
         ({"dates": NOT_SUPPORTED}, "tell them apart", "1 stay close to chance and 1 are incon"),
         ({"dates": SUPPORTED}, "nothing here shows", "points to training here"),
         ({"judge_low": 0.36}, "not shown to beat", "better than a constant answer"),
-        ({"is_seen": False}, "Min-k% Prob does see copies", "The positive control fails"),
+        ({"is_seen": False}, "Min-k% Prob does notice copies", "The positive control fails"),
     ],
 )
 def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent, present):
@@ -309,13 +317,48 @@ def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent,
 @pytest.mark.parametrize(
     ("given", "present"),
     [
-        ({"paraphrase": SUPPORTED}, "to one paraphrase and the row without its label."),
+        ({"paraphrase": SUPPORTED}, "to one paraphrase and the row without its label. (The eff"),
         ({"label": INCONCLUSIVE}, "is not shown to react as our small models do"),
     ],
 )
 def test_equality_is_said_where_it_was_shown(given, present):
     assert present not in findings.conclusion({}, equal(), "tiny")
     assert present in findings.conclusion({}, equal(**given), "tiny")
+
+
+def test_effects_that_may_be_equal_are_not_said_to_differ():
+    table = equal().assign(ci90_low=-0.05)
+    assert "the effects differ" not in findings.conclusion({}, table, "tiny")
+
+
+def test_a_lead_that_no_model_could_have_is_not_held_against_it():
+    own = [{"is_unread": True, "ci_high_pct": 24.0, "clean_pct": 30.0}]
+    claims = [{"is_unread": False, "clean_pct": value} for value in (60.0, 76.0, 93.0)]
+    said = findings.room_for_leads(pd.DataFrame(own + claims))
+    assert "reach up to 24 points" in said and "On 2 of 3 benchmarks, such a lead was imp" in said
+    said = findings.room_for_leads(pd.DataFrame(own + claims[:1]))
+    assert "possible on every benchmark" in said and "impossible" not in said
+
+
+@pytest.mark.parametrize(
+    ("pct", "said"),
+    [
+        ((98.0, 100.0), "in 98 to 100 % of its answers. So its letters do not depend"),
+        ((40.0, 100.0), "in 40 to 100 % of its answers. Where it does not always give"),
+        ((30.0, 30.2), "in 30 % of its answers. Where it does not"),
+    ],
+)
+def test_letters_are_read_only_where_they_depend_on_the_texts(pct, said):
+    assert said in findings.of_letters(pd.DataFrame({"same_letter_pct": pct}))
+
+
+def test_the_doses_are_told_in_their_order_and_fresh_rows_beside_them():
+    rows = [(VERBATIM, 16, 0.98), (VERBATIM, 1, 0.6), (PARAPHRASE, 4, 0.56), (FRESH, 4, 0.5)]
+    table = pd.DataFrame(rows, columns=["condition", "copies", "auc"]).assign(model=DOSED)
+    said = findings.of_doses(table)
+    assert said.startswith("If the model saw a row verbatim, the AUC is 0.60 with 1 copy and 0.98")
+    assert "0.98 with 16 copies. If it saw a paraphrase instead, 4 times, the AUC is 0.56." in said
+    assert said.endswith("For fresh rows, the control, it is 0.50.")
 
 
 def test_parts_that_were_not_asked_are_named_and_nothing_is_said_of_them():

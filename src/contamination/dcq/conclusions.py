@@ -107,7 +107,8 @@ def example_of_answer_e(rules: pd.DataFrame, control: str = FREQUENCY, model: st
         f"On {dataset}, the first figure shows the rule {found[dataset]:.0f} points ahead of "
         f"{model}, and yet the verdict is inconclusive. The reason is the answer E, which the "
         "first figure counts as wrong. If the rule may skip as many quizzes as "
-        f"{model} answered with E, the difference is {same['difference_pct']:.0f} points (95 % interval {interval})."
+        f"{model} answered with E, the difference is {same['difference_pct']:.0f} points "
+        f"(95 % interval {interval})."
     )
 
 

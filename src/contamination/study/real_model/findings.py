@@ -17,7 +17,10 @@ from contamination.min_k.wikimia_tables import AGE
 from contamination.replication.decisions import ALGORITHM_2
 from contamination.replication.instructions import GUIDED
 from contamination.study import equivalence
+from contamination.study.conditions import DOSED, FRESH, PARAPHRASE, VERBATIM
 from contamination.study.real_model import ALWAYS_NO, IN_WORDS, PARTS
+
+FAVOURITE_PCT = 90  # of answers: a letter chosen as often does not depend on the texts
 
 
 def quiz_title(readings: pd.DataFrame) -> str:
@@ -27,6 +30,57 @@ def quiz_title(readings: pd.DataFrame) -> str:
         f"Shown to be ahead of a clean model on {n_ahead} of {n_claims} benchmarks,\n"
         f"and on {n_unseen} of {n_controls} sets of quizzes that no model has seen"
     )
+
+
+def room_for_leads(readings: pd.DataFrame) -> str:
+    """On how many benchmarks a lead could have been large enough to support the claim."""
+    n_without, n, needed = _room(readings)
+    text = (
+        f"On our own quizzes, the intervals of the leads reach up to {needed:.0f} points. Only a "
+        "lead above this value could support the claim. "
+    )
+    if not n_without:
+        return text + "Such a lead was possible on every benchmark."
+    return text + (
+        f"On {n_without} of {n} benchmarks, such a lead was impossible: the clean model already "
+        "finds so many originals that even a model that finds all of them would lead by less. "
+        "There, the claim could not be supported, no matter what the model remembers."
+    )
+
+
+def _room(readings: pd.DataFrame) -> tuple[int, int, float]:
+    """Benchmarks without room for the lead that the claim needs, all benchmarks, and this lead."""
+    is_unseen = readings["is_unread"].astype(bool)
+    needed = readings.loc[is_unseen, "ci_high_pct"].max()
+    room = 100 - readings.loc[~is_unseen, "clean_pct"]
+    return int((room <= needed).sum()), len(room), needed
+
+
+def of_letters(by_letter: pd.DataFrame) -> str:
+    """Whether the answers by letter can say anything: rows of ``pretrained_dcq``."""
+    low, high = by_letter["same_letter_pct"].min(), by_letter["same_letter_pct"].max()
+    between = f"{low:.0f} to {high:.0f} %" if round(low) != round(high) else f"{high:.0f} %"
+    text = f"The model gives its favourite letter in {between} of its answers. "
+    if low >= FAVOURITE_PCT:
+        return text + "So its letters do not depend on the texts, and the quiz cannot be read."
+    return text + "Where it does not always give the same letter, its answers can be read."
+
+
+def of_doses(by_condition: pd.DataFrame) -> str:
+    """How the AUC of a score follows the exposure, from rows of ``stouffer.combine_p_values``.
+
+    A form of exposure other than verbatim copies has a row for one number of copies.
+    """
+    dosed = by_condition[by_condition["model"].eq(DOSED)]
+    verbatim = dosed[dosed["condition"].eq(VERBATIM)].sort_values("copies")
+    copies = verbatim["copies"].map(lambda n: f"{n} {'copy' if n == 1 else 'copies'}")
+    aucs = listed([f"{auc:.2f} with {n}" for auc, n in zip(verbatim["auc"], copies, strict=True)])
+    text = f"If the model saw a row verbatim, the AUC is {aucs}."
+    for row in dosed[dosed["condition"].eq(PARAPHRASE)].itertuples():
+        text += f" If it saw a paraphrase instead, {row.copies} times, the AUC is {row.auc:.2f}."
+    for row in dosed[dosed["condition"].eq(FRESH)].itertuples():
+        text += f" For fresh rows, the control, it is {row.auc:.2f}."
+    return text
 
 
 def dates_title(capsule: pd.DataFrame) -> str:
@@ -93,6 +147,7 @@ def _of_quiz(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     readings = results["pretrained_readings"]
     n_ahead, n_claims, n_unseen, n_controls = _leads(readings)
     n_supported = int(readings["verdict"].eq(SUPPORTED).sum())
+    n_without = _room(readings)[0]
     text = (
         f"On {n_ahead} of {n_claims} datasets, the model finds the originals by likelihood more "
         "often than a small model that never saw the benchmark"
@@ -109,7 +164,8 @@ def _of_quiz(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
         )
     return 0, (
         f"{text}. On none of them is this lead shown to be larger than on quizzes that no model "
-        "can have seen."
+        f"can have seen. (On {n_without or 'none'} of the {n_claims} datasets, no model could have "
+        "had such a lead.)"
     )
 
 
@@ -118,12 +174,19 @@ def _of_completions(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     of_guided = table[table["method"].eq(ALGORITHM_2) & table["instruction"].eq(GUIDED)]
     n, words = len(of_guided), of_guided["verdict"]
     n_supported, n_failing = int(words.eq(SUPPORTED).sum()), int(words.eq(CONTROL_FAILS).sum())
+    n_all, exact, near = (int(of_guided[f"n_{kind}"].sum()) for kind in _KINDS)
     text = (
-        "The model completes released instances under the right names, and under no others, on "
-        f"{n_supported or 'none'} of {n} partitions"
+        f"Asked under the right names, the model completes {exact or 'none'} of {n_all} released "
+        f"instances exactly and {near or 'none'} nearly exactly. That it does so under the right "
+        f"names alone is supported for {n_supported or 'none'} of {n} partitions"
     )
     if n_failing:
-        text += f"; on {n_failing} more, it also does so under wrong names"
+        text += f", and on {n_failing} more, it also does so under wrong names"
+    if n_open := int(words.eq(INCONCLUSIVE).sum()):
+        verb = "is" if n_open == 1 else "are"
+        text += (
+            f". {n_open} {verb} inconclusive, because the model may be too small to complete rows"
+        )
     return n_supported, f"{text}."
 
 
@@ -149,6 +212,7 @@ def _of_dates(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     )
 
 
+_KINDS = ("valid", "exact", "near_exact")  # of completions
 _OF_PARTS = {"quiz": _of_quiz, "completions": _of_completions, "dates": _of_dates}
 
 
@@ -178,8 +242,8 @@ def _of_copies(control: pd.DataFrame) -> str:
     )
     if within["holds"].astype(bool).all():
         return (
-            f"{MIN_K} does see copies: {copies} of them, added by us to a random half, raise its "
-            f"AUC, copied against other pages, {changes}."
+            f"{MIN_K} does notice copies. We added {copies} copies of each page in a random half, "
+            f"and the AUC of this half against the other half rises {changes}."
         )
     return (
         f"The positive control fails: {copies} copies that we added to a random half are not shown "
@@ -207,9 +271,19 @@ def _of_equivalence(equal: pd.DataFrame) -> str:
         "Fine-tuned on rows that we chose at random, SmolLM2 reacts as our small models do, "
         f"{within}, to {listed(shown)}"
     )
+    text += ". (The effects on the AUC are: "
+    effects = [
+        f"{row.real_effect:+.2f} in SmolLM2 and {row.lab_effect:+.2f} in the small models"
+        for row in own[is_equal].itertuples()
+    ]
+    text += f"{listed(effects)}.)"
     if open_:
-        text += f"; for {listed(open_)} that comparison is inconclusive"
-    return f"{text}."
+        text += f" For {listed(open_)}, that comparison is inconclusive."
+    is_apart = ~is_equal & (own["ci90_low"].gt(0) | own["ci90_high"].lt(0))
+    if is_apart.any():
+        names = [equivalence.IN_WORDS[name] for name in own.loc[is_apart, "condition"]]
+        text += f" For {listed(names)}, the effects differ, but perhaps by less than the margin."
+    return text
 
 
 def equivalence_title(equal: pd.DataFrame) -> str:
