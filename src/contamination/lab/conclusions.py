@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.core.tables import listed
+from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import SUPPORTED
 
 
@@ -12,20 +12,27 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
     """One paragraph: is training the only difference between members and non-members?
 
     Args:
-        overlaps: split ("clean", "raw" and others), overlap_pct (non-members that share 13 words
-            in a row with a member, 0 to 100) and holds.
+        overlaps: split ("one per family", "clean", "raw" and others), overlap_pct (non-members
+            that share 13 words in a row with a member, 0 to 100), and the AUC of a classifier
+            that sees the words alone, with its interval: auc, ci_low, ci_high.
         dial: rule, naturalness (0 to 1) and verdict of the claim that a rule without memory
             finds the originals more often than chance.
     """
     by_split = overlaps.set_index("split")
-    shared = by_split.loc["clean", "overlap_pct"]
-    passages = "Members and non-members share no thirteen words in a row"
-    if shared:
-        passages = f"{shared:.1f} % of the non-members share thirteen words in a row with a member"
-    raw = (
-        ". Had we assigned single pages and not removed repeated text, "
-        f"{by_split.loc['raw', 'overlap_pct']:.0f} % of the non-members would share such a run "
-        "with a member"
+    ours, clean = by_split.loc["one per family"], by_split.loc["clean"]
+    passages = "Members and non-members share no thirteen words in a row, and"
+    if ours["overlap_pct"]:
+        passages = (
+            f"{ours['overlap_pct']:.1f} % of the non-members share thirteen words in a row with a "
+            "member, and"
+        )
+    is_told = not ours["ci_low"] <= 0.5 <= ours["ci_high"]
+    passages += (
+        f" a classifier that sees only the words {'tells' if is_told else 'is not shown to tell'} "
+        f"them apart (AUC {_auc_text(ours)}). Had we assigned single pages and not removed "
+        f"repeated text, {by_split.loc['raw', 'overlap_pct']:.0f} % of the non-members would share "
+        f"such a run with a member. With several passages from each family, the classifier's AUC "
+        f"would be {_auc_text(clean)}."
     )
     at_zero = dial[dial["naturalness"] == dial["naturalness"].min()]
     finders = at_zero.loc[at_zero["verdict"] == SUPPORTED, "rule"].tolist()
@@ -34,13 +41,17 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
         finds = "finds" if len(finders) == 1 else "find"
         rules = f"a rule without memory ({listed(finders)}) {finds}"
     text = (
-        f"Chance decided which families became members. {passages}{raw}. If an original and its "
-        f"paraphrases are drawn alike (naturalness 0), {rules} the originals more often than "
-        "chance. "
+        f"Chance decided which families became members, with one passage from each. {passages} If "
+        f"an original and its paraphrases are drawn alike (naturalness 0 of the benchmark "
+        f"topics), {rules} the originals more often than chance. "
     )
-    if shared or finders:
+    if ours["overlap_pct"] or is_told or finders:
         return text + "So training is not the only difference, and no result below can be trusted."
     return text + (
         "So if a method finds more members or originals than chance would, it has found traces of "
         "training. Nobody can be so sure of a real benchmark. That is why the notebooks begin here."
     )
+
+
+def _auc_text(row: pd.Series) -> str:
+    return f"{row['auc']:.2f} {interval_text(row['ci_low'], row['ci_high'], 2)}"
