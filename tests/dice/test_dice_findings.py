@@ -370,8 +370,8 @@ def test_the_lesson_concludes_what_its_table_shows(said):
 
 def test_the_lesson_names_the_better_of_two_pairs_of_clean_models():
     text = conclusions.conclusion(lesson_of((100, 97), (60, 81), (72, 40)), [99.4], never_met())
-    assert "reaches 72 % on questions seen in training and 81 % on questions never seen." in text
-    assert "100 % on questions seen in training and 97 % on questions never seen." in text
+    assert "reaches 72 % (questions seen in training) and 81 % (questions never seen)." in text
+    assert "100 % (questions seen in training) and 97 % (questions never seen)." in text
 
 
 def never_met(contaminated=(100, 75), *clean):
@@ -409,10 +409,12 @@ def test_the_test_on_new_models_says_what_its_table_shows(said, speaks):
 
 def test_of_several_clean_models_the_one_flagged_most_is_named():
     text = conclusions.conclusion_of_new_models(never_met((100, 75), (10, 0), (0, 20)))
-    seen, new = "on questions seen in training and", "on questions never seen contaminated."
-    assert f"calls 100 % {seen} 75 % {new}" in text
-    assert f"calls at most 10 % {seen} 20 % {new}" in text
-    assert "it calls none contaminated." in conclusions.conclusion_of_new_models(never_met())
+    seen, new = "(questions seen in training) and", "(questions never seen) of the"
+    assert f"flags 100 % {seen} 75 % {new} new contaminated model's states" in text
+    assert f"and at most 10 % {seen} 20 % {new} clean models' states." in text
+    assert "and none of the clean models' states." in conclusions.conclusion_of_new_models(
+        never_met()
+    )
 
 
 def lab_tables(verdict_on_score, verdict_on_dice, aurocs):

@@ -20,7 +20,7 @@ def test_training_is_the_only_difference_where_both_controls_hold():
     assert "the words is not shown to tell them apart (AUC 0.55 [0.45, 0.65]). Had we" in said()
     assert "44 % of the non-members would share such a run with a member. With several" in said()
     assert "the classifier's AUC would be 0.79 [0.77, 0.82]." in said()
-    assert "(naturalness 0), no rule that we tried (shared and common) is shown" in said()
+    assert "benchmark topics), no rule that we tried (shared and common) is shown" in said()
     assert "traces of training" in said()
 
 

@@ -32,11 +32,11 @@ def test_the_opening_title_counts_the_datasets_on_which_the_rule_is_behind():
 
 def test_the_opening_sentences_give_each_dataset_its_place():
     said = opening([SUPPORTED] * 3, said_by=first_look.of_opening)
-    assert "On 0 of 3, GPT-4 is shown" in said and "On 3, the rule is shown to be as good" in said
-    assert "within 5 points" in said and "either" not in said
+    assert "On 0 of 3, it shows that GPT-4 beats" in said and "On 3, it shows that the rule" in said
+    assert "within 5 percentage points" in said and "either" not in said
     behind = [NOT_SUPPORTED, INCONCLUSIVE, NOT_SUPPORTED]
     said = opening(behind, said_by=first_look.of_opening)
-    assert "On 2 of 3, GPT-4 is shown" in said and "as good" not in said
+    assert "On 2 of 3, it shows that GPT-4 beats" in said and "as good" not in said
     assert "On the other one, the test is inconclusive." in said
 
 
@@ -63,7 +63,7 @@ def test_a_difference_without_an_interval_decides_nothing_in_the_opening():
         "on WikiMIA, words alone have the higher AUC"
     )
     said = first_look.of_opening(rules, words, 0.72)
-    assert "On 2 of 10, GPT-4 is shown to beat the rule. On 1, the rule is shown" in said
+    assert "On 2 of 10, it shows that GPT-4 beats the rule. On 1, it shows that the rule" in said
     assert "On the other 7, the test is inconclusive. On WikiMIA, words alone separate" in said
 
 

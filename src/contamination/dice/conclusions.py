@@ -82,8 +82,8 @@ def _of_new_models(never_met: pd.DataFrame) -> tuple[str, pd.Series]:
     contaminated, clean = flagged.loc[NEW_CONTAMINATED], flagged.drop(NEW_CONTAMINATED).max()
     of_clean = f"at most {_by_kind(clean)}" if clean.max() > 0 else "none"
     numbers = (
-        f"Of the new contaminated model's states, the detector calls {_by_kind(contaminated)} "
-        f"contaminated. Of the clean models' states, it calls {of_clean} contaminated."
+        f"The detector flags {_by_kind(contaminated)} of the new contaminated model's states as "
+        f"contaminated, and {of_clean} of the clean models' states."
     )
     return numbers, contaminated - clean >= SMALLEST
 
@@ -93,10 +93,8 @@ def _by_kind(percent: pd.Series) -> str:
     texts = [f"{value:.0f} %" for value in percent]
     if len(set(texts)) == 1:
         return texts[0]
-    kinds = [
-        f"{text} on questions {asked}" for text, asked in zip(texts, percent.index, strict=True)
-    ]
-    return listed(kinds)
+    kinds = zip(texts, percent.index, strict=True)
+    return listed([f"{text} (questions {asked})" for text, asked in kinds])
 
 
 def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float], never_met: pd.DataFrame) -> str:

@@ -46,11 +46,14 @@ def of_opening(rules: pd.DataFrame, words: pd.DataFrame, printed: float) -> str:
     n_level = verdicts.eq(SUPPORTED).sum()
     margin = -CLAIMS["dcq_rules"].null
     text = (
-        f"The quiz's bars are means over {n} datasets. We also test each dataset by itself, in "
-        f"both ways of counting. On {n_behind} of {n}, GPT-4 is shown to beat the rule. "
+        f"The quiz's bars are means over {n} datasets. Lesson 02 tests each "
+        f"dataset by itself. On {n_behind} of {n}, it shows that GPT-4 beats the rule. "
     )
     if n_level:
-        text += f"On {n_level}, the rule is shown to be as good, to within {margin:.0f} points. "
+        text += (
+            f"On {n_level}, it shows that the rule is as good, to within {margin:.0f} percentage "
+            "points. "
+        )
     if n_open := n - n_behind - n_level:
         others = "one" if n_open == 1 else n_open
         text += f"On the other {others}, the test is inconclusive. "
@@ -82,8 +85,8 @@ def reading(of_method: pd.DataFrame) -> str:
             return "No clean model reaches the value of the contaminated model."
         models = "Both clean models reach" if n_as_high == 2 else f"{n_as_high} clean model reaches"
         return (
-            f"{models} the value of the contaminated model. So the detector has learned which "
-            "model is which, and not what a model has seen."
+            f"{models} the value of the contaminated model. So this value is no evidence of "
+            "contamination: the detector may have learned only which model is which."
         )
     chance = "zero" if pd.isna(finding["chance"]) else "chance"
     level = 0.0 if pd.isna(finding["chance"]) else finding["chance"]
