@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from contamination.core.claims import CLAIMS
@@ -37,6 +39,21 @@ def differences_title(rules: pd.DataFrame, control: str = FREQUENCY, model: str 
     return (
         f"{control.capitalize()} is shown to keep up with {model}\n"
         f"on {n_level} of {len(verdicts)} datasets, and to be behind on {n_behind}"
+    )
+
+
+def own_quizzes(n_right: Mapping[str, float], n: int) -> str:
+    """How the rules did in the reader's own quizzes, from the right answers of each."""
+    rules = {
+        name.removeprefix("rule: "): value for name, value in n_right.items() if "rule" in name
+    }
+    best = max(rules, key=lambda name: rules[name])
+    frequency = (
+        "" if best == FREQUENCY else f" {FREQUENCY.capitalize()} finds {rules[FREQUENCY]:g}."
+    )
+    return (
+        f"In your {_word(n)} quizzes, {best} is the best rule and finds {rules[best]:g} originals."
+        f"{frequency} {_word(n).capitalize()} quizzes are few, so look at the paper's quizzes."
     )
 
 
@@ -102,13 +119,14 @@ def example_of_answer_e(rules: pd.DataFrame, control: str = FREQUENCY, model: st
         return ""
     dataset = found.idxmax()
     same = rows[rows["dataset"].eq(dataset) & rows["counted"].eq(COVERAGE)].iloc[0]
-    interval = interval_text(same["ci_low_pct"], same["ci_high_pct"], 0)
+    interval = interval_text(same["ci_low_pct"], same["ci_high_pct"])
     return (
         f"On {dataset}, the first figure shows the rule {found[dataset]:.0f} points ahead of "
         f"{model}, and yet the verdict is inconclusive. The reason is the answer E, which the "
         "first figure counts as wrong. If the rule may skip as many quizzes as "
-        f"{model} answered with E, the difference is {same['difference_pct']:.0f} points "
-        f"(95 % interval {interval})."
+        f"{model} answered with E, the difference is {same['difference_pct']:.1f} points "
+        f"(95 % interval {interval}). If each E counts as a quarter of a right answer, the rule is "
+        f"{leads.loc[dataset, QUARTER]:.1f} points ahead. So the two ways disagree."
     )
 
 
@@ -126,8 +144,8 @@ def example_of_correction(rules: pd.DataFrame, control: str = FREQUENCY, model: 
     if not parts:
         return ""
     return " ".join(parts) + (
-        " And yet the verdict is inconclusive there: the figure shows many intervals, and some may "
-        "miss the truth by luck. The test corrects for this."
+        " And yet these verdicts are inconclusive: the figure shows many intervals, and some may "
+        "miss the truth by chance. The test corrects for this."
     )
 
 
@@ -173,8 +191,8 @@ def _arithmetic(levels: pd.DataFrame) -> str:
         return f"The paper's arithmetic is right: we reproduce the numbers of all {n} pairs."
     if n_same > n / 2:
         return (
-            f"The paper's arithmetic is right: we reproduce the numbers for {n_same} of {n} pairs "
-            "of model and dataset to the last printed digit."
+            f"The paper's arithmetic is right, with few exceptions: we reproduce the numbers for "
+            f"{n_same} of {n} pairs of model and dataset to the last printed digit."
         )
     return (
         f"We cannot confirm the paper's arithmetic: from the released answers we reproduce the "
@@ -209,14 +227,13 @@ def _other_verdicts(rules: pd.DataFrame) -> str:
         rows = _of_chosen_rule(rules, model)
         equal = rows.loc[rows["verdict"] == SUPPORTED, "dataset"].tolist()
         n_open = int(rows["verdict"].eq(INCONCLUSIVE).sum())
-        where = _word(len(equal)) + _where(equal)
-        parts = [f"the rule does at least as well on {where}"] if equal else []
+        n, where = f" of {_word(len(rows))} datasets", _word(len(equal))
+        parts = [f"the rule does at least as well on {where}{n}{_where(equal)}"] if equal else []
         if n_open:
-            parts.append(f"the comparison is inconclusive on {_word(n_open)}")
+            number = _word(n_open) + ("" if equal else n)
+            parts.append(f"the comparison is inconclusive on {number}")
         if parts:
-            sentences.append(
-                f"Against {model}, {', and '.join(parts)} of {_word(len(rows))} datasets."
-            )
+            sentences.append(f"Against {model}, {', and '.join(parts)}.")
     return " ".join(sentences)
 
 
