@@ -234,7 +234,7 @@ def results(
     readings = pd.DataFrame({"dataset": ["RTE", "XSum", "ours"], "is_unread": [False, False, True]})
     readings["ci_low_pct"] = [5.0 if is_ahead else -5.0, -3.0, 2.0 if is_taste else -2.0]
     readings["verdict"] = [quiz, NOT_SUPPORTED, ""]
-    readings = readings.assign(ci_high_pct=24.0, clean_pct=[50.0, 80.0, 30.0])
+    readings = readings.assign(ci_high_pct=24.0, clean_high_pct=[50.0, 80.0, 30.0])
     replication = {"method": decisions.ALGORITHM_2, "instruction": [GUIDED, GUIDED, GENERAL]}
     replication = pd.DataFrame(replication).assign(verdict=[guided, INCONCLUSIVE, ""])
     replication = replication.assign(n_valid=10, n_exact=[0, 0, 3], n_near_exact=[1, 0, 0])
@@ -332,10 +332,10 @@ def test_effects_that_may_be_equal_are_not_said_to_differ():
 
 
 def test_a_lead_that_no_model_could_have_is_not_held_against_it():
-    own = [{"is_unread": True, "ci_high_pct": 24.0, "clean_pct": 30.0}]
-    claims = [{"is_unread": False, "clean_pct": value} for value in (60.0, 76.0, 93.0)]
+    own = [{"is_unread": True, "ci_high_pct": 24.0, "clean_high_pct": 30.0}]
+    claims = [{"is_unread": False, "clean_high_pct": value} for value in (60.0, 76.0, 93.0)]
     said = findings.room_for_leads(pd.DataFrame(own + claims))
-    assert "reach up to 24 points" in said and "On 2 of 3 benchmarks, such a lead was imp" in said
+    assert "reach up to 24 points" in said and "On 2 of 3 benchmarks, this was impossible" in said
     said = findings.room_for_leads(pd.DataFrame(own + claims[:1]))
     assert "possible on every benchmark" in said and "impossible" not in said
 
@@ -359,6 +359,9 @@ def test_the_doses_are_told_in_their_order_and_fresh_rows_beside_them():
     assert said.startswith("If the model saw a row verbatim, the AUC is 0.60 with 1 copy and 0.98")
     assert "0.98 with 16 copies. If it saw a paraphrase instead, 4 times, the AUC is 0.56." in said
     assert said.endswith("For fresh rows, the control, it is 0.50.")
+    whole = findings.conclusion({}, equal(), "tiny", table)
+    assert "For Min-k% Prob, if the model saw a row verbatim, the AUC is 0.60 with 1 copy" in whole
+    assert "verbatim" not in findings.conclusion({}, equal(), "tiny")
 
 
 def test_parts_that_were_not_asked_are_named_and_nothing_is_said_of_them():

@@ -36,23 +36,26 @@ def room_for_leads(readings: pd.DataFrame) -> str:
     """On how many benchmarks a lead could have been large enough to support the claim."""
     n_without, n, needed = _room(readings)
     text = (
-        f"On our own quizzes, the intervals of the leads reach up to {needed:.0f} points. Only a "
-        "lead above this value could support the claim. "
+        f"On our own quizzes, the intervals of the leads reach up to {needed:.0f} points. Only an "
+        "interval above this value could support the claim. "
     )
     if not n_without:
-        return text + "Such a lead was possible on every benchmark."
+        return text + "This was possible on every benchmark."
     return text + (
-        f"On {n_without} of {n} benchmarks, such a lead was impossible: the clean model already "
-        "finds so many originals that even a model that finds all of them would lead by less. "
-        "There, the claim could not be supported, no matter what the model remembers."
+        f"On {n_without} of {n} benchmarks, this was impossible: the clean model already finds so "
+        "many originals that even a model that finds all of them would not lead by enough. There, "
+        "the claim could not be supported, no matter what the model remembers."
     )
 
 
 def _room(readings: pd.DataFrame) -> tuple[int, int, float]:
-    """Benchmarks without room for the lead that the claim needs, all benchmarks, and this lead."""
+    """Benchmarks without room for the lead that the claim needs, all benchmarks, and this lead.
+
+    The lead of a model that finds every original has an interval as wide as the clean model's.
+    """
     is_unseen = readings["is_unread"].astype(bool)
     needed = readings.loc[is_unseen, "ci_high_pct"].max()
-    room = 100 - readings.loc[~is_unseen, "clean_pct"]
+    room = 100 - readings.loc[~is_unseen, "clean_high_pct"]
     return int((room <= needed).sum()), len(room), needed
 
 
@@ -91,13 +94,19 @@ def dates_title(capsule: pd.DataFrame) -> str:
     return "No score is shown to tell older from newer pages better than the words alone"
 
 
-def conclusion(results: Mapping[str, pd.DataFrame], equal: pd.DataFrame, model: str) -> str:
+def conclusion(
+    results: Mapping[str, pd.DataFrame],
+    equal: pd.DataFrame,
+    model: str,
+    by_condition: pd.DataFrame | None = None,
+) -> str:
     """What the answers of a real model show, a paragraph for each part, all from its tables.
 
     Args:
         results: some or all tables of ``real_model.PARTS``.
         equal: of ``study.equivalence.equivalence``.
         model: name of the model that was asked.
+        by_condition: as in :func:`of_doses`.
     """
     sentences = [
         f"We do not know which benchmark rows {model} was trained on, so we cannot check "
@@ -114,6 +123,11 @@ def conclusion(results: Mapping[str, pd.DataFrame], equal: pd.DataFrame, model: 
             sentences.append(_of_judge(results["pretrained_judge"], model))
     if "copies" in known:
         sentences.append(_of_copies(results["pretrained_control"]))
+    if by_condition is not None:
+        sentences.append(
+            f"In the last sections we know the truth, because we fine-tuned the model. For {MIN_K}, "
+            f"{_lower(of_doses(by_condition))}"
+        )
     sentences.append(_of_equivalence(equal))
     if sum(pointing):
         sentences.append(
@@ -128,6 +142,10 @@ def conclusion(results: Mapping[str, pd.DataFrame], equal: pd.DataFrame, model: 
     if missing := [IN_WORDS[part] for part in PARTS if part not in known]:
         sentences.append(f"This conclusion leaves out what was not asked: {listed(missing)}.")
     return "\n\n".join(sentences)
+
+
+def _lower(text: str) -> str:
+    return text[0].lower() + text[1:]
 
 
 def _leads(readings: pd.DataFrame) -> tuple[int, int, int, int]:
