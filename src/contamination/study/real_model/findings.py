@@ -125,8 +125,8 @@ def conclusion(
         sentences.append(_of_copies(results["pretrained_control"]))
     if by_condition is not None:
         sentences.append(
-            f"In the last sections we know the truth, because we fine-tuned the model. For {MIN_K}, "
-            f"{_lower(of_doses(by_condition))}"
+            "In the last sections we know the truth, because we fine-tuned the model ourselves. For "
+            f"{MIN_K}, {_lower(of_doses(by_condition))}"
         )
     sentences.append(_of_equivalence(equal))
     if sum(pointing):
@@ -183,7 +183,7 @@ def _of_quiz(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     return 0, (
         f"{text}. On none of them is this lead shown to be larger than on quizzes that no model "
         f"can have seen. (On {n_without or 'none'} of the {n_claims} datasets, no model could have "
-        "had such a lead.)"
+        "been shown to lead by that much.)"
     )
 
 
