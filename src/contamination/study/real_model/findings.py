@@ -125,8 +125,8 @@ def conclusion(
         sentences.append(_of_copies(results["pretrained_control"]))
     if by_condition is not None:
         sentences.append(
-            "In the last sections we know the truth, because we fine-tuned the model ourselves. For "
-            f"{MIN_K}, {_lower(of_doses(by_condition))}"
+            "In the last sections we know the truth, because we fine-tuned the model ourselves. "
+            f"For {MIN_K}, {_lower(of_doses(by_condition))}"
         )
     sentences.append(_of_equivalence(equal))
     if sum(pointing):
