@@ -392,9 +392,9 @@ NEW_MODELS = {
     "on questions seen in training, but not on questions never seen": [(90, 50), (5, 5), (0, 45)],
 }
 SPEAKS = [
-    "test speaks for DICE. ",
-    "test does not speak for DICE. ",
-    "one kind of questions only. ",
+    "test speaks in favour of DICE. ",
+    "test does not speak in favour of DICE. ",
+    "one kind of question only. ",
 ]
 
 

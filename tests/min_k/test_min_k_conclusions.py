@@ -36,6 +36,25 @@ def articles():
 PAPER_AUC = wikimia_tables.printed_average().loc[MIN_K, "paper_auc"]
 
 
+def by_score(low=0.47, high=0.59):
+    rows = [{"who is a member": name, "auc": 0.53} for name in checks.LABELLED_BY[:2]]
+    return pd.DataFrame(rows).assign(ci_low=low, ci_high=high)
+
+
+@pytest.mark.parametrize("ends", [(0.51, 0.59), (0.41, 0.49)])
+def test_a_score_that_follows_the_date_is_said_to(wikimia, articles, ends):
+    text = conclusions.conclusion(training_of(0.3), wikimia, 0.72, articles, by_score(*ends))
+    assert "Min-k% Prob follows the date, too" in text and "not shown to follow" not in text
+
+
+def test_a_score_has_an_auc_for_each_labelling():
+    values, by_chance = np.arange(8.0), np.tile([True, False], 4)
+    found = checks.score_by_label(values, by_chance, np.arange(8) > 3)
+    assert found["who is a member"].tolist() == list(checks.LABELLED_BY[:2])
+    assert found["auc"].tolist() == [pytest.approx(0.375), 1.0]
+    assert (found["ci_low"] <= found["auc"]).all() and found["n_members"].tolist() == [4, 4]
+
+
 def test_words_find_a_date_and_nothing_that_chance_decided(articles):
     assert articles["who is a member"].tolist() == list(checks.LABELLED_BY)
     chance, date, gap = articles.itertuples()
@@ -45,13 +64,17 @@ def test_words_find_a_date_and_nothing_that_chance_decided(articles):
 
 
 def test_the_lesson_concludes_what_its_tables_show(wikimia, articles):
-    text = conclusions.conclusion(training_of(0.30), wikimia, float(PAPER_AUC), articles)
+    text = conclusions.conclusion(
+        training_of(0.30), wikimia, float(PAPER_AUC), articles, by_score()
+    )
     assert "does respond to training" in text and "from 0.53 to 0.83 over 5" in text
     assert f"at all 4 passage lengths, and that is higher than the {PAPER_AUC}" in text
     lowest = wikimia.loc[wikimia["baseline"] == BAG_OF_WORDS, "auc"].min()
     assert f"AUC of {np.floor(100 * lowest) / 100:.2f} or more" in text
     assert "A high AUC on WikiMIA need not come from training" in text
-    assert "Dates can be enough for that, as the invented articles show" in text
+    assert "A date can be enough for words to tell members from non-members, as the inv" in text
+    assert "not shown to follow the date: under a model that saw none of the articles" in text
+    assert "its AUC is 0.53 [0.47, 0.59] if the date decides." in text
     assert "could explain the paper's AUC: we have not shown that it does" in text
     assert text.count("\n\n") == 3  # a paragraph each: training, WikiMIA, the articles, advice
 
@@ -61,20 +84,20 @@ def test_the_lesson_concludes_what_its_tables_show(wikimia, articles):
     [(-0.3, "in the wrong direction: a step on each member lowers"), (0.01, "We cannot tell")],
 )
 def test_a_score_that_falls_or_stays_is_not_said_to_respond(wikimia, articles, change, said):
-    text = conclusions.conclusion(training_of(change), wikimia, 0.72, articles)
+    text = conclusions.conclusion(training_of(change), wikimia, 0.72, articles, by_score())
     assert said in text and "does respond" not in text and "raises" not in text
 
 
 def test_words_that_do_not_beat_the_paper_leave_its_result_alone(wikimia, articles):
     """The AUC alone decides nothing: the lower end of its interval has to lie above the paper's."""
     wide = wikimia.assign(ci_low=0.7)
-    text = conclusions.conclusion(training_of(0.3), wide, 0.72, articles)
+    text = conclusions.conclusion(training_of(0.3), wide, 0.72, articles, by_score())
     assert "does not overturn the paper's result" in text and "at none of the 4" in text
     assert "need not come from training" not in text
     assert "explain the paper's AUC: we" not in text
     one = wikimia["length"].eq(64)
     some = wide.assign(ci_low=wide["ci_low"].mask(one, wikimia["ci_low"]))
-    text = conclusions.conclusion(training_of(0.3), some, 0.72, articles)
+    text = conclusions.conclusion(training_of(0.3), some, 0.72, articles, by_score())
     assert "depends on the passage length" in text and "at 1 of 4 lengths" in text
 
 
@@ -86,8 +109,8 @@ def test_articles_without_a_difference_do_not_explain(wikimia, articles, low, hi
     gap = articles["who is a member"].eq(checks.LABELLED_BY[2])
     other = articles.assign(ci_low=articles["ci_low"].mask(gap, low))
     other["ci_high"] = articles["ci_high"].mask(gap, high)
-    text = conclusions.conclusion(training_of(0.3), wikimia, 0.72, other)
-    assert "do not show that a date is enough for that" in text and said in text
+    text = conclusions.conclusion(training_of(0.3), wikimia, 0.72, other, by_score())
+    assert "do not show that a date is enough for such an AUC" in text and said in text
     assert "show how that can" not in text
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from contamination.core.claims import CLAIMS
 from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED, VERDICTS
-from contamination.dcq.comparison import COVERAGE, MAXIMUM, QUARTER
+from contamination.dcq.comparison import COVERAGE, MAXIMUM, QUARTER, WRONG
 from contamination.dcq.known_truth import RESPONDENT, UNSEEN, WITH_LABEL
 from contamination.dcq.respondent_sweep import RANGE_READING
 
@@ -23,12 +23,22 @@ SIDES = {"below": "below", "above": "above", "neither": "on no one side of"}
 _WORDS = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 
-def levels_title(rules: pd.DataFrame, model: str = MODEL) -> str:
-    """Title of the figure of levels: on how many datasets a model beats the chosen rule."""
-    rows = _of_chosen_rule(rules, model)
-    n_behind = int(rows["verdict"].eq(NOT_SUPPORTED).sum())
-    names = " or ".join(rows["control"].unique())
-    return f"In our test, {model} beats {names} on {n_behind} of {len(rows)} datasets"
+def levels_title(
+    levels: pd.DataFrame, rule_levels: pd.DataFrame, rules: pd.DataFrame, model: str = MODEL
+) -> str:
+    """Title of the figure of levels: on how many datasets a model's dot is ahead of the rule's."""
+    chosen = _of_chosen_rule(rules, model)
+    n_right = _n_ahead(levels, rule_levels, chosen)
+    names = " or ".join(chosen["control"].unique())
+    return f"{model} is ahead of {names} on {n_right} of {len(chosen)} datasets, before any test"
+
+
+def _n_ahead(levels: pd.DataFrame, rule_levels: pd.DataFrame, chosen: pd.DataFrame) -> int:
+    """On how many datasets a model finds more originals at its best letter than the chosen rule."""
+    keys = ["model", "dataset"]
+    marks = chosen.merge(rule_levels, on=[*keys, "control"], suffixes=("", "_of_rule"))
+    dots = marks[[*keys, "max_pct"]].merge(levels, on=keys, suffixes=("_of_rule", ""))
+    return int((dots["max_pct"] > dots["max_pct_of_rule"]).sum())
 
 
 def differences_title(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:
@@ -79,10 +89,7 @@ def figure_note(
 ) -> str:
     """Why the title of the figure of levels counts fewer leads of a model than a reader sees."""
     chosen = _of_chosen_rule(rules, model)
-    keys = ["model", "dataset"]
-    marks = chosen.merge(rule_levels, on=[*keys, "control"], suffixes=("", "_of_rule"))
-    dots = marks[[*keys, "max_pct"]].merge(levels, on=keys, suffixes=("_of_rule", ""))
-    n_right = int((dots["max_pct"] > dots["max_pct_of_rule"]).sum())
+    n_right = _n_ahead(levels, rule_levels, chosen)
     behind = chosen.loc[chosen["verdict"] == NOT_SUPPORTED, "dataset"].tolist()
     names = " or ".join(chosen["control"].unique())
     return (
@@ -102,6 +109,34 @@ def usual_verdict(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MO
     each = "" if len(names) == 1 else " each"
     n_of = f"{_word(int(counts.max()))} of {_word(int(counts.sum()))} datasets{each}"
     return f"For {control} against {model}, the most common {noun} {listed(names)} ({n_of})."
+
+
+def example_of_test(rules: pd.DataFrame, control: str = FREQUENCY) -> str:
+    """The test in numbers: a model's lead at its best letter that is not shown, "" without one.
+
+    Args:
+        rules: ``dcq_rules``. Of several leads, the largest is told.
+    """
+    rows = rules[rules["control"].eq(control) & rules["verdict"].eq(INCONCLUSIVE)]
+    by_count = rows.set_index(["model", "dataset", "counted"])
+    at_best = rows[rows["counted"] == MAXIMUM].set_index(["model", "dataset"])["difference_pct"]
+    if not (at_best < 0).any():
+        return ""
+    model, dataset = at_best.idxmin()
+    best, mean, skip, quarter = (
+        by_count.loc[(model, dataset, counted)] for counted in (MAXIMUM, WRONG, COVERAGE, QUARTER)
+    )
+    ends = [interval_text(row["ci_low_pct"], row["ci_high_pct"]) for row in (skip, quarter)]
+    return (
+        f"An example is {model} on {dataset}. At the best letter, {model} finds "
+        f"{best['model_pct']:.0f} % of the originals and the rule {best['rule_pct']:.0f} %. "
+        f"Averaged over the letters, {model} finds {mean['model_pct']:.0f} % and the rule "
+        f"{mean['rule_pct']:.0f} %. If the rule skips as many quizzes as {model}, it finds "
+        f"{skip['rule_pct']:.0f} %, and the difference is {skip['difference_pct']:.1f} points "
+        f"{ends[0]}. If each E counts as a quarter, {model} finds {quarter['model_pct']:.0f} %, "
+        f"and the difference is {quarter['difference_pct']:.1f} points {ends[1]}. The lead at the "
+        "best letter is not shown to be more than luck, and the verdict is inconclusive."
+    )
 
 
 def example_of_answer_e(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:

@@ -40,7 +40,7 @@ def conclusion_of_distances(at_layer: pd.Series, layer: int) -> str:
     if main > clean.max():
         return said + (
             "The contaminated model lies farthest away, so training on the questions may add to "
-            "the distance. One model of each kind is an example and no proof."
+            "the distance. One model of each kind is an example, not a proof."
         )
     return said + (
         "A clean model lies as far away as the contaminated one or farther, so a large distance "
@@ -128,8 +128,8 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float], never_met: pd.D
     elif is_above.all():
         said.append(
             "So in this example the detector sees more than which of two models it looks at: "
-            "training on the questions adds to the AUROC. One model of each kind is an example "
-            "and no proof."
+            "training on the questions adds to the AUROC. One model of each kind is an example, "
+            "not a proof."
         )
     elif not is_above.any():
         said.append(
@@ -147,14 +147,14 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float], never_met: pd.D
             f"{listed(list(main.index[~is_above]))}. So this example decides nothing."
         )
     numbers, is_above = _of_new_models(never_met)
-    speaks = "does not speak for DICE"
+    speaks = "does not speak in favour of DICE"
     if is_above.all():
-        speaks = "speaks for DICE"
+        speaks = "speaks in favour of DICE"
     elif is_above.any():
-        speaks = "speaks for DICE on one kind of questions only"
+        speaks = "speaks in favour of DICE on one kind of question only"
     said.append(
         "A fairer test asks the detector about models that it has never met. In our example, this "
-        f"test {speaks}. {numbers} A single new contaminated model is an example and no proof. The "
+        f"test {speaks}. {numbers} A single new contaminated model is an example, not a proof. The "
         "lab repeats the test with several models of each kind and with fewer copies."
     )
     return "\n\n".join(said)

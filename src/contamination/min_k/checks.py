@@ -134,6 +134,23 @@ def null_summary(null: pd.DataFrame) -> pd.DataFrame:
     return table.assign(expected=(1 - statistics.LEVEL) * table["deals"], holds=chance > LEVEL)
 
 
+def score_by_label(
+    values: Sequence[float], by_chance: Sequence[bool], by_date: Sequence[bool]
+) -> pd.DataFrame:
+    """AUC of one score with labels by chance and by date, the first two of ``LABELLED_BY``.
+
+    All three have shape (n_texts,). The intervals resample texts, 95 %.
+    """
+    rows = []
+    for name, labels in zip(LABELLED_BY[:2], (by_chance, by_date), strict=True):
+        is_member = np.asarray(labels, bool)
+        low, high = statistics.auc_interval(np.asarray(values), is_member)
+        row = {"who is a member": name, "n_members": is_member.sum()}
+        row |= {"n_non_members": (~is_member).sum(), "ci_low": low, "ci_high": high}
+        rows.append(row | {"auc": statistics.auc(np.asarray(values), is_member)})
+    return pd.DataFrame(rows)
+
+
 def words_by_label(
     texts: Sequence[str],
     by_chance: Sequence[bool],

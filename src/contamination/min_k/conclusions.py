@@ -16,7 +16,11 @@ VERBATIM_EVENTS, TWO_VERSIONS = "verbatim", "two versions"
 
 
 def conclusion(
-    training: pd.DataFrame, wikimia: pd.DataFrame, paper_auc: float, articles: pd.DataFrame
+    training: pd.DataFrame,
+    wikimia: pd.DataFrame,
+    paper_auc: float,
+    articles: pd.DataFrame,
+    of_score: pd.DataFrame,
 ) -> str:
     """What the lesson concludes, in words that its tables choose.
 
@@ -26,9 +30,10 @@ def conclusion(
         wikimia: ``wikimia_tables.wikimia_blind_table``.
         paper_auc: average AUC that the paper prints for Min-k% Prob.
         articles: ``checks.words_by_label``.
+        of_score: ``checks.score_by_label`` of a model that saw none of the articles.
     """
     n_higher, on_wikimia = _words_on_wikimia(wikimia, paper_auc)
-    parts = [_what_training_does(training), on_wikimia, _why(articles), _advice(n_higher)]
+    parts = [_what_training_does(training), on_wikimia, _why(articles, of_score), _advice(n_higher)]
     return "\n\n".join(parts)
 
 
@@ -47,7 +52,8 @@ def _what_training_does(training: pd.DataFrame) -> str:
         )
     return (
         f"{claim} the score's mean AUC from {row['before']:.2f} to {row['after']:.2f} over "
-        f"{row['n_assignments']:.0f} random assignments of the same passages ({change})."
+        f"{row['n_assignments']:.0f} random assignments of the same passages ({change}). The model "
+        "is small, and it was tested right after training."
     )
 
 
@@ -76,7 +82,23 @@ def _words_on_wikimia(wikimia: pd.DataFrame, paper_auc: float) -> tuple[int, str
     return n_higher, text
 
 
-def _why(articles: pd.DataFrame) -> str:
+def _of_the_score(of_score: pd.DataFrame) -> str:
+    """Whether the score, too, follows the date under a model that saw nothing."""
+    by_date = of_score.set_index("who is a member").loc[LABELLED_BY[1]]
+    auc = f"{by_date['auc']:.2f} {interval_text(by_date['ci_low'], by_date['ci_high'], 2)}"
+    if not by_date["ci_low"] <= 0.5 <= by_date["ci_high"]:
+        return (
+            f" {MIN_K} follows the date, too: under a model that saw none of the articles, its AUC "
+            f"is {auc} if the date decides."
+        )
+    return (
+        f" {MIN_K} itself is not shown to follow the date: under a model that saw none of the "
+        f"articles, its AUC is {auc} if the date decides. So what a classifier can learn from "
+        "labels, this score need not show."
+    )
+
+
+def _why(articles: pd.DataFrame, of_score: pd.DataFrame) -> str:
     by_label = articles.set_index("who is a member")
     chance, date, gap = (by_label.loc[name] for name in LABELLED_BY)
     aucs = (
@@ -85,13 +107,14 @@ def _why(articles: pd.DataFrame) -> str:
     interval = f"difference {gap['auc']:+.2f}, {interval_text(gap['ci_low'], gap['ci_high'], 2)}"
     if gap["ci_low"] > 0:
         return (
-            "Dates can be enough for that, as the invented articles show. On the same texts, the "
-            f"words reach an AUC of {aucs} ({interval})."
+            "A date can be enough for words to tell members from non-members, as the invented "
+            f"articles show. On the same texts, the words reach an AUC of {aucs} ({interval})."
+            + _of_the_score(of_score)
         )
     contains = "contains zero" if gap["ci_high"] >= 0 else "lies below zero"
     return (
-        "The invented articles do not show that a date is enough for that. On the same texts, the "
-        f"words reach an AUC of {aucs}, and the interval of the difference "
+        "The invented articles do not show that a date is enough for such an AUC. On the same "
+        f"texts, the words reach an AUC of {aucs}, and the interval of the difference "
         f"{contains} ({interval})."
     )
 

@@ -166,7 +166,7 @@ def words_alone(words: pd.Series, n_pairs: int, n_seen: int, n_unseen: int) -> s
     return text + (
         f"The model's score compares each of the {n_seen:,} seen instances with each of the "
         f"{n_unseen:,} held-out ones, which makes {n_all:,} pairs. The classifier must not judge a "
-        "text that it learnt from, or a near-copy of one. So it learns from one part of the "
+        "text that it learned from, or a near-copy of one. So it learns from one part of the "
         f"instances and compares only the pairs within another part: {n_pairs:,} of these "
         f"{n_all:,} pairs."
     )

@@ -131,7 +131,7 @@ def conclusion(
     sentences.append(_of_equivalence(equal))
     if sum(pointing):
         sentences.append(
-            "What points to training here is a reason to look closer, and no proof: we cannot "
+            "What points to training here is a reason to look closer, not a proof: we cannot "
             "check it against the training data."
         )
     elif pointing:
