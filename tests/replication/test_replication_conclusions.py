@@ -94,6 +94,19 @@ def test_the_title_leaves_out_a_count_that_could_only_be_zero(tests):
     assert title(powerful.assign(n_marked=7)) == "7 asterisks under every test"
 
 
+def test_exact_completions_are_counted_with_the_name_and_without():
+    guided = pd.Series([True] * 7 + [False] * 13)
+    none = pd.Series([False] * 20)
+    text = conclusions.summarize_exact(guided, none)
+    assert text == (
+        "Of 20 rows, 7 are completed word for word if the instruction names the dataset, and none "
+        "if it does not (exact test: p = 0.016). So more rows are recited with the name."
+    )
+    assert "So fewer rows are recited" in conclusions.summarize_exact(none, guided)
+    for other in (guided, none):
+        assert "too small a difference" in conclusions.summarize_exact(other, other)
+
+
 def test_cases_with_and_without_the_name_are_counted_by_the_rule_judge(marks):
     text = conclusions.summarize_names(marks)
     assert "calls 7 of 28 cases contaminated if the instruction names the dataset, and 1 if" in text

@@ -102,6 +102,24 @@ def title_of_asterisks(by_test: pd.DataFrame) -> str:
     return f"{low} to {high} asterisks, depending on the test"
 
 
+def summarize_exact(guided: pd.Series, general: pd.Series) -> str:
+    """Whether naming the dataset leads to more exact completions of the same rows.
+
+    Both say for each row whether a completion is exact, shape (n_rows,). The exact test looks at
+    the rows in which one completion is exact and the other is not.
+    """
+    only_guided, only_general = int((guided & ~general).sum()), int((general & ~guided).sum())
+    p = discordant_p(only_guided, only_general)
+    text = (
+        f"Of {len(guided)} rows, {guided.sum() or 'none'} are completed word for word if the "
+        f"instruction names the dataset, and {general.sum() or 'none'} if it does not"
+    )
+    if p > ALPHA:
+        return f"{text}. That is too small a difference to say whether the name matters."
+    more = "more" if only_guided > only_general else "fewer"
+    return f"{text} (exact test: p = {format_p(p)}). So {more} rows are recited with the name."
+
+
 def summarize_names(marks: pd.DataFrame) -> str:
     """In how many cases the rule judge finds matches with the dataset's name and without it.
 
