@@ -75,7 +75,7 @@ def test_the_lesson_concludes_what_its_tables_show(wikimia, articles):
     assert "A date can be enough for words to tell members from non-members, as the inv" in text
     assert "not shown to follow the date: under a model that saw none of the articles" in text
     assert "its AUC is 0.53 [0.47, 0.59] if the date decides." in text
-    assert "could explain the paper's AUC: we have not shown that it does" in text
+    assert "It could explain the paper's AUC, but we have not shown that it does" in text
     assert text.count("\n\n") == 3  # a paragraph each: training, WikiMIA, the articles, advice
 
 
@@ -94,7 +94,7 @@ def test_words_that_do_not_beat_the_paper_leave_its_result_alone(wikimia, articl
     text = conclusions.conclusion(training_of(0.3), wide, 0.72, articles, by_score())
     assert "does not overturn the paper's result" in text and "at none of the 4" in text
     assert "need not come from training" not in text
-    assert "explain the paper's AUC: we" not in text
+    assert "It could explain the paper's AUC" not in text
     one = wikimia["length"].eq(64)
     some = wide.assign(ci_low=wide["ci_low"].mask(one, wikimia["ci_low"]))
     text = conclusions.conclusion(training_of(0.3), some, 0.72, articles, by_score())

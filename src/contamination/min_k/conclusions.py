@@ -93,8 +93,8 @@ def _of_the_score(of_score: pd.DataFrame) -> str:
         )
     return (
         f" {MIN_K} itself is not shown to follow the date: under a model that saw none of the "
-        f"articles, its AUC is {auc} if the date decides. So what a classifier can learn from "
-        "labels, this score need not show."
+        f"articles, its AUC is {auc} if the date decides. A model that has read about one era and "
+        "not about the other may behave differently."
     )
 
 
@@ -122,9 +122,10 @@ def _why(articles: pd.DataFrame, of_score: pd.DataFrame) -> str:
 def _advice(n_higher: int) -> str:
     if n_higher:
         return (
-            "The comparison with the paper is uneven, because the classifier learns from labels "
-            "and the score does not. That is why we only say that the wording could explain the "
-            "paper's AUC: we have not shown that it does. Before you take a high AUC as "
+            "So are the probabilities enough to tell? Only if nothing but training distinguishes "
+            "the members. On WikiMIA, their wording does, too. It could explain the paper's AUC, "
+            "but we have not shown that it does, because the classifier learns from labels and the "
+            "score does not. Before you take a high AUC as "
             "evidence of training, ask two questions. What decided which passages are members? And "
             "what AUC do the words alone reach on the same passages?"
         )
