@@ -88,9 +88,9 @@ def test_headline_of_tests(tests):
 def test_the_title_leaves_out_a_count_that_could_only_be_zero(tests):
     title = conclusions.title_of_asterisks
     by_test = published_tables.asterisks_by_test(tests)
-    assert title(by_test) == "12 to 24 asterisks, depending on the test"
+    assert title(by_test) == "12 to 24 asterisks, by those tests that can give any"
     powerful = published_tables.asterisks_by_test(tests.assign(can_reject=True))
-    assert title(powerful) == "0 to 24 asterisks, depending on the test"
+    assert title(powerful) == "0 to 24 asterisks, by those tests that can give any"
     assert title(powerful.assign(n_marked=7)) == "7 asterisks under every test"
 
 
@@ -100,19 +100,29 @@ def test_exact_completions_are_counted_with_the_name_and_without():
     text = conclusions.summarize_exact(guided, none)
     assert text == (
         "Of 20 rows, 7 are completed word for word if the instruction names the dataset, and none "
-        "if it does not (exact test: p = 0.016). So more rows are recited with the name."
+        "if it does not (exact test: p = 0.016). So more rows are recited under the instruction "
+        "that names the dataset."
     )
     assert "So fewer rows are recited" in conclusions.summarize_exact(none, guided)
     for other in (guided, none):
         assert "too small a difference" in conclusions.summarize_exact(other, other)
 
 
+@pytest.mark.parametrize(
+    ("flips", "said"), [(18, "18 asterisks, fewer than"), (24, "as many as"), (30, "more than")]
+)
+def test_the_prediction_on_asterisks_is_answered(flips, said):
+    by_test = pd.DataFrame({"test": ["paired bootstrap", "sign flips", "paired bootstrap, Holm"]})
+    text = conclusions.asterisks_left(by_test.assign(n_marked=[24, flips, 12]))
+    assert said in text and text.endswith("the paired bootstrap gives 12.")
+
+
 def test_cases_with_and_without_the_name_are_counted_by_the_rule_judge(marks):
     text = conclusions.summarize_names(marks)
     assert "calls 7 of 28 cases contaminated if the instruction names the dataset, and 1 if" in text
     assert text.endswith(
-        "So more cases are called contaminated when the dataset is named. The decision differs in "
-        "6 cases, always in this direction (exact test: p = 0.031)."
+        "So more cases are called contaminated under the instruction that names the dataset. The "
+        "decision differs in 6 cases, always in this direction (exact test: p = 0.031)."
     )
     none = marks.assign(mark=marks["mark"].where(marks["instruction"].eq("guided"), "×"))
     assert "and none if it does not." in conclusions.summarize_names(none)

@@ -99,7 +99,7 @@ def title_of_asterisks(by_test: pd.DataFrame) -> str:
     if n_marked.min() == n_marked.max():
         return f"{n_marked.iloc[0]} asterisks under every test"
     low, high = n_marked.min(), n_marked.max()
-    return f"{low} to {high} asterisks, depending on the test"
+    return f"{low} to {high} asterisks, by those tests that can give any"
 
 
 def summarize_exact(guided: pd.Series, general: pd.Series) -> str:
@@ -117,7 +117,21 @@ def summarize_exact(guided: pd.Series, general: pd.Series) -> str:
     if p > ALPHA:
         return f"{text}. That is too small a difference to say whether the name matters."
     more = "more" if only_guided > only_general else "fewer"
-    return f"{text} (exact test: p = {format_p(p)}). So {more} rows are recited with the name."
+    return (
+        f"{text} (exact test: p = {format_p(p)}). So {more} rows are recited under the instruction "
+        "that names the dataset."
+    )
+
+
+def asterisks_left(by_test: pd.DataFrame) -> str:
+    """How many asterisks the exact test and the correction leave, from ``asterisks_by_test``."""
+    marked = by_test.set_index("test")["n_marked"]
+    paired, flips = marked["paired bootstrap"], marked["sign flips"]
+    change = "fewer than" if flips < paired else "more than" if flips > paired else "as many as"
+    return (
+        f"The sign-flip test gives {flips} asterisks, {change} the paired bootstrap ({paired}). "
+        f"With Holm's correction, the paired bootstrap gives {marked['paired bootstrap, Holm']}."
+    )
 
 
 def summarize_names(marks: pd.DataFrame) -> str:
@@ -145,9 +159,9 @@ def summarize_names(marks: pd.DataFrame) -> str:
     n_apart, towards = only_guided + only_general, max(only_guided, only_general)
     how = "always" if towards == n_apart else f"in {towards} of them"
     return (
-        f"{text} So {direction} cases are called contaminated when the dataset is named. The "
-        f"decision differs in {n_apart} cases, {how} in this direction (exact test: p = "
-        f"{format_p(p)})."
+        f"{text} So {direction} cases are called contaminated under the instruction that names the "
+        f"dataset. The decision differs in {n_apart} cases, {how} in this direction (exact test: "
+        f"p = {format_p(p)})."
     )
 
 
