@@ -7,7 +7,8 @@ from contamination.lab.conclusions import conclusion
 
 
 def said(shared=0.0, at_zero=NOT_SUPPORTED, words_at_zero=NOT_SUPPORTED, low=0.45):
-    overlaps = pd.DataFrame({"split": ["one per family", "clean", "raw"], "auc": [0.55, 0.79, 0.5]})
+    overlaps = pd.DataFrame({"split": ["one per family", "whole families", "raw"]})
+    overlaps = overlaps.assign(auc=[0.55, 0.79, 0.5])
     overlaps = overlaps.assign(overlap_pct=[shared, 0.0, 43.6])
     overlaps = overlaps.assign(ci_low=[low, 0.77, 0.46], ci_high=[0.65, 0.82, 0.54])
     dial = pd.DataFrame({"rule": ["shared", "shared", "common"], "naturalness": [0.0, 1.0, 0.0]})
@@ -18,7 +19,7 @@ def said(shared=0.0, at_zero=NOT_SUPPORTED, words_at_zero=NOT_SUPPORTED, low=0.4
 def test_training_is_the_only_difference_where_both_controls_hold():
     assert "Members and non-members share no thirteen words in a row, and a class" in said()
     assert "the words is not shown to tell them apart (AUC 0.55 [0.45, 0.65]). Had we" in said()
-    assert "44 % of the non-members would share such a run with a member. With several" in said()
+    assert "44 % of the non-members would share such a run with a member. With all pass" in said()
     assert "the classifier's AUC would be 0.79 [0.77, 0.82]." in said()
     assert "benchmark topics), no rule that we tried (shared and common) is shown" in said()
     assert "traces of training" in said()

@@ -12,14 +12,14 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
     """One paragraph: is training the only difference between members and non-members?
 
     Args:
-        overlaps: split ("one per family", "clean", "raw" and others), overlap_pct (non-members
-            that share 13 words in a row with a member, 0 to 100), and the AUC of a classifier
-            that sees the words alone, with its interval: auc, ci_low, ci_high.
+        overlaps: split ("one per family", "whole families", "raw" and others), overlap_pct
+            (non-members that share 13 words in a row with a member, 0 to 100), and the AUC of a
+            classifier that sees the words alone, with its interval: auc, ci_low, ci_high.
         dial: rule, naturalness (0 to 1) and verdict of the claim that a rule without memory
             finds the originals more often than chance.
     """
     by_split = overlaps.set_index("split")
-    ours, clean = by_split.loc["one per family"], by_split.loc["clean"]
+    ours, clean = by_split.loc["one per family"], by_split.loc["whole families"]
     passages = "Members and non-members share no thirteen words in a row, and"
     if ours["overlap_pct"]:
         passages = (
@@ -31,7 +31,7 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
         f" a classifier that sees only the words {'tells' if is_told else 'is not shown to tell'} "
         f"them apart (AUC {_auc_text(ours)}). Had we assigned single pages and not removed "
         f"repeated text, {by_split.loc['raw', 'overlap_pct']:.0f} % of the non-members would share "
-        f"such a run with a member. With several passages from each family, the classifier's AUC "
+        f"such a run with a member. With all passages of whole families, the classifier's AUC "
         f"would be {_auc_text(clean)}."
     )
     at_zero = dial[dial["naturalness"] == dial["naturalness"].min()]
@@ -41,14 +41,16 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
         finds = "finds" if len(finders) == 1 else "find"
         rules = f"a rule without memory ({listed(finders)}) {finds}"
     text = (
-        f"Chance decided which families became members, with one passage from each. {passages} If "
-        f"an original and its paraphrases are drawn alike (naturalness 0 of the benchmark "
+        f"We take one passage from each family, and chance decides which are members. {passages} "
+        f"If an original and its paraphrases are drawn alike (naturalness 0 of the benchmark "
         f"topics), {rules} the originals more often than chance. "
     )
     if ours["overlap_pct"] or is_told or finders:
         return text + "So training is not the only difference, and no result below can be trusted."
     return text + (
-        "So if a method finds more members or originals than chance would, it has found traces of "
+        "The controls are not precise enough to show that nothing else differs. The random draws "
+        "are the reason to expect it, and the controls do not speak against it. So if a method "
+        "finds clearly more members or originals than chance would, it has found traces of "
         "training. Nobody can be so sure of a real benchmark. That is why the notebooks begin here."
     )
 
