@@ -99,9 +99,9 @@ def test_exact_completions_are_counted_with_the_name_and_without():
     none = pd.Series([False] * 20)
     text = conclusions.summarize_exact(guided, none)
     assert text == (
-        "Of 20 rows, 7 are completed word for word if the instruction names the dataset, and none "
-        "if it does not (exact test: p = 0.016). So more rows are recited under the instruction "
-        "that names the dataset."
+        "Of 20 completions, 7 are word for word right if the instruction names the dataset, and "
+        "none if it does not (two-sided exact test: p = 0.016). So more rows are recited under the "
+        "guided instruction."
     )
     assert "So fewer rows are recited" in conclusions.summarize_exact(none, guided)
     for other in (guided, none):
@@ -121,8 +121,8 @@ def test_cases_with_and_without_the_name_are_counted_by_the_rule_judge(marks):
     text = conclusions.summarize_names(marks)
     assert "calls 7 of 28 cases contaminated if the instruction names the dataset, and 1 if" in text
     assert text.endswith(
-        "So more cases are called contaminated under the instruction that names the dataset. The "
-        "decision differs in 6 cases, always in this direction (exact test: p = 0.031)."
+        "So more cases are called contaminated under the guided instruction. The decision differs "
+        "in 6 cases, always in this direction (exact test: p = 0.031)."
     )
     none = marks.assign(mark=marks["mark"].where(marks["instruction"].eq("guided"), "×"))
     assert "and none if it does not." in conclusions.summarize_names(none)

@@ -73,8 +73,8 @@ def summarize_tests(published: pd.DataFrame) -> str:
     n = len(published)
     text = (
         f"Algorithm 1 runs {n} tests, and its result depends on the kind of test. By the paper's "
-        f"paired bootstrap, naming the dataset raises the overlap significantly in {bootstrap} of "
-        f"them, and by the exact sign-flip test in {exact}."
+        f"paired bootstrap, the guided instruction raises the overlap significantly in {bootstrap} "
+        f"of them, and by the exact sign-flip test in {exact}."
     )
     if no_sign_flip_can_reject(published):
         smallest = published["p_sign_flip_smallest"].min()
@@ -86,8 +86,8 @@ def summarize_tests(published: pd.DataFrame) -> str:
         )
     if bootstrap == exact == corrected:
         return (
-            f"Algorithm 1 runs {n} tests. Naming the dataset raises the overlap significantly in "
-            f"{exact} of them, both by the paper's paired bootstrap and by the exact sign-flip "
+            f"Algorithm 1 runs {n} tests. The guided instruction raises the overlap significantly "
+            f"in {exact} of them, both by the paper's paired bootstrap and by the exact sign-flip "
             "test, corrected or not."
         )
     return f"{text} Of the latter, {corrected} remain after a correction for {n} tests."
@@ -111,15 +111,15 @@ def summarize_exact(guided: pd.Series, general: pd.Series) -> str:
     only_guided, only_general = int((guided & ~general).sum()), int((general & ~guided).sum())
     p = discordant_p(only_guided, only_general)
     text = (
-        f"Of {len(guided)} rows, {guided.sum() or 'none'} are completed word for word if the "
+        f"Of {len(guided)} completions, {guided.sum() or 'none'} are word for word right if the "
         f"instruction names the dataset, and {general.sum() or 'none'} if it does not"
     )
     if p > ALPHA:
         return f"{text}. That is too small a difference to say whether the name matters."
     more = "more" if only_guided > only_general else "fewer"
     return (
-        f"{text} (exact test: p = {format_p(p)}). So {more} rows are recited under the instruction "
-        "that names the dataset."
+        f"{text} (two-sided exact test: p = {format_p(p)}). So {more} rows are recited under the "
+        "guided instruction."
     )
 
 
@@ -159,8 +159,8 @@ def summarize_names(marks: pd.DataFrame) -> str:
     n_apart, towards = only_guided + only_general, max(only_guided, only_general)
     how = "always" if towards == n_apart else f"in {towards} of them"
     return (
-        f"{text} So {direction} cases are called contaminated under the instruction that names the "
-        f"dataset. The decision differs in {n_apart} cases, {how} in this direction (exact test: "
+        f"{text} So {direction} cases are called contaminated under the guided instruction. The "
+        f"decision differs in {n_apart} cases, {how} in this direction (exact test: "
         f"p = {format_p(p)})."
     )
 
