@@ -36,15 +36,18 @@ def articles():
 PAPER_AUC = wikimia_tables.printed_average().loc[MIN_K, "paper_auc"]
 
 
-def by_score(low=0.47, high=0.59):
-    rows = [{"who is a member": name, "auc": 0.53} for name in checks.LABELLED_BY[:2]]
-    return pd.DataFrame(rows).assign(ci_low=low, ci_high=high)
+def by_score(low=0.81, high=0.89):
+    names = list(checks.LABELLED_BY[:2])
+    rows = pd.DataFrame({"who is a member": names * 2, "auc": [0.5, 0.53, 0.54, (low + high) / 2]})
+    rows["read"] = np.repeat(["no article", "100 other articles"], 2)
+    return rows.assign(ci_low=[0.44, 0.47, 0.48, low], ci_high=[0.56, 0.59, 0.6, high])
 
 
-@pytest.mark.parametrize("ends", [(0.51, 0.59), (0.41, 0.49)])
-def test_a_score_that_follows_the_date_is_said_to(wikimia, articles, ends):
+@pytest.mark.parametrize("ends", [(0.45, 0.55), (0.41, 0.49)])
+def test_a_score_that_does_not_follow_the_date_is_not_said_to(wikimia, articles, ends):
     text = conclusions.conclusion(training_of(0.3), wikimia, 0.72, articles, by_score(*ends))
-    assert "Min-k% Prob follows the date, too" in text and "not shown to follow" not in text
+    assert "Min-k% Prob itself is not shown to follow the date" in text
+    assert "follows the date, too" not in text and "can give a high AUC" not in text
 
 
 def test_a_score_has_an_auc_for_each_labelling():
@@ -73,8 +76,9 @@ def test_the_lesson_concludes_what_its_tables_show(wikimia, articles):
     assert f"AUC of {np.floor(100 * lowest) / 100:.2f} or more" in text
     assert "A high AUC on WikiMIA need not come from training" in text
     assert "A date can be enough for words to tell members from non-members, as the inv" in text
-    assert "not shown to follow the date: under a model that saw none of the articles" in text
-    assert "its AUC is 0.53 [0.47, 0.59] if the date decides." in text
+    assert "follows the date, too. Under a model that has read 100 other articles, and" in text
+    assert "its AUC is 0.85 [0.81, 0.89] if the date decides (under a model that has read" in text
+    assert "no article: 0.53 [0.47, 0.59]). So dated labels can give a high AUC" in text
     assert "It could explain the paper's AUC, but we have not shown that it does" in text
     assert text.count("\n\n") == 3  # a paragraph each: training, WikiMIA, the articles, advice
 

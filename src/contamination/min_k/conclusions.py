@@ -30,7 +30,8 @@ def conclusion(
         wikimia: ``wikimia_tables.wikimia_blind_table``.
         paper_auc: average AUC that the paper prints for Min-k% Prob.
         articles: ``checks.words_by_label``.
-        of_score: ``checks.score_by_label`` of a model that saw none of the articles.
+        of_score: ``checks.score_by_label`` under two models that saw none of the articles; read
+            says what each has read, the last one articles of one era.
     """
     n_higher, on_wikimia = _words_on_wikimia(wikimia, paper_auc)
     parts = [_what_training_does(training), on_wikimia, _why(articles, of_score), _advice(n_higher)]
@@ -83,18 +84,24 @@ def _words_on_wikimia(wikimia: pd.DataFrame, paper_auc: float) -> tuple[int, str
 
 
 def _of_the_score(of_score: pd.DataFrame) -> str:
-    """Whether the score, too, follows the date under a model that saw nothing."""
-    by_date = of_score.set_index("who is a member").loc[LABELLED_BY[1]]
-    auc = f"{by_date['auc']:.2f} {interval_text(by_date['ci_low'], by_date['ci_high'], 2)}"
-    if not by_date["ci_low"] <= 0.5 <= by_date["ci_high"]:
+    """Whether the score, too, follows the date under models that saw none of the articles."""
+    by_date = of_score[of_score["who is a member"] == LABELLED_BY[1]]
+    none, reader = by_date.iloc[0], by_date.iloc[-1]
+    aucs = [
+        f"{row['auc']:.2f} {interval_text(row['ci_low'], row['ci_high'], 2)}"
+        for row in (none, reader)
+    ]
+    if reader["ci_low"] > 0.5:
         return (
-            f" {MIN_K} follows the date, too: under a model that saw none of the articles, its AUC "
-            f"is {auc} if the date decides."
+            f" {MIN_K} follows the date, too. Under a model that has read {reader['read']}, and "
+            f"none of those that we score, its AUC is {aucs[1]} if the date decides (under a model "
+            f"that has read {none['read']}: {aucs[0]}). So dated labels can give a high AUC "
+            "although the model was trained on none of the members."
         )
     return (
-        f" {MIN_K} itself is not shown to follow the date: under a model that saw none of the "
-        f"articles, its AUC is {auc} if the date decides. A model that has read about one era and "
-        "not about the other may behave differently."
+        f" {MIN_K} itself is not shown to follow the date: under a model that has read "
+        f"{reader['read']}, and none of those that we score, its AUC is {aucs[1]} if the date "
+        "decides."
     )
 
 
@@ -124,8 +131,8 @@ def _advice(n_higher: int) -> str:
         return (
             "So are the probabilities enough to tell? Only if nothing but training distinguishes "
             "the members. On WikiMIA, their wording does, too. It could explain the paper's AUC, "
-            "but we have not shown that it does, because the classifier learns from labels and the "
-            "score does not. Before you take a high AUC as "
+            "but we have not shown that it does: the classifier learns from labels, and our "
+            "articles are invented. Before you take a high AUC as "
             "evidence of training, ask two questions. What decided which passages are members? And "
             "what AUC do the words alone reach on the same passages?"
         )
