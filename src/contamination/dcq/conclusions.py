@@ -84,22 +84,6 @@ def averages(levels: pd.DataFrame, rule_levels: pd.DataFrame, model: str = MODEL
     )
 
 
-def figure_note(
-    levels: pd.DataFrame, rule_levels: pd.DataFrame, rules: pd.DataFrame, model: str = MODEL
-) -> str:
-    """Why the title of the figure of levels counts fewer leads of a model than a reader sees."""
-    chosen = _of_chosen_rule(rules, model)
-    n_right = _n_ahead(levels, rule_levels, chosen)
-    behind = chosen.loc[chosen["verdict"] == NOT_SUPPORTED, "dataset"].tolist()
-    names = " or ".join(chosen["control"].unique())
-    return (
-        f"{model}'s dot lies to the right of the mark for {names} on {_word(n_right)} of "
-        f"{_word(len(chosen))} datasets. The test later in this lesson allows for chance: it "
-        f"shows {model} in the lead on {_word(len(behind))} of {_word(len(chosen))}"
-        f"{_where(behind)}."
-    )
-
-
 def usual_verdict(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:
     """Which verdict a rule gets on most datasets against a model, from ``dcq_rules``."""
     rows = rules[(rules["model"] == model) & (rules["control"] == control)]
@@ -132,10 +116,10 @@ def example_of_test(rules: pd.DataFrame, control: str = FREQUENCY) -> str:
         f"{best['model_pct']:.0f} % of the originals and the rule {best['rule_pct']:.0f} %. "
         f"Averaged over the letters, {model} finds {mean['model_pct']:.0f} % and the rule "
         f"{mean['rule_pct']:.0f} %. If the rule skips as many quizzes as {model}, it finds "
-        f"{skip['rule_pct']:.0f} %, and the difference is {skip['difference_pct']:.1f} points "
+        f"{skip['rule_pct']:.0f} %, and rule minus model is {skip['difference_pct']:.1f} points "
         f"{ends[0]}. If each E counts as a quarter, {model} finds {quarter['model_pct']:.0f} %, "
         f"and the difference is {quarter['difference_pct']:.1f} points {ends[1]}. The lead at the "
-        "best letter is not shown to be more than luck, and the verdict is inconclusive."
+        "best letter is not shown to be more than luck or a habit, and the verdict is inconclusive."
     )
 
 
