@@ -123,7 +123,7 @@ def _cells_sentence(cells: pd.DataFrame) -> str:
     n_equal = matches.eq("True").sum()
     return (
         "The two papers that query models through an API print "
-        f"{len(black_box)} numbers (all four papers print {len(cells)}). We can recompute "
+        f"{len(black_box)} numbers (all four papers together print {len(cells)}). We can recompute "
         f"{len(matches)} of the {len(black_box)}, and {n_equal} of these agree to the last digit."
     )
 
