@@ -60,7 +60,7 @@ def conclusion_of_new_models(never_met: pd.DataFrame) -> str:
     numbers += " "
     if is_above.all():
         return numbers + (
-            "So in this example the detector has learned more than to tell its own two models "
+            "So in this example the detector has learned to do more than tell its own two models "
             "apart: it tells a contaminated model from clean ones that it has never met."
         )
     if not is_above.any():
