@@ -385,7 +385,7 @@ def test_the_count_of_cells_is_the_table_s(script, tables, needs_files):
         tables | {"published_vs_recomputed": pd.concat([cells, more])}, needs_files
     )
     assert f"and {n_equal - 1} of these agree" in found and f"recompute {n_both} of" in found
-    assert f"(all four papers print {len(cells) + 7})" in found
+    assert f"(all four papers together print {len(cells) + 7})" in found
 
 
 def test_tables_read_from_files_give_the_same(script, tables, needs_files, tmp_path):
