@@ -319,15 +319,20 @@ def test_a_row_without_a_control_claims_nothing():
 # What the lesson and the lab conclude
 
 
-def lesson_of(contaminated, *clean):
-    """AUROC on questions seen in training and never seen, of each model against the clean one."""
-    models = {"contaminated": contaminated} | {f"clean {n}": pair for n, pair in enumerate(clean)}
+def by_model_and_kind(models, column):
+    """A row for each model and kind of questions, with the two values of each model."""
     rows = [
-        {"model": model, "asked": asked, "auroc_pct": value}
+        {"model": model, "asked": asked, column: value}
         for model, pair in models.items()
         for asked, value in zip(("seen in training", "never seen"), pair, strict=True)
     ]
     return pd.DataFrame(rows)
+
+
+def lesson_of(contaminated, *clean):
+    """AUROC on questions seen in training and never seen, of each model against the clean one."""
+    models = {"contaminated": contaminated} | {f"clean {n}": pair for n, pair in enumerate(clean)}
+    return by_model_and_kind(models, "auroc_pct")
 
 
 LESSONS = {
@@ -376,14 +381,9 @@ def test_the_lesson_names_the_better_of_two_pairs_of_clean_models():
 
 def never_met(contaminated=(100, 75), *clean):
     """Flagged states of models that the detector has not met; of two clean ones, none."""
-    pairs = {"new contaminated": contaminated}
-    pairs |= {f"clean {n}": pair for n, pair in enumerate(clean or [(0, 0), (0, 0)])}
-    rows = [
-        {"model": model, "asked": asked, "flagged_pct": value}
-        for model, pair in pairs.items()
-        for asked, value in zip(("seen in training", "never seen"), pair, strict=True)
-    ]
-    return pd.DataFrame(rows)
+    models = {"new contaminated": contaminated}
+    models |= {f"clean {n}": pair for n, pair in enumerate(clean or [(0, 0), (0, 0)])}
+    return by_model_and_kind(models, "flagged_pct")
 
 
 NEW_MODELS = {
@@ -398,7 +398,7 @@ SPEAKS = [
 ]
 
 
-@pytest.mark.parametrize(("said", "speaks"), zip(NEW_MODELS, SPEAKS, strict=True))
+@pytest.mark.parametrize(("said", "speaks"), [*zip(NEW_MODELS, SPEAKS, strict=True)])
 def test_the_test_on_new_models_says_what_its_table_shows(said, speaks):
     table = never_met(*NEW_MODELS[said])
     text = conclusions.conclusion_of_new_models(table)

@@ -39,7 +39,7 @@ PAPER_AUC = wikimia_tables.printed_average().loc[MIN_K, "paper_auc"]
 def by_score(low=0.81, high=0.89):
     names = list(checks.LABELLED_BY[:2])
     rows = pd.DataFrame({"who is a member": names * 2, "auc": [0.5, 0.53, 0.54, (low + high) / 2]})
-    rows["read"] = np.repeat(["no article", "100 other articles"], 2)
+    rows["trained_on"] = np.repeat(["no article", "100 other articles"], 2)
     return rows.assign(ci_low=[0.44, 0.47, 0.48, low], ci_high=[0.56, 0.59, 0.6, high])
 
 
@@ -76,8 +76,8 @@ def test_the_lesson_concludes_what_its_tables_show(wikimia, articles):
     assert f"AUC of {np.floor(100 * lowest) / 100:.2f} or more" in text
     assert "A high AUC on WikiMIA need not come from training" in text
     assert "A date can be enough for words to tell members from non-members, as the inv" in text
-    assert "follows the date, too. Under a model that has read 100 other articles, and" in text
-    assert "its AUC is 0.85 [0.81, 0.89] if the date decides (under a model that has read" in text
+    assert "follows the date, too: under a model trained on 100 other articles, and on" in text
+    assert "its AUC is 0.85 [0.81, 0.89] if the date decides (under a model trained on" in text
     assert "no article: 0.53 [0.47, 0.59]). So dated labels can give a high AUC" in text
     assert "It could explain the paper's AUC, but we have not shown that it does" in text
     assert text.count("\n\n") == 3  # a paragraph each: training, WikiMIA, the articles, advice

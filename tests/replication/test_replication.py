@@ -15,7 +15,7 @@ from contamination.models import judging
 from contamination.replication import agreement, decisions, published_tables, released_texts
 from contamination.replication.algorithm1 import compare_instructions
 from contamination.replication.algorithm2 import is_contaminated, partition_mark
-from contamination.replication.conclusions import summarize_tests
+from contamination.replication.asterisks import summarize_tests
 
 SCORER = SimpleNamespace(identity={"bleurt_by": "a package"})
 

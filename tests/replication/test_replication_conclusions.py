@@ -11,7 +11,7 @@ from contamination.core.verdicts import (
     NOT_SUPPORTED,
     SUPPORTED,
 )
-from contamination.replication import conclusions, decisions, published_tables
+from contamination.replication import asterisks, conclusions, decisions, published_tables
 from contamination.replication.algorithm2 import operating_curves
 from contamination.replication.published_tables import PRINTED_TESTS
 
@@ -70,23 +70,23 @@ def test_headline_of_decisions(success):
 
 
 def test_headline_of_tests(tests):
-    text = conclusions.summarize_tests(tests)
+    text = asterisks.summarize_tests(tests)
     assert text.startswith("Algorithm 1 runs 56 tests, and its result depends on the kind of test")
     assert "significantly in 24 of them, and by the exact sign-flip test in 18." in text
     assert "There are too few instances: the smallest possible p-value is 1/1,024, and" in text
     assert text.endswith("the correction asks for 1/1,120.")
     powerful = tests.assign(can_reject=True)
-    text = conclusions.summarize_tests(powerful)
+    text = asterisks.summarize_tests(powerful)
     assert text.endswith("in 18. Of the latter, 0 remain after a correction for 56 tests.")
     names = [name for name in tests if name.startswith("significant_")]
     same = powerful.assign(**{name: tests["significant"] for name in names})
-    text = conclusions.summarize_tests(same)
+    text = asterisks.summarize_tests(same)
     assert "in 24 of them, both by the paper's paired bootstrap and by the exact" in text
     assert text.endswith("corrected or not.") and "depends" not in text
 
 
 def test_the_title_leaves_out_a_count_that_could_only_be_zero(tests):
-    title = conclusions.title_of_asterisks
+    title = asterisks.title_of_asterisks
     by_test = published_tables.asterisks_by_test(tests)
     assert title(by_test) == "12 to 24 asterisks, by those tests that can give any"
     powerful = published_tables.asterisks_by_test(tests.assign(can_reject=True))
@@ -113,7 +113,7 @@ def test_exact_completions_are_counted_with_the_name_and_without():
 )
 def test_the_prediction_on_asterisks_is_answered(flips, said):
     by_test = pd.DataFrame({"test": ["paired bootstrap", "sign flips", "paired bootstrap, Holm"]})
-    text = conclusions.asterisks_left(by_test.assign(n_marked=[24, flips, 12]))
+    text = asterisks.asterisks_left(by_test.assign(n_marked=[24, flips, 12]))
     assert said in text and text.endswith("the paired bootstrap gives 12.")
 
 

@@ -343,9 +343,9 @@ def test_a_lead_that_no_model_could_have_is_not_held_against_it():
 @pytest.mark.parametrize(
     ("pct", "said"),
     [
-        ((98.0, 100.0), "in 98 to 100 % of its answers. So its letters do not depend"),
-        ((40.0, 100.0), "in 40 to 100 % of its answers. Where it does not always give"),
-        ((30.0, 30.2), "in 30 % of its answers. Where it does not"),
+        ((98.0, 100.0), "in 98 to 100 % of its answers. So its letters hardly depend"),
+        ((40.0, 100.0), "in 40 to 100 % of its answers. So its letters depend on the texts"),
+        ((30.0, 30.2), "in 30 % of its answers. So its letters depend"),
     ],
 )
 def test_letters_are_read_only_where_they_depend_on_the_texts(pct, said):
@@ -360,7 +360,9 @@ def test_the_doses_are_told_in_their_order_and_fresh_rows_beside_them():
     assert "0.98 with 16 copies. If it saw a paraphrase instead, 4 times, the AUC is 0.56." in said
     assert said.endswith("For fresh rows, the control, it is 0.50.")
     whole = findings.conclusion({}, equal(), "tiny", table)
-    assert "For Min-k% Prob, if the model saw a row verbatim, the AUC is 0.60 with 1 copy" in whole
+    assert (
+        "AUCs of Min-k% Prob. If the model saw a row verbatim, the AUC is 0.60 with 1 copy" in whole
+    )
     assert "verbatim" not in findings.conclusion({}, equal(), "tiny")
 
 

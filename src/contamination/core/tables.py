@@ -211,6 +211,11 @@ def interval_text(low: float, high: float, decimals: int = 1) -> str:
     return f"[{low:.{decimals}f}, {high:.{decimals}f}]"
 
 
+def auc_text(row: pd.Series, decimals: int = 2) -> str:
+    """An AUC with its interval, "0.79 [0.77, 0.82]"; the row has auc, ci_low and ci_high."""
+    return f"{row['auc']:.{decimals}f} {interval_text(row['ci_low'], row['ci_high'], decimals)}"
+
+
 def with_interval(
     table: pd.DataFrame,
     low: str = "ci_low",

@@ -55,7 +55,9 @@ def differences_title(rules: pd.DataFrame, control: str = FREQUENCY, model: str 
 def own_quizzes(n_right: Mapping[str, float], n: int) -> str:
     """How the rules did in the reader's own quizzes, from the right answers of each."""
     rules = {
-        name.removeprefix("rule: "): value for name, value in n_right.items() if "rule" in name
+        name.removeprefix("rule: "): value
+        for name, value in n_right.items()
+        if name.startswith("rule: ")
     }
     best = max(rules, key=lambda name: rules[name])
     frequency = (
@@ -210,8 +212,8 @@ def _arithmetic(levels: pd.DataFrame) -> str:
         return f"The paper's arithmetic is right: we reproduce the numbers of all {n} pairs."
     if n_same > n / 2:
         return (
-            f"The paper's arithmetic is right, with few exceptions: we reproduce the numbers for "
-            f"{n_same} of {n} pairs of model and dataset to the last printed digit."
+            f"We reproduce the paper's numbers for {n_same} of {n} pairs of model and dataset, to "
+            "the last printed digit."
         )
     return (
         f"We cannot confirm the paper's arithmetic: from the released answers we reproduce the "

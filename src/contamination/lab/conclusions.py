@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.core.tables import interval_text, listed
+from contamination.core.tables import auc_text, listed
 from contamination.core.verdicts import SUPPORTED
 
 
@@ -19,7 +19,7 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
             finds the originals more often than chance.
     """
     by_split = overlaps.set_index("split")
-    ours, clean = by_split.loc["one per family"], by_split.loc["whole families"]
+    ours, whole = by_split.loc["one per family"], by_split.loc["whole families"]
     passages = "Members and non-members share no thirteen words in a row, and"
     if ours["overlap_pct"]:
         passages = (
@@ -29,10 +29,10 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
     is_told = not ours["ci_low"] <= 0.5 <= ours["ci_high"]
     passages += (
         f" a classifier that sees only the words {'tells' if is_told else 'is not shown to tell'} "
-        f"them apart (AUC {_auc_text(ours)}). Had we assigned single pages and not removed "
+        f"them apart (AUC {auc_text(ours)}). Had we assigned single pages and not removed "
         f"repeated text, {by_split.loc['raw', 'overlap_pct']:.0f} % of the non-members would share "
         f"such a run with a member. With all passages of whole families, the classifier's AUC "
-        f"would be {_auc_text(clean)}."
+        f"would be {auc_text(whole)}."
     )
     at_zero = dial[dial["naturalness"] == dial["naturalness"].min()]
     finders = at_zero.loc[at_zero["verdict"] == SUPPORTED, "rule"].tolist()
@@ -53,7 +53,3 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
         "finds clearly more members or originals than chance would, it has found traces of "
         "training. Nobody can be so sure of a real benchmark. That is why the notebooks begin here."
     )
-
-
-def _auc_text(row: pd.Series) -> str:
-    return f"{row['auc']:.2f} {interval_text(row['ci_low'], row['ci_high'], 2)}"

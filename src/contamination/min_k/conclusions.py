@@ -7,7 +7,7 @@ import pandas as pd
 
 from contamination.core.blind_scores import BAG_OF_WORDS
 from contamination.core.scores import MIN_K
-from contamination.core.tables import copies_text, interval_text, listed
+from contamination.core.tables import auc_text, copies_text, interval_text, listed
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.min_k.checks import LABELLED_BY
 
@@ -30,8 +30,8 @@ def conclusion(
         wikimia: ``wikimia_tables.wikimia_blind_table``.
         paper_auc: average AUC that the paper prints for Min-k% Prob.
         articles: ``checks.words_by_label``.
-        of_score: ``checks.score_by_label`` under two models that saw none of the articles; read
-            says what each has read, the last one articles of one era.
+        of_score: ``checks.score_by_label`` under two models that saw none of the articles;
+            trained_on says which others, the last one articles of one era.
     """
     n_higher, on_wikimia = _words_on_wikimia(wikimia, paper_auc)
     parts = [_what_training_does(training), on_wikimia, _why(articles, of_score), _advice(n_higher)]
@@ -86,22 +86,17 @@ def _words_on_wikimia(wikimia: pd.DataFrame, paper_auc: float) -> tuple[int, str
 def _of_the_score(of_score: pd.DataFrame) -> str:
     """Whether the score, too, follows the date under models that saw none of the articles."""
     by_date = of_score[of_score["who is a member"] == LABELLED_BY[1]]
-    none, reader = by_date.iloc[0], by_date.iloc[-1]
-    aucs = [
-        f"{row['auc']:.2f} {interval_text(row['ci_low'], row['ci_high'], 2)}"
-        for row in (none, reader)
-    ]
-    if reader["ci_low"] > 0.5:
+    none, one_era = by_date.iloc[0], by_date.iloc[-1]
+    under = f"under a model trained on {one_era['trained_on']}, and on none of those that we score"
+    if one_era["ci_low"] > 0.5:
         return (
-            f" {MIN_K} follows the date, too. Under a model that has read {reader['read']}, and "
-            f"none of those that we score, its AUC is {aucs[1]} if the date decides (under a model "
-            f"that has read {none['read']}: {aucs[0]}). So dated labels can give a high AUC "
-            "although the model was trained on none of the members."
+            f" {MIN_K} follows the date, too: {under}, its AUC is {auc_text(one_era)} if the date "
+            f"decides (under a model trained on {none['trained_on']}: {auc_text(none)}). So dated "
+            "labels can give a high AUC although the model was trained on none of the members."
         )
     return (
-        f" {MIN_K} itself is not shown to follow the date: under a model that has read "
-        f"{reader['read']}, and none of those that we score, its AUC is {aucs[1]} if the date "
-        "decides."
+        f" {MIN_K} itself is not shown to follow the date: {under}, its AUC is "
+        f"{auc_text(one_era)} if the date decides."
     )
 
 
@@ -122,7 +117,7 @@ def _why(articles: pd.DataFrame, of_score: pd.DataFrame) -> str:
     return (
         "The invented articles do not show that a date is enough for such an AUC. On the same "
         f"texts, the words reach an AUC of {aucs}, and the interval of the difference "
-        f"{contains} ({interval})."
+        f"{contains} ({interval})." + _of_the_score(of_score)
     )
 
 

@@ -94,7 +94,7 @@ def main(arguments: list[str]) -> int:
     name = storage.shown(path)
     print(f"{name}: {n_kept} answers are whole and kept; the damaged file is {name}.damaged")
     if not has_spending:
-        print("what runs have spent could not be read: their caps begin anew")
+        print("what runs have spent could not be read: their caps start again at zero")
     return 0
 
 

@@ -8,6 +8,7 @@ from contamination.core.tables import format_p, interval_text, listed
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_RUN, SUPPORTED
 from contamination.replication.algorithm1 import ALPHA, PARTITION
 from contamination.replication.algorithm2 import ERRORS_PCT, MARK_NONE, SIZES
+from contamination.replication.asterisks import summarize_tests
 from contamination.replication.decisions import (
     ALGORITHM_1,
     ALGORITHM_2,
@@ -19,7 +20,6 @@ from contamination.replication.published_tables import (
     PRINTED_TESTS,
     RULE_JUDGE,
     discordant_p,
-    no_sign_flip_can_reject,
 )
 
 ALWAYS_CLEAN = "always clean"
@@ -66,56 +66,19 @@ def summarize_decisions(success: pd.DataFrame) -> str:
     )
 
 
-def summarize_tests(published: pd.DataFrame) -> str:
-    """How many of the paper's asterisks an exact test and a correction leave."""
-    columns = ["significant", "significant_sign_flip", "significant_sign_flip_holm"]
-    bootstrap, exact, corrected = (int(published[column].sum()) for column in columns)
-    n = len(published)
-    text = (
-        f"Algorithm 1 runs {n} tests, and its result depends on the kind of test. By the paper's "
-        f"paired bootstrap, the guided instruction raises the overlap significantly in {bootstrap} "
-        f"of them, and by the exact sign-flip test in {exact}."
-    )
-    if no_sign_flip_can_reject(published):
-        smallest = published["p_sign_flip_smallest"].min()
-        return (
-            f"{text} With the correction for {n} tests, the sign-flip test could not find a "
-            "significant effect anywhere, even if the models remembered every row. There are too "
-            f"few instances: the smallest possible p-value is 1/{1 / smallest:,.0f}, and the "
-            f"correction asks for 1/{n / ALPHA:,.0f}."
-        )
-    if bootstrap == exact == corrected:
-        return (
-            f"Algorithm 1 runs {n} tests. The guided instruction raises the overlap significantly "
-            f"in {exact} of them, both by the paper's paired bootstrap and by the exact sign-flip "
-            "test, corrected or not."
-        )
-    return f"{text} Of the latter, {corrected} remain after a correction for {n} tests."
-
-
-def title_of_asterisks(by_test: pd.DataFrame) -> str:
-    """What the choice of the test changes, among tests that could mark a row at all."""
-    n_marked = by_test.loc[by_test["can_mark"], "n_marked"]
-    if n_marked.min() == n_marked.max():
-        return f"{n_marked.iloc[0]} asterisks under every test"
-    low, high = n_marked.min(), n_marked.max()
-    return f"{low} to {high} asterisks, by those tests that can give any"
-
-
 def summarize_exact(guided: pd.Series, general: pd.Series) -> str:
     """Whether naming the dataset leads to more exact completions of the same rows.
 
     Both say for each row whether a completion is exact, shape (n_rows,). The exact test looks at
     the rows in which one completion is exact and the other is not.
     """
-    only_guided, only_general = int((guided & ~general).sum()), int((general & ~guided).sum())
-    p = discordant_p(only_guided, only_general)
+    only_guided, only_general, p = _discordant(guided, general)
     text = (
         f"Of {len(guided)} completions, {guided.sum() or 'none'} are word for word right if the "
         f"instruction names the dataset, and {general.sum() or 'none'} if it does not"
     )
     if p > ALPHA:
-        return f"{text}. That is too small a difference to say whether the name matters."
+        return f"{text}. That is too small a difference to say whether the instruction matters."
     more = "more" if only_guided > only_general else "fewer"
     return (
         f"{text} (two-sided exact test: p = {format_p(p)}). So {more} rows are recited under the "
@@ -123,15 +86,10 @@ def summarize_exact(guided: pd.Series, general: pd.Series) -> str:
     )
 
 
-def asterisks_left(by_test: pd.DataFrame) -> str:
-    """How many asterisks the exact test and the correction leave, from ``asterisks_by_test``."""
-    marked = by_test.set_index("test")["n_marked"]
-    paired, flips = marked["paired bootstrap"], marked["sign flips"]
-    change = "fewer than" if flips < paired else "more than" if flips > paired else "as many as"
-    return (
-        f"The sign-flip test gives {flips} asterisks, {change} the paired bootstrap ({paired}). "
-        f"With Holm's correction, the paired bootstrap gives {marked['paired bootstrap, Holm']}."
-    )
+def _discordant(guided: pd.Series, general: pd.Series) -> tuple[int, int, float]:
+    """In how many cases only the first is true, only the second, and p of McNemar's exact test."""
+    only_guided, only_general = int((guided & ~general).sum()), int((general & ~guided).sum())
+    return only_guided, only_general, discordant_p(only_guided, only_general)
 
 
 def summarize_names(marks: pd.DataFrame) -> str:
@@ -150,9 +108,7 @@ def summarize_names(marks: pd.DataFrame) -> str:
         f"{len(found)} cases contaminated if the instruction names the dataset, and "
         f"{found['general'].sum() or 'none'} if it does not."
     )
-    only_guided = int((found["guided"] & ~found["general"]).sum())
-    only_general = int((found["general"] & ~found["guided"]).sum())
-    p = discordant_p(only_guided, only_general)
+    only_guided, only_general, p = _discordant(found["guided"], found["general"])
     if p > ALPHA:
         return f"{text} That is too small a difference to say whether the name matters."
     direction = "more" if only_guided > only_general else "fewer"
@@ -177,7 +133,7 @@ def conclusion(
         marks: ``published_tables.replication_marks``.
     """
     limits = (
-        "The person, too, does not know what the models were trained on. “Contaminated” only "
+        "Even the person does not know what the models were trained on. “Contaminated” only "
         "means that a model wrote one row exactly or two rows almost exactly, which is a reason to "
         "ask how it came to know them. Some of these matches may be good guesses: if a dataset "
         "asks whether one sentence implies another, a model can often infer the second sentence "

@@ -46,8 +46,8 @@ def of_opening(rules: pd.DataFrame, words: pd.DataFrame, printed: float) -> str:
     n_level = verdicts.eq(SUPPORTED).sum()
     margin = -CLAIMS["dcq_rules"].null
     text = (
-        f"The quiz's bars are means over {n} datasets. Lesson 02 tests each "
-        f"dataset by itself. On {n_behind} of {n}, it shows that GPT-4 beats the rule. "
+        f"The quiz's bars are means over {n} datasets. Lesson 02 tests each dataset by itself. "
+        f"On {n_behind} of {n}, it shows that GPT-4 beats the rule. "
     )
     if n_level:
         text += (
@@ -194,8 +194,8 @@ def _why_open(rows: pd.DataFrame) -> str:
     finding, controls = rows.iloc[0], rows.iloc[1:]
     if pd.isna(finding["ci_low"]):
         return "two models are a single observation"
-    wide = controls[controls["ci_high"] >= finding["ci_low"]]
     chance = 0.0 if pd.isna(finding["chance"]) else finding["chance"]
+    wide = controls[controls["ci_high"].ge(finding["ci_low"]) & controls["ci_low"].le(chance)]
     if finding["ci_low"] <= chance or wide.empty:
         return "so few instances leave too much to chance"
     names = listed([f"“{name.removeprefix('none: ')}”" for name in wide["model"].unique()])

@@ -66,7 +66,7 @@ def card(
         "Both happen more often the older a revision is, so to members more than to non-members.\n"
         "* Whether a page is a redirect or a disambiguation page, and its title, are those of the "
         "day of the crawl.\n"
-        "* A page that was deleted and written anew counts as new.\n"
+        "* A page that was deleted and written again counts as new.\n"
         "* That a page existed before a date does not prove that a given model read it.\n"
         f"* Text: {licence}. Each row names page and revision, whose history names the authors.",
     ]

@@ -49,7 +49,7 @@ def _of_known_form(question: Callable) -> Callable:
         except (LookupError, TypeError, AttributeError) as error:
             raise WikiError(
                 f"{self.address} gave an answer of another form than a MediaWiki's: check the "
-                "address, and name another crawl to ask anew"
+                "address, and name another crawl to ask again"
             ) from error
 
     return asked

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core.scores import MIN_K
-from contamination.core.tables import listed
+from contamination.core.tables import copies_text, listed
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.min_k.wikimia_tables import AGE
 from contamination.replication.decisions import ALGORITHM_2
@@ -20,7 +20,7 @@ from contamination.study import equivalence
 from contamination.study.conditions import DOSED, FRESH, PARAPHRASE, VERBATIM
 from contamination.study.real_model import ALWAYS_NO, IN_WORDS, PARTS
 
-FAVOURITE_PCT = 90  # of answers: a letter chosen as often does not depend on the texts
+FAVOURITE_PCT = 90  # of answers: a letter chosen as often hardly depends on the texts
 
 
 def quiz_title(readings: pd.DataFrame) -> str:
@@ -65,8 +65,8 @@ def of_letters(by_letter: pd.DataFrame) -> str:
     between = f"{low:.0f} to {high:.0f} %" if round(low) != round(high) else f"{high:.0f} %"
     text = f"The model gives its favourite letter in {between} of its answers. "
     if low >= FAVOURITE_PCT:
-        return text + "So its letters do not depend on the texts, and the quiz cannot be read."
-    return text + "Where it does not always give the same letter, its answers can be read."
+        return text + "So its letters hardly depend on the texts and tell us nothing about memory."
+    return text + "So its letters depend on the texts, at least on some of the datasets."
 
 
 def of_doses(by_condition: pd.DataFrame) -> str:
@@ -76,8 +76,9 @@ def of_doses(by_condition: pd.DataFrame) -> str:
     """
     dosed = by_condition[by_condition["model"].eq(DOSED)]
     verbatim = dosed[dosed["condition"].eq(VERBATIM)].sort_values("copies")
-    copies = verbatim["copies"].map(lambda n: f"{n} {'copy' if n == 1 else 'copies'}")
-    aucs = listed([f"{auc:.2f} with {n}" for auc, n in zip(verbatim["auc"], copies, strict=True)])
+    aucs = listed(
+        [f"{row.auc:.2f} with {copies_text(row.copies)}" for row in verbatim.itertuples()]
+    )
     text = f"If the model saw a row verbatim, the AUC is {aucs}."
     for row in dosed[dosed["condition"].eq(PARAPHRASE)].itertuples():
         text += f" If it saw a paraphrase instead, {row.copies} times, the AUC is {row.auc:.2f}."
@@ -126,7 +127,7 @@ def conclusion(
     if by_condition is not None:
         sentences.append(
             "In the last sections we know the truth, because we fine-tuned the model ourselves. "
-            f"For {MIN_K}, {_lower(of_doses(by_condition))}"
+            f"These are AUCs of {MIN_K}. {of_doses(by_condition)}"
         )
     sentences.append(_of_equivalence(equal))
     if sum(pointing):
@@ -142,10 +143,6 @@ def conclusion(
     if missing := [IN_WORDS[part] for part in PARTS if part not in known]:
         sentences.append(f"This conclusion leaves out what was not asked: {listed(missing)}.")
     return "\n\n".join(sentences)
-
-
-def _lower(text: str) -> str:
-    return text[0].lower() + text[1:]
 
 
 def _leads(readings: pd.DataFrame) -> tuple[int, int, int, int]:
@@ -192,7 +189,7 @@ def _of_completions(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     of_guided = table[table["method"].eq(ALGORITHM_2) & table["instruction"].eq(GUIDED)]
     n, words = len(of_guided), of_guided["verdict"]
     n_supported, n_failing = int(words.eq(SUPPORTED).sum()), int(words.eq(CONTROL_FAILS).sum())
-    n_all, exact, near = (int(of_guided[f"n_{kind}"].sum()) for kind in _KINDS)
+    n_all, exact, near = of_guided[["n_valid", "n_exact", "n_near_exact"]].sum().astype(int)
     text = (
         f"Asked under the right names, the model completes {exact or 'none'} of {n_all} released "
         f"instances exactly and {near or 'none'} nearly exactly. That it does so under the right "
@@ -230,7 +227,6 @@ def _of_dates(results: Mapping[str, pd.DataFrame]) -> tuple[int, str]:
     )
 
 
-_KINDS = ("valid", "exact", "near_exact")  # of completions
 _OF_PARTS = {"quiz": _of_quiz, "completions": _of_completions, "dates": _of_dates}
 
 
