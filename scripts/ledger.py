@@ -3,6 +3,7 @@
     python scripts/ledger.py                          # the first study, model by model
     python scripts/ledger.py --study pretraining      # rows inserted while base models are trained
     python scripts/ledger.py --study tripled          # the same with three times the background
+    python scripts/ledger.py --study larger           # the same with larger models (GPU)
     python scripts/ledger.py --study shift            # rows that these models have not seen
     python scripts/ledger.py --study dice             # fine-tuned base models, told apart by DICE
     python scripts/ledger.py --study pretrained       # a real model (make pretrained, make data)
@@ -58,6 +59,9 @@ STUDIES = {
     pretraining.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", pretraining.write_part),
     pretraining.TRIPLED: Study(
         pretraining.TRIPLED_SEEDS, "protocol_2.md", pretraining.write_tripled_part
+    ),
+    pretraining.LARGER: Study(
+        row_pools.BASE_SEEDS, "protocol_larger.md", pretraining.write_larger_part
     ),
     shift.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", shift.write_part),
     dice_forks.NAME: Study(dice_forks.BASE_SEEDS, "protocol_2.md", dice_forks.write_part),

@@ -85,8 +85,14 @@ def test_the_page_of_the_pilot_has_its_numbers(monkeypatch):
 
 def test_every_part_was_made_under_the_protocol_that_is_here():
     """Changed after a part is there, the page would no longer be a promise."""
-    page = storage.sha256_of_file(ROOT / "docs/protocol_2.md")
-    for study in (arm.NAME, arm.TRIPLED, shift.NAME, dice_forks.NAME, pretrained_pairs.NAME):
-        for path in store.FOLDER.glob(f"{study}_*.json"):
+    of_page = {
+        "protocol_2.md": (
+            arm.NAME, arm.TRIPLED, shift.NAME, dice_forks.NAME, pretrained_pairs.NAME,
+        ),
+        "protocol_larger.md": (arm.LARGER,),
+    }  # fmt: skip
+    for page, studies in of_page.items():
+        sha256 = storage.sha256_of_file(ROOT / "docs" / page)
+        for path in [path for name in studies for path in store.FOLDER.glob(f"{name}_*.json")]:
             _, about = store.read_tables(path.stem)
-            assert about["protocol_sha256"] == page
+            assert about["protocol_sha256"] == sha256

@@ -260,19 +260,3 @@ def test_the_reference_attack_takes_log_probabilities_and_not_perplexities(seen)
     attacked = results._attack_pools(seen, ["topics"])[0].scores
     moved = pool.scores - np.median(pool.scores, axis=1, keepdims=True)
     np.testing.assert_allclose(attacked, moved)
-
-
-def test_tripled_background_is_compared_under_the_same_base_models(seen):
-    same = seen.of_models(SEEDS[:5])
-    table = results.tripled(seen, same)
-    assert table["n_models"].eq(5).all() and table["difference"].eq(0).all()
-    assert "verdict" not in table
-    by_model = [crossed.auc_by_model(pool, 16)[:5].mean() for pool in seen.pools_of("PPL")]
-    row = table.query("detector == 'PPL' and copies == 16").iloc[0]
-    assert row["auc"] == pytest.approx(np.mean(by_model))
-    weaker = {4: 0.3, 16: 1.0, 1: 0.0}
-    thrice = arrange_scores(made_scores(("PPL",), SEEDS[:5], gains=weaker))
-    fallen = results.tripled(seen, thrice).query("copies == 16").iloc[0]
-    assert fallen["ci_high"] < 0 and fallen["auc_tripled"] < fallen["auc"]
-    with pytest.raises(ValueError):
-        seen.of_models([1])

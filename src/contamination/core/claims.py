@@ -261,6 +261,13 @@ CLAIMS: dict[str, Claim] = {
         smallest_effect=0.05,
         unit="fall in AUC",
     ),
+    "pretraining_larger": Claim(
+        "At the same exposure, the detector tells seen rows from held-out rows better in the "
+        "larger model.",
+        null=0.0,
+        smallest_effect=0.05,  # fixed in docs/protocol_larger.md before its scores
+        unit="difference in AUC",
+    ),
     "pretraining_row_lists": Claim(
         "At most a share q of the rows on a list were not seen, on average over assignments.",
         null=0.0,

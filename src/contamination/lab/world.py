@@ -34,8 +34,14 @@ from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import tokenizer_of, train_tokenizer
 from contamination.lab.training import describe, train
 
-# Layers, width and heads of the four sizes; the third is the one used elsewhere.
-SIZES = {"XS": (2, 48, 2), "S": (3, 80, 4), "M": (4, 128, 4), "L": (4, 160, 4)}
+# Layers, width and heads. M is the size used elsewhere; XL, of 29 M parameters, wants a GPU.
+SIZES = {
+    "XS": (2, 48, 2),
+    "S": (3, 80, 4),
+    "M": (4, 128, 4),
+    "L": (4, 160, 4),
+    "XL": (8, 512, 8),
+}
 DEFAULT_SIZE = "M"
 # Continued training is gentler than training from scratch: at 1e-3 a single
 # copy already separates members, which leaves nothing of a dose to be seen.
@@ -98,11 +104,16 @@ def base_model(world: World, n_background_tokens: int, seed: int, size: str = DE
 
 
 def recipe_from_scratch(
-    world: World, doses: Sequence[Dose], n_background_tokens: int, seed: int, size: str
+    world: World,
+    doses: Sequence[Dose],
+    n_background_tokens: int,
+    seed: int,
+    size: str,
+    **settings: Any,
 ) -> tuple[Recipe, TrainingTexts]:
     """Recipe and texts of a model that is trained from scratch on background and doses mixed.
 
-    ValueError for an unknown size.
+    ``settings`` are further fields of the recipe. ValueError for an unknown size.
     """
     if size not in SIZES:
         raise ValueError(f'unknown size "{size}": choose from {", ".join(SIZES)}')
@@ -116,6 +127,7 @@ def recipe_from_scratch(
         n_layers=n_layers,
         width=width,
         n_heads=n_heads,
+        **settings,
     )
     return recipe, texts
 

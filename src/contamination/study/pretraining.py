@@ -41,6 +41,7 @@ from contamination.study.row_pools import (
 NAME = "pretraining"  # of the parts of the ledger
 TRIPLED = "tripled"  # the same with three times the background
 TRIPLED_SEEDS = BASE_SEEDS[:5]
+LARGER = "larger"  # the same with models of 29 M parameters, of ``docs/protocol_larger.md``
 PRETRAINED = "pretrained"
 COLUMNS = ["detector", "model", "benchmark", "pool", "row", "score"]
 WORDS = COLUMNS[:4]
@@ -82,6 +83,14 @@ def detectors_of(
     return (*asked, *scoring.CONTROLS)
 
 
+def larger_detectors_of(benchmark: str, of_tokens: Sequence[Detector]) -> tuple[Detector, ...]:
+    """Those that are asked of larger models: none writes text or needs a model of its own."""
+    asked = [*of_tokens, four_methods.RANKING, context.CODEC, four_methods.DCQ]
+    if benchmark == INDIRECT_ON:
+        asked.append(context.RECALL)
+    return (*asked, *scoring.CONTROLS)
+
+
 def score_model(
     folder: Path, model: str, detectors: Mapping[Pool, Sequence[Detector]]
 ) -> tuple[pd.DataFrame, list[dict]]:
@@ -106,11 +115,12 @@ def score_model(
 
 
 def score_base(
-    lab: world.World, base_seed: int, times: int = 1
+    lab: world.World, base_seed: int, times: int = 1, is_larger: bool = False
 ) -> tuple[pd.DataFrame, np.ndarray, dict[str, Any]]:
     """One part of the ledger: a base model and its two continuations, trained and scored.
 
-    With the background ``times`` times, no continuation is made.
+    With the background ``times`` times, and for a larger model, no continuation is made; a larger
+    one is asked by ``larger_detectors_of`` about the pools of verbatim rows.
 
     Returns:
         ``COLUMNS``; the base model's loss at every step of its training; and what made them:
@@ -118,16 +128,21 @@ def score_base(
         detector and of the training.
     """
     start = time.perf_counter()
-    folders = {PRETRAINED: base_model(lab, base_seed, times)}
+    folders = {PRETRAINED: base_model(lab, base_seed, times, is_larger)}
     trained = time.perf_counter() - start
-    for n_tokens in LATER_TOKENS if times == 1 else ():
+    for n_tokens in LATER_TOKENS if times == 1 and not is_larger else ():
         later = later_model(lab, folders[PRETRAINED], base_seed, n_tokens)
         folders[later_name(n_tokens)] = later
     of_tokens = token_detectors(lab)
-    every = {
-        pool: detectors_of(lab, pool.benchmark, pool.kind, of_tokens) for pool in row_pools.pools()
-    }
-    few = {pool: of_tokens for pool in row_pools.pools() if pool.kind == ROWS}
+    of_rows = [pool for pool in row_pools.pools() if pool.kind == ROWS]
+    if is_larger:
+        every = {pool: larger_detectors_of(pool.benchmark, of_tokens) for pool in of_rows}
+    else:
+        every = {
+            pool: detectors_of(lab, pool.benchmark, pool.kind, of_tokens)
+            for pool in row_pools.pools()
+        }
+    few = dict.fromkeys(of_rows, of_tokens)
     tables, seconds = [], []
     for model, folder in folders.items():
         asked = every if model == PRETRAINED else few
@@ -154,10 +169,15 @@ def score_base(
 
 
 def write_part(
-    folder: Path, name: str, about: Mapping[str, Any], base_seed: int, times: int = 1
+    folder: Path,
+    name: str,
+    about: Mapping[str, Any],
+    base_seed: int,
+    times: int = 1,
+    is_larger: bool = False,
 ) -> None:
     """``score_base`` as files of the ledger, ``about`` joined; scores in single precision."""
-    scores, losses, made_by = score_base(study.the_lab(), base_seed, times)
+    scores, losses, made_by = score_base(study.the_lab(), base_seed, times, is_larger)
     small = {"score": "float32", "row": "int16"} | dict.fromkeys(WORDS, "category")
     of_steps = pd.DataFrame({"step": np.arange(len(losses), dtype="int16")})
     of_steps["loss"] = losses.astype("float32")
@@ -166,6 +186,7 @@ def write_part(
 
 
 write_tripled_part = partial(write_part, times=3)
+write_larger_part = partial(write_part, is_larger=True)
 
 
 def read_parts(

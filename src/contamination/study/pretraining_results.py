@@ -123,7 +123,7 @@ def _auc_columns(estimate: Estimate, by_model: np.ndarray) -> dict[str, float]:
     }
 
 
-def _judged(
+def judged(
     table: pd.DataFrame, claim: Claim, low: str, high: str, smallest_p: Callable[[int], float]
 ) -> pd.DataFrame:
     """A family with Holm's p over all its rows and the verdict of each row.
@@ -145,7 +145,7 @@ def _judged(
 
 
 def _of_auc(rows: list[dict], claim: Claim) -> pd.DataFrame:
-    return _judged(pd.DataFrame(rows), claim, "auc_min", "auc_max", smallest_stouffer)
+    return judged(pd.DataFrame(rows), claim, "auc_min", "auc_max", smallest_stouffer)
 
 
 def detection(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
@@ -241,14 +241,15 @@ def later(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
                         "se_models": estimate.se_models,
                         "se_rows": estimate.se_rows,
                         "n_tests": 1,
-                        "p_value": _t_test_p(estimate, len(study.base_seeds)),
+                        "p_value": t_test_p(estimate, len(study.base_seeds)),
                     }
                 )
     # A t test can give any p, given two models.
-    return _judged(pd.DataFrame(rows), CLAIMS[LATER], "fall_min", "fall_max", lambda n: 0.0)
+    return judged(pd.DataFrame(rows), CLAIMS[LATER], "fall_min", "fall_max", lambda n: 0.0)
 
 
-def _t_test_p(estimate: Estimate, n_models: int) -> float:
+def t_test_p(estimate: Estimate, n_models: int) -> float:
+    """Two-sided p of a mean over models, by the larger of its two standard errors."""
     error = max(estimate.se_models, estimate.se_rows)
     if n_models < 2:
         return 1.0
@@ -347,40 +348,3 @@ def exposure_table(shares: pd.DataFrame) -> pd.DataFrame:
     groups = seen.groupby(["pool", "form", "copies"], sort=False)
     numbers = ["n_rows", "tokens_per_row", "row_share_pct", "group_share_pct"]
     return groups[numbers].mean().astype({"n_rows": int}).reset_index()
-
-
-def tripled(study: StudyScores, thrice: StudyScores) -> pd.DataFrame:
-    """How the AUC changes with three times the background and the same rows; without a verdict.
-
-    Args:
-        study: all base models.
-        thrice: some of them, trained with three times the background.
-
-    Returns:
-        detector, copies, n_models, auc and auc_tripled of the models that have both, difference
-        (tripled minus not), ci_low, ci_high, se_models, se_rows.
-    """
-    same = study.of_models(thrice.base_seeds)
-    rows = []
-    for detector in (name for name in thrice.detectors if name in study.detectors):
-        for copies in exposures(ROWS):
-            before, after = (
-                mean_left_out([auc_left_out(pool, copies) for pool in of.pools_of(detector)])
-                for of in (same, thrice)
-            )
-            estimate = interval_left_out(after.minus(before), DIFFERENCES)
-            rows.append(
-                {
-                    "detector": display_name(detector),
-                    "copies": copies,
-                    "n_models": len(thrice.base_seeds),
-                    "auc": before.by_model.mean(),
-                    "auc_tripled": after.by_model.mean(),
-                    "difference": estimate.value,
-                    "ci_low": estimate.low,
-                    "ci_high": estimate.high,
-                    "se_models": estimate.se_models,
-                    "se_rows": estimate.se_rows,
-                }
-            )
-    return pd.DataFrame(rows)

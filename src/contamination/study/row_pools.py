@@ -29,6 +29,7 @@ PILOT_SEEDS = (200, 201, 202)
 STUDIED = ("topics", "entailment", "grade_school")
 POOL_SEED = 300
 N_CONTEXT = 20  # rows of the same kind that no model sees and no detector is asked about
+LARGER_LEARNING_RATE = 1e-3  # of Pythia-31M, which is as large as world.SIZES["XL"]
 LATER_TOKENS = (100_000, 400_000)  # of clean text after pretraining, two continuations apart
 ROWS, INDIRECT = "rows", "indirect"
 INDIRECT_ON = "topics"
@@ -164,19 +165,28 @@ def background_tokens(lab: world.World) -> int:
     return sum(len(tokens.ids) + 2 for tokens in encoded)
 
 
-def base_recipe(lab: world.World, base_seed: int, times: int = 1) -> tuple[Recipe, TrainingTexts]:
+def base_recipe(
+    lab: world.World, base_seed: int, times: int = 1, is_larger: bool = False
+) -> tuple[Recipe, TrainingTexts]:
     """How a base model is trained: the background ``times`` times and its rows of the pools.
 
-    Rows are spread over the whole training.
+    Rows are spread over the whole training. ``is_larger``: as ``docs/protocol_larger.md`` says.
     """
     doses = [dose for pool in pools() for dose in pool.doses(base_seed)]
     n_tokens = times * background_tokens(lab)
-    return world.recipe_from_scratch(lab, doses, n_tokens, base_seed, world.DEFAULT_SIZE)
+    if is_larger:
+        settings = {"size": "XL", "learning_rate": LARGER_LEARNING_RATE}
+    else:
+        settings = {"size": world.DEFAULT_SIZE}
+    return world.recipe_from_scratch(lab, doses, n_tokens, base_seed, **settings)
 
 
-def base_model(lab: world.World, base_seed: int, times: int = 1) -> Path:
-    """A base model of ``base_recipe``: from the cache, or trained in five minutes of a core."""
-    return training.train(*base_recipe(lab, base_seed, times))
+def base_model(lab: world.World, base_seed: int, times: int = 1, is_larger: bool = False) -> Path:
+    """A base model of ``base_recipe``: from the cache, or trained in five minutes of a core.
+
+    A larger one takes two hours of a core, or seconds on a GPU.
+    """
+    return training.train(*base_recipe(lab, base_seed, times, is_larger))
 
 
 def later_model(lab: world.World, base: Path, base_seed: int, n_tokens: int) -> Path:

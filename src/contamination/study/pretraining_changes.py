@@ -1,0 +1,141 @@
+"""How AUCs change when a base model is trained otherwise on the same rows, as tables.
+
+Two changes of the pretraining study: three times the background (``docs/protocol_2.md``), and
+larger models (``docs/protocol_larger.md``). Scores are as ``pretraining_scores.arrange_scores``
+gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from contamination.core.claims import CLAIMS
+from contamination.core.verdicts import CONTROL_FAILS
+from contamination.study.crossed import Estimate, auc_left_out, interval_left_out, mean_left_out
+from contamination.study.pretraining_results import DIFFERENCES, judged, t_test_p
+from contamination.study.pretraining_scores import StudyScores, display_name, exposures
+from contamination.study.row_pools import ROWS
+
+LARGER = "pretraining_larger"
+LAST_SHARE = 0.1  # of the steps of a training, over which its loss is compared
+
+
+class Change(NamedTuple):
+    """AUCs of one detector at one dose under some base models and under others like them."""
+
+    detector: str
+    copies: int
+    auc: float
+    other_auc: float
+    by_model: np.ndarray  # differences, other minus first, shape (n_models,)
+    estimate: Estimate  # of their mean
+
+    def columns(self) -> dict[str, float]:
+        """The mean difference with its interval and standard errors, as columns of a table."""
+        names = ("difference", "ci_low", "ci_high", "se_models", "se_rows")
+        return dict(zip(names, self.estimate, strict=True))
+
+
+def _changes(study: StudyScores, other: StudyScores, detectors: Sequence[str]) -> Iterator[Change]:
+    """Paired changes for every detector that both have, at every dose of verbatim rows."""
+    same = study.of_models(other.base_seeds)
+    for detector in (name for name in detectors if name in study.detectors):
+        for copies in exposures(ROWS):
+            before, after = (
+                mean_left_out([auc_left_out(pool, copies) for pool in of.pools_of(detector)])
+                for of in (same, other)
+            )
+            change = after.minus(before)
+            aucs = before.by_model.mean(), after.by_model.mean()
+            estimate = interval_left_out(change, DIFFERENCES)
+            yield Change(detector, copies, *aucs, change.by_model, estimate)
+
+
+def tripled(study: StudyScores, thrice: StudyScores) -> pd.DataFrame:
+    """How the AUC changes with three times the background and the same rows; without a verdict.
+
+    Args:
+        study: all base models.
+        thrice: some of them, trained with three times the background.
+
+    Returns:
+        detector, copies, n_models, auc and auc_tripled of the models that have both, difference
+        (tripled minus not), ci_low, ci_high, se_models, se_rows.
+    """
+    return pd.DataFrame(
+        {
+            "detector": display_name(change.detector),
+            "copies": change.copies,
+            "n_models": len(thrice.base_seeds),
+            "auc": change.auc,
+            "auc_tripled": change.other_auc,
+            **change.columns(),
+        }
+        for change in _changes(study, thrice, thrice.detectors)
+    )
+
+
+def larger(study: StudyScores, of_larger: StudyScores, losses: pd.DataFrame) -> pd.DataFrame:
+    """F5 of ``docs/protocol_larger.md``: how the AUC changes under larger models, same exposure.
+
+    p is of a two-sided t test with the larger of the two standard errors. The verdict is *control
+    fails* where a larger model has not learnt more from its texts.
+
+    Args:
+        study: all base models.
+        of_larger: larger models with the same seeds, or with some of them.
+        losses: ``larger_losses`` of these models.
+
+    Returns:
+        detector, benchmarks, copies, n_models, auc and auc_larger of the models that have both,
+        difference (larger minus not), ci_low, ci_high, se_models, se_rows, difference_min and
+        difference_max over models, n_tests, p_value, p_adjusted (Holm over the table), verdict.
+    """
+    n_models = len(of_larger.base_seeds)
+    table = pd.DataFrame(
+        {
+            "detector": display_name(change.detector),
+            "benchmarks": ", ".join(of_larger.benchmarks(change.detector)),
+            "copies": change.copies,
+            "n_models": n_models,
+            "auc": change.auc,
+            "auc_larger": change.other_auc,
+            **change.columns(),
+            "difference_min": change.by_model.min(),
+            "difference_max": change.by_model.max(),
+            "n_tests": 1,
+            "p_value": t_test_p(change.estimate, n_models),
+        }
+        for change in _changes(study, of_larger, of_larger.detectors)
+    )
+    # A t test can give any p, given two models.
+    ends = ("difference_min", "difference_max")
+    table = judged(table, CLAIMS[LARGER], *ends, lambda n: 0.0)
+    return table if losses["holds"].all() else table.assign(verdict=CONTROL_FAILS)
+
+
+def larger_losses(
+    losses: Mapping[int, np.ndarray], of_larger: Mapping[int, np.ndarray]
+) -> pd.DataFrame:
+    """Whether every larger model has learnt more from the same texts than the small one.
+
+    Args:
+        losses: loss of every step of a training, nats per token, by base seed.
+        of_larger: the same of the larger models.
+
+    Returns:
+        base_seed, loss and loss_larger (means over the last tenth of the steps), holds.
+        ValueError where a seed has no small model, or not as many steps.
+    """
+    rows = []
+    for seed, by_step in of_larger.items():
+        if seed not in losses or len(losses[seed]) != len(by_step):
+            raise ValueError(f"base model {seed} has no small model with as many steps")
+        last = len(by_step) - round(LAST_SHARE * len(by_step))
+        small, large = losses[seed][last:].mean(), by_step[last:].mean()
+        rows.append({"base_seed": seed, "loss": small, "loss_larger": large})
+    return pd.DataFrame(rows).assign(holds=lambda t: t["loss_larger"] < t["loss"])

@@ -1,0 +1,93 @@
+"""Base models that are trained otherwise on the same rows, on made parts of the study."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_pretraining import SEEDS, made_scores
+from notebook_files import ROOT
+
+from contamination.core.claims import CLAIMS
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.study import crossed, row_pools
+from contamination.study import pretraining as arm
+from contamination.study import pretraining_changes as changes
+from contamination.study.context import CODEC, RECALL
+from contamination.study.interface import WORD_PROBLEMS
+from contamination.study.pretraining_scores import arrange_scores
+
+DETECTORS = ("PPL", "DC-PDD", "noise")
+WEAKER = {1: 0.0, 4: 0.3, 16: 1.0}
+STRONGER = {1: 3.0, 4: 3.0, 16: 3.0}
+LEARNT = pd.DataFrame({"holds": [True] * 5})
+PAGE = (ROOT / "docs/protocol_larger.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return arrange_scores(made_scores(DETECTORS))
+
+
+def of_five(gains=None):
+    """Other models with the first five seeds."""
+    made = made_scores(DETECTORS, SEEDS[:5], **({} if gains is None else {"gains": gains}))
+    return arrange_scores(made)
+
+
+def test_tripled_background_is_compared_under_the_same_base_models(seen):
+    table = changes.tripled(seen, seen.of_models(SEEDS[:5]))
+    assert table["n_models"].eq(5).all() and table["difference"].eq(0).all()
+    assert "verdict" not in table
+    by_model = [crossed.auc_by_model(pool, 16)[:5].mean() for pool in seen.pools_of("PPL")]
+    row = table.query("detector == 'PPL' and copies == 16").iloc[0]
+    assert row["auc"] == pytest.approx(np.mean(by_model))
+    fallen = changes.tripled(seen, of_five(WEAKER)).query("copies == 16").iloc[0]
+    assert fallen["ci_high"] < 0 and fallen["auc_tripled"] < fallen["auc"]
+    with pytest.raises(ValueError):
+        seen.of_models([1])
+
+
+def test_larger_models_that_find_more_rows_support_the_claim(seen):
+    table = changes.larger(seen, of_five(STRONGER), LEARNT)
+    found = table.query("detector == 'PPL' and copies == 1").iloc[0]
+    assert found["verdict"] == SUPPORTED and found["p_adjusted"] <= 0.05
+    assert found["auc_larger"] - found["auc"] == pytest.approx(found["difference"])
+    assert found["difference_min"] <= found["difference"] <= found["difference_max"]
+    assert {*table["detector"]} == {"PPL", "DC-PDD"} and len(table) == 2 * 3
+    assert (table["p_adjusted"] >= table["p_value"]).all()
+
+
+def test_larger_models_that_find_as_much_or_less_do_not(seen):
+    same = changes.larger(seen, seen.of_models(SEEDS[:5]), LEARNT)
+    assert same["verdict"].eq(NOT_SUPPORTED).all() and same["p_value"].eq(1).all()
+    less = changes.larger(seen, of_five(WEAKER), LEARNT)
+    row = less.query("detector == 'PPL' and copies == 16").iloc[0]
+    assert row["verdict"] == NOT_SUPPORTED and row["ci_high"] < 0
+    few = arrange_scores(made_scores(DETECTORS, SEEDS[:4], gains=STRONGER))
+    assert changes.larger(seen, few, LEARNT)["verdict"].eq(INCONCLUSIVE).all()
+
+
+def test_a_larger_model_that_has_learnt_less_makes_the_control_fail(seen):
+    small = {300: np.linspace(4, 2, 40), 301: np.linspace(4, 2, 40)}
+    better = {seed: losses - 0.5 for seed, losses in small.items()}
+    table = changes.larger_losses(small, better)
+    assert table["holds"].all() and table["loss"].iloc[0] == pytest.approx(small[300][-4:].mean())
+    one_worse = changes.larger_losses(small, better | {301: small[301] + 0.1})
+    assert one_worse["holds"].tolist() == [True, False]
+    judged = changes.larger(seen, of_five(STRONGER), one_worse)
+    assert judged["verdict"].eq(CONTROL_FAILS).all()
+    for wrong in ({302: small[300]}, {300: small[300][:-1]}):
+        with pytest.raises(ValueError, match="no small model with as many steps"):
+            changes.larger_losses(small, wrong)
+
+
+def test_larger_models_are_those_of_the_protocol():
+    n_layers, width, n_heads = arm.world.SIZES["XL"]
+    assert f"{n_layers} layers, width {width}, {n_heads} heads" in PAGE
+    assert f"| {row_pools.LARGER_LEARNING_RATE}, which is that of Pythia-31M" in PAGE
+    assert f"AUC difference of {CLAIMS[changes.LARGER].smallest_effect}" in PAGE
+    for benchmark in row_pools.STUDIED:
+        asked = arm.larger_detectors_of(benchmark, ())
+        assert CODEC in asked and (RECALL in asked) == (benchmark == row_pools.INDIRECT_ON)
+        names = {detector.name for detector in asked}
+        assert not names & {"CDD", "n-gram coverage", "Replication"}
+    assert WORD_PROBLEMS in row_pools.STUDIED
