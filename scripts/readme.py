@@ -58,6 +58,7 @@ OF_STUDY = (
     "reference",
     "indirect",
     "later",
+    "larger",
     "row_lists",
     "shift",
     "tpr",
@@ -198,6 +199,7 @@ def detectors(tables: dict[str, pd.DataFrame]) -> str:
         tables[f"pretraining_{name}"] for name in ("detection", "reference", "shift")
     )
     said = pretraining_conclusion.in_brief(detection, shift)
+    said += " " + pretraining_conclusion.larger_in_brief(tables["pretraining_larger"])
     alt = pretraining_figures.detection_alt(detection, reference, shift)
     return f"{said}\n\n![{alt}]({DETECTION})"
 
@@ -245,6 +247,9 @@ def detector_page(tables: dict[str, pd.DataFrame]) -> str:
         _crossed(indirect.assign(form=indirect["exposure"] + ", " + _copies(indirect)), "form"),
         "### After clean training",
         pretraining_findings.summarize_later_training(later),
+        "### In larger models",
+        pretraining_conclusion.larger_models(tables["pretraining_larger"], MIN_K),
+        _of_larger(tables["pretraining_larger"]),
         "### Lists of rows",
         pretraining_findings.summarize_row_lists(lists),
         "### Two sets that no model saw",
@@ -282,6 +287,14 @@ def _crossed(table: pd.DataFrame, columns: str) -> str:
         cells["copies"] = _copies(cells)
     wide = cells.pivot_table("cell", "detector", columns, aggfunc="first", sort=False)
     return markdown(wide.fillna("untested").reset_index())
+
+
+def _of_larger(larger: pd.DataFrame) -> str:
+    """AUC in small and in larger models, and the verdict, by detector and number of copies."""
+    cells = [f"{row.auc:.2f} to {row.auc_larger:.2f}: {row.verdict}" for row in larger.itertuples()]
+    shown = larger.assign(cell=cells, copies=_copies(larger))
+    wide = shown.pivot_table("cell", "detector", "copies", aggfunc="first", sort=False)
+    return markdown(wide.reset_index())
 
 
 def _shift_table(shift: pd.DataFrame) -> str:

@@ -201,6 +201,12 @@ def read_parts(
     return pd.concat(tables, ignore_index=True), made_by
 
 
+def read_losses(name: str = NAME, folder: Path | None = None) -> dict[int, np.ndarray]:
+    """Loss of every step of a base model's training, nats per token, by base seed."""
+    parts = (store.read_tables(part_name, folder) for part_name in store.names(name, folder))
+    return {about["base_seed"]: part["losses"]["loss"].to_numpy() for part, about in parts}
+
+
 def crossed_scores(
     scores: pd.DataFrame, detector: str, pool: Pool, model: str = PRETRAINED
 ) -> CrossedScores:

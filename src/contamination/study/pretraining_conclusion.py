@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from contamination.core.tables import listed
-from contamination.core.verdicts import SUPPORTED
+from contamination.core.verdicts import CONTROL_FAILS, LEVEL, SUPPORTED
 from contamination.study.interface import ANSWERS
 from contamination.study.pretraining_findings import CHANCE, copies_words, of_auc, percent
 from contamination.study.row_pools import PARAPHRASE
@@ -77,7 +77,7 @@ def _are(n: int) -> str:
 def more_background(table: pd.DataFrame, detector: str) -> str:
     """Whether rows are harder to find among three times the background; no verdict rests on it.
 
-    ``table`` is that of ``pretraining_results.tripled``; the sentence names ``detector`` and
+    ``table`` is that of ``pretraining_changes.tripled``; the sentence names ``detector`` and
     counts all of them. The intervals are not corrected.
     """
     row = table[table["detector"].eq(detector)].sort_values("copies").iloc[-1]
@@ -98,6 +98,55 @@ def more_background(table: pd.DataFrame, detector: str) -> str:
         f"{_have(higher)} one above it. {meaning}. The larger training also makes a better "
         "model, which may find rows easier to learn; this comparison cannot separate the two."
     )
+
+
+def larger_models(table: pd.DataFrame, detector: str) -> str:
+    """Whether detectors find the same rows more easily in larger models, and which do not.
+
+    ``table`` is that of ``pretraining_changes.larger``; the sentences name ``detector`` and count
+    all of them.
+    """
+    if table["verdict"].eq(CONTROL_FAILS).any():
+        return (
+            "The control fails: a larger model learnt less from its texts than the small one, so "
+            "the table says nothing about size."
+        )
+    counts = [
+        f"{int(rows['verdict'].eq(SUPPORTED).sum())} of {len(rows)} detectors with "
+        f"{copies_words(int(copies))}"
+        for copies, rows in table.groupby("copies")
+    ]
+    own = table[table["detector"].eq(detector)].sort_values("copies")
+    moves = [f"from {row['auc']:.2f} to {row['auc_larger']:.2f}" for _, row in own.iterrows()]
+    said = (
+        "In the larger models, the AUC is shown to be higher for "
+        f"{listed(counts)}. For {detector}, it changes {listed(moves)}."
+    )
+    fallen = table[table["ci_high"].lt(0) & table["p_adjusted"].le(LEVEL)]
+    if fallen.empty:
+        return said
+    lower = [
+        f"{row['detector']} with {copies_words(int(row['copies']))} ({row['auc_larger']:.2f} "
+        f"instead of {row['auc']:.2f})"
+        for _, row in fallen.iterrows()
+    ]
+    return f"{said} It is shown to be lower for {listed(lower)}."
+
+
+def larger_in_brief(table: pd.DataFrame) -> str:
+    """One sentence: the highest AUC in larger models, for the fewest and the most copies."""
+    if table["verdict"].eq(CONTROL_FAILS).any():
+        return ""
+    ends = [table["copies"].min(), table["copies"].max()]
+    found = []
+    for copies in ends:
+        rows = table[table["copies"].eq(copies)]
+        best, other = (rows.loc[rows[name].idxmax()] for name in ("auc_larger", "auc"))
+        found.append(
+            f"{best['auc_larger']:.2f} instead of {other['auc']:.2f} with {copies_words(copies)}"
+        )
+    who = "In larger models that saw the same rows just as often"
+    return f"{who}, the highest AUC is {listed(found)}."
 
 
 def _have(n: int) -> str:
