@@ -6,7 +6,13 @@ import pytest
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study.dice_forks import CLAIMED
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES
-from contamination.study.pretraining_conclusion import conclusion, in_brief, more_background
+from contamination.study.pretraining_conclusion import (
+    conclusion,
+    in_brief,
+    larger_in_brief,
+    larger_models,
+    more_background,
+)
 from contamination.study.row_pools import PARAPHRASE
 from contamination.study.shift import LENGTH, NONE
 
@@ -126,3 +132,34 @@ def test_more_background_is_read_from_the_differences_alone(change, said):
     text = more_background(table.assign(auc_tripled=table["auc"] + change, n_models=5), "PPL")
     assert said in text and f"{0.9 + change:.2f} instead of 0.90" in text
     assert f"difference {change:+.2f}" in text and "cannot separate" in text
+
+
+def made_larger(difference, verdict, ci=0.02, p=0.001):
+    table = pd.DataFrame({"detector": ["PPL", "PPL", "Zlib", "Zlib"], "copies": [1, 16, 1, 16]})
+    table = table.assign(auc=[0.52, 0.88, 0.51, 0.85], difference=difference, verdict=verdict)
+    table["auc_larger"] = table["auc"] + table["difference"]
+    ends = {"ci_low": table["difference"] - ci, "ci_high": table["difference"] + ci}
+    return table.assign(p_adjusted=p, **ends)
+
+
+def test_larger_models_that_give_rows_away_more_easily_are_counted():
+    table = made_larger([0.05, 0.1, 0.05, 0.1], [SUPPORTED] * 4)
+    said = larger_models(table, "PPL")
+    assert "2 of 2 detectors with one copy and 2 of 2 detectors with sixteen copies" in said
+    assert "For PPL, it changes from 0.52 to 0.57 and from 0.88 to 0.98" in said
+    assert "lower" not in said
+    assert "0.57 instead of 0.52 with one copy and 0.98 instead of 0.88" in larger_in_brief(table)
+
+
+def test_larger_models_that_hide_rows_are_named():
+    table = made_larger([0.0, 0.0, 0.0, -0.1], [NOT_SUPPORTED] * 4)
+    said = larger_models(table, "PPL")
+    assert "0 of 2 detectors with one copy and 0 of 2 detectors with sixteen copies" in said
+    assert said.endswith("lower for Zlib with sixteen copies (0.75 instead of 0.85).")
+    assert "lower" not in larger_models(table.assign(p_adjusted=0.2), "PPL")
+
+
+def test_larger_models_that_learnt_less_say_nothing():
+    table = made_larger([0.1] * 4, [CONTROL_FAILS] * 4)
+    assert larger_models(table, "PPL").startswith("The control fails")
+    assert larger_in_brief(table) == ""
