@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import openai
 
 from contamination.dcq.prompts import header
 from contamination.models.chat import ChatError, Endpoint
@@ -147,6 +146,8 @@ def start_training(endpoint: Endpoint, file: str, plan: TrainingPlan, cap: float
         "n_epochs": str(plan.n_epochs),
         "base_model": endpoint.model,
     }
+    import openai  # importing it takes a second, and most notebooks call no API
+
     secret, problem = Secret(endpoint.key_variable), None
     client = openai.OpenAI(
         api_key=secret.reveal(), base_url=endpoint.base_url, max_retries=0, timeout=120

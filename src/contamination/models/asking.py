@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-import openai
 from tqdm import tqdm
 
 from contamination.core.storage import DiskFullError
@@ -106,6 +105,8 @@ class Batch:
                 raise
 
     async def _all(self) -> None:
+        import openai  # importing it takes a second, and most notebooks call no API
+
         self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
         self._stopped = asyncio.Event()
         async with openai.AsyncOpenAI(
@@ -220,6 +221,8 @@ class Batch:
     async def _try(self, body: dict[str, Any]) -> dict[str, Any]:
         if self.reason:
             raise _Stopped
+        import openai
+
         path = "/chat/completions" if "messages" in body else "/completions"
         problem = None
         try:

@@ -15,12 +15,15 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
 
-import openai
 import tenacity
 
 from contamination.core import keys
 from contamination.core.visible import one_line
+
+if TYPE_CHECKING:
+    import openai
 
 _WORTH_ANOTHER_TRY = (408, 409, 429)
 _SHORTEST_SECRET = 8  # placeholders such as "none" are words, not secrets
@@ -102,6 +105,8 @@ def problem_of(error: Exception, base_url: str, secret: Secret) -> Exception:
     The caller raises it outside its ``except`` block, so that no traceback
     leads back to the request and its headers.
     """
+    import openai  # importing it takes a second, and most notebooks call no API
+
     if isinstance(error, openai.APIStatusError):
         return _problem_of_status(error, base_url, secret)
     if isinstance(error, (openai.APITimeoutError, TimeoutError)):

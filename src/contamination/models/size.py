@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
-import openai
 
 LARGEST_ANSWER = 32_000_000  # bytes; log-probabilities of a long prompt take a tenth of it
 
@@ -43,6 +42,8 @@ def limited_client() -> httpx2.AsyncClient:
         if response.headers.get("content-encoding", "identity") != "identity":
             raise TooLargeError("the answer came compressed, which was not asked for")
         response.stream = _Counted(response.stream)
+
+    import openai  # importing it takes a second, and most notebooks call no API
 
     return openai.DefaultAsyncHttpxClient(
         headers={"Accept-Encoding": "identity"}, event_hooks={"response": [limit]}
