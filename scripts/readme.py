@@ -199,7 +199,7 @@ def detectors(tables: dict[str, pd.DataFrame]) -> str:
         tables[f"pretraining_{name}"] for name in ("detection", "reference", "shift")
     )
     said = pretraining_conclusion.in_brief(detection, shift)
-    said += " " + pretraining_conclusion.larger_in_brief(tables["pretraining_larger"])
+    said += " " + pretraining_conclusion.larger_in_brief(tables["pretraining_larger"], MIN_K)
     alt = pretraining_figures.detection_alt(detection, reference, shift)
     return f"{said}\n\n![{alt}]({DETECTION})"
 

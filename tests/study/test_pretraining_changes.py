@@ -54,6 +54,7 @@ def test_larger_models_that_find_more_rows_support_the_claim(seen):
     assert found["difference_min"] <= found["difference"] <= found["difference_max"]
     assert {*table["detector"]} == {"PPL", "DC-PDD"} and len(table) == 2 * 3
     assert (table["p_adjusted"] >= table["p_value"]).all()
+    assert (table["larger_low"] <= table["auc_larger"]).all()
 
 
 def test_larger_models_that_find_as_much_or_less_do_not(seen):
@@ -78,6 +79,14 @@ def test_a_larger_model_that_has_learnt_less_makes_the_control_fail(seen):
     for wrong in ({302: small[300]}, {300: small[300][:-1]}):
         with pytest.raises(ValueError, match="no small model with as many steps"):
             changes.larger_losses(small, wrong)
+
+
+def test_losses_on_held_out_rows_are_of_rows_that_the_model_never_saw(seen):
+    losses = changes.held_out_losses(seen)
+    assert losses.index.tolist() == list(SEEDS)
+    pools = seen.log_probabilities()
+    by_hand = [-pool.scores[0][pool.copies[0] == 0].mean() for pool in pools]
+    assert losses.iloc[0] == pytest.approx(np.mean(by_hand))
 
 
 def test_larger_models_are_those_of_the_protocol():

@@ -139,6 +139,7 @@ def made_larger(difference, verdict, ci=0.02, p=0.001):
     table = table.assign(auc=[0.52, 0.88, 0.51, 0.85], difference=difference, verdict=verdict)
     table["auc_larger"] = table["auc"] + table["difference"]
     ends = {"ci_low": table["difference"] - ci, "ci_high": table["difference"] + ci}
+    ends |= {"larger_low": table["auc_larger"] - ci, "larger_high": table["auc_larger"] + ci}
     return table.assign(p_adjusted=p, **ends)
 
 
@@ -146,20 +147,24 @@ def test_larger_models_that_give_rows_away_more_easily_are_counted():
     table = made_larger([0.05, 0.1, 0.05, 0.1], [SUPPORTED] * 4)
     said = larger_models(table, "PPL")
     assert "2 of 2 detectors with one copy and 2 of 2 detectors with sixteen copies" in said
-    assert "For PPL, it changes from 0.52 to 0.57 and from 0.88 to 0.98" in said
-    assert "lower" not in said
-    assert "0.57 instead of 0.52 with one copy and 0.98 instead of 0.88" in larger_in_brief(table)
+    assert "by +0.05 [+0.03, +0.07] with one copy and +0.10 [+0.08, +0.12] with sixteen" in said
+    assert "The largest rise is that of PPL with sixteen copies, from 0.88 to 0.98." in said
+    assert "falls" not in said and "no detector's AUC rises" not in said
+    brief_text = larger_in_brief(table, "PPL")
+    assert "0.57 [0.55, 0.59] with one copy and 0.98 [0.96, 1.00] with sixteen" in brief_text
 
 
 def test_larger_models_that_hide_rows_are_named():
     table = made_larger([0.0, 0.0, 0.0, -0.1], [NOT_SUPPORTED] * 4)
     said = larger_models(table, "PPL")
     assert "0 of 2 detectors with one copy and 0 of 2 detectors with sixteen copies" in said
-    assert said.endswith("lower for Zlib with sixteen copies (0.75 instead of 0.85).")
-    assert "lower" not in larger_models(table.assign(p_adjusted=0.2), "PPL")
+    assert said.endswith("The AUC falls for Zlib with sixteen copies, from 0.85 to 0.75.")
+    assert "With one copy and sixteen copies, no detector's AUC rises by 0.05" in said
+    assert "falls" not in larger_models(table.assign(p_adjusted=0.2), "PPL")
+    assert "largest rise" not in said
 
 
 def test_larger_models_that_learnt_less_say_nothing():
     table = made_larger([0.1] * 4, [CONTROL_FAILS] * 4)
     assert larger_models(table, "PPL").startswith("The control fails")
-    assert larger_in_brief(table) == ""
+    assert larger_in_brief(table, "PPL") == ""

@@ -9,54 +9,69 @@ from matplotlib.figure import Figure
 
 from contamination.core.plots import CHANCE, MEMBER, OTHER, panels
 from contamination.core.tables import copies_text
+from contamination.core.verdicts import SUPPORTED
 
 # Inches and points; at 390 pixels, the width of a telephone, letters stay 10 pixels high.
-WIDTH, ROW, HEAD = 4.3, 0.27, 0.55
+WIDTH, ROW, HEAD = 4.3, 0.27, 0.6
 LARGE, SMALL = 10, 8.5
 LABEL_WIDTH = 16  # letters of a label on one line
+LIMITS = (0.45, 1.02)
 
 
 def larger_figure(table: pd.DataFrame) -> Figure:
     """AUC under small and under larger models for every detector, a panel for each dose.
 
-    ``table`` is that of ``pretraining_changes.larger``.
+    ``table`` is that of ``pretraining_changes.larger``. A dot is filled where its claim, that the
+    AUC is higher in the larger models, is supported.
     """
     doses = sorted(table["copies"].unique())
     names = table.drop_duplicates("detector")["detector"].tolist()[::-1]
+    n_asked = table.groupby("detector")["benchmarks"].first().str.count(",")
+    labels = [
+        textwrap.fill(f"{n}{' *' * bool(n_asked[n] < n_asked.max())}", LABEL_WIDTH) for n in names
+    ]
     size = (WIDTH, ROW * len(names) * len(doses) + HEAD * (len(doses) + 1))
-    figure, axes = panels(len(doses), 1, size, sharex=True)
+    figure, axes = panels(len(doses), 1, size)
     for axis, dose in zip(axes[:, 0], doses, strict=True):
         rows = table[table["copies"].eq(dose)].set_index("detector").loc[names]
-        places = range(len(rows))
-        half = (rows["ci_high"] - rows["ci_low"]) / 2
+        rows = rows.assign(place=range(len(rows)))
         axis.axvline(0.5, color=CHANCE, linestyle="--", linewidth=1)
-        axis.hlines(places, rows["auc"], rows["auc_larger"], color=CHANCE, linewidth=1.5)
-        small = {"facecolor": "none", "edgecolor": OTHER, "linewidth": 1.6, "label": "small models"}
-        axis.scatter(rows["auc"], places, s=30, marker="s", zorder=4, **small)
-        axis.errorbar(
-            rows["auc_larger"], places, xerr=half, fmt="o", color=MEMBER, markersize=5,
-            capsize=2.5, label="larger models",
-        )  # fmt: skip
-        labels = [textwrap.fill(name, LABEL_WIDTH) for name in names]
-        axis.set_yticks(list(places), labels, fontsize=SMALL)
-        axis.set_xlim(0.45, 1.02)
+        axis.hlines(rows["place"], rows["auc"], rows["auc_larger"], color=CHANCE, linewidth=1.5)
+        style = {"facecolor": "none", "edgecolor": OTHER, "linewidth": 1.6, "marker": "s"}
+        axis.scatter(rows["auc"], rows["place"], s=30, zorder=4, label="small models", **style)
+        is_supported = rows["verdict"].eq(SUPPORTED)
+        for own, fill, label in (
+            (rows[is_supported], MEMBER, "larger models, rise supported"),
+            (rows[~is_supported], "white", "larger models, not supported"),
+        ):
+            ends = [own["auc_larger"] - own["larger_low"], own["larger_high"] - own["auc_larger"]]
+            axis.errorbar(
+                own["auc_larger"], own["place"], xerr=[end.clip(lower=0) for end in ends], fmt="o",
+                color=MEMBER, markerfacecolor=fill, markersize=5, capsize=2.5, label=label,
+            )  # fmt: skip
+        axis.set_yticks(rows["place"], labels, fontsize=SMALL)
+        axis.set(xlim=LIMITS, ylim=(-0.7, len(names) - 0.3))
         axis.set_title(copies_text(dose), fontsize=LARGE, loc="left")
-    axes[-1, 0].set_xlabel("AUC (dashed: chance)\nbar: 95 % interval of the change", fontsize=SMALL)
+    foot = "AUC with its 95 % interval (dashed: chance)"
+    if (n_asked < n_asked.max()).any():
+        foot += "\n* on one benchmark alone"
+    axes[-1, 0].set_xlabel(foot, fontsize=SMALL)
     axes[-1, 0].legend(
-        loc="upper center", bbox_to_anchor=(0.35, -0.28), ncols=2, frameon=False, fontsize=SMALL
+        loc="upper center", bbox_to_anchor=(0.3, -0.26), frameon=False, fontsize=SMALL
     )
     figure.suptitle(title(table), fontsize=LARGE)
     return figure
 
 
 def title(table: pd.DataFrame) -> str:
-    """What the figure shows, in one line or two.
+    """What the figure shows, in two lines.
 
-    >>> title(pd.DataFrame({"ci_low": [0.1, -0.1], "ci_high": [0.2, 0.1], "copies": [1, 4]}))
-    'In larger models, the AUC is higher\\nin 1 of 2 comparisons and lower in 0'
+    >>> print(title(pd.DataFrame({"verdict": ["supported", "inconclusive"]})))
+    In larger models, a higher AUC is supported
+    for 1 of 2 pairs of detector and copies
     """
-    higher, lower = int(table["ci_low"].gt(0).sum()), int(table["ci_high"].lt(0).sum())
+    n = int(table["verdict"].eq(SUPPORTED).sum())
     return (
-        f"In larger models, the AUC is higher\nin {higher} of {len(table)} comparisons "
-        f"and lower in {lower}"
+        "In larger models, a higher AUC is supported\n"
+        f"for {n} of {len(table)} pairs of detector and copies"
     )

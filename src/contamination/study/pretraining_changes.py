@@ -15,6 +15,7 @@ import pandas as pd
 
 from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import CONTROL_FAILS
+from contamination.study.assignment import HELD_OUT
 from contamination.study.crossed import Estimate, auc_left_out, interval_left_out, mean_left_out
 from contamination.study.pretraining_results import DIFFERENCES, judged, t_test_p
 from contamination.study.pretraining_scores import StudyScores, display_name, exposures
@@ -30,7 +31,7 @@ class Change(NamedTuple):
     detector: str
     copies: int
     auc: float
-    other_auc: float
+    other: Estimate  # AUC under the other models
     by_model: np.ndarray  # differences, other minus first, shape (n_models,)
     estimate: Estimate  # of their mean
 
@@ -50,8 +51,8 @@ def _changes(study: StudyScores, other: StudyScores, detectors: Sequence[str]) -
                 for of in (same, other)
             )
             change = after.minus(before)
-            aucs = before.by_model.mean(), after.by_model.mean()
             estimate = interval_left_out(change, DIFFERENCES)
+            aucs = before.by_model.mean(), interval_left_out(after)
             yield Change(detector, copies, *aucs, change.by_model, estimate)
 
 
@@ -72,7 +73,7 @@ def tripled(study: StudyScores, thrice: StudyScores) -> pd.DataFrame:
             "copies": change.copies,
             "n_models": len(thrice.base_seeds),
             "auc": change.auc,
-            "auc_tripled": change.other_auc,
+            "auc_tripled": change.other.value,
             **change.columns(),
         }
         for change in _changes(study, thrice, thrice.detectors)
@@ -92,8 +93,9 @@ def larger(study: StudyScores, of_larger: StudyScores, losses: pd.DataFrame) -> 
 
     Returns:
         detector, benchmarks, copies, n_models, auc and auc_larger of the models that have both,
-        difference (larger minus not), ci_low, ci_high, se_models, se_rows, difference_min and
-        difference_max over models, n_tests, p_value, p_adjusted (Holm over the table), verdict.
+        larger_low and larger_high (of auc_larger), difference (larger minus not), ci_low, ci_high,
+        se_models, se_rows, difference_min and difference_max over models, n_tests, p_value,
+        p_adjusted (Holm over the table), verdict.
     """
     n_models = len(of_larger.base_seeds)
     table = pd.DataFrame(
@@ -103,7 +105,9 @@ def larger(study: StudyScores, of_larger: StudyScores, losses: pd.DataFrame) -> 
             "copies": change.copies,
             "n_models": n_models,
             "auc": change.auc,
-            "auc_larger": change.other_auc,
+            "auc_larger": change.other.value,
+            "larger_low": change.other.low,
+            "larger_high": change.other.high,
             **change.columns(),
             "difference_min": change.by_model.min(),
             "difference_max": change.by_model.max(),
@@ -139,3 +143,17 @@ def larger_losses(
         small, large = losses[seed][last:].mean(), by_step[last:].mean()
         rows.append({"base_seed": seed, "loss": small, "loss_larger": large})
     return pd.DataFrame(rows).assign(holds=lambda t: t["loss_larger"] < t["loss"])
+
+
+def held_out_losses(study: StudyScores) -> pd.Series:
+    """Loss on the rows that a base model never saw, nats per token, mean over benchmarks, by seed.
+
+    What a model learnt of the benchmarks' language and not of single rows.
+    """
+    by_pool = [
+        np.where(pool.copies == HELD_OUT, -pool.scores, 0).sum(axis=1)
+        / (pool.copies == HELD_OUT).sum(axis=1)
+        for pool in study.log_probabilities()
+    ]
+    index = pd.Index(study.base_seeds, name="base_seed")
+    return pd.Series(np.mean(by_pool, axis=0), index, name="held_out_loss")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.core.tables import listed
+from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import CONTROL_FAILS, LEVEL, SUPPORTED
 from contamination.study.interface import ANSWERS
 from contamination.study.pretraining_findings import CHANCE, copies_words, of_auc, percent
@@ -95,13 +95,13 @@ def more_background(table: pd.DataFrame, detector: str) -> str:
         f"{copies_words(int(row['copies']))} is {row['auc_tripled']:.2f} instead of "
         f"{row['auc']:.2f} (difference {change}, {row['n_models']} base models). Of the "
         f"{len(table)} differences in the table, {_have(lower)} an interval below zero and "
-        f"{_have(higher)} one above it. {meaning}. The larger training also makes a better "
+        f"{_have(higher)} one above it. {meaning}. The longer training also makes a better "
         "model, which may find rows easier to learn; this comparison cannot separate the two."
     )
 
 
 def larger_models(table: pd.DataFrame, detector: str) -> str:
-    """Whether detectors find the same rows more easily in larger models, and which do not.
+    """Whether detectors tell the same rows better in larger models, and which do not.
 
     ``table`` is that of ``pretraining_changes.larger``; the sentences name ``detector`` and count
     all of them.
@@ -111,42 +111,60 @@ def larger_models(table: pd.DataFrame, detector: str) -> str:
             "The control fails: a larger model learnt less from its texts than the small one, so "
             "the table says nothing about size."
         )
+    groups = {copies_words(int(copies)): rows for copies, rows in table.groupby("copies")}
     counts = [
-        f"{int(rows['verdict'].eq(SUPPORTED).sum())} of {len(rows)} detectors with "
-        f"{copies_words(int(copies))}"
-        for copies, rows in table.groupby("copies")
+        f"{int(rows['verdict'].eq(SUPPORTED).sum())} of {len(rows)} detectors with {copies}"
+        for copies, rows in groups.items()
     ]
     own = table[table["detector"].eq(detector)].sort_values("copies")
-    moves = [f"from {row['auc']:.2f} to {row['auc_larger']:.2f}" for _, row in own.iterrows()]
-    said = (
-        "In the larger models, the AUC is shown to be higher for "
-        f"{listed(counts)}. For {detector}, it changes {listed(moves)}."
-    )
+    moves = [f"{_change(row)} with {copies_words(int(row['copies']))}" for _, row in own.iterrows()]
+    sentences = [
+        f"The claim is supported for {listed(counts)}. For {detector}, the AUC changes by "
+        f"{listed(moves)}."
+    ]
+    small = [copies for copies, rows in groups.items() if rows["ci_high"].lt(NEAR).all()]
+    if small:
+        sentences.append(
+            f"With {listed(small)}, no detector's AUC rises by {NEAR} or more: all intervals end "
+            "below it."
+        )
+    largest = table.loc[table["difference"].idxmax()]
+    if largest["verdict"] == SUPPORTED:
+        sentences.append(
+            f"The largest rise is that of {largest['detector']} with "
+            f"{copies_words(int(largest['copies']))}, from {largest['auc']:.2f} to "
+            f"{largest['auc_larger']:.2f}."
+        )
     fallen = table[table["ci_high"].lt(0) & table["p_adjusted"].le(LEVEL)]
-    if fallen.empty:
-        return said
     lower = [
-        f"{row['detector']} with {copies_words(int(row['copies']))} ({row['auc_larger']:.2f} "
-        f"instead of {row['auc']:.2f})"
+        f"{row['detector']} with {copies_words(int(row['copies']))}, from {row['auc']:.2f} to "
+        f"{row['auc_larger']:.2f}"
         for _, row in fallen.iterrows()
     ]
-    return f"{said} It is shown to be lower for {listed(lower)}."
+    if lower:
+        sentences.append(f"The AUC falls for {listed(lower)}.")
+    return " ".join(sentences)
 
 
-def larger_in_brief(table: pd.DataFrame) -> str:
-    """One sentence: the highest AUC in larger models, for the fewest and the most copies."""
+def _change(row: pd.Series) -> str:
+    ends = f"[{row['ci_low']:+.2f}, {row['ci_high']:+.2f}]"
+    return f"{row['difference']:+.2f} {ends}"
+
+
+def larger_in_brief(table: pd.DataFrame, detector: str) -> str:
+    """One sentence: a detector in larger models, with the fewest and with the most copies."""
     if table["verdict"].eq(CONTROL_FAILS).any():
         return ""
-    ends = [table["copies"].min(), table["copies"].max()]
-    found = []
-    for copies in ends:
-        rows = table[table["copies"].eq(copies)]
-        best, other = (rows.loc[rows[name].idxmax()] for name in ("auc_larger", "auc"))
-        found.append(
-            f"{best['auc_larger']:.2f} instead of {other['auc']:.2f} with {copies_words(copies)}"
-        )
-    who = "In larger models that saw the same rows just as often"
-    return f"{who}, the highest AUC is {listed(found)}."
+    own = table[table["detector"].eq(detector)].sort_values("copies").iloc[[0, -1]]
+    found = [
+        f"{row['auc_larger']:.2f} {interval_text(row['larger_low'], row['larger_high'], 2)} with "
+        f"{copies_words(int(row['copies']))}"
+        for _, row in own.iterrows()
+    ]
+    return (
+        "In larger models (29 million parameters) that saw the same rows just as often, "
+        f"{detector} reaches an AUC of {listed(found)}."
+    )
 
 
 def _have(n: int) -> str:

@@ -67,17 +67,6 @@ def model_name(folder: Path = FOLDER) -> str:
     return next(iter(names), "a real model")
 
 
-def what_is_stored(folder: Path = FOLDER) -> pd.DataFrame:
-    """One row for each part: question, is_stored, and where it is the number format and torch."""
-    record = read_record(folder)
-    rows = []
-    for part, question in IN_WORDS.items():
-        made_with = record.get(part, {}).get("model", {})
-        about = {name: made_with.get(name, "") for name in ("dtype", "device", "torch")}
-        rows.append({"part": part, "question": question, "is_stored": part in record} | about)
-    return pd.DataFrame(rows)
-
-
 def why_missing(part: str, is_asked: bool) -> str:
     """A sentence for the reader where the tables of a part are not there."""
     if is_asked:
