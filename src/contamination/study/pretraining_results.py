@@ -7,7 +7,7 @@ the rows of ``row_pools.exposure``: how much of the training tokens each exposur
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from contamination.study.assignment import HELD_OUT
 from contamination.study.crossed import (
     CrossedScores,
     Estimate,
+    LeftOut,
     auc_left_out,
     crossed_interval,
     interval_left_out,
@@ -58,10 +59,23 @@ class ExposureAucs(NamedTuple):
     p_values: np.ndarray  # of every model and benchmark
 
 
-def _found(pools: Sequence[CrossedScores], exposure: int) -> ExposureAucs:
-    parts = mean_left_out([auc_left_out(pool, exposure) for pool in pools])
-    p_values = np.concatenate([permutation_p_by_model(pool, exposure) for pool in pools])
+def _found(
+    study: StudyScores, detector: str, kind: str, exposure: int, benchmarks: Sequence[str]
+) -> ExposureAucs:
+    found = [_of_pool(study, detector, kind, exposure, benchmark) for benchmark in benchmarks]
+    parts = mean_left_out([auc for auc, _ in found])
+    p_values = np.concatenate([p for _, p in found])
     return ExposureAucs(interval_left_out(parts), parts.by_model, p_values)
+
+
+@cache
+def _of_pool(
+    study: StudyScores, detector: str, kind: str, exposure: int, benchmark: str
+) -> tuple[LeftOut, np.ndarray]:
+    """AUC and p of every model; several tables ask for the same ones."""
+    benchmarks, pools = study.benchmarks(detector, kind), study.pools_of(detector, kind)
+    pool = pools[benchmarks.index(benchmark)]
+    return auc_left_out(pool, exposure), permutation_p_by_model(pool, exposure)
 
 
 def share_pct(
@@ -87,7 +101,7 @@ def _auc_rows(
     for detector in detectors:
         pools, benchmarks = study.pools_of(detector, kind), study.benchmarks(detector, kind)
         for exposure, group in exposures(kind).items() if pools else ():
-            found = _found(pools, exposure)
+            found = _found(study, detector, kind, exposure, benchmarks)
             n_seen = sum(int((pool.copies[0] == exposure).sum()) for pool in pools)
             n_held_out = sum(int((pool.copies[0] == HELD_OUT).sum()) for pool in pools)
             rows.append(
@@ -160,12 +174,10 @@ def detection(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
         p_adjusted (Holm over the table) and verdict.
     """
     rows = _auc_rows(study, shares, study.detectors, ROWS)
-    known = {}
     for row in rows:
-        key = (row["benchmarks"], row["copies"])
-        if key not in known:
-            known[key] = _attack_estimate(study, row["benchmarks"].split(", "), row["copies"])
-        row |= dict(zip(("lira_auc", "lira_low", "lira_high"), known[key][:3], strict=True))
+        asked = (tuple(row["benchmarks"].split(", ")), row["copies"], reference_attack.LIRA)
+        estimate = _attack_estimate(study, *asked)
+        row |= dict(zip(("lira_auc", "lira_low", "lira_high"), estimate[:3], strict=True))
     return _of_auc(rows, CLAIMS[DETECTION])
 
 
@@ -265,8 +277,12 @@ def _attack_pools(study: StudyScores, benchmarks: Sequence[str] = ()) -> list[Cr
     return [pool for pool in pools if pool.name in names]
 
 
+@cache
 def _attack_estimate(
-    study: StudyScores, benchmarks: Sequence[str], copies: int, form: str = reference_attack.LIRA
+    study: StudyScores,
+    benchmarks: tuple[str, ...],
+    copies: int,
+    form: str,
 ) -> Estimate:
     """AUC of the reference attack; the shadow models are chosen anew for both jackknives.
 
@@ -318,11 +334,9 @@ def by_benchmark(study: StudyScores) -> pd.DataFrame:
     """
     rows = []
     for detector in (name for name in study.all_detectors if name not in CONTROLS):
-        for benchmark, pool in zip(
-            study.benchmarks(detector), study.pools_of(detector), strict=True
-        ):
+        for benchmark in study.benchmarks(detector):
             for copies in exposures(ROWS):
-                found = _found([pool], copies)
+                found = _found(study, detector, ROWS, copies, [benchmark])
                 rows.append(
                     {
                         "detector": display_name(detector),

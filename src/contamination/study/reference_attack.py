@@ -71,12 +71,13 @@ def shadows(crossed: CrossedScores) -> Shadows:
     return Shadows(mean, shrunk / (PRIOR_DEGREES + degrees))
 
 
-def lira_scores(crossed: CrossedScores) -> CrossedScores:
+def lira_scores(crossed: CrossedScores, others: Shadows | None = None) -> CrossedScores:
     """LiRA's score of every row under every model: (score - mean of shadows) / s, shape as given.
 
-    In standard deviations. ``crossed`` and errors as in :func:`shadows`.
+    In standard deviations. ``crossed`` and errors as in :func:`shadows`, whose result ``others``
+    is where it is known.
     """
-    others = shadows(crossed)
+    others = others or shadows(crossed)
     return replace(crossed, scores=(crossed.scores - others.mean) / np.sqrt(others.variance))
 
 
@@ -97,25 +98,29 @@ def mean_shift(crossed: CrossedScores, others: Shadows, dose: int) -> np.ndarray
     return gains.sum(axis=1) / n_others.sum(axis=1)
 
 
-def ratio_scores(crossed: CrossedScores, dose: int) -> CrossedScores:
+def ratio_scores(crossed: CrossedScores, dose: int, others: Shadows | None = None) -> CrossedScores:
     """Log-likelihood ratio of "seen at this dose" against "held out", shape as given.
 
     Two Gaussians with the variance of the row, whose means differ by half of ``mean_shift``.
-    ``crossed`` and errors as in :func:`shadows` and :func:`mean_shift`.
+    ``crossed``, ``others`` and errors as in :func:`lira_scores` and :func:`mean_shift`.
     """
-    others = shadows(crossed)
+    others = others or shadows(crossed)
     shift = SHRINKAGE * mean_shift(crossed, others, dose)[:, None]
     ratio = shift * (crossed.scores - others.mean - shift / 2) / others.variance
     return replace(crossed, scores=ratio)
 
 
-def attack(crossed: CrossedScores, dose: int, form: str = LIRA) -> CrossedScores:
+def attack(
+    crossed: CrossedScores, dose: int, form: str = LIRA, others: Shadows | None = None
+) -> CrossedScores:
     """Scores of one form of the attack; ValueError for an unknown form."""
     if form not in FORMS:
         raise ValueError(
             f'no form of the attack is called "{form}": choose one of {", ".join(FORMS)}'
         )
-    return lira_scores(crossed) if form == LIRA else ratio_scores(crossed, dose)
+    if form == LIRA:
+        return lira_scores(crossed, others)
+    return ratio_scores(crossed, dose, others)
 
 
 def lira_auc(pools: Sequence[CrossedScores], dose: int, form: str = LIRA) -> float:
@@ -136,8 +141,11 @@ def joint_permutation_p(
     n_as_high = dict.fromkeys(forms, 0)
     for _ in range(N_JOINT_REDEALS):
         redealt = [_redealt(pool, dose, generator) for pool in pools]
+        others = [shadows(pool) for pool in redealt]
         for form in forms:
-            n_as_high[form] += lira_auc(redealt, dose, form) >= observed[form]
+            both = zip(redealt, others, strict=True)
+            attacks = [attack(pool, dose, form, known) for pool, known in both]
+            n_as_high[form] += mean_auc(attacks, dose) >= observed[form]
     return {form: (1 + n) / (1 + N_JOINT_REDEALS) for form, n in n_as_high.items()}
 
 
