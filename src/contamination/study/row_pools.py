@@ -184,7 +184,7 @@ def base_recipe(
 def base_model(lab: world.World, base_seed: int, times: int = 1, is_larger: bool = False) -> Path:
     """A base model of ``base_recipe``: from the cache, or trained in five minutes of a core.
 
-    A larger one takes two hours of a core, or seconds on a GPU.
+    A larger one takes an hour of a core, or a minute on a GPU.
     """
     return training.train(*base_recipe(lab, base_seed, times, is_larger))
 
