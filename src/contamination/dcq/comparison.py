@@ -15,6 +15,7 @@ in either direction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +103,8 @@ def compare_rules(
     """``dcq_rules.csv``: every rule against every model, E counted in each way.
 
     With fewer resamples than about 40 x the number of comparisons no adjusted p value
-    can be small enough, and every verdict is inconclusive.
+    can be small enough, and every verdict is inconclusive. The corrected interval is then
+    unbounded.
 
     Args:
         choices: of ``controls.rule_choices``.
@@ -114,9 +116,10 @@ def compare_rules(
         paper's maximum for both, whose bootstrap selects positions and best quiz
         anew), difference_pct (rule minus model, points), adjusted p values (p_as_well: of a
         rule at most five points below the model), word: the verdict of this count, and
-        verdict: what equal coverage and E at a quarter both say, else inconclusive.
+        verdict: what equal coverage and E at a quarter both say, else inconclusive. From
+        corrected_low_pct to corrected_high_pct is the interval of :func:`corrected_interval`.
     """
-    chosen, rows = rule_chosen_on_others(choices), []
+    chosen, rows, resampled = rule_chosen_on_others(choices), [], []
     choices = choices.assign(credit=credits_of(choices))
     for _, of_pair in instances.groupby(["model", "dataset"], sort=False):
         answers = answers_of(of_pair)
@@ -130,7 +133,8 @@ def compare_rules(
                 levels = 100 * _levels(weights, answers, credit, margin, counted)
                 row |= {"counted": counted, "n": answers.n, "n_positions": len(answers.positions)}
                 rows.append(row | _difference(*levels))
-    return _with_words(pd.DataFrame(rows))
+                resampled.append((levels[0] - levels[1])[1:])
+    return _with_words(_with_corrected_intervals(pd.DataFrame(rows), resampled))
 
 
 def rule_chosen_on_others(choices: pd.DataFrame) -> dict[str, str]:
@@ -213,9 +217,42 @@ def _p_above(values: np.ndarray, bound: float) -> float:
     return float((1 + (values <= bound + 1e-9).sum()) / (1 + values.size))
 
 
-def _with_words(table: pd.DataFrame) -> pd.DataFrame:
+def _with_corrected_intervals(table: pd.DataFrame, resampled: Sequence[np.ndarray]) -> pd.DataFrame:
+    """The table with adjusted p values, and with the intervals that lead to the same words."""
     p_values = ["p_better", "p_as_well", "p_worse"]
     table[p_values] = table.groupby("counted")[p_values].transform(holm)
+    is_left = table[p_values].gt(ALPHA)
+    n_left = is_left.groupby(table["counted"]).transform("sum")
+    n_left = zip(resampled, n_left["p_as_well"], n_left["p_worse"], strict=True)
+    ends = [corrected_interval(*one) for one in n_left]
+    table[["corrected_low_pct", "corrected_high_pct"]] = ends
+    return table
+
+
+def corrected_interval(
+    differences: np.ndarray, n_as_well: int, n_worse: int
+) -> tuple[float, float]:
+    """Interval that excludes a value exactly where Holm's corrected test of a row does.
+
+    Holm's correction rejects the rows whose p value is at most ``ALPHA`` divided by the number of
+    rows that it does not reject. So each end is the resample at that level.
+
+    Args:
+        differences: of each resample, points; undefined ones are left out.
+        n_as_well, n_worse: rows that the two tests, of the lower and the upper end, do not reject.
+
+    Returns:
+        The ends, -100 or 100 points where there are too few resamples for an end.
+    """
+    values = np.sort(differences[~np.isnan(differences)])
+    n_below, n_above = (
+        int(ALPHA / max(1, n) * (1 + values.size) + 1e-9) for n in (n_as_well, n_worse)
+    )
+    low = float(values[n_below - 1]) if n_below else -100.0
+    return low, float(values[-n_above]) if n_above else 100.0
+
+
+def _with_words(table: pd.DataFrame) -> pd.DataFrame:
     table["word"] = [word_of(row) for row in table.itertuples()]
     keys = ["model", "dataset", "control"]
     claims = table[table["counted"].isin(CLAIMED_BY)].groupby(keys)["word"].agg(verdict_of)

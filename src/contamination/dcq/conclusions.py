@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from contamination.core.claims import CLAIMS
-from contamination.core.tables import interval_text, listed
-from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED, VERDICTS
-from contamination.dcq.comparison import COVERAGE, MAXIMUM, QUARTER, WRONG
+from contamination.core.tables import listed
+from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
+from contamination.dcq.assessment import POSITIONS
+from contamination.dcq.comparison import COVERAGE, MAXIMUM, QUARTER
+from contamination.dcq.controls import N_OPTIONS, credits_of
 from contamination.dcq.known_truth import RESPONDENT, UNSEEN, WITH_LABEL
 from contamination.dcq.respondent_sweep import RANGE_READING
 
@@ -19,26 +20,27 @@ PICKS = {
     "centrality": "picks the text that shares the most words with the others",
     "length": "picks the longest text",
 }
+COUNTED_AS = {
+    MAXIMUM: "best letter, E is wrong",
+    COVERAGE: "the rule skips as many quizzes as the model",
+    QUARTER: "E counts as a quarter",
+}
+CHANCE_PCT = 100 // N_OPTIONS
 SIDES = {"below": "below", "above": "above", "neither": "on no one side of"}
 _WORDS = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 
-def levels_title(
-    levels: pd.DataFrame, rule_levels: pd.DataFrame, rules: pd.DataFrame, model: str = MODEL
+def lead_at_best_letter(
+    levels: pd.DataFrame, rule_levels: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL
 ) -> str:
-    """Title of the figure of levels: on how many datasets a model's dot is ahead of the rule's."""
-    chosen = _of_chosen_rule(rules, model)
-    n_right = _n_ahead(levels, rule_levels, chosen)
-    names = " or ".join(chosen["control"].unique())
-    return f"{model} is ahead of {names} on {n_right} of {len(chosen)} datasets, before any test"
-
-
-def _n_ahead(levels: pd.DataFrame, rule_levels: pd.DataFrame, chosen: pd.DataFrame) -> int:
-    """On how many datasets a model finds more originals at its best letter than the chosen rule."""
-    keys = ["model", "dataset"]
-    marks = chosen.merge(rule_levels, on=[*keys, "control"], suffixes=("", "_of_rule"))
-    dots = marks[[*keys, "max_pct"]].merge(levels, on=keys, suffixes=("_of_rule", ""))
-    return int((dots["max_pct"] > dots["max_pct_of_rule"]).sum())
+    """On how many datasets a model's dot in the figure of levels is ahead of a rule's marker."""
+    marks = rule_levels[rule_levels["model"].eq(model) & rule_levels["control"].eq(control)]
+    dots = levels[levels["model"] == model].merge(marks, on="dataset", suffixes=("", "_of_rule"))
+    n_ahead = int((dots["max_pct"] > dots["max_pct_of_rule"]).sum())
+    return (
+        f"{model}'s dot is ahead of {control} on {n_ahead} of {len(dots)} datasets. Part of this "
+        "may be luck, so a test near the end of this lesson compares the two."
+    )
 
 
 def differences_title(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:
@@ -52,21 +54,45 @@ def differences_title(rules: pd.DataFrame, control: str = FREQUENCY, model: str 
     )
 
 
-def own_quizzes(n_right: Mapping[str, float], n: int) -> str:
-    """How the rules did in the reader's own quizzes, from the right answers of each."""
+def best_letter(instances: pd.DataFrame, dataset: str, model: str = MODEL) -> str:
+    """What a best letter is, by an example: the shares of one model on one dataset.
+
+    Args:
+        instances: ``published.released_instances("DCQ")``.
+    """
+    rows = instances[instances["model"].eq(model) & instances["dataset"].eq(dataset)]
+    asked = {p: rows[f"answer_at_{p.lower()}"] for p in POSITIONS}
+    shares = {p: 100 * got.eq(p).mean() for p, got in asked.items() if got.ne("").any()}
+    best = max(shares, key=lambda letter: shares[letter])
+    found = listed([f"{share:.0f} % at {letter}" for letter, share in shares.items()])
+    return (
+        f"For example, of the originals in {dataset}, {model} finds {found}. So its best letter "
+        f"there is {best}, and its result is {shares[best]:.0f} %."
+    )
+
+
+def own_quizzes(n_right: Mapping[str, float], n: int, rewrites: Sequence[bool]) -> str:
+    """How the rules did in the reader's own quizzes.
+
+    Args:
+        n_right: originals that each rule finds, keyed "rule: " and its name.
+        n: number of quizzes.
+        rewrites: for each rewrite, whether its words are more common than the original's.
+    """
     rules = {
         name.removeprefix("rule: "): value
         for name, value in n_right.items()
         if name.startswith("rule: ")
     }
     best = max(rules, key=lambda name: rules[name])
-    frequency = (
-        "" if best == FREQUENCY else f" {FREQUENCY.capitalize()} finds {rules[FREQUENCY]:g}."
-    )
-    return (
-        f"In your {_word(n)} quizzes, {best} is the best rule and finds {rules[best]:g} originals."
-        f"{frequency} {_word(n).capitalize()} quizzes are few, so look at the paper's quizzes."
-    )
+    text = f"In your {_word(n)} quizzes, {best} is the best rule."
+    if rules[best] > rules[FREQUENCY] and any(rewrites):
+        text += (
+            f" {FREQUENCY.capitalize()} finds fewer, because our program replaced words in both "
+            f"directions: {sum(rewrites)} of its {len(rewrites)} rewrites have more common words "
+            "than the original."
+        )
+    return text
 
 
 def averages(levels: pd.DataFrame, rule_levels: pd.DataFrame, model: str = MODEL) -> str:
@@ -81,92 +107,86 @@ def averages(levels: pd.DataFrame, rule_levels: pd.DataFrame, model: str = MODEL
     best, rule, found = of_rules.idxmax(), round(of_rules.max()), round(of_model.mean())
     number = "as many" if rule == found else f"{'more' if rule > found else 'fewer'}, {rule} %"
     return (
-        f"At its best letter, and averaged over {_word(len(of_model))} benchmarks, {model} finds "
+        f"At its best letter, and averaged over {_word(len(of_model))} datasets, {model} finds "
         f"{found} % of the originals. The best rule, {best}, finds {number}."
     )
 
 
-def usual_verdict(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:
-    """Which verdict a rule gets on most datasets against a model, from ``dcq_rules``."""
-    rows = rules[(rules["model"] == model) & (rules["control"] == control)]
-    counts = rows.drop_duplicates("dataset")["verdict"].value_counts()
-    names = [name for name in VERDICTS if counts.get(name) == counts.max()]
-    noun = "verdict is" if len(names) == 1 else "verdicts are"
-    each = "" if len(names) == 1 else " each"
-    n_of = f"{_word(int(counts.max()))} of {_word(int(counts.sum()))} datasets{each}"
-    return f"For {control} against {model}, the most common {noun} {listed(names)} ({n_of})."
-
-
-def example_of_test(rules: pd.DataFrame, control: str = FREQUENCY) -> str:
-    """The test in numbers: a model's lead at its best letter that is not shown, "" without one.
-
-    Args:
-        rules: ``dcq_rules``. Of several leads, the largest is told.
-    """
-    rows = rules[rules["control"].eq(control) & rules["verdict"].eq(INCONCLUSIVE)]
-    by_count = rows.set_index(["model", "dataset", "counted"])
-    at_best = rows[rows["counted"] == MAXIMUM].set_index(["model", "dataset"])["difference_pct"]
-    if not (at_best < 0).any():
-        return ""
-    model, dataset = at_best.idxmin()
-    best, mean, skip, quarter = (
-        by_count.loc[(model, dataset, counted)] for counted in (MAXIMUM, WRONG, COVERAGE, QUARTER)
+def beside_a_level(
+    levels: pd.DataFrame,
+    rule_levels: pd.DataFrame,
+    dataset: str,
+    control: str = FREQUENCY,
+    model: str = MODEL,
+) -> str:
+    """How many originals of one dataset a rule finds, next to the model's contamination level."""
+    level, of_rule = (
+        rows[rows["dataset"].eq(dataset) & rows["model"].eq(model)]
+        for rows in (levels, rule_levels[rule_levels["control"] == control])
     )
-    ends = [interval_text(row["ci_low_pct"], row["ci_high_pct"]) for row in (skip, quarter)]
+    low, found, rule = level["min_pct"].item(), level["max_pct"].item(), of_rule["max_pct"].item()
+    comparison = "as many as" if rule == found else f"{'more' if rule > found else 'fewer'} than"
     return (
-        f"An example is {model} on {dataset}. At the best letter, {model} finds "
-        f"{best['model_pct']:.0f} % of the originals and the rule {best['rule_pct']:.0f} %. "
-        f"Averaged over the letters, {model} finds {mean['model_pct']:.0f} % and the rule "
-        f"{mean['rule_pct']:.0f} %. If the rule skips as many quizzes as {model}, it finds "
-        f"{skip['rule_pct']:.0f} %, and rule minus model is {skip['difference_pct']:.1f} points "
-        f"{ends[0]}. If each E counts as a quarter, {model} finds {quarter['model_pct']:.0f} %, "
-        f"and the difference is {quarter['difference_pct']:.1f} points {ends[1]}. The lead at the "
-        "best letter is not shown to be more than luck or a habit, and the verdict is inconclusive."
+        f"So the paper gives {model} a contamination level of {low:.1f} to {found:.1f} % on "
+        f"{dataset}. The rule {control} has never seen a text from {dataset}. In the same quizzes, "
+        f"it finds {rule:.0f} % of the originals, {comparison} {model}."
     )
 
 
-def example_of_answer_e(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:
-    """Where the figure shows a rule ahead and the answer E leaves the verdict open, "" if nowhere.
+def original_is_most_common(choices: pd.DataFrame) -> str:
+    """In what share of the released quizzes the original has the most common words.
 
     Args:
-        rules: ``dcq_rules``. Of several datasets, the one with the largest lead is named.
+        choices: ``published.rule_choices()``, which say which of the four texts that is.
+    """
+    rows = choices[choices["control"] == FREQUENCY]
+    shares = 100 * credits_of(rows).groupby(rows["dataset"], sort=False).mean()
+    n, n_above = len(shares), int(shares.gt(CHANCE_PCT).sum())
+    text = (
+        "This was one of our own quizzes. In the paper's quizzes, the original has the most common "
+        f"words of the four texts in {shares.mean():.0f} % of the quizzes (mean over {_word(n)} "
+        f"datasets, from {shares.min():.0f} % on {shares.idxmin()} to {shares.max():.0f} % on "
+        f"{shares.idxmax()}). If rewriting did not change how common the words are, this would be "
+        f"about {CHANCE_PCT} %."
+    )
+    if n_above == n:
+        return f"{text} So the rewrites by {MODEL} do tend to use rarer words."
+    return f"{text} The share is higher than that on {_word(n_above)} of {_word(n)} datasets."
+
+
+def decided_by_answer_e(
+    rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL
+) -> pd.DataFrame:
+    """Where the figure of levels shows a rule ahead and the answer E leaves the verdict open.
+
+    Args:
+        rules: ``dcq_rules``. Of several datasets, the one with the largest lead is told.
+
+    Returns:
+        Rows of that dataset: at the best letter, and in the two ways that a verdict needs. No
+        rows if there is no such dataset.
     """
     rows = rules[rules["control"].eq(control) & rules["model"].eq(model)]
     by_count = rows.pivot(index="dataset", columns="counted", values=["word", "difference_pct"])
     words, leads = by_count["word"], by_count["difference_pct"]
     is_example = words[QUARTER].eq(SUPPORTED) & words[COVERAGE].ne(SUPPORTED)
     found = leads.loc[is_example & leads[MAXIMUM].gt(0), MAXIMUM].astype(float)
-    if found.empty:
+    dataset = "" if found.empty else found.idxmax()
+    of_dataset = rows[rows["dataset"] == dataset].set_index("counted")
+    return of_dataset.reindex(COUNTED_AS if dataset else []).reset_index()
+
+
+def example_of_answer_e(example: pd.DataFrame) -> str:
+    """What the table of :func:`decided_by_answer_e` shows, "" without rows."""
+    if example.empty:
         return ""
-    dataset = found.idxmax()
-    same = rows[rows["dataset"].eq(dataset) & rows["counted"].eq(COVERAGE)].iloc[0]
-    interval = interval_text(same["ci_low_pct"], same["ci_high_pct"])
+    at_best, skip, quarter = example.itertuples()
+    n_none = 4 * (quarter.model_pct - skip.model_pct)  # a quarter of it is the difference
     return (
-        f"On {dataset}, the first figure shows the rule {found[dataset]:.0f} points ahead of "
-        f"{model}, and yet the verdict is inconclusive. The reason is the answer E, which the "
-        "first figure counts as wrong. If the rule may skip as many quizzes as "
-        f"{model} answered with E, the difference is {same['difference_pct']:.1f} points "
-        f"(95 % interval {interval}). If each E counts as a quarter of a right answer, the rule is "
-        f"{leads.loc[dataset, QUARTER]:.1f} points ahead. So the two ways disagree."
-    )
-
-
-def example_of_correction(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:
-    """Where both intervals lie on one side and many tests leave the verdict open, "" if nowhere."""
-    rows = rules[rules["control"].eq(control) & rules["model"].eq(model)]
-    rows = rows[rows["counted"].isin([QUARTER, COVERAGE]) & rows["verdict"].eq(INCONCLUSIVE)]
-    ends = rows.groupby("dataset", sort=False).agg({"ci_low_pct": "min", "ci_high_pct": "max"})
-    margin = CLAIMS["dcq_rules"].null
-    parts = []
-    if ahead := ends.index[ends["ci_low_pct"] > margin].tolist():
-        parts.append(f"On {listed(ahead)}, both intervals lie to the right of the dashed line.")
-    if behind := ends.index[ends["ci_high_pct"] < 0].tolist():
-        parts.append(f"On {listed(behind)}, both lie to the left of zero.")
-    if not parts:
-        return ""
-    return " ".join(parts) + (
-        " And yet these verdicts are inconclusive: the figure shows many intervals, and some may "
-        "miss the truth by chance. The test corrects for this."
+        f"On {skip.dataset}, the first figure shows the rule {at_best.difference_pct:.0f} points "
+        f"ahead of {skip.model}, and yet the verdict is {skip.verdict}. The reason is that "
+        f"{skip.model} answers {n_none:.0f} % of the quizzes with E. If each E counts as a "
+        "quarter, the rule does at least as well. If it skips as many quizzes, this is not shown."
     )
 
 
@@ -236,8 +256,8 @@ def _against_the_rule(rules: pd.DataFrame) -> str:
             parts.append(f"{model} is not shown to beat it on any of {n_of}.")
     return (
         "What the levels mean is a different question, since a rule that never saw the data can "
-        "take the same quizzes. On each dataset we use the rule that is best on the other "
-        f"datasets. The chosen rule {picks}. {' '.join(parts)}"
+        "take the same quizzes. A rule that is best on a dataset may be so by luck. So on each "
+        f"dataset we use the rule that is best on the other datasets. It {picks}. {' '.join(parts)}"
     )
 
 
@@ -278,8 +298,8 @@ def _meaning(n_behind: int, n: int) -> str:
         )
     if n_behind:
         start += (
-            f" Where {MODEL} is ahead, a better rule or the style of the paraphrases, which "
-            f"{MODEL} wrote, might also explain its lead."
+            f" Where {MODEL} is ahead, it may remember the rows. But a better rule might do as "
+            f"well, and {MODEL} may recognise its own style, because it wrote the rewrites."
         )
     return (
         f"{start} Even where the rule does as well, {MODEL} may have seen the dataset: the quiz "

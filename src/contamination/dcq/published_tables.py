@@ -52,7 +52,16 @@ def summarize_published_quiz(published: pd.DataFrame) -> str:
         return f"{text} dataset."
     names = listed((others["model"] + " on " + others["dataset"]).tolist())
     noun = "The pair that differs is" if len(others) == 1 else "The pairs that differ are"
-    return f"{text} dataset. {noun} {names}."
+    text = f"{text} dataset. {noun} {names}."
+    cells = recomputed_cells(published)
+    rounded = others.merge(cells[cells["note"] == Reason.ROUNDED_INPUTS], on=PARTITION)
+    if len(rounded) < len(others):
+        return text
+    ours = [f"{row.min_pct:.2f} instead of {row.paper_min_pct} %" for row in rounded.itertuples()]
+    return (
+        f"{text} We get a minimum of {listed(ours)}. If we compute kappa from rounded "
+        "percentages, we get the paper's number."
+    )
 
 
 def kappa_from_rounded_percentages(row: pd.Series, best_position_count: int) -> float:
