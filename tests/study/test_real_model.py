@@ -1,5 +1,6 @@
 """Notebook 12: a tiny model is asked everything, stored tables are whole, and what they say."""
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -24,7 +25,14 @@ from contamination.models import loading
 from contamination.replication import completions, decisions
 from contamination.replication.instructions import GENERAL, GUIDED
 from contamination.study import equivalence, real_model
-from contamination.study.conditions import DOSED, FRESH, PARAPHRASE, VERBATIM, WITHOUT_LABEL
+from contamination.study.conditions import (
+    DOSED,
+    FRESH,
+    LATER,
+    PARAPHRASE,
+    VERBATIM,
+    WITHOUT_LABEL,
+)
 from contamination.study.real_model import findings
 
 NOTEBOOK = ROOT / f"notebooks/{real_model.NOTEBOOK}.ipynb"
@@ -159,8 +167,7 @@ def test_stored_tables_have_known_verdicts():
 
 
 def test_what_is_not_stored_is_named():
-    listed = real_model.what_is_stored().set_index("part")["is_stored"]
-    assert listed[listed].index.tolist() == STORED and list(listed.index) == [*real_model.PARTS]
+    assert STORED == [*real_model.PARTS] == [*real_model.IN_WORDS]
     for part in real_model.PARTS:
         assert real_model.IN_WORDS[part] in real_model.why_missing(part, is_asked=False)
         assert "the parameter only" in real_model.why_missing(part, is_asked=True)
@@ -235,9 +242,11 @@ def results(
     readings["ci_low_pct"] = [5.0 if is_ahead else -5.0, -3.0, 2.0 if is_taste else -2.0]
     readings["verdict"] = [quiz, NOT_SUPPORTED, ""]
     readings = readings.assign(ci_high_pct=24.0, clean_high_pct=[50.0, 80.0, 30.0])
+    readings = readings.assign(difference_pct=[6.0, 9.0, 1.0], clean_low_pct=[40.0, 60.0, 20.0])
     replication = {"method": decisions.ALGORITHM_2, "instruction": [GUIDED, GUIDED, GENERAL]}
     replication = pd.DataFrame(replication).assign(verdict=[guided, INCONCLUSIVE, ""])
     replication = replication.assign(n_valid=10, n_exact=[0, 0, 3], n_near_exact=[1, 0, 0])
+    replication["contaminated"] = [False, False, True]
     judge = {"judge": ["tiny", real_model.ALWAYS_NO], "agreement": [0.4, 0.35]}
     judge = pd.DataFrame(judge).assign(ci_low=[judge_low, 0.2])
     capsule = pd.DataFrame({"method": [MIN_K, PPL], "verdict": [dates, INCONCLUSIVE]})
@@ -245,6 +254,7 @@ def results(
     within = [f"copies of {age}, none of {age}" for age in AGE.values()]
     control = pd.DataFrame({"setting": within, "method": MIN_K, "copies": 8})
     control = control.assign(before_auc=0.5, auc=0.9, holds=[True, is_seen])
+    control = control.assign(n_members=25, n_non_members=25)
     found = {"readings": readings, "replication": replication, "judge": judge}
     found |= {"min_k": capsule, "control": control}
     found |= dict.fromkeys(("beside", "dcq", "positions"), pd.DataFrame())
@@ -255,54 +265,39 @@ def equal(paraphrase=INCONCLUSIVE, label=SUPPORTED):
     rows = [(PARAPHRASE, 0.04, paraphrase), (WITHOUT_LABEL, -0.01, label)]
     rows = pd.DataFrame(rows, columns=["condition", "difference", "verdict"])
     rows = rows.assign(real_effect=[0.0, -0.04], lab_effect=-0.03, analysis=equivalence.CONFIRMING)
+    rows = rows.assign(verbatim_auc=0.7, lab_verbatim_auc=0.75)
     return rows.assign(ci90_low=[0.01, -0.05], ci90_high=[0.11, 0.03])
 
 
 def test_the_conclusion_says_what_the_tables_carry():
     said = findings.conclusion(results(), equal(), "tiny")
-    assert said.startswith("We do not know which benchmark rows tiny was")
-    assert "On 1 of 2 datasets, the model finds the originals by likelihood more often" in said
-    assert "saw the benchmark. It also leads on 1 of 1 sets of quizzes" in said
-    assert "completes none of 20 released instances exactly and 1 nearly exactly." in said
-    assert "under the right names alone is supported for none of 2 partitions. 2 are in" in said
+    assert said.startswith("Nothing here shows that tiny was trained on")
+    assert "We do not know which texts tiny was trained on" in said
+    assert "tiny leads the clean model on 1 of 2 benchmarks. It also leads on 1 of 1 sets" in said
+    assert "under the right names alone is supported for none of 2 partitions. As a judge" in said
     assert "whose AUC is at least 0.98: 1 tell them apart and no better than the words" in said
-    assert "not shown to beat a constant answer: it agrees with a person on 40 %" in said
-    assert "Min-k% Prob does notice copies. We added 8 copies of each page" in said
-    assert "from 0.50 to 0.90 among older pages and from 0.50 to 0.90 among newer pages" in said
-    assert "within 0.10 AUC, to the row without its label. (The effects on the AUC are: " in said
-    assert "-0.04 in SmolLM2 and -0.03 in the small models.) For one paraphrase, that comp" in said
-    assert "For one paraphrase, the effects differ, but perhaps by less than the margin." in said
-    assert "nothing here shows that the model was trained on" in said
-    assert "leaves out" not in said
+    assert "is not shown to be better than a constant answer: it agrees with a person on 40" in said
+    assert "Min-k% Prob does notice copies: after 8 copies of each page" in said
+    assert "its AUC is 0.90 among older pages and 0.90 among newer pages." in said
+    assert "within 0.10 AUC, to the row without its label. For one paraphrase, that is inc" in said
+    assert "leaves out" not in said and said.count("\n\n") == 4
 
 
 @pytest.mark.parametrize(
     ("changed", "absent", "present"),
     [
         ({"quiz": SUPPORTED}, "taste explains such a lead", "on 1 of them by more than on any"),
-        ({"quiz": SUPPORTED}, "nothing here shows", "points to training here is a reason to look"),
-        ({"is_taste": False}, "taste explains such a lead", "On none of them is this lead shown"),
-        (
-            {"is_taste": False},
-            "taste explains such a lead",
-            "On 1 of the 2 datasets, no model could",
-        ),
-        ({"is_ahead": False}, "On 1 of 2 datasets", "On 0 of 2 datasets"),
-        (
-            {"guided": SUPPORTED},
-            "supported for none of 2 partitions",
-            "supported for 1 of 2 partitions",
-        ),
-        ({"guided": SUPPORTED}, "nothing here shows", "points to training here"),
-        (
-            {"guided": CONTROL_FAILS},
-            "2 are inconclusive",
-            "on 1 more, it also does so under wrong names. 1 is inconclusive",
-        ),
+        ({"quiz": SUPPORTED}, "Nothing here shows", "Some results point to training"),
+        ({"is_taste": False}, "taste explains such a lead", "and on none of them by more than"),
+        ({"is_taste": False}, "taste explains such a lead", "On 1 of the 2, no model could"),
+        ({"is_ahead": False}, "on 1 of 2 benchmarks", "on 0 of 2 benchmarks"),
+        ({"guided": SUPPORTED}, "for none of 2 partitions", "for 1 of 2 partitions"),
+        ({"guided": SUPPORTED}, "Nothing here shows", "Some results point to training"),
+        ({"guided": CONTROL_FAILS}, "partitions. As a", "partitions. For 1, the control fails."),
         ({"dates": SUPPORTED}, "none is shown to tell older", "1 of 2 scores tell the older pages"),
         ({"dates": NOT_SUPPORTED}, "tell them apart", "1 stay close to chance and 1 are incon"),
-        ({"dates": SUPPORTED}, "nothing here shows", "points to training here"),
-        ({"judge_low": 0.36}, "not shown to beat", "better than a constant answer"),
+        ({"dates": SUPPORTED}, "Nothing here shows", "Some results point to training"),
+        ({"judge_low": 0.36}, "is not shown to be better", "tiny is better than a constant answer"),
         ({"is_seen": False}, "Min-k% Prob does notice copies", "The positive control fails"),
     ],
 )
@@ -317,7 +312,7 @@ def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent,
 @pytest.mark.parametrize(
     ("given", "present"),
     [
-        ({"paraphrase": SUPPORTED}, "to one paraphrase and the row without its label. (The eff"),
+        ({"paraphrase": SUPPORTED}, "to one paraphrase and the row without its label."),
         ({"label": INCONCLUSIVE}, "is not shown to react as our small models do"),
     ],
 )
@@ -326,18 +321,132 @@ def test_equality_is_said_where_it_was_shown(given, present):
     assert present in findings.conclusion({}, equal(**given), "tiny")
 
 
-def test_effects_that_may_be_equal_are_not_said_to_differ():
+def test_falls_that_may_be_equal_are_not_said_to_differ():
+    assert "For one paraphrase, the falls differ, but" in findings.of_equivalence(equal())
     table = equal().assign(ci90_low=-0.05)
-    assert "the effects differ" not in findings.conclusion({}, table, "tiny")
+    assert "the falls differ" not in findings.of_equivalence(table)
+
+
+def test_falls_are_compared_where_verbatim_rows_are_alike():
+    said = findings.of_equivalence(equal())
+    assert "0.70 in SmolLM2 and of 0.75 in our small models, which is close enough" in said
+    apart = equal().assign(verbatim_auc=0.9)
+    assert "0.90 in SmolLM2 and of 0.75 in our small models, which is too far apart" in (
+        findings.of_equivalence(apart)
+    )
+    assert findings.of_equivalence(equal().iloc[:0]) == ""
+
+
+def test_a_fall_is_an_effect_with_its_sign_turned():
+    rows = findings.falls(equal())
+    assert rows["condition"].tolist() == ["one paraphrase", "the row without its label"]
+    assert rows["real_fall"].tolist() == [0.0, 0.04] and rows["lab_fall"].eq(0.03).all()
+    assert rows["fall_low"].tolist() == [-0.11, -0.03]
+    assert rows["fall_high"].tolist() == [-0.01, 0.05]
+
+
+def lead(clean, *, own=False, width=8.0, difference=5.0, name="RTE"):
+    """A row of ``pretrained_readings``: a clean model's share, and an interval about it."""
+    row = {"dataset": name, "is_unread": own, "clean_pct": clean, "difference_pct": difference}
+    row |= {"clean_low_pct": clean - width, "clean_high_pct": clean + width}
+    return row | {"ci_low_pct": difference - 10, "ci_high_pct": difference + 10}
 
 
 def test_a_lead_that_no_model_could_have_is_not_held_against_it():
-    own = [{"is_unread": True, "ci_high_pct": 24.0, "clean_high_pct": 30.0}]
-    claims = [{"is_unread": False, "clean_high_pct": value} for value in (60.0, 76.0, 93.0)]
-    said = findings.room_for_leads(pd.DataFrame(own + claims))
-    assert "reach up to 24 points" in said and "On 2 of 3 benchmarks, this was impossible" in said
-    said = findings.room_for_leads(pd.DataFrame(own + claims[:1]))
-    assert "possible on every benchmark" in said and "impossible" not in said
+    own = lead(30.0, own=True, difference=14.0)
+    claims = [lead(52.0, name="A"), lead(70.0, name="B"), lead(85.0, name="C")]
+    said = findings.room_for_leads(pd.DataFrame([own, *claims]))
+    # 100 - 70 is above 24, and the interval of that lead begins at 22.
+    assert "reach up to 24.0 points" in said and "On 2 of 3 benchmarks, even the interval" in said
+    assert said.endswith("Only A had room for it.")
+    said = findings.room_for_leads(pd.DataFrame([own, claims[0]]))
+    assert said.endswith("A perfect model could lead by more than that on every benchmark.")
+    said = findings.room_for_leads(pd.DataFrame([own, claims[2]]))
+    assert said.endswith("No benchmark had room.")
+
+
+def test_the_figure_draws_what_the_sentence_counts():
+    """Bars of a perfect model that begin at or below the line are benchmarks without room."""
+    readings = real_model.stored()["pretrained_readings"]
+    rows = findings.quiz_rows(readings)
+    needed = rows.loc[rows["is_unread"], "ci_high_pct"].max()
+    n_without = int(rows["perfect_low"].le(needed).sum())
+    assert f"On {n_without} of 10 benchmarks, even" in findings.room_for_leads(readings)
+    claims = rows[~rows["is_unread"]]
+    assert claims["difference_pct"].is_monotonic_decreasing and len(claims) == 10
+    assert rows["is_unread"].is_monotonic_increasing
+    assert rows.loc[rows["is_unread"], ["perfect_low", "perfect_high"]].isna().all(axis=None)
+    assert claims["lead"].iloc[0] == "25 [15, 35]" and claims["dataset"].iloc[0] == "RTE"
+
+
+def test_the_clean_models_share_is_set_against_chance():
+    own = lead(20.0, own=True)
+    said = findings.clean_shares(pd.DataFrame([own, lead(60.0), lead(90.0)]))
+    assert "finds 60 to 90 % of the originals. By chance it would find 25 %. So a share" in said
+    said = findings.clean_shares(pd.DataFrame([own, lead(30.0), lead(90.0)]))
+    assert "sign of memory" not in said and said.endswith("above chance on 1 of 2 benchmarks.")
+
+
+@pytest.mark.parametrize(("clean_low", "is_said"), [(3.0, True), (-3.0, False)])
+def test_more_originals_than_gpt4_need_no_memory_where_a_clean_model_finds_more(clean_low, is_said):
+    takers = ["tiny, whole text", "clean LM, whole text", "tiny, per token"]
+    rows = pd.DataFrame({"control": takers, "ci_low_pct": [5.0, clean_low, 5.0]})
+    said = findings.of_gpt4(rows.assign(model="GPT-4", dataset="RTE"), "tiny")
+    assert said.startswith("On 1 of 1 datasets, the ranking of tiny is shown to find more")
+    assert ("So finding more than GPT-4 is no sign of memory" in said) == is_said
+    assert ("clean model on none of 1" in said) != is_said
+
+
+def test_matches_are_counted_under_each_instruction():
+    decided = results(guided=CONTROL_FAILS)["pretrained_replication"]
+    rows = findings.matches(decided).set_index("instruction")
+    assert rows["called"].to_dict() == {GUIDED: "0 of 2", GENERAL: "1 of 1"}
+    assert rows["n_valid"].tolist() == [20, 10]
+    said = findings.of_completions(decided, "tiny")
+    assert "tiny completes none of 20 instances exactly and 1 nearly exactly." in said
+    assert "Under the other instructions, it completes 3 of 10 exactly or nearly." in said
+    assert said.endswith(
+        "none of 2 partitions, and for 1 the control fails, and 1 is inconclusive."
+    )
+    said = findings.of_completions(results(guided=SUPPORTED)["pretrained_replication"], "tiny")
+    assert "supported for 1 of 2 partitions" in said and "control fails" not in said
+
+
+def test_near_exact_matches_are_counts_of_the_larger_side():
+    judges = pd.DataFrame({"judge": ["SmolLM2-x", "rule"], "n_near": 13, "n_near_found": [0, 5]})
+    rows = findings.judge_rows(judges.assign(n_near_flagged=[0, 17]), "SmolLM2-x")
+    assert rows["near"].tolist() == ["0 of 13", "5 of 17"]
+    assert rows["judge"].tolist() == ["SmolLM2", "rule"]
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (
+            0.36,
+            "so this is the luck of this draw of halves, and it is an unusual draw: in 1.5 % of",
+        ),
+        (0.47, "so they differ from one half only by the luck of this draw of halves."),
+    ],
+)
+def test_a_draw_far_from_one_half_is_called_unusual(before, said):
+    control = results()["pretrained_control"].assign(before_auc=before)
+    assert said in findings.of_draw(control)
+
+
+def test_random_halves_have_the_aucs_of_mann_and_whitney():
+    aucs = findings._random_aucs(25, 20, np.random.default_rng(1))
+    assert aucs.mean() == pytest.approx(0.5, abs=0.003)
+    assert aucs.var() == pytest.approx(46 / (12 * 25 * 20), rel=0.03)
+
+
+def test_what_later_training_leaves_is_a_share_of_what_copies_added():
+    rows = [(DOSED, 1, 0.6), (DOSED, 4, 0.8), (LATER, 4, 0.65)]
+    table = pd.DataFrame(rows, columns=["model", "copies", "auc"])
+    table = table.assign(condition=VERBATIM, auc_before=0.5)
+    said = findings.of_later(table)
+    assert "is 0.65 instead of 0.80, so 50 % of what 4 copies had added is left." in said
+    assert findings.of_later(table.iloc[:2]) == ""
 
 
 @pytest.mark.parametrize(
@@ -349,20 +458,18 @@ def test_a_lead_that_no_model_could_have_is_not_held_against_it():
     ],
 )
 def test_letters_are_read_only_where_they_depend_on_the_texts(pct, said):
-    assert said in findings.of_letters(pd.DataFrame({"same_letter_pct": pct}))
+    assert said in findings.of_letters(pd.DataFrame({"same_letter_pct": pct}), "tiny")
 
 
 def test_the_doses_are_told_in_their_order_and_fresh_rows_beside_them():
     rows = [(VERBATIM, 16, 0.98), (VERBATIM, 1, 0.6), (PARAPHRASE, 4, 0.56), (FRESH, 4, 0.5)]
     table = pd.DataFrame(rows, columns=["condition", "copies", "auc"]).assign(model=DOSED)
     said = findings.of_doses(table)
-    assert said.startswith("If the model saw a row verbatim, the AUC is 0.60 with 1 copy and 0.98")
+    assert said.startswith("If a model saw a row verbatim, the AUC of Min-k% Prob is 0.60 with 1 c")
     assert "0.98 with 16 copies. If it saw a paraphrase instead, 4 times, the AUC is 0.56." in said
     assert said.endswith("For fresh rows, the control, it is 0.50.")
     whole = findings.conclusion({}, equal(), "tiny", table)
-    assert (
-        "AUCs of Min-k% Prob. If the model saw a row verbatim, the AUC is 0.60 with 1 copy" in whole
-    )
+    assert "In Part 2 we know the truth. If a model saw a row verbatim, the AUC of" in whole
     assert "verbatim" not in findings.conclusion({}, equal(), "tiny")
 
 
@@ -370,7 +477,7 @@ def test_parts_that_were_not_asked_are_named_and_nothing_is_said_of_them():
     found = {name: results()[name] for name in real_model.PARTS["copies"]}
     said = findings.conclusion(found, equal().iloc[:0], "tiny")
     assert "leaves out what was not asked: the released quizzes, completions of" in said
-    assert "nothing here shows" not in said and "taste" not in said
+    assert "Nothing here shows" not in said and "taste" not in said
     assert "No fine-tuned pair of SmolLM2" in said
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from contamination.core.scores import MIN_K
 from contamination.core.tables import copies_text, interval_text, listed
@@ -24,6 +23,7 @@ from contamination.study.real_model import ALWAYS_NO, IN_WORDS, PARTS
 
 FAVOURITE_PCT = 90  # of answers: a letter chosen as often hardly depends on the texts
 CHANCE_PCT = 25.0  # of four texts one is the original
+N_DRAWS = 20_000  # of random halves, to which the one that was drawn is compared
 
 
 def short_name(model: str) -> str:
@@ -196,14 +196,15 @@ def of_draw(control: pd.DataFrame) -> str:
     """Whether the AUCs before the copies lie as far from one half as a random draw may.
 
     The halves of older and of newer pages are drawn separately, so the two AUCs are independent.
-    Without ties, a random half has an AUC of one half on average, with variance (n + m + 1) / 12nm
-    (Mann and Whitney 1947).
     """
     within = rows_within(control)
-    n, m = within["n_members"].astype(float), within["n_non_members"].astype(float)
-    spread = np.sqrt(((n + m + 1) / (12 * n * m)).sum()) / len(within)
-    aucs = within["before_auc"]
-    p = float(2 * stats.norm.sf(abs(aucs.mean() - 0.5) / spread))
+    aucs, rng = within["before_auc"], np.random.default_rng(0)
+    of_draws = [
+        _random_aucs(n, m, rng)
+        for n, m in zip(within["n_members"], within["n_non_members"], strict=True)
+    ]
+    is_as_far = abs(np.mean(of_draws, axis=0) - 0.5) >= abs(aucs.mean() - 0.5) - 1e-9
+    p = is_as_far.mean()
     text = (
         f"Before the copies, the two AUCs are {listed([f'{auc:.2f}' for auc in aucs])}. No page "
         f"had a copy then, so {'this is' if p <= LEVEL else 'they differ from one half only by'} "
@@ -211,11 +212,18 @@ def of_draw(control: pd.DataFrame) -> str:
     )
     if p > LEVEL:
         return f"{text}."
+    share = f"{100 * p:.1f} %" if p >= 0.001 else "fewer than 0.1 %"
     return (
-        f"{text}, and an unusual one: in about {max(1, round(100 * p))} of 100 draws, the mean AUC "
-        "lies as far from one half. So do not read the change alone. The AUC after the copies, "
-        "next to one half, shows that they were noticed."
+        f"{text}, and it is an unusual draw: in {share} of random draws, the mean AUC lies as far "
+        "from one half. So do not read the change alone. The AUC after the copies, next to one "
+        "half, shows that they were noticed."
     )
+
+
+def _random_aucs(n: int, m: int, rng: np.random.Generator) -> np.ndarray:
+    """AUCs of ``n`` against ``m`` rows without ties where chance decides who is which."""
+    ranks = rng.random((N_DRAWS, n + m)).argsort(axis=1).argsort(axis=1)[:, :n]
+    return (ranks.sum(axis=1) - n * (n - 1) / 2) / (n * m)
 
 
 def dates_title(capsule: pd.DataFrame) -> str:
