@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 
 from contamination.core import statistics
-from contamination.core.blind_scores import BAG_OF_WORDS
+from contamination.core.blind_scores import BAG_OF_WORDS, DATE_RULE
 from contamination.core.scores import MIN_K
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.data import published
 from contamination.lab.benchmarks import DEFAULT_DRIFT, event_articles
 from contamination.lab.grammar import draw_groups
 from contamination.min_k import checks, conclusions, wikimia_tables
@@ -77,9 +78,11 @@ def test_the_lesson_concludes_what_its_tables_show(wikimia, articles):
     assert "A high AUC on WikiMIA need not come from training" in text
     assert "A date can be enough for words to tell members from non-members, as the inv" in text
     assert "follows the date, too: under a model trained on 100 other articles, and on" in text
-    assert "its AUC is 0.85 [0.81, 0.89] if the date decides (under a model trained on" in text
-    assert "no article: 0.53 [0.47, 0.59]). So dated labels can give a high AUC" in text
-    assert "It could explain the paper's AUC, but we have not shown that it does" in text
+    assert "its AUC is 0.85 [0.81, 0.89] if the date decides. Under a model trained on" in text
+    assert "no article, it is 0.53 [0.47, 0.59]. So dated labels can give a high AUC" in text
+    assert (
+        "This difference could explain the paper's AUC, but we have not shown that it does" in text
+    )
     assert text.count("\n\n") == 3  # a paragraph each: training, WikiMIA, the articles, advice
 
 
@@ -98,7 +101,7 @@ def test_words_that_do_not_beat_the_paper_leave_its_result_alone(wikimia, articl
     text = conclusions.conclusion(training_of(0.3), wide, 0.72, articles, by_score())
     assert "does not overturn the paper's result" in text and "at none of the 4" in text
     assert "need not come from training" not in text
-    assert "It could explain the paper's AUC" not in text
+    assert "could explain the paper's AUC" not in text
     one = wikimia["length"].eq(64)
     some = wide.assign(ci_low=wide["ci_low"].mask(one, wikimia["ci_low"]))
     text = conclusions.conclusion(training_of(0.3), some, 0.72, articles, by_score())
@@ -116,6 +119,55 @@ def test_articles_without_a_difference_do_not_explain(wikimia, articles, low, hi
     text = conclusions.conclusion(training_of(0.3), wikimia, 0.72, other, by_score())
     assert "do not show that a date is enough for such an AUC" in text and said in text
     assert "show how that can" not in text
+
+
+# What a table of the lesson shows
+
+
+@pytest.mark.parametrize(
+    ("gap", "said", "unusual"),
+    [(1.0, " 0.0 % of 10,000", True), (0.0, " 100.0 % of 10,000", False)],
+)
+def test_the_gap_before_training_is_compared_with_random_assignments(gap, said, unusual):
+    """Members lie above all non-members, or both groups have the same scores."""
+    is_member = np.repeat([True, False], 20)
+    text = conclusions.luck_before_training(
+        np.tile(np.arange(20.0), 2) + 30 * gap * is_member, is_member
+    )
+    assert f"The gap before training, {30 * gap:+.3f}, is the luck" in text and said in text
+    assert ("this assignment is an unusual one" in text) == unusual
+
+
+def test_words_that_are_years_are_counted(wikimia):
+    words = published.wikimia_words()
+    rule = wikimia.loc[wikimia["baseline"] == DATE_RULE, "auc"]
+    text = conclusions.giveaway(words, wikimia)
+    n_years = words["word"].str.isdigit().mul(words["word"].str.len() == 4).sum()
+    assert text.startswith(f"{n_years} of these 20 words are years.") and n_years > 1
+    assert f"AUC of {rule.min():.2f} to {rule.max():.2f} over the 4 passage lengths" in text
+    one = words.assign(word=["2014", *["was"] * 19])
+    assert conclusions.giveaway(one, wikimia).startswith("1 of these 20 words is a year.")
+
+
+def test_what_the_words_of_the_articles_show_turns_with_their_intervals(articles):
+    text = conclusions.words_result(articles)
+    assert "If chance decides, the interval contains 0.5, as it should." in text
+    assert "If the date decides, the words tell members from non-members, although" in text
+    text = conclusions.words_result(articles.assign(ci_low=0.4, ci_high=0.6))
+    assert "as it should" in text and "are not shown to tell members" in text
+    assert "so the check fails" in conclusions.words_result(articles.assign(ci_low=0.6))
+
+
+def test_what_the_score_of_the_articles_shows_turns_with_its_intervals():
+    text = conclusions.score_result(by_score())
+    assert "If chance decides, both intervals contain 0.5. If the date decides, only the" in text
+    assert "only the second interval lies above 0.5. The second model has seen" in text
+    assert "both intervals lie above 0.5" in conclusions.score_result(
+        by_score().assign(ci_low=[0.4, 0.51, 0.4, 0.8])
+    )
+    text = conclusions.score_result(by_score(0.45, 0.55))
+    assert "the score need not follow the date" in text and "has seen" not in text
+    assert "so the check fails" in conclusions.score_result(by_score().assign(ci_low=0.6))
 
 
 # The lab

@@ -7,6 +7,7 @@ import pytest
 from contamination.core import blind, blind_scores, statistics
 from contamination.core.scores import MIN_K, PPL
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.data import published
 from contamination.min_k import auc_tables, checks, wikimia_tables
 
 IS_MEMBER = np.array([True, True, False, False])
@@ -240,6 +241,43 @@ def test_headline_of_the_doses(n_models, verdicts, expected):
 def test_headline_of_wikimia(low, expected):
     rows = pd.DataFrame({"baseline": blind_scores.BAG_OF_WORDS, "auc": [0.97, 0.99], "ci_low": low})
     assert expected in wikimia_tables.summarize_wikimia(rows, 0.72)
+
+
+# The words that give a label away
+
+
+def test_telling_words_are_those_of_one_kind_alone():
+    """All passages say "the"; all members "old", half of them "year"; all others "new"."""
+    texts = ["the old year", "the old"] * 4 + ["the new"] * 8
+    words = wikimia_tables.telling_words(texts, np.arange(16) < 8, n_of_label=2)
+    assert words["is_member"].tolist() == [1, 1, 0, 0]
+    assert words["word"].tolist()[:3] == ["old", "year", "new"]
+    assert words["member_pct"].tolist()[:3] == [100, 50, 0]
+    assert words["non_member_pct"].tolist()[:3] == [0, 0, 100]
+    assert (words["weight"][:2] > 0).all() and words["weight"][2] < 0
+    beside = wikimia_tables.side_by_side(words)
+    assert beside[["word", "word_0"]].iloc[0].tolist() == ["old", "new"]
+    assert "is_member" not in beside and len(beside) == 2
+
+
+def test_the_package_holds_single_words_of_wikimia():
+    words = published.wikimia_words()
+    assert words["is_member"].tolist() == [True] * 10 + [False] * 10
+    assert words["word"].str.fullmatch(r"\w+").all() and words["word"].is_unique
+    assert (words["weight"].gt(0) == words["is_member"]).all()
+    assert (
+        words["member_pct"].between(0, 100).all() and words["non_member_pct"].between(0, 100).all()
+    )
+    sizes = words.groupby("is_member")["weight"].apply(lambda of: of.abs().is_monotonic_decreasing)
+    assert sizes.all()
+
+
+@pytest.mark.mirror
+def test_the_packages_words_are_those_of_the_files():
+    found = wikimia_tables.wikimia_telling_words().astype({"is_member": bool})
+    pd.testing.assert_frame_equal(
+        found, published.wikimia_words(), rtol=0, atol=2 * 10**-wikimia_tables.DECIMALS
+    )
 
 
 # A time capsule

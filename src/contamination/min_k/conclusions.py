@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from contamination.core.blind_scores import BAG_OF_WORDS
+from contamination.core.blind_scores import BAG_OF_WORDS, DATE_RULE
 from contamination.core.scores import MIN_K
 from contamination.core.tables import auc_text, copies_text, interval_text, listed
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
@@ -13,6 +13,80 @@ from contamination.min_k.checks import LABELLED_BY
 
 CLEAN_MODEL, SEEN, FRESH = ("clean", "verbatim"), ("dosed", "verbatim"), ("dosed", "fresh rows")
 VERBATIM_EVENTS, TWO_VERSIONS = "verbatim", "two versions"
+N_SHUFFLES = 10_000
+RARE = 0.05  # luck that so few assignments have is called unusual
+
+
+def luck_before_training(before: np.ndarray, is_member: np.ndarray) -> str:
+    """How usual the gap of two groups is that the model has not yet been trained on.
+
+    Args:
+        before: scores before training, shape (n_passages,).
+        is_member: the random assignment, shape (n_passages,).
+    """
+    is_member = np.asarray(is_member, bool)
+    shuffled = np.tile(is_member, (N_SHUFFLES, 1))
+    shuffled = np.random.default_rng(0).permuted(shuffled, axis=1)
+    gap = before[is_member].mean() - before[~is_member].mean()
+    gaps = shuffled @ before / is_member.sum() - ~shuffled @ before / (~is_member).sum()
+    share = (np.abs(gaps) >= abs(gap) - 1e-12).mean()
+    unusual = "So this assignment is an unusual one." if share < RARE else ""
+    return (
+        f"The gap before training, {gap:+.3f}, is the luck of the assignment, because the model "
+        f"has seen neither group. A gap at least as large, in either direction, occurs in "
+        f"{100 * share:.1f} % of {N_SHUFFLES:,} random assignments. {unusual}"
+    ).rstrip()
+
+
+def giveaway(words: pd.DataFrame, wikimia: pd.DataFrame) -> str:
+    """What tells the two kinds of WikiMIA passages apart.
+
+    Args:
+        words: ``published.wikimia_words``.
+        wikimia: ``wikimia_tables.wikimia_blind_table``.
+    """
+    n_years = int(words["word"].str.fullmatch(r"(?:19|20)\d\d").sum())
+    rule = wikimia.loc[wikimia["baseline"] == DATE_RULE, "auc"]
+    return (
+        f"{n_years} of these {len(words)} words {'is a year' if n_years == 1 else 'are years'}. "
+        "A rule that learns nothing, and gives a passage a higher score if the latest year in it "
+        f"is earlier, has an AUC of {rule.min():.2f} to {rule.max():.2f} over the {len(rule)} "
+        "passage lengths."
+    )
+
+
+def words_result(articles: pd.DataFrame) -> str:
+    """What the table of ``checks.words_by_label`` shows."""
+    by_label = articles.set_index("who is a member")
+    chance, date = (by_label.loc[name] for name in LABELLED_BY[:2])
+    if date["ci_low"] > 0.5:
+        found = "the words tell members from non-members, although no language model is involved"
+    else:
+        found = "the words are not shown to tell members from non-members"
+    return f"{_check_by_chance([chance])} If the date decides, {found}."
+
+
+def score_result(of_score: pd.DataFrame) -> str:
+    """What the table of ``checks.score_by_label`` under two models shows."""
+    chance, date = (
+        [row for _, row in of_score[of_score["who is a member"] == name].iterrows()]
+        for name in LABELLED_BY[:2]
+    )
+    above = [row["ci_low"] > 0.5 for row in date]
+    if above[1]:
+        which = "both intervals lie" if above[0] else "only the second interval lies"
+        found = f"{which} above 0.5. The second model has seen the older era's words in other texts"
+    else:
+        found = "the second interval does not lie above 0.5, so the score need not follow the date"
+    return f"{_check_by_chance(chance)} If the date decides, {found}."
+
+
+def _check_by_chance(rows: list[pd.Series]) -> str:
+    contain = [row["ci_low"] <= 0.5 <= row["ci_high"] for row in rows]
+    if all(contain):
+        one = "the interval contains 0.5, as it should"
+        return f"If chance decides, {one if len(rows) == 1 else 'both intervals contain 0.5'}."
+    return "If chance decides, an interval does not contain 0.5, so the check fails."
 
 
 def conclusion(
@@ -91,8 +165,8 @@ def _of_the_score(of_score: pd.DataFrame) -> str:
     if one_era["ci_low"] > 0.5:
         return (
             f" {MIN_K} follows the date, too: {under}, its AUC is {auc_text(one_era)} if the date "
-            f"decides (under a model trained on {none['trained_on']}: {auc_text(none)}). So dated "
-            "labels can give a high AUC although the model was trained on none of the members."
+            f"decides. Under a model trained on {none['trained_on']}, it is {auc_text(none)}. So "
+            "dated labels can give a high AUC although the model was trained on no member."
         )
     return (
         f" {MIN_K} itself is not shown to follow the date: {under}, its AUC is "
@@ -125,11 +199,12 @@ def _advice(n_higher: int) -> str:
     if n_higher:
         return (
             "So are the probabilities enough to tell? Only if nothing but training distinguishes "
-            "the members. On WikiMIA, their wording does, too. It could explain the paper's AUC, "
-            "but we have not shown that it does: the classifier learns from labels, and our "
-            "articles are invented. Before you take a high AUC as "
-            "evidence of training, ask two questions. What decided which passages are members? And "
-            "what AUC do the words alone reach on the same passages?"
+            "the members from the non-members. On WikiMIA, their words differ as well. This "
+            "difference could explain the paper's AUC, but we have not shown that it does: our "
+            "controls look at words and years, while Min-k% Prob looks at probabilities, and our "
+            "articles are invented. Before you take a high AUC as evidence of training, ask two "
+            "questions. What decided which passages are members? And what AUC do the words alone "
+            "reach on the same passages?"
         )
     return (
         "The paper's AUC is therefore not explained by the words that we tried. Report this "

@@ -1,16 +1,19 @@
 """The real WikiMIA: its passages, what their words alone say, and what Shi et al. print.
 
-``python -m contamination.min_k.wikimia_tables`` writes the blind scores of every passage
-into the package, so that the blind table of WikiMIA needs no text.
+``python -m contamination.min_k.wikimia_tables`` writes the blind scores of every passage, and
+the words that tell the two kinds apart, into the package, so that neither needs the texts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
 
 from contamination.core import statistics, storage
 from contamination.core.blind import table_of_scores
@@ -23,6 +26,7 @@ from contamination.min_k.auc_tables import auc_rows, select
 
 LENGTHS = (32, 64, 128, 256)
 DECIMALS = 5
+TELLING_LENGTH, N_TELLING = 128, 10  # words of the passages, words of each label
 AGE = {True: "older pages", False: "newer pages"}  # members and non-members, by their date
 
 
@@ -111,6 +115,50 @@ def wikimia_blind_scores() -> pd.DataFrame:
     return pd.concat(parts, names=["length", "index"]).reset_index()
 
 
+def telling_words(
+    texts: Sequence[str], is_member: Sequence[bool] | np.ndarray, n_of_label: int = N_TELLING
+) -> pd.DataFrame:
+    """The words with the largest weights of a bag of words that learned from all passages.
+
+    Args:
+        texts: n_passages passages.
+        is_member: their membership, shape (n_passages,).
+        n_of_label: words to keep for each label, the largest weight first.
+
+    Returns:
+        is_member (the label that the word points to), word, weight (above 0 for members),
+        member_pct and non_member_pct: of the passages with that label that contain the word.
+    """
+    is_member = np.asarray(is_member, bool)
+    vectorizer = CountVectorizer(binary=True)
+    has_word = vectorizer.fit_transform(texts)
+    classifier = LogisticRegression(solver="liblinear", class_weight="balanced")
+    classifier.fit(has_word, is_member)
+    table = pd.DataFrame({"word": vectorizer.get_feature_names_out()})
+    table["weight"] = classifier.coef_[0]
+    for name, kind in (("member_pct", is_member), ("non_member_pct", ~is_member)):
+        table[name] = 100 * np.asarray(has_word[kind].mean(axis=0)).ravel()
+    of_label = {1: table.nlargest(n_of_label, "weight"), 0: table.nsmallest(n_of_label, "weight")}
+    return pd.concat(of_label, names=["is_member", None]).droplevel(1).reset_index()
+
+
+def wikimia_telling_words() -> pd.DataFrame:
+    """``telling_words`` of the real WikiMIA, rounded as in the package."""
+    table = telling_words(*wikimia_passages(TELLING_LENGTH))
+    return table.round({"weight": DECIMALS, "member_pct": 2, "non_member_pct": 2})
+
+
+def side_by_side(words: pd.DataFrame) -> pd.DataFrame:
+    """``telling_words`` with one row for each rank: columns of members, then of non-members.
+
+    The columns of non-members end in ``_0``.
+    """
+    is_member = words["is_member"].astype(bool)
+    parts = [words[kind].drop(columns="is_member") for kind in (is_member, ~is_member)]
+    of_members, of_others = (part.reset_index(drop=True) for part in parts)
+    return pd.concat([of_members, of_others.add_suffix("_0")], axis=1)
+
+
 def wikimia_blind_table(n_resamples: int = 10_000) -> pd.DataFrame:
     """AUC of the blind baselines on the real WikiMIA, from the scores in the package."""
     of_length = published.wikimia_blind_scores().groupby("length")
@@ -153,4 +201,6 @@ def summarize_wikimia(blind: pd.DataFrame, paper_auc: float) -> str:
 
 if __name__ == "__main__":
     scores = wikimia_blind_scores().astype({"is_member": int})
-    storage.write_csv(Path(published.__file__).parent / published.WIKIMIA_SCORES, scores)
+    package = Path(published.__file__).parent
+    storage.write_csv(package / published.WIKIMIA_SCORES, scores)
+    storage.write_csv(package / published.WIKIMIA_WORDS, wikimia_telling_words())

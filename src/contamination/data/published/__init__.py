@@ -1,6 +1,6 @@
 """The papers' printed numbers and the per-instance figures their authors released.
 
-Package data, figures and labels only, no text of any dataset:
+Package data, figures, labels and single words only, no text of any dataset:
 
 * ``published_dcq_time_travel.csv``, ``published_min_k_dice.csv``: every printed
   cell of the papers' result tables, and rates that stand in their text alone, as text,
@@ -12,7 +12,9 @@ Package data, figures and labels only, no text of any dataset:
   GSM-ii, and which released paraphrase belongs to it;
 * ``dcq_rule_choices.csv``: what rules without memory take in DCQ's released quizzes.
 * ``wikimia_blind_scores.csv``: what classifiers of the words, which saw no model,
-  make of each WikiMIA passage (``min_k.wikimia_tables`` writes it).
+  make of each WikiMIA passage (``min_k.wikimia_tables`` writes it);
+* ``wikimia_words.csv``: the words that tell the two kinds of WikiMIA passages apart
+  (``min_k.wikimia_tables`` writes it, too).
 
 The spelling of datasets and models in these files is the one used everywhere.
 """
@@ -40,6 +42,7 @@ WILD_DATASETS = DCQ_DATASETS[3:]
 MODELS = ("GPT-4", "GPT-3.5")
 RULE_CHOICES = "dcq_rule_choices.csv"
 WIKIMIA_SCORES = "wikimia_blind_scores.csv"
+WIKIMIA_WORDS = "wikimia_words.csv"
 MATCH_KINDS = ("exact", "near-exact", "inexact")
 
 
@@ -113,3 +116,15 @@ def wikimia_blind_scores() -> pd.DataFrame:
     """
     with (resources.files(__name__) / WIKIMIA_SCORES).open() as stream:
         return pd.read_csv(stream).astype({"is_member": bool})
+
+
+def wikimia_words() -> pd.DataFrame:
+    """The words that say most about the label of the 128-word passages of WikiMIA, 20 rows.
+
+    is_member (the label that the word points to), word, weight (of a bag of words, the largest
+    of each label first), member_pct and non_member_pct (of the passages with that label that
+    contain the word).
+    """
+    table = _read(WIKIMIA_WORDS)
+    numbers = dict.fromkeys(["weight", "member_pct", "non_member_pct"], float)
+    return table.astype({"is_member": int} | numbers).astype({"is_member": bool})
