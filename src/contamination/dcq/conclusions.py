@@ -43,15 +43,15 @@ def lead_at_best_letter(
     )
 
 
-def differences_title(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:
-    """Title of the figure of differences: on how many datasets a rule keeps up with a model."""
+def predicted_verdicts(rules: pd.DataFrame, control: str = FREQUENCY, model: str = MODEL) -> str:
+    """The answer to the prediction: on which datasets a rule does as well, and on which worse."""
     rows = rules[(rules["model"] == model) & (rules["control"] == control)]
-    verdicts = rows.drop_duplicates("dataset")["verdict"]
-    n_level, n_behind = (int(verdicts.eq(word).sum()) for word in (SUPPORTED, NOT_SUPPORTED))
-    return (
-        f"{control.capitalize()} is shown to keep up with {model}\n"
-        f"on {n_level} of {len(verdicts)} datasets, and to be behind on {n_behind}"
-    )
+    rows = rows.drop_duplicates("dataset")
+    counts = []
+    for verdict in (SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE):
+        names = rows.loc[rows["verdict"] == verdict, "dataset"].tolist()
+        counts.append(f"{verdict} on {_word(len(names))}{_where(names)}")
+    return f"Of {_word(len(rows))} datasets, the claim is {listed(counts)}."
 
 
 def best_letter(instances: pd.DataFrame, dataset: str, model: str = MODEL) -> str:
@@ -186,7 +186,9 @@ def example_of_answer_e(example: pd.DataFrame) -> str:
         f"On {skip.dataset}, the first figure shows the rule {at_best.difference_pct:.0f} points "
         f"ahead of {skip.model}, and yet the verdict is {skip.verdict}. The reason is that "
         f"{skip.model} answers {n_none:.0f} % of the quizzes with E. If each E counts as a "
-        "quarter, the rule does at least as well. If it skips as many quizzes, this is not shown."
+        "quarter, the rule does at least as well. If the rule skips as many quizzes as "
+        f"{skip.model} answers with E, that is not shown: the interval reaches below the margin of "
+        "five points."
     )
 
 
@@ -257,7 +259,8 @@ def _against_the_rule(rules: pd.DataFrame) -> str:
     return (
         "What the levels mean is a different question, since a rule that never saw the data can "
         "take the same quizzes. A rule that is best on a dataset may be so by luck. So on each "
-        f"dataset we use the rule that is best on the other datasets. It {picks}. {' '.join(parts)}"
+        f"dataset we use the rule that is best on the other datasets, which {picks}. "
+        f"{' '.join(parts)}"
     )
 
 
@@ -269,7 +272,11 @@ def _other_verdicts(rules: pd.DataFrame) -> str:
         equal = rows.loc[rows["verdict"] == SUPPORTED, "dataset"].tolist()
         n_open = int(rows["verdict"].eq(INCONCLUSIVE).sum())
         n, where = f" of {_word(len(rows))} datasets", _word(len(equal))
-        parts = [f"the rule does at least as well on {where}{n}{_where(equal)}"] if equal else []
+        parts = []
+        if equal:
+            parts.append(
+                f"the rule does as well, to within five points, on {where}{n}{_where(equal)}"
+            )
         if n_open:
             number = _word(n_open) + ("" if equal else n)
             parts.append(f"the comparison is inconclusive on {number}")
