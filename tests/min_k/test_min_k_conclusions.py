@@ -17,6 +17,7 @@ from contamination.study import lab_panel, store
 
 def training_of(change, half=0.03):
     row = {"before": 0.53, "after": 0.53 + change, "change": change, "n_assignments": 5}
+    row["found_pct"] = 40.0
     return pd.DataFrame([row | {"ci_low": change - half, "ci_high": change + half}])
 
 
@@ -48,7 +49,7 @@ def by_score(low=0.81, high=0.89):
 def test_a_score_that_does_not_follow_the_date_is_not_said_to(wikimia, articles, ends):
     text = conclusions.conclusion(training_of(0.3), wikimia, 0.72, articles, by_score(*ends))
     assert "Min-k% Prob itself is not shown to follow the date" in text
-    assert "follows the date, too" not in text and "can give a high AUC" not in text
+    assert "The date is enough for" not in text and "can give a high AUC" not in text
 
 
 def test_a_score_has_an_auc_for_each_labelling():
@@ -77,7 +78,7 @@ def test_the_lesson_concludes_what_its_tables_show(wikimia, articles):
     assert f"AUC of {np.floor(100 * lowest) / 100:.2f} or more" in text
     assert "A high AUC on WikiMIA need not come from training" in text
     assert "A date can be enough for words to tell members from non-members, as the inv" in text
-    assert "follows the date, too: under a model trained on 100 other articles, and on" in text
+    assert "The date is enough for Min-k% Prob, too: under a model trained on 100 other" in text
     assert "its AUC is 0.85 [0.81, 0.89] if the date decides. Under a model trained on" in text
     assert "no article, it is 0.53 [0.47, 0.59]. So dated labels can give a high AUC" in text
     assert (
@@ -131,9 +132,9 @@ def test_articles_without_a_difference_do_not_explain(wikimia, articles, low, hi
 def test_the_gap_before_training_is_compared_with_random_assignments(gap, said, unusual):
     """Members lie above all non-members, or both groups have the same scores."""
     is_member = np.repeat([True, False], 20)
-    text = conclusions.luck_before_training(
-        np.tile(np.arange(20.0), 2) + 30 * gap * is_member, is_member
-    )
+    before = np.tile(np.arange(20.0), 2) + 30 * gap * is_member
+    text = conclusions.what_moved(before, before + np.where(is_member, 0.5, -0.2), is_member)
+    assert "the members' mean changes by +0.50 and the non-members' by -0.20" in text
     assert f"The gap before training, {30 * gap:+.3f}, is the luck" in text and said in text
     assert ("this assignment is an unusual one" in text) == unusual
 
@@ -144,7 +145,7 @@ def test_words_that_are_years_are_counted(wikimia):
     text = conclusions.giveaway(words, wikimia)
     n_years = words["word"].str.isdigit().mul(words["word"].str.len() == 4).sum()
     assert text.startswith(f"{n_years} of these 20 words are years.") and n_years > 1
-    assert f"AUC of {rule.min():.2f} to {rule.max():.2f} over the 4 passage lengths" in text
+    assert f"Its AUC is {rule.min():.2f} to {rule.max():.2f} over the 4 passage lengths" in text
     one = words.assign(word=["2014", *["was"] * 19])
     assert conclusions.giveaway(one, wikimia).startswith("1 of these 20 words is a year.")
 

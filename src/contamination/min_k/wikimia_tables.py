@@ -189,13 +189,13 @@ def with_printed_wikimia(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarize_wikimia(blind: pd.DataFrame, paper_auc: float) -> str:
-    """Whether words alone (an interval above it) beat the AUC printed for Min-k% Prob."""
+    """Whether words alone (an interval above it) reach more than the AUC of Min-k% Prob."""
     words = blind[blind["baseline"] == BAG_OF_WORDS]
     n_higher = int((words["ci_low"] > paper_auc).sum())
     lowest = f"AUC {words['auc'].min():.2f} or more" if n_higher else "no clear lead"
     return (
-        f"Words alone, without any model, beat the {paper_auc} that the paper prints for {MIN_K} "
-        f"at {n_higher} of {len(words)} passage lengths ({lowest})."
+        f"Words alone, without any model, reach more than the {paper_auc} that the paper prints "
+        f"for {MIN_K} at {n_higher} of {len(words)} passage lengths ({lowest})."
     )
 
 
