@@ -81,9 +81,7 @@ def test_the_lesson_concludes_what_its_tables_show(wikimia, articles):
     assert "The date is enough for Min-k% Prob, too: under a model trained on 100 other" in text
     assert "its AUC is 0.85 [0.81, 0.89] if the date decides. Under a model trained on" in text
     assert "no article, it is 0.53 [0.47, 0.59]. So dated labels can give a high AUC" in text
-    assert (
-        "This could explain the paper's AUC, but we have not shown that it does" in text
-    )
+    assert "This could explain the paper's AUC, but we have not shown that it does" in text
     assert text.count("\n\n") == 3  # a paragraph each: training, WikiMIA, the articles, advice
 
 

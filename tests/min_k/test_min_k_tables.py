@@ -236,7 +236,7 @@ def test_headline_of_the_doses(n_models, verdicts, expected):
 
 @pytest.mark.parametrize(
     ("low", "expected"),
-    [(0.95, "at 2 of 2 passage lengths (AUC 0.97 or more)"), (0.6, "at 0 of 2 passage lengths")],
+    [(0.95, "At 2 of 2 passage lengths, words alone"), (0.6, "At 0 of 2 passage lengths, words")],
 )
 def test_headline_of_wikimia(low, expected):
     rows = pd.DataFrame({"baseline": blind_scores.BAG_OF_WORDS, "auc": [0.97, 0.99], "ci_low": low})

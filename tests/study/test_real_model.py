@@ -248,13 +248,14 @@ def results(
     replication = replication.assign(n_valid=10, n_exact=[0, 0, 3], n_near_exact=[1, 0, 0])
     replication["contaminated"] = [False, False, True]
     judge = {"judge": ["tiny", real_model.ALWAYS_NO], "agreement": [0.4, 0.35]}
-    judge = pd.DataFrame(judge).assign(ci_low=[judge_low, 0.2])
+    judge = pd.DataFrame(judge).assign(ci_low=[judge_low, 0.2], verdict=INCONCLUSIVE)
+    judge = judge.assign(n_near=13, n_near_found=[2, 0], n_near_flagged=[15, 0])
     capsule = pd.DataFrame({"method": [MIN_K, PPL], "verdict": [dates, INCONCLUSIVE]})
-    capsule = capsule.assign(blind_auc=[0.99, 0.98])
+    capsule = capsule.assign(blind_auc=[0.99, 0.98], auc=[0.61, 0.48])
     within = [f"copies of {age}, none of {age}" for age in AGE.values()]
     control = pd.DataFrame({"setting": within, "method": MIN_K, "copies": 8})
     control = control.assign(before_auc=0.5, auc=0.9, holds=[True, is_seen])
-    control = control.assign(n_members=25, n_non_members=25)
+    control = control.assign(n_members=25, n_non_members=25, ci_low=0.8, ci_high=1.0)
     found = {"readings": readings, "replication": replication, "judge": judge}
     found |= {"min_k": capsule, "control": control}
     found |= dict.fromkeys(("beside", "dcq", "positions"), pd.DataFrame())
@@ -269,18 +270,20 @@ def equal(paraphrase=INCONCLUSIVE, label=SUPPORTED):
     return rows.assign(ci90_low=[0.01, -0.05], ci90_high=[0.11, 0.03])
 
 
+DOSES = pd.DataFrame(
+    [(VERBATIM, 16, 0.98), (VERBATIM, 1, 0.6), (PARAPHRASE, 4, 0.56), (FRESH, 4, 0.5)],
+    columns=["condition", "copies", "auc"],
+).assign(model=DOSED)
+
+
 def test_the_conclusion_says_what_the_tables_carry():
-    said = findings.conclusion(results(), equal(), "tiny")
+    said = findings.conclusion(results(), equal(), "tiny", DOSES)
     assert said.startswith("Nothing here shows that tiny was trained on")
-    assert "We do not know which texts tiny was trained on" in said
-    assert "tiny leads the clean model on 1 of 2 benchmarks. It also leads on 1 of 1 sets" in said
-    assert "under the right names alone is supported for none of 2 partitions. As a judge" in said
-    assert "whose AUC is at least 0.98: 1 tell them apart and no better than the words" in said
-    assert "is not shown to be better than a constant answer: it agrees with a person on 40" in said
-    assert "Min-k% Prob does notice copies: after 8 copies of each page" in said
-    assert "its AUC is 0.90 among older pages and 0.90 among newer pages." in said
-    assert "within 0.10 AUC, to the row without its label. For one paraphrase, that is inc" in said
-    assert "leaves out" not in said and said.count("\n\n") == 4
+    assert "tiny is shown to lead the clean model on 1 of 2 benchmarks. It also leads on 1" in said
+    assert "Min-k% Prob is not blind: it notices the 8 copies that we add to pages." in said
+    assert "the AUC of Min-k% Prob is 0.60 after 1 copy and 0.98 after 16 copies, so a t" in said
+    assert "to SmolLM2 for 1 of 2 forms, and inconclusive for the others." in said
+    assert "leaves out" not in said and said.count("\n\n") == 2
 
 
 @pytest.mark.parametrize(
@@ -288,17 +291,12 @@ def test_the_conclusion_says_what_the_tables_carry():
     [
         ({"quiz": SUPPORTED}, "taste explains such a lead", "on 1 of them by more than on any"),
         ({"quiz": SUPPORTED}, "Nothing here shows", "Some results point to training"),
-        ({"is_taste": False}, "taste explains such a lead", "and on none of them by more than"),
-        ({"is_taste": False}, "taste explains such a lead", "On 1 of the 2, no model could"),
-        ({"is_ahead": False}, "on 1 of 2 benchmarks", "on 0 of 2 benchmarks"),
-        ({"guided": SUPPORTED}, "for none of 2 partitions", "for 1 of 2 partitions"),
+        ({"is_taste": False}, "taste explains such a lead", "the quiz would look like memory: tin"),
+        ({"is_taste": False}, "taste explains such a lead", "But on none of them is the lead show"),
+        ({"is_ahead": False}, "on 1 of 2 benchmarks", "not shown to lead the clean model on any"),
         ({"guided": SUPPORTED}, "Nothing here shows", "Some results point to training"),
-        ({"guided": CONTROL_FAILS}, "partitions. As a", "partitions. For 1, the control fails."),
-        ({"dates": SUPPORTED}, "none is shown to tell older", "1 of 2 scores tell the older pages"),
-        ({"dates": NOT_SUPPORTED}, "tell them apart", "1 stay close to chance and 1 are incon"),
         ({"dates": SUPPORTED}, "Nothing here shows", "Some results point to training"),
-        ({"judge_low": 0.36}, "is not shown to be better", "tiny is better than a constant answer"),
-        ({"is_seen": False}, "Min-k% Prob does notice copies", "The positive control fails"),
+        ({"is_seen": False}, "Min-k% Prob is not blind", "The positive control fails"),
     ],
 )
 def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent, present):
@@ -309,6 +307,80 @@ def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent,
     assert absent not in said and present in said
 
 
+def test_rare_texts_are_easy_to_miss_only_where_one_copy_shows_little():
+    assert "seen only rarely would be easy to miss." in findings._of_fewest(DOSES)
+    clear = DOSES.assign(auc=[0.98, 0.9, 0.56, 0.5])
+    assert "0.90 after 1 copy and 0.98" in findings._of_fewest(clear)
+    assert findings._of_fewest(clear).endswith("so a text that was seen only rarely shows as well.")
+    assert findings._of_fewest(DOSES.iloc[1:]) == ""
+
+
+@pytest.mark.parametrize(
+    ("changed", "absent", "present"),
+    [
+        ({"dates": SUPPORTED}, "No score is shown", "1 of 2 scores tell the older pages"),
+        ({"dates": NOT_SUPPORTED}, "tell them apart", "1 stay close to chance and 1 are incon"),
+    ],
+)
+def test_scores_are_said_to_beat_the_words_where_they_do(changed, absent, present):
+    before, said = (
+        findings.of_dates(results(**given)["pretrained_min_k"]) for given in ({}, changed)
+    )
+    assert "whose AUC is at least 0.98. Of the 2 tests" in before
+    assert "1 tell them apart and no better than the words and 1 are inconclusive." in before
+    assert absent in before and present not in before
+    assert absent not in said and present in said
+
+
+def test_a_judge_is_better_where_its_interval_is_above_a_constant_answer():
+    said = findings.of_judge(results()["pretrained_judge"], "tiny")
+    assert (
+        "tiny is not shown to be better than a constant answer: it agrees with a person on 40"
+        in said
+    )
+    said = findings.of_judge(results(judge_low=0.36)["pretrained_judge"], "tiny")
+    assert "tiny is better than a constant answer" in said
+
+
+# The tables of all questions
+
+
+def test_every_question_has_a_row_with_its_result_and_its_verdicts():
+    rows = findings.summary(results(), equal(), "tiny", DOSES).set_index("question")
+    said = (rows["result"] + " | " + rows["verdicts"]).tolist()
+    assert said == [
+        "shown on 1 of 2 benchmarks, and on 1 of 1 of our own | 2 not supported",
+        "0 of 2; under other instructions 1 of 1 | 2 inconclusive",
+        "2 of 15; the controls 0 of 13 | 1 inconclusive",
+        "0.48 to 0.61; the words alone 0.98 or more | 1 control fails, 1 inconclusive",
+        "0.90 and 0.90 after 8 copies, 0.50 and 0.50 before | –",
+        "0.60 after 1 copy, 0.98 after 16 copies, 0.56 after 4 copies as a paraphrase, 0.50 for "
+        "fresh rows | –",
+        "equal within 0.10 for 1 of 2 forms | 1 inconclusive, 1 supported",
+    ]
+    changed = results(quiz=SUPPORTED, is_taste=False, guided=SUPPORTED)
+    rows = findings.summary(changed, equal(paraphrase=SUPPORTED), "tiny")
+    said = (rows["result"] + " | " + rows["verdicts"]).tolist()
+    assert said[0].endswith("and on 0 of 1 of our own | 1 supported, 1 not supported")
+    assert said[1].endswith("| 1 supported, 1 inconclusive")
+    assert said[-1] == "equal within 0.10 for 2 of 2 forms | 2 supported"
+    assert len(rows) == 6 and len(findings.summary({}, equal().iloc[:0], "tiny")) == 0
+
+
+def test_a_claim_that_no_answer_could_support_is_said_to_be_out_of_reach():
+    own = lead(30.0, own=True, difference=14.0)
+    readings = pd.DataFrame([own, lead(52.0, name="A"), lead(70.0, name="B")])
+    capsule = results()["pretrained_min_k"]
+    given = {"pretrained_readings": readings, "pretrained_min_k": capsule}
+    rows = findings.overview(given)
+    assert rows["question"].tolist() == [row[0] for row in findings.QUESTIONS.values()]
+    assert rows["reachable"].iloc[0] == "on 1 of 2 benchmarks"
+    assert rows["reachable"].iloc[3] == "only with an AUC above 0.98"
+    given["pretrained_readings"] = readings.iloc[:2]
+    assert findings.overview(given)["reachable"].iloc[0] == "on 1 of 1 benchmarks"
+    assert "of" not in findings.overview({})["reachable"].iloc[0].split()
+
+
 @pytest.mark.parametrize(
     ("given", "present"),
     [
@@ -317,21 +389,46 @@ def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent,
     ],
 )
 def test_equality_is_said_where_it_was_shown(given, present):
+    assert present not in findings.of_equivalence(equal())
+    assert present in findings.of_equivalence(equal(**given))
+
+
+@pytest.mark.parametrize(
+    ("given", "present"),
+    [
+        ({"paraphrase": SUPPORTED}, "carry over to SmolLM2 for 2 of 2 forms."),
+        ({"label": INCONCLUSIVE}, "for none of 2 forms, and inconclusive for the others."),
+    ],
+)
+def test_what_carries_over_is_counted(given, present):
     assert present not in findings.conclusion({}, equal(), "tiny")
     assert present in findings.conclusion({}, equal(**given), "tiny")
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "present"),
+    [
+        (0.01, 0.11, "so the falls do differ; but it reaches past -0.10, so we cannot say"),
+        (-0.11, -0.01, "so the falls do differ; but it reaches past +0.10, so we cannot say"),
+        (0.11, 0.2, "so the falls do differ, and by more than the margin."),
+        (0.01, 0.09, "so the falls do differ, although by less than the margin."),
+    ],
+)
+def test_falls_that_differ_are_set_against_the_margin(low, high, present):
+    said = findings.of_equivalence(equal().assign(ci90_low=[low, -0.05], ci90_high=[high, 0.03]))
+    assert f"For one paraphrase, the interval excludes zero, {present}" in said
+
+
 def test_falls_that_may_be_equal_are_not_said_to_differ():
-    assert "For one paraphrase, the falls differ, but" in findings.of_equivalence(equal())
     table = equal().assign(ci90_low=-0.05)
-    assert "the falls differ" not in findings.of_equivalence(table)
+    assert "the falls do differ" not in findings.of_equivalence(table)
 
 
 def test_falls_are_compared_where_verbatim_rows_are_alike():
     said = findings.of_equivalence(equal())
-    assert "0.70 in SmolLM2 and of 0.75 in our small models, which is close enough" in said
+    assert "0.70 in SmolLM2 and of 0.75 in our small models, which is within the limit" in said
     apart = equal().assign(verbatim_auc=0.9)
-    assert "0.90 in SmolLM2 and of 0.75 in our small models, which is too far apart" in (
+    assert "0.90 in SmolLM2 and of 0.75 in our small models, which is farther apart than" in (
         findings.of_equivalence(apart)
     )
     assert findings.of_equivalence(equal().iloc[:0]) == ""
@@ -358,7 +455,7 @@ def test_a_lead_that_no_model_could_have_is_not_held_against_it():
     said = findings.room_for_leads(pd.DataFrame([own, *claims]))
     # 100 - 70 is above 24, and the interval of that lead begins at 22.
     assert "reach up to 24.0 points" in said and "On 2 of 3 benchmarks, even the interval" in said
-    assert said.endswith("Only A had room for it.")
+    assert said.endswith("Only A had room.")
     said = findings.room_for_leads(pd.DataFrame([own, claims[0]]))
     assert said.endswith("A perfect model could lead by more than that on every benchmark.")
     said = findings.room_for_leads(pd.DataFrame([own, claims[2]]))
@@ -376,7 +473,8 @@ def test_the_figure_draws_what_the_sentence_counts():
     assert claims["difference_pct"].is_monotonic_decreasing and len(claims) == 10
     assert rows["is_unread"].is_monotonic_increasing
     assert rows.loc[rows["is_unread"], ["perfect_low", "perfect_high"]].isna().all(axis=None)
-    assert claims["lead"].iloc[0] == "25 [15, 35]" and claims["dataset"].iloc[0] == "RTE"
+    assert rows["has_room"].sum() == 10 - n_without
+    assert claims["lead"].iloc[0] == "25.0 [15.0, 35.0]" and claims["dataset"].iloc[0] == "RTE"
 
 
 def test_the_clean_models_share_is_set_against_chance():
@@ -392,9 +490,10 @@ def test_more_originals_than_gpt4_need_no_memory_where_a_clean_model_finds_more(
     takers = ["tiny, whole text", "clean LM, whole text", "tiny, per token"]
     rows = pd.DataFrame({"control": takers, "ci_low_pct": [5.0, clean_low, 5.0]})
     said = findings.of_gpt4(rows.assign(model="GPT-4", dataset="RTE"), "tiny")
-    assert said.startswith("On 1 of 1 datasets, the ranking of tiny is shown to find more")
-    assert ("So finding more than GPT-4 is no sign of memory" in said) == is_said
-    assert ("clean model on none of 1" in said) != is_said
+    assert said.startswith("The ranking of tiny is shown to find more originals than GPT-4's lett")
+    assert "letters on 1 of 1 datasets." in said
+    assert ("But the clean model's ranking is shown to do so too, on 1 of 1. So" in said) == is_said
+    assert ("is shown to do so on none of 1." in said) != is_said
 
 
 def test_matches_are_counted_under_each_instruction():
@@ -403,13 +502,15 @@ def test_matches_are_counted_under_each_instruction():
     assert rows["called"].to_dict() == {GUIDED: "0 of 2", GENERAL: "1 of 1"}
     assert rows["n_valid"].tolist() == [20, 10]
     said = findings.of_completions(decided, "tiny")
-    assert "tiny completes none of 20 instances exactly and 1 nearly exactly." in said
-    assert "Under the other instructions, it completes 3 of 10 exactly or nearly." in said
+    assert "tiny completes none of 20 instances exactly and 1 nearly exactly, and none of" in said
+    assert "Under the other instructions, it completes 3 of 10 instances exactly or nearly." in said
     assert said.endswith(
         "none of 2 partitions, and for 1 the control fails, and 1 is inconclusive."
     )
     said = findings.of_completions(results(guided=SUPPORTED)["pretrained_replication"], "tiny")
     assert "supported for 1 of 2 partitions" in said and "control fails" not in said
+    nothing = findings.of_completions(decided.assign(n_near_exact=0), "tiny")
+    assert nothing.startswith("tiny completes nothing under the right names, so none of the 2 par")
 
 
 def test_near_exact_matches_are_counts_of_the_larger_side():
@@ -420,18 +521,22 @@ def test_near_exact_matches_are_counts_of_the_larger_side():
 
 
 @pytest.mark.parametrize(
-    ("before", "said"),
+    ("before", "after_low", "said"),
     [
+        (0.36, 0.8, "an unusual draw: in 1.5 % of random draws, the mean AUC lies as far from one"),
         (
             0.36,
-            "so this is the luck of this draw of halves, and it is an unusual draw: in 1.5 % of",
+            0.8,
+            "do not read the change alone. The intervals of the AUC after the copies lie a",
         ),
-        (0.47, "so they differ from one half only by the luck of this draw of halves."),
+        (0.36, 0.4, "The intervals of the AUC after the copies do not both lie above one half."),
+        (0.47, 0.8, "so they differ from one half only by the luck of this draw of halves."),
     ],
 )
-def test_a_draw_far_from_one_half_is_called_unusual(before, said):
-    control = results()["pretrained_control"].assign(before_auc=before)
+def test_a_draw_far_from_one_half_is_called_unusual(before, after_low, said):
+    control = results()["pretrained_control"].assign(before_auc=before, ci_low=after_low)
     assert said in findings.of_draw(control)
+    assert findings.rows_within(control)["after"].iloc[0] == f"0.90 [{after_low:.2f}, 1.00]"
 
 
 def test_random_halves_have_the_aucs_of_mann_and_whitney():
@@ -445,16 +550,25 @@ def test_what_later_training_leaves_is_a_share_of_what_copies_added():
     table = pd.DataFrame(rows, columns=["model", "copies", "auc"])
     table = table.assign(condition=VERBATIM, auc_before=0.5)
     said = findings.of_later(table)
-    assert "is 0.65 instead of 0.80, so 50 % of what 4 copies had added is left." in said
+    assert "is 0.65 instead of 0.80. So about 50 % of the rise from 0.50 is left." in said
     assert findings.of_later(table.iloc[:2]) == ""
 
 
 @pytest.mark.parametrize(
     ("pct", "said"),
     [
-        ((98.0, 100.0), "in 98 to 100 % of its answers. So its letters hardly depend"),
-        ((40.0, 100.0), "in 40 to 100 % of its answers. So its letters depend on the texts"),
-        ((30.0, 30.2), "in 30 % of its answers. So its letters depend"),
+        (
+            (98.0, 100.0),
+            "98 to 100 % of its answers are one and the same letter. So its letters hardly",
+        ),
+        (
+            (40.0, 100.0),
+            "40 to 100 % of its answers are one and the same letter. So its letters depend",
+        ),
+        (
+            (30.0, 30.2),
+            "On each of them, 30 % of its answers are one and the same letter. So its let",
+        ),
     ],
 )
 def test_letters_are_read_only_where_they_depend_on_the_texts(pct, said):
@@ -462,15 +576,11 @@ def test_letters_are_read_only_where_they_depend_on_the_texts(pct, said):
 
 
 def test_the_doses_are_told_in_their_order_and_fresh_rows_beside_them():
-    rows = [(VERBATIM, 16, 0.98), (VERBATIM, 1, 0.6), (PARAPHRASE, 4, 0.56), (FRESH, 4, 0.5)]
-    table = pd.DataFrame(rows, columns=["condition", "copies", "auc"]).assign(model=DOSED)
-    said = findings.of_doses(table)
+    said = findings.of_doses(DOSES)
     assert said.startswith("If a model saw a row verbatim, the AUC of Min-k% Prob is 0.60 with 1 c")
     assert "0.98 with 16 copies. If it saw a paraphrase instead, 4 times, the AUC is 0.56." in said
     assert said.endswith("For fresh rows, the control, it is 0.50.")
-    whole = findings.conclusion({}, equal(), "tiny", table)
-    assert "In Part 2 we know the truth. If a model saw a row verbatim, the AUC of" in whole
-    assert "verbatim" not in findings.conclusion({}, equal(), "tiny")
+    assert "after 1 copy" not in findings.conclusion({}, equal(), "tiny")
 
 
 def test_parts_that_were_not_asked_are_named_and_nothing_is_said_of_them():
@@ -483,8 +593,17 @@ def test_parts_that_were_not_asked_are_named_and_nothing_is_said_of_them():
 
 def test_titles_of_figures_say_what_is_drawn():
     found = results()
-    assert findings.quiz_title(found["pretrained_readings"]).startswith(
-        "Shown to be ahead of a clean model on 1"
+    said = findings.quiz_title(found["pretrained_readings"])
+    assert said.startswith(
+        "Shown to be ahead of the clean model on 1 of 2 benchmarks,\nbut on none"
+    )
+    better = results(quiz=SUPPORTED)["pretrained_readings"]
+    assert findings.quiz_title(better).endswith(
+        "on 1 of 2 benchmarks,\nand on 1 clearly above the control"
+    )
+    behind = results(is_ahead=False)["pretrained_readings"]
+    assert (
+        findings.quiz_title(behind) == "Not shown to be ahead of the clean model on any benchmark"
     )
     assert "No score is shown" in findings.dates_title(found["pretrained_min_k"])
     better = results(dates=SUPPORTED)["pretrained_min_k"]

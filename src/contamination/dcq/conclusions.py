@@ -258,8 +258,8 @@ def _against_the_rule(rules: pd.DataFrame) -> str:
             parts.append(f"{model} is not shown to beat it on any of {n_of}.")
     return (
         "What the levels mean is a different question, since a rule that never saw the data can "
-        "take the same quizzes. A rule that is best on a dataset may be so by luck. So on each "
-        f"dataset we use the rule that is best on the other datasets, which {picks}. "
+        "take the same quizzes. A rule may be the best on a dataset by luck. So on each "
+        f"dataset we use the rule that is best on the other datasets: the one that {picks}. "
         f"{' '.join(parts)}"
     )
 

@@ -47,8 +47,8 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
         follows = "So training is not the only difference, and no later result can be trusted."
     else:
         follows = (
-            "What follows: we trust these passages because chance decided about each of them by "
-            "itself, after repeated text was removed, and this quiz because all its texts are "
+            "What follows: we trust these passages because chance decided about each of them "
+            "separately, after repeated text was removed, and this quiz because all its texts are "
             "drawn alike. The controls look for mistakes, and here they found none. So if a "
             "detector finds clearly more members or originals than chance would, it has found "
             "traces of training. Nobody can be so sure of a real benchmark, and that is why the "

@@ -52,8 +52,8 @@ def giveaway(words: pd.DataFrame, wikimia: pd.DataFrame) -> str:
     rule = wikimia.loc[wikimia["baseline"] == DATE_RULE, "auc"]
     return (
         f"{n_years} of these {len(words)} words {'is a year' if n_years == 1 else 'are years'}. "
-        "A simple rule learns nothing: it takes the latest year that a passage mentions, and the "
-        "earlier that year, the higher the score. Its AUC is "
+        "A simple rule does without any learning: it takes the latest year that a passage "
+        "mentions, and the earlier this year is, the higher the score. Its AUC is "
         f"{rule.min():.2f} to {rule.max():.2f} over the {len(rule)} passage lengths."
     )
 
@@ -205,13 +205,13 @@ def _advice(n_higher: int, found_pct: float) -> str:
     if n_higher:
         return (
             "So are the probabilities enough to tell? Only if nothing but training distinguishes "
-            "the members from the non-members. Even then a single text stays uncertain: at 5 % "
-            f"false alarms, we found {found_pct:.0f} % of the members. On WikiMIA, the words "
-            "differ as well. This could explain the paper's AUC, but we have not shown that it "
-            "does: on WikiMIA we tested only words and years, and Min-k% Prob only on invented "
-            "articles. Before you take a high AUC as evidence of training, ask two questions. What "
-            "decided which passages are members? And what AUC do the words alone reach on the same "
-            "passages?"
+            "the members from the non-members. Even then, the answer for a single text remains "
+            f"uncertain: at 5 % false alarms, we found {found_pct:.0f} % of the members. On "
+            "WikiMIA, the words differ as well. This could explain the paper's AUC, but we have "
+            "not shown that it does: on WikiMIA we tested only words and years, and Min-k% Prob "
+            "only on invented articles. Before you take a high AUC as evidence of training, ask "
+            "two questions. What decided which passages are members? And what AUC do the words "
+            "alone reach on the same passages?"
         )
     return (
         "The paper's AUC is therefore not explained by the words that we tried. Report this "

@@ -192,10 +192,10 @@ def summarize_wikimia(blind: pd.DataFrame, paper_auc: float) -> str:
     """Whether words alone (an interval above it) reach more than the AUC of Min-k% Prob."""
     words = blind[blind["baseline"] == BAG_OF_WORDS]
     n_higher = int((words["ci_low"] > paper_auc).sum())
-    lowest = f"AUC {words['auc'].min():.2f} or more" if n_higher else "no clear lead"
+    lowest = f" ({words['auc'].min():.2f} or more)" if n_higher else ""
     return (
-        f"Words alone, without any model, reach more than the {paper_auc} that the paper prints "
-        f"for {MIN_K} at {n_higher} of {len(words)} passage lengths ({lowest})."
+        f"At {n_higher} of {len(words)} passage lengths, words alone, without any model, are shown "
+        f"to reach a higher AUC{lowest} than the {paper_auc} that the paper prints for {MIN_K}."
     )
 
 
