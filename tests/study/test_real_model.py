@@ -349,7 +349,7 @@ def test_every_question_has_a_row_with_its_result_and_its_verdicts():
     rows = findings.summary(results(), equal(), "tiny", DOSES).set_index("question")
     said = (rows["result"] + " | " + rows["verdicts"]).tolist()
     assert said == [
-        "shown on 1 of 2 benchmarks, and on 1 of 1 of our own | 2 not supported",
+        "ahead of the clean model on 1 of 2 benchmarks, and on 1 of 1 sets of our own quizzes | 2 not supported",
         "0 of 2; under other instructions 1 of 1 | 2 inconclusive",
         "2 of 15; the controls 0 of 13 | 1 inconclusive",
         "0.48 to 0.61; the words alone 0.98 or more | 1 control fails, 1 inconclusive",
@@ -361,7 +361,7 @@ def test_every_question_has_a_row_with_its_result_and_its_verdicts():
     changed = results(quiz=SUPPORTED, is_taste=False, guided=SUPPORTED)
     rows = findings.summary(changed, equal(paraphrase=SUPPORTED), "tiny")
     said = (rows["result"] + " | " + rows["verdicts"]).tolist()
-    assert said[0].endswith("and on 0 of 1 of our own | 1 supported, 1 not supported")
+    assert said[0].endswith("and on 0 of 1 sets of our own quizzes | 1 supported, 1 not supported")
     assert said[1].endswith("| 1 supported, 1 inconclusive")
     assert said[-1] == "equal within 0.10 for 2 of 2 forms | 2 supported"
     assert len(rows) == 6 and len(findings.summary({}, equal().iloc[:0], "tiny")) == 0
@@ -505,7 +505,7 @@ def test_matches_are_counted_under_each_instruction():
     assert "tiny completes none of 20 instances exactly and 1 nearly exactly, and none of" in said
     assert "Under the other instructions, it completes 3 of 10 instances exactly or nearly." in said
     assert said.endswith(
-        "none of 2 partitions, and for 1 the control fails, and 1 is inconclusive."
+        "none of 2 partitions, and for 1 the control fails, and the verdict is inconclusive for 1."
     )
     said = findings.of_completions(results(guided=SUPPORTED)["pretrained_replication"], "tiny")
     assert "supported for 1 of 2 partitions" in said and "control fails" not in said
@@ -527,9 +527,9 @@ def test_near_exact_matches_are_counts_of_the_larger_side():
         (
             0.36,
             0.8,
-            "do not read the change alone. The intervals of the AUC after the copies lie a",
+            "look at the AUC after the copies as well: its intervals lie above one half, too.",
         ),
-        (0.36, 0.4, "The intervals of the AUC after the copies do not both lie above one half."),
+        (0.36, 0.4, "as well: its intervals do not both lie above one half."),
         (0.47, 0.8, "so they differ from one half only by the luck of this draw of halves."),
     ],
 )

@@ -106,7 +106,8 @@ def summary(
     if "pretrained_readings" in results:
         readings = results["pretrained_readings"]
         n_ahead, n, n_unseen, n_own = _leads(readings)
-        text = f"shown on {n_ahead} of {n} benchmarks, and on {n_unseen} of {n_own} of our own"
+        text = f"ahead of the clean model on {n_ahead} of {n} benchmarks, and on {n_unseen} of "
+        text += f"{n_own} sets of our own quizzes"
         found["quiz"] = (text, _counted(readings["verdict"]))
     if "pretrained_replication" in results:
         decided = results["pretrained_replication"]
@@ -322,7 +323,7 @@ def of_completions(decided: pd.DataFrame, model: str) -> str:
     )
     if n_failing:
         text += f", and for {n_failing} the control fails"
-    return f"{text}, and {n_open} {'is' if n_open == 1 else 'are'} inconclusive."
+    return f"{text}, and the verdict is inconclusive for {n_open}."
 
 
 def judge_rows(judges: pd.DataFrame, model: str) -> pd.DataFrame:
@@ -365,8 +366,8 @@ def of_draw(control: pd.DataFrame) -> str:
     is_above = within["ci_low"].gt(0.5).all()
     return (
         f"{text}, and it is an unusual draw: in {share} of random draws, the mean AUC lies as far "
-        "from one half. So do not read the change alone. The intervals of the AUC after the copies "
-        + ("lie above one half as well." if is_above else "do not both lie above one half.")
+        "from one half. So look at the AUC after the copies as well: its intervals "
+        + ("lie above one half, too." if is_above else "do not both lie above one half.")
     )
 
 
