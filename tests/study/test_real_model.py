@@ -349,7 +349,8 @@ def test_every_question_has_a_row_with_its_result_and_its_verdicts():
     rows = findings.summary(results(), equal(), "tiny", DOSES).set_index("question")
     said = (rows["result"] + " | " + rows["verdicts"]).tolist()
     assert said == [
-        "ahead of the clean model on 1 of 2 benchmarks, and on 1 of 1 sets of our own quizzes | 2 not supported",
+        "ahead of the clean model on 1 of 2 benchmarks, and on 1 of 1 sets of our own quizzes "
+        "| 2 not supported",
         "0 of 2; under other instructions 1 of 1 | 2 inconclusive",
         "2 of 15; the controls 0 of 13 | 1 inconclusive",
         "0.48 to 0.61; the words alone 0.98 or more | 1 control fails, 1 inconclusive",

@@ -14,7 +14,8 @@ def title_of_asterisks(by_test: pd.DataFrame) -> str:
     if n_marked.min() == n_marked.max():
         return f"{n_marked.iloc[0]} asterisks under every test"
     low, high = n_marked.min(), n_marked.max()
-    return f"{low} to {high} asterisks, by those tests that can give any"
+    where = "" if by_test["can_mark"].all() else " where any is possible"
+    return f"The number of asterisks depends on the test: {low} to {high}{where}"
 
 
 def asterisks_left(by_test: pd.DataFrame) -> str:
