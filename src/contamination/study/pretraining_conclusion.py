@@ -156,11 +156,12 @@ def larger_in_brief(table: pd.DataFrame, detector: str) -> str:
     if table["verdict"].eq(CONTROL_FAILS).any():
         return ""
     own = table[table["detector"].eq(detector)].sort_values("copies").iloc[[0, -1]]
-    found = [
-        f"{row['auc_larger']:.2f} {interval_text(row['larger_low'], row['larger_high'], 2)} with "
-        f"{copies_words(int(row['copies']))}"
-        for _, row in own.iterrows()
-    ]
+    found = []
+    for _, row in own.iterrows():
+        ends = row["larger_low"], row["larger_high"]
+        places = 2 if len({f"{end:.2f}" for end in ends}) == 2 else 3
+        value = f"{row['auc_larger']:.{places}f} {interval_text(*ends, places)}"
+        found.append(f"{value} with {copies_words(int(row['copies']))}")
     return (
         "In larger models (29 million parameters) that saw the same rows just as often, "
         f"{detector} reaches an AUC of {listed(found)}."
