@@ -102,7 +102,7 @@ def test_exact_completions_are_counted_with_the_name_and_without():
     none = pd.Series([False] * 20)
     text = conclusions.summarize_exact(guided, none)
     assert text == (
-        "Of 20 completions, 7 are word for word right if the instruction names the dataset, and "
+        "Of 20 completions, 7 are right word for word if the instruction names the dataset, and "
         "none if it does not (two-sided exact test: p = 0.016). So more rows are recited under the "
         "guided instruction."
     )

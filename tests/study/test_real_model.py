@@ -282,7 +282,7 @@ def test_the_conclusion_says_what_the_tables_carry():
     assert "tiny is shown to lead the clean model on 1 of 2 benchmarks. It also leads on 1" in said
     assert "Min-k% Prob is not blind: it notices the 8 copies that we add to pages." in said
     assert "the AUC of Min-k% Prob is 0.60 after 1 copy and 0.98 after 16 copies, so a t" in said
-    assert "to SmolLM2 for 1 of 2 forms, and inconclusive for the others." in said
+    assert "to SmolLM2 for 1 of 2 forms; for the others, the result is inconclusive." in said
     assert "leaves out" not in said and said.count("\n\n") == 2
 
 
@@ -398,7 +398,10 @@ def test_equality_is_said_where_it_was_shown(given, present):
     ("given", "present"),
     [
         ({"paraphrase": SUPPORTED}, "carry over to SmolLM2 for 2 of 2 forms."),
-        ({"label": INCONCLUSIVE}, "for none of 2 forms, and inconclusive for the others."),
+        (
+            {"label": INCONCLUSIVE},
+            "for none of 2 forms; for the others, the result is inconclusive.",
+        ),
     ],
 )
 def test_what_carries_over_is_counted(given, present):
@@ -427,9 +430,12 @@ def test_falls_that_may_be_equal_are_not_said_to_differ():
 
 def test_falls_are_compared_where_verbatim_rows_are_alike():
     said = findings.of_equivalence(equal())
-    assert "0.70 in SmolLM2 and of 0.75 in our small models, which is within the limit" in said
+    assert (
+        "0.70 in SmolLM2 and of 0.75 in our small models, and the difference" in said
+        and "is within" in said
+    )
     apart = equal().assign(verbatim_auc=0.9)
-    assert "0.90 in SmolLM2 and of 0.75 in our small models, which is farther apart than" in (
+    assert "0.90 in SmolLM2 and of 0.75 in our small models, and the difference is larger" in (
         findings.of_equivalence(apart)
     )
     assert findings.of_equivalence(equal().iloc[:0]) == ""
@@ -491,7 +497,7 @@ def test_more_originals_than_gpt4_need_no_memory_where_a_clean_model_finds_more(
     takers = ["tiny, whole text", "clean LM, whole text", "tiny, per token"]
     rows = pd.DataFrame({"control": takers, "ci_low_pct": [5.0, clean_low, 5.0]})
     said = findings.of_gpt4(rows.assign(model="GPT-4", dataset="RTE"), "tiny")
-    assert said.startswith("The ranking of tiny is shown to find more originals than GPT-4's lett")
+    assert said.startswith("tiny's ranking is shown to find more originals than GPT-4's lett")
     assert "letters on 1 of 1 datasets." in said
     assert ("But the clean model's ranking is shown to do so too, on 1 of 1. So" in said) == is_said
     assert ("is shown to do so on none of 1." in said) != is_said
@@ -504,9 +510,12 @@ def test_matches_are_counted_under_each_instruction():
     assert rows["n_valid"].tolist() == [20, 10]
     said = findings.of_completions(decided, "tiny")
     assert "tiny completes none of 20 instances exactly and 1 nearly exactly, and none of" in said
-    assert "Under the other instructions, it completes 3 of 10 instances exactly or nearly." in said
+    assert (
+        "Under the other instructions, it completes 3 of 10 instances exactly or almost exactly."
+        in said
+    )
     assert said.endswith(
-        "none of 2 partitions, and for 1 the control fails, and the verdict is inconclusive for 1."
+        "none of the 2 partitions, and for 1 the control fails, and the verdict is inconclusive for 1."
     )
     said = findings.of_completions(results(guided=SUPPORTED)["pretrained_replication"], "tiny")
     assert "supported for 1 of 2 partitions" in said and "control fails" not in said
@@ -524,14 +533,18 @@ def test_near_exact_matches_are_counts_of_the_larger_side():
 @pytest.mark.parametrize(
     ("before", "after_low", "said"),
     [
-        (0.36, 0.8, "an unusual draw: in 1.5 % of random draws, the mean AUC lies as far from one"),
+        (
+            0.36,
+            0.8,
+            "an unusual draw: in 1.5 % of random draws, the mean AUC lies at least this far",
+        ),
         (
             0.36,
             0.8,
             "look at the AUC after the copies as well: its intervals lie above one half, too.",
         ),
         (0.36, 0.4, "as well: its intervals do not both lie above one half."),
-        (0.47, 0.8, "so they differ from one half only by the luck of this draw of halves."),
+        (0.47, 0.8, "so they differ from one half only by the luck of the draw."),
     ],
 )
 def test_a_draw_far_from_one_half_is_called_unusual(before, after_low, said):

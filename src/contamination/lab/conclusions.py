@@ -40,16 +40,16 @@ def conclusion(overlaps: pd.DataFrame, dial: pd.DataFrame) -> str:
     finders = at_zero.loc[at_zero["verdict"] == SUPPORTED, "rule"].tolist()
     quiz = (
         "The quiz: an original and its paraphrases are drawn alike (naturalness "
-        f"{at_zero['naturalness'].iloc[0]:g} of the benchmark topics). Then {_found(at_zero)}, and "
+        f"{at_zero['naturalness'].iloc[0]:g} on the benchmark topics). Then {_found(at_zero)}, and "
         f"guessing finds {_CLAIM.null:.0f} %. {_verdicts(at_zero)}"
     )
     if ours["overlap_pct"] or _tells(ours) or finders:
         follows = "So training is not the only difference, and no later result can be trusted."
     else:
         follows = (
-            "What follows: we trust these passages because chance decided about each of them "
-            "separately, after repeated text was removed, and this quiz because all its texts are "
-            "drawn alike. The controls look for mistakes, and here they found none. So if a "
+            "What follows: we trust these passages because chance decided the role of each of "
+            "them separately, after repeated text was removed, and this quiz because all its texts "
+            "are drawn alike. The controls look for mistakes, and here they found none. So if a "
             "detector finds clearly more members or originals than chance would, it has found "
             "traces of training. Nobody can be so sure of a real benchmark, and that is why the "
             "notebooks begin here."

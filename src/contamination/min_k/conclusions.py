@@ -53,7 +53,7 @@ def giveaway(words: pd.DataFrame, wikimia: pd.DataFrame) -> str:
     return (
         f"{n_years} of these {len(words)} words {'is a year' if n_years == 1 else 'are years'}. "
         "A simple rule does without any learning: it takes the latest year that a passage "
-        "mentions, and the earlier this year is, the higher the score. Its AUC is "
+        "mentions, and the earlier that year is, the higher the score. Its AUC is "
         f"{rule.min():.2f} to {rule.max():.2f} over the {len(rule)} passage lengths."
     )
 

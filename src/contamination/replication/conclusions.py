@@ -74,7 +74,7 @@ def summarize_exact(guided: pd.Series, general: pd.Series) -> str:
     """
     only_guided, only_general, p = _discordant(guided, general)
     text = (
-        f"Of {len(guided)} completions, {guided.sum() or 'none'} are word for word right if the "
+        f"Of {len(guided)} completions, {guided.sum() or 'none'} are right word for word if the "
         f"instruction names the dataset, and {general.sum() or 'none'} if it does not"
     )
     if p > ALPHA:

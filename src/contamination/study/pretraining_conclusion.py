@@ -119,8 +119,8 @@ def larger_models(table: pd.DataFrame, detector: str) -> str:
     own = table[table["detector"].eq(detector)].sort_values("copies")
     moves = [f"{_change(row)} with {copies_words(int(row['copies']))}" for _, row in own.iterrows()]
     sentences = [
-        f"The claim is supported for {listed(counts)}. For {detector}, the AUC changes by "
-        f"{listed(moves)}."
+        f"The claim that the AUC is higher in larger models is supported for {listed(counts)}. "
+        f"For {detector}, the AUC changes by {listed(moves)}."
     ]
     small = [copies for copies, rows in groups.items() if rows["ci_high"].lt(NEAR).all()]
     if small:

@@ -257,7 +257,7 @@ def of_gpt4(beside: pd.DataFrame, model: str) -> str:
         int(of_gpt4["control"].eq(f"{taker}, whole text").sum()) for taker in (model, "clean LM")
     )
     text = (
-        f"The ranking of {short_name(model)} is shown to find more originals than GPT-4's letters "
+        f"{short_name(model)}'s ranking is shown to find more originals than GPT-4's letters "
         f"on {own or 'none'} of {n} datasets."
     )
     if not clean:
@@ -318,12 +318,13 @@ def of_completions(decided: pd.DataFrame, model: str) -> str:
         )
     text += (
         f" Under the other instructions, it completes {matching or 'none'} of "
-        f"{wrong['n_valid'].sum()} instances exactly or nearly. "
-        f"The claim is supported for {n_supported or 'none'} of {n} partitions"
+        f"{wrong['n_valid'].sum()} instances exactly or almost exactly. "
+        f"The claim is supported for {n_supported or 'none'} of the {n} partitions"
     )
     if n_failing:
         text += f", and for {n_failing} the control fails"
-    return f"{text}, and the verdict is inconclusive for {n_open}."
+    how_many = f"all {n}" if n_open == n else n_open
+    return f"{text}, and the verdict is inconclusive for {how_many}."
 
 
 def judge_rows(judges: pd.DataFrame, model: str) -> pd.DataFrame:
@@ -358,15 +359,15 @@ def of_draw(control: pd.DataFrame) -> str:
     text = (
         f"Before the copies, the two AUCs are {_both(aucs)}. No page "
         f"had a copy then, so {'this is' if p <= LEVEL else 'they differ from one half only by'} "
-        "the luck of this draw of halves"
+        "the luck of the draw"
     )
     if p > LEVEL:
         return f"{text}."
     share = f"{100 * p:.1f} %" if p >= 0.001 else "fewer than 0.1 %"
     is_above = within["ci_low"].gt(0.5).all()
     return (
-        f"{text}, and it is an unusual draw: in {share} of random draws, the mean AUC lies as far "
-        "from one half. So look at the AUC after the copies as well: its intervals "
+        f"{text}, and it is an unusual draw: in {share} of random draws, the mean AUC lies at "
+        "least this far from one half. So look at the AUC after the copies as well: its intervals "
         + ("lie above one half, too." if is_above else "do not both lie above one half.")
     )
 
@@ -601,11 +602,11 @@ def of_equivalence(equal: pd.DataFrame) -> str:
         return ""
     first, is_equal = own.iloc[0], own["verdict"].eq(SUPPORTED)
     apart = abs(first["verbatim_auc"] - first["lab_verbatim_auc"])
-    limit = f"the limit of the protocol ({equivalence.MOST_APART:.2f})"
-    near = f"within {limit}" if apart <= equivalence.MOST_APART else f"farther apart than {limit}"
+    limit = f"the protocol's limit ({equivalence.MOST_APART:.2f})"
+    near = f"within {limit}" if apart <= equivalence.MOST_APART else f"larger than {limit}"
     text = (
         f"Verbatim rows have a mean AUC of {first['verbatim_auc']:.2f} in SmolLM2 and of "
-        f"{first['lab_verbatim_auc']:.2f} in our small models, which is {near}. "
+        f"{first['lab_verbatim_auc']:.2f} in our small models, and the difference is {near}. "
         f"{_of_equivalence(equal)}"
     )
     is_apart = ~is_equal & (own["ci90_low"].gt(0) | own["ci90_high"].lt(0))
@@ -624,7 +625,10 @@ def _of_apart(name: str, low: float, high: float) -> str:
     if farthest < margin:
         return f"{text}, although by less than the margin."
     end = f"{-margin:.2f}" if low > 0 else f"+{margin:.2f}"
-    return f"{text}; but it reaches past {end}, so we cannot say whether by less than the margin."
+    return (
+        f"{text}; but it reaches past {end}, so we cannot say whether they differ by less than the "
+        "margin."
+    )
 
 
 def _carried_over(equal: pd.DataFrame) -> str:
@@ -633,7 +637,7 @@ def _carried_over(equal: pd.DataFrame) -> str:
     if own.empty:
         return _of_equivalence(equal)
     n_equal = int(own["verdict"].eq(SUPPORTED).sum())
-    rest = ", and inconclusive for the others" if n_equal < len(own) else ""
+    rest = "; for the others, the result is inconclusive" if n_equal < len(own) else ""
     return (
         "What our small models teach about indirect exposure is shown to carry over to SmolLM2 "
         f"for {n_equal or 'none'} of {len(own)} forms{rest}."
@@ -656,7 +660,7 @@ def _of_equivalence(equal: pd.DataFrame) -> str:
             "indirect exposure."
         )
     text = f"SmolLM2 reacts as our small models do, {within}, to {listed(shown)}."
-    return f"{text} For {listed(open_)}, that is inconclusive." if open_ else text
+    return f"{text} For {listed(open_)}, the result is inconclusive." if open_ else text
 
 
 def falls(equal: pd.DataFrame) -> pd.DataFrame:
