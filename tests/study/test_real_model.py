@@ -518,7 +518,7 @@ def test_matches_are_counted_under_each_instruction():
         "none of the 2 partitions, and for 1 the control fails, and the verdict is inconclusive for 1."
     )
     said = findings.of_completions(results(guided=SUPPORTED)["pretrained_replication"], "tiny")
-    assert "supported for 1 of 2 partitions" in said and "control fails" not in said
+    assert "supported for 1 of the 2 partitions" in said and "control fails" not in said
     nothing = findings.of_completions(decided.assign(n_near_exact=0), "tiny")
     assert nothing.startswith("tiny completes nothing under the right names, so none of the 2 par")
 
