@@ -123,9 +123,9 @@ def _cells_sentence(cells: pd.DataFrame) -> str:
     matches = black_box["matches"].dropna().astype(str)
     n_equal = matches.eq("True").sum()
     return (
-        "The two papers that query models through an API print "
-        f"{len(black_box)} numbers (all four papers together print {len(cells)}). We can recompute "
-        f"{len(matches)} of the {len(black_box)}, and {n_equal} of these agree to the last digit."
+        f"The papers on the quiz and on replication print {len(black_box)} numbers. We can "
+        f"recompute {len(matches)} of them, and {n_equal} of these agree to the last digit. (All "
+        f"four papers print {len(cells)} numbers.)"
     )
 
 

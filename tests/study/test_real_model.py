@@ -515,7 +515,8 @@ def test_matches_are_counted_under_each_instruction():
         in said
     )
     assert said.endswith(
-        "none of the 2 partitions, and for 1 the control fails, and the verdict is inconclusive for 1."
+        "none of the 2 partitions, and for 1 the control fails, and the verdict is inconclusive "
+        "for 1."
     )
     said = findings.of_completions(results(guided=SUPPORTED)["pretrained_replication"], "tiny")
     assert "supported for 1 of the 2 partitions" in said and "control fails" not in said
