@@ -5,7 +5,14 @@ import pytest
 
 from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
 from contamination.data import published
-from contamination.dcq import comparison, conclusions, controls, known_truth, published_tables
+from contamination.dcq import (
+    comparison,
+    conclusions,
+    controls,
+    known_truth,
+    lesson_findings,
+    published_tables,
+)
 from contamination.dcq.respondent_sweep import RANGE_READING
 
 
@@ -39,7 +46,7 @@ def test_the_lesson_concludes_what_its_tables_show(levels, rules):
     assert "on most datasets the answers do not show that GPT-4 remembers" in text
     assert "GPT-4 may have seen the dataset" in text
     assert max(len(paragraph.split()) for paragraph in text.split("\n\n")) <= 120
-    predicted = conclusions.predicted_verdicts(rules)
+    predicted = lesson_findings.predicted_verdicts(rules)
     assert predicted.startswith("Of ten datasets, the claim is supported on one (IMDB), not sup")
     assert "not supported on two (AG News and XSum) and inconclusive on seven." in predicted
 
@@ -52,7 +59,7 @@ def test_a_model_that_always_beats_the_rule_is_said_to_know_more(levels, rules):
     assert "does not explain what GPT-4 knows" in text
     assert "remembers anything" not in text and "inconclusive" not in text
     assert "does as well" not in text
-    assert "supported on none, not supported on ten" in conclusions.predicted_verdicts(ahead)
+    assert "supported on none, not supported on ten" in lesson_findings.predicted_verdicts(ahead)
 
 
 def test_most_datasets_are_not_all_and_none_is_not_some(levels, rules):
@@ -75,76 +82,78 @@ def rule_levels(levels):
 
 
 def test_averages_say_who_finds_more(levels, rule_levels):
-    text = conclusions.averages(levels, rule_levels)
+    text = lesson_findings.averages(levels, rule_levels)
     start = "At its best letter, and averaged over ten datasets, GPT-4 finds 72 % of the originals."
     assert text.startswith(start)
     assert "The best rule, word frequency, finds as many." in text
     is_length = rule_levels["control"].eq("length")
     ahead = rule_levels.assign(max_pct=rule_levels["max_pct"].mask(is_length, 90.0))
-    assert "The best rule, length, finds more, 90 %." in conclusions.averages(levels, ahead)
+    assert "The best rule, length, finds more, 90 %." in lesson_findings.averages(levels, ahead)
     behind = rule_levels.assign(max_pct=40.0)
-    assert "finds fewer, 40 %." in conclusions.averages(levels, behind)
+    assert "finds fewer, 40 %." in lesson_findings.averages(levels, behind)
 
 
 def test_the_readers_quizzes_are_told_by_their_best_rule():
     found = {"you": float("nan"), "rule: centrality": 4.0, "rule: word frequency": 1.5}
-    said = conclusions.own_quizzes(found, 5, [True, True, False])
+    said = lesson_findings.own_quizzes(found, 5, [True, True, False])
     assert said.startswith("In your five quizzes, centrality is the best rule. Word frequency fin")
     assert "in both directions: 2 of its 3 rewrites have more common words" in said
-    assert "both directions" not in conclusions.own_quizzes(found, 5, [False, False, False])
-    said = conclusions.own_quizzes(found | {"rule: word frequency": 5.0}, 5, [True, False])
+    assert "both directions" not in lesson_findings.own_quizzes(found, 5, [False, False, False])
+    said = lesson_findings.own_quizzes(found | {"rule: word frequency": 5.0}, 5, [True, False])
     assert said == "In your five quizzes, word frequency is the best rule."
 
 
 def test_the_best_letter_is_the_one_with_the_most_originals(answers):
-    said = conclusions.best_letter(answers, "IMDB")
+    said = lesson_findings.best_letter(answers, "IMDB")
     assert "in IMDB, GPT-4 finds 82 % at B, 79 % at C and 71 % at D. So its best letter" in said
     assert said.endswith("there is B, and its result is 82 %.")
     turned = answers.assign(
         answer_at_b=answers["answer_at_b"].mask(answers["answer_at_b"] > "", "E")
     )
-    assert conclusions.best_letter(turned, "IMDB").endswith("there is C, and its result is 79 %.")
+    assert lesson_findings.best_letter(turned, "IMDB").endswith(
+        "there is C, and its result is 79 %."
+    )
 
 
 def test_dots_to_the_right_of_the_rule_are_counted(levels, rule_levels):
-    said = conclusions.lead_at_best_letter(levels, rule_levels)
+    said = lesson_findings.lead_at_best_letter(levels, rule_levels)
     assert said.startswith("GPT-4's dot is ahead of word frequency on 5 of 10 datasets.")
-    nowhere = conclusions.lead_at_best_letter(levels.assign(max_pct=0.0), rule_levels)
+    nowhere = lesson_findings.lead_at_best_letter(levels.assign(max_pct=0.0), rule_levels)
     assert "on 0 of 10 datasets" in nowhere
 
 
 def test_a_level_is_told_next_to_what_the_rule_finds(levels, rule_levels):
-    said = conclusions.beside_a_level(levels, rule_levels, "IMDB")
+    said = lesson_findings.beside_a_level(levels, rule_levels, "IMDB")
     assert "a contamination level of 81.8 to 82.0 % on IMDB" in said
     assert said.endswith("it finds 100 % of the originals, more than GPT-4.")
     behind = rule_levels.assign(max_pct=30.0)
-    said = conclusions.beside_a_level(levels, behind, "IMDB")
+    said = lesson_findings.beside_a_level(levels, behind, "IMDB")
     assert said.endswith("it finds 30 % of the originals, fewer than GPT-4.")
     same = rule_levels.assign(max_pct=82.0)
-    assert conclusions.beside_a_level(levels, same, "IMDB").endswith("as many as GPT-4.")
+    assert lesson_findings.beside_a_level(levels, same, "IMDB").endswith("as many as GPT-4.")
 
 
 def test_rewrites_are_rarer_only_where_the_original_is_the_most_common():
     choices = published.rule_choices()
-    said = conclusions.original_is_most_common(choices)
+    said = lesson_findings.original_is_most_common(choices)
     assert "in 72 % of the quizzes (mean over ten datasets, from 49 % on HumanEval to 100 %" in said
     assert said.endswith("So the rewrites by GPT-4 do tend to use rarer words.")
     tied = choices.assign(choice="ABCD")
-    said = conclusions.original_is_most_common(tied)
+    said = lesson_findings.original_is_most_common(tied)
     assert "in 25 % of the quizzes" in said and "rarer" not in said
     assert said.endswith("The share is higher than that on none of ten datasets.")
 
 
 def test_the_answer_e_explains_a_lead_in_the_figure_without_a_verdict(rules):
-    example = conclusions.decided_by_answer_e(rules)
-    assert example["counted"].tolist() == list(conclusions.COUNTED_AS)
+    example = lesson_findings.decided_by_answer_e(rules)
+    assert example["counted"].tolist() == list(lesson_findings.COUNTED_AS)
     assert example["difference_pct"].round().tolist() == [31, 0, 22]
-    text = conclusions.example_of_answer_e(example)
+    text = lesson_findings.example_of_answer_e(example)
     assert text.startswith("On WNLI, the first figure shows the rule 31 points ahead of GPT-4, and")
     assert "verdict is inconclusive. The reason is that GPT-4 answers 49 % of the quizzes" in text
     for other in (rules.assign(word=SUPPORTED), rules.assign(difference_pct=-1.0)):
-        example = conclusions.decided_by_answer_e(other)
-        assert example.empty and not conclusions.example_of_answer_e(example)
+        example = lesson_findings.decided_by_answer_e(other)
+        assert example.empty and not lesson_findings.example_of_answer_e(example)
 
 
 def test_only_the_rule_that_was_chosen_elsewhere_counts(levels, rules):

@@ -92,6 +92,12 @@ def test_losses_on_held_out_rows_are_of_rows_that_the_model_never_saw(seen):
 def test_larger_models_are_those_of_the_protocol():
     n_layers, width, n_heads = arm.world.SIZES["XL"]
     assert f"{n_layers} layers, width {width}, {n_heads} heads" in PAGE
+    # Attention, three feed-forward matrices, norms; tied embeddings of 4,096 tokens.
+    of_layer = 4 * width**2 + 3 * width * 3 * width + 2 * width
+    millions = (n_layers * of_layer + 4096 * width + width) / 1e6
+    assert f"{millions:.1f} million parameters" in PAGE
+    notebook = (ROOT / "notebooks/09b_detector_study.ipynb").read_text()
+    assert f"{millions:.0f} million parameters" in notebook
     assert f"| {row_pools.LARGER_LEARNING_RATE}, which is that of Pythia-31M" in PAGE
     assert f"AUC difference of {CLAIMS[changes.LARGER].smallest_effect}" in PAGE
     for benchmark in row_pools.STUDIED:

@@ -33,7 +33,12 @@ from contamination.study.conditions import (
     VERBATIM,
     WITHOUT_LABEL,
 )
-from contamination.study.real_model import findings
+from contamination.study.real_model import (
+    answer_findings,
+    findings,
+    quiz_findings,
+    tuned_findings,
+)
 
 NOTEBOOK = ROOT / f"notebooks/{real_model.NOTEBOOK}.ipynb"
 STORED = [name for name, tables in real_model.PARTS.items() if tables[0] in real_model.stored()]
@@ -282,7 +287,7 @@ def test_the_conclusion_says_what_the_tables_carry():
     assert "tiny is shown to lead the clean model on 1 of 2 benchmarks. It also leads on 1" in said
     assert "Min-k% Prob is not blind: it notices the 8 copies that we add to pages." in said
     assert "the AUC of Min-k% Prob is 0.60 after 1 copy and 0.98 after 16 copies, so a t" in said
-    assert "to SmolLM2 for 1 of 2 forms; for the others, the result is inconclusive." in said
+    assert "to SmolLM2 for 1 of 2 forms; the other forms are inconclusive." in said
     assert "leaves out" not in said and said.count("\n\n") == 2
 
 
@@ -308,11 +313,13 @@ def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent,
 
 
 def test_rare_texts_are_easy_to_miss_only_where_one_copy_shows_little():
-    assert "seen only rarely would be easy to miss." in findings._of_fewest(DOSES)
+    assert "seen only rarely would be easy to miss." in tuned_findings.of_fewest(DOSES)
     clear = DOSES.assign(auc=[0.98, 0.9, 0.56, 0.5])
-    assert "0.90 after 1 copy and 0.98" in findings._of_fewest(clear)
-    assert findings._of_fewest(clear).endswith("so a text that was seen only rarely shows as well.")
-    assert findings._of_fewest(DOSES.iloc[1:]) == ""
+    assert "0.90 after 1 copy and 0.98" in tuned_findings.of_fewest(clear)
+    assert tuned_findings.of_fewest(clear).endswith(
+        "so a text that was seen only rarely shows as well."
+    )
+    assert tuned_findings.of_fewest(DOSES.iloc[1:]) == ""
 
 
 @pytest.mark.parametrize(
@@ -324,7 +331,7 @@ def test_rare_texts_are_easy_to_miss_only_where_one_copy_shows_little():
 )
 def test_scores_are_said_to_beat_the_words_where_they_do(changed, absent, present):
     before, said = (
-        findings.of_dates(results(**given)["pretrained_min_k"]) for given in ({}, changed)
+        answer_findings.of_dates(results(**given)["pretrained_min_k"]) for given in ({}, changed)
     )
     assert "whose AUC is at least 0.98. Of the 2 tests" in before
     assert "1 tell them apart and no better than the words and 1 are inconclusive." in before
@@ -333,12 +340,12 @@ def test_scores_are_said_to_beat_the_words_where_they_do(changed, absent, presen
 
 
 def test_a_judge_is_better_where_its_interval_is_above_a_constant_answer():
-    said = findings.of_judge(results()["pretrained_judge"], "tiny")
+    said = answer_findings.of_judge(results()["pretrained_judge"], "tiny")
     assert (
         "tiny is not shown to be better than a constant answer: it agrees with a person on 40"
         in said
     )
-    said = findings.of_judge(results(judge_low=0.36)["pretrained_judge"], "tiny")
+    said = answer_findings.of_judge(results(judge_low=0.36)["pretrained_judge"], "tiny")
     assert "tiny is better than a constant answer" in said
 
 
@@ -390,8 +397,8 @@ def test_a_claim_that_no_answer_could_support_is_said_to_be_out_of_reach():
     ],
 )
 def test_equality_is_said_where_it_was_shown(given, present):
-    assert present not in findings.of_equivalence(equal())
-    assert present in findings.of_equivalence(equal(**given))
+    assert present not in tuned_findings.of_equivalence(equal())
+    assert present in tuned_findings.of_equivalence(equal(**given))
 
 
 @pytest.mark.parametrize(
@@ -400,7 +407,7 @@ def test_equality_is_said_where_it_was_shown(given, present):
         ({"paraphrase": SUPPORTED}, "carry over to SmolLM2 for 2 of 2 forms."),
         (
             {"label": INCONCLUSIVE},
-            "for none of 2 forms; for the others, the result is inconclusive.",
+            "for none of 2 forms; the other forms are inconclusive.",
         ),
     ],
 )
@@ -419,30 +426,32 @@ def test_what_carries_over_is_counted(given, present):
     ],
 )
 def test_falls_that_differ_are_set_against_the_margin(low, high, present):
-    said = findings.of_equivalence(equal().assign(ci90_low=[low, -0.05], ci90_high=[high, 0.03]))
+    said = tuned_findings.of_equivalence(
+        equal().assign(ci90_low=[low, -0.05], ci90_high=[high, 0.03])
+    )
     assert f"For one paraphrase, the interval excludes zero, {present}" in said
 
 
 def test_falls_that_may_be_equal_are_not_said_to_differ():
     table = equal().assign(ci90_low=-0.05)
-    assert "the falls do differ" not in findings.of_equivalence(table)
+    assert "the falls do differ" not in tuned_findings.of_equivalence(table)
 
 
 def test_falls_are_compared_where_verbatim_rows_are_alike():
-    said = findings.of_equivalence(equal())
+    said = tuned_findings.of_equivalence(equal())
     assert (
         "0.70 in SmolLM2 and of 0.75 in our small models, and the difference" in said
         and "is within" in said
     )
     apart = equal().assign(verbatim_auc=0.9)
     assert "0.90 in SmolLM2 and of 0.75 in our small models, and the difference is larger" in (
-        findings.of_equivalence(apart)
+        tuned_findings.of_equivalence(apart)
     )
-    assert findings.of_equivalence(equal().iloc[:0]) == ""
+    assert tuned_findings.of_equivalence(equal().iloc[:0]) == ""
 
 
 def test_a_fall_is_an_effect_with_its_sign_turned():
-    rows = findings.falls(equal())
+    rows = tuned_findings.falls(equal())
     assert rows["condition"].tolist() == ["one paraphrase", "the row without its label"]
     assert rows["real_fall"].tolist() == [0.0, 0.04] and rows["lab_fall"].eq(0.03).all()
     assert rows["fall_low"].tolist() == [-0.11, -0.03]
@@ -459,23 +468,23 @@ def lead(clean, *, own=False, width=8.0, difference=5.0, name="RTE"):
 def test_a_lead_that_no_model_could_have_is_not_held_against_it():
     own = lead(30.0, own=True, difference=14.0)
     claims = [lead(52.0, name="A"), lead(70.0, name="B"), lead(85.0, name="C")]
-    said = findings.room_for_leads(pd.DataFrame([own, *claims]))
+    said = quiz_findings.room_for_leads(pd.DataFrame([own, *claims]))
     # 100 - 70 is above 24, and the interval of that lead begins at 22.
     assert "reach up to 24.0 points" in said and "On 2 of 3 benchmarks, even the interval" in said
     assert said.endswith("Only A had room.")
-    said = findings.room_for_leads(pd.DataFrame([own, claims[0]]))
+    said = quiz_findings.room_for_leads(pd.DataFrame([own, claims[0]]))
     assert said.endswith("A perfect model could lead by more than that on every benchmark.")
-    said = findings.room_for_leads(pd.DataFrame([own, claims[2]]))
+    said = quiz_findings.room_for_leads(pd.DataFrame([own, claims[2]]))
     assert said.endswith("No benchmark had room.")
 
 
 def test_the_figure_draws_what_the_sentence_counts():
     """Bars of a perfect model that begin at or below the line are benchmarks without room."""
     readings = real_model.stored()["pretrained_readings"]
-    rows = findings.quiz_rows(readings)
+    rows = quiz_findings.quiz_rows(readings)
     needed = rows.loc[rows["is_unread"], "ci_high_pct"].max()
     n_without = int(rows["perfect_low"].le(needed).sum())
-    assert f"On {n_without} of 10 benchmarks, even" in findings.room_for_leads(readings)
+    assert f"On {n_without} of 10 benchmarks, even" in quiz_findings.room_for_leads(readings)
     claims = rows[~rows["is_unread"]]
     assert claims["difference_pct"].is_monotonic_decreasing and len(claims) == 10
     assert rows["is_unread"].is_monotonic_increasing
@@ -486,9 +495,9 @@ def test_the_figure_draws_what_the_sentence_counts():
 
 def test_the_clean_models_share_is_set_against_chance():
     own = lead(20.0, own=True)
-    said = findings.clean_shares(pd.DataFrame([own, lead(60.0), lead(90.0)]))
+    said = quiz_findings.clean_shares(pd.DataFrame([own, lead(60.0), lead(90.0)]))
     assert "finds 60 to 90 % of the originals. By chance it would find 25 %. So a share" in said
-    said = findings.clean_shares(pd.DataFrame([own, lead(30.0), lead(90.0)]))
+    said = quiz_findings.clean_shares(pd.DataFrame([own, lead(30.0), lead(90.0)]))
     assert "sign of memory" not in said and said.endswith("above chance on 1 of 2 benchmarks.")
 
 
@@ -496,7 +505,7 @@ def test_the_clean_models_share_is_set_against_chance():
 def test_more_originals_than_gpt4_need_no_memory_where_a_clean_model_finds_more(clean_low, is_said):
     takers = ["tiny, whole text", "clean LM, whole text", "tiny, per token"]
     rows = pd.DataFrame({"control": takers, "ci_low_pct": [5.0, clean_low, 5.0]})
-    said = findings.of_gpt4(rows.assign(model="GPT-4", dataset="RTE"), "tiny")
+    said = quiz_findings.of_gpt4(rows.assign(model="GPT-4", dataset="RTE"), "tiny")
     assert said.startswith("tiny's ranking is shown to find more originals than GPT-4's lett")
     assert "letters on 1 of 1 datasets." in said
     assert ("But the clean model's ranking is shown to do so too, on 1 of 1. So" in said) == is_said
@@ -505,10 +514,10 @@ def test_more_originals_than_gpt4_need_no_memory_where_a_clean_model_finds_more(
 
 def test_matches_are_counted_under_each_instruction():
     decided = results(guided=CONTROL_FAILS)["pretrained_replication"]
-    rows = findings.matches(decided).set_index("instruction")
+    rows = answer_findings.matches(decided).set_index("instruction")
     assert rows["called"].to_dict() == {GUIDED: "0 of 2", GENERAL: "1 of 1"}
     assert rows["n_valid"].tolist() == [20, 10]
-    said = findings.of_completions(decided, "tiny")
+    said = answer_findings.of_completions(decided, "tiny")
     assert "tiny completes none of 20 instances exactly and 1 nearly exactly, and none of" in said
     assert (
         "Under the other instructions, it completes 3 of 10 instances exactly or almost exactly."
@@ -518,15 +527,17 @@ def test_matches_are_counted_under_each_instruction():
         "none of the 2 partitions, and for 1 the control fails, and the verdict is inconclusive "
         "for 1."
     )
-    said = findings.of_completions(results(guided=SUPPORTED)["pretrained_replication"], "tiny")
+    said = answer_findings.of_completions(
+        results(guided=SUPPORTED)["pretrained_replication"], "tiny"
+    )
     assert "supported for 1 of the 2 partitions" in said and "control fails" not in said
-    nothing = findings.of_completions(decided.assign(n_near_exact=0), "tiny")
+    nothing = answer_findings.of_completions(decided.assign(n_near_exact=0), "tiny")
     assert nothing.startswith("tiny completes nothing under the right names, so none of the 2 par")
 
 
 def test_near_exact_matches_are_counts_of_the_larger_side():
     judges = pd.DataFrame({"judge": ["SmolLM2-x", "rule"], "n_near": 13, "n_near_found": [0, 5]})
-    rows = findings.judge_rows(judges.assign(n_near_flagged=[0, 17]), "SmolLM2-x")
+    rows = answer_findings.judge_rows(judges.assign(n_near_flagged=[0, 17]), "SmolLM2-x")
     assert rows["near"].tolist() == ["0 of 13", "5 of 17"]
     assert rows["judge"].tolist() == ["SmolLM2", "rule"]
 
@@ -550,12 +561,12 @@ def test_near_exact_matches_are_counts_of_the_larger_side():
 )
 def test_a_draw_far_from_one_half_is_called_unusual(before, after_low, said):
     control = results()["pretrained_control"].assign(before_auc=before, ci_low=after_low)
-    assert said in findings.of_draw(control)
-    assert findings.rows_within(control)["after"].iloc[0] == f"0.90 [{after_low:.2f}, 1.00]"
+    assert said in answer_findings.of_draw(control)
+    assert answer_findings.rows_within(control)["after"].iloc[0] == f"0.90 [{after_low:.2f}, 1.00]"
 
 
 def test_random_halves_have_the_aucs_of_mann_and_whitney():
-    aucs = findings._random_aucs(25, 20, np.random.default_rng(1))
+    aucs = answer_findings._random_aucs(25, 20, np.random.default_rng(1))
     assert aucs.mean() == pytest.approx(0.5, abs=0.003)
     assert aucs.var() == pytest.approx(46 / (12 * 25 * 20), rel=0.03)
 
@@ -564,9 +575,9 @@ def test_what_later_training_leaves_is_a_share_of_what_copies_added():
     rows = [(DOSED, 1, 0.6), (DOSED, 4, 0.8), (LATER, 4, 0.65)]
     table = pd.DataFrame(rows, columns=["model", "copies", "auc"])
     table = table.assign(condition=VERBATIM, auc_before=0.5)
-    said = findings.of_later(table)
+    said = tuned_findings.of_later(table)
     assert "is 0.65 instead of 0.80. So about 50 % of the rise from 0.50 is left." in said
-    assert findings.of_later(table.iloc[:2]) == ""
+    assert tuned_findings.of_later(table.iloc[:2]) == ""
 
 
 @pytest.mark.parametrize(
@@ -587,11 +598,11 @@ def test_what_later_training_leaves_is_a_share_of_what_copies_added():
     ],
 )
 def test_letters_are_read_only_where_they_depend_on_the_texts(pct, said):
-    assert said in findings.of_letters(pd.DataFrame({"same_letter_pct": pct}), "tiny")
+    assert said in quiz_findings.of_letters(pd.DataFrame({"same_letter_pct": pct}), "tiny")
 
 
 def test_the_doses_are_told_in_their_order_and_fresh_rows_beside_them():
-    said = findings.of_doses(DOSES)
+    said = tuned_findings.of_doses(DOSES)
     assert said.startswith("If a model saw a row verbatim, the AUC of Min-k% Prob is 0.60 with 1 c")
     assert "0.98 with 16 copies. If it saw a paraphrase instead, 4 times, the AUC is 0.56." in said
     assert said.endswith("For fresh rows, the control, it is 0.50.")
@@ -608,22 +619,23 @@ def test_parts_that_were_not_asked_are_named_and_nothing_is_said_of_them():
 
 def test_titles_of_figures_say_what_is_drawn():
     found = results()
-    said = findings.quiz_title(found["pretrained_readings"])
+    said = quiz_findings.quiz_title(found["pretrained_readings"])
     assert said.startswith(
         "Shown to be ahead of the clean model on 1 of 2 benchmarks,\nbut on none"
     )
     better = results(quiz=SUPPORTED)["pretrained_readings"]
-    assert findings.quiz_title(better).endswith(
+    assert quiz_findings.quiz_title(better).endswith(
         "on 1 of 2 benchmarks,\nand on 1 clearly above the control"
     )
     behind = results(is_ahead=False)["pretrained_readings"]
     assert (
-        findings.quiz_title(behind) == "Not shown to be ahead of the clean model on any benchmark"
+        quiz_findings.quiz_title(behind)
+        == "Not shown to be ahead of the clean model on any benchmark"
     )
-    assert "No score is shown" in findings.dates_title(found["pretrained_min_k"])
+    assert "No score is shown" in answer_findings.dates_title(found["pretrained_min_k"])
     better = results(dates=SUPPORTED)["pretrained_min_k"]
-    assert findings.dates_title(better).startswith("1 of 2 scores tell older from newer")
-    assert "to 1 of 2 forms" in findings.equivalence_title(equal())
+    assert answer_findings.dates_title(better).startswith("1 of 2 scores tell older from newer")
+    assert "to 1 of 2 forms" in tuned_findings.equivalence_title(equal())
 
 
 def test_the_stored_tables_are_in_the_conclusion():

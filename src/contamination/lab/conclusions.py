@@ -98,8 +98,8 @@ def _words(row: pd.Series) -> str:
 
 def _whole(row: pd.Series) -> str:
     why = (
-        " Each family has its own vocabulary and is on one side. Once the classifier has learned "
-        "from a few passages of a family, it can guess the side of the others."
+        " Each family has its own vocabulary, and all its passages are on the same side. Once the "
+        "classifier has learned from a few of them, it can guess where the others belong."
     )
     return _words(row) + why * _tells(row)
 
@@ -107,7 +107,7 @@ def _whole(row: pd.Series) -> str:
 def _one_each(row: pd.Series) -> str:
     why = ""
     if not _tells(row):
-        why = " No family occurs twice, so there is no vocabulary of a family to learn."
+        why = " No family occurs twice, so the classifier cannot learn a family's vocabulary."
         if row["auc"] < 0.5:
             why += (
                 " In more than half of the pairs the non-member gets the higher score. Luck is "
@@ -126,7 +126,7 @@ def _fewer(row: pd.Series) -> str:
 
 
 def _version(row: pd.Series) -> str:
-    why = " Old and new pages use different words, and a family is often on one side."
+    why = " Old and new pages use different words, and pages from one family are often on one side."
     return _words(row) + why * _tells(row)
 
 

@@ -41,6 +41,15 @@ ALWAYS_NO = "always no match"  # a judge of pretrained_judge that reads nothing
 BY_LETTER = "letters, chat template"  # respondent of pretrained_dcq that answers as GPT-4 did
 
 
+def short_name(model: str) -> str:
+    """A model's name within a sentence.
+
+    >>> short_name("SmolLM2-135M-Instruct-Q4_1"), short_name("another-model")
+    ('SmolLM2', 'another-model')
+    """
+    return "SmolLM2" if model.startswith("SmolLM2-") else model
+
+
 def stored(folder: Path = FOLDER) -> dict[str, pd.DataFrame]:
     """The stored tables by name, without those of parts that nobody has stored yet.
 
