@@ -175,10 +175,10 @@ def base_recipe(
     doses = [dose for pool in pools() for dose in pool.doses(base_seed)]
     n_tokens = times * background_tokens(lab)
     if is_larger:
-        settings = {"size": "XL", "learning_rate": LARGER_LEARNING_RATE}
-    else:
-        settings = {"size": world.DEFAULT_SIZE}
-    return world.recipe_from_scratch(lab, doses, n_tokens, base_seed, **settings)
+        return world.recipe_from_scratch(
+            lab, doses, n_tokens, base_seed, "XL", learning_rate=LARGER_LEARNING_RATE
+        )
+    return world.recipe_from_scratch(lab, doses, n_tokens, base_seed, world.DEFAULT_SIZE)
 
 
 def base_model(lab: world.World, base_seed: int, times: int = 1, is_larger: bool = False) -> Path:
