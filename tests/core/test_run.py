@@ -257,6 +257,23 @@ def test_the_executed_notebook_comes_last(tmp_path, parameter_file):
     assert not (tmp_path / "out/notebooks").exists()
 
 
+@pytest.mark.parametrize(("seconds", "n_running"), [(3600.0, 0), (0.0, 10)])
+def test_a_running_notebook_is_saved_now_and_then(
+    tmp_path, parameter_file, monkeypatch, seconds, n_running
+):
+    """Two for each of five cells, and three at the start and the end of the notebook."""
+    saved = []
+    write = scrub.ScrubbedFile.write
+    monkeypatch.setattr(run, "SAVE_EVERY", seconds)
+    monkeypatch.setattr(
+        scrub.ScrubbedFile, "write", lambda *given: (saved.append(given[1]), write(*given))
+    )
+    executed = run_cells(tmp_path, parameter_file, "n", "n + 1", "n + 2")
+    values = [c.outputs[0].data["text/plain"] for c in nbformat.read(executed, 4).cells[2:]]
+    assert values == ["4", "5", "6"]
+    assert len(saved) - n_running == 3
+
+
 def test_kill_leaves_no_target_and_the_next_run_succeeds(tmp_path, parameter_file):
     wait = f"import time; time.sleep({LIMIT_SECONDS})"
     notebook = build(tmp_path / "01_x.ipynb", PARAMETERS, TABLE, wait)

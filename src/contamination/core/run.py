@@ -38,8 +38,11 @@ from contamination.core.visible import visible
 if TYPE_CHECKING:  # slow to import, and what a bad file needs is one line at once
     import nbformat
     from jupyter_client import AsyncKernelManager
+    from papermill.engines import NBClientEngine
 
 KERNEL = "python3"
+ENGINE = "saves now and then"
+SAVE_EVERY = 10.0  # seconds; writing a notebook down after each cell takes longer than most cells
 
 
 class RunError(RuntimeError):
@@ -206,16 +209,19 @@ def _execute(
     cast("dict[str, Any]", sys.modules).setdefault("rfc3987_syntax", None)
     import nbformat
     import papermill
+    from papermill.engines import papermill_engines
     from papermill.exceptions import PapermillExecutionError
     from papermill.iorw import papermill_io
 
     source = nbformat.read(notebook_path, as_version=4)
     papermill_io.register(str(executed), ScrubbedFile(scrub))
+    papermill_engines.register(ENGINE, _sparing_engine())
     try:
         notebook = papermill.execute_notebook(
             str(notebook_path.absolute()),
             str(executed),
             parameters=parameters,
+            engine_name=ENGINE,
             kernel_name=KERNEL,
             kernel_manager_class=_kernel_of_this_python(),
             language="python",
@@ -243,6 +249,28 @@ def _execute(
             where = _where(source, cell.source if cell.execution_count else last)
             raise RunError(f"{where} ended the notebook early; the cells after it did not run")
         last = cell.source
+
+
+def _sparing_engine() -> type[NBClientEngine]:
+    """papermill's engine, which saves a running notebook at most every ``SAVE_EVERY`` seconds."""
+    from papermill.engines import NBClientEngine
+
+    class SparingEngine(NBClientEngine):
+        @classmethod
+        def execute_managed_notebook(cls, nb_man: Any, *settings: Any, **named: Any) -> None:
+            save = nb_man.save
+
+            def save_now_and_then() -> None:
+                if (nb_man.now() - nb_man.last_save_time).total_seconds() >= SAVE_EVERY:
+                    save()
+
+            nb_man.save = save_now_and_then
+            try:
+                super().execute_managed_notebook(nb_man, *settings, **named)
+            finally:
+                nb_man.save = save  # the last one is always made
+
+    return SparingEngine
 
 
 def _kernel_of_this_python() -> type[AsyncKernelManager]:

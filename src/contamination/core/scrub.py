@@ -47,7 +47,7 @@ def scrubber(parameters: Mapping[str, Any]) -> Callable[[Any], Any]:
         before = found.string[max(0, found.start() - 20) : found.start()]
         return names[found[0]] if _BEFORE.search(before) else found[0]
 
-    @functools.cache  # a notebook is saved after each cell, and most of it is as before
+    @functools.cache  # a notebook is saved again and again, and most of it is as before
     def clean_text(text: str) -> str:
         return place.sub(named_as, keys.remove_keys(text, secrets))
 
@@ -63,7 +63,7 @@ def scrubber(parameters: Mapping[str, Any]) -> Callable[[Any], Any]:
 
 
 class ScrubbedFile:
-    """Where papermill saves a notebook after each cell: no key reaches the disk, even for a while.
+    """Where papermill saves a running notebook: no key reaches the disk, even for a while.
 
     A run that is killed leaves what it saved last.
     """
