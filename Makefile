@@ -31,11 +31,6 @@ RUN := $(VENV)/bin/python
 SCHEDULE = $(or $(wildcard $(RUN)),$(firstword $(PYTHON))) scripts/schedule.py
 JOBS ?= $(or $(shell $(SCHEDULE) jobs),2)
 export GOMP_SPINCOUNT ?= 300
-# A training asks for the same large arrays in every step. By default, glibc hands each back to the
-# system and asks for an empty one again, which slows a training down by a tenth. It keeps them now.
-export MALLOC_MMAP_MAX_ ?= 0
-export MALLOC_TRIM_THRESHOLD_ ?= 17179869184
-export MALLOC_TOP_PAD_ ?= 67108864
 ifneq ($(filter reproduce,$(MAKECMDGOALS)),)
 MAKEFLAGS += --jobs=$(JOBS)
 export CONTAMINATION_PROCESSES ?= $(or $(shell $(SCHEDULE) processes),1)

@@ -13,6 +13,7 @@ from contamination.study import pretraining as arm
 from contamination.study import pretraining_changes as changes
 from contamination.study.context import CODEC, RECALL
 from contamination.study.interface import WORD_PROBLEMS
+from contamination.study.pretraining_rates import true_positive_rates
 from contamination.study.pretraining_scores import arrange_scores
 
 DETECTORS = ("PPL", "DC-PDD", "noise")
@@ -65,6 +66,18 @@ def test_larger_models_that_find_as_much_or_less_do_not(seen):
     assert row["verdict"] == NOT_SUPPORTED and row["ci_high"] < 0
     few = arrange_scores(made_scores(DETECTORS, SEEDS[:4], gains=STRONGER))
     assert changes.larger(seen, few, LEARNT)["verdict"].eq(INCONCLUSIVE).all()
+
+
+def test_rates_of_larger_models_stand_next_to_those_of_the_small_ones(seen):
+    stronger, small = of_five(STRONGER), true_positive_rates(seen)
+    table = changes.larger_rates(small, stronger)
+    assert not set(table["detector"]) & {"noise"} and table["n_models"].eq(5).all()
+    assert table.columns.tolist()[3:] == ["n_models", "tpr", "tpr_larger", "ci_low", "ci_high"]
+    (found,) = table.query("detector == 'PPL' and copies == 1 and fpr == 0.01").itertuples()
+    (own,) = small.query("detector == 'PPL' and copies == 1 and fpr == 0.01").itertuples()
+    assert found.tpr == own.tpr < found.ci_low <= found.tpr_larger <= found.ci_high
+    same = changes.larger_rates(small, seen)
+    assert same["tpr"].equals(same["tpr_larger"]) and len(same) == len(small)
 
 
 def test_a_larger_model_that_has_learnt_less_makes_the_control_fail(seen):

@@ -11,6 +11,7 @@ from contamination.study.pretraining_conclusion import (
     in_brief,
     larger_in_brief,
     larger_models,
+    larger_rates,
     more_background,
 )
 from contamination.study.row_pools import PARAPHRASE
@@ -162,6 +163,24 @@ def test_larger_models_that_hide_rows_are_named():
     assert "With one copy and sixteen copies, no detector's AUC rises by 0.05" in said
     assert "falls" not in larger_models(table.assign(p_adjusted=0.2), "PPL")
     assert "largest rise" not in said
+
+
+@pytest.mark.parametrize(
+    ("low", "said"),
+    [
+        (0.02, "more often than a held-out row (1 %), but 97 %"),
+        (0.01, "It is not shown that a"),
+    ],
+)
+def test_rows_that_larger_models_give_away_singly(low, said):
+    one = {"detector": "PPL", "tpr": 0.015, "tpr_larger": 0.03, "ci_low": low, "ci_high": 0.04}
+    many = one | {"tpr": 0.5, "tpr_larger": 0.905, "ci_low": 0.88, "ci_high": 0.93}
+    rows = [one | {"copies": 1, "fpr": 0.01}, many | {"copies": 16, "fpr": 0.01}]
+    rows += [many | {"copies": copies, "fpr": 0.05} for copies in (1, 16)]
+    text = larger_rates(pd.DataFrame([*rows, rows[1] | {"detector": "Zlib"}]), "PPL")
+    few = f"3.0 % [{100 * low:.1f}, 4.0] of the rows with one copy in the larger models (1.5 % in"
+    assert text.startswith(f"At 1 % false positives, PPL finds {few} the small ones) and 90.5 %")
+    assert said in text
 
 
 def test_larger_models_that_learnt_less_say_nothing():

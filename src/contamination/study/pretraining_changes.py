@@ -17,6 +17,7 @@ from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import CONTROL_FAILS
 from contamination.study.assignment import HELD_OUT
 from contamination.study.crossed import Estimate, auc_left_out, interval_left_out, mean_left_out
+from contamination.study.pretraining_rates import true_positive_rates
 from contamination.study.pretraining_results import DIFFERENCES, judged, t_test_p
 from contamination.study.pretraining_scores import StudyScores, display_name, exposures
 from contamination.study.row_pools import ROWS
@@ -157,3 +158,23 @@ def held_out_losses(study: StudyScores) -> pd.Series:
     ]
     index = pd.Index(study.base_seeds, name="base_seed")
     return pd.Series(np.mean(by_pool, axis=0), index, name="held_out_loss")
+
+
+def larger_rates(rates: pd.DataFrame, of_larger: StudyScores) -> pd.DataFrame:
+    """True-positive rates under the larger models, next to those under the small ones; no verdict.
+
+    The protocol of the larger models does not ask for them, so they are exploratory.
+
+    Args:
+        rates: those of the small models, from ``pretraining_rates.true_positive_rates``.
+
+    Returns:
+        a row for each detector that both have, number of copies and false-positive rate, the
+        reference attack last: detector, copies, fpr, n_models, tpr (small models), tpr_larger,
+        ci_low and ci_high (of tpr_larger). A true-positive rate is a share of the seen rows.
+    """
+    key = ["detector", "copies", "fpr"]
+    larger_ones = true_positive_rates(of_larger).rename(columns={"tpr": "tpr_larger"})
+    small = rates[[*key, "tpr"]]
+    found = larger_ones.merge(small, on=key, how="inner", validate="one_to_one")
+    return found[[*key, "n_models", "tpr", "tpr_larger", "ci_low", "ci_high"]]

@@ -168,6 +168,35 @@ def larger_in_brief(table: pd.DataFrame, detector: str) -> str:
     )
 
 
+def larger_rates(table: pd.DataFrame, detector: str) -> str:
+    """How many seen rows a detector finds in larger models while it is rarely wrong.
+
+    ``table`` is that of ``pretraining_changes.larger_rates``. The lowest false-positive rate is
+    used, with the fewest and with the most copies.
+    """
+    is_own = table["detector"].eq(detector) & table["fpr"].eq(table["fpr"].min())
+    own = table[is_own].sort_values("copies")
+    few, many = own.iloc[0], own.iloc[-1]
+    shares = [
+        f"{100 * row['tpr_larger']:.1f} % "
+        f"{interval_text(100 * row['ci_low'], 100 * row['ci_high'], 1)} of the rows with "
+        f"{copies_words(int(row['copies']))} in the larger models ({100 * row['tpr']:.1f} % in "
+        "the small ones)"
+        for row in (few, many)
+    ]
+    fpr = f"{100 * few['fpr']:.0f} %"
+    text = f"At {fpr} false positives, {detector} finds {listed(shares)}."
+    if few["ci_low"] > few["fpr"]:
+        return (
+            f"{text} A row that the model saw once is flagged more often than a held-out row "
+            f"({fpr}), but {100 * (1 - few['tpr_larger']):.0f} % of such rows go unnoticed."
+        )
+    return (
+        f"{text} It is not shown that a row which the model saw once is flagged more often than a "
+        "held-out row."
+    )
+
+
 def _have(n: int) -> str:
     """A number of things, and that they have something."""
     return f"{n} has" if n == 1 else f"{n} have"
