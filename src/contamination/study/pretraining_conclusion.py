@@ -180,20 +180,19 @@ def larger_rates(table: pd.DataFrame, detector: str) -> str:
     shares = [
         f"{100 * row['tpr_larger']:.1f} % "
         f"{interval_text(100 * row['ci_low'], 100 * row['ci_high'], 1)} of the rows with "
-        f"{copies_words(int(row['copies']))} in the larger models ({100 * row['tpr']:.1f} % in "
-        "the small ones)"
+        f"{copies_words(int(row['copies']))} (small models: {100 * row['tpr']:.1f} %)"
         for row in (few, many)
     ]
     fpr = f"{100 * few['fpr']:.0f} %"
-    text = f"At {fpr} false positives, {detector} finds {listed(shares)}."
+    text = f"In the larger models, at {fpr} false positives, {detector} finds {listed(shares)}."
     if few["ci_low"] > few["fpr"]:
         return (
-            f"{text} A row that the model saw once is flagged more often than a held-out row "
-            f"({fpr}), but {100 * (1 - few['tpr_larger']):.0f} % of such rows go unnoticed."
+            f"{text} A row that the model saw once is flagged more often than a held-out row, but "
+            f"{100 * (1 - few['tpr_larger']):.0f} % of such rows go unnoticed."
         )
     return (
-        f"{text} It is not shown that a row which the model saw once is flagged more often than a "
-        "held-out row."
+        f"{text} At this rate, it is not shown that a row which the model saw once is flagged more "
+        "often than a held-out row."
     )
 
 

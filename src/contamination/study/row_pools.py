@@ -13,6 +13,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
+from transformers import PreTrainedTokenizerFast
 
 from contamination.dcq.contaminating import training_texts
 from contamination.dcq.perturbation import quizzes_of_groups
@@ -159,9 +160,12 @@ def _pool(benchmark: str, kind: str) -> Pool:
 
 def background_tokens(lab: world.World) -> int:
     """Tokens of all background texts, with the two that mark the ends of each."""
-    encoded = lab.tokenizer.backend_tokenizer.encode_batch(
-        list(lab.background), add_special_tokens=False
-    )
+    return _tokens_of(lab.background, lab.tokenizer)
+
+
+@cache
+def _tokens_of(texts: tuple[str, ...], tokenizer: PreTrainedTokenizerFast) -> int:
+    encoded = tokenizer.backend_tokenizer.encode_batch(list(texts), add_special_tokens=False)
     return sum(len(tokens.ids) + 2 for tokens in encoded)
 
 
