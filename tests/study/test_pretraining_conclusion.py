@@ -167,7 +167,7 @@ def test_larger_models_that_hide_rows_are_named():
 
 @pytest.mark.parametrize(
     ("low", "said"),
-    [(0.02, "than a held-out row, but 97 %"), (0.01, "At this rate, it is not shown that")],
+    [(0.02, "than held-out rows, but 97 %"), (0.01, "The table does not show that rows")],
 )
 def test_rows_that_larger_models_give_away_singly(low, said):
     one = {"detector": "PPL", "tpr": 0.015, "tpr_larger": 0.03, "ci_low": low, "ci_high": 0.04}

@@ -187,12 +187,12 @@ def larger_rates(table: pd.DataFrame, detector: str) -> str:
     text = f"In the larger models, at {fpr} false positives, {detector} finds {listed(shares)}."
     if few["ci_low"] > few["fpr"]:
         return (
-            f"{text} A row that the model saw once is flagged more often than a held-out row, but "
-            f"{100 * (1 - few['tpr_larger']):.0f} % of such rows go unnoticed."
+            f"{text} Rows that the model saw once are flagged more often than held-out rows, but "
+            f"{100 * (1 - few['tpr_larger']):.0f} % of them go unnoticed."
         )
     return (
-        f"{text} At this rate, it is not shown that a row which the model saw once is flagged more "
-        "often than a held-out row."
+        f"{text} The table does not show that rows the model saw once are flagged more often than "
+        "held-out rows."
     )
 
 
