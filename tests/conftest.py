@@ -22,6 +22,8 @@ settings.register_profile("long", max_examples=5000, deadline=None, database=Non
 settings.load_profile("suite")
 # Tests that need something beyond the installed packages, by marker.
 GROUPS = ("mirror", "servers")
+# What the lab keeps of its texts, named by the hash of all that decides it.
+LAB_TEXTS = ("background", "docstrings", "passages", "signatures", "tokenizers")
 NOTEBOOK_TESTS = ("test_notebooks.py", "test_notebooks_alone.py")
 
 
@@ -86,19 +88,38 @@ def pytest_sessionfinish(session, exitstatus):
         reporter.line(f"tried to reach off this machine:\n{tried}", red=True)
 
 
+@pytest.fixture(scope="session")
+def lab_texts(tmp_path_factory):
+    """Folder of the lab's texts, whose making takes 20 s: all tests of all workers share it."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    for part in LAB_TEXTS:
+        (folder / "lab_texts" / part).mkdir(parents=True, exist_ok=True)
+    return folder / "lab_texts"
+
+
+def _new_cache(path: Path, lab_texts: Path) -> Path:
+    (path / "lab").mkdir(parents=True)
+    for part in LAB_TEXTS:
+        (path / "lab" / part).symlink_to(lab_texts / part, target_is_directory=True)
+    return path
+
+
 @pytest.fixture(autouse=True)
-def own_folders(tmp_path, monkeypatch):
+def own_folders(tmp_path, monkeypatch, lab_texts):
     """No test reads or writes the user's outputs or caches."""
     monkeypatch.setenv(storage.OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
     monkeypatch.delenv(storage.STAGING_VARIABLE, raising=False)
     # What make data fetched lies in the user's cache, and tests of it read there.
     if os.environ.get(sources.MIRROR_VARIABLE) or not sources.available():
-        monkeypatch.setenv(storage.CACHE_VARIABLE, str(tmp_path / "cache"))
+        cache = _new_cache(tmp_path / "cache", lab_texts)
+        monkeypatch.setenv(storage.CACHE_VARIABLE, str(cache))
 
 
 @pytest.fixture(scope="module")
-def shared_cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("cache")
+def shared_cache(tmp_path_factory, lab_texts):
+    return _new_cache(tmp_path_factory.mktemp("notebooks") / "cache", lab_texts)
 
 
 @pytest.fixture
