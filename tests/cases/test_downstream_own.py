@@ -221,9 +221,9 @@ def test_accuracies_of_own_files_that_have_answers(files, tmp_path):
     rates = rows[rows["setting"] == "learning rate"]
     assert set(rates["dataset"]) == {"a.jsonl", "b.csv", downstream.AVERAGE}
     assert rates[["accuracy_contaminants", "accuracy_others"]].notna().all(axis=None)
-    # A model that has learnt the inserted texts by heart answers these, and only these.
-    learnt = dataclasses.replace(mine, own_learning_rate=3.0e-2, share_pct=99.0)
-    rows = study_rows(own_study(learnt), 20.0, 20)
+    # A model that has learned the inserted texts by heart answers these, and only these.
+    learned = dataclasses.replace(mine, own_learning_rate=3.0e-2, share_pct=99.0)
+    rows = study_rows(own_study(learned), 20.0, 20)
     (average,) = rows[
         (rows["learning_rate"] == 3.0e-2)
         & (rows["setting"] == "learning rate")

@@ -100,7 +100,7 @@ def test_ascent_raises_the_loss_where_descent_lowers_it(lms):
     assert nll(lms["descent"]) < nll(lms["original"]) < nll(lms["ascent"])
 
 
-def test_alternative_labels_are_learnt_in_place_of_the_text(lms):
+def test_alternative_labels_are_learned_in_place_of_the_text(lms):
     mats = [" mat mat mat mat"]
     assert nll(lms["relabelled"], mats) < nll(lms["original"], mats)
     assert nll(lms["relabelled"]) > nll(lms["original"])

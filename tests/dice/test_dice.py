@@ -436,7 +436,7 @@ def test_controls_recognise_contamination_and_membership():
     expected = found["expected_if_detector_works"]
     names = [controls.LEGITIMATE, controls.HELD_OUT, controls.DIRECTION]
     assert expected.loc[names].tolist() == ["at chance", "above chance", "below the MLP"]
-    assert found.loc[controls.REORDERED_LEARNT, "resampled"] == "pairs of models"
+    assert found.loc[controls.REORDERED_LEARNED, "resampled"] == "pairs of models"
     assert found.loc[controls.HELD_OUT, "resampled"].startswith("models of each kind")
 
 
@@ -528,7 +528,7 @@ def test_questions_a_detector_was_trained_on_are_not_what_it_is_tested_on():
 
 
 def test_membership_is_not_tested_on_the_questions_that_taught_it():
-    """States are their question's alone, in every model: learnt by heart, they say nothing else."""
+    """States are their question's alone in every model: learned by heart, they say nothing else."""
     rng = np.random.default_rng(0)
     states = {name: rng.normal(size=(40, 1, 16)) for name in (mixtures.SEEN, mixtures.UNSEEN)}
     models = {"x": {seed: pool.ModelMeasurements(states, {}) for seed in range(3)}}
@@ -570,7 +570,7 @@ def test_figure_5b_is_not_tested_on_the_questions_it_was_trained_on():
     models = pool_of(3, 0.0, 0.0, identity=0.0)
     for model in models["MATH x5"].values():
         model.states["MATH"][experiments.TRAIN_HALF] += 9
-    how = {"learnt_from": "MATH", "tested": ("MATH x5", pool.CLEAN)}
+    how = {"learned_from": "MATH", "tested": ("MATH x5", pool.CLEAN)}
     found = experiments.auroc_of_seed_pairs(models, "MATH x5", pool.CLEAN, 1, "MATH", **how)
     assert found.n == 12 and 25 < found.auroc_pct < 75
 
@@ -719,7 +719,7 @@ def test_a_damaged_fine_tuning_is_named_and_made_again(checkpoints):
     assert weights.read_bytes() == whole
 
 
-def test_prompts_are_not_learnt(lms):
+def test_prompts_are_not_learned(lms):
     ids, labels = fine_tuning._tokens(lms[0], ("What?", "Yes"), 100)
     n_prompt = len(lms[0].tokenizer("What?").input_ids)
     assert labels[:n_prompt] == [-100] * n_prompt

@@ -191,7 +191,7 @@ def test_a_checkpoint_loads_as_any_hub_model_does(folders, tokenizer):
     assert encoded["input_ids"][0, 0] == loaded.bos_token_id
     assert model.dtype == torch.float32
     assert model.config.max_position_embeddings == 64
-    # Embeddings are tied: one matrix, learnt.
+    # Embeddings are tied: one matrix, learned.
     assert model.lm_head.weight.data_ptr() == model.model.embed_tokens.weight.data_ptr()
     loss = model(**encoded, labels=encoded["input_ids"]).loss.item()
     assert loss < math.log(len(loaded)) - 1.5
@@ -217,7 +217,7 @@ def test_a_checkpoint_describes_itself(folders, texts):
 def test_training_continues_from_its_parent(texts, folders):
     parent = folders[0]
     parent_hash = training.describe(parent)["recipe_hash"]
-    # Nothing is learnt at rate 0, so the child must be its parent.
+    # Nothing is learned at rate 0, so the child must be its parent.
     settings = {**TINY, "n_background_tokens": 100, "learning_rate": 0.0, "parent": parent_hash}
     child = training.train(recipe_for(texts, **settings), texts, parent=parent)
     before, _ = storage.read_safetensors(parent / "model.safetensors")
@@ -233,7 +233,7 @@ def test_a_recipe_names_its_texts_and_its_settings(texts, tokenizer):
     recipe = recipe_for(texts, **TINY)
     identity = recipe_hash(recipe)
     assert json.loads(json.dumps(dataclasses.asdict(recipe)))["doses"][0][1:] == [2, 6]
-    labels = ((IGNORED,), (IGNORED,))  # other tokens are learnt of the same texts
+    labels = ((IGNORED,), (IGNORED,))  # other tokens are learned of the same texts
     for other in (
         recipe_for(TrainingTexts(BACKGROUND[1:], texts.doses, tokenizer), **TINY),
         recipe_for(TrainingTexts(BACKGROUND, (Dose(MEMBERS, 5),), tokenizer), **TINY),
@@ -279,7 +279,7 @@ def test_every_copy_is_read_whole_once_in_each_part_of_the_training(texts):
         for row in blocks
     ]
     assert sum(found) == 6
-    # Never twice in one block: there it could be copied instead of learnt.
+    # Never twice in one block: there it could be copied instead of learned.
     assert max(found) == 1
     positions = np.flatnonzero(found) / len(found)
     assert positions.min() < 0.35
@@ -313,28 +313,28 @@ def test_a_text_that_is_cut_learns_all_but_the_first_token_of_each_part(tokenize
         assert labels[: len(part)] == [IGNORED, *part[1:]]
 
 
-def test_all_tokens_but_first_ones_and_padding_are_learnt(texts):
+def test_all_tokens_but_first_ones_and_padding_are_learned(texts):
     tokenizer = texts.tokenizer
     stream = training_stream(recipe_for(texts, **TINY), texts)
-    n_learnt = 0
+    n_learned = 0
     for batch in stream.batches:
         is_first = batch.input_ids == tokenizer.bos_token_id
         is_padding = batch.input_ids == tokenizer.pad_token_id
         assert (batch.labels[is_first | is_padding] == IGNORED).all()
-        learnt = batch.labels != IGNORED
-        assert (batch.labels[learnt] == batch.input_ids[learnt]).all()
-        n_learnt += learnt.sum()
+        learned = batch.labels != IGNORED
+        assert (batch.labels[learned] == batch.input_ids[learned]).all()
+        n_learned += learned.sum()
     n_texts = sum((batch.input_ids == tokenizer.bos_token_id).sum() for batch in stream.batches)
-    assert n_learnt == stream.n_tokens - n_texts
+    assert n_learned == stream.n_tokens - n_texts
     assert stream.n_tokens >= 1_500 + stream.n_dose_tokens
 
 
-def test_only_the_response_of_a_pair_is_learnt(tokenizer):
+def test_only_the_response_of_a_pair_is_learned(tokenizer):
     pairs = TrainingTexts((), (Dose((("3 + 4 =", " 7"),), 1),), tokenizer)
     stream = training_stream(recipe_for(pairs, **{**TINY, "n_background_tokens": 0}), pairs)
     (batch,) = stream.batches
-    learnt = batch.labels[batch.labels != IGNORED].tolist()
-    assert learnt == [*tokenizer(" 7", add_special_tokens=False).input_ids, tokenizer.eos_token_id]
+    learned = batch.labels[batch.labels != IGNORED].tolist()
+    assert learned == [*tokenizer(" 7", add_special_tokens=False).input_ids, tokenizer.eos_token_id]
 
 
 def test_a_long_dose_text_is_read_whole_and_a_longer_one_refused(tokenizer):

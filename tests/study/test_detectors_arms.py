@@ -124,7 +124,7 @@ def test_scores_stand_beside_their_row_and_its_deal(monkeypatch):
 
 
 def test_a_detector_learns_from_what_dosed_models_read(monkeypatch):
-    """Features name their model: what was learnt must be of the models that were given."""
+    """Features name their model: what was learned must be of the models that were given."""
     models, met = fake_models(monkeypatch), []
 
     def learn(features, is_dosed):

@@ -162,7 +162,7 @@ def test_dataset_inference_is_the_t_test_of_the_rows_that_the_map_was_not_fitted
     t = np.array([score for score, _ in found])
     assert t.mean() == pytest.approx(by_hand, rel=0.05) and t.std() > 0.3
     assert [p for _, p in found] == pytest.approx(stats.t.sf(t, df=398).tolist())
-    # The map is learnt: units say nothing, and what is lower for suspect rows serves as well.
+    # The map is learned: units say nothing, and what is lower for suspect rows serves as well.
     turned = dataset_inference(5 - 3 * one_feature(280), 5 - 3 * one_feature(120), 0)
     assert turned == pytest.approx(found[0])
 

@@ -155,24 +155,24 @@ def test_all_forks_of_a_base_model_have_equal_tokens_and_seeds_of_their_own(
 
 def test_halves_are_disjoint_and_follow_from_the_base_model_alone():
     halves = {seed: arm.halves(seed, 16) for seed in range(200, 210)}
-    for learnt, tested in halves.values():
-        assert len(learnt) == len(tested) == 8
-        assert sorted([*learnt, *tested]) == list(range(16))
-    assert len({tuple(learnt) for learnt, _ in halves.values()}) > 5
+    for learned, tested in halves.values():
+        assert len(learned) == len(tested) == 8
+        assert sorted([*learned, *tested]) == list(range(16))
+    assert len({tuple(learned) for learned, _ in halves.values()}) > 5
     assert np.array_equal(arm.halves(200, 16)[0], halves[200][0])
 
 
-def test_no_network_is_tested_on_a_fork_or_a_question_that_it_learnt_on(monkeypatch):
+def test_no_network_is_tested_on_a_fork_or_a_question_that_it_learned_on(monkeypatch):
     # Every state holds the number of its fork and of its question.
     states = {}
     for place, kind in enumerate(KINDS):
         fork, question = np.meshgrid(np.arange(4), np.arange(16), indexing="ij")
         one = np.stack([fork, question, np.full_like(fork, place)], axis=-1).astype(float)
         states[kind] = np.repeat(one[:, :, None], 6, axis=2)
-    learnt, tested = [], []
+    learned, tested = [], []
 
     def trained(states, labels, seed):
-        learnt.append((states, labels, seed))
+        learned.append((states, labels, seed))
         tested.append([])
 
         def score(others):
@@ -184,8 +184,8 @@ def test_no_network_is_tested_on_a_fork_or_a_question_that_it_learnt_on(monkeypa
     monkeypatch.setattr(arm, "train_mlp", trained)
     table = arm.compare(states, 200)
     assert len(table) == 4 * 4 and set(table["comparison"]) == {*CLAIMED, OTHER_QUESTIONS}
-    assert len({seed for *_, seed in learnt}) == 4 and max(s for *_, s in learnt) < 2**32
-    for network, ((met, labels, _), asked) in enumerate(zip(learnt, tested, strict=True)):
+    assert len({seed for *_, seed in learned}) == 4 and max(s for *_, s in learned) < 2**32
+    for network, ((met, labels, _), asked) in enumerate(zip(learned, tested, strict=True)):
         asked = np.concatenate(asked)
         assert set(met[:, 0]) == {network} and set(asked[:, 0]) == {*range(4)} - {network}
         assert not set(met[:, 1]) & set(asked[:, 1])

@@ -19,7 +19,7 @@ from contamination.study.pretraining_scores import arrange_scores
 DETECTORS = ("PPL", "DC-PDD", "noise")
 WEAKER = {1: 0.0, 4: 0.3, 16: 1.0}
 STRONGER = {1: 3.0, 4: 3.0, 16: 3.0}
-LEARNT = pd.DataFrame({"holds": [True] * 5})
+LEARNED = pd.DataFrame({"holds": [True] * 5})
 PAGE = (ROOT / "docs/protocol_larger.md").read_text()
 
 
@@ -48,7 +48,7 @@ def test_tripled_background_is_compared_under_the_same_base_models(seen):
 
 
 def test_larger_models_that_find_more_rows_support_the_claim(seen):
-    table = changes.larger(seen, of_five(STRONGER), LEARNT)
+    table = changes.larger(seen, of_five(STRONGER), LEARNED)
     found = table.query("detector == 'PPL' and copies == 1").iloc[0]
     assert found["verdict"] == SUPPORTED and found["p_adjusted"] <= 0.05
     assert found["auc_larger"] - found["auc"] == pytest.approx(found["difference"])
@@ -59,13 +59,13 @@ def test_larger_models_that_find_more_rows_support_the_claim(seen):
 
 
 def test_larger_models_that_find_as_much_or_less_do_not(seen):
-    same = changes.larger(seen, seen.of_models(SEEDS[:5]), LEARNT)
+    same = changes.larger(seen, seen.of_models(SEEDS[:5]), LEARNED)
     assert same["verdict"].eq(NOT_SUPPORTED).all() and same["p_value"].eq(1).all()
-    less = changes.larger(seen, of_five(WEAKER), LEARNT)
+    less = changes.larger(seen, of_five(WEAKER), LEARNED)
     row = less.query("detector == 'PPL' and copies == 16").iloc[0]
     assert row["verdict"] == NOT_SUPPORTED and row["ci_high"] < 0
     few = arrange_scores(made_scores(DETECTORS, SEEDS[:4], gains=STRONGER))
-    assert changes.larger(seen, few, LEARNT)["verdict"].eq(INCONCLUSIVE).all()
+    assert changes.larger(seen, few, LEARNED)["verdict"].eq(INCONCLUSIVE).all()
 
 
 def test_rates_of_larger_models_stand_next_to_those_of_the_small_ones(seen):
@@ -80,7 +80,7 @@ def test_rates_of_larger_models_stand_next_to_those_of_the_small_ones(seen):
     assert same["tpr"].equals(same["tpr_larger"]) and len(same) == len(small)
 
 
-def test_a_larger_model_that_has_learnt_less_makes_the_control_fail(seen):
+def test_a_larger_model_that_has_learned_less_makes_the_control_fail(seen):
     small = {300: np.linspace(4, 2, 40), 301: np.linspace(4, 2, 40)}
     better = {seed: losses - 0.5 for seed, losses in small.items()}
     table = changes.larger_losses(small, better)

@@ -181,7 +181,7 @@ def test_rows_that_larger_models_give_away_singly(low, said):
     assert said in text
 
 
-def test_larger_models_that_learnt_less_say_nothing():
+def test_larger_models_that_learned_less_say_nothing():
     table = made_larger([0.1] * 4, [CONTROL_FAILS] * 4)
     assert larger_models(table, "PPL").startswith("The control fails")
     assert larger_in_brief(table, "PPL") == ""

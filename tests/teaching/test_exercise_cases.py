@@ -191,8 +191,8 @@ def locate_layer(one, other, first=1, shown=0, best=np.argmax, by_vote=True, tie
 def direction_auroc(one, other, n, sign=1, scale=100, ask=lambda s, n: s[n:]):
     one, other = np.array(one), np.array(other)
     asked_for(n and len(one) > n)
-    learnt = detector.train_direction(np.vstack([one[:n], other[:n]]), np.repeat([1, 0], n))
-    scored = [sign * learnt(ask(states, n)) for states in (one, other)]
+    learned = detector.train_direction(np.vstack([one[:n], other[:n]]), np.repeat([1, 0], n))
+    scored = [sign * learned(ask(states, n)) for states in (one, other)]
     kind = np.repeat([True, False], [len(values) for values in scored])
     return scale * statistics.auc(np.concatenate(scored), kind)
 
@@ -433,9 +433,9 @@ WRONG = {
     "direction_auroc": {
         "direction": lambda *a: direction_auroc(*a, sign=-1),
         "unit, share": lambda *a: direction_auroc(*a, scale=1),
-        "tested on what it learnt": lambda *a: direction_auroc(*a, ask=lambda s, n: s[:n]),
+        "tested on what it learned": lambda *a: direction_auroc(*a, ask=lambda s, n: s[:n]),
         "off by one": lambda *a: direction_auroc(*a, ask=lambda s, n: s[n + 1 :]),
-        "off by one, one learnt question asked": lambda *a: direction_auroc(
+        "off by one, one learned question asked": lambda *a: direction_auroc(
             *a, ask=lambda s, n: s[n - 1 :]
         ),
     },

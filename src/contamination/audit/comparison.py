@@ -7,7 +7,7 @@ date, length and style (words, punctuation, capitals, line breaks).
 The rule, fixed beforehand: the rows are told apart, and nothing is asked, if for one of the four
 the 95 % interval of its AUC lies above 0.5 and its p is at most 0.05 / 4. An interval that leaves
 out 0.5 in any other way is said: the two files then differ, or rows of one have near-copies in the
-other. A classifier that has learnt a row of one file puts its near-copy there as well, so that
+other. A classifier that has learned a row of one file puts its near-copy there as well, so that
 near-copies push its AUC below 0.5. They are counted first.
 """
 

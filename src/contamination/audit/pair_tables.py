@@ -288,10 +288,10 @@ def _auroc_by_layer(pool: Pool) -> tuple[pd.DataFrame, Panels]:
     rows, panels = [], {}
     for tested_on, curves in PANELS.items():
         there = [curve for curve in curves if all(name in pool for name in curve)]
-        learnt = MATH if tested_on == MATH else SEEN
+        learned = MATH if tested_on == MATH else SEEN
         for trained_on, first, second in there:
             both = first, second
-            rows += paper_rows.auroc_by_layer(pool, trained_on, both, tested_on, learnt)
+            rows += paper_rows.auroc_by_layer(pool, trained_on, both, tested_on, learned)
         if there:
             panels[f"asked {tested_on}"] = {one: f"{one[1]} against {one[2]}" for one in there}
     return pd.DataFrame(rows), panels

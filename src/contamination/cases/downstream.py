@@ -303,7 +303,7 @@ def with_accuracy(
 ) -> pd.DataFrame:
     """Rows of ``auc_rows`` with the task's accuracy on inserted and on held-out examples.
 
-    Table 8 of the paper: what was learnt of the task serves both kinds, what
+    Table 8 of the paper: what was learned of the task serves both kinds, what
     was memorised serves the inserted ones alone. ``right`` is ``answers_right`` by training
     seed; gap_low and gap_high are the interval of the first accuracy minus the second.
     """

@@ -34,9 +34,9 @@ from contamination.dice.pool import (
 AT_CHANCE, ABOVE_CHANCE, BELOW_MLP = "at chance", "above chance", "below the MLP"
 
 TWO_CLEAN = "two clean models, other texts"
-TWO_CLEAN_LEARNT = "the same, on the detector's training questions"
+TWO_CLEAN_LEARNED = "the same, on the detector's training questions"
 REORDERED_CLEAN = "two clean models, same texts in another order"
-REORDERED_LEARNT = "the same in another order, on the detector's training questions"
+REORDERED_LEARNED = "the same in another order, on the detector's training questions"
 BASE_VANILLA = "base model against clean"
 HELD_OUT = "models never met"
 WITHIN = "seen against unseen questions, contaminated model"
@@ -62,7 +62,7 @@ TOPIC_CLEAN = "GSM against {} questions, clean model"
 
 # What would be found if the detector detected contamination, written before any number.
 _ABOVE = (HELD_OUT, WITHIN, PAIRED, SWAPPED, SWAPPED_PAIRED, WITHIN_TAUGHT, DOSE, TOPIC)
-_AT = (TWO_CLEAN, TWO_CLEAN_LEARNT, REORDERED_CLEAN, REORDERED_LEARNT, BASE_VANILLA)
+_AT = (TWO_CLEAN, TWO_CLEAN_LEARNED, REORDERED_CLEAN, REORDERED_LEARNED, BASE_VANILLA)
 _AT += (WITHIN_CLEAN, PAIRED_CLEAN, SWAPPED_CLEAN, SWAPPED_PAIRED_CLEAN, WITHIN_TAUGHT_CLEAN)
 _AT += (LEGITIMATE, FORMAT_ONLY, ANOTHER, LAYER_0, SHUFFLED, BASELINE, TOPIC_CLEAN)
 EXPECTED = {**dict.fromkeys(_ABOVE, ABOVE_CHANCE), **dict.fromkeys(_AT, AT_CHANCE)}
@@ -110,9 +110,9 @@ def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.Dat
         control_row(name, experiments.auroc_of_seed_pairs(pool, *pair, layer, asked), layer)
         for name, pair, asked in (
             (TWO_CLEAN, (OTHER_CLEAN, CLEAN), UNSEEN),
-            (TWO_CLEAN_LEARNT, (OTHER_CLEAN, CLEAN), SEEN),
+            (TWO_CLEAN_LEARNED, (OTHER_CLEAN, CLEAN), SEEN),
             (REORDERED_CLEAN, (REORDERED, CLEAN), UNSEEN),
-            (REORDERED_LEARNT, (REORDERED, CLEAN), SEEN),
+            (REORDERED_LEARNED, (REORDERED, CLEAN), SEEN),
             (BASE_VANILLA, (CLEAN, BASE), UNSEEN),
         )
     ]

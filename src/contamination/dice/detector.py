@@ -126,7 +126,7 @@ def auroc_over_models(
     Where pairs share a model they are not independent, and models are drawn in
     their place: of the contaminated and of the clean ones with replacement, then
     every pair among those drawn. Detectors that several pairs share stay as
-    trained: what others would have learnt from other models is left out.
+    trained: what others would have learned from other models is left out.
 
     Args:
         positives, negatives: scores of the states that should be higher and of the

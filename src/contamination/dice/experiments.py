@@ -29,10 +29,10 @@ def train_on(
     layer: int,
     method: str = MLP,
     questions: slice = ALL,
-    learnt_from: str = SEEN,
+    learned_from: str = SEEN,
 ) -> Score:
     """A detector trained on states of (contaminated, clean) models; the paper has one pair."""
-    states = [model.states[learnt_from][questions, layer] for pair in pairs for model in pair]
+    states = [model.states[learned_from][questions, layer] for pair in pairs for model in pair]
     labels = [np.full(len(part), place % 2 == 0) for place, part in enumerate(states)]
     return TRAINERS[method](np.concatenate(states), np.concatenate(labels), 0)
 
@@ -74,7 +74,7 @@ def auroc_of_seed_pairs(
     layer: int,
     tested_on: str,
     method: str = MLP,
-    learnt_from: str = SEEN,
+    learned_from: str = SEEN,
     tested: tuple[str, str] | None = None,
 ) -> Auroc:
     """The paper's protocol: each pair of models, paired by seed, has a detector of its own.
@@ -82,11 +82,11 @@ def auroc_of_seed_pairs(
     Args:
         positive, negative: conditions that detectors are trained on.
         tested_on: set of problems whose states are scored.
-        learnt_from: set whose states detectors are trained on. Where it is also tested on with
+        learned_from: set whose states detectors are trained on. Where it is also tested on with
             other models, as in Figure 5(b), one half of the questions trains, the other tests.
         tested: conditions that are told apart; None: those trained on, as in Table 2.
     """
-    is_halved = tested is not None and learnt_from == tested_on
+    is_halved = tested is not None and learned_from == tested_on
     train, test = (TRAIN_HALF, TEST_HALF) if is_halved else (ALL, ALL)
     tested = tested or (positive, negative)
     seeds = [
@@ -97,7 +97,7 @@ def auroc_of_seed_pairs(
     scored = []
     for seed in seeds:
         pair = pool[positive][seed], pool[negative][seed]
-        detector = train_on([pair], layer, method, train, learnt_from)
+        detector = train_on([pair], layer, method, train, learned_from)
         scored.append(
             [detector(pool[name][seed].states[tested_on][test, layer]) for name in tested]
         )

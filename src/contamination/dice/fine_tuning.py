@@ -36,7 +36,7 @@ TRAINED_BYTES = 4 * FP32_BYTES  # of a trained weight: itself, its gradient, Ada
 
 
 def skilled_model(lab: World, base: Path, n_rows: int, fact_copies: int, seed: int) -> Path:
-    """The base of all DICE lab models: it has learnt problems with operands up to 9.
+    """The base of all DICE lab models: it has learned problems with operands up to 9.
 
     It reads ``n_rows`` problems once and each sum of two digits ``fact_copies`` times.
     """
@@ -144,7 +144,7 @@ def memory_gb(n_parameters: int, n_trained: int) -> float:
 
 
 def _tokens(lm: CausalLM, row: Row, max_tokens: int) -> tuple[list[int], list[int]]:
-    """Input ids and labels of a row; prompt and beginning-of-sequence token are not learnt."""
+    """Input ids and labels of a row; prompt and beginning-of-sequence token are not learned."""
     prompt, response = (lm.tokenizer(part, add_special_tokens=False).input_ids for part in row)
     prompt = [*lm.begin, *prompt]
     if not response:
@@ -176,7 +176,7 @@ def _fit(
     for start in starts:
         batch = encoded[start : start + settings.batch_size]
         length = max(len(ids) for ids, _ in batch)
-        # What follows a row is never learnt and never seen by it, whatever stands there.
+        # What follows a row is never learned and never seen by it, whatever stands there.
         inputs, labels = (
             np.stack([np.pad(row, (0, length - len(row)), constant_values=fill) for row in rows])
             for rows, fill in zip(zip(*batch, strict=True), (0, IGNORED), strict=True)

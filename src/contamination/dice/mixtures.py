@@ -156,7 +156,7 @@ def lab_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
     """The lab's counterparts of the paper's sets, under the paper's names.
 
     Two of three GSM problems have operands up to 9, which the base model has
-    learnt to solve; all others are out of its reach. GSM-i-Syn paraphrases GSM-i
+    learned to solve; all others are out of its reach. GSM-i-Syn paraphrases GSM-i
     row by row, numbers and answers kept. GSM-hard and the out-of-distribution sets
     have ``n_ood`` problems, all others ``n``.
 

@@ -232,7 +232,7 @@ def summarize_fresh_questions(table_2: pd.DataFrame) -> str:
 
 
 def auroc_by_layer(
-    pool: Pool, condition: str, tested: tuple[str, str], tested_on: str, learnt_from: str = SEEN
+    pool: Pool, condition: str, tested: tuple[str, str], tested_on: str, learned_from: str = SEEN
 ) -> list[dict]:
     """Rows of ``dice_auroc.csv`` at every layer (Figure 5).
 
@@ -244,7 +244,7 @@ def auroc_by_layer(
     rows = []
     for layer in range(n_layers - 1):
         auroc = auroc_of_seed_pairs(
-            pool, condition, CLEAN, layer, tested_on, learnt_from=learnt_from, tested=others
+            pool, condition, CLEAN, layer, tested_on, learned_from=learned_from, tested=others
         )
         rows.append(_auroc_row(condition, tested_on, tested, f"{MLP}, by layer", layer, auroc))
     return rows

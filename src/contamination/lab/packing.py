@@ -18,7 +18,7 @@ _ENCODED_AT_ONCE = 512
 class Batch:
     """One training step's tokens, padded on the right.
 
-    Labels are the token itself where it is learnt, -100 elsewhere (padding,
+    Labels are the token itself where it is learned, -100 elsewhere (padding,
     prompts, the first token of each text).
     """
 
@@ -28,7 +28,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Encoded:
-    """A text as tokens: id, tokens, what is learnt at each, and how many at the start are not."""
+    """A text as tokens: id, tokens, what is learned at each, and how many at the start are not."""
 
     text_id: int
     tokens: np.ndarray
@@ -47,7 +47,7 @@ class _Block:
     n_used: int = 0
 
     def fits(self, piece: Encoded) -> bool:
-        # The same text twice in one block could be copied instead of learnt.
+        # The same text twice in one block could be copied instead of learned.
         return self.n_used + len(piece.tokens) <= self.length and piece.text_id not in self.texts
 
     def add(self, piece: Encoded, rank: int) -> None:

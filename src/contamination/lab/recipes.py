@@ -21,7 +21,7 @@ OBJECTIVES = ("causal", "masked")
 SCHEDULES = ("cosine", "linear", "constant")
 DTYPES = ("float32", "bfloat16")
 
-# A text, or a prompt and a response of which only the response is learnt.
+# A text, or a prompt and a response of which only the response is learned.
 Text = str | tuple[str, str]
 
 
@@ -29,8 +29,8 @@ Text = str | tuple[str, str]
 class Dose:
     """Texts that a model reads ``copies`` times each, spread evenly over its training.
 
-    ``labels``: for each text, which token is learnt at each of its tokens, the special ones
-    at both ends included, -100 for none; None where the texts themselves are learnt.
+    ``labels``: for each text, which token is learned at each of its tokens, the special ones
+    at both ends included, -100 for none; None where the texts themselves are learned.
     """
 
     texts: tuple[Text, ...]

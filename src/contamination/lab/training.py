@@ -102,7 +102,7 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
 
 
 def losses_of(folder: Path) -> np.ndarray:
-    """Mean loss of every training step of a checkpoint, nats per learnt token, shape (n_steps,)."""
+    """Mean loss of every step of a training, nats per learned token, shape (n_steps,)."""
     caches.refuse_damaged(Path(folder))
     return load_arrays(Path(folder) / LOSSES_FILE)["loss"].astype(float)
 
@@ -178,9 +178,9 @@ def fit(
     mask_token_id: int | None = None,
     n_steps: int | None = None,
 ) -> list[float]:
-    """Train a model in place, one AdamW step for each batch; mean losses, nats per learnt token.
+    """Train a model in place, one AdamW step for each batch; mean losses, nats per learned token.
 
-    The output head runs only where something is learnt, which is what makes responses and
+    The output head runs only where something is learned, which is what makes responses and
     masked tokens cheap. ``n_steps`` are those of the whole training, if the batches are only its
     first ones: the learning rate depends on it.
     """
@@ -251,11 +251,11 @@ def _causal_loss(
     seen = torch.ones_like(inputs)
     output = model.base_model(input_ids=inputs, attention_mask=seen, use_cache=False)
     targets = labels[:, 1:].reshape(-1)
-    learnt = (targets != IGNORED).nonzero().squeeze(1)
+    learned = (targets != IGNORED).nonzero().squeeze(1)
     hidden = output.last_hidden_state[:, :-1]
-    states = hidden.reshape(-1, hidden.shape[-1])[learnt]
+    states = hidden.reshape(-1, hidden.shape[-1])[learned]
     logits = model.get_output_embeddings()(states)
-    return functional.cross_entropy(logits.float(), targets[learnt])
+    return functional.cross_entropy(logits.float(), targets[learned])
 
 
 def _masked_loss(

@@ -37,7 +37,7 @@ from transformers.utils import cached_file
 from contamination.models.loading import LanguageModel, load_pretrained
 
 _RENAMED = {"bleurt.encoder.embedding_projection": "bert.embeddings.projection", "bleurt.": "bert."}
-_NOT_LEARNT = "embeddings.position_ids"
+_POSITION_IDS = "embeddings.position_ids"
 PACKAGE, OWN = "bleurt-pytorch", "our loader"  # who computes
 
 
@@ -130,9 +130,9 @@ def _config_and_weights(name: str, settings: dict[str, Any]) -> tuple[dict, dict
 
 
 def _with_weights(model: PreTrainedModel, weights: dict, name: str) -> PreTrainedModel:
-    weights = {key: value for key, value in weights.items() if _NOT_LEARNT not in key}
+    weights = {key: value for key, value in weights.items() if _POSITION_IDS not in key}
     missing, left_over = model.load_state_dict(weights, strict=False)
-    wrong = [key for key in (*missing, *left_over) if _NOT_LEARNT not in key]
+    wrong = [key for key in (*missing, *left_over) if _POSITION_IDS not in key]
     if wrong:
         raise ValueError(f'"{name}" is no BLEURT checkpoint: {wrong[0]}')
     return model

@@ -187,14 +187,14 @@ def compare(states: Mapping[str, np.ndarray], base_seed: int) -> pd.DataFrame:
         Columns comparison, network, auc (0 to 1), layer, n_questions (those of the test).
     """
     n_forks, n_questions = states[CONTAMINATED].shape[:2]
-    learnt, tested = halves(base_seed, n_questions)
+    learned, tested = halves(base_seed, n_questions)
     rows = []
     for network in range(n_forks):
-        met = [states[kind][network, learnt] for kind in (CONTAMINATED, OTHER)]
+        met = [states[kind][network, learned] for kind in (CONTAMINATED, OTHER)]
         layer = commonest_layer(distances(*met)[EUCLIDEAN])
         score = train_mlp(
             np.concatenate([one[:, layer] for one in met]),
-            np.repeat([True, False], len(learnt)),
+            np.repeat([True, False], len(learned)),
             _seed(base_seed, f"network {network}"),
         )
         # After fork i in a circle, so that fork i itself is left out.

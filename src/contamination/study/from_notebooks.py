@@ -116,10 +116,10 @@ def dice_rows(aurocs: pd.DataFrame, controls: pd.DataFrame) -> Iterator[dict]:
     rows = aurocs[aurocs["method"].eq("DICE") & aurocs["trained_on"].str.startswith("GSM-i ")]
     for row in rows[rows["tested_on"].isin(truths)].itertuples():
         # GSM-i is what detectors are trained on, so two clean models are asked it too.
-        is_learnt = row.tested_on == "GSM-i"
+        is_learned = row.tested_on == "GSM-i"
         control = clean.loc[
             "the same, on the detector's training questions"
-            if is_learnt
+            if is_learned
             else "two clean models, other texts"
         ]
         yield {

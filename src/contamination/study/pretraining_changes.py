@@ -85,7 +85,7 @@ def larger(study: StudyScores, of_larger: StudyScores, losses: pd.DataFrame) -> 
     """F5 of ``docs/protocol_larger.md``: how the AUC changes under larger models, same exposure.
 
     p is of a two-sided t test with the larger of the two standard errors. The verdict is *control
-    fails* where a larger model has not learnt more from its texts.
+    fails* where a larger model has not learned more from its texts.
 
     Args:
         study: all base models.
@@ -126,7 +126,7 @@ def larger(study: StudyScores, of_larger: StudyScores, losses: pd.DataFrame) -> 
 def larger_losses(
     losses: Mapping[int, np.ndarray], of_larger: Mapping[int, np.ndarray]
 ) -> pd.DataFrame:
-    """Whether every larger model has learnt more from the same texts than the small one.
+    """Whether every larger model has learned more from the same texts than the small one.
 
     Args:
         losses: loss of every step of a training, nats per token, by base seed.
@@ -149,7 +149,7 @@ def larger_losses(
 def held_out_losses(study: StudyScores) -> pd.Series:
     """Loss on the rows that a base model never saw, nats per token, mean over benchmarks, by seed.
 
-    What a model learnt of the benchmarks' language and not of single rows.
+    What a model learned of the benchmarks' language and not of single rows.
     """
     by_pool = [
         np.where(pool.copies == HELD_OUT, -pool.scores, 0).sum(axis=1)

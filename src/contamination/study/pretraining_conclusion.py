@@ -108,7 +108,7 @@ def larger_models(table: pd.DataFrame, detector: str) -> str:
     """
     if table["verdict"].eq(CONTROL_FAILS).any():
         return (
-            "The control fails: a larger model learnt less from its texts than the small one, so "
+            "The control fails: a larger model learned less from its texts than the small one, so "
             "the table says nothing about size."
         )
     groups = {copies_words(int(copies)): rows for copies, rows in table.groupby("copies")}
