@@ -54,12 +54,14 @@ LEDGER = store.STUDY
 STUDY_TABLES = ROOT / "docs/detectors"
 OF_STUDY = (
     "detection",
+    "differences",
     "controls",
     "reference",
     "indirect",
     "later",
     "larger",
     "larger_tpr",
+    "ties",
     "row_lists",
     "shift",
     "tpr",
@@ -252,6 +254,7 @@ def detector_page(tables: dict[str, pd.DataFrame]) -> str:
         pretraining_conclusion.larger_models(tables["pretraining_larger"], MIN_K),
         _of_larger(tables["pretraining_larger"]),
         pretraining_conclusion.larger_rates(tables["pretraining_larger_tpr"], MIN_K),
+        pretraining_conclusion.bound_of_dc_pdd(tables["pretraining_ties"]),
         "### Lists of rows",
         pretraining_findings.summarize_row_lists(lists),
         "### Two sets that no model saw",
@@ -265,7 +268,7 @@ def detector_page(tables: dict[str, pd.DataFrame]) -> str:
 
 
 def _best(tables: dict[str, pd.DataFrame]) -> str:
-    names = ("detection", "indirect", "shift")
+    names = ("detection", "indirect", "shift", "differences")
     best = pretraining_findings.best_by_access(*(tables[f"pretraining_{name}"] for name in names))
     return markdown(best.astype(str).rename(columns=pretraining_findings.BEST_LABELS))
 

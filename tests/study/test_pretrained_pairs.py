@@ -372,7 +372,8 @@ def test_the_page_says_what_the_code_does():
 
 def test_the_headline_says_which_effects_are_equal_and_which_are_open():
     row = {"analysis": eq.CONFIRMING, "n_pairs": 5, "n_lab": 20, "difference": 0.01}
-    row |= {"ci90_low": -0.05, "ci90_high": 0.07, "note": ""}
+    row |= {"ci90_low": -0.05, "ci90_high": 0.07, "note": "", "lab_effect": -0.03}
+    row |= {"real_effect": -0.02, "ci_low": -0.06, "ci_high": 0.08}
     table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
     table = table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE])
     said = eq.summarize_equivalence(table)
@@ -398,14 +399,22 @@ def test_the_headline_says_which_effects_are_equal_and_which_are_open():
 
 
 def test_in_brief_equal_and_open_effects_have_a_sentence_each():
-    row = {"analysis": eq.CONFIRMING, "n_pairs": 5, "note": ""}
+    row = {"analysis": eq.CONFIRMING, "n_pairs": 5, "note": "", "lab_effect": -0.03}
+    row |= {"real_effect": -0.04, "ci_low": -0.08, "ci_high": 0.06}
     table = pd.DataFrame([row | {"condition": name} for name in eq.COMPARED])
     said = eq.in_brief(table.assign(verdict=[SUPPORTED, INCONCLUSIVE, INCONCLUSIVE]))
     assert said == (
-        "Training on one paraphrase, instead of on the full row, changes the AUC by the same "
-        "amount in the real model as in the small ones, to within 0.10. For training on several "
-        "paraphrases or the row without its label, the result is inconclusive."
+        "Training on one paraphrase, instead of on the full row, changes the AUC by -0.03 and "
+        "-0.04 (small models, real model). These changes are equal to within 0.10, but they are "
+        "smaller than that margin, so this says little. For training on several paraphrases or the "
+        "row without its label, the result is inconclusive."
     )
     none, every = (eq.in_brief(table.assign(verdict=word)) for word in (INCONCLUSIVE, SUPPORTED))
-    assert "by the same amount" not in none and "inconclusive" not in every
+    assert "are equal" not in none and "inconclusive" not in every
+    large = table.assign(verdict=SUPPORTED, lab_effect=-0.3, real_effect=-0.32)
+    assert "equal to within 0.10." in eq.in_brief(large) and "little" not in eq.in_brief(large)
+    apart = table.assign(verdict=INCONCLUSIVE, ci_low=0.02, ci_high=0.12)
+    assert "With several paraphrases the two changes do differ (-0.03 and -0.04" in eq.in_brief(
+        apart
+    )
     assert eq.in_brief(table.assign(verdict=NOT_RUN)).startswith("No pair of the real model")

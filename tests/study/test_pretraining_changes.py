@@ -80,6 +80,15 @@ def test_rates_of_larger_models_stand_next_to_those_of_the_small_ones(seen):
     assert same["tpr"].equals(same["tpr_larger"]) and len(same) == len(small)
 
 
+def test_rows_with_a_models_highest_score_are_counted(seen):
+    table = changes.ties(seen, of_five(STRONGER)).set_index("detector")
+    assert table.columns.tolist() == ["copies", "tied", "tied_larger", "auc", "auc_larger"]
+    assert table["copies"].eq(16).all() and not set(table.index) & {"noise"}
+    n_held_out = (seen.pools_of("PPL")[0].copies[0] == 0).sum()
+    assert table.loc["PPL", "tied"] == pytest.approx(1 / n_held_out)  # no two rows are equal
+    assert table.loc["PPL", "auc_larger"] > table.loc["PPL", "auc"]
+
+
 def test_a_larger_model_that_has_learned_less_makes_the_control_fail(seen):
     small = {300: np.linspace(4, 2, 40), 301: np.linspace(4, 2, 40)}
     better = {seed: losses - 0.5 for seed, losses in small.items()}

@@ -7,6 +7,7 @@ from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORT
 from contamination.study.dice_forks import CLAIMED
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES
 from contamination.study.pretraining_conclusion import (
+    bound_of_dc_pdd,
     conclusion,
     in_brief,
     larger_in_brief,
@@ -54,22 +55,22 @@ def tables(
 def test_it_says_what_the_tables_carry():
     said = conclusion(*tables())
     assert "With one copy of a row in pretraining (0.005 % of the training tokens)" in said
-    assert "no detector finds it on average over the models. The highest AUC is 0.51" in said
+    assert "no detector is shown to be above chance on average over the models. The h" in said
     assert "0.51 [0.50, 0.70] (PPL), which is too low for judging a single row." in said
-    assert "2 of 2 detectors are above chance on average over the models" in said
+    assert "2 of 2 detectors are shown to be above chance on average over the models" in said
     assert "The highest supported AUC is 0.900 [0.500, 0.700] (PPL)." in said
     assert "It never beats the best detector by 0.05 or more" in said
     # The exploratory form is not a detector of the families.
     assert "At 1 % false positives, with sixteen copies, that attack finds 41 % of the rows" in said
-    assert "the best detector 26 % (PPL), so the model retains traces" in said
+    assert "the best detector 26 % (PPL), which suggests that the model retains traces" in said
     assert "Access matters" in said and "answers reaches 0.60" in said
     assert (
         "a paraphrase (the same template with different content words) and never the row it" in said
     )
     assert "never the row itself, no detector notices" in said
     assert (
-        "1 of the 1 detectors tested there raise false alarms too often" in said
-        and "87 % of cases (PPL, length)" in said
+        "length misleads 1 of 1 detectors, with false alarms in up to 87 % of cases (PPL, length)"
+        in said
     )
     assert "call unseen rows contaminated under 20 of 20 models" in said
     assert "Within one base model it tells models" in said and "DICE judges models and not" in said
@@ -80,7 +81,11 @@ def test_it_says_what_the_tables_carry():
 @pytest.mark.parametrize(
     ("changed", "absent", "present"),
     [
-        ({"one": SUPPORTED}, "no detector finds it", "1 of 2 detectors is above chance"),
+        (
+            {"one": SUPPORTED},
+            "no detector is shown",
+            "1 of 2 detectors is shown to be above chance",
+        ),
         ({"attack": 0.99}, "at no dose", "0.09 more than the best detector"),
         ({"found": 0.28}, "keeps more of a row", "no upper bound on what the model keeps"),
         ({"twins": SUPPORTED}, "Number twins", "DICE"),
@@ -108,15 +113,15 @@ def brief(**changed):
 def test_in_brief_it_is_three_sentences_about_the_same_numbers():
     said = brief()
     assert said == (
-        "With one copy of a row in the training data, no detector is above chance; the highest "
-        "AUC is 0.51 [0.50, 0.70] (PPL), which is too low for judging a single row. With sixteen "
-        "copies, 2 of 2 detectors are above chance, and the best of these has an AUC of 0.900 "
-        "[0.500, 0.700] (PPL). But if the suspected rows and the held-out rows differ in length, 1 "
-        "of the 1 detectors tested raise too many false alarms, in up to 87 % of cases "
-        "(PPL, length)."
+        "With one copy of a row in the training data, no detector is shown to be above chance; the "
+        "highest AUC is 0.51 [0.50, 0.70] (PPL), which is too low for judging a single row. With "
+        "sixteen copies, 2 of 2 detectors are shown to be above chance, and the best of these has "
+        "an AUC of 0.900 [0.500, 0.700] (PPL). But the suspected rows and the held-out rows may "
+        "differ in something else, which many detectors take for contamination: length misleads 1 "
+        "of 1 detectors, with false alarms in up to 87 % of cases (PPL, length)."
     )
     assert "no detector is shown to take that" in brief(shift=NOT_SUPPORTED)
-    assert "1 of 2 detectors is above chance" in brief(one=SUPPORTED)
+    assert "1 of 2 detectors is shown to be above chance" in brief(one=SUPPORTED)
     assert "too low" in brief(high=0.54, answers=0.53).split("With sixteen")[1]
 
 
@@ -167,7 +172,16 @@ def test_larger_models_that_hide_rows_are_named():
 
 @pytest.mark.parametrize(
     ("low", "said"),
-    [(0.02, "than held-out rows, but 97 %"), (0.01, "The table does not show that rows")],
+    [
+        (
+            0.02,
+            "1 of 1 methods find more than 1 % (PPL: 3.0 %) and 1 of 1 methods find more than 5",
+        ),
+        (
+            0.01,
+            "0 of 1 methods find more than 1 % (PPL: 3.0 %) and 1 of 1 methods find more than 5",
+        ),
+    ],
 )
 def test_rows_that_larger_models_give_away_singly(low, said):
     one = {"detector": "PPL", "tpr": 0.015, "tpr_larger": 0.03, "ci_low": low, "ci_high": 0.04}
@@ -185,3 +199,21 @@ def test_larger_models_that_learned_less_say_nothing():
     table = made_larger([0.1] * 4, [CONTROL_FAILS] * 4)
     assert larger_models(table, "PPL").startswith("The control fails")
     assert larger_in_brief(table, "PPL") == ""
+
+
+@pytest.mark.parametrize("free", [0.77, 0.57])
+def test_the_bound_of_dc_pdd_is_blamed_where_the_form_without_it_does_better(free):
+    table = pd.DataFrame({"detector": ["DC-PDD", "DC-PDD without bound"], "copies": 16})
+    table = table.assign(tied=[0.77, 0.0], tied_larger=[0.9, 0.0])
+    text = bound_of_dc_pdd(table.assign(auc=[0.56, free], auc_larger=[0.53, 0.86]))
+    assert "77 % of the held-out rows share a model's highest score (90 % in the larger" in text
+    assert f"is {free:.2f} (0.86 in the larger models) instead of 0.56 (0.53)" in text
+    assert ("is that of the limit" in text) == (free == 0.77)
+
+
+def test_differences_between_sets_are_counted_one_by_one():
+    rows = [("PPL", LENGTH, 0.9, SUPPORTED), ("Zlib", LENGTH, 0.8, SUPPORTED)]
+    rows += [("PPL", "date", 0.3, SUPPORTED), ("Zlib", "date", 0.1, NOT_SUPPORTED)]
+    shifts = pd.DataFrame(rows, columns=["detector", "shift", "rate", "verdict"])
+    said = in_brief(tables()[0], shifts)
+    assert "length misleads 2 of 2 detectors and date misleads 1 of 2, with" in said

@@ -160,8 +160,16 @@ MISLED = pd.DataFrame(
 )
 
 
-def test_all_that_tie_are_named_and_what_they_miss(detection, indirect):
-    found = findings.best_by_access(detection, indirect, MISLED).set_index("access")
+# Paired: at four copies the interval holds zero, at sixteen two are shown to be worse than Zlib.
+PAIRED = pd.DataFrame(
+    [("Zlib", 4, -0.01), ("PPL", 16, 0.02), ("CDD", 16, 0.2), ("CDD", 4, 0.1)],
+    columns=["detector", "copies", "ci_low"],
+).assign(access=LOGS)
+
+
+def test_all_that_are_not_worse_are_named_and_what_they_miss(detection, indirect):
+    alike = PAIRED.assign(ci_low=-0.01)
+    found = findings.best_by_access(detection, indirect, MISLED, alike).set_index("access")
     assert found.loc[ANSWERS].tolist() == [
         1,
         "none; highest AUC 0.52 [0.50, 0.54] (CDD)",
@@ -184,12 +192,12 @@ def test_all_that_tie_are_named_and_what_they_miss(detection, indirect):
     assert set(others) == {""}
 
 
-def test_a_detector_whose_interval_lies_below_the_best_is_not_named(detection, indirect):
+def test_a_detector_that_is_shown_to_be_worse_than_the_best_is_not_named(detection, indirect):
     apart = detection.copy()
-    apart.loc[apart["detector"].eq("PPL") & apart["copies"].eq(16), ["ci_low", "ci_high"]] = 0.7
     apart.loc[apart["detector"].eq("CDD"), "verdict"] = YES
     seen = indirect.assign(verdict=YES)
-    found = findings.best_by_access(apart, seen, MISLED.assign(verdict=NO)).set_index("access")
+    unmoved = MISLED.assign(verdict=NO)
+    found = findings.best_by_access(apart, seen, unmoved, PAIRED).set_index("access")
     assert found.loc[LOGS, "misled_by"] == "none of those tried; untested: CDD"
     assert found.loc[LOGS, "16 copies"] == "Zlib: AUC 0.83 [0.81, 0.85]"
     assert found.loc[LOGS, "1 copy"] == "CDD: AUC 0.520 [0.500, 0.540]"
@@ -221,7 +229,8 @@ def later_table(verdicts):
     rows = [(n, c) for n in (100_000, 400_000) for c in (1, 16)]
     table = pd.DataFrame(rows, columns=["later_tokens", "copies"]).assign(verdict=verdicts)
     table["detector"] = "PPL"
-    return table.assign(auc_before=0.8, auc_after=0.8 - table["later_tokens"] / 2e6)
+    ends = {"ci_high": [0.04 if word == NO else 0.06 for word in verdicts]}
+    return table.assign(auc_before=0.8, auc_after=0.8 - table["later_tokens"] / 2e6, **ends)
 
 
 def test_the_headline_on_later_training_counts_falls():
@@ -241,6 +250,10 @@ def test_the_headline_on_later_training_counts_falls():
     assert "supported for all" not in said and "0 of 4 such claims are supported; 2 cl" in said
     said = findings.summarize_later_training(later_table([YES] * 4))
     assert said.endswith("4 of 4 such claims are supported.")
+    said = findings.summarize_later_training(later_table([YES] * 4).assign(ci_high=0.04))
+    assert said.endswith(
+        "All 4 intervals end below 0.05, so every fall is smaller than one that matters."
+    )
 
 
 def list_table(verdicts, empty):
@@ -254,13 +267,15 @@ def test_the_headline_on_lists_says_whether_the_guarantee_is_kept():
     said = findings.summarize_row_lists(list_table([YES] * 4, 57))
     assert said.startswith(
         "The claim that at most 10 % of the rows on a list were not seen is supported for all 2 "
-        "pairs of detector and number of copies. With sixteen copies, the lists of PPL find the "
-        "most: 10 % of the seen rows. For 3 of 20 models, all lists are empty. The claim that at "
-        "most 20 "
+        "pairs of detector and number of copies. For 0 of these pairs every list is empty, so the "
+        "claim holds without naming a row. With sixteen copies, the lists of PPL find the most: "
+        "10 % of the seen rows. For 3 of 20 models, all lists are empty. The claim that at most 20 "
     )
     every = findings.summarize_row_lists(list_table([YES] * 4, 57).assign(n_models_without=0))
     assert "seen rows. For every model, at least one list is not empty. The" in every
-    assert "With one copy, 95 % of all lists are empty, and an empty list contains no fal" in said
+    assert "With one copy, 95 % of all lists are empty. The guarantee" in said
+    silent = findings.summarize_row_lists(list_table([YES] * 4, 60))
+    assert "For 2 of these pairs every list is empty" in silent
     said = findings.summarize_row_lists(list_table([YES, NO, OPEN, OPEN], 6))
     assert (
         "supported for 1 of 2 pairs of detector and number of copies: 1 claim is not supported."
@@ -270,7 +285,7 @@ def test_the_headline_on_lists_says_whether_the_guarantee_is_kept():
         "supported for none of the 2 pairs of detector and number of copies: 2 claims are inc"
         in said
     )
-    assert "With one copy, 10 % of all lists are empty, and" in said
+    assert "With one copy, 10 % of all lists are empty." in said
 
 
 def test_the_headline_on_false_alarms_names_a_test_that_flags_too_much():
@@ -308,7 +323,7 @@ def test_a_cell_has_its_auc_its_interval_and_the_mark_of_its_verdict(detection, 
     figure = figures.detection_figure(detection, reference)
     axis, bar = figure.axes
     first, *others = axis.get_title().split("\n")
-    assert first == "Above chance on average:"
+    assert first == "Shown to be above chance on average:"
     assert others == ["none of the 3 detectors at one copy", "2 of 3 detectors at sixteen copies"]
     rows = [label.get_text().replace("\n", " ") for label in axis.get_yticklabels()]
     assert rows == ["PPL", "Zlib", "CDD", "reference attack (LiRA)"]

@@ -9,6 +9,7 @@ rows; its effect is the mean of both.
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from scipy import stats
 
 from contamination.core import scores
 from contamination.core.claims import CLAIMS
-from contamination.core.tables import listed
+from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_RUN, SUPPORTED
 from contamination.study.conditions import BASE, DOSED, PARAPHRASE, SEVERAL, VERBATIM, WITHOUT_LABEL
 from contamination.study.protocol import LEVEL
@@ -174,22 +175,46 @@ def in_brief(table: pd.DataFrame) -> str:
     known = _confirming(table)
     if known.empty:
         return "No pair of the real model has been trained, so nothing can be compared yet."
-    equal = known.loc[known["verdict"].eq(SUPPORTED), "condition"].map(IN_WORDS).tolist()
-    open_ = known.loc[known["verdict"].ne(SUPPORTED), "condition"].map(IN_WORDS).tolist()
+    is_equal = known["verdict"].eq(SUPPORTED)
+    open_ = known.loc[~is_equal, "condition"].map(IN_WORDS).tolist()
     said = []
-    if equal:
-        said.append(
-            f"Training on {listed(equal, 'or')}, instead of on the full row, changes the AUC by "
-            f"the same amount in the real model as in the small ones, to within {MARGIN:.2f}."
-        )
+    if is_equal.any():
+        said.append(_of_equal(known[is_equal]))
     if open_:
         notes = sorted({note for note in known["note"] if note})
         why = f" ({'; '.join(notes)})" if notes else ""
-        full = "" if equal else ", instead of on the full row"
+        full = "" if is_equal.any() else ", instead of on the full row"
         said.append(
             f"For training on {listed(open_, 'or')}{full}, the result is inconclusive{why}."
         )
+    differ = known[~is_equal & (known["ci_low"].gt(0) | known["ci_high"].lt(0))]
+    said += [_of_different(row) for row in differ.itertuples()]
     return " ".join(said)
+
+
+def _of_equal(rows: pd.DataFrame) -> str:
+    """The forms with equal effects, the effects, and whether the margin is wider than these."""
+    forms = listed(rows["condition"].map(IN_WORDS).tolist(), "or")
+    effects = listed(
+        [f"{row.lab_effect:+.2f} and {row.real_effect:+.2f}" for row in rows.itertuples()]
+    )
+    text = (
+        f"Training on {forms}, instead of on the full row, changes the AUC by {effects} (small "
+        f"models, real model). These changes are equal to within {MARGIN:.2f}"
+    )
+    if rows[["lab_effect", "real_effect"]].abs().lt(MARGIN).all(axis=None):
+        return f"{text}, but they are smaller than that margin, so this says little."
+    return f"{text}."
+
+
+def _of_different(row: Any) -> str:
+    """A form whose effects are shown to differ, by an unknown amount."""
+    return (
+        f"With {IN_WORDS[row.condition]} the two changes do differ "
+        f"({row.lab_effect:+.2f} and {row.real_effect:+.2f}; 95 % interval of the difference "
+        f"{interval_text(row.ci_low, row.ci_high, 2)}). The difference may be larger or smaller "
+        f"than {MARGIN:.2f}."
+    )
 
 
 def _confirming(table: pd.DataFrame) -> pd.DataFrame:

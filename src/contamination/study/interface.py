@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # the protocol reads frames alone and shall not load a model 
 
 # What a detector must be able to see of a model.
 ANSWERS, LOG_PROBABILITIES, WEIGHTS = "answers", "log-probabilities", "weights"
+ACCESSES = (ANSWERS, LOG_PROBABILITIES, WEIGHTS)  # each includes those before it
 COSTLY_ON = "topics"  # where detectors that cost much are asked
 WORD_PROBLEMS = "grade_school"  # and the one that asks about answers
 # One score for each row, or one for the whole set with a p value of its own.

@@ -8,7 +8,7 @@ gives them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,21 @@ import pandas as pd
 from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import CONTROL_FAILS
 from contamination.study.assignment import HELD_OUT
-from contamination.study.crossed import Estimate, auc_left_out, interval_left_out, mean_left_out
-from contamination.study.pretraining_rates import true_positive_rates
+from contamination.study.crossed import (
+    Estimate,
+    auc_left_out,
+    interval_left_out,
+    mean_auc,
+    mean_left_out,
+)
+from contamination.study.pretraining_rates import tied_share, true_positive_rates
 from contamination.study.pretraining_results import DIFFERENCES, judged, t_test_p
-from contamination.study.pretraining_scores import StudyScores, display_name, exposures
+from contamination.study.pretraining_scores import (
+    CONTROLS,
+    StudyScores,
+    display_name,
+    exposures,
+)
 from contamination.study.row_pools import ROWS
 
 LARGER = "pretraining_larger"
@@ -158,6 +169,27 @@ def held_out_losses(study: StudyScores) -> pd.Series:
     ]
     index = pd.Index(study.base_seeds, name="base_seed")
     return pd.Series(np.mean(by_pool, axis=0), index, name="held_out_loss")
+
+
+def ties(study: StudyScores, of_larger: StudyScores) -> pd.DataFrame:
+    """How many held-out rows share a model's highest score, next to the AUC; no verdict.
+
+    Returns:
+        a row for each detector that both have, at the largest number of copies, exploratory forms
+        too: detector, copies, tied and tied_larger (shares, means over models and benchmarks),
+        auc and auc_larger.
+    """
+    copies = max(exposures(ROWS))
+    rows = []
+    for detector in study.all_detectors:
+        if detector in CONTROLS or detector not in of_larger.all_detectors:
+            continue
+        row: dict[str, Any] = {"detector": display_name(detector), "copies": copies}
+        for ending, scores in (("", study), ("_larger", of_larger)):
+            row[f"tied{ending}"] = tied_share(scores, detector)
+            row[f"auc{ending}"] = mean_auc(scores.pools_of(detector), copies)
+        rows.append(row)
+    return pd.DataFrame(rows)[["detector", "copies", "tied", "tied_larger", "auc", "auc_larger"]]
 
 
 def larger_rates(rates: pd.DataFrame, of_larger: StudyScores) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import pandas as pd
 
 from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import CONTROL_FAILS, LEVEL, SUPPORTED
+from contamination.study import dc_pdd
 from contamination.study.interface import ANSWERS
 from contamination.study.pretraining_findings import CHANCE, copies_words, of_auc, percent
 from contamination.study.row_pools import PARAPHRASE
@@ -57,9 +58,11 @@ def _dose_in_brief(detection: pd.DataFrame, dose: int, of_what: str = "") -> str
     verdicts, best = detection.loc[detection["copies"].eq(dose), "verdict"], _best(detection, dose)
     k = int(verdicts.eq(SUPPORTED).sum())
     has = "it has" if k == 1 else "the best of these has"
-    found = f"{k} of {len(verdicts)} detectors {_are(k)} above chance, and {has} an AUC of"
+    found = (
+        f"{k} of {len(verdicts)} detectors {_are(k)} shown to be above chance, and {has} an AUC of"
+    )
     if not k:
-        found = "no detector is above chance; the highest AUC is"
+        found = "no detector is shown to be above chance; the highest AUC is"
     text = f"With {copies_words(dose)}{of_what}, {found} {of_auc(best)} ({best['detector']})"
     return _ended(text, best["auc"])
 
@@ -185,15 +188,34 @@ def larger_rates(table: pd.DataFrame, detector: str) -> str:
     ]
     fpr = f"{100 * few['fpr']:.0f} %"
     text = f"In the larger models, at {fpr} false positives, {detector} finds {listed(shares)}."
-    if few["ci_low"] > few["fpr"]:
-        return (
-            f"{text} Rows that the model saw once are flagged more often than held-out rows, but "
-            f"{100 * (1 - few['tpr_larger']):.0f} % of them go unnoticed."
-        )
+    above = []
+    for rate, rows in table[table["copies"].eq(few["copies"])].groupby("fpr"):
+        k, n = int(rows["ci_low"].gt(rate).sum()), int(rows["ci_low"].notna().sum())
+        (own_rate,) = rows.loc[rows["detector"].eq(detector), "tpr_larger"]
+        at = f"{100 * rate:.0f} %"
+        above.append(f"{k} of {n} methods find more than {at} ({detector}: {100 * own_rate:.1f} %)")
     return (
-        f"{text} The table does not show that rows the model saw once are flagged more often than "
-        "held-out rows."
+        f"{text} By chance, a method finds as large a share of the seen rows as of the held-out "
+        f"rows. With {copies_words(int(few['copies']))}, {listed(above)}. Here *more* means that "
+        "the 95 % interval, which is not corrected, lies above the false-positive rate."
     )
+
+
+def bound_of_dc_pdd(table: pd.DataFrame) -> str:
+    """What the bound of DC-PDD does to its AUC; ``table`` is of ``pretraining_changes.ties``."""
+    rows = table.set_index("detector")
+    bounded, free = rows.loc[dc_pdd.NAME], rows.loc[dc_pdd.WITHOUT_BOUND]
+    text = (
+        "DC-PDD limits what one token can add to the score, as public implementations do. With "
+        f"this limit, {100 * bounded['tied']:.0f} % of the held-out rows share a model's highest "
+        f"score ({100 * bounded['tied_larger']:.0f} % in the larger models). Without it, the AUC "
+        f"with {copies_words(int(free['copies']))} is {free['auc']:.2f} "
+        f"({free['auc_larger']:.2f} in the larger models) instead of {bounded['auc']:.2f} "
+        f"({bounded['auc_larger']:.2f}). The protocol did not plan the form without a limit."
+    )
+    if free["auc"] > bounded["auc"] + NEAR:
+        return f"{text} So the low AUC of DC-PDD is that of the limit and not of the method."
+    return text
 
 
 def _have(n: int) -> str:
@@ -223,13 +245,11 @@ def _of_dose(detection: pd.DataFrame, dose: int, attack: pd.DataFrame) -> str:
     n, k = len(of_dose), int(of_dose["verdict"].eq(SUPPORTED).sum())
     best, what = _best(detection, dose), copies_words(dose)
     share = percent(attack.loc[dose, "row_share_pct"])
-    found = "no detector finds it" if dose == 1 else "no detector finds the row"
-    if k:
-        found = f"{k} of {n} detectors {_are(k)} above chance"
+    found = f"{k} of {n} detectors {_are(k)}" if k else "no detector is"
     text = (
-        f"With {what} of a row in pretraining ({share} of the training tokens), {found} on average "
-        f"over the models. The highest {'supported ' * bool(k)}AUC is {of_auc(best)} "
-        f"({best['detector']})"
+        f"With {what} of a row in pretraining ({share} of the training tokens), {found} shown to "
+        "be above chance on average over the models. "
+        f"The highest {'supported ' * bool(k)}AUC is {of_auc(best)} ({best['detector']})"
     )
     return _ended(text, best["auc"])
 
@@ -268,7 +288,7 @@ def _at_few_false(detection: pd.DataFrame, rates: pd.DataFrame) -> str:
         f"rows and the best detector {100 * found:.0f} % ({name})"
     )
     if attack - found >= NEAR:
-        return f"{text}, so the model retains traces that the detectors miss."
+        return f"{text}, which suggests that the model retains traces that the detectors miss."
     return f"{text}. The attack is no upper bound on what the model keeps of a row."
 
 
@@ -320,38 +340,40 @@ def _of_paraphrases(indirect: pd.DataFrame) -> str:
 
 def _of_shift(shift: pd.DataFrame) -> str:
     """Whether a difference between the two sets is taken for contamination."""
-    asked, wrong, kinds, worst = _misled(shift)
-    if wrong.empty:
+    counts, worst = _misled(shift)
+    if not counts:
         return NOT_MISLED
     return (
-        f"But a high score proves nothing by itself. Where the two sets of rows differ in {kinds}, "
-        f"{wrong['detector'].nunique()} of the {asked['detector'].nunique()} detectors tested "
-        "there raise false alarms too often: they call a set contaminated although no model "
-        f"saw it, in up to {worst}."
+        "But a high score proves nothing by itself. If the two sets of rows differ in something "
+        "else, detectors too often call one of them contaminated although no model saw it: "
+        f"{counts}, with false alarms in up to {worst}."
     )
 
 
 def _shift_in_brief(shift: pd.DataFrame) -> str:
-    asked, wrong, kinds, worst = _misled(shift)
-    if wrong.empty:
+    counts, worst = _misled(shift)
+    if not counts:
         return NOT_MISLED
     return (
-        f"But if the suspected rows and the held-out rows differ in {kinds}, "
-        f"{wrong['detector'].nunique()} of the {asked['detector'].nunique()} detectors tested "
-        f"raise too many false alarms, in up to {worst}."
+        "But the suspected rows and the held-out rows may differ in something else, which many "
+        f"detectors take for contamination: {counts}, with false alarms in up to {worst}."
     )
 
 
-def _misled(shift: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, str, str]:
-    """Rows with a claim, those of them with false alarms, the differences, and the worst case."""
+def _misled(shift: pd.DataFrame) -> tuple[str, str]:
+    """How many detectors a difference misleads, for each that does, and the worst case."""
     asked = shift[shift["verdict"].ne("") & shift["shift"].ne(NONE)]
     wrong = asked[asked["verdict"].eq(SUPPORTED)]
     if wrong.empty:
-        return asked, wrong, "", ""
-    kinds = listed(list(dict.fromkeys(wrong["shift"])), "or")
+        return "", ""
+    counts = []
+    for kind in dict.fromkeys(wrong["shift"]):
+        misled, of_kind = wrong[wrong["shift"].eq(kind)], asked[asked["shift"].eq(kind)]
+        n, k = of_kind["detector"].nunique(), misled["detector"].nunique()
+        counts.append(f"{kind} misleads {k} of {n}{'' if counts else ' detectors'}")
     worst = wrong.loc[wrong["rate"].idxmax()]
     share = f"{100 * worst['rate']:.0f} % of cases ({worst['detector']}, {worst['shift']})"
-    return asked, wrong, kinds, share
+    return listed(counts), share
 
 
 def _of_twins(twins: pd.DataFrame) -> str:
@@ -374,7 +396,7 @@ def _of_dice(forks: pd.DataFrame) -> str:
     text = (
         "DICE judges models and not rows. "
         f"Within one base model it {found} models that were fine-tuned on the benchmark from "
-        f"models that were fine-tuned on other questions (AUROC of models {of_auc(real)})"
+        f"models that were fine-tuned on other questions (AUROC {of_auc(real)})"
     )
     if alarm["verdict"] == SUPPORTED:
         return (

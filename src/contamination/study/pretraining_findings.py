@@ -6,12 +6,12 @@ import pandas as pd
 
 from contamination.core.tables import copies_text, format_p, interval_text, listed
 from contamination.core.verdicts import INCONCLUSIVE, LEVEL, NOT_SUPPORTED, SUPPORTED
-from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, WEIGHTS
+from contamination.study.interface import ACCESSES
 from contamination.study.row_pools import CHAT, PARAPHRASE, UNLABELLED
 from contamination.study.shift import NONE
 
-ACCESSES = (ANSWERS, LOG_PROBABILITIES, WEIGHTS)  # each includes those before it
 CHANCE = 0.5
+SMALLEST_FALL = 0.05  # AUC; the smallest fall of the protocol that matters
 WORDS = {0: "none", 1: "one", 4: "four", 16: "sixteen"}
 UNTESTED = "untested"
 # Headings of the table by access.
@@ -99,17 +99,22 @@ def _counts(verdicts: pd.Series) -> dict[str, int]:
 
 
 def best_by_access(
-    detection: pd.DataFrame, indirect: pd.DataFrame, shift: pd.DataFrame
+    detection: pd.DataFrame,
+    indirect: pd.DataFrame,
+    shift: pd.DataFrame,
+    differences: pd.DataFrame,
 ) -> pd.DataFrame:
     """For each access to a model the best detectors, what they miss and what misleads them.
 
     More access includes less; an access that allows no further detector says so. Named are the
-    supported detector with the highest AUC and all supported ones whose interval reaches its
-    interval. Where none is supported, the highest AUC stands in their place.
+    supported detector with the highest AUC and all supported ones that are not shown to be worse:
+    the interval of the paired difference holds zero. Where none is supported, the highest AUC
+    stands in their place.
 
     Args:
         detection, indirect: of ``pretraining_results``.
         shift: of ``shift.false_verdicts``.
+        differences: of ``pretraining_results.differences_to_best``.
 
     Returns:
         access, n_detectors (that this access allows), a column for each number of copies; misses:
@@ -129,7 +134,8 @@ def best_by_access(
         named: list[str] = []
         for copies in sorted(detection["copies"].unique()):
             of_dose = allowed[allowed["copies"].eq(copies)]
-            best = _tied(of_dose)
+            near = differences[differences["access"].eq(access) & differences["copies"].eq(copies)]
+            best = _not_worse(of_dose, near)
             named += [name for name in best["detector"] if name not in named]
             row[copies_text(copies)] = _best_text(best, of_dose)
         paraphrase = indirect[indirect["exposure"].eq(PARAPHRASE)]
@@ -139,15 +145,12 @@ def best_by_access(
     return pd.DataFrame(rows)
 
 
-def _tied(of_dose: pd.DataFrame) -> pd.DataFrame:
-    """Supported detectors, best first, whose interval reaches that of the best."""
+def _not_worse(of_dose: pd.DataFrame, differences: pd.DataFrame) -> pd.DataFrame:
+    """Supported detectors, best first, without those that are shown to be worse than the best."""
     seen = of_dose[of_dose["verdict"].eq(SUPPORTED)]
     seen = seen.sort_values("auc", ascending=False, kind="stable")
-    low, high = (
-        seen[end].fillna(seen[other])
-        for end, other in (("ci_low", "auc_min"), ("ci_high", "auc_max"))
-    )
-    return seen[high >= low.iloc[0]] if len(seen) else seen
+    worse = differences.loc[differences["ci_low"].gt(0), "detector"]
+    return seen[~seen["detector"].isin(worse)]
 
 
 def _best_text(best: pd.DataFrame, of_dose: pd.DataFrame) -> str:
@@ -200,7 +203,7 @@ def _how_many(k: int, n: int, noun: str = "detectors") -> str:
 
 def figure_title(detection: pd.DataFrame) -> str:
     """The finding: how many detectors are above chance at the fewest and at the most copies."""
-    lines = ["Above chance on average:"]
+    lines = ["Shown to be above chance on average:"]
     for copies in (detection["copies"].min(), detection["copies"].max()):
         verdicts = detection.loc[detection["copies"].eq(copies), "verdict"]
         who = _how_many(_counts(verdicts)[SUPPORTED], len(verdicts))
@@ -226,6 +229,7 @@ def summarize_detection(
             what = f"{copies_words(copies)} of a row ({share} of the training tokens)"
         what = f"{what[0].upper()}{what[1:]} {'is' if copies == 1 else 'are'}"
         sentences.append(f"{what} {_detected(of_dose, every)}.")
+        sentences += _nearly(of_dose)
         about = "The reference attack"
         about += "" if place else ", which knows what the other models saw,"
         sentences.append(f"{about} reaches {of_auc(attack.loc[copies])}.")
@@ -262,6 +266,19 @@ def _detected(of_dose: pd.DataFrame, every: str) -> str:
         f"detected by {who}, and the best ({name}) reaches an AUC of {of_auc(best)} and is "
         f"significant in {flags_text(best)} single tests, where chance gives {chance:.0f}"
     )
+
+
+def _nearly(of_dose: pd.DataFrame) -> list[str]:
+    """Detectors whose interval lies above one half although their p-value is too large."""
+    is_near = of_dose["ci_low"].gt(CHANCE) & of_dose["p_adjusted"].gt(LEVEL)
+    names = of_dose.loc[is_near, "detector"].tolist()
+    if not names:
+        return []
+    whose = "its" if len(names) == 1 else "their"
+    return [
+        f"For {listed(names)}, the interval lies above one half as well, but {whose} corrected "
+        f"p-value is above {LEVEL}."
+    ]
 
 
 def _said(counts: dict[str, int]) -> str:
@@ -310,6 +327,11 @@ def summarize_later_training(later: pd.DataFrame) -> str:
         f"Over all doses and token counts, {counts[SUPPORTED]} of {n} such claims are supported"
         f"{'; ' + rest if rest else ''}."
     )
+    if later["ci_high"].lt(SMALLEST_FALL).all():
+        sentences.append(
+            f"All {n} intervals end below {SMALLEST_FALL}, so every fall is smaller than one that "
+            "matters."
+        )
     return " ".join(sentences)
 
 
@@ -320,9 +342,11 @@ def summarize_row_lists(lists: pd.DataFrame) -> str:
         counts, at_most = _counts(rows["verdict"]), f"{100 * q:.0f} %"
         who = _how_many(counts[SUPPORTED], len(rows), "pairs of detector and number of copies")
         rest = "" if counts[SUPPORTED] == len(rows) else f": {_said(counts)}"
+        n_silent = int(rows["n_lists_without"].eq(rows["n_lists"]).sum())
         sentences.append(
             f"The claim that at most {at_most} of the rows on a list were not seen is supported "
-            f"for {who}{rest}."
+            f"for {who}{rest}. For {n_silent} of these pairs every list is empty, so the claim "
+            "holds without naming a row."
         )
         largest = rows[rows["copies"].eq(rows["copies"].max())]
         best = largest.loc[largest["found_share"].idxmax()]
@@ -338,8 +362,8 @@ def summarize_row_lists(lists: pd.DataFrame) -> str:
     n_empty, n_lists = smallest["n_lists_without"].sum(), smallest["n_lists"].sum()
     sentences.append(
         f"With {copies_words(smallest['copies'].iloc[0])}, {100 * n_empty / n_lists:.0f} % of all "
-        "lists are empty, and an empty list contains no false row. The guarantee is an average "
-        "over random assignments. It says nothing about a single model."
+        "lists are empty. The guarantee is an average over random assignments. It says nothing "
+        "about a single model."
     )
     return " ".join(sentences)
 
@@ -369,4 +393,4 @@ def summarize_number_twins(twins: pd.DataFrame) -> str:
     )
     if twins["verdict"].eq(SUPPORTED).all():
         return f"{text} So the claim is supported."
-    return f"{text} So the control of this claim fails, and number twins need held-out rows too."
+    return f"{text} So the control of this claim fails, and such twins need held-out rows too."

@@ -42,6 +42,7 @@ from contamination.study.protocol import (
 from contamination.study.row_pools import ROWS
 
 N_RESAMPLES = 1_000
+TIES = "ties"  # in place of the wider bootstrap, where ties leave no rate
 FPRS = (0.05, 0.01)
 N_UNSEEN = 60  # held-out rows in the place of rows that were seen, as many as of one dose
 PREFERENCES = (-1.0, 1.0)  # bounds of the preference of number twins
@@ -116,13 +117,14 @@ def true_positive_rates(study: StudyScores) -> pd.DataFrame:
 
     Scores are centred by each model's median over held-out rows and pooled over models, for each
     benchmark; the rates are averaged over benchmarks. The interval is the wider of two bootstraps,
-    over models and over rows.
+    over models and over rows. Where so many held-out rows share the highest score that a threshold
+    below it would let too many of them through, on any benchmark, there is no such rate.
 
     Returns:
         a row for each detector, number of copies and false-positive rate, the reference attack
-        last: detector, copies, fpr, n_models, tpr, ci_low, ci_high, drawn (which bootstrap is
-        wider: models or rows), n_false_positives (over models and benchmarks) and n_distinct_rows
-        among these.
+        last: detector, copies, fpr, n_models, tpr, ci_low, ci_high (these three NaN where there is
+        no such rate), drawn (which bootstrap is wider: models or rows; "ties" without a rate),
+        n_false_positives (over models and benchmarks) and n_distinct_rows among these.
     """
     asked = [name for name in study.all_detectors if name not in CONTROLS]
     rows = []
@@ -162,21 +164,33 @@ def _rates_of(name: str, pools: Sequence[CrossedScores]) -> list[dict]:
         ends = {"models": percentile_interval(by_models[1:])}
         ends["rows"] = percentile_interval(by_rows[1:])
         wider = max(ends, key=lambda drawn: ends[drawn][1] - ends[drawn][0])
+        found = [by_models[0], *ends[wider]]
+        # Without a single false positive no threshold exists but above all held-out rows.
+        if not all(n for _, n, _ in of_pools):
+            wider, found = TIES, [np.nan] * 3
         rows.append(
             {
                 "detector": name,
                 "copies": dose,
                 "fpr": fpr,
                 "n_models": n_models,
-                "tpr": by_models[0],
-                "ci_low": ends[wider][0],
-                "ci_high": ends[wider][1],
+                **dict(zip(("tpr", "ci_low", "ci_high"), found, strict=True)),
                 "drawn": wider,
                 "n_false_positives": sum(n for _, n, _ in of_pools),
                 "n_distinct_rows": sum(n for *_, n in of_pools),
             }
         )
     return rows
+
+
+def tied_share(study: StudyScores, detector: str) -> float:
+    """Share of the held-out rows that have a model's highest score, mean over models and pools."""
+    shares = []
+    for pool in study.pools_of(detector):
+        for scores, copies in zip(pool.scores, pool.copies, strict=True):
+            held_out = scores[copies == HELD_OUT]
+            shares.append(np.mean(held_out == held_out.max()))
+    return float(np.mean(shares))
 
 
 def unseen_sets(

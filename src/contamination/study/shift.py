@@ -326,9 +326,9 @@ def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
         its one-sided 95 % limits low and high; mean auc and auc_of_words; p_value of "the rate is
         at most 0.05", exact binomial at the effective number of sets, times two for the two
         directions, and adjusted by Holm over the family; verdict; holds. What is ``EXPLORATORY``
-        is outside the family and has no verdict. The controls are in the family and have holds in
-        place of a verdict: length must be supported where lengths differ, noise and the distance
-        of the weights nowhere.
+        is outside the family and has no verdict. The controls are a family of their own and have
+        holds in place of a verdict: length must be supported where lengths differ, noise and the
+        distance of the weights nowhere.
     """
     claim, rows = CLAIMS["pretraining_shift"], []
     for key, own in sets.groupby(COLUMNS[:3], sort=False):
@@ -353,15 +353,17 @@ def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
         )
     table = pd.DataFrame(rows)
     in_family = ~table["detector"].isin(EXPLORATORY)
-    tested = table.index[in_family & table["p_value"].notna()]
+    is_control = table["detector"].isin(CONTROLS)
     table["p_adjusted"] = np.nan
-    table.loc[tested, "p_adjusted"] = holm(table.loc[tested, "p_value"])
+    for family in (in_family & ~is_control, is_control):
+        tested = table.index[family & table["p_value"].notna()]
+        table.loc[tested, "p_adjusted"] = holm(table.loc[tested, "p_value"])
     table["verdict"] = [
         claim.verdict(row.low, row.high, p_adjusted=row.p_adjusted, n_models=row.n_models)
         for row in table.itertuples()
     ]
     table["holds"] = [_holds(row) for row in table.itertuples()]
-    table.loc[~in_family | table["detector"].isin(CONTROLS), "verdict"] = ""
+    table.loc[~in_family | is_control, "verdict"] = ""
     table["detector"] = table["detector"].map(display_name)
     for column, order in (("detector", table["detector"].unique()), ("shift", list(SHIFTS))):
         table[column] = pd.Categorical(table[column], order)
