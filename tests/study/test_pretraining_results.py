@@ -129,6 +129,20 @@ def test_the_reference_attack_is_of_the_same_benchmarks(detection, seen):
     assert lira["n-gram coverage", 16] == pytest.approx(expected)
 
 
+def test_the_best_detector_is_compared_in_pairs(detection, seen):
+    """Difference of means over models, on the benchmarks that both were asked on."""
+    table = results.differences_to_best(seen, detection)
+    assert len(table) and (table["ci_low"] <= table["difference"]).all()
+    for row in table.itertuples():
+        of_dose = detection[detection["copies"].eq(row.copies)].set_index("detector")
+        assert of_dose.loc[[row.best, row.detector], "verdict"].eq(SUPPORTED).all()
+        if of_dose.loc[row.best, "benchmarks"] == of_dose.loc[row.detector, "benchmarks"]:
+            expected = of_dose.loc[row.best, "auc"] - of_dose.loc[row.detector, "auc"]
+            assert row.difference == pytest.approx(expected)
+    alone = detection.assign(verdict=NOT_SUPPORTED)
+    assert results.differences_to_best(seen, alone).empty
+
+
 def test_an_auc_that_never_varies_has_a_range_and_a_verdict(shares):
     """Every AUC is 1, and a detector that gives every row the same score."""
     scores = made_scores(("PPL", "Replication"), gains={1: 0.0, 4: 0.0, 16: 1e6}, spread=0.0)
