@@ -92,16 +92,6 @@ def test_p_of_noise_keeps_its_level_with_and_without_ties(n_levels):
     assert n_levels == 2 or sum(flags) >= low
 
 
-def test_rank_counts_ties_against_the_set():
-    assert protocol.rank_p(3.0, [2.0] * 39) == 1 / 40
-    assert protocol.rank_p(2.0, [1.0] * 38 + [2.0]) == 2 / 40
-    assert protocol.rank_p(0.0, [2.0] * 39) == 1
-    with pytest.raises(ValueError, match="39 sibling sets"):
-        protocol.rank_p(3.0, [2.0] * 38)
-    with pytest.raises(ValueError, match="defined"):
-        protocol.rank_p(NAN, [2.0] * 39)
-
-
 def test_threshold_comes_from_the_other_half_of_the_bases():
     # Even units: 19 unread sets of 1 to 19; odd ones: 39 of 101 to 139, and one read set each.
     values = np.array([*range(1, 20), *range(101, 140), 500.0, 500.0])
@@ -239,7 +229,6 @@ def test_power_by_hand():
     assert np.isnan(table.loc["verbatim", "p_against_verbatim"])
     assert table.loc["paraphrase", "p_against_verbatim"] == pytest.approx(2 / 64)
     assert table["word"].tolist() == ["supported", "supported"]
-    assert table["power_by_rank"].isna().all()
 
 
 def test_a_cell_that_was_not_run_costs_the_others_nothing():
@@ -257,11 +246,10 @@ def test_a_cell_that_was_not_run_costs_the_others_nothing():
     pd.testing.assert_frame_equal(table.drop(index="wrong label"), alone)
 
 
-def test_both_rates_of_a_detector_with_its_own_p():
+def test_a_detectors_own_p_decides_its_flags():
     sets = power_frame().assign(own_p=0.01)
     table = protocol.power_table(sets).set_index("condition")
     assert table["power_at_5_fpr"].tolist() == [1, 1]
-    assert table["power_by_rank"].tolist() == [0.5, 0.2]
 
 
 def test_cells_where_nothing_was_read_have_no_power():
