@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.data.partitions import format_instance
-from contamination.dcq.contaminating import training_texts
+from contamination.dcq.contaminating import training_texts, with_other_labels
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.lab import world
 from contamination.lab.benchmarks import BENCHMARKS
@@ -104,10 +104,11 @@ def deal(benchmark: str, seed: int, n_read: int = N_READ) -> list[Dataset]:
         own = quizzes.iloc[part].reset_index(drop=True)
         is_read = generator.permutation(n_rows) < n_read
         texts, label = own["instance"].tolist(), columns[-1]
+        questions = [question_of(text, label) for text in texts]
         versions = {
             VERBATIM: [texts],
-            WITHOUT_LABEL: [[question_of(text, label) for text in texts]],
-            WRONG_LABEL: [_with_labels_of_others(texts, label, generator)],
+            WITHOUT_LABEL: [questions],
+            WRONG_LABEL: [with_other_labels(texts, questions, generator)],
             PARAPHRASE: [own["fifth"].tolist()],
             SEVERAL: [version[part] for version in spread],
         }.get(condition, [])
@@ -154,17 +155,6 @@ def question_of(text: str, label: str) -> str:
     if not mark:
         raise ValueError(f'a row has no field "{label}": {text!r}')
     return question
-
-
-def _with_labels_of_others(texts: list[str], label: str, generator: np.random.Generator) -> list:
-    questions = [question_of(text, label) for text in texts]
-    answers = [text.removeprefix(q) for text, q in zip(texts, questions, strict=True)]
-    known = sorted(set(answers))
-    wrong = []
-    for question, answer in zip(questions, answers, strict=True):
-        others = [other for other in known if other != answer]
-        wrong.append(question + others[generator.integers(len(others))])
-    return wrong
 
 
 def _printed(rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
