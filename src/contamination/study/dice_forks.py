@@ -273,12 +273,7 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
 
 def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """All parts of the arm: ``compare``'s tables with a column base_seed, and what made each."""
-    tables, made_by = [], []
-    for name in store.names(NAME, folder):
-        part, about = store.read_tables(name, folder)
-        tables.append(part["comparisons"].assign(base_seed=about["base_seed"]))
-        made_by.append(about)
-    return pd.concat(tables, ignore_index=True), made_by
+    return store.read_all(NAME, "comparisons", folder)
 
 
 # What follows

@@ -159,10 +159,7 @@ def score_base(
         },
         "environment": spot_check.environment(),
         "seconds_in_all": round(time.perf_counter() - start, 1),
-        "seconds": {
-            "training": round(trained, 1),
-            **pd.DataFrame(seconds).groupby("detector", sort=False)["seconds"].sum().round(1),
-        },
+        "seconds": {"training": round(trained, 1), **study.seconds_by_detector(seconds)},
     }
     losses = training.losses_of(folders[PRETRAINED])
     return pd.concat(tables, ignore_index=True), losses, about
@@ -193,12 +190,7 @@ def read_parts(
     name: str = NAME, folder: Path | None = None
 ) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """All parts of a study of base models: scores with a column base_seed, and what made each."""
-    tables, made_by = [], []
-    for part_name in store.names(name, folder):
-        part, about = store.read_tables(part_name, folder)
-        tables.append(part["scores"].assign(base_seed=about["base_seed"]))
-        made_by.append(about)
-    return pd.concat(tables, ignore_index=True), made_by
+    return store.read_all(name, "scores", folder)
 
 
 def read_losses(name: str = NAME, folder: Path | None = None) -> dict[int, np.ndarray]:

@@ -285,11 +285,7 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str
         "base_seed": base_seed,
         "recipe_hash": world.describe(folder)["recipe_hash"],
         "environment": spot_check.environment(),
-        "seconds": pd.DataFrame(seconds)
-        .groupby("detector", sort=False)["seconds"]
-        .sum()
-        .round(1)
-        .to_dict(),
+        "seconds": study.seconds_by_detector(seconds),
     }
     return pd.concat(tables, ignore_index=True), about
 
@@ -303,12 +299,7 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
 
 def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """All parts: ``COLUMNS`` with a column base_seed, and what made each part."""
-    tables, made_by = [], []
-    for name in store.names(NAME, folder):
-        part, about = store.read_tables(name, folder)
-        tables.append(part["sets"].assign(base_seed=about["base_seed"]))
-        made_by.append(about)
-    return pd.concat(tables, ignore_index=True), made_by
+    return store.read_all(NAME, "sets", folder)
 
 
 # Verdicts
