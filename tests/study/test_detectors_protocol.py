@@ -199,15 +199,6 @@ def test_false_alarms_apart_for_dosed_and_clean_models():
     assert protocol.false_alarms(pd.concat([dosed, read])).loc["A", "calibration"] == "not run"
 
 
-def test_mcnemar_looks_at_units_that_differ():
-    # Four for the first, none for the second: 2 * (1 / 2)^4.
-    assert protocol.mcnemar_p(4, 0) == protocol.mcnemar_p(0, 4) == 0.125
-    assert protocol.mcnemar_p(0, 0) == protocol.mcnemar_p(3, 3) == 1
-    assert protocol.mcnemar_p([1, 7], [3, 2]).tolist() == pytest.approx(
-        [stats.binomtest(1, 4).pvalue, stats.binomtest(7, 9).pvalue]
-    )
-
-
 def power_frame():
     verbatim = sets_with_flags(np.arange(20) < 10)
     others = sets_with_flags(np.arange(20) < 4, condition="paraphrase")

@@ -218,8 +218,9 @@ def stouffer(p_values: np.ndarray) -> float:
     >>> round(stouffer(np.array([0.05, 0.05])), 3)
     0.01
     """
-    # A p of 1 has no finite quantile.
-    return float(stats.combine_pvalues(np.minimum(p_values, 0.9999), method="stouffer").pvalue)
+    # A p of 1 has no finite quantile; the next smaller one that re-deals can give has.
+    largest = 1 - 1 / (1 + N_REDEALS)
+    return float(stats.combine_pvalues(np.minimum(p_values, largest), method="stouffer").pvalue)
 
 
 def smallest_stouffer(n: int) -> float:

@@ -25,7 +25,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.claims import CLAIMS
-from contamination.core.statistics import auc, holm
+from contamination.core.statistics import auc, holm, mcnemar_p
 from contamination.core.storage import hash_of
 from contamination.core.verdicts import (
     FEWEST_MODELS,
@@ -266,12 +266,6 @@ def false_alarms(sets: pd.DataFrame) -> pd.DataFrame:
         words = [calibration_word(*ends) for ends in limits]
         rows[detector] = (*rates[0], *rates[1], min(words, key=worst_first.index))
     return pd.DataFrame.from_dict(rows, orient="index", columns=[*RATES, "calibration"])
-
-
-def mcnemar_p(n_first: Any, n_second: Any) -> Any:
-    """Exact two-sided p of McNemar's test: units that one flags alone, and the other alone."""
-    smaller = np.minimum(n_first, n_second)
-    return np.minimum(1, 2 * stats.binom.cdf(smaller, np.add(n_first, n_second), 0.5))
 
 
 def power_word(p_adjusted: float, high: float, n_units: int) -> str:
