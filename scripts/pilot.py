@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import storage
-from contamination.study import pretraining, row_pools, store
+from contamination.study import row_pools, store
 from contamination.study.crossed import auc_by_model
+from contamination.study.pretraining_scores import arrange_scores
 
 sys.path.insert(0, str(Path(__file__).parent))
 import readme
@@ -26,14 +27,9 @@ N_CORES = 2
 def numbers() -> str:
     """AUCs of the pilot's models, their spread, and what the models cost, as Markdown."""
     scores, made = store.read_all(NAME, "scores")
-    rows = []
+    arranged, rows = arrange_scores(scores), []
     for detector in scores["detector"].unique():
-        asked = scores.loc[scores["detector"].eq(detector), "benchmark"].unique()
-        pools = [
-            pretraining.crossed_scores(scores, detector, pool)
-            for pool in row_pools.pools()
-            if pool.kind == row_pools.ROWS and pool.benchmark in asked
-        ]
+        pools = arranged.pools_of(detector)
         row = {"Detector": detector, "Benchmarks": str(len(pools))}
         for dose in row_pools.DOSES:
             by_model = np.mean([auc_by_model(pool, dose) for pool in pools], axis=0)

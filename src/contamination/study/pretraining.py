@@ -25,7 +25,6 @@ from contamination.study import (
     store,
     study,
 )
-from contamination.study.crossed import CrossedScores
 from contamination.study.dc_pdd import dc_pdd, log_frequencies
 from contamination.study.interface import WORD_PROBLEMS, Detector, row_scores
 from contamination.study.row_pools import (
@@ -197,19 +196,3 @@ def read_losses(name: str = NAME, folder: Path | None = None) -> dict[int, np.nd
     """Loss of every step of a base model's training, nats per token, by base seed."""
     parts = (store.read_tables(part_name, folder) for part_name in store.names(name, folder))
     return {about["base_seed"]: part["losses"]["loss"].to_numpy() for part, about in parts}
-
-
-def crossed_scores(
-    scores: pd.DataFrame, detector: str, pool: Pool, model: str = PRETRAINED
-) -> CrossedScores:
-    """Scores of a detector on a pool, rows crossed with base models, as ``CrossedScores``.
-
-    ``scores`` are parts of the ledger with a column base_seed. ValueError where a row is missing.
-    """
-    key = {"detector": detector, "model": model, "benchmark": pool.benchmark, "pool": pool.kind}
-    own = scores[(scores[list(key)] == list(key.values())).all(axis=1)]
-    wide = own.pivot(index="base_seed", columns="row", values="score")
-    if wide.isna().any(axis=None) or wide.shape[1] != len(pool.rows):
-        raise ValueError(f"{detector} on {pool.benchmark}, {pool.kind}: a row has no score")
-    copies = np.array([pool.copies(seed) for seed in wide.index])
-    return CrossedScores(f"{pool.benchmark} {pool.kind}", wide.to_numpy(), copies)
