@@ -32,6 +32,7 @@ from contamination.lab.grammar import draw_instances
 from contamination.lab.training import describe
 from contamination.lab.world import World
 from contamination.models.causal import load_causal_lm
+from contamination.models.tokens import n_tokens
 from contamination.study import row_pools, spot_check, store, study
 from contamination.study.assignment import seed_of
 from contamination.study.interface import WORD_PROBLEMS
@@ -97,9 +98,8 @@ def question_sets(base_seed: int) -> dict[str, pd.DataFrame]:
 
 def n_tokens_of(lab: World, rows: Sequence[Row]) -> np.ndarray:
     """Tokens of each row in training, with the two that mark its ends; shape (n_rows,)."""
-    encode = lab.tokenizer.backend_tokenizer.encode_batch
-    parts = [encode([row[place] for row in rows], add_special_tokens=False) for place in (0, 1)]
-    return np.array([len(one.ids) + len(other.ids) + 2 for one, other in zip(*parts, strict=True)])
+    prompts, responses = ([row[place] for row in rows] for place in (0, 1))
+    return n_tokens(lab.tokenizer, prompts) + n_tokens(lab.tokenizer, responses, n_special=2)
 
 
 def drawn_to_total(lengths: np.ndarray, total: int, seed: int) -> list[int]:
@@ -154,8 +154,8 @@ def train_forks(
             seed = _seed(base_seed, f"fork {number} on {kind}")
             mixture = fork_mixture(lab, rows_of(table), vanilla, seed)
             folder = fine_tune_lab(lab, base, mixture, seed, LEARNING_RATE)
-            if (n_tokens := describe(folder)["n_tokens"]) != N_TOKENS:
-                raise ValueError(f"fork {number} on {kind} has {n_tokens} tokens, not {N_TOKENS}")
+            if (n_learned := describe(folder)["n_tokens"]) != N_TOKENS:
+                raise ValueError(f"fork {number} on {kind} has {n_learned} tokens, not {N_TOKENS}")
             forks[kind].append(folder)
     return forks
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from contamination.lab import training, world
 from contamination.models.causal import load_causal_lm
+from contamination.models.tokens import token_ids
 from contamination.study import (
     baselines,
     context,
@@ -55,8 +56,7 @@ def later_name(n_tokens: int) -> str:
 
 def token_detectors(lab: world.World) -> tuple[Detector, ...]:
     """Detectors of one forward pass a row, which are asked after later training too."""
-    encode = lab.tokenizer.backend_tokenizer.encode_batch
-    ids = [tokens.ids for tokens in encode(list(lab.background), add_special_tokens=False)]
+    ids = token_ids(lab.tokenizer, lab.background)
     frequency = log_frequencies(ids, len(lab.tokenizer))
     of_tokens = (baselines.PPL, baselines.ZLIB, baselines.LOWERCASE)
     of_tokens += (baselines.MIN_K, baselines.MIN_K_PLUS_PLUS)

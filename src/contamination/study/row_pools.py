@@ -21,6 +21,7 @@ from contamination.lab import training, world
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.lab.recipes import Dose, Recipe, TrainingTexts
+from contamination.models import tokens
 from contamination.study.arms import question_of
 from contamination.study.assignment import assign
 from contamination.study.interface import Rows
@@ -165,8 +166,7 @@ def background_tokens(lab: world.World) -> int:
 
 @cache
 def _tokens_of(texts: tuple[str, ...], tokenizer: PreTrainedTokenizerFast) -> int:
-    encoded = tokenizer.backend_tokenizer.encode_batch(list(texts), add_special_tokens=False)
-    return sum(len(tokens.ids) + 2 for tokens in encoded)
+    return int(tokens.n_tokens(tokenizer, texts, n_special=2).sum())
 
 
 def base_recipe(
@@ -205,11 +205,8 @@ def exposure(lab: world.World, base_seeds: Sequence[int]) -> list[dict]:
     row, and in percent of all training tokens one row's share and the group's; means over base
     models.
     """
-    encode = lab.tokenizer.backend_tokenizer.encode_batch
     lengths = {
-        (pool.benchmark, pool.kind, form): np.array(
-            [len(tokens.ids) + 2 for tokens in encode(list(texts), add_special_tokens=False)]
-        )
+        (pool.benchmark, pool.kind, form): tokens.n_tokens(lab.tokenizer, texts, n_special=2)
         for pool in pools()
         for form, texts in pool.forms.items()
     }

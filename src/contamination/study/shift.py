@@ -31,6 +31,7 @@ from contamination.lab import passages, world
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.models.causal import CausalLM, load_causal_lm
+from contamination.models.tokens import n_tokens
 from contamination.study import (
     context,
     four_methods,
@@ -139,10 +140,8 @@ def _drawn(
     """Quizzes of the rows of A, then of B, and which are A."""
     candidates = _candidates(benchmark, seed)
     if shift == LENGTH:
-        encode = lab.tokenizer.backend_tokenizer.encode_batch
-        encoded = encode(candidates["instance"].tolist(), add_special_tokens=False)
-        n_tokens = np.array([len(one.ids) for one in encoded])
-        is_long = n_tokens >= np.median(n_tokens)
+        lengths = n_tokens(lab.tokenizer, candidates["instance"])
+        is_long = lengths >= np.median(lengths)
         in_a, in_b = np.flatnonzero(is_long)[:N_ROWS], np.flatnonzero(~is_long)[:N_ROWS]
     elif shift == LABELS:
         in_a, in_b = _by_label(candidates["label"].to_numpy(), seed)
