@@ -7,6 +7,7 @@ from detector_frames import product, scores_of, sets_with_flags
 from scipy import stats
 
 from contamination.study import protocol
+from contamination.study.conditions import CONDITIONS
 
 NAN = np.nan
 
@@ -293,7 +294,7 @@ def replicates(powers, n_units=20, n_replicates=200, seed=1):
     sets = product(
         detector=[f"{k:03}" for k in range(n_replicates)],
         unit=range(n_units),
-        condition=protocol.CONDITIONS[:5],
+        condition=CONDITIONS[:5],
         copies=[1, 3, 12],
     )
     truth = sets["copies"].map(dict(zip([1, 3, 12], powers, strict=True)))

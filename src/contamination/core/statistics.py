@@ -17,6 +17,7 @@ from scipy import stats
 from scipy.sparse import csr_matrix
 
 LEVEL = 0.95  # of every interval
+CHANCE = 0.5  # AUC of a score that tells nothing
 _VALUES_PER_CHUNK = 2_000_000  # bounds the memory of a bootstrap at any sample size
 
 

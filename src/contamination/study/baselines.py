@@ -45,6 +45,7 @@ ZLIB = _detector(scores.ZLIB, "Carlini et al., 2012.07805")
 LOWERCASE = _detector(scores.LOWERCASE, "Carlini et al., 2012.07805")
 MIN_K = _detector(scores.MIN_K, "Shi et al., 2310.16789")
 MIN_K_PLUS_PLUS = _detector(scores.MIN_K_PLUS_PLUS, "Zhang et al., 2404.02936")
+OF_TOKENS = (PPL, ZLIB, LOWERCASE, MIN_K, MIN_K_PLUS_PLUS)  # of the pretraining study
 
 
 def smaller_ref(reference: CausalLM) -> Detector:

@@ -21,6 +21,7 @@ from scipy import stats
 
 from contamination.core import statistics
 from contamination.core.claims import CLAIMS
+from contamination.core.statistics import CHANCE
 from contamination.core.verdicts import FEWEST_MODELS
 from contamination.data.partitions import format_instance
 from contamination.dice.detector import train_mlp
@@ -35,11 +36,12 @@ from contamination.models.causal import load_causal_lm
 from contamination.models.tokens import n_tokens
 from contamination.study import row_pools, spot_check, store, study
 from contamination.study.assignment import seed_of
+from contamination.study.conditions import TRAIN_SPLIT
 from contamination.study.interface import WORD_PROBLEMS
 
 NAME = "dice"  # of the parts of the ledger
 BASE_SEEDS = row_pools.BASE_SEEDS[:10]
-CONTAMINATED, OTHER, TRAIN_SPLIT = "benchmark", "other questions", "train split"
+CONTAMINATED, OTHER = "benchmark", "other questions"
 KINDS = (CONTAMINATED, OTHER, TRAIN_SPLIT)
 N_FORKS = 4  # of each kind
 # As in notebook 05b: questions of a set, copies of each, peak learning rate. Its clean mixtures of
@@ -56,7 +58,6 @@ CLAIMED = {
     "train split against other questions": (TRAIN_SPLIT, OTHER),
 }
 OTHER_QUESTIONS = "other questions against other questions"
-CHANCE = 0.5
 
 
 def _seed(base_seed: int, what: str) -> int:

@@ -58,9 +58,7 @@ def token_detectors(lab: world.World) -> tuple[Detector, ...]:
     """Detectors of one forward pass a row, which are asked after later training too."""
     ids = token_ids(lab.tokenizer, lab.background)
     frequency = log_frequencies(ids, len(lab.tokenizer))
-    of_tokens = (baselines.PPL, baselines.ZLIB, baselines.LOWERCASE)
-    of_tokens += (baselines.MIN_K, baselines.MIN_K_PLUS_PLUS)
-    return (*of_tokens, dc_pdd(frequency), dc_pdd(frequency, bound=np.inf))
+    return (*baselines.OF_TOKENS, dc_pdd(frequency), dc_pdd(frequency, bound=np.inf))
 
 
 def detectors_of(

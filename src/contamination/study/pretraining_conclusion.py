@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
+from contamination.core.statistics import CHANCE
 from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import CONTROL_FAILS, LEVEL, SUPPORTED
+from contamination.study.conditions import PARAPHRASE
 from contamination.study.interface import ANSWERS
-from contamination.study.pretraining_findings import CHANCE, copies_words, of_auc, percent
-from contamination.study.row_pools import PARAPHRASE
+from contamination.study.pretraining_findings import copies_words, of_auc, percent
 from contamination.study.shift import NONE
 
 NEAR = 0.05  # AUC, or share of rows; the smallest effect of the protocol

@@ -13,6 +13,7 @@ from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 
 from contamination.core.plots import panels
+from contamination.core.statistics import CHANCE
 from contamination.core.tables import copies_text, interval_text
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study.pretraining_findings import figure_title, n_decimals, percent
@@ -28,7 +29,6 @@ GREY = "#595959"
 NO_SHIFT = {"none": "nothing"}
 TITLE_PLACE = 0.18  # middle of the figure, as a share of the width of the cells
 DARK = 0.72  # of a colour scale, from where white letters are easier to read than black ones
-CHANCE = 0.5
 KEY = "bold: supported   ?: inconclusive\ngrey: not supported"
 SHIFT_KEY = (
     "share of pairs of sets, the worse of two directions\n"

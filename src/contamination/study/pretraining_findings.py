@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pandas as pd
 
+from contamination.core.statistics import CHANCE
 from contamination.core.tables import copies_text, format_p, interval_text, listed
 from contamination.core.verdicts import INCONCLUSIVE, LEVEL, NOT_SUPPORTED, SUPPORTED
+from contamination.study.conditions import PARAPHRASE, WITHOUT_LABEL
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, WEIGHTS
-from contamination.study.row_pools import CHAT, PARAPHRASE, UNLABELLED
+from contamination.study.row_pools import CHAT
 from contamination.study.shift import NONE
 
 ACCESSES = (ANSWERS, LOG_PROBABILITIES, WEIGHTS)  # each includes those before it
-CHANCE = 0.5
 WORDS = {0: "none", 1: "one", 4: "four", 16: "sixteen"}
 UNTESTED = "untested"
 # Headings of the table by access.
@@ -19,7 +20,7 @@ BEST_LABELS = {"n_detectors": "detectors", "misled_by": "misled by a difference 
 # What a model saw of a row, after a number of copies.
 FORMS = {
     PARAPHRASE: "of a paraphrase",
-    UNLABELLED: "without the label",
+    WITHOUT_LABEL: "without the label",
     CHAT: "in a chat template",
 }
 

@@ -34,20 +34,13 @@ from contamination.core.verdicts import (
     NOT_SUPPORTED,
     SUPPORTED,
 )
-from contamination.study.conditions import (  # noqa: F401
-    BASE,
+from contamination.study.conditions import (
     CLEAN,
     CONDITIONS,
     DOSED,
-    FRESH,
-    LATER,
-    LONG,
     MODELS,
     NOTHING_READ,
-    ORDERED,
-    PLACEBO,
     READERS,
-    SHUFFLED,
     VERBATIM,
 )
 

@@ -22,21 +22,21 @@ from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.lab.recipes import Dose, Recipe, TrainingTexts
 from contamination.models import tokens
-from contamination.study.arms import question_of
+from contamination.study import study
+from contamination.study.arms import N_CONTEXT, question_of
 from contamination.study.assignment import assign
+from contamination.study.conditions import PARAPHRASE, VERBATIM, WITHOUT_LABEL
 from contamination.study.interface import Rows
 
 BASE_SEEDS = tuple(range(300, 320))
 PILOT_SEEDS = (200, 201, 202)
-STUDIED = ("topics", "entailment", "grade_school")
 POOL_SEED = 300
-N_CONTEXT = 20  # rows of the same kind that no model sees and no detector is asked about
 LARGER_LEARNING_RATE = 1e-3  # of Pythia-31M, which is as large as world.SIZES["XL"]
 LATER_TOKENS = (100_000, 400_000)  # of clean text after pretraining, two continuations apart
 ROWS, INDIRECT = "rows", "indirect"
 INDIRECT_ON = "topics"
 HELD_OUT = "held out"
-VERBATIM, PARAPHRASE, UNLABELLED, CHAT = "verbatim", "paraphrase", "without label", "chat template"
+CHAT = "chat template"  # the other forms are conditions
 PART = "test"  # of the grammar, which draws no background from it
 
 
@@ -60,7 +60,7 @@ GROUPS = {
     INDIRECT: (
         Group(PARAPHRASE, 4, 60),
         Group(PARAPHRASE, 16, 60),
-        Group(UNLABELLED, 4, 60),
+        Group(WITHOUT_LABEL, 4, 60),
         Group(CHAT, 4, 60),
         Group(VERBATIM, 0, 120),
     ),
@@ -88,7 +88,7 @@ class Pool:
         forms = {
             VERBATIM: texts,
             PARAPHRASE: tuple(self.rows.quizzes["fifth"]),  # no quiz shows it
-            UNLABELLED: questions,
+            WITHOUT_LABEL: questions,
         }
         under_header = {
             form: training_texts(seen, self.rows.dataset, self.rows.split)
@@ -132,7 +132,7 @@ def in_chat(text: str, label: str) -> str:
 @cache
 def pools() -> tuple[Pool, ...]:
     """The pools of rows: one of each benchmark, and one for indirect exposure."""
-    kinds = [(benchmark, ROWS) for benchmark in STUDIED] + [(INDIRECT_ON, INDIRECT)]
+    kinds = [(benchmark, ROWS) for benchmark in study.BENCHMARKS] + [(INDIRECT_ON, INDIRECT)]
     return tuple(_pool(benchmark, kind) for benchmark, kind in kinds)
 
 

@@ -43,10 +43,10 @@ from contamination.study import (
     store,
     study,
 )
-from contamination.study.arms import rows_of
+from contamination.study.arms import N_CONTEXT, rows_of
 from contamination.study.assignment import seed_of
 from contamination.study.interface import Detector, Rows, row_scores
-from contamination.study.pretraining_scores import display_name
+from contamination.study.pretraining_scores import EXPLORATORY, display_name
 from contamination.study.protocol import (
     binomial_p,
     effective_number,
@@ -74,7 +74,6 @@ WORLD_SEED = 0  # of ``study.the_lab``
 N_WORDS = 32  # of a docstring; nearest to the other rows, which have about 55 to 75 tokens
 # They need generated continuations and took two fifths of the time (see the protocol).
 LEFT_OUT = tuple(one.name for one in (sampling.CDD, sampling.COVERAGE, four_methods.REPLICATION))
-EXPLORATORY = ("DC-PDD without bound",)  # reported, without a verdict
 NOISE_CONTROL, LENGTH_CONTROL, WEIGHTS_CONTROL = (one.name for one in scoring.CONTROLS)
 MUST_NOT = (NOISE_CONTROL, WEIGHTS_CONTROL)  # be supported by any shift
 CONTROLS = (*MUST_NOT, LENGTH_CONTROL)
@@ -214,7 +213,7 @@ def _dated(lab: world.World, seed: int) -> tuple[tuple[str, ...], np.ndarray, tu
         )
     # A few of each kind are held aside: none of them is ever tested.
     mixed = dated.sample(frac=1, random_state=row_pools.POOL_SEED)
-    n_each = row_pools.N_CONTEXT // 2
+    n_each = N_CONTEXT // 2
     is_aside = mixed.groupby("role").cumcount() < n_each
     aside = mixed.loc[is_aside, "text"].sample(frac=1, random_state=row_pools.POOL_SEED)
     generator = np.random.default_rng(seed)

@@ -10,9 +10,8 @@ import pandas as pd
 
 from contamination.core.statistics import holm
 from contamination.study import protocol
-from contamination.study.conditions import NOTHING_READ, READERS
+from contamination.study.conditions import BASE, NOTHING_READ, READERS
 from contamination.study.crossed import stouffer
-from contamination.study.protocol import BASE
 
 
 def combine_p_values(sets: pd.DataFrame) -> pd.DataFrame:
