@@ -112,7 +112,7 @@ def deal(benchmark: str, seed: int, n_read: int = N_READ) -> list[Dataset]:
             PARAPHRASE: [own["fifth"].tolist()],
             SEVERAL: [version[part] for version in spread],
         }.get(condition, [])
-        name = f"{_title(benchmark)} {letters[place]}"
+        name = f"{title(benchmark)} {letters[place]}"
         read = [[text for text, dealt in zip(v, is_read, strict=True) if dealt] for v in versions]
         split = TRAIN if condition == TRAIN_SPLIT else TESTED
         if condition == TRAIN_SPLIT:
@@ -132,7 +132,7 @@ def deal_large(benchmark: str, seed: int, n_rows: int = N_LARGE) -> dict[str, Ro
     parts = {}
     for place, part in enumerate(LARGE_PARTS):
         own = quizzes.iloc[place * n_rows : (place + 1) * n_rows].reset_index(drop=True)
-        parts[part] = rows_of(own, f"{_title(benchmark)} whole", columns[-1], (), seed)
+        parts[part] = rows_of(own, f"{title(benchmark)} whole", columns[-1], (), seed)
     return parts
 
 
@@ -161,7 +161,12 @@ def _printed(rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return [format_instance(row, columns) for row in rows[list(columns)].to_dict("records")]
 
 
-def _title(benchmark: str) -> str:
+def title(benchmark: str) -> str:
+    """How the names of a benchmark's datasets begin.
+
+    >>> title("grade_school")
+    'Grade school'
+    """
     return benchmark.replace("_", " ").capitalize()
 
 
@@ -241,7 +246,7 @@ def models_of(unit: Unit, copies: Sequence[int]) -> Iterator[LabModel]:
         yield (dosed := unit.dosed(dose))
     later = unit.continued(dosed.folder, LATER)
     yield unit.model(LATER, dose, later, verbatim)
-    rows = replace(verbatim[0].rows, dataset=f"{_title(unit.benchmark)} Z0")
+    rows = replace(verbatim[0].rows, dataset=f"{title(unit.benchmark)} Z0")
     yield unit.model(PLACEBO, dose, dosed.folder, [replace(verbatim[0], rows=rows)])
     benchmark, _, _, ranked = RANKED_CELL
     if unit.benchmark == benchmark:

@@ -23,7 +23,7 @@ from contamination.lab.grammar import draw_groups
 from contamination.lab.recipes import Dose, Recipe, TrainingTexts
 from contamination.models import tokens
 from contamination.study import study
-from contamination.study.arms import N_CONTEXT, question_of
+from contamination.study.arms import N_CONTEXT, TESTED, question_of, rows_of, title
 from contamination.study.assignment import assign
 from contamination.study.conditions import PARAPHRASE, VERBATIM, WITHOUT_LABEL
 from contamination.study.interface import Rows
@@ -37,7 +37,7 @@ ROWS, INDIRECT = "rows", "indirect"
 INDIRECT_ON = "topics"
 HELD_OUT = "held out"
 CHAT = "chat template"  # the other forms are conditions
-PART = "test"  # of the grammar, which draws no background from it
+PART = TESTED  # of the grammar, which draws no background from it
 
 
 @dataclass(frozen=True)
@@ -145,18 +145,9 @@ def _pool(benchmark: str, kind: str) -> Pool:
     quizzes = quizzes_of_groups(groups, columns)
     start = 0 if kind == ROWS else sizes[ROWS]
     own = quizzes.iloc[start : start + sizes[kind]].reset_index(drop=True)
-    texts = tuple(own["instance"])
-    label = columns[-1]
-    rows = Rows(
-        dataset=f"{benchmark.replace('_', ' ').capitalize()} {'P' if kind == ROWS else 'Q'}",
-        split=PART,
-        texts=texts,
-        questions=tuple(question_of(text, label) for text in texts),
-        quizzes=own,
-        context=tuple(quizzes["instance"].iloc[-N_CONTEXT:]),
-        seed=POOL_SEED,
-    )
-    return Pool(benchmark, kind, rows, label)
+    name = f"{title(benchmark)} {'P' if kind == ROWS else 'Q'}"
+    label, context = columns[-1], quizzes["instance"].iloc[-N_CONTEXT:]
+    return Pool(benchmark, kind, rows_of(own, name, label, context, POOL_SEED), label)
 
 
 def background_tokens(lab: world.World) -> int:

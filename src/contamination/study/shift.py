@@ -43,7 +43,7 @@ from contamination.study import (
     store,
     study,
 )
-from contamination.study.arms import N_CONTEXT, rows_of
+from contamination.study.arms import N_CONTEXT, rows_of, title
 from contamination.study.assignment import seed_of
 from contamination.study.interface import Detector, Rows, row_scores
 from contamination.study.pretraining_scores import EXPLORATORY, display_name
@@ -128,7 +128,7 @@ def pair(lab: world.World, shift: str, benchmark: str, base_seed: int, draw: int
     else:
         quizzes, is_a = _drawn(lab, shift, benchmark, seed)
         pool = next(one for one in row_pools.pools() if one.benchmark == benchmark)
-        name = f"{benchmark.replace('_', ' ').capitalize()} S"  # no model has seen this name
+        name = f"{title(benchmark)} S"  # no model has seen this name
         rows = rows_of(quizzes, name, pool.label, pool.rows.context, seed)
     return Pair(shift, benchmark, draw, rows, is_a)
 
