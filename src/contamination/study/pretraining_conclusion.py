@@ -83,7 +83,6 @@ def more_background(table: pd.DataFrame, detector: str) -> str:
     """
     row = table[table["detector"].eq(detector)].sort_values("copies").iloc[-1]
     lower, higher = (int(table[end].mul(sign).lt(0).sum()) for end, sign in ENDS)
-    change = f"{row['difference']:+.2f} [{row['ci_low']:+.2f}, {row['ci_high']:+.2f}]"
     if lower > higher:
         meaning = "So rows were harder to find when they were a smaller share of the training"
     else:
@@ -94,7 +93,7 @@ def more_background(table: pd.DataFrame, detector: str) -> str:
     return (
         f"With three times as much background, the AUC of {detector} with "
         f"{copies_words(int(row['copies']))} is {row['auc_tripled']:.2f} instead of "
-        f"{row['auc']:.2f} (difference {change}, {row['n_models']} base models). Of the "
+        f"{row['auc']:.2f} (difference {_change(row)}, {row['n_models']} base models). Of the "
         f"{len(table)} differences in the table, {_have(lower)} an interval below zero and "
         f"{_have(higher)} one above it. {meaning}. The longer training also makes a better "
         "model, which may find rows easier to learn; this comparison cannot separate the two."
