@@ -226,8 +226,3 @@ def stouffer(p_values: np.ndarray) -> float:
 def smallest_stouffer(n: int) -> float:
     """The smallest p that ``stouffer`` can give for so many p-values by re-dealing."""
     return stouffer(np.full(n, 1 / (1 + N_REDEALS)))
-
-
-def combined_p(pools: Sequence[CrossedScores], dose: int) -> float:
-    """One p for all models and pools, by Stouffer's method; assignments are independent."""
-    return stouffer(np.concatenate([permutation_p_by_model(pool, dose) for pool in pools]))
