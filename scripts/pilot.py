@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import storage
-from contamination.study import pretraining, row_pools, store
+from contamination.study import row_pools, store
 from contamination.study.crossed import auc_by_model
+from contamination.study.pretraining_scores import arrange_scores
 
 sys.path.insert(0, str(Path(__file__).parent))
 import readme
@@ -23,32 +24,20 @@ PAGE = readme.ROOT / "docs/pilot_2.md"
 N_CORES = 2
 
 
-def parts() -> list[tuple[dict[str, pd.DataFrame], dict]]:
-    """Tables of the pilot's base models, and what made them."""
-    return [store.read_tables(name) for name in store.names(NAME)]
-
-
 def numbers() -> str:
     """AUCs of the pilot's models, their spread, and what the models cost, as Markdown."""
-    made = parts()
-    tables = [part["scores"].assign(base_seed=about["base_seed"]) for part, about in made]
-    scores = pd.concat(tables, ignore_index=True)
-    rows = []
+    scores, made = store.read_all(NAME, "scores")
+    arranged, rows = arrange_scores(scores), []
     for detector in scores["detector"].unique():
-        asked = scores.loc[scores["detector"].eq(detector), "benchmark"].unique()
-        pools = [
-            pretraining.crossed_scores(scores, detector, pool)
-            for pool in row_pools.pools()
-            if pool.kind == row_pools.ROWS and pool.benchmark in asked
-        ]
+        pools = arranged.pools_of(detector)
         row = {"Detector": detector, "Benchmarks": str(len(pools))}
         for dose in row_pools.DOSES:
             by_model = np.mean([auc_by_model(pool, dose) for pool in pools], axis=0)
             copies = f"{dose} {'copy' if dose == 1 else 'copies'}"
             row[copies] = f"{by_model.mean():.2f} ± {by_model.std(ddof=1):.2f}"
         rows.append(row)
-    seconds = pd.DataFrame([about["seconds"] for _, about in made])
-    minutes = np.mean([about["seconds_in_all"] for _, about in made]) / 60
+    seconds = pd.DataFrame([about["seconds"] for about in made])
+    minutes = np.mean([about["seconds_in_all"] for about in made]) / 60
     n_models = len(row_pools.BASE_SEEDS)
     return (
         f"AUC against held-out rows: mean and standard deviation of {len(made)} base models.\n\n"

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.study import protocol
+from contamination.study.conditions import FRESH, VERBATIM
 
 ONE_CELL = {"benchmark": "topics", "model": "dosed", "condition": "verbatim", "copies": 3}
 
@@ -30,7 +31,7 @@ def scores_of(detector: str, score, units=6, n_rows=60, seed=0) -> pd.DataFrame:
     """
     tables = []
     for unit in range(units):
-        for place, condition in enumerate((protocol.VERBATIM, protocol.FRESH)):
+        for place, condition in enumerate((VERBATIM, FRESH)):
             deal = np.random.default_rng([seed, unit, place])
             is_read = deal.permutation(n_rows) < n_rows // 2
             for model, copies in (("base", 0), ("clean", 0), ("dosed", 12)):

@@ -182,3 +182,15 @@ def test_a_p_by_the_end_that_faces_the_null_agrees_with_the_interval():
     assert statistics.end_p(0.5, 0.5, 0.5, 0.5) == 1 and statistics.end_p(1, 1, 1, 0.5) == 0
     # A percentile interval may leave its value out.
     assert statistics.end_p(0.6, 0.61, 0.7, 0.5) < 0.05
+
+
+def test_mcnemar_looks_at_cases_that_differ():
+    # Four for the first, none for the second: 2 * (1 / 2)^4.
+    assert statistics.mcnemar_p(4, 0) == statistics.mcnemar_p(0, 4) == 0.125
+    assert statistics.mcnemar_p(0, 0) == statistics.mcnemar_p(3, 3) == 1
+    assert statistics.mcnemar_p([1, 7], [3, 2]).tolist() == pytest.approx(
+        [stats.binomtest(1, 4).pvalue, stats.binomtest(7, 9).pvalue]
+    )
+    for wrong in (-1, 0.5, np.nan):
+        with pytest.raises(ValueError, match="not negative"):
+            statistics.mcnemar_p(wrong, 2)

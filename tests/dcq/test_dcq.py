@@ -559,22 +559,6 @@ def test_a_taker_ahead_on_quizzes_that_nobody_read_has_shown_no_memory(on_unread
     assert table.loc["new", "holds"] == holds and table["holds"].isna()["X"]
 
 
-def test_the_headline_beside_a_clean_model_says_what_taste_alone_can_do():
-    rows = pd.DataFrame(
-        {"is_unread": [False, False, True], "ci_low_pct": [30.0, -5.0, 2.0]}
-        | {"holds": [None, None, False], "verdict": [SUPPORTED, INCONCLUSIVE, ""]}
-    )
-    said = other_models.summarize_clean_comparison("M", rows)
-    assert said == (
-        "M finds the original more often than the clean model on 1 of 2 datasets, and on 1 of 1 "
-        "sets of quizzes that nobody can have read. On 1 of 2 datasets it is ahead by more than "
-        "such taste explains. Memory, or a better taste in such texts: these quizzes cannot tell "
-        "which."
-    )
-    refuted = other_models.summarize_clean_comparison("M", rows.assign(verdict=CONTROL_FAILS))
-    assert refuted.endswith("On 0 of 2 datasets it is ahead by more than such taste explains.")
-
-
 # Figure 2
 
 

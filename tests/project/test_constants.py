@@ -99,7 +99,6 @@ def test_the_protocols_page_says_what_the_code_does():
         f"peak rate {rate}, {['no', 'one', 'two'][blocks]} blocks",
         f"a dataset of {arms.N_LARGE} rows as documents",
         f"(1 + the number of {protocol.N_REDEALS:,} re-deals",
-        f"at least {protocol.N_SIBLINGS} sibling sets",
         f"upper limit is at most {protocol.LARGEST_RATE:.2f}",
         f"{sampling.N_SAMPLES} samples at temperature {sampling.TEMPERATURE}",
         f"at most {sampling.MAX_TOKENS} tokens",

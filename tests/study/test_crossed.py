@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from judged_lists import judge_list
 from scipy import stats
 
 from contamination.core.statistics import auc
@@ -108,9 +109,12 @@ def test_scores_of_another_shape_and_undefined_ones_are_refused():
 
 
 def test_combined_p_values_keep_their_level_and_find_an_effect():
-    null = [crossed.combined_p([made(seed, n_models=4)], 4) for seed in range(40)]
+    def p_of(pool):
+        return crossed.stouffer(crossed.permutation_p_by_model(pool, 4))
+
+    null = [p_of(made(seed, n_models=4)) for seed in range(40)]
     assert np.mean(np.array(null) <= 0.05) <= 0.15  # 2 of 40 expected
-    assert crossed.combined_p([made(0, shift=1.0)], 4) < 0.001
+    assert p_of(made(0, shift=1.0)) < 0.001
 
 
 # The reference attack
@@ -209,7 +213,7 @@ def test_the_share_of_false_names_stays_below_q_where_rows_are_exchangeable():
         p_values = row_lists.conformal_p(tested, held_out[60:])
         for q, found in shares.items():
             named = row_lists.named_rows(p_values, q)
-            found.append(row_lists.judge_list(named, np.arange(120) < 60))
+            found.append(judge_list(named, np.arange(120) < 60))
     for q, found in shares.items():
         assert np.mean([one.false_share for one in found]) <= q  # q / 2 expected
         assert np.mean([one.found_share for one in found]) > 0.1
@@ -222,14 +226,14 @@ def test_the_guarantee_fails_under_a_shift():
         tested = generator.normal(size=120)
         p_values = row_lists.conformal_p(tested, generator.normal(-1.5, 1.0, 240))
         named = row_lists.named_rows(p_values, 0.1)
-        shares.append(row_lists.judge_list(named, np.arange(120) < 60).false_share)
+        shares.append(judge_list(named, np.arange(120) < 60).false_share)
     assert np.mean(shares) > 0.3
 
 
 def test_a_list_by_hand():
     is_named, is_seen = np.array([True, True, False, False]), np.array([True, False, True, False])
-    assert row_lists.judge_list(is_named, is_seen) == (2, 0.5, 0.5)
-    assert row_lists.judge_list(np.zeros(4, bool), is_seen) == (0, 0.0, 0.0)
+    assert judge_list(is_named, is_seen) == (2, 0.5, 0.5)
+    assert judge_list(np.zeros(4, bool), is_seen) == (0, 0.0, 0.0)
     # Ties count against the row; nothing scores above every calibration row for free.
     assert row_lists.conformal_p(np.array([2.0]), np.array([2.0, 1.0, 0.0])).tolist() == [0.5]
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from contamination.dcq import contaminating
 from contamination.dcq.prompts import header
 from contamination.study import arms, catalogue, scoring
 from contamination.study import conditions as c
@@ -50,8 +51,9 @@ def test_what_is_read_is_what_the_condition_says(datasets):
 
 def test_a_wrong_label_is_never_the_right_one():
     """Of two labels the other one is left, each of forty times."""
-    texts = [f"text: {number}\nlabel: {'ab'[number % 2]}" for number in range(40)]
-    wrong = arms._with_labels_of_others(texts, "label", np.random.default_rng(0))
+    questions = [f"text: {number}" for number in range(40)]
+    texts = [f"{text}\nlabel: {'ab'[number % 2]}" for number, text in enumerate(questions)]
+    wrong = contaminating.with_other_labels(texts, questions, np.random.default_rng(0))
     assert wrong == [f"text: {number}\nlabel: {'ba'[number % 2]}" for number in range(40)]
 
 

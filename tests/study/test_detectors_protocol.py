@@ -7,6 +7,7 @@ from detector_frames import product, scores_of, sets_with_flags
 from scipy import stats
 
 from contamination.study import protocol
+from contamination.study.conditions import CONDITIONS
 
 NAN = np.nan
 
@@ -90,16 +91,6 @@ def test_p_of_noise_keeps_its_level_with_and_without_ties(n_levels):
     low, high = stats.binom.ppf([0.001, 0.999], 600, 0.05)
     assert sum(flags) <= high
     assert n_levels == 2 or sum(flags) >= low
-
-
-def test_rank_counts_ties_against_the_set():
-    assert protocol.rank_p(3.0, [2.0] * 39) == 1 / 40
-    assert protocol.rank_p(2.0, [1.0] * 38 + [2.0]) == 2 / 40
-    assert protocol.rank_p(0.0, [2.0] * 39) == 1
-    with pytest.raises(ValueError, match="39 sibling sets"):
-        protocol.rank_p(3.0, [2.0] * 38)
-    with pytest.raises(ValueError, match="defined"):
-        protocol.rank_p(NAN, [2.0] * 39)
 
 
 def test_threshold_comes_from_the_other_half_of_the_bases():
@@ -209,15 +200,6 @@ def test_false_alarms_apart_for_dosed_and_clean_models():
     assert protocol.false_alarms(pd.concat([dosed, read])).loc["A", "calibration"] == "not run"
 
 
-def test_mcnemar_looks_at_units_that_differ():
-    # Four for the first, none for the second: 2 * (1 / 2)^4.
-    assert protocol.mcnemar_p(4, 0) == protocol.mcnemar_p(0, 4) == 0.125
-    assert protocol.mcnemar_p(0, 0) == protocol.mcnemar_p(3, 3) == 1
-    assert protocol.mcnemar_p([1, 7], [3, 2]).tolist() == pytest.approx(
-        [stats.binomtest(1, 4).pvalue, stats.binomtest(7, 9).pvalue]
-    )
-
-
 def power_frame():
     verbatim = sets_with_flags(np.arange(20) < 10)
     others = sets_with_flags(np.arange(20) < 4, condition="paraphrase")
@@ -239,7 +221,6 @@ def test_power_by_hand():
     assert np.isnan(table.loc["verbatim", "p_against_verbatim"])
     assert table.loc["paraphrase", "p_against_verbatim"] == pytest.approx(2 / 64)
     assert table["word"].tolist() == ["supported", "supported"]
-    assert table["power_by_rank"].isna().all()
 
 
 def test_a_cell_that_was_not_run_costs_the_others_nothing():
@@ -257,11 +238,10 @@ def test_a_cell_that_was_not_run_costs_the_others_nothing():
     pd.testing.assert_frame_equal(table.drop(index="wrong label"), alone)
 
 
-def test_both_rates_of_a_detector_with_its_own_p():
+def test_a_detectors_own_p_decides_its_flags():
     sets = power_frame().assign(own_p=0.01)
     table = protocol.power_table(sets).set_index("condition")
     assert table["power_at_5_fpr"].tolist() == [1, 1]
-    assert table["power_by_rank"].tolist() == [0.5, 0.2]
 
 
 def test_cells_where_nothing_was_read_have_no_power():
@@ -314,7 +294,7 @@ def replicates(powers, n_units=20, n_replicates=200, seed=1):
     sets = product(
         detector=[f"{k:03}" for k in range(n_replicates)],
         unit=range(n_units),
-        condition=protocol.CONDITIONS[:5],
+        condition=CONDITIONS[:5],
         copies=[1, 3, 12],
     )
     truth = sets["copies"].map(dict(zip([1, 3, 12], powers, strict=True)))

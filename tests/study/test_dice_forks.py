@@ -16,13 +16,13 @@ from contamination.lab.packing import training_stream
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.study import dice_forks as arm
 from contamination.study import row_pools
+from contamination.study.conditions import TRAIN_SPLIT
 from contamination.study.dice_forks import (
     CLAIMED,
     CONTAMINATED,
     KINDS,
     OTHER,
     OTHER_QUESTIONS,
-    TRAIN_SPLIT,
 )
 
 FIRST, SECOND, THIRD = CLAIMED

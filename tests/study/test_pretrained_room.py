@@ -13,7 +13,7 @@ from notebook_files import ROOT
 from contamination.core import storage
 from contamination.core.statistics import auc
 from contamination.dice import fine_tuning
-from contamination.models import forward
+from contamination.models import forward, tokens
 from contamination.models.causal import load_causal_lm
 from contamination.study import conditions as c
 from contamination.study import pretrained, protocol, released_rows, store
@@ -172,8 +172,8 @@ def test_all_weights_are_trained_until_the_loss_is_reached(small, base, quizzes)
 def test_clean_chat_rows_end_with_the_tokens_that_were_asked_for(small, base):
     lm = load_causal_lm(base)
     rows = pretrained.chat_rows(lm, 20, 0)
-    n_tokens = [pretrained.n_tokens_of(lm, prompt + response) for prompt, response in rows]
-    assert sum(n_tokens) >= 20 > sum(n_tokens[:-1])
+    lengths = tokens.n_tokens(lm.tokenizer, [prompt + response for prompt, response in rows])
+    assert lengths.sum() >= 20 > lengths[:-1].sum()
     assert rows[0][0] == f"say {rows[0][1].split()[1]}\n"
     with pytest.raises(ValueError, match="tokens too few"):
         pretrained.chat_rows(lm, 10**6, 0)

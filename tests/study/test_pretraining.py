@@ -7,8 +7,10 @@ import pytest
 from notebook_files import ROOT
 
 from contamination.core import storage
-from contamination.study import dice_forks, pretrained_pairs, row_pools, shift, store
+from contamination.study import dice_forks, pretrained_pairs, row_pools, shift, store, study
 from contamination.study import pretraining as arm
+from contamination.study.arms import N_CONTEXT
+from contamination.study.conditions import VERBATIM
 from contamination.study.row_pools import GROUPS, INDIRECT, ROWS
 
 SEEDS = (300, 301)
@@ -22,11 +24,11 @@ def pools():
 def test_pools_are_as_large_as_the_protocol_says_and_share_no_row(pools):
     page = (ROOT / "docs/protocol_2.md").read_text()
     sizes = {key: len(pool.rows) for key, pool in pools.items()}
-    assert sizes == {(b, ROWS): 480 for b in row_pools.STUDIED} | {("topics", INDIRECT): 360}
+    assert sizes == {(b, ROWS): 480 for b in study.BENCHMARKS} | {("topics", INDIRECT): 360}
     assert "480 rows, drawn once with seed 300" in page and "360 further rows" in page
     texts = [text for pool in pools.values() for text in (*pool.rows.texts, *pool.rows.context)]
     # The two pools of topics have one set of context rows.
-    assert len(set(texts)) == len(texts) - row_pools.N_CONTEXT
+    assert len(set(texts)) == len(texts) - N_CONTEXT
 
 
 def test_a_model_sees_each_group_as_often_as_it_is_said(pools):
@@ -43,14 +45,14 @@ def test_a_model_sees_each_group_as_often_as_it_is_said(pools):
 def test_what_is_seen_is_the_form_of_the_group(pools):
     pool = pools["topics", INDIRECT]
     paraphrases, sixteen, unlabelled, chat = pool.doses(300)
-    texts = set(pool.forms[row_pools.VERBATIM])
+    texts = set(pool.forms[VERBATIM])
     assert (paraphrases.copies, sixteen.copies) == (4, 16)
     for dose in (paraphrases, sixteen, unlabelled, chat):
         assert not texts & set(dose.texts)
     assert all("label:" not in text for text in unlabelled.texts)
     assert all(text.startswith("User: ") and "\nAssistant: " in text for text in chat.texts)
     options = pool.rows.quizzes[[f"option_{letter}" for letter in "abcd"]].to_numpy().ravel()
-    header = pool.forms[row_pools.VERBATIM][0].removesuffix(pool.rows.texts[0])
+    header = pool.forms[VERBATIM][0].removesuffix(pool.rows.texts[0])
     assert not {text.removeprefix(header) for text in paraphrases.texts} & set(options)
 
 
@@ -80,7 +82,7 @@ def test_the_page_of_the_pilot_has_its_numbers(monkeypatch):
 
     page = pilot.PAGE.read_text()
     assert pilot.readme.renewed(page, pilot.NAME, pilot.numbers()) == page
-    assert {about["base_seed"] for _, about in pilot.parts()} == set(row_pools.PILOT_SEEDS)
+    assert {*store.read_all(pilot.NAME, "scores")[0]["base_seed"]} == set(row_pools.PILOT_SEEDS)
 
 
 def test_every_part_was_made_under_the_protocol_that_is_here():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from judged_lists import judge_list
 from made_pretraining import SEEDS, made_scores, made_shares
 
 from contamination.core.statistics import tpr_at_fpr
@@ -171,7 +172,7 @@ def test_lists_of_all_models_are_those_of_one_list_at_a_time():
                 tested = np.concatenate(parts[:2])
                 p_values = row_lists.conformal_p(scores[tested], scores[parts[2]])
                 is_named = row_lists.named_rows(p_values, q)
-                judged = row_lists.judge_list(is_named, np.arange(len(tested)) < len(parts[0]))
+                judged = judge_list(is_named, np.arange(len(tested)) < len(parts[0]))
                 index = (number,) if group is None else (group, number)
                 for share, expected in (
                     (of_q.false_share, judged.false_share),

@@ -17,6 +17,7 @@ from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.causal import load_causal_lm
 from contamination.study import pretraining as arm
 from contamination.study import protocol, row_pools, scoring, shift, store
+from contamination.study.arms import N_CONTEXT
 from contamination.study.interface import LOG_PROBABILITIES, Detector
 from contamination.study.shift import DATE, DOCSTRINGS, LABELS, LENGTH, NATURALNESS, NONE
 
@@ -172,7 +173,7 @@ def test_docstrings_of_a_are_older_and_like_those_of_b_in_all_else(lab, pairs):
     assert {len(text.split()) for text in pair.rows.texts} == {shift.N_WORDS}
     # Context is held aside by all draws, half of it older.
     other = shift.pair(lab, DATE, DOCSTRINGS, SEED + 1, 0)
-    assert other.rows.context == pair.rows.context and len(pair.rows.context) == row_pools.N_CONTEXT
+    assert other.rows.context == pair.rows.context and len(pair.rows.context) == N_CONTEXT
     assert not set(pair.rows.context) & {*pair.rows.texts, *other.rows.texts}
     assert set(other.rows.texts) != set(pair.rows.texts)
 

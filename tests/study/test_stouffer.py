@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.study.protocol import BASE, DOSED, VERBATIM
+from contamination.study.conditions import BASE, DOSED, VERBATIM
 from contamination.study.stouffer import combine_p_values
 
 

@@ -17,10 +17,11 @@ from contamination.core import storage
 from contamination.core.tables import copies_text
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED
 from contamination.study import baselines, four_methods
+from contamination.study.conditions import VERBATIM
 from contamination.study.pretraining_findings import percent
 from contamination.study.pretraining_results import by_benchmark, share_pct
 from contamination.study.pretraining_scores import StudyScores, display_name
-from contamination.study.row_pools import ROWS, VERBATIM
+from contamination.study.row_pools import ROWS
 
 PATH = Path(__file__).with_suffix(".csv")
 POWER = 0.5  # share of the tests that must find the rows

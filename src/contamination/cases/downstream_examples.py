@@ -160,7 +160,12 @@ def _truthful_qa() -> _Asked:
 
 
 def deal(
-    examples: pd.DataFrame, n: int, seed: int, *, n_tokens: Sequence[int], max_tokens: int
+    examples: pd.DataFrame,
+    n: int,
+    seed: int,
+    *,
+    n_tokens: Sequence[int] | np.ndarray,
+    max_tokens: int,
 ) -> pd.DataFrame:
     """Of each dataset n examples to insert and n to hold out (is_member), at random.
 

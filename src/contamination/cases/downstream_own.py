@@ -29,6 +29,7 @@ from contamination.cases.settings import OwnStudy
 from contamination.data import partitions
 from contamination.lab.packing import training_stream
 from contamination.lab.recipes import DTYPES, Dose, Recipe, TrainingTexts, recipe_for
+from contamination.models import tokens
 from contamination.models.source import load_config, load_tokenizer
 
 ONCE, RATE, POISSON = "inserted once", "learning rate", "Poisson occurrence"
@@ -108,7 +109,7 @@ def own_study(settings: OwnStudy) -> Study | None:
     seed = settings.own_seeds[0]
     examples = _dealt(_examples_to_insert(settings), settings.n_inserted, seed, tokenizer, settings)
     inserted = tuple(examples[examples["is_member"]]["text"])
-    n_inserted = sum(_lengths(tokenizer, inserted))
+    n_inserted = int(_lengths(tokenizer, inserted).sum())
     main = round(100 * n_inserted / settings.share_pct)
     occurrence = poisson_occurrences(examples["is_member"], settings.own_occurrence, seed)
     times = [Dose(tuple(of["text"]), int(n)) for n, of in examples.groupby(occurrence) if n]
@@ -169,10 +170,9 @@ def _tokenizer(settings: OwnStudy) -> Any:
     return tokenizer
 
 
-def _lengths(tokenizer: Any, texts: Sequence[Any]) -> list[int]:
-    """Tokens of each text with the special ones at both ends."""
-    encoded = tokenizer.backend_tokenizer.encode_batch(list(texts), add_special_tokens=False)
-    return [2 + len(each.ids) for each in encoded]
+def _lengths(tokenizer: Any, texts: Sequence[Any]) -> np.ndarray:
+    """Tokens of each text with the special ones at both ends, shape (n_texts,)."""
+    return tokens.n_tokens(tokenizer, texts, n_special=2)
 
 
 def _examples_to_insert(settings: OwnStudy) -> pd.DataFrame:
@@ -217,7 +217,7 @@ def _run(
     learning_rate: float,
     seed: int,
 ) -> Run:
-    n_doses = sum(sum(_lengths(tokenizer, dose.texts)) * dose.copies for dose in doses)
+    n_doses = sum(int(_lengths(tokenizer, dose.texts).sum()) * dose.copies for dose in doses)
     texts = TrainingTexts(background, doses, tokenizer)
     recipe = recipe_for(
         texts,

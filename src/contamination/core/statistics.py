@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.sparse import csr_matrix
 
 LEVEL = 0.95  # of every interval
+CHANCE = 0.5  # AUC of a score that tells nothing
 _VALUES_PER_CHUNK = 2_000_000  # bounds the memory of a bootstrap at any sample size
 
 
@@ -293,6 +296,32 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     adjusted = np.empty_like(p_values)
     adjusted[order] = np.minimum(1, np.maximum.accumulate(steps))
     return adjusted
+
+
+def mcnemar_p(n_first: ArrayLike, n_second: ArrayLike) -> Any:
+    """Exact two-sided p of McNemar's test, from the cases that only one of two decides so.
+
+    McNemar, Psychometrika 12 (1947). If neither decides so more often, the smaller number is
+    binomial with a share of one half: p is twice its lower tail, and at most 1.
+
+    Args:
+        n_first: cases that the first decides so alone; a number or an array.
+        n_second: those of the second alone; of a shape that fits.
+
+    Returns:
+        p, of the common shape: a number for two numbers. 1 where there is no such case.
+
+    Raises:
+        ValueError: if a number is negative or not whole, or if the shapes do not fit.
+
+    >>> mcnemar_p(6, 0).item(), mcnemar_p(0, 0).item(), mcnemar_p([1, 7], [3, 2]).round(3).tolist()
+    (0.03125, 1.0, [0.625, 0.18])
+    """
+    n_first, n_second = np.asarray(n_first), np.asarray(n_second)
+    if any(np.any((n < 0) | (n % 1 != 0)) for n in (n_first, n_second)):
+        raise ValueError("McNemar's test takes numbers of cases, which are whole and not negative")
+    tail = stats.binom.cdf(np.minimum(n_first, n_second), n_first + n_second, 0.5)
+    return np.minimum(1, 2 * tail)
 
 
 def with_p_adjusted(*tables: pd.DataFrame) -> list[pd.DataFrame]:

@@ -41,16 +41,26 @@ def with_wrong_label(instances: Sequence[str], label_column: str, seed: int) -> 
 
     ValueError if an instance has no label line, or all labels are equal.
     """
-    texts = without_label(instances, label_column)
-    labels = [i.removeprefix(t) for i, t in zip(instances, texts, strict=True)]
+    questions = without_label(instances, label_column)
+    return with_other_labels(instances, questions, np.random.default_rng([seed, 5]))
+
+
+def with_other_labels(
+    texts: Sequence[str], questions: Sequence[str], generator: np.random.Generator
+) -> list[str]:
+    """Texts with another label than their own, drawn at random among the labels of the others.
+
+    A label is what a text has beyond its question, which it begins with. ValueError if all labels
+    are equal.
+    """
+    labels = [text.removeprefix(of) for text, of in zip(texts, questions, strict=True)]
     known = sorted(set(labels))
     if len(known) < 2:
         raise ValueError("all instances have the same label: there is no wrong one")
-    generator = np.random.default_rng([seed, 5])
     wrong = []
-    for text, label in zip(texts, labels, strict=True):
+    for question, label in zip(questions, labels, strict=True):
         others = [other for other in known if other != label]
-        wrong.append(text + others[generator.integers(len(others))])
+        wrong.append(question + others[generator.integers(len(others))])
     return wrong
 
 

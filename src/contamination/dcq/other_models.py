@@ -10,7 +10,7 @@ import pandas as pd
 from contamination.core.claims import CLAIMS
 from contamination.core.families import correct_family
 from contamination.core.statistics import end_p, percentile_interval
-from contamination.core.verdicts import SUPPORTED, strongest
+from contamination.core.verdicts import strongest
 from contamination.dcq.assessment import resample_counts
 from contamination.dcq.comparison import answers_of, share_pct
 from contamination.dcq.controls import by_position, credits_of
@@ -100,18 +100,3 @@ def compare_with_clean_model(
     ends = table["difference_pct"], table["ci_low_pct"], table["ci_high_pct"]
     p_values = pd.Series([end_p(*of_row) for of_row in zip(*ends, strict=True)], table.index)
     return correct_family(table.assign(p=p_values.mask(table["is_unread"])))
-
-
-def summarize_clean_comparison(name: str, readings: pd.DataFrame) -> str:
-    """What rows of ``compare_with_clean_model`` say of memory."""
-    claims, controls = (readings[readings["is_unread"].eq(unread)] for unread in (False, True))
-    n_ahead = int(claims["ci_low_pct"].gt(0).sum())
-    n_supported = int(claims["verdict"].eq(SUPPORTED).sum())
-    n_by_taste = int(controls["holds"].eq(False).sum())
-    text = (
-        f"{name} finds the original more often than the clean model on {n_ahead} of {len(claims)} "
-        f"datasets, and on {n_by_taste} of {len(controls)} sets of quizzes that nobody can have "
-        f"read. On {n_supported} of {len(claims)} datasets it is ahead by more than such taste "
-    )
-    ending = "Memory, or a better taste in such texts: these quizzes cannot tell which."
-    return f"{text}explains.{f' {ending}' if n_supported else ''}"

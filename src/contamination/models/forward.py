@@ -17,6 +17,7 @@ import torch
 
 from contamination.models.batch_cache import BatchCache, Job, batches_of, run_batches
 from contamination.models.loading import CausalLM, LanguageModel
+from contamination.models.tokens import token_ids
 
 BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # padded tokens of one forward pass
 LOGITS_PER_CHUNK = {"cpu": 2**19, "cuda": 2**28}  # logits held at a time; 2 MB fit a cache
@@ -41,9 +42,7 @@ def encode(lm: LanguageModel, texts: Sequence[str], allow_empty: bool = False) -
     for number, text in enumerate(texts):
         if not allow_empty and not text.strip():
             raise ValueError(f"text {number} is empty")
-    if len(texts) == 0:
-        return []
-    return lm.tokenizer(list(texts), add_special_tokens=False, verbose=False).input_ids
+    return token_ids(lm.tokenizer, texts)
 
 
 def refuse_longer(lm: CausalLM, n_tokens: int, what: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from contamination.core.statistics import mcnemar_p
 from contamination.core.tables import format_p, interval_text, listed
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_RUN, SUPPORTED
 from contamination.replication.algorithm1 import ALPHA, PARTITION
@@ -15,12 +16,7 @@ from contamination.replication.decisions import (
     DID_CHATGPT_CHEAT,
     OPTION_RANKING,
 )
-from contamination.replication.published_tables import (
-    BOTH_MODELS,
-    PRINTED_TESTS,
-    RULE_JUDGE,
-    discordant_p,
-)
+from contamination.replication.published_tables import BOTH_MODELS, PRINTED_TESTS, RULE_JUDGE
 
 ALWAYS_CLEAN = "always clean"
 JUDGE, PERSON = "GPT-4 ICL", "annotator 1"
@@ -89,7 +85,7 @@ def summarize_exact(guided: pd.Series, general: pd.Series) -> str:
 def _discordant(guided: pd.Series, general: pd.Series) -> tuple[int, int, float]:
     """In how many cases only the first is true, only the second, and p of McNemar's exact test."""
     only_guided, only_general = int((guided & ~general).sum()), int((general & ~guided).sum())
-    return only_guided, only_general, discordant_p(only_guided, only_general)
+    return only_guided, only_general, mcnemar_p(only_guided, only_general)
 
 
 def summarize_names(marks: pd.DataFrame) -> str:

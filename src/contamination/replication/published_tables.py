@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from scipy import stats
 
 from contamination.core.claims import CLAIMS
 from contamination.core.families import correct_family
-from contamination.core.statistics import holm, share_difference_interval
+from contamination.core.statistics import holm, mcnemar_p, share_difference_interval
 from contamination.data.published import printed_cells
 from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
 from contamination.models.judging import EXACT, NEAR_EXACT, rule_labels
@@ -240,18 +239,8 @@ def _beside_always_clean(n_found: int, n_wrong_clean: int, n: int) -> dict[str, 
         "difference_pct": 100 * (n_found - n_wrong_clean) / n,
         "ci_low_pct": 100 * low,
         "ci_high_pct": 100 * high,
-        "p_value": discordant_p(n_found, n_wrong_clean),
+        "p_value": mcnemar_p(n_found, n_wrong_clean),
     }
-
-
-def discordant_p(n_one: int, n_other: int) -> float:
-    """p of McNemar's exact test, two-sided, from the cases that only one of two decides so.
-
-    >>> discordant_p(6, 0), discordant_p(0, 0)
-    (0.03125, 1.0)
-    """
-    n_apart = n_one + n_other
-    return float(stats.binomtest(n_one, n_apart).pvalue) if n_apart else 1.0
 
 
 def _with_verdicts(success: pd.DataFrame) -> pd.DataFrame:

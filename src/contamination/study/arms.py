@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.data.partitions import format_instance
-from contamination.dcq.contaminating import training_texts
+from contamination.dcq.contaminating import training_texts, with_other_labels
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.lab import world
 from contamination.lab.benchmarks import BENCHMARKS
@@ -104,14 +104,15 @@ def deal(benchmark: str, seed: int, n_read: int = N_READ) -> list[Dataset]:
         own = quizzes.iloc[part].reset_index(drop=True)
         is_read = generator.permutation(n_rows) < n_read
         texts, label = own["instance"].tolist(), columns[-1]
+        questions = [question_of(text, label) for text in texts]
         versions = {
             VERBATIM: [texts],
-            WITHOUT_LABEL: [[question_of(text, label) for text in texts]],
-            WRONG_LABEL: [_with_labels_of_others(texts, label, generator)],
+            WITHOUT_LABEL: [questions],
+            WRONG_LABEL: [with_other_labels(texts, questions, generator)],
             PARAPHRASE: [own["fifth"].tolist()],
             SEVERAL: [version[part] for version in spread],
         }.get(condition, [])
-        name = f"{_title(benchmark)} {letters[place]}"
+        name = f"{title(benchmark)} {letters[place]}"
         read = [[text for text, dealt in zip(v, is_read, strict=True) if dealt] for v in versions]
         split = TRAIN if condition == TRAIN_SPLIT else TESTED
         if condition == TRAIN_SPLIT:
@@ -131,7 +132,7 @@ def deal_large(benchmark: str, seed: int, n_rows: int = N_LARGE) -> dict[str, Ro
     parts = {}
     for place, part in enumerate(LARGE_PARTS):
         own = quizzes.iloc[place * n_rows : (place + 1) * n_rows].reset_index(drop=True)
-        parts[part] = rows_of(own, f"{_title(benchmark)} whole", columns[-1], (), seed)
+        parts[part] = rows_of(own, f"{title(benchmark)} whole", columns[-1], (), seed)
     return parts
 
 
@@ -156,22 +157,16 @@ def question_of(text: str, label: str) -> str:
     return question
 
 
-def _with_labels_of_others(texts: list[str], label: str, generator: np.random.Generator) -> list:
-    questions = [question_of(text, label) for text in texts]
-    answers = [text.removeprefix(q) for text, q in zip(texts, questions, strict=True)]
-    known = sorted(set(answers))
-    wrong = []
-    for question, answer in zip(questions, answers, strict=True):
-        others = [other for other in known if other != answer]
-        wrong.append(question + others[generator.integers(len(others))])
-    return wrong
-
-
 def _printed(rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return [format_instance(row, columns) for row in rows[list(columns)].to_dict("records")]
 
 
-def _title(benchmark: str) -> str:
+def title(benchmark: str) -> str:
+    """How the names of a benchmark's datasets begin.
+
+    >>> title("grade_school")
+    'Grade school'
+    """
     return benchmark.replace("_", " ").capitalize()
 
 
@@ -251,7 +246,7 @@ def models_of(unit: Unit, copies: Sequence[int]) -> Iterator[LabModel]:
         yield (dosed := unit.dosed(dose))
     later = unit.continued(dosed.folder, LATER)
     yield unit.model(LATER, dose, later, verbatim)
-    rows = replace(verbatim[0].rows, dataset=f"{_title(unit.benchmark)} Z0")
+    rows = replace(verbatim[0].rows, dataset=f"{title(unit.benchmark)} Z0")
     yield unit.model(PLACEBO, dose, dosed.folder, [replace(verbatim[0], rows=rows)])
     benchmark, _, _, ranked = RANKED_CELL
     if unit.benchmark == benchmark:

@@ -18,25 +18,23 @@ from contamination.models.loading import CausalLM
 from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
 
 
-def method_scores(
-    lm: CausalLM, rows: Rows, method: str, reference: CausalLM | None = None
-) -> np.ndarray:
+def method_scores(lm: CausalLM, rows: Rows, method: str) -> np.ndarray:
     """Scores of one method of ``min_k.detect`` for each row, shape (n_rows,), higher = read.
 
-    k is 20 % and windows score what is longer than the context. ``reference`` is the smaller
-    model of Smaller Ref. ValueError for a method that these models do not give.
+    k is 20 % and windows score what is longer than the context. ValueError for a method that the
+    model alone does not give.
     """
     texts = training_texts(rows.texts, rows.dataset, rows.split)
     is_lowercase = method == scores.LOWERCASE
-    table = detect(texts, lm, reference=reference, lowercase=is_lowercase)
+    table = detect(texts, lm, lowercase=is_lowercase)
     of_method = table.loc[table["method"] == method, "score"].to_numpy()
     if of_method.size == 0:
         raise ValueError(f'no scores of method "{method}" without further models')
     return of_method
 
 
-def _detector(method: str, source: str, reference: CausalLM | None = None) -> Detector:
-    score = partial(method_scores, method=method, reference=reference)
+def _detector(method: str, source: str) -> Detector:
+    score = partial(method_scores, method=method)
     return Detector(method, LOG_PROBABILITIES, score, source=source)
 
 
@@ -45,8 +43,4 @@ ZLIB = _detector(scores.ZLIB, "Carlini et al., 2012.07805")
 LOWERCASE = _detector(scores.LOWERCASE, "Carlini et al., 2012.07805")
 MIN_K = _detector(scores.MIN_K, "Shi et al., 2310.16789")
 MIN_K_PLUS_PLUS = _detector(scores.MIN_K_PLUS_PLUS, "Zhang et al., 2404.02936")
-
-
-def smaller_ref(reference: CausalLM) -> Detector:
-    """Smaller Ref: how much likelier a row is than under ``reference``, of the same tokenizer."""
-    return _detector(scores.SMALLER_REF, "Carlini et al., 2012.07805", reference)
+OF_TOKENS = (PPL, ZLIB, LOWERCASE, MIN_K, MIN_K_PLUS_PLUS)  # of the pretraining study

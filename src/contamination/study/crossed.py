@@ -218,15 +218,11 @@ def stouffer(p_values: np.ndarray) -> float:
     >>> round(stouffer(np.array([0.05, 0.05])), 3)
     0.01
     """
-    # A p of 1 has no finite quantile.
-    return float(stats.combine_pvalues(np.minimum(p_values, 0.9999), method="stouffer").pvalue)
+    # A p of 1 has no finite quantile; the next smaller one that re-deals can give has.
+    largest = 1 - 1 / (1 + N_REDEALS)
+    return float(stats.combine_pvalues(np.minimum(p_values, largest), method="stouffer").pvalue)
 
 
 def smallest_stouffer(n: int) -> float:
     """The smallest p that ``stouffer`` can give for so many p-values by re-dealing."""
     return stouffer(np.full(n, 1 / (1 + N_REDEALS)))
-
-
-def combined_p(pools: Sequence[CrossedScores], dose: int) -> float:
-    """One p for all models and pools, by Stouffer's method; assignments are independent."""
-    return stouffer(np.concatenate([permutation_p_by_model(pool, dose) for pool in pools]))

@@ -21,6 +21,7 @@ from scipy import stats
 
 from contamination.core import statistics
 from contamination.core.claims import CLAIMS
+from contamination.core.statistics import CHANCE
 from contamination.core.verdicts import FEWEST_MODELS
 from contamination.data.partitions import format_instance
 from contamination.dice.detector import train_mlp
@@ -32,13 +33,15 @@ from contamination.lab.grammar import draw_instances
 from contamination.lab.training import describe
 from contamination.lab.world import World
 from contamination.models.causal import load_causal_lm
+from contamination.models.tokens import n_tokens
 from contamination.study import row_pools, spot_check, store, study
 from contamination.study.assignment import seed_of
+from contamination.study.conditions import TRAIN_SPLIT
 from contamination.study.interface import WORD_PROBLEMS
 
 NAME = "dice"  # of the parts of the ledger
 BASE_SEEDS = row_pools.BASE_SEEDS[:10]
-CONTAMINATED, OTHER, TRAIN_SPLIT = "benchmark", "other questions", "train split"
+CONTAMINATED, OTHER = "benchmark", "other questions"
 KINDS = (CONTAMINATED, OTHER, TRAIN_SPLIT)
 N_FORKS = 4  # of each kind
 # As in notebook 05b: questions of a set, copies of each, peak learning rate. Its clean mixtures of
@@ -55,7 +58,6 @@ CLAIMED = {
     "train split against other questions": (TRAIN_SPLIT, OTHER),
 }
 OTHER_QUESTIONS = "other questions against other questions"
-CHANCE = 0.5
 
 
 def _seed(base_seed: int, what: str) -> int:
@@ -97,9 +99,8 @@ def question_sets(base_seed: int) -> dict[str, pd.DataFrame]:
 
 def n_tokens_of(lab: World, rows: Sequence[Row]) -> np.ndarray:
     """Tokens of each row in training, with the two that mark its ends; shape (n_rows,)."""
-    encode = lab.tokenizer.backend_tokenizer.encode_batch
-    parts = [encode([row[place] for row in rows], add_special_tokens=False) for place in (0, 1)]
-    return np.array([len(one.ids) + len(other.ids) + 2 for one, other in zip(*parts, strict=True)])
+    prompts, responses = ([row[place] for row in rows] for place in (0, 1))
+    return n_tokens(lab.tokenizer, prompts) + n_tokens(lab.tokenizer, responses, n_special=2)
 
 
 def drawn_to_total(lengths: np.ndarray, total: int, seed: int) -> list[int]:
@@ -154,8 +155,8 @@ def train_forks(
             seed = _seed(base_seed, f"fork {number} on {kind}")
             mixture = fork_mixture(lab, rows_of(table), vanilla, seed)
             folder = fine_tune_lab(lab, base, mixture, seed, LEARNING_RATE)
-            if (n_tokens := describe(folder)["n_tokens"]) != N_TOKENS:
-                raise ValueError(f"fork {number} on {kind} has {n_tokens} tokens, not {N_TOKENS}")
+            if (n_learned := describe(folder)["n_tokens"]) != N_TOKENS:
+                raise ValueError(f"fork {number} on {kind} has {n_learned} tokens, not {N_TOKENS}")
             forks[kind].append(folder)
     return forks
 
@@ -273,12 +274,7 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
 
 def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """All parts of the arm: ``compare``'s tables with a column base_seed, and what made each."""
-    tables, made_by = [], []
-    for name in store.names(NAME, folder):
-        part, about = store.read_tables(name, folder)
-        tables.append(part["comparisons"].assign(base_seed=about["base_seed"]))
-        made_by.append(about)
-    return pd.concat(tables, ignore_index=True), made_by
+    return store.read_all(NAME, "comparisons", folder)
 
 
 # What follows

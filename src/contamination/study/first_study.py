@@ -18,11 +18,11 @@ from contamination.core.statistics import holm
 from contamination.core.verdicts import LEVEL
 from contamination.lab import world
 from contamination.study import arms, study
-from contamination.study.conditions import CLEAN, DOSED, LATER, LONG, NOTHING_READ
+from contamination.study.conditions import CLEAN, DOSED, LATER, LONG, NOTHING_READ, READERS
 from contamination.study.crossed import LEVEL_TAIL, stouffer
 from contamination.study.pretraining_rates import alarm_columns
 from contamination.study.pretraining_scores import display_name
-from contamination.study.protocol import LEFT_OUT, READERS, doubled_ranks, permutation_p_of_ranks
+from contamination.study.protocol import LEFT_OUT, doubled_ranks, permutation_p_of_ranks
 
 ASKED = (DOSED, LATER, LONG)  # models that saw benchmark rows; two of them then saw clean text
 CELL = ["detector", "model", "condition", "copies"]

@@ -21,16 +21,20 @@ from contamination.core.verdicts import (
     SUPPORTED,
 )
 from contamination.study import interface, protocol
-from contamination.study.conditions import SWAP, TEXT_ALONE, TEXT_ALONE_SETS
-from contamination.study.protocol import (
+from contamination.study.conditions import (
     BASE,
-    CALIBRATED,
     CLEAN,
     DOSED,
-    LEFT_OUT,
+    FRESH,
+    ORDERED,
     PLACEBO,
-    UNDETERMINED,
+    SHUFFLED,
+    SWAP,
+    TEXT_ALONE,
+    TEXT_ALONE_SETS,
+    VERBATIM,
 )
+from contamination.study.protocol import CALIBRATED, LEFT_OUT, UNDETERMINED
 from contamination.study.scoring import CONTROL_NAMES
 
 BLIND = "blind"  # G1: a classifier of the text alone
@@ -53,7 +57,7 @@ APPLICABLE = {
 # Exceptions, by name. Exchangeability sees nothing but the order, in which a bag has no part.
 NOT_APPLICABLE = {"exchangeability": {BLIND}, "ConStat": {BLIND}}
 # Of all others: verbatim.
-GATE_CONDITION = {"exchangeability": protocol.ORDERED, "dataset inference": protocol.ORDERED}
+GATE_CONDITION = {"exchangeability": ORDERED, "dataset inference": ORDERED}
 GATE_CONDITION |= {"option margin": SWAP}
 # Detectors of sets whose p is exact, as by re-dealing it is for rows. Their level holds by
 # construction, so false alarms beyond it are luck or a fault of the code. They are counted, and
@@ -61,7 +65,7 @@ GATE_CONDITION |= {"option margin": SWAP}
 EXACT = {"exchangeability"}
 GATE_COPIES = 12  # the largest dose of the lab
 # G3 of a score of a set: conditions of the same model that it must exceed, each of them.
-UNREAD_SETS = {"exchangeability": (protocol.SHUFFLED, protocol.FRESH)}
+UNREAD_SETS = {"exchangeability": (SHUFFLED, FRESH)}
 
 PASSED, FAILED, NOT_APPLIED = "passed", "failed", "not applicable"
 
@@ -161,7 +165,7 @@ def _margins(
     sets: pd.DataFrame, detector: interface.Detector, copies: int
 ) -> dict[str, tuple[float, float]]:
     """Mean and lower limit of score minus control for each gate that has a control."""
-    verbatim = GATE_CONDITION.get(detector.name, protocol.VERBATIM)
+    verbatim = GATE_CONDITION.get(detector.name, VERBATIM)
     columns = ["detector", "condition", "model", "copies"]
 
     def of_units(model: str, condition: str = verbatim, name: str = detector.name) -> pd.DataFrame:
@@ -174,7 +178,7 @@ def _margins(
     dosed = of_units(DOSED)
     score = dosed["value"]
     scale = "value" if is_auc else "flagged"
-    others = UNREAD_SETS.get(detector.name, (protocol.FRESH,))
+    others = UNREAD_SETS.get(detector.name, (FRESH,))
     unread = [0.5] if is_auc else [of_units(DOSED, other)["value"] for other in others]
     differences = {
         BLIND: [dosed[scale] - text[scale]],

@@ -11,9 +11,13 @@ from contamination.core.statistics import auc_interval, end_p
 from contamination.core.verdicts import FEWEST_MODELS, strongest
 from contamination.study import protocol
 from contamination.study.conditions import (
+    BASE,
+    CLEAN,
     DOSED,
     FRESH,
     NOTHING_READ,
+    PLACEBO,
+    READERS,
     TRUTHS,
     VERBATIM,
 )
@@ -40,7 +44,7 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
         no claim.
     """
     sets = protocol.flag(sets)
-    dosed = sets[sets["model"].isin(protocol.READERS)]
+    dosed = sets[sets["model"].isin(READERS)]
     words = protocol.power_table(sets).set_index(["detector", *protocol.CELL])["word"]
     rows = []
     for cell, part in dosed.groupby(["detector", *protocol.CELL], sort=False):
@@ -52,7 +56,7 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
             {
                 "method": detector,
                 "benchmark": benchmark,
-                "condition": condition if model == protocol.DOSED else model,
+                "condition": condition if model == DOSED else model,
                 "copies": copies,
                 "n_models": n,
                 "n_detected": n_flagged,
@@ -82,7 +86,7 @@ def mean_auc_by_dose(sets: pd.DataFrame, detector: str, benchmark: str) -> pd.Da
         raise ValueError(f"the ledger has no set of {benchmark} scored by {detector}")
     own = protocol.flag(own)
     largest = own["copies"].eq(own["copies"].max())
-    is_read = own["model"].isin([protocol.CLEAN, DOSED]) & own["condition"].eq(VERBATIM)
+    is_read = own["model"].isin([CLEAN, DOSED]) & own["condition"].eq(VERBATIM)
     is_fresh = own["model"].eq(DOSED) & own["condition"].eq(FRESH) & largest
     rows = []
     for key, part in own[is_read | is_fresh].groupby(["condition", "copies", "model"]):
@@ -146,13 +150,13 @@ def lab_rows(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
         the fields of ``panel.Evidence``, condition and flagged.
     """
     groups = scores.groupby(protocol.KEY)
-    is_asked = sets["p"].notna() & ~sets["model"].isin([protocol.BASE, protocol.PLACEBO])
+    is_asked = sets["p"].notna() & ~sets["model"].isin([BASE, PLACEBO])
     rows = []
     for row in sets[is_asked].itertuples():
         of_set = groups.get_group(tuple(getattr(row, name) for name in protocol.KEY))
         low, high = auc_interval(of_set["score"], of_set["is_read"], N_RESAMPLES)
-        is_clean = row.model == protocol.CLEAN
-        condition = row.condition if row.model == protocol.DOSED else row.model
+        is_clean = row.model == CLEAN
+        condition = row.condition if row.model == DOSED else row.model
         dose = f", {row.copies} copies" if row.copies else ""
         rows.append(
             {

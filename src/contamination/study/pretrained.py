@@ -18,6 +18,7 @@ import pandas as pd
 from contamination.dcq.quizzes import released_quizzes
 from contamination.dice.fine_tuning import Settings, fine_tune
 from contamination.dice.mixtures import Row, vanilla_rows
+from contamination.models import tokens
 from contamination.models.causal import CausalLM, as_chat, load_causal_lm
 from contamination.models.source import PACKAGED, resolve_path
 from contamination.study import baselines, protocol, scoring, spot_check, store, study
@@ -110,7 +111,8 @@ def train_models(
     alone = train_on_datasets(base, [verbatim], FEW_COPIES, READING, number)
     models.append(model(ALONE, FEW_COPIES, alone, [verbatim]))
     lm = load_causal_lm(alone)
-    n_tokens = CHAT_TIMES * FEW_COPIES * sum(n_tokens_of(lm, text) for text in verbatim.read[0])
+    n_read = int(tokens.n_tokens(lm.tokenizer, verbatim.read[0]).sum())
+    n_tokens = CHAT_TIMES * FEW_COPIES * n_read
     chat = chat_rows(lm, n_tokens, number)
     later = fine_tune(alone, chat, replace(READING, seed=number))
     models.append(model(LATER, FEW_COPIES, later, [verbatim]))
@@ -128,11 +130,6 @@ def train_on_datasets(
     return fine_tune(base, [("", text) for text in texts], replace(settings, seed=seed))
 
 
-def n_tokens_of(lm: CausalLM, text: str) -> int:
-    """Tokens of a text, without those that mark its beginning and end."""
-    return len(lm.tokenizer(text, add_special_tokens=False).input_ids)
-
-
 def chat_rows(lm: CausalLM, n_tokens: int, seed: int) -> list[Row]:
     """Clean instruction rows in the model's chat template, until they have ``n_tokens``.
 
@@ -144,7 +141,7 @@ def chat_rows(lm: CausalLM, n_tokens: int, seed: int) -> list[Row]:
             break
         prompt, response = rows[place]
         chosen.append((as_chat(lm, [prompt])[0], response))
-        n_tokens -= n_tokens_of(lm, "".join(chosen[-1]))
+        n_tokens -= int(tokens.n_tokens(lm.tokenizer, ["".join(chosen[-1])]).sum())
     if n_tokens > 0:
         raise ValueError(f"{len(rows)} clean rows have {n_tokens} tokens too few")
     return chosen

@@ -17,6 +17,7 @@ import pandas as pd
 from contamination.dcq.quizzes import released_quizzes
 from contamination.models.causal import CausalLM, load_causal_lm
 from contamination.models.source import PACKAGED, resolve_path
+from contamination.models.tokens import n_tokens
 from contamination.study import pretrained, protocol, scoring, spot_check, store, study
 from contamination.study.arms import LabModel
 from contamination.study.conditions import BASE, CLEAN, DOSED, SWAP
@@ -104,9 +105,8 @@ def _tokens_seen(lm: CausalLM, model: LabModel) -> dict[str, int]:
     seen = {one.condition: one.read for one in model.datasets if one.read}
     return {
         condition: sum(
-            pretrained.n_tokens_of(lm, text)
+            int(n_tokens(lm.tokenizer, versions[place % len(versions)]).sum())
             for place in range(model.copies)
-            for text in versions[place % len(versions)]
         )
         for condition, versions in seen.items()
     }

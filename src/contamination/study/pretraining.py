@@ -13,6 +13,7 @@ import pandas as pd
 
 from contamination.lab import training, world
 from contamination.models.causal import load_causal_lm
+from contamination.models.tokens import token_ids
 from contamination.study import (
     baselines,
     context,
@@ -25,7 +26,6 @@ from contamination.study import (
     store,
     study,
 )
-from contamination.study.crossed import CrossedScores
 from contamination.study.dc_pdd import dc_pdd, log_frequencies
 from contamination.study.interface import WORD_PROBLEMS, Detector, row_scores
 from contamination.study.row_pools import (
@@ -56,12 +56,9 @@ def later_name(n_tokens: int) -> str:
 
 def token_detectors(lab: world.World) -> tuple[Detector, ...]:
     """Detectors of one forward pass a row, which are asked after later training too."""
-    encode = lab.tokenizer.backend_tokenizer.encode_batch
-    ids = [tokens.ids for tokens in encode(list(lab.background), add_special_tokens=False)]
+    ids = token_ids(lab.tokenizer, lab.background)
     frequency = log_frequencies(ids, len(lab.tokenizer))
-    of_tokens = (baselines.PPL, baselines.ZLIB, baselines.LOWERCASE)
-    of_tokens += (baselines.MIN_K, baselines.MIN_K_PLUS_PLUS)
-    return (*of_tokens, dc_pdd(frequency), dc_pdd(frequency, bound=np.inf))
+    return (*baselines.OF_TOKENS, dc_pdd(frequency), dc_pdd(frequency, bound=np.inf))
 
 
 def detectors_of(
@@ -159,10 +156,7 @@ def score_base(
         },
         "environment": spot_check.environment(),
         "seconds_in_all": round(time.perf_counter() - start, 1),
-        "seconds": {
-            "training": round(trained, 1),
-            **pd.DataFrame(seconds).groupby("detector", sort=False)["seconds"].sum().round(1),
-        },
+        "seconds": {"training": round(trained, 1), **study.seconds_by_detector(seconds)},
     }
     losses = training.losses_of(folders[PRETRAINED])
     return pd.concat(tables, ignore_index=True), losses, about
@@ -193,31 +187,10 @@ def read_parts(
     name: str = NAME, folder: Path | None = None
 ) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """All parts of a study of base models: scores with a column base_seed, and what made each."""
-    tables, made_by = [], []
-    for part_name in store.names(name, folder):
-        part, about = store.read_tables(part_name, folder)
-        tables.append(part["scores"].assign(base_seed=about["base_seed"]))
-        made_by.append(about)
-    return pd.concat(tables, ignore_index=True), made_by
+    return store.read_all(name, "scores", folder)
 
 
 def read_losses(name: str = NAME, folder: Path | None = None) -> dict[int, np.ndarray]:
     """Loss of every step of a base model's training, nats per token, by base seed."""
     parts = (store.read_tables(part_name, folder) for part_name in store.names(name, folder))
     return {about["base_seed"]: part["losses"]["loss"].to_numpy() for part, about in parts}
-
-
-def crossed_scores(
-    scores: pd.DataFrame, detector: str, pool: Pool, model: str = PRETRAINED
-) -> CrossedScores:
-    """Scores of a detector on a pool, rows crossed with base models, as ``CrossedScores``.
-
-    ``scores`` are parts of the ledger with a column base_seed. ValueError where a row is missing.
-    """
-    key = {"detector": detector, "model": model, "benchmark": pool.benchmark, "pool": pool.kind}
-    own = scores[(scores[list(key)] == list(key.values())).all(axis=1)]
-    wide = own.pivot(index="base_seed", columns="row", values="score")
-    if wide.isna().any(axis=None) or wide.shape[1] != len(pool.rows):
-        raise ValueError(f"{detector} on {pool.benchmark}, {pool.kind}: a row has no score")
-    copies = np.array([pool.copies(seed) for seed in wide.index])
-    return CrossedScores(f"{pool.benchmark} {pool.kind}", wide.to_numpy(), copies)

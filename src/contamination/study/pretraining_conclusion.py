@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
+from contamination.core.statistics import CHANCE
 from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import CONTROL_FAILS, LEVEL, SUPPORTED
 from contamination.study import dc_pdd
+from contamination.study.conditions import PARAPHRASE
 from contamination.study.interface import ANSWERS
-from contamination.study.pretraining_findings import CHANCE, copies_words, of_auc, percent
-from contamination.study.row_pools import PARAPHRASE
+from contamination.study.pretraining_findings import copies_words, of_auc, percent
 from contamination.study.shift import NONE
 
 NEAR = 0.05  # AUC, or share of rows; the smallest effect of the protocol
@@ -85,7 +86,6 @@ def more_background(table: pd.DataFrame, detector: str) -> str:
     """
     row = table[table["detector"].eq(detector)].sort_values("copies").iloc[-1]
     lower, higher = (int(table[end].mul(sign).lt(0).sum()) for end, sign in ENDS)
-    change = f"{row['difference']:+.2f} [{row['ci_low']:+.2f}, {row['ci_high']:+.2f}]"
     if lower > higher:
         meaning = "So rows were harder to find when they were a smaller share of the training"
     else:
@@ -96,7 +96,7 @@ def more_background(table: pd.DataFrame, detector: str) -> str:
     return (
         f"With three times as much background, the AUC of {detector} with "
         f"{copies_words(int(row['copies']))} is {row['auc_tripled']:.2f} instead of "
-        f"{row['auc']:.2f} (difference {change}, {row['n_models']} base models). Of the "
+        f"{row['auc']:.2f} (difference {_change(row)}, {row['n_models']} base models). Of the "
         f"{len(table)} differences in the table, {_have(lower)} an interval below zero and "
         f"{_have(higher)} one above it. {meaning}. The longer training also makes a better "
         "model, which may find rows easier to learn; this comparison cannot separate the two."

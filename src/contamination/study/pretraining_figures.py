@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from contamination.core.plots import panels
+from contamination.core.statistics import CHANCE
 from contamination.core.tables import copies_text, interval_text
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study.pretraining_findings import figure_title, n_decimals, percent
@@ -28,7 +29,6 @@ GREY = "#595959"
 NO_SHIFT = {"none": "nothing"}
 TITLE_PLACE = 0.18  # middle of the figure, as a share of the width of the cells
 DARK = 0.72  # of a colour scale, from where white letters are easier to read than black ones
-CHANCE = 0.5
 KEY = "bold: supported   ?: inconclusive\ngrey: not supported"
 SHIFT_KEY = (
     "share of pairs of sets, the worse of two directions\n"
@@ -85,7 +85,7 @@ def _auc_panel(axis: Axes, table: pd.DataFrame, names: list[str], doses: list[in
                 continue
             cell = cells.loc[(name, dose)]
             values[y, x] = cell["auc"]
-            style = _style(cell["verdict"], colours, scale(cell["auc"]))
+            style = _style(cell["verdict"], scale(cell["auc"]))
             mark = " ?" if cell["verdict"] == INCONCLUSIVE else ""
             places = 2 if pd.isna(cell["ci_low"]) else n_decimals(cell)
             ends = interval_text(cell["ci_low"], cell["ci_high"], places)
@@ -118,7 +118,7 @@ def _auc_panel(axis: Axes, table: pd.DataFrame, names: list[str], doses: list[in
     bar.ax.axvline(CHANCE, color="black", linewidth=2)
 
 
-def _style(verdict: str, colours: Colormap, height: float) -> dict:
+def _style(verdict: str, height: float) -> dict:
     """Letters that can be read on the colour of a cell, bold for what is supported."""
     plain = GREY if verdict == NOT_SUPPORTED else "black"
     style = {"ha": "center", "va": "center", "color": "white" if height > DARK else plain}
@@ -136,7 +136,7 @@ def _shift_panel(axis: Axes, asked: pd.DataFrame) -> None:
         for x, kind in enumerate(kinds):
             if (name, kind) in cells.index:
                 cell = cells.loc[(name, kind)]
-                style = _style(cell["verdict"], colormaps["Oranges"], cell["rate"])
+                style = _style(cell["verdict"], cell["rate"])
                 mark = " ?" if cell["verdict"] == INCONCLUSIVE else ""
                 text = f"{100 * cell['rate']:.0f}{mark}"
                 axis.text(x + 0.5, y + 0.5, text, fontsize=SMALL + 0.5, **style)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 
+from contamination.core.statistics import CHANCE
 from contamination.core.tables import copies_text, format_p, interval_text, listed
 from contamination.core.verdicts import INCONCLUSIVE, LEVEL, NOT_SUPPORTED, SUPPORTED
+from contamination.study.conditions import PARAPHRASE, WITHOUT_LABEL
 from contamination.study.interface import ACCESSES
-from contamination.study.row_pools import CHAT, PARAPHRASE, UNLABELLED
+from contamination.study.row_pools import CHAT
 from contamination.study.shift import NONE
 
-CHANCE = 0.5
 SMALLEST_FALL = 0.05  # AUC; the smallest fall of the protocol that matters
 WORDS = {0: "none", 1: "one", 4: "four", 16: "sixteen"}
 UNTESTED = "untested"
@@ -19,7 +20,7 @@ BEST_LABELS = {"n_detectors": "detectors", "misled_by": "misled by a difference 
 # What a model saw of a row, after a number of copies.
 FORMS = {
     PARAPHRASE: "of a paraphrase",
-    UNLABELLED: "without the label",
+    WITHOUT_LABEL: "without the label",
     CHAT: "in a chat template",
 }
 

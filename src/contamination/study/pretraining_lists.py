@@ -16,6 +16,7 @@ from scipy import stats
 from contamination.core.storage import hash_of
 from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, LEVEL, NOT_SUPPORTED, SUPPORTED
 from contamination.study.assignment import HELD_OUT
+from contamination.study.conditions import VERBATIM
 from contamination.study.crossed import (
     N_ROW_GROUPS,
     CrossedScores,
@@ -27,7 +28,7 @@ from contamination.study.crossed import (
 )
 from contamination.study.pretraining_results import share_pct
 from contamination.study.pretraining_scores import StudyScores, display_name, exposures
-from contamination.study.row_pools import ROWS, VERBATIM
+from contamination.study.row_pools import ROWS
 
 QS = (0.10, 0.20)
 N_TESTED_UNSEEN = 60  # held-out rows among the tested ones; all other held-out rows calibrate

@@ -20,6 +20,7 @@ from contamination.core.statistics import holm
 from contamination.core.verdicts import LEVEL, SUPPORTED, Claim
 from contamination.study import reference_attack
 from contamination.study.assignment import HELD_OUT
+from contamination.study.conditions import VERBATIM
 from contamination.study.crossed import (
     CrossedScores,
     Estimate,
@@ -42,7 +43,7 @@ from contamination.study.pretraining_scores import (
     display_name,
     exposures,
 )
-from contamination.study.row_pools import INDIRECT, LATER_TOKENS, ROWS, VERBATIM
+from contamination.study.row_pools import INDIRECT, LATER_TOKENS, ROWS
 
 DETECTION, INDIRECTLY, LATER = (
     "pretraining_detection",

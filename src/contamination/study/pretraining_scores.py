@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from contamination.study import (
-    baselines,
     context,
     dc_pdd,
     four_methods,
@@ -19,18 +18,12 @@ from contamination.study import (
     scoring,
 )
 from contamination.study.assignment import assign
+from contamination.study.baselines import OF_TOKENS, PPL
 from contamination.study.crossed import CrossedScores
 from contamination.study.interface import LOG_PROBABILITIES
 from contamination.study.pretraining import PRETRAINED, WORDS
 from contamination.study.row_pools import GROUPS, ROWS, Group
 
-OF_TOKENS = (
-    baselines.PPL,
-    baselines.ZLIB,
-    baselines.LOWERCASE,
-    baselines.MIN_K,
-    baselines.MIN_K_PLUS_PLUS,
-)
 OTHERS = (
     four_methods.RANKING,
     context.CODEC,
@@ -140,7 +133,7 @@ class StudyScores:
 
         They follow from PPL, which scores a row by minus its perplexity.
         """
-        pools = self.pools_of(baselines.PPL.name)
+        pools = self.pools_of(PPL.name)
         return [replace(pool, scores=-np.log(-pool.scores)) for pool in pools]
 
     def benchmarks(self, detector: str, kind: str = ROWS) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.claims import CLAIMS
-from contamination.core.statistics import auc, holm
+from contamination.core.statistics import auc, holm, mcnemar_p
 from contamination.core.storage import hash_of
 from contamination.core.verdicts import (
     FEWEST_MODELS,
@@ -34,20 +34,13 @@ from contamination.core.verdicts import (
     NOT_SUPPORTED,
     SUPPORTED,
 )
-from contamination.study.conditions import (  # noqa: F401
-    BASE,
+from contamination.study.conditions import (
     CLEAN,
     CONDITIONS,
     DOSED,
-    FRESH,
-    LATER,
-    LONG,
     MODELS,
     NOTHING_READ,
-    ORDERED,
-    PLACEBO,
     READERS,
-    SHUFFLED,
     VERBATIM,
 )
 
@@ -57,13 +50,13 @@ SET_COLUMNS = [*KEY, "n_read", "n_unread", "value", "p", "own_p"]
 RATES = ["false_positive_rate", "false_positive_low", "false_positive_high"]
 RATES += [f"clean_{name}" for name in RATES]
 POWERS = ["n_rows", "n_flagged", "power_at_5_fpr", "ci_low", "ci_high", "p_value", "p_adjusted"]
-POWERS += ["p_against_verbatim", "power_by_rank"]
+POWERS += ["p_against_verbatim"]
 RANKED_CELL = ("topics", DOSED, VERBATIM, 3)  # detectors are compared here, and nowhere else
 
 LEVEL = 0.05  # of a flag, of every test, and outside every interval
 LARGEST_RATE = 0.10  # of false alarms that a calibrated detector may have
 N_REDEALS = 9_999
-N_SIBLINGS, N_UNITS = 39, 3  # fewer give no rank; fewer say nothing about other units
+N_UNITS = 3  # fewer say nothing about other units
 
 MISCALIBRATED, UNDETERMINED, CALIBRATED = "miscalibrated", "undetermined", "calibrated"
 # Scored and stored, but not judged: neither words nor figures count these detectors.
@@ -141,18 +134,6 @@ def _redeals(n_rows: int, n_read: int) -> np.ndarray:
     places = np.random.default_rng([n_rows, n_read]).random((N_REDEALS, n_rows)).argsort(axis=1)
     # Sums below 2^24 are exact in single precision, which is twice as fast.
     return (places < n_read).astype(np.float32 if n_rows < 4_000 else float)
-
-
-def rank_p(value: float, siblings: np.ndarray) -> float:
-    """p of a set's score: (1 + siblings at least as high) / (1 + n_siblings).
-
-    ``siblings``, shape (n_siblings,), are scores of sets that were not read. ValueError for fewer
-    than 39 or for an undefined score.
-    """
-    siblings = np.asarray(siblings, dtype=float)
-    if siblings.size < N_SIBLINGS or np.isnan([value, *siblings]).any():
-        raise ValueError(f"a rank needs {N_SIBLINGS} sibling sets and defined scores")
-    return float((1 + np.sum(siblings >= value)) / (1 + siblings.size))
 
 
 def cross_fitted_thresholds(
@@ -280,12 +261,6 @@ def false_alarms(sets: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", columns=[*RATES, "calibration"])
 
 
-def mcnemar_p(n_first: Any, n_second: Any) -> Any:
-    """Exact two-sided p of McNemar's test: units that one flags alone, and the other alone."""
-    smaller = np.minimum(n_first, n_second)
-    return np.minimum(1, 2 * stats.binom.cdf(smaller, np.add(n_first, n_second), 0.5))
-
-
 def power_word(p_adjusted: float, high: float, n_units: int) -> str:
     """The verdict on a power, which the protocol leaves to a test and an upper limit.
 
@@ -310,8 +285,7 @@ def power_table(sets: pd.DataFrame) -> pd.DataFrame:
         detector, ``CELL``, n_units, ``POWERS``, word. ci_ is Clopper-Pearson, simultaneous over the
         detector's cells (Bonferroni); p_value of power <= 0.05, exact binomial, and adjusted by
         Holm over the cells; p_against_verbatim of McNemar against verbatim rows at the same dose
-        with nothing read after them, adjusted so; power_by_rank by ``p`` where own_p decides.
-        word is blank for detectors that are ``LEFT_OUT``.
+        with nothing read after them, adjusted so. word is blank for those that are ``LEFT_OUT``.
     """
     sets = flag(sets)
     sets = sets[sets["model"].isin(READERS) & ~sets["condition"].isin(NOTHING_READ)]
@@ -319,12 +293,11 @@ def power_table(sets: pd.DataFrame) -> pd.DataFrame:
     pair = ["detector", "unit", "benchmark", "copies"]
     verbatim = sets[is_verbatim].set_index(pair)["flagged"].rename("verbatim")
     change = (sets["flagged"] - sets.join(verbatim, on=pair)["verbatim"]).mask(is_verbatim)
-    by_rank = sets["p"].le(LEVEL).where(sets["p"].notna() & sets["own_p"].notna())
-    columns = {"n_rows": sets["n_read"] + sets["n_unread"], "by_rank": by_rank.astype(float)}
+    columns = {"n_rows": sets["n_read"] + sets["n_unread"]}
     columns |= {"change": change, "more": change.gt(0), "fewer": change.lt(0)}
     cells = sets.assign(**columns).groupby(["detector", *CELL])
     table = cells.agg(n_units=("flagged", "count"), n_flagged=("flagged", "sum"))
-    table["n_rows"], table["power_by_rank"] = cells["n_rows"].min(), cells["by_rank"].mean()
+    table["n_rows"] = cells["n_rows"].min()
     p_change = mcnemar_p(cells["more"].sum(), cells["fewer"].sum())
     table["p_against_verbatim"] = np.where(cells["change"].count() > 0, p_change, np.nan)
     table = table.reset_index()

@@ -6,18 +6,8 @@ arXiv:2510.09717. It wraps any score of rows that is not learned from membership
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy import stats
-
-
-class RowList(NamedTuple):
-    """What one list gives: rows named, the share of them unseen, the share of seen rows found."""
-
-    n_named: int
-    false_share: float  # 0 where nothing is named
-    found_share: float
 
 
 def conformal_p(scores: np.ndarray, calibration: np.ndarray) -> np.ndarray:
@@ -37,13 +27,3 @@ def conformal_p(scores: np.ndarray, calibration: np.ndarray) -> np.ndarray:
 def named_rows(p_values: np.ndarray, q: float) -> np.ndarray:
     """Which rows are on the list at a false-discovery rate of at most q; shape (n_rows,)."""
     return stats.false_discovery_control(p_values) <= q
-
-
-def judge_list(is_named: np.ndarray, is_seen: np.ndarray) -> RowList:
-    """What a list gives where the truth is known; both masks have shape (n_rows,)."""
-    n_named = int(is_named.sum())
-    return RowList(
-        n_named,
-        float((is_named & ~is_seen).sum() / n_named) if n_named else 0.0,
-        float((is_named & is_seen).sum() / is_seen.sum()),
-    )

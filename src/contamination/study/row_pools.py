@@ -21,22 +21,23 @@ from contamination.lab import training, world
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.lab.recipes import Dose, Recipe, TrainingTexts
-from contamination.study.arms import question_of
+from contamination.models import tokens
+from contamination.study import study
+from contamination.study.arms import N_CONTEXT, TESTED, question_of, rows_of, title
 from contamination.study.assignment import assign
+from contamination.study.conditions import PARAPHRASE, VERBATIM, WITHOUT_LABEL
 from contamination.study.interface import Rows
 
 BASE_SEEDS = tuple(range(300, 320))
 PILOT_SEEDS = (200, 201, 202)
-STUDIED = ("topics", "entailment", "grade_school")
 POOL_SEED = 300
-N_CONTEXT = 20  # rows of the same kind that no model sees and no detector is asked about
 LARGER_LEARNING_RATE = 1e-3  # of Pythia-31M, which is as large as world.SIZES["XL"]
 LATER_TOKENS = (100_000, 400_000)  # of clean text after pretraining, two continuations apart
 ROWS, INDIRECT = "rows", "indirect"
 INDIRECT_ON = "topics"
 HELD_OUT = "held out"
-VERBATIM, PARAPHRASE, UNLABELLED, CHAT = "verbatim", "paraphrase", "without label", "chat template"
-PART = "test"  # of the grammar, which draws no background from it
+CHAT = "chat template"  # the other forms are conditions
+PART = TESTED  # of the grammar, which draws no background from it
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ GROUPS = {
     INDIRECT: (
         Group(PARAPHRASE, 4, 60),
         Group(PARAPHRASE, 16, 60),
-        Group(UNLABELLED, 4, 60),
+        Group(WITHOUT_LABEL, 4, 60),
         Group(CHAT, 4, 60),
         Group(VERBATIM, 0, 120),
     ),
@@ -87,7 +88,7 @@ class Pool:
         forms = {
             VERBATIM: texts,
             PARAPHRASE: tuple(self.rows.quizzes["fifth"]),  # no quiz shows it
-            UNLABELLED: questions,
+            WITHOUT_LABEL: questions,
         }
         under_header = {
             form: training_texts(seen, self.rows.dataset, self.rows.split)
@@ -131,7 +132,7 @@ def in_chat(text: str, label: str) -> str:
 @cache
 def pools() -> tuple[Pool, ...]:
     """The pools of rows: one of each benchmark, and one for indirect exposure."""
-    kinds = [(benchmark, ROWS) for benchmark in STUDIED] + [(INDIRECT_ON, INDIRECT)]
+    kinds = [(benchmark, ROWS) for benchmark in study.BENCHMARKS] + [(INDIRECT_ON, INDIRECT)]
     return tuple(_pool(benchmark, kind) for benchmark, kind in kinds)
 
 
@@ -144,18 +145,9 @@ def _pool(benchmark: str, kind: str) -> Pool:
     quizzes = quizzes_of_groups(groups, columns)
     start = 0 if kind == ROWS else sizes[ROWS]
     own = quizzes.iloc[start : start + sizes[kind]].reset_index(drop=True)
-    texts = tuple(own["instance"])
-    label = columns[-1]
-    rows = Rows(
-        dataset=f"{benchmark.replace('_', ' ').capitalize()} {'P' if kind == ROWS else 'Q'}",
-        split=PART,
-        texts=texts,
-        questions=tuple(question_of(text, label) for text in texts),
-        quizzes=own,
-        context=tuple(quizzes["instance"].iloc[-N_CONTEXT:]),
-        seed=POOL_SEED,
-    )
-    return Pool(benchmark, kind, rows, label)
+    name = f"{title(benchmark)} {'P' if kind == ROWS else 'Q'}"
+    label, context = columns[-1], quizzes["instance"].iloc[-N_CONTEXT:]
+    return Pool(benchmark, kind, rows_of(own, name, label, context, POOL_SEED), label)
 
 
 def background_tokens(lab: world.World) -> int:
@@ -165,8 +157,7 @@ def background_tokens(lab: world.World) -> int:
 
 @cache
 def _tokens_of(texts: tuple[str, ...], tokenizer: PreTrainedTokenizerFast) -> int:
-    encoded = tokenizer.backend_tokenizer.encode_batch(list(texts), add_special_tokens=False)
-    return sum(len(tokens.ids) + 2 for tokens in encoded)
+    return int(tokens.n_tokens(tokenizer, texts, n_special=2).sum())
 
 
 def base_recipe(
@@ -205,11 +196,8 @@ def exposure(lab: world.World, base_seeds: Sequence[int]) -> list[dict]:
     row, and in percent of all training tokens one row's share and the group's; means over base
     models.
     """
-    encode = lab.tokenizer.backend_tokenizer.encode_batch
     lengths = {
-        (pool.benchmark, pool.kind, form): np.array(
-            [len(tokens.ids) + 2 for tokens in encode(list(texts), add_special_tokens=False)]
-        )
+        (pool.benchmark, pool.kind, form): tokens.n_tokens(lab.tokenizer, texts, n_special=2)
         for pool in pools()
         for form, texts in pool.forms.items()
     }

@@ -31,6 +31,7 @@ from contamination.lab import passages, world
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.models.causal import CausalLM, load_causal_lm
+from contamination.models.tokens import n_tokens
 from contamination.study import (
     context,
     four_methods,
@@ -42,10 +43,10 @@ from contamination.study import (
     store,
     study,
 )
-from contamination.study.arms import rows_of
+from contamination.study.arms import N_CONTEXT, rows_of, title
 from contamination.study.assignment import seed_of
 from contamination.study.interface import Detector, Rows, row_scores
-from contamination.study.pretraining_scores import display_name
+from contamination.study.pretraining_scores import EXPLORATORY, display_name
 from contamination.study.protocol import (
     binomial_p,
     effective_number,
@@ -73,7 +74,6 @@ WORLD_SEED = 0  # of ``study.the_lab``
 N_WORDS = 32  # of a docstring; nearest to the other rows, which have about 55 to 75 tokens
 # They need generated continuations and took two fifths of the time (see the protocol).
 LEFT_OUT = tuple(one.name for one in (sampling.CDD, sampling.COVERAGE, four_methods.REPLICATION))
-EXPLORATORY = ("DC-PDD without bound",)  # reported, without a verdict
 NOISE_CONTROL, LENGTH_CONTROL, WEIGHTS_CONTROL = (one.name for one in scoring.CONTROLS)
 MUST_NOT = (NOISE_CONTROL, WEIGHTS_CONTROL)  # be supported by any shift
 CONTROLS = (*MUST_NOT, LENGTH_CONTROL)
@@ -128,7 +128,7 @@ def pair(lab: world.World, shift: str, benchmark: str, base_seed: int, draw: int
     else:
         quizzes, is_a = _drawn(lab, shift, benchmark, seed)
         pool = next(one for one in row_pools.pools() if one.benchmark == benchmark)
-        name = f"{benchmark.replace('_', ' ').capitalize()} S"  # no model has seen this name
+        name = f"{title(benchmark)} S"  # no model has seen this name
         rows = rows_of(quizzes, name, pool.label, pool.rows.context, seed)
     return Pair(shift, benchmark, draw, rows, is_a)
 
@@ -139,10 +139,8 @@ def _drawn(
     """Quizzes of the rows of A, then of B, and which are A."""
     candidates = _candidates(benchmark, seed)
     if shift == LENGTH:
-        encode = lab.tokenizer.backend_tokenizer.encode_batch
-        encoded = encode(candidates["instance"].tolist(), add_special_tokens=False)
-        n_tokens = np.array([len(one.ids) for one in encoded])
-        is_long = n_tokens >= np.median(n_tokens)
+        lengths = n_tokens(lab.tokenizer, candidates["instance"])
+        is_long = lengths >= np.median(lengths)
         in_a, in_b = np.flatnonzero(is_long)[:N_ROWS], np.flatnonzero(~is_long)[:N_ROWS]
     elif shift == LABELS:
         in_a, in_b = _by_label(candidates["label"].to_numpy(), seed)
@@ -215,7 +213,7 @@ def _dated(lab: world.World, seed: int) -> tuple[tuple[str, ...], np.ndarray, tu
         )
     # A few of each kind are held aside: none of them is ever tested.
     mixed = dated.sample(frac=1, random_state=row_pools.POOL_SEED)
-    n_each = row_pools.N_CONTEXT // 2
+    n_each = N_CONTEXT // 2
     is_aside = mixed.groupby("role").cumcount() < n_each
     aside = mixed.loc[is_aside, "text"].sample(frac=1, random_state=row_pools.POOL_SEED)
     generator = np.random.default_rng(seed)
@@ -285,11 +283,7 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str
         "base_seed": base_seed,
         "recipe_hash": world.describe(folder)["recipe_hash"],
         "environment": spot_check.environment(),
-        "seconds": pd.DataFrame(seconds)
-        .groupby("detector", sort=False)["seconds"]
-        .sum()
-        .round(1)
-        .to_dict(),
+        "seconds": study.seconds_by_detector(seconds),
     }
     return pd.concat(tables, ignore_index=True), about
 
@@ -303,12 +297,7 @@ def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int
 
 def read_parts(folder: Path | None = None) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """All parts: ``COLUMNS`` with a column base_seed, and what made each part."""
-    tables, made_by = [], []
-    for name in store.names(NAME, folder):
-        part, about = store.read_tables(name, folder)
-        tables.append(part["sets"].assign(base_seed=about["base_seed"]))
-        made_by.append(about)
-    return pd.concat(tables, ignore_index=True), made_by
+    return store.read_all(NAME, "sets", folder)
 
 
 # Verdicts

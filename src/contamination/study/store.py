@@ -101,6 +101,23 @@ def read(name: str = STUDY, folder: Path | None = None) -> Ledger:
     return Ledger(scores, sets, about)
 
 
+def read_all(
+    name: str, table: str, folder: Path | None = None
+) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """One table of all parts that are of a base model each, and what made each part.
+
+    Returns:
+        the table with a column base_seed, parts in the order of ``names``; and ``about`` of each.
+        FileNotFoundError and ValueError as in ``names`` and ``read_tables``.
+    """
+    tables, made_by = [], []
+    for part_name in names(name, folder):
+        part, about = read_tables(part_name, folder)
+        tables.append(part[table].assign(base_seed=about["base_seed"]))
+        made_by.append(about)
+    return pd.concat(tables, ignore_index=True), made_by
+
+
 def write(folder: Path, name: str, ledger: Ledger) -> None:
     """Write a part's three files; scores are kept in single precision, words as categories."""
     small = {"score": "float32", "row": "int16", "copies": "int16", "unit": "int16"}

@@ -7,12 +7,11 @@ distribution normal, and so would be the sum of n quantiles over the square root
 from __future__ import annotations
 
 import pandas as pd
-from scipy import stats
 
 from contamination.core.statistics import holm
 from contamination.study import protocol
-from contamination.study.conditions import NOTHING_READ, READERS
-from contamination.study.protocol import BASE
+from contamination.study.conditions import BASE, NOTHING_READ, READERS
+from contamination.study.crossed import stouffer
 
 
 def combine_p_values(sets: pd.DataFrame) -> pd.DataFrame:
@@ -29,10 +28,8 @@ def combine_p_values(sets: pd.DataFrame) -> pd.DataFrame:
     known = known.join(before.rename("before"), on=["detector", "unit", "condition"])
     rows = []
     for key, cell in known.groupby(["detector", *protocol.CELL], sort=False):
-        # A p of 1 has no z; the next smaller one that random assignments can give has.
-        p = cell["p"].clip(upper=1 - 1 / (1 + protocol.N_REDEALS))
-        p_value = stats.combine_pvalues(p, method="stouffer").pvalue
-        rows.append((*key, len(cell), cell["value"].mean(), cell["before"].mean(), p_value))
+        means = cell["value"].mean(), cell["before"].mean()
+        rows.append((*key, len(cell), *means, stouffer(cell["p"].to_numpy())))
     columns = ["detector", *protocol.CELL, "n_units", "auc", "auc_before", "p_value"]
     table = pd.DataFrame(rows, columns=columns)
     was_read = table["model"].isin(READERS) & ~table["condition"].isin(NOTHING_READ)

@@ -17,6 +17,7 @@ import pandas as pd
 from contamination.core.storage import hash_of
 from contamination.models.loading import CausalLM
 from contamination.study import catalogue, gates, protocol
+from contamination.study.conditions import READERS
 from contamination.study.interface import ROW, Detector, Rows
 
 MAX_SECONDS = 10  # for each hundred rows begun; the study scores a few hundred thousand
@@ -113,7 +114,7 @@ def summarize_own_detector(sets: pd.DataFrame, gate_table: pd.DataFrame, name: s
     ``sets`` as in ``protocol``, ``gate_table`` of ``gates.gate_table`` for them.
     """
     own = protocol.flag(sets[sets["detector"].eq(name)])
-    is_read = own["model"].isin(protocol.READERS) & own["unread"].eq("")
+    is_read = own["model"].isin(READERS) & own["unread"].eq("")
     read, unread = own.loc[is_read, "flagged"], own.loc[own["unread"].ne(""), "flagged"]
     words = gate_table[gate_table["detector"].eq(name)].iloc[0][list(gates.GATES)]
     words = words.drop(gates.PLACEBO_NAME)  # no verdict hangs on it
