@@ -159,7 +159,7 @@ def downstream_conclusion(
         found = "That inserted rows can be found is not shown. "
     said = found + numbers
     said += (
-        f" Of the tokens that this notebook's own models saw, {once['share_pct']:.0f} % are "
+        f" Of the tokens that our main models saw, {once['share_pct']:.0f} % are "
         f"inserted rows, and one insertion gives an AUC of {auc_text(once)}."
     )
     if pd.notna(once["paper_auc"]):
