@@ -44,10 +44,13 @@ def test_dropping_familiar_rows_is_checked_on_rows_that_no_model_saw():
 
 
 def test_the_summary_follows_the_table():
-    inflated = summarize_correction(table())
+    inflated = summarize_correction(table(), 0.3)
     assert "0.80 on the inserted rows, and from 0.50 to 0.60 on the held-out" in inflated
     assert "the score is inflated by +0.20 [" in inflated and "we see no harm" in inflated
-    learned = summarize_correction(table(inserted=0.8, held_out=0.8))
-    assert "no inflation is shown" in learned and "held-out rows show it as well" in learned
-    misled = summarize_correction(table(familiar_is_easy=True))
+    assert "nothing to correct" not in inflated and "guessing" not in inflated
+    learned = summarize_correction(table(inserted=0.8, held_out=0.8), 0.3)
+    assert "no inflation is shown" in learned and "skill at these templates" in learned
+    assert "the correction has nothing to correct here" in learned
+    misled = summarize_correction(table(familiar_is_easy=True), 0.7)
     assert "cannot be trusted, and held-out rows are needed" in misled
+    assert "With 8 copies of each row, the share on held-out rows is 0.60, less than" in misled

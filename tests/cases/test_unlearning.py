@@ -508,15 +508,25 @@ def test_whether_suspicion_is_memory():
     assert said(SUPPORTED).endswith("The suspicion is right, as in the paper.")
     other = said(SUPPORTED, NOT_SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE)
     assert other.startswith("In 1 of the 4 audits we can show")
-    assert (
-        "The other verdicts are not supported (2), inconclusive (1)" in other
-        and "is right" not in other
-    )
+    assert "The other verdicts are not supported (2), inconclusive (1)." in other
+    assert "is right" not in other
+    assert "One model of each kind cannot decide this" in other
     assert other.endswith("no proof of memory.")
+    # Nothing was decided, so nothing follows about suspicion.
+    assert said(INCONCLUSIVE).endswith("the intervals describe only these models.")
     none = said(NOT_SUPPORTED, easy=SUPPORTED)
     assert none.startswith("In none of the 1 audits can we show that")
-    assert "The verdict is not supported (1)" in none
+    assert "The verdict is not supported (1)" in none and "cannot decide" not in none
     assert none.endswith("so they are easy to predict.")
+
+
+def test_each_claim_is_shown_with_its_interval():
+    rows = [row(YES), row(NO, "retrained"), row(NONE, against="retrained")]
+    rows.append(row(OPEN, against="original"))
+    table = pd.DataFrame(rows).assign(difference=[0.2, 0.0, np.nan, 0.1])
+    shown = unlearning.claims_with_intervals(table, "retrained", "original").iloc[0]
+    assert shown[["own", "easy"]].tolist() == ["0.20 [0.10, 0.30]", "0.00 [-0.10, 0.05]"]
+    assert shown[["remembered", "spared"]].tolist() == ["–", "0.10 [-0.10, 0.30]"]
 
 
 def test_the_p_of_items_left_out_is_fishers():

@@ -361,8 +361,8 @@ def summarize_occurrences(rows: pd.DataFrame) -> str:
     first, last = rows.iloc[0], rows.iloc[-1]
     text = (
         f"The AUC changes by {first['difference']:+.2f} where examples are inserted "
-        f"{_times(first['occurrence'])} and by {last['difference']:+.2f} where they are inserted "
-        f"{_times(last['occurrence'])}. "
+        f"{insertions(first['occurrence'])} and by {last['difference']:+.2f} where they are "
+        f"inserted {insertions(last['occurrence'])}. "
     )
     conclusion = "The two intervals meet, so no direction is shown."
     if last["difference_low"] > first["difference_high"]:
@@ -372,7 +372,7 @@ def summarize_occurrences(rows: pd.DataFrame) -> str:
     return text + _concluded(conclusion, last["n_models"])
 
 
-def _times(occurrence: float) -> str:
+def insertions(occurrence: float) -> str:
     """A number of insertions in words: once, 2 times, 4 or more times."""
     if occurrence == 1:
         return "once"

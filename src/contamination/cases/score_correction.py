@@ -102,10 +102,11 @@ def _shares(
     return np.mean(of_datasets, axis=0)
 
 
-def summarize_correction(table: pd.DataFrame) -> str:
-    """How far the score is inflated at the most copies, and what either correction does.
+def summarize_correction(table: pd.DataFrame, chance: float) -> str:
+    """How far the score is inflated at the most copies, and what the correction does.
 
-    Three sentences about one model for each number of copies; no verdict.
+    It is about one model for each number of copies, so there is no verdict. ``chance`` is the
+    share of right answers of somebody who guesses.
     """
     rows = table.set_index("copies").sort_index()
     clean, most = rows.iloc[0], rows.iloc[-1]
@@ -116,6 +117,14 @@ def summarize_correction(table: pd.DataFrame) -> str:
         f"{clean['inserted']:.2f} to {most['inserted']:.2f} on the inserted rows, and from "
         f"{clean['held_out']:.2f} to {most['held_out']:.2f} on the held-out rows."
     )
+    guessed = rows.index[rows.index.to_series().gt(0) & rows["held_out"].lt(chance)]
+    if len(guessed):
+        times = f"{guessed[0]:.0f} {'copy' if guessed[0] == 1 else 'copies'}"
+        first += (
+            f" With {times} of each row, the share on held-out rows is "
+            f"{rows.loc[guessed[0], 'held_out']:.2f}, less than guessing would give "
+            f"({chance:.2f}): so few copies have not taught this model the task."
+        )
     if most["ci_low"] > 0:
         second = (
             "Rows from the same draw that the model never saw are the fair comparison, and against "
@@ -125,8 +134,9 @@ def summarize_correction(table: pd.DataFrame) -> str:
         second = (
             "Rows from the same draw that the model never saw are the fair comparison, and against "
             f"them no inflation is shown ({inflation}). The upper end says how much inflation "
-            "cannot be ruled out; the rest of the gain is skill, since held-out rows show it as "
-            "well."
+            "cannot be ruled out; the rest of the gain is skill at these templates, since held-out "
+            "rows show it as well. So the correction has nothing to correct here, and we can only "
+            "check whether it does harm."
         )
     correction, control = (_change(most, name, name) for name in ("correction", "control"))
     if most["control_low"] <= 0 <= most["control_high"]:

@@ -18,6 +18,7 @@ from scipy import stats
 from contamination.cases.unlearning_items import MIN_K, MIN_K_SHARE, PPL, PPL_SHARE
 from contamination.core import statistics
 from contamination.core.claims import CLAIMS
+from contamination.core.tables import interval_text
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     FEWEST_MODELS,
@@ -284,9 +285,35 @@ def summarize_unlearning(meant: pd.DataFrame) -> str:
     counts = meant["verdict"][meant["verdict"].ne(SUPPORTED)].value_counts(sort=False)
     others = ", ".join(f"{word} ({n})" for word, n in counts.items())
     verdicts = "verdict is" if counts.sum() == 1 else "verdicts are"
-    text += f"The {'other ' if n_left else ''}{verdicts} {others}, so a suspicious item is no "
-    text += "proof of memory."
+    text += f"The {'other ' if n_left else ''}{verdicts} {others}. "
+    if counts.get(INCONCLUSIVE):
+        text += "One model of each kind cannot decide this; the intervals describe only these "
+        text += "models. "
+    if counts.get(NOT_SUPPORTED):
+        text += "So a suspicious item is no proof of memory. "
     if n_easy := int(meant["easy_verdict"].eq(SUPPORTED).sum()):
-        text += f" In {n_easy} of {len(meant)} the retrained model, too, writes the selected "
+        text += f"In {n_easy} of {len(meant)} the retrained model, too, writes the selected "
         text += "items better, so they are easy to predict."
-    return text
+    return text.strip()
+
+
+def claims_with_intervals(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
+    """The differences behind :func:`meanings` with their intervals as text, to be shown.
+
+    Same arguments; columns unlearning, task, n_selected, and own (the unlearned model itself),
+    easy, remembered and spared, each selected minus other items.
+    """
+    table = []
+    for (name, task), group in rows.groupby(["unlearning", "task"], sort=False):
+        by = group.set_index(["model", "against"])
+        tests = {"own": (name, ""), "easy": (control, "")}
+        tests |= {"remembered": (name, control), "spared": (name, original)}
+        texts = {}
+        for claim, test in tests.items():
+            row = by.loc[test]
+            ends = interval_text(row["ci_low"], row["ci_high"], 2)
+            known = pd.notna(row["difference"])
+            texts[claim] = f"{row['difference']:.2f} {ends}" if known else ends
+        n_selected = by.loc[(name, ""), "n_selected"]
+        table.append({"unlearning": name, "task": task, "n_selected": n_selected, **texts})
+    return pd.DataFrame(table)
