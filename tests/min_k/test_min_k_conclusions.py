@@ -190,22 +190,46 @@ def trends(*verdicts):
 ALL_OPEN = trends(*[INCONCLUSIVE] * 3)
 
 
-def dated(words_auc=0.84, difference=0.09):
-    rows = [("events, drift 0.3, verbatim", 0.75, words_auc), ("events, two versions", 0.59, 0.47)]
+def sweep(best=10.0, difference=0.0):
+    table = pd.DataFrame({"k_percent": [10.0, 20.0, 100.0], "difference": [difference, 0.0, -0.1]})
+    table["difference_low"] = [difference - 0.03, 0.0, -0.2]
+    table["difference_high"] = [difference + 0.03, 0.0, -0.01]
+    return table.assign(is_best=table["k_percent"].eq(best))
+
+
+def dated(events=0.84, versions=0.57, difference=0.09):
+    rows = [
+        ("docstrings by version", 0.68, versions),
+        ("events, drift 0.3, verbatim", 0.75, events),
+        ("events, drift 0.3, paraphrased", 0.70, 0.85),
+        ("events, two versions", 0.59, 0.47),
+    ]
     table = pd.DataFrame(rows, columns=["benchmark", "auc", "words_auc"])
+    for value, name in (("auc", "ci"), ("words_auc", "words")):
+        table[f"{name}_low"], table[f"{name}_high"] = table[value] - 0.12, table[value] + 0.12
     ends = {"difference_low": difference - 0.05, "difference_high": difference + 0.05}
     return table.assign(difference=difference, **ends)
 
 
+def concluded(*tables):
+    return conclusions.lab_conclusion(*tables, k_percent=20.0)
+
+
 def test_the_lab_concludes_what_its_tables_show(over_bases):
-    text = conclusions.lab_conclusion(over_bases, by_copies(), ALL_OPEN, dated())
-    assert "Over 20 base models" in text and "held-out rows at every dose" in text
-    assert "stay at chance (" in text and "read with care" not in text
+    text = concluded(over_bases, by_copies(), ALL_OPEN, sweep(), dated())
+    assert "Over 20 small base models and the rows of one synthetic benchmark, " in text
+    assert "held-out rows at every dose (1, 3 and 12 copies): its AUC is 0.65 at 1 copy" in text
+    assert "stay at chance (0.52 [0.49, 0.55] and" in text and "read with care" not in text
     assert "changes by +0.05 at 1 copy and by +0.20 at 4 copies compared" in text
     assert "With only 2 models from one base, we conclude nothing" in text
     assert "is inconclusive about the paper's claims that Min-k% Prob beats perplexity, " in text
-    assert "words alone do at least as well" in text
-    assert "training raises the score's AUC even there (+0.09, [0.04, 0.14])" in text
+    assert "10 % is best on the half" in text and "not shown to be better or worse" in text
+    by_version, events = text.split('On "docstrings by version", ')[1].split('On "events')
+    assert "have an AUC of 0.57 [0.45, 0.69] and the trained model's score has 0.68" in by_version
+    assert "words are not shown to tell old from new" in by_version
+    assert "words alone are enough for an AUC of that size" in events
+    assert "and did not test whether words and score differ." in events
+    assert "in one model, training raises the score's AUC even there (+0.09 [0.04, 0.14])" in events
 
 
 def test_the_lab_says_the_opposite_where_its_tables_do(over_bases):
@@ -215,19 +239,40 @@ def test_the_lab_says_the_opposite_where_its_tables_do(over_bases):
     )
     found = trends(SUPPORTED, NOT_SUPPORTED, NOT_SUPPORTED)
     many = by_copies(n_models=5, verdict=SUPPORTED)
-    text = conclusions.lab_conclusion(other, many, found, dated(0.6, -0.2))
+    text = concluded(other, many, found, sweep(difference=0.05), dated(0.65, 0.7, -0.2))
     assert "is shown at no dose to tell" in text and "at every dose" not in text
     assert "do not both stay at chance" in text and "read with care" in text
     assert "supported at 2 of 2 doses" in text and "conclude nothing" not in text
     assert "The lab supports the paper's claim that Min-k% Prob beats perplexity." in text
     assert "not support the paper's claims that longer passages are easier to detect and" in text
-    assert "does better than words alone" in text and "at least as well" not in text
+    assert "so for these models it is better" in text and "not shown to be" not in text
+    by_version, events = text.split('On "docstrings by version", ')[1].split('On "events')
+    assert "words alone are enough for an AUC of that size" in by_version
+    assert "words alone tell old from new, though with a lower AUC" in events
     assert "training lowers the score's AUC" in text and "even there" not in text
 
 
 def test_the_lab_counts_the_doses_and_says_when_it_cannot_tell(over_bases):
     first = over_bases["verdict"].eq(SUPPORTED) & over_bases["copies"].eq(1)
     some = over_bases.assign(verdict=over_bases["verdict"].mask(first, INCONCLUSIVE))
-    text = conclusions.lab_conclusion(some, by_copies(), ALL_OPEN, dated(0.84, 0.0))
+    text = concluded(some, by_copies(), ALL_OPEN, sweep(20.0), dated(difference=0.0))
     assert "held-out rows at 2 of 3 doses" in text
+    assert "the one that we use (20 %) is best" in text
     assert "whether training changes the score's AUC is inconclusive" in text
+    worse = concluded(some, by_copies(), ALL_OPEN, sweep(100.0), dated())
+    assert "so for these models it is worse" in worse
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (0.17, "+0.17 [0.12, 0.22] in the raw split, and the intervals overlap, so this one model"),
+        (0.02, "so it adds less in the raw split, as it should"),
+        (0.40, "so it adds more in the raw split, and leakage does not explain that"),
+    ],
+)
+def test_what_leakage_does_is_read_off_what_training_adds(raw, said):
+    table = pd.DataFrame({"difference": [0.19, raw], "before_auc": [0.54, 0.52]})
+    ends = {"low": table["difference"] - 0.05, "high": table["difference"] + 0.05}
+    table = table.assign(difference_low=ends["low"], difference_high=ends["high"])
+    assert said in conclusions.what_leakage_does(table)

@@ -221,17 +221,22 @@ def test_printed_average_stands_beside_the_methods_it_has():
     [
         (5, [SUPPORTED, SUPPORTED], "supported at 2 of 2 doses, over 5 models"),
         (5, [INCONCLUSIVE, NOT_SUPPORTED], "supported at 0 of 2 doses, over 5 models"),
-        (2, [INCONCLUSIVE] * 2, "we trained 2 models, and"),
-        (1, [INCONCLUSIVE] * 2, "we trained one model, and"),
+        (2, [INCONCLUSIVE] * 2, "At 1 of 2 doses, the interval shows that training raised the AUC"),
+        (2, [INCONCLUSIVE] * 2, "other models, and 2 models are too few"),
+        (1, [INCONCLUSIVE] * 2, "other models, and one model is too few"),
     ],
 )
 def test_headline_of_the_doses(n_models, verdicts, expected):
     rows = pd.DataFrame({"copies": [8, 1], "auc": [0.9, 0.6], "before_auc": [0.5, 0.52]})
+    rows["difference_low"] = 0.3, -0.01
     said = auc_tables.summarize_doses(
         rows.assign(method=MIN_K, verdict=verdicts, n_models=n_models)
     )
-    assert "is 0.51 before training. After training it is 0.60 at 1 copy and 0.90 at 8" in said
-    assert expected in said and ("no verdict" in said) == (n_models < 5)
+    assert (
+        "is 0.51 before training, on average over the doses. After training it is 0.60 at " in said
+    )
+    assert "at 1 copy and 0.90 at 8" in said
+    assert expected in said and ("too few" in said) == (n_models < 5)
 
 
 @pytest.mark.parametrize(

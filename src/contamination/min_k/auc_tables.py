@@ -241,19 +241,27 @@ def too_few_models(n_models: int) -> str:
 def summarize_doses(by_copies: pd.DataFrame) -> str:
     """What training does to the AUC of Min-k% Prob, and at how many doses that can be told.
 
-    ``by_copies``: ``pooled_rows`` of ``auc_rows`` with ``before``, a row for each dose; where
-    five or more models stand behind it, with verdict.
+    ``by_copies``: ``pooled_rows`` of ``auc_rows`` with ``before``, a row for each dose, with
+    verdict.
     """
     rows = by_copies[by_copies["method"] == scores.MIN_K].sort_values("copies")
     auc, copies = rows["auc"], rows["copies"].map(copies_text)
     ends = [f"{auc.iloc[end]:.2f} at {copies.iloc[end]}" for end in (0, -1)]
     text = (
-        f"The AUC of {scores.MIN_K} is {rows['before_auc'].mean():.2f} before training. "
-        f"After training it is {' and '.join(dict.fromkeys(ends))}. "
+        f"The AUC of {scores.MIN_K} is {rows['before_auc'].mean():.2f} before training, on average "
+        f"over the doses. After training it is {' and '.join(dict.fromkeys(ends))}. "
     )
     n_models = int(rows["n_models"].max())
     if n_models < FEWEST_MODELS:
-        return text + too_few_models(n_models)
+        n_above = int(rows["difference_low"].gt(0).sum())
+        these, too_few = "this one model", "one model is"
+        if n_models > 1:
+            these, too_few = f"these {n_models} models", f"{n_models} models are"
+        return text + (
+            f"At {n_above} of {len(rows)} doses, the interval shows that training raised the AUC "
+            f"of {these}. The verdict is about other models, and {too_few} too few for that: it "
+            f"takes at least {FEWEST_MODELS}."
+        )
     n_supported = int((rows["verdict"] == SUPPORTED).sum())
     return text + (
         f"That training raises it is supported at {n_supported} of {len(rows)} doses, over "

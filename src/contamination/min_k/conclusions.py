@@ -12,7 +12,7 @@ from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_SUPPORT
 from contamination.min_k.checks import LABELLED_BY
 
 CLEAN_MODEL, SEEN, FRESH = ("clean", "verbatim"), ("dosed", "verbatim"), ("dosed", "fresh rows")
-VERBATIM_EVENTS, TWO_VERSIONS = "verbatim", "two versions"
+VERBATIM_EVENTS, TWO_VERSIONS, BY_VERSION = "verbatim", "two versions", "by version"
 N_SHUFFLES = 10_000
 RARE = 0.05  # luck that so few assignments have is called unusual
 
@@ -219,8 +219,38 @@ def _advice(n_higher: int, found_pct: float) -> str:
     )
 
 
+def what_leakage_does(splits: pd.DataFrame) -> str:
+    """What training adds in the raw split, next to the random split.
+
+    Args:
+        splits: two rows of ``auc_tables.auc_rows`` with before: the random split, then the raw
+            one, in which non-members repeat text of members.
+    """
+    (random, raw) = splits.itertuples()
+    adds = [
+        f"{row.difference:+.2f} {interval_text(row.difference_low, row.difference_high, 2)}"
+        for row in (random, raw)
+    ]
+    if raw.difference_high < random.difference_low:
+        shown = "so it adds less in the raw split, as it should if leakage hides training"
+    elif raw.difference_low > random.difference_high:
+        shown = "so it adds more in the raw split, and leakage does not explain that"
+    else:
+        shown = "and the intervals overlap, so this one model does not show the effect of leakage"
+    return (
+        f"Training adds {adds[0]} in the random split and {adds[1]} in the raw split, {shown}. "
+        f"Before training, the AUCs are {random.before_auc:.2f} and {raw.before_auc:.2f}."
+    )
+
+
 def lab_conclusion(
-    over_bases: pd.DataFrame, by_copies: pd.DataFrame, trends: pd.DataFrame, dated: pd.DataFrame
+    over_bases: pd.DataFrame,
+    by_copies: pd.DataFrame,
+    trends: pd.DataFrame,
+    sweep: pd.DataFrame,
+    dated: pd.DataFrame,
+    *,
+    k_percent: float,
 ) -> str:
     """What the lab concludes, in words that its tables choose.
 
@@ -228,10 +258,14 @@ def lab_conclusion(
         over_bases: ``study.lab_panel.units_verdict``: the ledger's models, each on its own base.
         by_copies: rows of ``auc_tables.auc_rows`` over all models, with verdict, one a dose.
         trends: ``auc_tables.difference_row`` in rows, with verdict.
+        sweep: ``checks.swept_k``.
         dated: rows of ``auc_tables.auc_rows`` after training where a date decides, and of two
-            versions of a text, with the AUC of a bag of words in words_auc.
+            versions of a text, with the AUC of a bag of words and its interval in words_auc,
+            words_low and words_high.
+        k_percent: the k that is used everywhere but in the sweep.
     """
-    parts = [_over_bases(over_bases), _by_copies(by_copies), _trends(trends), _dated(dated)]
+    parts = [_over_bases(over_bases), _by_copies(by_copies)]
+    parts += [f"{_trends(trends)} {_best_k(sweep, k_percent)}", _dated(dated)]
     return "\n\n".join(parts)
 
 
@@ -245,7 +279,9 @@ def _over_bases(table: pd.DataFrame) -> str:
     ends = [f"{auc.iloc[end]:.2f} at {copies.iloc[end]}" for end in (0, -1)]
     aucs = f"its AUC is {' and '.join(dict.fromkeys(ends))}"
     if n_supported == len(seen):
-        claim = f"{MIN_K} tells rows that a model saw from held-out rows at every dose"
+        doses = listed([str(each) for each in seen["copies"]])
+        claim = f"{MIN_K} tells rows that a model saw from held-out rows at every dose ({doses} "
+        claim += f"{'copy' if doses == '1' else 'copies'})"
     elif n_supported:
         claim = (
             f"{MIN_K} tells rows that a model saw from held-out rows at {n_supported} of "
@@ -255,14 +291,15 @@ def _over_bases(table: pd.DataFrame) -> str:
         claim = f"{MIN_K} is shown at no dose to tell rows that a model saw from held-out rows"
     controls = pd.concat([rows[CLEAN_MODEL], rows[FRESH]])
     holds = controls["ci_low"].le(0.5) & controls["ci_high"].ge(0.5)
-    aside = " and ".join(f"{value:.2f}" for value in controls["auc"])
+    aside = " and ".join(auc_text(row) for _, row in controls.iterrows())
     if holds.all():
         control = f"stay at chance ({aside})"
     else:
         control = f"do not both stay at chance ({aside}), so these AUCs must be read with care"
     return (
-        f"Over {n_models} base models, {claim}: {aucs}. There are two controls, a model that saw "
-        f"none of the rows and rows that no model saw. They {control}."
+        f"Over {n_models} small base models and the rows of one synthetic benchmark, {claim}: "
+        f"{aucs}. There are two controls, a model that saw none of the rows and rows that no model "
+        f"saw. They {control}."
     )
 
 
@@ -298,31 +335,59 @@ def _trends(trends: pd.DataFrame) -> str:
     return " ".join(sentences)
 
 
-def _dated(dated: pd.DataFrame) -> str:
-    (by_date,) = dated[dated["benchmark"].str.endswith(VERBATIM_EVENTS)].itertuples()
-    (versions,) = dated[dated["benchmark"].str.endswith(TWO_VERSIONS)].itertuples()
-    aucs = f"{by_date.words_auc:.2f} for the words against {by_date.auc:.2f} for the score"
-    if by_date.words_auc >= by_date.auc:
-        text = (
-            "Where the date decides membership, words alone do at least as well as the score "
-            f"of the trained model (AUC {aucs})"
+def _best_k(sweep: pd.DataFrame, k_percent: float) -> str:
+    (best,) = sweep[sweep["is_best"]].itertuples()
+    if best.k_percent == k_percent:
+        return (
+            f"Among the values of k, the one that we use ({k_percent:g} %) is best on the "
+            "half of the passages on which we choose."
         )
+    interval = interval_text(best.difference_low, best.difference_high, 2)
+    if best.difference_low > 0:
+        shown = "so for these models it is better"
+    elif best.difference_high < 0:
+        shown = "so for these models it is worse"
     else:
-        text = (
-            "Where the date decides membership, the score of the trained model does better "
-            f"than words alone (AUC {aucs})"
-        )
+        shown = "so it is not shown to be better or worse"
+    return (
+        f"Among the values of k, {best.k_percent:g} % is best on the half of the passages on which "
+        f"we choose. On the other half, its AUC differs by {best.difference:+.2f} {interval} from "
+        f"that of the {k_percent:g} % that we use, {shown}."
+    )
+
+
+def _dated(dated: pd.DataFrame) -> str:
+    (versions,) = dated[dated["benchmark"].str.endswith(TWO_VERSIONS)].itertuples()
+    by_date = dated[dated["benchmark"].str.endswith((BY_VERSION, VERBATIM_EVENTS))]
+    found = [_words_and_score(row) for _, row in by_date.iterrows()]
     change = (
-        f"{versions.difference:+.2f}, "
+        f"{versions.difference:+.2f} "
         f"{interval_text(versions.difference_low, versions.difference_high, 2)}"
     )
     if versions.difference_low > 0:
-        adds = f"training raises the score's AUC even there ({change})"
+        adds = f"in one model, training raises the score's AUC even there ({change})"
     elif versions.difference_high < 0:
-        adds = f"training lowers the score's AUC there ({change})"
+        adds = f"in one model, training lowers the score's AUC there ({change})"
     else:
         adds = f"whether training changes the score's AUC is inconclusive ({change})"
     return (
-        f"{text}. If members and non-members are two versions of the same texts, the AUC of words "
-        f"alone is {versions.words_auc:.2f}, and {adds}."
+        f"What if the date decides membership? {' '.join(found)} We chose the drift of the events "
+        "ourselves, and did not test whether words and score differ. If members and non-members "
+        f"are two versions of the same texts, the AUC of words alone is {versions.words_auc:.2f} "
+        f"{interval_text(versions.words_low, versions.words_high, 2)}, and {adds}."
+    )
+
+
+def _words_and_score(row: pd.Series) -> str:
+    """What words alone and the score reach on one dated set, as a sentence."""
+    words = f"{row.words_auc:.2f} {interval_text(row.words_low, row.words_high, 2)}"
+    if row.words_low <= 0.5:
+        shown = "so the words are not shown to tell old from new"
+    elif row.words_auc >= row.auc:
+        shown = "so words alone are enough for an AUC of that size"
+    else:
+        shown = "so words alone tell old from new, though with a lower AUC"
+    return (
+        f'On "{row.benchmark}", words alone have an AUC of {words} and the trained model\'s score '
+        f"has {auc_text(row)}, {shown}."
     )
