@@ -208,7 +208,8 @@ def rises_of(verdict=SUPPORTED):
 
 
 def covered_of(*shares):
-    return pd.DataFrame({"bias_profile": list("abc"), "covered_share": shares})
+    table = pd.DataFrame({"bias_profile": ["even", "A or E", "GPT-4, as released"]})
+    return table.assign(covered_share=shares, mean_miss_pct=[10.13, 0.1, 1.15])
 
 
 @pytest.fixture(scope="module")
@@ -224,14 +225,19 @@ def beyond(answers):
 def test_the_lab_concludes_what_its_tables_show(replicas, beyond):
     tables = lab_of(), readings_of(), rises_of(), covered_of(0.2, 0.1, 0.9), replicas, beyond
     text = conclusions.lab_conclusion(*tables)
+    assert text.startswith("For most sets of rows that were seen with their labels, the range lies")
     assert "the range lies below the truth, at every setting" in text
     assert "With 12 copies of each row the true level is 100 %" in text
-    assert "a maximum of 33 %" in text and "never saw get 2 %" in text
+    assert "a maximum of 33 %, and rows" in text and "never saw 2 % (means over" in text
     assert "Of four findings on these models, only one is the same" in text
-    assert "two of three respondents" in text and "up to 59 points" in text
-    assert "for only one of three answer habits" in text
-    assert "refuted for five of nine pairs" in text
-    assert "beat every other rule on one of nine datasets (XSum)" in text
+    assert "as our dial makes them, they give the original away: two of three resp" in text
+    assert "up to 59 points" in text
+    assert "for only one of three answer habits. How much this matters" in text
+    assert "is 1.1 points from the truth with that of GPT-4, and 10.1 points with “even”" in text
+    assert "At the best letter, this is refuted for five of nine pairs" in text
+    assert "(for three if a right answer at any letter counts)" in text
+    assert "beat every other rule on one of nine datasets (XSum). So these rules do not" in text
+    assert "Memory is one explanation." in text
     assert max(len(paragraph.split()) for paragraph in text.split("\n\n")) <= 120
 
 
@@ -249,10 +255,37 @@ def test_the_lab_says_the_opposite_where_the_tables_do(replicas, beyond):
     assert "the range lies above the truth, but not so at every setting" in text
     assert "maximum of 95 %" in text and "only none" not in text
     assert "have not shown that natural paraphrases" in text and "up to" not in text
-    assert "has a fault" not in text
+    assert "has a fault" not in text and "points from the truth" not in text
     assert "for all answer habits" in text and "for only" not in text
     assert "refuted for no pair" in text and "supported for five of nine" in text
-    assert "every other rule on no dataset" in text and "look there" not in text
+    assert "every other rule on no dataset" in text and "one explanation" not in text
+
+
+def test_a_range_that_never_contains_the_truth_and_replicas_that_are_right_somewhere(
+    replicas, beyond
+):
+    everywhere = replicas.assign(n_right_any_quiz=replicas["n_replicas"])
+    tables = lab_of(), readings_of(), rises_of(), covered_of(0.2, 0.1, 0.3), everywhere, beyond
+    text = conclusions.lab_conclusion(*tables)
+    assert "in most partitions for none of three answer habits" in text
+    assert "(for none if a right answer at any letter counts)" in text
+
+
+def test_levels_are_told_with_the_label_and_without_it():
+    conditions = [known_truth.WITH_LABEL, known_truth.WITHOUT_LABEL, known_truth.WRONG_LABEL]
+    index = pd.MultiIndex.from_tuples(
+        [(known_truth.WITH_LABEL, 3), *((condition, 12) for condition in conditions)],
+        names=["condition", "copies"],
+    )
+    levels = pd.DataFrame({"max_pct": [5.0, 29.0, 35.0, 37.0]}, index=index)
+    text = conclusions.levels_found(0, levels, 50)
+    assert text.startswith("The range contains the true level in 0 of 4 row sets. Rows seen 12 ti")
+    assert "29 % with their label, 35 % without it and 37 % with a wrong one" in text
+    assert text.endswith("chance alone can move the level of one model by up to 14 points.")
+    turned = levels.assign(max_pct=[5.0, 90.0, 1.0, 2.0])
+    text = conclusions.levels_found(4, turned, 500)
+    assert "in 4 of 4" in text and "90 % with their label, 1 % without it and 2 %" in text
+    assert text.endswith("by up to 4 points.")
 
 
 def test_findings_that_are_all_robust_may_be_transferred(replicas, beyond):

@@ -216,6 +216,21 @@ def lab_of(n_placebo, mean_placebo):
     return decisions.placebo_verdicts(pd.DataFrame(rows))
 
 
+def doses_of(flagged=(0, 2, 0), general=0.99):
+    """Algorithm 1's rows of ``lab_table``: partitions flagged, of 3 at 4, 16 and 128 copies."""
+    return pd.DataFrame(
+        {"dataset": f"d{copies}", "split": f"s{number}", "method": "Algorithm 1"}
+        | {"metric": "ROUGE-L", "test": "paired bootstrap", "instruction": "general"}
+        | {"copies": copies, "mean_guided": 1.0, "mean": general, "contaminated": number < n}
+        for copies, n in zip((4, 16, 128), flagged, strict=True)
+        for number in range(3)
+    )
+
+
+def concluded(methods, placebos, curves, lab=None):
+    return conclusions.lab_conclusion(methods, placebos, curves, doses_of() if lab is None else lab)
+
+
 FINDS = ("option ranking", 0, 3, 3), ("Algorithm 2, rule judge", 0, 0, 3)
 FINDS_NOT = ("Algorithm 1, ROUGE-L, sign flips", 0, 0, 0)
 ALARMS = ("Did-ChatGPT-Cheat?", 9, 3, 3)
@@ -224,16 +239,20 @@ ALARMS = ("Did-ChatGPT-Cheat?", 9, 3, 3)
 def test_conclusion_of_the_lab():
     table, curves = methods(*FINDS, FINDS_NOT, ALARMS), operating_curves(0.35)
     assert table["verdict"].tolist() == [SUPPORTED, SUPPORTED, INCONCLUSIVE, CONTROL_FAILS]
-    text = conclusions.lab_conclusion(table, lab_of(0, 0.8), curves)
+    text = concluded(table, lab_of(0, 0.8), curves)
     assert "supported for option ranking (is the original likelier than its paraphrases?)" in text
     assert "and Algorithm 2 (guided completions)." in text
-    assert "copies is option ranking: it notices at least half of the partitions from 4" in text
-    assert "The claim is not shown for Algorithm 1 (sign flips)." in text
+    assert "The fewest copies are needed by option ranking, which notices at least half of" in text
+    assert "from 4 copies of each row upwards. But we have only one model, and 3 partitions" in text
+    assert "The claim is not shown for Algorithm 1 (sign flips). By the paired bootstrap," in text
+    assert "calls 2 of 3 partitions contaminated that were seen 16 times, but none of 3" in text
     assert "We cannot judge Did-ChatGPT-Cheat? (can the model write the first rows?)," in text
-    assert "The right name matters little. In 20 partitions the completions" in text
+    assert "The right name matters little. By the uncorrected paired bootstrap" in text
+    assert "without a name in 20 of 20 partitions. Chance alone would give about 1." in text
     assert "a wrong dataset keeps 75 % and a wrong split keeps 75 % of the gain. So at" in text
-    # 1 - 0.95^10 - 10 x 0.05 x 0.95^9 is 0.086.
-    assert text.endswith("is 9 % at 10 instances and 96 % at 100.")
+    # 1 - 0.95^10 - 10 x 0.05 x 0.95^9 is 0.086; 0.05 x 0.35 exact and 0.05 x 0.65 near give 0.196.
+    assert "contaminated in 20 % of cases with 10 instances and in 97 % with 100. But its" in text
+    assert text.endswith("contaminated in 9 % of cases with 10 instances and in 96 % with 100.")
     assert conclusions.title_of_methods(table).startswith("2 of 4 methods notice the")
     assert conclusions.title_of_curves(curves).startswith("With 100 instances a judge's errors")
 
@@ -246,22 +265,65 @@ def test_an_algorithm_is_named_once_with_all_its_kinds():
         "Algorithm 1, paired bootstrap",
         "option ranking",
     ]
-    text = conclusions.lab_conclusion(table, lab_of(0, 0.8), operating_curves(0.35))
+    text = concluded(table, lab_of(0, 0.8), operating_curves(0.35))
     assert "The claim is not shown for Algorithm 1 (sign flips and paired bootstrap)." in text
+    assert conclusions.title_of_methods(table).startswith("1 of 2 methods notice the")
+
+
+def test_a_method_notices_only_if_all_its_kinds_do():
+    both = methods(("Algorithm 2, rule judge", 0, 3, 3), ("option ranking", 0, 3, 3))
+    other = both.head(1).assign(instruction="general")
+    kinds = pd.concat([both, other], ignore_index=True)
+    assert conclusions.title_of_methods(kinds).startswith("All 2 methods notice")
+    kinds.loc[2, "verdict"] = INCONCLUSIVE
+    assert conclusions.title_of_methods(kinds).startswith("1 of 2 methods notice")
+
+
+def test_algorithm_1_is_told_at_its_best_and_at_the_most_copies():
+    text = conclusions.summarize_algorithm_1(doses_of())
+    assert text == (
+        "By the paired bootstrap, Algorithm 1 calls 2 of 3 partitions contaminated that were seen "
+        "16 times, but none of 3 partitions that were seen 128 times. There ROUGE-L is 1.00 with "
+        "the name and 0.99 without it, so hardly any difference is left to find."
+    )
+    assert "is left to find" not in conclusions.summarize_algorithm_1(doses_of(general=0.5))
+    text = conclusions.summarize_algorithm_1(doses_of((0, 2, 3)))
+    assert text.endswith("calls 3 of 3 partitions that were seen 128 times contaminated.")
+    text = conclusions.summarize_algorithm_1(doses_of((0, 0, 0)))
+    assert text.endswith("calls none of 3 partitions that were seen 128 times contaminated.")
+
+
+@pytest.mark.parametrize(
+    ("rouge", "n_found", "said"),
+    [
+        (0.55, 3, "are completed no better than rows that were never seen (ROUGE-L 0.55 and 0.57"),
+        (0.55, 3, "But option ranking, which compares likelihoods and is explained below, calls 3"),
+        (0.80, 0, "are completed better than rows that were never seen (ROUGE-L 0.80 and 0.57"),
+        (0.80, 0, "And option ranking, which compares likelihoods and is explained below, calls 0"),
+    ],
+)
+def test_few_copies_are_looked_for_in_completions_and_in_likelihoods(rouge, n_found, said):
+    scored = pd.DataFrame({"copies": [0, 4, 128], "rouge": [0.57, rouge, 1.0]})
+    ranked = pd.DataFrame({"copies": 4, "contaminated": [number < n_found for number in range(3)]})
+    text = conclusions.summarize_few_copies(scored.assign(instruction="guided"), ranked)
+    assert text.startswith("Rows seen 4 times are completed") and said in text
 
 
 def test_conclusion_of_a_lab_that_says_the_opposite():
     nothing, curves = methods(FINDS_NOT), operating_curves(0.35).assign(flag_probability=0.0)
-    text = conclusions.lab_conclusion(nothing, lab_of(20, 0.5), curves)
+    text = concluded(nothing, lab_of(20, 0.5), curves)
     assert "No method of this lab is shown to be useful." in text and "supported for" not in text
     assert "The right name matters." in text and "form of the prompt" not in text
-    assert "do not grow with the instances" in text
+    assert "Its false alarms do not grow with the number" in text
+    assert "contaminated in 0 % of cases with 10 instances and in 0 %" in text
     assert conclusions.title_of_methods(nothing).startswith("None of 1 methods notice")
     assert conclusions.title_of_methods(methods(*FINDS)).startswith("All 2 methods notice")
     assert conclusions.title_of_curves(curves) == "More instances do not bring more false alarms"
-    undecided = conclusions.lab_conclusion(nothing, lab_of(11, 0.5), curves)
+    undecided = concluded(nothing, lab_of(11, 0.5), curves)
     assert "We cannot tell whether the right name matters." in undecided
     no_gain = lab_of(0, 0.8).assign(n_flagged=0)
-    assert "cannot ask whether the right name" in conclusions.lab_conclusion(
-        nothing, no_gain, curves
-    )
+    assert "cannot ask whether the right name" in concluded(nothing, no_gain, curves)
+    few = concluded(nothing, lab_of(0, 0.8).assign(n_flagged=2, n_partitions=24), curves)
+    assert "We see no sign that the right name matters." in few and "at least half" not in few
+    assert "in 2 of 24 partitions. Chance alone would give about 1." in few
+    assert "so few partitions cannot settle it" in few

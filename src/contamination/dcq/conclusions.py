@@ -5,7 +5,13 @@ from __future__ import annotations
 import pandas as pd
 
 from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
-from contamination.dcq.known_truth import RESPONDENT, UNSEEN, WITH_LABEL
+from contamination.dcq.known_truth import (
+    RESPONDENT,
+    UNSEEN,
+    WITH_LABEL,
+    WITHOUT_LABEL,
+    WRONG_LABEL,
+)
 from contamination.dcq.lesson_findings import FREQUENCY, MODEL, few_names, in_words
 from contamination.dcq.respondent_sweep import RANGE_READING
 
@@ -14,6 +20,7 @@ PICKS = {
     "centrality": "picks the text that shares the most words with the others",
     "length": "picks the longest text",
 }
+Z_95 = 1.96  # of a two-sided 95 % interval
 SIDES = {"below": "below", "above": "above", "neither": "on no one side of"}
 
 
@@ -131,6 +138,29 @@ def _meaning(n_behind: int, n: int) -> str:
     )
 
 
+def levels_found(n_right: int, levels: pd.DataFrame, n_rows: int) -> str:
+    """How often the range is right on the lab's first benchmark, and what the label changes.
+
+    Args:
+        n_right: row sets whose range contains the true level.
+        levels: max_pct (mean over models), indexed by condition and copies.
+        n_rows: instances of a row set.
+    """
+    text = f"The range contains the true level in {n_right} of {len(levels)} row sets."
+    most = levels.index.get_level_values("copies").max()
+    with_label, *others = (
+        levels["max_pct"].get((condition, most), float("nan"))
+        for condition in (WITH_LABEL, WITHOUT_LABEL, WRONG_LABEL)
+    )
+    margin = 100 * Z_95 * (0.25 / n_rows) ** 0.5
+    return (
+        f"{text} Rows seen {most} times get a maximum of {with_label:.0f} % with their label, "
+        f"{others[0]:.0f} % without it and {others[1]:.0f} % with a wrong one. A row set has "
+        f"{n_rows} rows, so chance alone can move the level of one model by up to {margin:.0f} "
+        "points."
+    )
+
+
 def lab_conclusion(
     lab: pd.DataFrame,
     readings: pd.DataFrame,
@@ -145,8 +175,8 @@ def lab_conclusion(
         lab, readings, reciprocal, beyond: ``dcq_lab``, ``dcq_readings``, ``dcq_reciprocal`` and
             ``dcq_beyond_rules``.
         rises: ``known_truth.dial_rises``.
-        covered: bias_profile and covered_share (mean over the true shares, 0 to 1) where every
-            contaminated instance is recognised.
+        covered: bias_profile, covered_share (0 to 1) and mean_miss_pct (points), both means over
+            the true shares, where every contaminated instance is recognised.
     """
     paragraphs = [
         [_known_truth(lab, readings), _settings(readings)],
@@ -161,7 +191,10 @@ def _known_truth(lab: pd.DataFrame, readings: pd.DataFrame) -> str:
     most = rows["condition"].eq(WITH_LABEL) & rows["copies"].eq(rows["copies"].max())
     seen, unseen = rows[most], rows[rows["condition"] == UNSEEN]
     (side,) = readings.loc[readings["reading"] == RANGE_READING, ["stated", "verdict"]].itertuples()
-    lies = f"For most sets of rows that were seen, the range lies {SIDES[side.stated]} the truth"
+    lies = (
+        "For most sets of rows that were seen with their labels, the range lies "
+        f"{SIDES[side.stated]} the truth"
+    )
     if side.verdict == SUPPORTED:
         robust = "at every setting of the simulated respondent"
     else:
@@ -169,8 +202,8 @@ def _known_truth(lab: pd.DataFrame, readings: pd.DataFrame) -> str:
     return (
         f"{lies}, {robust}. With {seen['copies'].iloc[0]} copies of each row the true level is "
         f"{seen['true_contamination_pct'].mean():.0f} %. At the setting that we chose, the quiz "
-        f"gives these rows a maximum of {seen['max_pct'].mean():.0f} %. Rows that the same models "
-        f"never saw get {unseen['max_pct'].mean():.0f} %."
+        f"gives these rows a maximum of {seen['max_pct'].mean():.0f} %, and rows that the same "
+        f"models never saw {unseen['max_pct'].mean():.0f} % (means over all benchmarks)."
     )
 
 
@@ -192,39 +225,46 @@ def _dial(rises: pd.DataFrame) -> str:
     if raised.empty:
         return "We have not shown that natural paraphrases give the original away."
     return (
-        "Natural paraphrases give the original away. With them, "
-        f"{in_words(len(raised))} of {in_words(len(rises))} respondents that never saw a row find "
-        f"it more often than with interchangeable ones, by up to {raised['rise_pct'].max():.0f} "
-        "points."
+        "If paraphrases are edits with rarer words, as our dial makes them, they give the original "
+        f"away: {in_words(len(raised))} of {in_words(len(rises))} respondents that never saw a row "
+        "find it more often than with interchangeable paraphrases, by up to "
+        f"{raised['rise_pct'].max():.0f} points."
     )
 
 
 def _covered(covered: pd.DataFrame) -> str:
-    shares = 100 * covered["covered_share"]
-    n_good = int(shares.gt(50).sum())
+    n_good = int(covered["covered_share"].gt(0.5).sum())
+    if n_good == len(covered):
+        return (
+            "If the model recognises every row it saw, the range contains the true level in most "
+            "partitions, for all answer habits that we tried."
+        )
     habits = "answer habit" if len(covered) == 1 else "answer habits"
+    misses = covered.set_index("bias_profile")["mean_miss_pct"]
+    of_model = misses[[str(name).startswith(f"{MODEL},") for name in misses.index]].iloc[0]
     return (
         "The formula itself has a fault too. Even if the model recognises every row it saw, the "
-        "range contains the true level in most partitions for only "
-        f"{in_words(n_good)} of {in_words(len(covered))} {habits}."
-        if n_good < len(covered)
-        else "If the model recognises every row it saw, the range contains the true level in most "
-        "partitions, for all answer habits that we tried."
+        f"range contains the true level in most partitions for {'only ' if n_good else ''}"
+        f"{in_words(n_good)} of {in_words(len(covered))} {habits}. How much this matters depends "
+        f"on the habit: on average, the range is {of_model:.1f} points from the truth with "
+        f"that of {MODEL}, and {misses.max():.1f} points with “{misses.idxmax()}”."
     )
 
 
 def _replicas(reciprocal: pd.DataFrame) -> str:
     counts = reciprocal["verdict"].value_counts()
-    n_asked = int(reciprocal["n_replicas"].gt(0).sum())
-    n_refuted = int(counts.get(NOT_SUPPORTED, 0))
+    asked = reciprocal[reciprocal["n_replicas"] > 0]
+    n_refuted, n_asked = int(counts.get(NOT_SUPPORTED, 0)), len(asked)
+    claim = "The paper says that every replicated row is also answered right in the quiz."
     if n_refuted:
+        n_at_no_letter = int((asked["n_right_any_quiz"] < asked["n_replicas"]).sum())
         return (
-            "The paper says that every replicated row is also answered right in the quiz. This is "
-            f"refuted for {in_words(n_refuted)} of {in_words(n_asked)} pairs of model and dataset."
+            f"{claim} At the best letter, this is refuted for {in_words(n_refuted)} of "
+            f"{in_words(n_asked)} pairs of model and dataset (for {in_words(n_at_no_letter)} if a "
+            "right answer at any letter counts)."
         )
     return (
-        "The paper says that every replicated row is also answered right in the quiz. This is "
-        "refuted for no pair of model and dataset, and supported for "
+        f"{claim} This is refuted for no pair of model and dataset, and supported for "
         f"{in_words(int(counts.get(SUPPORTED, 0)))} of {in_words(n_asked)}."
     )
 
@@ -238,5 +278,7 @@ def _where_the_rule_fails(beyond: pd.DataFrame) -> str:
         return f"{start} every other rule on no dataset."
     return (
         f"{start} every other rule on {in_words(len(ahead))} of {in_words(len(rows))} datasets"
-        f"{few_names(ahead)}. If you are looking for signs of {MODEL}'s memory, look there."
+        f"{few_names(ahead)}. So these rules do not explain {MODEL}'s answers there. Memory is one "
+        f"explanation. Others are a better rule, or that {MODEL} recognises its own style, because "
+        "it wrote the rewrites."
     )

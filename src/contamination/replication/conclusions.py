@@ -15,7 +15,9 @@ from contamination.replication.decisions import (
     ALGORITHM_2,
     DID_CHATGPT_CHEAT,
     OPTION_RANKING,
+    PAIRED_BOOTSTRAP,
 )
+from contamination.replication.instructions import GENERAL, GUIDED
 from contamination.replication.published_tables import BOTH_MODELS, PRINTED_TESTS, RULE_JUDGE
 
 ALWAYS_CLEAN = "always clean"
@@ -237,6 +239,9 @@ def _completions(agreement: pd.DataFrame) -> str:
 
 # The lab
 
+CLOSE = 0.02  # means of ROUGE-L that differ by less look the same in a table
+FEWEST_PARTITIONS = 5  # fewer carry no general statement
+FEW_REPLICAS_PCT = 5
 _EXPLAINED = {
     OPTION_RANKING: "is the original likelier than its paraphrases?",
     DID_CHATGPT_CHEAT: "can the model write the first rows?",
@@ -266,13 +271,67 @@ def _parts(method: str, instruction: str) -> tuple[str, str]:
 def title_of_methods(methods: pd.DataFrame) -> str:
     """How many methods call the partitions contaminated that the model saw most often.
 
+    A method counts once, and only if all its tests or kinds of completions notice them.
+
     Args:
         methods: ``decisions.method_verdicts``.
     """
-    n, n_supported = len(methods), int(methods["verdict"].eq(SUPPORTED).sum())
+    names = [_parts(*row)[0] for row in methods[["method", "instruction"]].to_numpy()]
+    notices = methods["verdict"].eq(SUPPORTED).groupby(names).all()
+    n, n_supported = len(notices), int(notices.sum())
     if n_supported == n:
         return f"All {n} methods notice the partitions that were seen most often"
     return f"{n_supported or 'None'} of {n} methods notice the partitions that were seen most often"
+
+
+def summarize_few_copies(scored: pd.DataFrame, ranked: pd.DataFrame) -> str:
+    """Whether the smallest number of copies is visible in completions, and in likelihoods.
+
+    Args:
+        scored: ``decisions.with_scores`` of all completions.
+        ranked: ``lab_partitions.ranking_rows``.
+    """
+    means = scored[scored["instruction"].eq(GUIDED)].groupby("copies")["rouge"].mean()
+    few = means.index[means.index > 0].min()
+    rows = ranked[ranked["copies"].eq(few)]
+    n, n_found = len(rows), int(rows["contaminated"].sum())
+    is_better = means[few] > means[0] + CLOSE
+    text = (
+        f"Rows seen {few} times are completed {'better' if is_better else 'no better'} than rows "
+        f"that were never seen (ROUGE-L {means[few]:.2f} and {means[0]:.2f} with the right name)."
+    )
+    but = "But" if n_found > n / 2 and not is_better else "And"
+    return (
+        f"{text} {but} option ranking, which compares likelihoods and is explained below, calls "
+        f"{n_found} of these {n} partitions contaminated."
+    )
+
+
+def summarize_algorithm_1(lab: pd.DataFrame) -> str:
+    """How many partitions Algorithm 1 finds by the paired bootstrap, at its best and at the end.
+
+    Args:
+        lab: ``decisions.lab_table``.
+    """
+    rows = lab[lab["method"].eq(ALGORITHM_1) & lab["metric"].eq("ROUGE-L")]
+    rows = rows[rows["test"].eq(PAIRED_BOOTSTRAP) & rows["instruction"].eq(GENERAL)]
+    doses = rows[rows["copies"] > 0].groupby("copies")
+    flagged, n = doses["contaminated"].sum().astype(int), doses.size()
+    most, peak = n.index.max(), flagged.idxmax()
+    at_most = f"{flagged[most] or 'none'} of {n[most]} partitions that were seen {most} times"
+    if flagged[most] == flagged[peak]:
+        return f"By the paired bootstrap, Algorithm 1 calls {at_most} contaminated."
+    text = (
+        f"By the paired bootstrap, Algorithm 1 calls {flagged[peak]} of {n[peak]} partitions "
+        f"contaminated that were seen {peak} times, but {at_most}."
+    )
+    guided, general = (doses[name].mean()[most] for name in ("mean_guided", "mean"))
+    if guided - general > CLOSE:
+        return text
+    return (
+        f"{text} There ROUGE-L is {guided:.2f} with the name and {general:.2f} without it, so "
+        "hardly any difference is left to find."
+    )
 
 
 def title_of_curves(curves: pd.DataFrame) -> str:
@@ -297,22 +356,35 @@ def _false_alarms(curves: pd.DataFrame) -> tuple[float, float]:
     return float(by_size[SIZES[0]]), float(by_size[SIZES[-1]])
 
 
-def lab_conclusion(methods: pd.DataFrame, placebos: pd.DataFrame, curves: pd.DataFrame) -> str:
+def lab_conclusion(
+    methods: pd.DataFrame, placebos: pd.DataFrame, curves: pd.DataFrame, lab: pd.DataFrame
+) -> str:
     """What the lab concludes, in words that its tables choose.
 
     Args:
         methods: ``decisions.method_verdicts``.
         placebos: ``decisions.placebo_verdicts``.
         curves: ``algorithm2.operating_curves``.
+        lab: ``decisions.lab_table``.
     """
+    return "\n\n".join((_of_methods(methods, lab), _of_placebos(placebos), _of_sizes(curves)))
+
+
+def _of_sizes(curves: pd.DataFrame) -> str:
+    """What more instances change for a partition with few replicas, and for a clean one."""
+    is_such = curves["true_share_pct"].eq(FEW_REPLICAS_PCT) & curves["judge_error_pct"].eq(0)
+    found = 100 * curves[is_such].set_index("k")["flag_probability"]
     few, many = _false_alarms(curves)
-    grows = "grow with the number of instances" if many > few else "do not grow with the instances"
-    alarms = (
-        f"The false alarms of Algorithm 2 {grows}. If the judge errs on "
-        f"{ERRORS_PCT[-1]:.0f} % of the completions, the chance that a clean partition is called "
-        f"contaminated is {few:.0f} % at {SIZES[0]} instances and {many:.0f} % at {SIZES[-1]}."
+    grow = "But its false alarms grow" if many > few else "Its false alarms do not grow"
+    return (
+        f"How many instances does Algorithm 2 need? If {FEW_REPLICAS_PCT} % of the rows of a "
+        "partition are replicated and the judge makes no mistakes, the partition is called "
+        f"contaminated in {found[SIZES[0]]:.0f} % of cases with {SIZES[0]} instances and in "
+        f"{found[SIZES[-1]]:.0f} % with {SIZES[-1]}. {grow} with the number of instances. If the "
+        f"judge errs on {ERRORS_PCT[-1]:.0f} % of the completions, a clean partition is called "
+        f"contaminated in {few:.0f} % of cases with {SIZES[0]} instances and in {many:.0f} % with "
+        f"{SIZES[-1]}."
     )
-    return "\n\n".join((_of_methods(methods), _of_placebos(placebos), alarms))
 
 
 def _named(methods: pd.DataFrame) -> list[str]:
@@ -324,7 +396,7 @@ def _named(methods: pd.DataFrame) -> list[str]:
     return [f"{name} ({kind})" if kind else name for name, kind in named.items()]
 
 
-def _of_methods(methods: pd.DataFrame) -> str:
+def _of_methods(methods: pd.DataFrame, lab: pd.DataFrame) -> str:
     text = (
         "We trained one small model, so we know which partitions it never saw and which it saw "
         "most often. A method is useful if the share of partitions that it calls "
@@ -340,12 +412,17 @@ def _of_methods(methods: pd.DataFrame) -> str:
         first = seen.iloc[0]
         times = "one copy" if first["seen_from"] == 1 else f"{first['seen_from']} copies"
         name = method_labels(seen).iloc[0]
+        n_of_dose = lab.loc[lab["copies"] > 0, ["copies", "dataset", "split"]].drop_duplicates()
+        n = n_of_dose["copies"].value_counts().min()
         text += (
-            f" The method that needs the fewest copies is {name}: it notices at least half of the "
-            f"partitions from {times} of each row upwards."
+            f" The fewest copies are needed by {name}, which notices at least half of the "
+            f"partitions from {times} of each row upwards. But we have only one model, and {n} "
+            "partitions for each number of copies."
         )
     if len(others):
-        text += f" The claim is not shown for {listed(_named(others))}."
+        text += f"\n\nThe claim is not shown for {listed(_named(others))}."
+        if others["method"].str.startswith(ALGORITHM_1).any():
+            text += f" {summarize_algorithm_1(lab)}"
     if len(failing):
         text += f" We cannot judge {listed(_named(failing))}, because of too many false alarms."
     return text
@@ -360,21 +437,29 @@ def _of_placebos(placebos: pd.DataFrame) -> str:
         )
     kept = [f"a {row.placebo} keeps {100 * row.kept:.0f} %" for row in placebos.itertuples()]
     verdicts = set(placebos["verdict"])
+    n_tested = int(placebos["n_partitions"].max())
     where = (
-        f"In {n} {'partition' if n == 1 else 'partitions'} the completions with the right name "
-        "are significantly closer to the original than those without a name."
+        "By the uncorrected paired bootstrap, the completions with the right name are closer to "
+        f"the original than those without a name in {n} of {n_tested} partitions. Chance alone "
+        f"would give about {ALPHA * n_tested:.0f}."
     )
     if verdicts == {SUPPORTED}:
         return (
-            f"The right name matters. {where} There, they also beat the completions with a wrong "
-            f"name: {listed(kept)} of the gain."
+            f"The right name matters. {where} In these partitions, they also beat those with a "
+            f"wrong name: {listed(kept)} of the gain."
         )
     if verdicts == {CONTROL_FAILS}:
+        wrong = f"In these partitions, a wrong name helps as well: {listed(kept)} of the gain."
+        if n < FEWEST_PARTITIONS:
+            return (
+                f"We see no sign that the right name matters. {where} {wrong} This speaks for the "
+                "form of the prompt, but so few partitions cannot settle it."
+            )
         return (
-            f"The right name matters little. {where} But a wrong name helps there as well: "
-            f"{listed(kept)} of the gain. So at least half of the gain comes from the form of the "
-            "prompt."
+            f"The right name matters little. {where} {wrong} So at least half of the gain comes "
+            "from the form of the prompt."
         )
     return (
-        f"We cannot tell whether the right name matters. {where} There, {listed(kept)} of the gain."
+        f"We cannot tell whether the right name matters. {where} In these partitions, "
+        f"{listed(kept)} of the gain."
     )

@@ -263,7 +263,7 @@ def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
     """Whether Algorithm 1's flags rest on the right names, one row per placebo.
 
     Returns:
-        n_flagged (partitions in which guided beats general), n_also (of these, in
+        n_flagged (of n_partitions, those in which guided beats general), n_also (of these, in
         which it beats the placebo too), also_low and also_high, the 95 % interval of that share;
         kept: share of the gap in mean ROUGE-L that the placebo keeps there; p of a share of one
         half, p_adjusted (Holm over placebos) and verdict, with a note where there is none. The
@@ -284,7 +284,7 @@ def placebo_verdicts(lab: pd.DataFrame) -> pd.DataFrame:
         low, high = share_interval(n_also, n)
         verdict = CONTROL_FAILS if kept >= KEPT_BY_FORM else claim.verdict(low, high)
         table.append(
-            {"placebo": placebo, "n_flagged": n, "n_also": n_also}
+            {"placebo": placebo, "n_partitions": len(over), "n_flagged": n, "n_also": n_also}
             | {"also_low": low, "also_high": high, "kept": kept}
             | {"p": end_p(n_also / n, low, high, claim.null) if n else np.nan}
             | {"verdict": verdict, "note": "" if n else "guided beats general in no partition"}
