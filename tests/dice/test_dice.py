@@ -419,7 +419,7 @@ def test_controls_tell_a_model_detector_from_a_contamination_detector():
     found = table_of(pool_of(5, 0.0, 0.0, identity=3.0))
     assert found.loc[controls.TWO_CLEAN, "auroc_pct"] > 95
     assert not found.loc[controls.TWO_CLEAN, "holds"]
-    assert not found.loc[controls.HELD_OUT, "holds"]
+    assert not found["holds"].fillna(False)[controls.HELD_OUT]
     assert found.loc[controls.LAYER_0, "auroc_pct"] == 100
 
 
@@ -749,12 +749,22 @@ def test_sampling_cannot_move_a_line_that_reads_prompts(lms):
 
 def test_figures_show_the_control_beside_the_result():
     layers = pd.DataFrame(
-        {"model": "x", "layer": [0, 1], "distance": "euclidean", "mean": [0.0, 2.0]}
+        {
+            "model": "x",
+            "dataset": "GSM-i",
+            "layer": [0, 1],
+            "distance": "euclidean",
+            "mean": [0.0, 2.0],
+        }
         | {"null_mean": [0.0, 1.0], "located": [False, True]}
     )
     axis = dice_figures.layer_distances(layers, "two clean models").axes[0]
     assert "two clean models" in axis.get_legend_handles_labels()[1]
     assert axis.get_title(loc="left") == "Two clean models lie 50 % as far apart as x and clean"
+    on_math = layers.assign(model="y", dataset="MATH")
+    axis = dice_figures.layer_distances(pd.concat([layers, on_math], ignore_index=True), "two")
+    names = axis.axes[0].get_legend_handles_labels()[1]
+    assert {"two, asked GSM-i", "two, asked MATH"} < set(names)
 
 
 def test_the_title_counts_flags_with_and_without_inflation():
@@ -766,6 +776,7 @@ def test_the_title_counts_flags_with_and_without_inflation():
     inflated = gaps.assign(verdict=words, flagged=gaps["flag"] > 0.5)
     _, lower = dice_figures.flags_and_gaps(flags, gaps, inflated, ["clean", "x"]).axes
     assert lower.get_title(loc="left").endswith("1 yes, 1 no, 1 inconclusive")
+    assert {"x", "y", "z"} < {text.get_text() for text in lower.texts}
 
 
 def test_floor_is_checked_in_one_line():

@@ -9,6 +9,7 @@ from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORT
 from contamination.data.published.compare import published_vs_recomputed
 from contamination.dice import (
     accuracy,
+    answers,
     conclusions,
     controls,
     family,
@@ -47,7 +48,7 @@ REFUTING = table_of(clean=100, order=90, strangers=98, within=51, train=97, othe
 def test_headline_of_a_table_that_confirms_the_detector():
     text = controls.summarize_dice_controls(CONFIRMING)
     assert text.startswith("On fresh questions, DICE is not shown to tell two clean models apart.")
-    assert text.endswith("shows at most that the model was trained on these questions.")
+    assert text.endswith("does not show more than that the model was trained on these questions.")
 
 
 def test_two_models_an_arm_excuse_nobody_and_license_nothing():
@@ -56,7 +57,7 @@ def test_two_models_an_arm_excuse_nobody_and_license_nothing():
     is_innocent = few["control"].isin([controls.LEGITIMATE, controls.FORMAT_ONLY])
     few.loc[is_innocent, "holds"] = pd.NA
     assert "perhaps on their train split" in controls.strongest_reading(few)
-    assert "differs from the clean model" in controls.strongest_reading(few.assign(holds=pd.NA))
+    assert "the detector's clean model" in controls.strongest_reading(few.assign(holds=pd.NA))
     said = controls.summarize_dice_controls(few.assign(holds=pd.NA))
     assert said.startswith("On fresh questions, fewer than 5 models of a kind cannot show whether")
     few = CONFIRMING.assign(
@@ -70,21 +71,32 @@ def test_a_group_of_controls_is_counted_and_those_as_expected_are_named():
     rows = table_of(clean=100, train=97)
     rows = rows[rows["control"].isin(names)]
     said = controls.summarize_group(rows)
-    of_order = f"1 came out as expected: “{controls.REORDERED_CLEAN}”."
-    assert said == f"Of the 3 controls that can be judged, {of_order}"
+    of_order = f"1 came out as expected (“{controls.REORDERED_CLEAN}”), "
+    assert said == f"Of these 3 controls, {of_order}2 did not, and 0 are open."
     few = rows.assign(holds=rows["holds"].mask(rows["control"] == controls.LEGITIMATE))
     said = controls.summarize_group(few)
-    assert said == (
-        f"Of the 2 controls that can be judged, {of_order} 1 cannot be judged, because it has "
-        "fewer than 5 models of a kind."
-    )
+    assert said == f"Of these 3 controls, {of_order}1 did not, and 1 is open."
     all_but_one = controls.summarize_group(table_of(clean=100, strangers=95, **MEMBERSHIP))
-    assert all_but_one == "Of the 14 controls that can be judged, 13 came out as expected."
+    assert all_but_one == (
+        "Of these 14 controls, 13 came out as expected, 1 did not, and 0 are open."
+    )
     none = table_of(clean=100, order=90)
     said = controls.summarize_group(none[none["control"].isin(names[:2])])
-    assert said == "Of the 2 controls that can be judged, 0 came out as expected."
-    said = controls.summarize_group(rows.assign(holds=pd.NA))
-    assert said == "None of these controls has 5 models of a kind, so none can be judged."
+    assert said == "Of these 2 controls, 0 came out as expected, 2 did not, and 0 are open."
+    open_ = rows.assign(holds=pd.array([None, True, False], dtype="boolean"))
+    assert controls.with_outcomes(open_)["holds"].tolist() == ["open", "yes", "no"]
+
+
+@pytest.mark.parametrize(
+    ("clean", "said"),
+    [((70.0, 65.0, 75.0), "hidden states are not needed"), ((92.0, 85.0, 98.0), "overlap")],
+)
+def test_baselines_that_were_taught_are_held_against_two_clean_models(clean, said):
+    rows = pd.DataFrame([(95.0, 93.0, 98.0), clean], columns=["auroc_pct", "ci_low", "ci_high"])
+    rows["control"] = [controls.BASELINE, controls.BASELINE_CLEAN]
+    text = controls.summarize_baselines(rows)
+    assert f"95 % [93, 98] for contaminated models, and {clean[0]:.0f} % [" in text
+    assert said in text and ("cannot be read as" in text) == (said == "overlap")
 
 
 @pytest.mark.parametrize("clean", [{"clean": 100}, {"order": 90}])
@@ -93,13 +105,14 @@ def test_headline_of_a_table_that_refutes_it(clean):
     assert said.startswith("On fresh questions, DICE tells two clean models apart. The AUROC is")
     text = controls.summarize_dice_controls(REFUTING)
     assert "100 % if the clean models were trained on different texts and 90 % if they" in text
-    assert text.endswith("perhaps on their train split.")
+    assert text.endswith("that the model differs from the detector's clean model.")
 
 
 @pytest.mark.parametrize(
     ("aurocs", "verdict"),
     [
-        ({"strangers": 50}, "differs from the clean model that it is compared with"),
+        ({"strangers": 50}, "differs from the detector's clean model"),
+        ({"strangers": 95, "clean": 60, **MEMBERSHIP}, "differs from the detector's clean model"),
         ({"strangers": 95}, "was fine-tuned on problems of this kind"),
         ({"strangers": 95, "train": 95, **MEMBERSHIP}, "perhaps on their train split"),
         # One half scores higher in every model, whichever was read.
@@ -176,6 +189,23 @@ def test_inflation_is_the_gain_that_fresh_questions_do_not_share(
     assert gaps["x"] == pytest.approx(seen - fresh) and gaps["clean"] == pytest.approx(0)
 
 
+def test_where_gsm_ii_was_seen_the_sets_exchange_roles():
+    """Forty points on GSM-ii, none on GSM-i: inflated, and on no account by minus forty."""
+    scores = accuracies(40.0, 80.0).replace({"condition": {"x": "GSM-ii x5"}})
+    row = with_verdicts(accuracy.gains(scores)).set_index("condition").loc["GSM-ii x5"]
+    names = ["gain_seen", "gain_fresh", "inflation_points"]
+    assert row[names].tolist() == pytest.approx([40, 0, 40]) and row["verdict"] == SUPPORTED
+    gaps = accuracy.inflation(scores).set_index("condition").loc["GSM-ii x5"]
+    assert gaps["gap_points"].mean() == pytest.approx(40)
+    assert gaps["accuracy_seen_pct"].mean() == 80 and gaps["accuracy_fresh_pct"].mean() == 40
+    # Other clean models that gain as much on GSM-i are no control of it; those on GSM-ii are.
+    for other, word in ((95.0, SUPPORTED), (-15.0, CONTROL_FAILS)):
+        scores = accuracies(40.0, 80.0, other_clean=other)
+        scores = scores.replace({"condition": {"x": "GSM-ii x5"}})
+        found = with_verdicts(accuracy.gains(scores)).set_index("condition")
+        assert found.loc["GSM-ii x5", "verdict"] == word
+
+
 def matched(clean_at_rate):
     """Most rows at a raised rate, 70 % and 30 %; clean models at that rate as given."""
     pairs = {"clean": (40, 40), pool.CLEAN_RAISED_RATE: clean_at_rate, pool.BY_HEART: (70, 30)}
@@ -220,7 +250,9 @@ def test_a_correction_for_many_tests_takes_a_small_inflation_back():
     gains = gains.assign(inflation_points=12.0, ci_low=0.5, ci_high=23.5, p=0.04)
     layers = pd.DataFrame({"located": [True, False], "p": [0.001, np.nan]})
     layers = layers.assign(ci_low=0.6, ci_high=0.9)
-    aurocs = pd.DataFrame({"difference_pct": [11.0], "difference_low": 0.5, "p": 0.03})
+    aurocs = pd.DataFrame(
+        {"difference_pct": [11.0], "difference_low": 0.5, "p": 0.03, "two_clean_pct": 60}
+    )
     aurocs["difference_high"] = 21.5
     alone = (
         with_verdicts(gains)["verdict"].tolist()
@@ -264,15 +296,55 @@ def test_whether_the_flag_follows_the_inflation_is_said_where_a_verdict_says_whi
     said = paper_rows.summarize_flags(inflated)
     of_x = f"x (+48 points, mean flag {flag:.2f})"
     assert f"is inflated is supported for {of_x}, and not supported for no condition." in said
-    assert f"in {n_flagged} conditions where the claim is supported, and in 0 of 0 where" in said
+    assert f"0.5 in {n_flagged} where the claim is supported. The claim" in said
     said = paper_rows.summarize_flags(true)
     of_x = f"x (-1 points, mean flag {flag:.2f})"
     assert f"supported for no condition, and not supported for {of_x}." in said
-    assert f"and in {n_flagged} where it is not supported. The claim is inconclusive for 0" in said
+    assert f"0.5 in {n_flagged} where the claim is not supported. The claim is incon" in said
     said = paper_rows.summarize_flags(open_)
     assert said.endswith("is inconclusive for 1 conditions, and the control fails for 0.")
+    assert "threshold" not in said and "lies above zero" not in said
+    taken_back = true.assign(verdict=INCONCLUSIVE, ci_low=0.6, p=0.04, p_adjusted=0.28)
+    said = paper_rows.summarize_flags(taken_back)
+    assert "interval of x lies above zero, but after the correction for all tests" in said
+    assert "its p-value is 0.28, so the claim stays inconclusive." in said
     failed = inflated.assign(verdict=[CONTROL_FAILS if v else "" for v in inflated["verdict"]])
     assert paper_rows.summarize_flags(failed).endswith("and the control fails for 1.")
+
+
+@pytest.mark.parametrize(
+    ("on_fresh", "said"),
+    [(0.7, "Clean models are flagged too: their mean flag is above"), (0.4, "is below the")],
+)
+def test_flags_of_clean_models_are_named(on_fresh, said):
+    flags = pd.DataFrame({"condition": ["clean", "clean", "x"], "benchmark": ["A", "B", "A"]})
+    text = paper_rows.summarize_clean_flags(flags.assign(flag=[0.2, on_fresh, 0.9]))
+    assert said in text and ("on B (0.70)" in text) == (on_fresh > 0.5)
+
+
+def test_methods_without_training_that_are_above_dice_are_named():
+    rows = pd.DataFrame({"trained_on": "GSM-i x5", "tested_on": "GSM-hard"}, index=range(3))
+    rows = rows.assign(method=["DICE", "PPL", "Zlib"], auroc_pct=[58.0, 72.0, 50.0])
+    said = paper_rows.summarize_methods(rows)
+    assert said == "On GSM-hard, PPL (72 %) is above DICE (58 %) without any training."
+    none = paper_rows.summarize_methods(rows.assign(auroc_pct=[90.0, 72.0, 50.0]))
+    assert none == "On no set is a method without training above DICE."
+
+
+def test_what_the_distances_say_of_the_located_layer():
+    rows = pd.DataFrame({"layer": [4, 4, 4], "ci_low": [0.6, 0.4, np.nan]})
+    rows["share_from_training"] = [0.7, 0.6, 0.4]
+    said = paper_rows.summarize_layers(rows, 4)
+    assert said.startswith("The 3 distances locate layer 4, the last one. Of the 2 shares with an")
+    assert "interval, 1 lie above one half" in said and "without one, 0 lie above" in said
+    apart = paper_rows.summarize_layers(rows.assign(layer=[3, 4, 4]), 4)
+    assert apart.startswith("The 3 distances locate layers 3 and 4. Of")
+
+
+@pytest.mark.parametrize(("n", "said"), [(2, "answers no more of"), (3, "model answers more of")])
+def test_three_answers_are_counted(n, said):
+    text = answers.summarize_answers(2, n, 3)
+    assert f"2 of 3 questions right, and the contaminated model {n}. So" in text and said in text
 
 
 def table_2(main, clean, n_models=10, other="GSM-ii"):
@@ -290,7 +362,8 @@ def table_2(main, clean, n_models=10, other="GSM-ii"):
         ((66.0, 63.0, 69.0), (58.0, 54.0, 62.0), 4, INCONCLUSIVE),  # of two pairs
         ((66.0, 63.0, 69.0), (64.0, 60.0, 68.0), 10, NOT_SUPPORTED),  # 2 points, -3 to 7
         ((66.0, 60.0, 72.0), (62.0, 54.0, 70.0), 10, INCONCLUSIVE),  # 4 points, -6 to 14
-        ((100.0, 100.0, 100.0), (100.0, 100.0, 100.0), 10, NOT_SUPPORTED),  # as in the lesson
+        ((100.0, 100.0, 100.0), (100.0, 100.0, 100.0), 10, INCONCLUSIVE),  # no room above
+        ((89.0, 86.0, 92.0), (89.0, 86.0, 92.0), 10, NOT_SUPPORTED),  # room, and no difference
         ((66.0, 63.0, 69.0), (30.0, 26.0, 34.0), 10, NOT_SUPPORTED),  # 70 with its sign turned
     ],
 )
@@ -305,8 +378,19 @@ def test_contamination_is_what_lies_above_two_clean_models(main, clean, n_models
     half = np.hypot(main[0] - main[1], clean[2] - clean[0])
     assert row["difference_low"] == pytest.approx(main[0] - folded - half)
     said = paper_rows.summarize_fresh_questions(table)
-    assert f"{main[0] - folded:+.0f} points" in said and f"above zero is {verdict}." in said
-    assert f"The other {folded - 50:.0f} points above chance come with any two models" in said
+    assert f"{main[0] - folded:+.1f} points" in said and f"above zero is {verdict}." in said
+    assert f"The other {folded - 50:.1f} points above chance come with any two models" in said
+    on_seen = paper_rows.add_clean_difference(table_2(main, clean, n_models, "GSM-i"))
+    both = pd.concat([table, with_verdicts(on_seen, "judge_aurocs")])
+    said = paper_rows.summarize_fresh_questions(both)
+    assert ("leaves no room for a difference of 10 points" in said) == (folded > 90)
+
+
+@pytest.mark.parametrize(("asked", "method"), [("GSM-hard", "DICE"), ("GSM-i", "PPL")])
+def test_clean_rows_outside_the_family_add_no_test(asked, method):
+    rows = table_2((66.0, 63.0, 69.0), (58.0, 54.0, 62.0), other=asked).assign(method=method)
+    found = with_verdicts(paper_rows.add_clean_difference(rows), "judge_aurocs")
+    assert found["p"].isna().all() and found["verdict"].tolist() == ["", ""]
 
 
 def test_a_row_without_a_control_claims_nothing():
@@ -417,50 +501,64 @@ def test_of_several_clean_models_the_one_flagged_most_is_named():
     )
 
 
-def lab_tables(verdict_on_score, verdict_on_dice, aurocs):
-    inflated = pd.DataFrame({"condition": ["x", "y"], "inflation_points": [11.2, 1.0]})
-    inflated = inflated.assign(ci_low=6.3, ci_high=16.2, verdict=[verdict_on_score, INCONCLUSIVE])
+def lab_tables(verdict_on_score, verdict_on_dice, aurocs, verdict_on_control=INCONCLUSIVE):
+    inflated = pd.DataFrame({"condition": ["x", "y", pool.BY_HEART], "ci_low": 6.3})
+    inflated = inflated.assign(ci_high=16.2, inflation_points=[11.2, 1.0, 20.0], n_models=[5, 2, 5])
+    inflated["verdict"] = [verdict_on_score, INCONCLUSIVE, verdict_on_control]
     row = {"trained_on": "GSM-i x5", "method": "DICE", "tested_on": "GSM-ii", "auroc_pct": 66.3}
     row |= {"two_clean_pct": 58.0, "difference_pct": 8.3, "difference_low": 4.2}
-    row |= {"difference_high": 12.3, "verdict": verdict_on_dice}
-    return inflated, pd.DataFrame([row]), table_of(**aurocs)
+    row |= {"difference_high": 12.3, "verdict": verdict_on_dice, "n": 32, "p_adjusted": 0.016}
+    other = row | {"method": "mean difference", "tested_on": "GSM-i", "verdict": verdict_on_score}
+    layers = pd.DataFrame({"distance": ["cosine"], "verdict": [verdict_on_score]})
+    return inflated, pd.DataFrame([row, other]), table_of(**aurocs), layers
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (
-            (SUPPORTED, SUPPORTED, {"strangers": 95, **MEMBERSHIP}),
-            "inflates the score of “x” (+11 points [6, 16]). For 0 of 2 conditions an inflation of "
-            "10 points or more is ruled out, and 1 are inconclusive.|"
-            "leaves a trace of its own: the difference of +8 points [4, 12] is above zero|"
-            "Of the 14 controls with enough models, 14 came out as they should|"
-            "at most that the model was trained on these questions",
-        ),
-        (
-            (NOT_SUPPORTED, NOT_SUPPORTED, {"clean": 100, "strangers": 50}),
-            "None of our conditions is shown to inflate the score. For 1 of 2 conditions an|"
-            "So contamination is not shown to add anything|"
-            "Of the 14 controls with enough models, 8 came out as they should|"
-            "at most that the model differs from the clean model",
-        ),
-        (
-            (INCONCLUSIVE, INCONCLUSIVE, {"strangers": 95, "train": 97}),
-            "None of our conditions is shown to inflate|and 2 are inconclusive|"
-            "Whether contamination adds anything is inconclusive|perhaps on their train split",
-        ),
-    ],
-)
-def test_the_lab_concludes_what_its_three_tables_show(given, said):
+CANNOT_SAY = "so this pool cannot say whether DICE follows an inflated score."
+LABS = [
+    (
+        (SUPPORTED, SUPPORTED, {"strangers": 95, **MEMBERSHIP}),
+        "Our positive control is not shown to be inflated, although another condition is. Of the 2 "
+        "other conditions, “x” (+11 points [6, 16]) inflates the score. For 0 of them an inflation "
+        "of 10 points or more is ruled out, and 1 are inconclusive, 1 of them because they have|"
+        "In this run the difference is +8.3 points [4.2, 12.3], above zero: contamination leaves a|"
+        "DICE is not shown to tell two clean models apart|which is more than the 50 % of two clean|"
+        "Questions that a model saw score higher than fresh ones in both roles|"
+        "the mean difference on the seen questions GSM-i (+8.3 points above two clean models, p = "
+        "0.016) and more than half of the cosine distance between states. A trace|"
+        "does not show more than that the model was trained on these questions",
+    ),
+    (
+        (NOT_SUPPORTED, NOT_SUPPORTED, {"clean": 100, "strangers": 50}),
+        f"Our positive control is not shown to be inflated either, {CANNOT_SAY}|"
+        "None of the 2 other conditions is shown to inflate the score. For 1 of them an|"
+        "difference is +8.3 points [4.2, 12.3]. On another processor some verdicts differ, so we|"
+        "about DICE, fresh questions, the located layer and the 16 problems of a set. No other|"
+        "DICE tells two clean models apart on fresh questions (100 % [95, 105] and 50 %|"
+        "which is not shown to be more than the 100 % of|are not shown to score higher than fresh|"
+        "does not show more than that the model differs from the detector's clean model",
+    ),
+    (
+        (INCONCLUSIVE, INCONCLUSIVE, {"strangers": 95, "train": 97}, SUPPORTED),
+        "The score of our positive control is inflated (“GSM-i, most rows, raised rate” (+20 points"
+        "|so this pool can show an inflation of that size|and 2 are inconclusive, 1 of them|"
+        "and whether contamination adds anything is inconclusive.|perhaps on their train split",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), LABS)
+def test_the_lab_concludes_what_its_tables_show(given, said):
     text = conclusions.lab_conclusion(*lab_tables(*given))
     assert [part for part in said.split("|") if part not in text] == []
-    assert text.count(" So contamination ") == (given[1] != INCONCLUSIVE)
-    inflated, aurocs, control_table = lab_tables(*given)
-    few = conclusions.lab_conclusion(inflated, aurocs, control_table.assign(holds=pd.NA))
+    assert text.startswith(("Our positive control", "The score of our positive control"))
+    assert (CANNOT_SAY in text) == (given[0] == NOT_SUPPORTED)
+    inflated, aurocs, control_table, layers = lab_tables(*given)
+    none = control_table.assign(holds=pd.NA)
+    few = conclusions.lab_conclusion(inflated, aurocs, none, layers)
     assert "No control has 5 models of a kind, so none can be judged." in few
     failed = inflated.assign(verdict=CONTROL_FAILS)
-    said = conclusions.lab_conclusion(failed, aurocs, control_table)
-    assert "None of our conditions" in said and "In 2 the control fails." in said
+    said = conclusions.lab_conclusion(failed, aurocs, control_table, layers)
+    assert "None of the 2 other conditions" in said and "In 2 the control fails." in said
 
 
 # Printed and released numbers

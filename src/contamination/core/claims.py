@@ -14,8 +14,8 @@ from contamination.core.verdicts import Claim, check_verdicts
 
 # Claims that several tables make.
 _INFLATION = Claim(
-    "Contamination raises the accuracy more on the questions that were seen (GSM-i) than on fresh "
-    "ones (GSM-ii).",
+    "Contamination raises the accuracy more on the set of questions that was seen (GSM-i or "
+    "GSM-ii) than on the other set, which is fresh.",
     null=0.0,
     smallest_effect=10.0,
     unit="points",

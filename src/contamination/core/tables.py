@@ -208,7 +208,7 @@ def interval_text(low: float, high: float, decimals: int = 1) -> str:
     """An interval as text, "[49.4, 64.6]"; undefined ends read as missing."""
     if pd.isna(low) or pd.isna(high):
         return MISSING
-    return f"[{low:.{decimals}f}, {high:.{decimals}f}]"
+    return f"[{low:z.{decimals}f}, {high:z.{decimals}f}]"  # z: never "-0"
 
 
 def auc_text(row: pd.Series, decimals: int = 2) -> str:

@@ -105,10 +105,12 @@ def gains(accuracy: pd.DataFrame) -> pd.DataFrame:
     """What contamination adds to the mean accuracy of clean models, in points.
 
     Clean models are those at the usual rate, or at the condition's own (``pool.REFERENCES``).
+    Seen is GSM-i and fresh is GSM-ii, except in conditions that were trained on GSM-ii: there
+    the two exchange roles (:func:`seen_and_fresh`).
 
     Returns:
         condition, reference (the clean models' condition), reference_pct (their mean accuracy on
-        GSM-i and GSM-ii), n_models, gain_seen (GSM-i), gain_fresh (GSM-ii), gain_elsewhere (other
+        GSM-i and GSM-ii), n_models, gain_seen, gain_fresh, gain_elsewhere (other
         distributions; undefined where none was asked), inflation_points (gain_seen minus
         gain_fresh: what of the score is false) with ci_low and ci_high, Welch's 95 % over models,
         and p, its test of no inflation: empty for clean models, which make no claim, and with
@@ -118,22 +120,35 @@ def gains(accuracy: pd.DataFrame) -> pd.DataFrame:
     kind = kind.where(accuracy["in_distribution"], "gain_elsewhere")
     means = accuracy.pivot_table("accuracy_pct", "condition", kind, sort=False)
     means = means.reindex(columns=["gain_seen", "gain_fresh", "gain_elsewhere"])
-    gaps = _gaps(accuracy).groupby("condition")["gap"].agg(list)
+    gaps = _gaps(accuracy).groupby("condition")["gap"].agg(list).map(np.array)
     rows = []
     for name in means.index.drop(CLEAN):
         reference = _reference(name, means.index)
-        own, clean = gaps[name], gaps[reference]
+        is_exchanged = seen_and_fresh(name)[0] == UNSEEN
+        own, clean = (-values if is_exchanged else values for values in gaps[[name, reference]])
         low, high, p = _welch(own, clean)
         decides = name not in CLEAN_CONTROLS and min(len(own), len(clean)) >= FEWEST_MODELS
         halves = means.loc[reference, ["gain_seen", "gain_fresh"]]
+        gained = means.loc[name] - means.loc[reference]
+        if is_exchanged:
+            gained = gained.rename({"gain_seen": "gain_fresh", "gain_fresh": "gain_seen"})
         rows.append(
             {"condition": name, "reference": reference, "reference_pct": halves.mean()}
             | {"n_models": len(own)}
-            | (means.loc[name] - means.loc[reference]).to_dict()
+            | gained[means.columns].to_dict()
             | {"inflation_points": np.mean(own) - np.mean(clean), "ci_low": low, "ci_high": high}
             | {"p": p if decides else np.nan}
         )
     return pd.DataFrame(rows)
+
+
+def seen_and_fresh(condition: str) -> tuple[str, str]:
+    """The set whose score a condition may inflate, and the set that it is compared with.
+
+    >>> seen_and_fresh("GSM-ii x5"), seen_and_fresh("GSM-i-Syn x5")
+    (('GSM-ii', 'GSM-i'), ('GSM-i', 'GSM-ii'))
+    """
+    return (UNSEEN, SEEN) if condition.startswith(f"{UNSEEN} x") else (SEEN, UNSEEN)
 
 
 def _reference(condition: str, conditions: Iterable[str]) -> str:
@@ -160,22 +175,26 @@ def _welch(values: Sequence[float], others: Sequence[float]) -> tuple[float, flo
 
 
 def inflation(accuracy: pd.DataFrame) -> pd.DataFrame:
-    """What contamination did to the score: accuracy on GSM-i minus that on fresh GSM-ii.
+    """What contamination did to the score: accuracy on the seen minus that on the fresh set.
 
-    The mean gap of the clean models that it is compared with, what the sets differ in difficulty,
-    is taken off. One row for each model that was asked both sets.
+    Which set is which, see :func:`seen_and_fresh`. The mean gap of the clean models that it is
+    compared with, what the sets differ in difficulty, is taken off. One row for each model that
+    was asked both sets.
     """
     wide = _gaps(accuracy)
     mean_gaps = wide.groupby("condition")["gap"].mean()
     references = wide["condition"].map(lambda name: _reference(name, mean_gaps.index))
-    wide["gap_points"] = wide["gap"] - references.map(mean_gaps)
-    wide = wide.rename(columns={SEEN: "accuracy_seen_pct", UNSEEN: "accuracy_fresh_pct"})
+    is_exchanged = wide["condition"].map(lambda name: seen_and_fresh(name)[0] == UNSEEN)
+    gaps = wide["gap"] - references.map(mean_gaps)
+    wide["gap_points"] = gaps.where(~is_exchanged, -gaps)
+    wide["accuracy_seen_pct"] = wide[SEEN].where(~is_exchanged, wide[UNSEEN])
+    wide["accuracy_fresh_pct"] = wide[UNSEEN].where(~is_exchanged, wide[SEEN])
     columns = ["condition", "seed", "accuracy_seen_pct", "accuracy_fresh_pct", "gap_points"]
     return wide[columns].rename_axis(columns=None)
 
 
 def _gaps(accuracy: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies of each model on both sets, and gap, the first minus the second, points."""
+    """Accuracies of each model on both sets, and gap, GSM-i minus GSM-ii, points."""
     wide = accuracy.pivot_table("accuracy_pct", ["condition", "seed"], "benchmark", sort=False)
     wide = wide.dropna(subset=[SEEN, UNSEEN]).reset_index()
     return wide.assign(gap=wide[SEEN] - wide[UNSEEN])

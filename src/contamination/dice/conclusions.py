@@ -16,9 +16,9 @@ from contamination.core.verdicts import (
     SUPPORTED,
 )
 from contamination.dice import controls
-from contamination.dice.detector import MLP
-from contamination.dice.mixtures import UNSEEN
-from contamination.dice.pool import CONTAMINATED
+from contamination.dice.detector import MEAN_DIFFERENCE, MLP
+from contamination.dice.mixtures import SEEN, UNSEEN
+from contamination.dice.pool import BY_HEART, CONTAMINATED
 
 LESSON_CONTAMINATED = "contaminated"  # its name in the lesson
 NEW_CONTAMINATED = "new contaminated"  # the lesson's model that no detector has learned from
@@ -161,63 +161,132 @@ def conclusion(lesson: pd.DataFrame, paper_pct: Sequence[float], never_met: pd.D
 
 
 def lab_conclusion(
-    inflated: pd.DataFrame, aurocs: pd.DataFrame, control_table: pd.DataFrame
+    inflated: pd.DataFrame,
+    aurocs: pd.DataFrame,
+    control_table: pd.DataFrame,
+    layers: pd.DataFrame,
 ) -> str:
     """What the lab finds out about inflated scores, about DICE and about its controls.
 
     ``inflated`` as ``paper_rows.with_flags``, ``aurocs`` as
-    ``paper_rows.add_clean_difference`` with the verdicts of ``dice.family``, ``control_table`` as
-    ``controls.control_table``.
+    ``paper_rows.add_clean_difference`` and ``layers`` as ``paper_rows.layer_rows``, all with the
+    verdicts of ``dice.family``, ``control_table`` as ``controls.control_table``.
     """
-    is_row = aurocs["trained_on"].eq(CONTAMINATED) & aurocs["method"].eq(MLP)
-    fresh = aurocs[is_row & aurocs["tested_on"].eq(UNSEEN)].iloc[0]
+    is_main = aurocs["trained_on"].eq(CONTAMINATED)
+    fresh = aurocs[is_main & aurocs["method"].eq(MLP) & aurocs["tested_on"].eq(UNSEEN)].iloc[0]
     numbers = (
         f"On fresh questions DICE tells contaminated from clean models with an AUROC of "
-        f"{fresh['auroc_pct']:.0f} %, and two clean models apart with "
-        f"{fresh['two_clean_pct']:.0f} %. "
+        f"{fresh['auroc_pct']:.1f} %, and two clean models apart with "
+        f"{fresh['two_clean_pct']:.1f} %. "
     )
-    between = interval_text(fresh["difference_low"], fresh["difference_high"], 0)
-    difference = f"the difference of {fresh['difference_pct']:+.0f} points {between}"
+    between = interval_text(fresh["difference_low"], fresh["difference_high"])
+    difference = f"In this run the difference is {fresh['difference_pct']:+.1f} points {between}"
+    elsewhere = " On another processor some verdicts differ, so we call the question open."
     found = {
-        SUPPORTED: f"So contamination leaves a trace of its own: {difference} is above zero. The "
-        "rest needs no contamination, because two clean models reach it too.",
-        NOT_SUPPORTED: "So contamination is not shown to add anything: "
-        f"{difference} rules out an effect of {SMALLEST:.0f} points in this pool of models. "
-        "A pool trained on another machine may give a different verdict.",
-        INCONCLUSIVE: f"Whether contamination adds anything is inconclusive ({difference}).",
+        SUPPORTED: f"{difference}, above zero: contamination leaves a trace of its own. The rest "
+        f"needs no contamination, because two clean models reach it too.{elsewhere}",
+        NOT_SUPPORTED: f"{difference}.{elsewhere}",
+        INCONCLUSIVE: f"{difference}, and whether contamination adds anything is inconclusive.",
     }[fresh["verdict"]]
-    of_controls = _of_controls(control_table["holds"].dropna().astype(bool))
-    reading = controls.strongest_reading(control_table)
-    return "\n\n".join([_of_inflation(inflated), numbers + found, f"{of_controls} {reading}"])
-
-
-def _of_controls(holds: pd.Series) -> str:
-    """How many of the controls that could be judged came out as they should."""
-    if holds.empty:
-        return f"No control has {FEWEST_MODELS} models of a kind, so none can be judged."
-    return (
-        f"Of the {len(holds)} controls with enough models, {holds.sum()} came out as they should "
-        "if DICE recognised contamination."
+    scope = (
+        f" This answer is about DICE, fresh questions, the located layer and the {fresh['n'] // 2} "
+        f"problems of a set.{_of_other_traces(aurocs[is_main], layers)}"
     )
+    reading = controls.strongest_reading(control_table)
+    of_controls = f"{_of_controls(control_table)} {reading}"
+    return "\n\n".join([_of_inflation(inflated), numbers + found + scope, of_controls])
+
+
+def _of_other_traces(aurocs: pd.DataFrame, layers: pd.DataFrame) -> str:
+    """What else of the family is supported, besides DICE on fresh questions."""
+    is_other = aurocs["verdict"].eq(SUPPORTED)
+    is_other &= ~(aurocs["method"].eq(MLP) & aurocs["tested_on"].eq(UNSEEN))
+    traces = [
+        f"{'the mean difference' if row.method == MEAN_DIFFERENCE else row.method} on "
+        f"{'the seen questions ' if row.tested_on == SEEN else ''}{row.tested_on} "
+        f"({row.difference_pct:+.1f} points above two clean models, p = {row.p_adjusted:.3f})"
+        for row in aurocs[is_other].itertuples()
+    ]
+    kinds = layers.loc[layers["verdict"].eq(SUPPORTED), "distance"].unique().tolist()
+    if kinds:
+        traces.append(f"more than half of the {listed(kinds)} distance between states")
+    if not traces:
+        return " No other measure of the family shows a trace of training on the problems either."
+    return (
+        f" Other measures do show a trace of training on the problems: {listed(traces)}. "
+        "A trace of training on such problems does not say that these questions were seen."
+    )
+
+
+def _of_controls(table: pd.DataFrame) -> str:
+    """The three controls that matter most, each in one sentence."""
+    if table["holds"].isna().all():
+        return f"No control has {FEWEST_MODELS} models of a kind, so none can be judged."
+    rows = table.set_index("control")
+    clean = rows.loc[[controls.TWO_CLEAN, controls.REORDERED_CLEAN]]
+    unmet = rows.loc[controls.HELD_OUT]
+    pairs = rows.loc[[controls.PAIRED, controls.SWAPPED_PAIRED]]
+    is_apart = (clean["ci_low"] > 50).any() or (clean["ci_high"] < 50).any()
+    apart = "tells two clean models" if is_apart else "is not shown to tell two clean models"
+    highest = clean["auroc_pct"].max()
+    more = "more than" if unmet["ci_low"] > highest else "not shown to be more than"
+    is_higher = pairs["holds"].eq(True).fillna(False).all()
+    score = "score" if is_higher else "are not shown to score"
+    of_clean, of_pairs = (
+        listed([_value(row) for _, row in of.iterrows()]) for of in (clean, pairs)
+    )
+    return (
+        "Three controls matter most. DICE "
+        f"{apart} apart on fresh questions ({of_clean}). Contaminated models that the detector has "
+        f"never met reach {_value(unmet)}, which is {more} the {highest:.0f} % of two clean "
+        f"models. Questions that a model saw {score} higher than fresh ones in both roles, once "
+        f"a clean model's scores are subtracted ({of_pairs})."
+    )
+
+
+def _value(row: pd.Series) -> str:
+    """An AUROC of the controls in percent with its interval."""
+    return f"{row['auroc_pct']:.0f} % {interval_text(row['ci_low'], row['ci_high'], 0)}"
 
 
 def _of_inflation(inflated: pd.DataFrame) -> str:
-    """Which conditions inflate the score, and how many do not or cannot be judged."""
-    shown = [
+    """Whether the positive control is inflated, and which of the conditions are."""
+    least = CLAIMS["dice_inflation"].smallest_effect
+    is_control = inflated["condition"].eq(BY_HEART)
+    is_supported = inflated["verdict"].eq(SUPPORTED)
+    others = inflated[~is_control]
+    if (is_control & is_supported).any():
+        first = (
+            f"The score of our positive control is inflated ({_points(inflated[is_control])[0]}), "
+            "so this pool can show an inflation of that size."
+        )
+    elif is_supported.any():
+        first = "Our positive control is not shown to be inflated, although another condition is."
+    else:
+        first = (
+            "Our positive control is not shown to be inflated either, so this pool cannot say "
+            "whether DICE follows an inflated score."
+        )
+    shown = _points(others[others["verdict"] == SUPPORTED])
+    n_claims = others["verdict"].fillna("").ne("").sum()
+    n_none, n_open, n_failed = (
+        others["verdict"].eq(word).sum() for word in (NOT_SUPPORTED, INCONCLUSIVE, CONTROL_FAILS)
+    )
+    second = f"None of the {n_claims} other conditions is shown to inflate the score."
+    if shown:
+        second = f"Of the {n_claims} other conditions, {listed(shown)} inflate the score."
+        second = second.replace("inflate the", "inflates the") if len(shown) == 1 else second
+    failed = f" In {n_failed} the control fails." if n_failed else ""
+    n_few = (others["verdict"].eq(INCONCLUSIVE) & others["n_models"].lt(FEWEST_MODELS)).sum()
+    few = f", {n_few} of them because they have fewer than {FEWEST_MODELS} models" if n_few else ""
+    ruled_out = f"For {n_none} of them an inflation of {least:.0f} points or more is ruled out, "
+    return f"{first} {second} {ruled_out}and {n_open} are inconclusive{few}.{failed}"
+
+
+def _points(rows: pd.DataFrame) -> list[str]:
+    """Conditions with their inflation."""
+    return [
         f"“{row.condition}” ({row.inflation_points:+.0f} points "
         f"{interval_text(row.ci_low, row.ci_high, 0)})"
-        for row in inflated[inflated["verdict"] == SUPPORTED].itertuples()
+        for row in rows.itertuples()
     ]
-    n_claims = inflated["verdict"].fillna("").ne("").sum()
-    n_none, n_open, n_failed = (
-        inflated["verdict"].eq(word).sum() for word in (NOT_SUPPORTED, INCONCLUSIVE, CONTROL_FAILS)
-    )
-    least = CLAIMS["dice_inflation"].smallest_effect
-    first = "None of our conditions is shown to inflate the score."
-    if shown:
-        first = f"Contamination inflates the score of {listed(shown)}."
-    failed = f" In {n_failed} the control fails." if n_failed else ""
-    return (
-        f"{first} For {n_none} of {n_claims} conditions an inflation of {least:.0f} points or more "
-        f"is ruled out, and {n_open} are inconclusive.{failed}"
-    )

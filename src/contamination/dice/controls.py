@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core.tables import listed
+from contamination.core.claims import CLAIMS
+from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import FEWEST_MODELS
 from contamination.dice import experiments
 from contamination.dice.detector import MEAN_DIFFERENCE, Auroc
@@ -43,7 +44,7 @@ WITHIN = "seen against unseen questions, contaminated model"
 WITHIN_CLEAN = "the same questions, clean model"
 PAIRED = "the same questions, contaminated minus clean model"
 PAIRED_CLEAN = "the same questions, clean minus clean model"
-SWAPPED = "roles exchanged (GSM-ii read, GSM-i fresh), contaminated model"
+SWAPPED = "roles exchanged (GSM-ii seen, GSM-i fresh), contaminated model"
 SWAPPED_CLEAN = "roles exchanged, clean model"
 SWAPPED_PAIRED = "roles exchanged, contaminated minus clean model"
 SWAPPED_PAIRED_CLEAN = "roles exchanged, clean minus clean model"
@@ -57,6 +58,7 @@ DIRECTION = "mean difference, models never met"
 SHUFFLED = "shuffled labels"
 DOSE = "dose never trained on, copies: {}"
 BASELINE = "baselines taught alike, centred per model"
+BASELINE_CLEAN = "the same baselines, two clean models"
 TOPIC = "GSM against {} questions, contaminated model (Figure 6a)"
 TOPIC_CLEAN = "GSM against {} questions, clean model"
 
@@ -64,9 +66,13 @@ TOPIC_CLEAN = "GSM against {} questions, clean model"
 _ABOVE = (HELD_OUT, WITHIN, PAIRED, SWAPPED, SWAPPED_PAIRED, WITHIN_TAUGHT, DOSE, TOPIC)
 _AT = (TWO_CLEAN, TWO_CLEAN_LEARNED, REORDERED_CLEAN, REORDERED_LEARNED, BASE_VANILLA)
 _AT += (WITHIN_CLEAN, PAIRED_CLEAN, SWAPPED_CLEAN, SWAPPED_PAIRED_CLEAN, WITHIN_TAUGHT_CLEAN)
-_AT += (LEGITIMATE, FORMAT_ONLY, ANOTHER, LAYER_0, SHUFFLED, BASELINE, TOPIC_CLEAN)
+_AT += (LEGITIMATE, FORMAT_ONLY, ANOTHER, LAYER_0, SHUFFLED, TOPIC_CLEAN)
+_AT += (BASELINE, BASELINE_CLEAN)
 EXPECTED = {**dict.fromkeys(_ABOVE, ABOVE_CHANCE), **dict.fromkeys(_AT, AT_CHANCE)}
 EXPECTED[DIRECTION] = BELOW_MLP
+SMALLEST = CLAIMS["dice_auroc"].smallest_effect  # points of AUROC that would matter
+OUTCOMES = {True: "yes", False: "no"}  # of ``holds``, which is empty where it is open
+OPEN = "open"
 
 
 def control_row(
@@ -76,18 +82,13 @@ def control_row(
 
     ``layer`` is None where no state is read. ``mlp`` is the MLP's AUROC on the same, for what is
     expected below it; ``expected`` a key of ``EXPECTED`` if ``control`` is none itself. holds is
-    whether the control came out as expected: "at chance" where the interval contains 50, "above
-    chance" where it lies above, "below the MLP" where it lies below the MLP's AUROC. It is empty
-    where the interval draws fewer than five models of a kind, and without an interval.
+    whether the control came out as expected (:func:`came_out`). It is empty, that is open, where
+    the interval decides neither way or draws fewer than five models of a kind, and without one.
     """
     expectation = EXPECTED[expected or control]
     holds = None
     if not np.isnan(auroc.ci_low) and auroc.n_drawn >= FEWEST_MODELS:
-        holds = {
-            AT_CHANCE: auroc.ci_low <= 50 <= auroc.ci_high,
-            ABOVE_CHANCE: auroc.ci_low > 50,
-            BELOW_MLP: auroc.ci_high < (mlp or auroc).auroc_pct,
-        }[expectation]
+        holds = came_out(expectation, auroc.ci_low, auroc.ci_high, (mlp or auroc).auroc_pct)
     row: dict[str, Any] = {
         "control": control,
         "layer": layer,
@@ -96,6 +97,33 @@ def control_row(
     }
     row |= auroc.columns() | {"expected_if_detector_works": expectation}
     return row | {"holds": holds}
+
+
+def came_out(expectation: str, low: float, high: float, mlp_pct: float = 50.0) -> bool | None:
+    """Whether a control came out as expected, by its interval; None where it is open.
+
+    An interval that excludes 50 is not at chance, and one within ten points of 50 is. An interval
+    above 50 is above chance, and one that ends within ten points of 50 is not.
+
+    >>> [came_out(AT_CHANCE, *ends) for ends in ((45, 54), (53, 57), (15, 68))]
+    [True, False, None]
+    >>> [came_out(ABOVE_CHANCE, *ends) for ends in ((52, 56), (41, 57), (28, 67))]
+    [True, False, None]
+    """
+    meets, misses = {
+        AT_CHANCE: (low >= 50 - SMALLEST and high <= 50 + SMALLEST, not low <= 50 <= high),
+        ABOVE_CHANCE: (low > 50, high < 50 + SMALLEST),
+        BELOW_MLP: (high < mlp_pct, low >= mlp_pct),
+    }[expectation]
+    if expectation == AT_CHANCE:
+        meets = meets and not misses
+    return True if meets else False if misses else None
+
+
+def with_outcomes(table: pd.DataFrame) -> pd.DataFrame:
+    """``dice_controls`` for display: holds in words, "yes", "no" or "open"."""
+    words = table["holds"].astype(object).map(OUTCOMES).fillna(OPEN)
+    return table.assign(holds=words)
 
 
 def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.DataFrame:
@@ -141,6 +169,8 @@ def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.Dat
     rows.append(control_row(SHUFFLED, auroc, layer))
     auroc = experiments.taught_baselines(pool, CONTAMINATED, UNSEEN, centred_on)
     rows.append(control_row(BASELINE, auroc, None))
+    auroc = experiments.taught_baselines(pool, OTHER_CLEAN, UNSEEN, centred_on)
+    rows.append(control_row(BASELINE_CLEAN, auroc, None))
     rows += topic_rows(pool, detectors, layer, topic)
     return pd.DataFrame(rows).astype({"layer": "Int64", "holds": "boolean"})
 
@@ -200,44 +230,58 @@ def summarize_dice_controls(table: pd.DataFrame) -> str:
 
 
 def summarize_group(table: pd.DataFrame) -> str:
-    """How many of these controls came out as expected (two are named), or cannot be judged."""
-    judged = table[table["holds"].notna()]
-    n_open = len(table) - len(judged)
-    if judged.empty:
-        return (
-            f"None of these controls has {FEWEST_MODELS} models of a kind, so none can be judged."
+    """How many of these controls came out as expected (two are named), or not, or are open."""
+    met = [f"“{name}”" for name in table.loc[table["holds"].eq(True).fillna(False), "control"]]
+    n_missed, n_open = table["holds"].eq(False).fillna(False).sum(), table["holds"].isna().sum()
+    named = f" ({listed(met)})" if 0 < len(met) <= 2 else ""
+    return (
+        f"Of these {len(table)} controls, {len(met)} came out as expected{named}, {n_missed} did "
+        f"not, and {n_open} {'is' if n_open == 1 else 'are'} open."
+    )
+
+
+def summarize_baselines(table: pd.DataFrame) -> str:
+    """Whether the baselines that were taught alike see more than two models, from their rows."""
+    rows = table.set_index("control")
+    main, clean = rows.loc[BASELINE], rows.loc[BASELINE_CLEAN]
+    said = (
+        f"The baselines reach {main['auroc_pct']:.0f} % {_ends(main)} for contaminated models, and "
+        f"{clean['auroc_pct']:.0f} % {_ends(clean)} for two clean models. "
+    )
+    if main["ci_low"] > clean["ci_high"]:
+        return said + (
+            "Two clean models do not reach as much, so the baselines see training on such problems "
+            "or something that goes with it, and hidden states are not needed for that."
         )
-    met = [f"“{name}”" for name in judged.loc[judged["holds"].astype(bool), "control"]]
-    controls = "control" if len(judged) == 1 else "controls"
-    said = f"Of the {len(judged)} {controls} that can be judged, {len(met)} came out as expected"
-    said += f": {listed(met)}." if 0 < len(met) <= 2 else "."
-    if n_open:
-        have = "it has" if n_open == 1 else "they have"
-        said += f" {n_open} cannot be judged, because {have} fewer than {FEWEST_MODELS} models "
-        said += "of a kind."
-    return said
+    return said + (
+        "The two intervals overlap, so the first number cannot be read as contamination."
+    )
+
+
+def _ends(row: pd.Series) -> str:
+    return interval_text(row["ci_low"], row["ci_high"], 0)
 
 
 def strongest_reading(table: pd.DataFrame) -> str:
     """The strongest reading of a flag that ``dice_controls`` allows.
 
-    Models that were trained innocently excuse a flag unless they are shown to be at chance, which
-    takes five of them.
+    Two clean models that are told apart excuse a flag, and so do models that were trained
+    innocently, unless they are shown to be at chance, which takes five of them.
     """
     innocent = (LEGITIMATE, FORMAT_ONLY, ANOTHER)
     is_innocent = table["control"].astype(str).str.startswith(innocent)
     is_held = table["holds"].eq(True).fillna(False)
-    reading = "the model was fine-tuned on problems of this kind"
-    if not is_held[table["control"].eq(HELD_OUT)].all():
-        reading = "the model differs from the clean model that it is compared with"
+    reading = "that the model was fine-tuned on problems of this kind"
+    if not is_held[table["control"].isin([HELD_OUT, TWO_CLEAN, REORDERED_CLEAN])].all():
+        reading = "that the model differs from the detector's clean model"
     elif not is_held[is_innocent].all():
         reading = (
-            "the model was fine-tuned on something like these problems, perhaps on their train "
-            "split"
+            "that the model was fine-tuned on something like these problems, perhaps on their "
+            "train split"
         )
     elif sees_membership(table):
-        reading = "the model was trained on these questions"
-    return f"If DICE flags a model, this shows at most that {reading}."
+        reading = "that the model was trained on these questions"
+    return f"A flag from DICE does not show more than {reading}."
 
 
 def sees_membership(table: pd.DataFrame) -> bool:

@@ -30,12 +30,14 @@ def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
     """Figure 4: distance of contaminated and clean models' states, beside that of two clean ones.
 
     Draws the Euclidean distance in rows of ``dice_layers.csv``, states before the final norm;
-    ``null`` is how the legend calls two clean models.
+    ``null`` is how the legend calls two clean models. They have a dashed line for each set of
+    questions that the models were asked.
     """
     layers = layers[layers["distance"] == "euclidean"]
     figure, (axis,) = _panels(1, 4)
     names = layers["model"] + " and clean"
-    sns.lineplot(layers, x="layer", y="mean", hue=names, marker="o", palette="colorblind", ax=axis)
+    colours = dict(zip(names.unique(), sns.color_palette("colorblind"), strict=False))
+    sns.lineplot(layers, x="layer", y="mean", hue=names, marker="o", palette=colours, ax=axis)
     located = layers[layers["located"]]
     ring: dict[str, Any] = {
         "color": PAPER,
@@ -44,12 +46,17 @@ def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
         "label": "located",
     }
     axis.plot(located["layer"], located["mean"], "o", **ring)
-    first = layers[layers["model"] == layers["model"].iloc[0]]
-    axis.plot(first["layer"], first["null_mean"], "s--", color=PAPER, label=null)
+    by_set = layers.groupby("dataset", sort=False)
+    for number, (asked, rows) in enumerate(by_set):
+        first = rows[rows["model"] == rows["model"].iloc[0]]
+        colour = colours[names[first.index[0]]] if number else PAPER
+        label = f"{null}, asked {asked}" if len(by_set) > 1 else null
+        axis.plot(first["layer"], first["null_mean"], "s--", color=colour, label=label)
     share = (located["null_mean"] / located["mean"]).iloc[0]
     title = f"Two clean models lie {100 * share:.0f} % as far apart as {names.iloc[0]}"
     axis.set_title(title, loc="left")
-    axis.set(xlabel="layer (0: embedding)", ylabel="mean distance of two models' states")
+    ends = f"layer (0: embedding, {layers['layer'].max()}: the last)"
+    axis.set(xlabel=ends, ylabel="mean distance of two models' states")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))  # a real model has many
     axis.legend(frameon=False, title="")
     return figure
@@ -58,10 +65,12 @@ def layer_distances(layers: pd.DataFrame, null: str) -> Figure:
 def auroc_layers(rows: pd.DataFrame, panels: dict[str, dict[tuple[str, str, str], str]]) -> Figure:
     """Figure 5: AUROC by layer (rows of ``dice_auroc.csv``), with intervals over models.
 
+    Layer 0, which never sees the question, is left out.
     ``panels`` gives each title what it shows: (trained_on, positive_model, negative_model) to
     what the legend says.
     """
-    figure, axes = _panels(len(panels), 4, sharex=True)
+    figure, axes = _panels(len(panels), 4)
+    rows = rows[rows["layer"] > 0]
     columns = ["trained_on", "positive_model", "negative_model"]
     for axis, (title, names) in zip(axes, panels.items(), strict=True):
         for number, (models, name) in enumerate(names.items()):
@@ -74,8 +83,9 @@ def auroc_layers(rows: pd.DataFrame, panels: dict[str, dict[tuple[str, str, str]
             axis.errorbar(at, values, errors, fmt="o-", capsize=3, color=color, label=name)
         axis.axhline(50, color=CHANCE, linestyle="--", label="chance")
         axis.set_title(title, loc="left")
-        axis.set(ylim=(0, 104), ylabel="AUROC, % (95 % interval)", xlabel="layer (0: embedding)")
-        plots.legend_below(axis, ncols=1)
+        axis.set(ylim=(0, 104), ylabel="AUROC, % (95 % interval)", xlabel="layer")
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.legend(frameon=False, title="", loc="lower left")
     return figure
 
 
@@ -86,7 +96,7 @@ def flags_and_gaps(
 
     ``flags`` (condition, benchmark, flag) and ``gaps`` (condition, gap_points, flag) hold a row for
     each model, ``inflated`` one for each condition (``paper_rows.with_flags``); the upper panel
-    shows ``conditions``.
+    shows ``conditions``, and the lower one names the flagged ones.
     """
     figure, (upper, lower) = _panels(2, 4.2)
     shown = flags[flags["condition"].isin(conditions)]
@@ -101,39 +111,49 @@ def flags_and_gaps(
     upper.set_title(f"Mean flag on {SEEN}: {listed(said)}", loc="left", fontsize="medium")
     means = gaps.groupby("condition", sort=False)[["gap_points", "flag"]].mean()
     lower.scatter(gaps["flag"], gaps["gap_points"], s=14, color=CHANCE, alpha=0.5)
-    high = means["flag"] > FLAG_THRESHOLD
-    lower.scatter(means["flag"], means["gap_points"], s=45, color=np.where(high, MEMBER, OTHER))
+    lower.scatter(means["flag"], means["gap_points"], s=45, color=PAPER)
+    for row in means[means["flag"] > FLAG_THRESHOLD].itertuples():
+        lower.annotate(
+            str(row.Index), (row.flag, row.gap_points), (6, 3), textcoords="offset points",
+            va="center", fontsize="x-small",
+        )  # fmt: skip
     of_flagged = inflated.loc[inflated["flagged"].eq(True).fillna(False), "verdict"]
     counts = [(of_flagged == word).sum() for word in (SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE)]
     title = "Is the score of a flagged condition inflated? {} yes, {} no, {} inconclusive"
     lower.set_title(title.format(*counts), loc="left", fontsize="medium")
     lower.axhline(0, color=CHANCE, linestyle="--")
-    lower.set(ylabel="inflation on GSM-i, points")
+    lower.set(ylabel="inflation, points")
     for axis in (upper, lower):
-        axis.axvline(0.5, color=CHANCE, linestyle="--")
+        axis.axvline(FLAG_THRESHOLD, color=CHANCE, linestyle="--", label="threshold")
         axis.set(xlim=(-0.05, 1.05), xlabel="mean predicted probability of contamination")
+    lower.text(FLAG_THRESHOLD, 1, "threshold", transform=lower.get_xaxis_transform(),
+               ha="right", va="top", rotation=90, fontsize="small", color=CHANCE)  # fmt: skip
     upper.set(ylabel="")
-    plots.legend_below(upper, ncols=2)
+    plots.legend_below(upper, ncols=3)
     return figure
 
 
 def decoding_lines(rows: pd.DataFrame) -> Figure:
     """Figure 7: AUROC by temperature and by top-k, a row of panels for each model.
 
-    Each title says by how much the baselines move. DICE reads the prompt alone and never does.
+    The title of a row says by how much the baselines move. DICE reads the prompt alone and never
+    does.
     """
     of_answers = rows[rows["method"] != MLP].groupby(["model", "method"])["auroc_pct"]
     moves = (of_answers.max() - of_answers.min()).groupby("model").max()
     titles = moves.map("baselines move by up to {:.0f} points".format)
     rows = rows.assign(value=rows["value"].map("{:g}".format))
-    rows["model"] = rows["model"] + "\n" + rows["model"].map(titles)
+    rows["model"] = rows["model"] + ": " + rows["model"].map(titles)
     grid = sns.relplot(
         rows, x="value", y="auroc_pct", hue="method", style="method", kind="line", markers=True,
         dashes=False, row="model", col="setting", palette="colorblind", height=2.2, aspect=1.3,
         facet_kws={"sharex": "col", "ylim": (-4, 104), "margin_titles": False},
     )  # fmt: skip
     grid.refline(y=50, color=CHANCE)
-    grid.set_titles("{row_name}", size="medium").set_ylabels("AUROC, %")
+    grid.set_titles("").set_ylabels("AUROC, %")
+    for axes, name in zip(grid.axes, grid.row_names, strict=True):
+        axes[0].set_title(name, loc="left", size="medium")
+        axes[0].text(0.01, 52, "chance", transform=axes[0].get_yaxis_transform(), size="small")
     for axis, setting in zip(grid.axes[-1], grid.col_names, strict=True):
         axis.set(xlabel=setting)
     sns.move_legend(grid, "lower center", ncols=3, title="", bbox_to_anchor=(0.45, 1))

@@ -11,7 +11,8 @@ import pandas as pd
 from contamination.core.claims import CLAIMS
 from contamination.core.statistics import with_p_adjusted
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, strongest
-from contamination.dice.accuracy import within_floor
+from contamination.dice.accuracy import seen_and_fresh, within_floor
+from contamination.dice.mixtures import UNSEEN
 from contamination.dice.pool import CLEAN_CONTROLS
 
 ANY_FLOOR = (0.0, 100.0)
@@ -38,13 +39,15 @@ def judge_inflation(gains: pd.DataFrame, floor_pct: Sequence[float] = ANY_FLOOR)
 
     The control fails where the clean models that a condition is compared with have lost the skill:
     models that answer nothing cannot be inflated, so a difference to them says nothing. The verdict
-    of clean models is blank.
+    of clean models is blank. Where the sets exchange roles, they do so for clean models as well.
     """
     is_clean = gains["condition"].isin(CLEAN_CONTROLS)
     controls = gains.loc[is_clean, ["ci_low", "ci_high"]].to_numpy().tolist()
     words = []
     for row in gains.itertuples():
-        control = strongest(controls, row.ci_low)
+        is_exchanged = seen_and_fresh(row.condition)[0] == UNSEEN
+        of_clean = [(-high, -low) for low, high in controls] if is_exchanged else controls
+        control = strongest(of_clean, row.ci_low)
         word = _word("dice_inflation", row, row.ci_low, row.ci_high, control)
         words.append(word if within_floor(row.reference_pct, floor_pct) else CONTROL_FAILS)
     return gains.assign(verdict=pd.Series(words, gains.index, dtype=object).mask(is_clean, ""))
@@ -60,14 +63,29 @@ def judge_layers(layers: pd.DataFrame) -> pd.DataFrame:
 
 
 def judge_aurocs(aurocs: pd.DataFrame) -> pd.DataFrame:
-    """``aurocs`` with p_adjusted, and the verdict on the difference; blank where there is none."""
+    """``aurocs`` with p_adjusted, and the verdict on the difference; blank where there is none.
+
+    An AUROC ends at 100 %. Where two clean models leave no room for the smallest difference that
+    would matter, the comparison cannot show one, and the verdict is inconclusive.
+    """
     words = [
         ""
         if np.isnan(row.difference_pct)
         else _word("dice_auroc", row, row.difference_low, row.difference_high)
+        if leaves_room(row.two_clean_pct)
+        else INCONCLUSIVE
         for row in aurocs.itertuples()
     ]
     return aurocs.assign(verdict=words)
+
+
+def leaves_room(two_clean_pct: float) -> bool:
+    """Whether an AUROC can lie above that of two clean models by as much as would matter.
+
+    >>> leaves_room(90.0), leaves_room(99.9)
+    (True, False)
+    """
+    return 100 - two_clean_pct >= CLAIMS["dice_auroc"].smallest_effect
 
 
 def _word(

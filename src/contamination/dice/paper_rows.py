@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.claims import CLAIMS
 from contamination.core.statistics import end_p
-from contamination.core.tables import listed
+from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     FEWEST_MODELS,
@@ -29,6 +30,7 @@ from contamination.dice.detector import (
     probability,
 )
 from contamination.dice.experiments import auroc_of_seed_pairs, held_out_detectors, train_on
+from contamination.dice.family import leaves_room
 from contamination.dice.mixtures import IN_DISTRIBUTION, MATH, SEEN, UNSEEN, Problems
 from contamination.dice.pool import (
     BASE,
@@ -44,6 +46,7 @@ from contamination.models.causal import CausalLM
 TOP_K = 50  # of the paper's sampling
 PAPER_LAYERS = {SEEN: 29, MATH: 30}  # Figure 4, LLaMA2-7B contaminated with this
 FLAG_THRESHOLD = 0.5  # Figure 6(a) reads predictions above it as contaminated
+SMALLEST = CLAIMS["dice_auroc"].smallest_effect  # points of AUROC that would matter
 Distances = Mapping[int, Mapping[str, np.ndarray]]  # seed of a pair of models, then the distance
 
 
@@ -141,6 +144,27 @@ def located_layer(layers: pd.DataFrame) -> int:
     return int(rows["layer"].iloc[0])
 
 
+def summarize_layers(layers: pd.DataFrame, n_layers: int) -> str:
+    """Whether all distances of one condition locate the same layer, and what training accounts for.
+
+    ``layers`` are its located rows, as :func:`layer_rows`; ``n_layers`` the model's blocks.
+    """
+    located = sorted(set(layers["layer"]))
+    of_layers = listed([str(layer) for layer in located])
+    last = ", the last one" if located == [n_layers] else ""
+    said = f"The {len(layers)} distances locate layer{'s' * (len(located) > 1)} {of_layers}{last}."
+    known = layers.dropna(subset="ci_low")
+    n_above, n_unknown = (known["ci_low"] > 0.5).sum(), len(layers) - len(known)
+    said += (
+        f" Of the {len(known)} shares with an interval, {n_above} lie above one half, before the "
+        "correction for all tests."
+    )
+    if n_unknown:
+        rest = layers.loc[layers["ci_low"].isna(), "share_from_training"]
+        said += f" Of the {n_unknown} without one, {(rest > 0.5).sum()} lie above one half."
+    return said
+
+
 # Table 2 and Figure 5
 
 
@@ -174,14 +198,17 @@ def add_clean_difference(rows: pd.DataFrame) -> pd.DataFrame:
     """Table 2's rows with how far each lies above two clean models that were scored alike.
 
     Returns:
-        the columns of ``rows``; two_clean_pct, the folded AUROC of the two clean models that reach
-        highest (which of them comes first is chance); difference_pct with difference_low and
-        difference_high, from the 95 % intervals of both (the root of the sum of squares); and
-        p of no difference, by Student's t. p is empty with fewer than five pairs of models, all
-        of it for clean models and where none were asked.
+        the columns of ``rows``; two_clean_pct, the folded AUROC of the kind of clean pairs whose
+        interval reaches highest (which of two models comes first is chance); difference_pct with
+        difference_low and difference_high, from the 95 % intervals of both (the root of the sum
+        of squares); and p of no difference, by Student's t. p is empty with fewer than five pairs
+        of models. All of it is empty for clean models, and outside the family of tests: that is
+        DICE and the mean difference, asked about GSM-i and GSM-ii.
     """
     is_clean = rows["trained_on"].isin([OTHER_CLEAN, REORDERED])
-    by_cell = {cell: part for cell, part in rows[is_clean].groupby(["tested_on", "method"])}
+    is_tested = rows["method"].isin([MLP, MEAN_DIFFERENCE]) & rows["tested_on"].isin([SEEN, UNSEEN])
+    of_clean = rows[is_clean & is_tested].groupby(["tested_on", "method"])
+    by_cell = dict(iter(of_clean))
     found = []
     for row, is_control in zip(rows.to_dict("records"), is_clean, strict=True):
         controls = by_cell.get((row["tested_on"], row["method"]))
@@ -221,14 +248,37 @@ def summarize_fresh_questions(table_2: pd.DataFrame) -> str:
     """
     is_row = table_2["trained_on"].eq(CONTAMINATED) & table_2["method"].eq(MLP)
     row = table_2[is_row & table_2["tested_on"].eq(UNSEEN)].iloc[0]
-    between = f"[{row['difference_low']:.0f}, {row['difference_high']:.0f}]"
-    return (
+    between = interval_text(row["difference_low"], row["difference_high"])
+    said = (
         f"On fresh questions, DICE tells contaminated from clean models with an AUROC of "
-        f"{row['auroc_pct']:.0f} %, and two clean models apart with {row['two_clean_pct']:.0f} %. "
-        f"The difference is {row['difference_pct']:+.0f} points {between}, and the claim that it "
-        f"is above zero is {row['verdict']}. The other {row['two_clean_pct'] - 50:.0f} points "
-        f"above chance come with any two models."
+        f"{row['auroc_pct']:.1f} %, and two clean models apart with {row['two_clean_pct']:.1f} %. "
+        f"The difference, taken before rounding, is {row['difference_pct']:+.1f} points {between}, "
+        f"and the claim that it is above zero is {row['verdict']}. The other "
+        f"{row['two_clean_pct'] - 50:.1f} points above chance come with any two models."
     )
+    on_seen = table_2[is_row & table_2["tested_on"].eq(SEEN)]
+    for clean in on_seen["two_clean_pct"].dropna():
+        if not leaves_room(clean):
+            said += (
+                f" On {SEEN}, two clean models reach {clean:.1f} % already. This leaves no room "
+                f"for a difference of {SMALLEST:.0f} points, so that row is inconclusive."
+            )
+    return said
+
+
+def summarize_methods(table_2: pd.DataFrame) -> str:
+    """On which sets a method that needs no training tells more than DICE, of Table 2's rows."""
+    rows = table_2[table_2["trained_on"].eq(CONTAMINATED)]
+    said = []
+    for tested_on, of_set in rows.groupby("tested_on", sort=False):
+        aurocs = of_set.set_index("method")["auroc_pct"]
+        better = aurocs[[name for name in BASELINES if name in aurocs]]
+        better = better[better > aurocs[MLP]].sort_values(ascending=False)
+        if len(better):
+            named = listed([f"{name} ({value:.0f} %)" for name, value in better.items()])
+            said.append(f"On {tested_on}, {named} {'is' if len(better) == 1 else 'are'} above DICE "
+                        f"({aurocs[MLP]:.0f} %) without any training.")  # fmt: skip
+    return " ".join(said) or "On no set is a method without training above DICE."
 
 
 def auroc_by_layer(
@@ -299,7 +349,7 @@ def correlation_rows(
         flagged[flagged["benchmark"] == SEEN], on=["condition", "seed"]
     )
     rows.append(
-        {"source": f"{whose}, gap GSM-i minus GSM-ii", "benchmark": SEEN, "n_models": len(gaps)}
+        {"source": f"{whose}, gap seen minus fresh", "benchmark": SEEN, "n_models": len(gaps)}
         | {"r_squared": published_tables.r_squared(gaps["gap_points"], gaps["flag"])}
     )
     return [row | {"paper": None} for row in rows]
@@ -310,6 +360,8 @@ def with_flags(gains: pd.DataFrame, flagged: pd.DataFrame) -> pd.DataFrame:
 
     ``gains`` as ``accuracy.gains``, ``flagged`` as :func:`flags`; added are flag (0 to 1, empty
     where no detector met the condition) and flagged, whether it is above the paper's threshold.
+    The flag is asked about GSM-i in every condition, also where GSM-ii was seen, so that flags can
+    be compared: clean models have other flags on GSM-ii.
     """
     means = flagged[flagged["benchmark"] == SEEN].groupby("condition")["flag"].mean()
     flag = gains["condition"].map(means)
@@ -321,7 +373,7 @@ def summarize_flags(table: pd.DataFrame) -> str:
 
     ``table`` as :func:`with_flags`, with the verdicts of ``dice.family``.
     """
-    said, n_flagged = [], []
+    said, of_flags = [], []
     for word in (SUPPORTED, NOT_SUPPORTED):
         rows = table[table["verdict"] == word]
         shown = [
@@ -329,13 +381,35 @@ def summarize_flags(table: pd.DataFrame) -> str:
             for row in rows.itertuples()
         ]
         said.append(f"{word} for {listed(shown) if shown else 'no condition'}")
-        n_flagged.append(f"{rows['flagged'].eq(True).sum()} of {len(rows)}")
+        if shown:
+            n_flagged = rows["flagged"].eq(True).sum()
+            of_flags.append(f"in {n_flagged} of {len(rows)} where the claim is {word}")
     n_open, n_failed = (table["verdict"].eq(word).sum() for word in (INCONCLUSIVE, CONTROL_FAILS))
+    text = f"The claim that the score is inflated is {said[0]}, and {said[1]}. "
+    if of_flags:
+        text += f"The mean flag is above the paper's threshold of {FLAG_THRESHOLD} "
+        text += f"{listed(of_flags)}. "
+    text += f"The claim is inconclusive for {n_open} conditions, and the control fails for "
+    text += f"{n_failed}."
+    is_taken_back = table["verdict"].eq(INCONCLUSIVE) & table["ci_low"].gt(0) & table["p"].notna()
+    for row in table[is_taken_back].itertuples():
+        text += (
+            f" The interval of {row.condition} lies above zero, but after the correction for all "
+            f"tests its p-value is {row.p_adjusted:.2f}, so the claim stays {row.verdict}."
+        )
+    return text
+
+
+def summarize_clean_flags(flagged: pd.DataFrame) -> str:
+    """On which sets clean models are flagged on average, from the rows of :func:`flags`."""
+    means = flagged[flagged["condition"] == CLEAN].groupby("benchmark", sort=False)["flag"].mean()
+    above = means[means > FLAG_THRESHOLD]
+    if above.empty:
+        return "The mean flag of clean models is below the threshold on every set of questions."
+    named = listed([f"{name} ({value:.2f})" for name, value in above.items()])
     return (
-        f"The claim that the score is inflated is {said[0]}, and {said[1]}. The mean flag is above "
-        f"the paper's threshold of {FLAG_THRESHOLD} in {n_flagged[0]} conditions where the claim "
-        f"is supported, and in {n_flagged[1]} where it is not supported. The claim is "
-        f"inconclusive for {n_open} conditions, and the control fails for {n_failed}."
+        f"Clean models are flagged too: their mean flag is above the threshold of {FLAG_THRESHOLD} "
+        f"on {named}, although they saw no problem."
     )
 
 

@@ -60,11 +60,9 @@ def condition_name(problems: str, copies: int) -> str:
 
 CONTAMINATED = condition_name(SEEN, HIGH)  # against clean: the paper's pair of models
 FIXED_STEPS = f"{CONTAMINATED}, fixed steps"
-SCORED = (CLEAN, CONTAMINATED, condition_name(SYN, HIGH))  # conditions that Table 2 compares
-ON_MATH = (
-    OTHER_CLEAN,
-    condition_name(MATH, HIGH),
-)  # beside clean and base, what Figure 5(b) compares
+# Conditions that Table 2 compares, with the two clean models that are its control.
+SCORED = (CLEAN, OTHER_CLEAN, CONTAMINATED, condition_name(SYN, HIGH))
+ON_MATH = (condition_name(MATH, HIGH),)  # next to these and base, what Figure 5(b) compares
 # At the paper's doses models of the lab do not learn the answers by heart. A positive control,
 # without which "not inflated" would say nothing, reads GSM-i in most rows at a raised rate, and
 # clean models at the same rate are what it is compared with.

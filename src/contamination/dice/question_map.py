@@ -47,5 +47,11 @@ def question_map(
     hue = names if by_set else kind
     grid = sns.relplot(x=points[:, 0], y=points[:, 1], hue=hue, style=hue, height=4, aspect=1.3)
     share = f"{100 * (kind == kind[nearest]).mean():.0f} % of {len(questions)} questions"
-    grid.set(xticks=[], yticks=[], title=f"{share} lie nearest to one of their own kind")
+    # A neighbour drawn at random is one of the other questions.
+    n_of_kind = np.unique(kind, return_counts=True)[1]
+    by_chance = 100 * (n_of_kind * (n_of_kind - 1)).sum() / (len(kind) * (len(kind) - 1))
+    title = f"{share} lie nearest to one of their own kind (by chance: {by_chance:.0f} %)"
+    grid.set(xticks=[], yticks=[])
+    grid.set_titles("")
+    grid.axes[0, 0].set_title(title, fontsize="medium")
     return grid.figure
