@@ -20,7 +20,6 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import conclude
-import readings
 from matplotlib.figure import Figure
 
 from contamination.core import blind_scores, plots, storage
@@ -38,6 +37,7 @@ from contamination.study import (
     pretraining_conclusion,
     pretraining_figures,
     pretraining_findings,
+    readings,
     store,
 )
 
@@ -116,20 +116,7 @@ def results(
     r_squared = {k: needs_files[needs_files["result"].eq(name)] for k, name in both.items()}
     found = readings.readings(tables, r_squared)
     shown = markdown(found if in_full else found[readings.HEAD])
-    return f"{_cells_sentence(tables['published_vs_recomputed'])}\n\n{shown}"
-
-
-def _cells_sentence(cells: pd.DataFrame) -> str:
-    """How many printed cells come out again, of those that can, of two papers and of all four."""
-    black_box = cells[cells["paper"].isin(["DCQ", "Time Travel"])]
-    # Read from a file, the column holds text beside the empty cells.
-    matches = black_box["matches"].dropna().astype(str)
-    n_equal = matches.eq("True").sum()
-    return (
-        f"The papers on the quiz and on replication print {len(black_box)} numbers. We can "
-        f"recompute {len(matches)} of them, and {n_equal} of these agree to the last digit. (All "
-        f"four papers print {len(cells)} numbers.)"
-    )
+    return f"{readings.recomputed_in_brief(tables['published_vs_recomputed'])}\n\n{shown}"
 
 
 def figure_numbers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:

@@ -289,9 +289,10 @@ def test_a_control_that_no_gate_refuses_has_no_verdict_and_does_not_hold():
 def gate_words(**by_detector):
     """Rows of a table of gates: all are passed but those that are named with their word."""
     rows = [
-        {"detector": name, "is_exact": True, "verdict": SUPPORTED} | words(**given)
+        {"detector": name, "benchmark": benchmark, "is_exact": True, "verdict": SUPPORTED}
+        | words(**given)
         for name, of_benchmarks in by_detector.items()
-        for given in of_benchmarks
+        for benchmark, given in zip("XY", of_benchmarks, strict=False)
     ]
     return pd.DataFrame(rows)
 
@@ -307,11 +308,11 @@ def test_the_headline_has_three_groups_and_an_undetermined_gate_is_not_passed():
     assert gates.summarize_gates(inexact) == (
         "1 of 3 detectors passed every gate that applies: A. "
         "1 of 3 detectors failed no gate, but a gate could not be decided: C (false alarms). "
-        "1 of 3 detectors failed at least one gate: B (blind)."
+        "1 of 3 detectors failed at least one gate: B (blind on Y)."
     )
-    assert gates.summarize_gates(table).startswith(
-        "2 of 3 detectors passed every gate that applies: A, C."
-    )
+    exact = gates.summarize_gates(table)
+    assert exact.startswith("2 of 3 detectors passed every gate that applies: A, C.")
+    assert exact.endswith("exact test, came out as undetermined for C.")
     none = gate_words(A=[{"unread_rows": "failed"}], C=[{"clean_models": "not run"}])
     assert gates.summarize_gates(none) == (
         "0 of 2 detectors passed every gate that applies. "

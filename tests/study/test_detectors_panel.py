@@ -199,7 +199,7 @@ def test_the_figure_shows_counts_and_false_alarms_in_another_colour():
     names = [label.get_text() for label in axis.get_xticklabels()]
     assert names[:2] == ["verbatim, copies: 1", "verbatim"]  # a smaller dose: verbatim alone
     assert {text.get_text() for text in axis.texts} == {"0", "1", "2", "3"}
-    assert "Units flagged, out of 3 (" in axis.get_title(loc="right")
+    assert "Models flagged, out of 3 (0.15 by chance; " in axis.get_title(loc="right")
     evasion.loc[0, "n_models"] = 2  # not all cells have as many units
     (axis,) = figures.power_matrix(evasion).axes
     assert {"3/3", "0/2"} <= {text.get_text() for text in axis.texts}

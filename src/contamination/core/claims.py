@@ -67,8 +67,8 @@ CLAIMS: dict[str, Claim] = {
         unit="share of settings",
     ),
     "dcq_reciprocal": Claim(
-        "This model answers every instance that it replicates, and not because it answers nearly "
-        "all instances.",
+        "This model gives the right answer for every instance that it replicates, and not because "
+        "it does so for nearly all instances.",
         null=0.0,
         smallest_effect=1.0,
         unit="share of replicas",

@@ -27,11 +27,11 @@ STYLE = {"fmt": "", "vmin": 0, "vmax": 1, "cbar": False, "linewidths": 1, "linec
 
 
 def power_matrix(evasion: pd.DataFrame, copies: int | None = None) -> Figure:
-    """Units flagged, by detector and condition, at one dose; verbatim rows at every dose.
+    """Models flagged, by detector and condition, at one dose; verbatim rows at every dose.
 
     ``evasion`` as in ``lab_panel.evasion_table``, of one benchmark; the largest dose, unless
     ``copies`` is given. Conditions of which no row was read are orange. Beside the count stands
-    the number of units where not all cells have as many. What the study leaves out is not drawn.
+    the number of models where not all cells have as many. What the study leaves out is not drawn.
     """
     evasion = evasion[~evasion["method"].isin(protocol.LEFT_OUT)]
     dose = copies or evasion["copies"].max()
@@ -60,7 +60,8 @@ def power_matrix(evasion: pd.DataFrame, copies: int | None = None) -> Figure:
         mask = powers.isna() | is_left_out
         counts = texts.astype(object).fillna("")
         sns.heatmap(powers.astype(float), annot=counts, mask=mask, cmap=colours, ax=axis, **STYLE)
-    title = f"Units flagged, out of {n_units} ({dose} copies unless stated otherwise)"
+    expected = f"{protocol.LEVEL * n_units:.2g} by chance"
+    title = f"Models flagged, out of {n_units} ({expected}; {dose} copies unless stated otherwise)"
     axis.set(xlabel="", ylabel="")
     axis.set_title(title, loc="right")
     names = [name.removeprefix("dosed, ") for name in columns]

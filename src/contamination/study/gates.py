@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.core.tables import listed
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     FEWEST_MODELS,
@@ -216,8 +217,9 @@ def spoken(gate: str) -> str:
 def summarize_gates(gate_table: pd.DataFrame) -> str:
     """Which detectors pass their gates on every mini-benchmark, which fail one, which neither.
 
-    The rate of false alarms of an exact test is no gate. Detectors that are ``LEFT_OUT`` are not
-    counted.
+    A gate that a detector fails or leaves open on some of its benchmarks only is named with them.
+    The rate of false alarms of an exact test is no gate, and a sentence of its own says where it
+    is not passed. Detectors that are ``LEFT_OUT`` are not counted.
     """
     counted = gate_table[~gate_table["detector"].isin(LEFT_OUT)]
     groups: dict[str, list[str]] = {PASSED: [], UNDETERMINED: [], FAILED: []}
@@ -225,7 +227,9 @@ def summarize_gates(gate_table: pd.DataFrame) -> str:
         no_gate = {PLACEBO_NAME, FALSE_ALARMS} if rows["is_exact"].all() else {PLACEBO_NAME}
         words = {
             word: [
-                spoken(gate) for gate in GATES if gate not in no_gate and rows[gate].eq(word).any()
+                _where(gate, rows.loc[rows[gate].eq(word), "benchmark"].tolist(), len(rows))
+                for gate in GATES
+                if gate not in no_gate and rows[gate].eq(word).any()
             ]
             for word in (FAILED, UNDETERMINED, NOT_RUN)
         }
@@ -238,8 +242,26 @@ def summarize_gates(gate_table: pd.DataFrame) -> str:
         UNDETERMINED: "failed no gate, but a gate could not be decided",
         FAILED: "failed at least one gate",
     }
-    return " ".join(
+    sentences = [
         f"{len(names)} of {n} detectors {did[kind]}{': ' + ', '.join(names) if names else ''}."
         for kind, names in groups.items()
         if names or kind == PASSED
-    )
+    ]
+    return " ".join([*sentences, *_counts_of_exact(counted)])
+
+
+def _where(gate: str, benchmarks: Sequence[str], n: int) -> str:
+    """A gate as a sentence calls it, with its benchmarks if they are not all ``n`` of them."""
+    return spoken(gate) if len(benchmarks) == n else f"{spoken(gate)} on {listed(benchmarks)}"
+
+
+def _counts_of_exact(counted: pd.DataFrame) -> list[str]:
+    """A sentence on exact tests whose false alarms are too many, or too few sets to say so."""
+    exact = counted[counted["is_exact"]].drop_duplicates("detector")
+    names = {
+        word: exact.loc[exact[FALSE_ALARMS].eq(word), "detector"].tolist()
+        for word in (FAILED, UNDETERMINED)
+    }
+    said = [f"{word} for {listed(of)}" for word, of in names.items() if of]
+    text = "The count of false alarms, which is no gate for an exact test, came out as"
+    return [f"{text} {listed(said)}."] if said else []
