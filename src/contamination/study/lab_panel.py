@@ -22,7 +22,6 @@ from contamination.study.scoring import CONTROL_NAMES
 N_RESAMPLES = 1_000
 SIBLINGS = "unread rows of the same name and draw"
 
-# Question: model, condition, copies.
 CLAIMED = (DOSED, VERBATIM)  # model and condition that ``mean_auc_by_dose`` makes a claim about
 
 
