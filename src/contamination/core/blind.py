@@ -280,7 +280,7 @@ def _permuted(
     null = np.array([statistics.auc_within(_sets(scorer(labels), labels)) for labels in shuffled])
     return {
         "permutation_null": float(null.mean()),
-        "permutation_high": float(np.quantile(null, statistics.LEVEL)),
+        "permutation_high": float(np.quantile(null, statistics.CONFIDENCE)),
         "p_value": (1 + (null >= auc).sum()) / (1 + n_permutations),
     }
 

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import stats
 from scipy.sparse import csr_matrix
 
-LEVEL = 0.95  # of every interval
+CONFIDENCE = 0.95  # of every interval
 _VALUES_PER_CHUNK = 2_000_000  # bounds the memory of a bootstrap at any sample size
 
 
@@ -168,7 +168,7 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
     values = values[~np.isnan(values)]
     if values.size == 0:
         return (float("nan"), float("nan"))
-    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
 
 
@@ -204,7 +204,7 @@ def interval_p(value: float, low: float, high: float, null: float = 0.0) -> floa
     >>> round(interval_p(0.6, 0.5, 0.7, 0.5), 3)
     0.05
     """
-    error = (high - low) / (2 * stats.norm.ppf((1 + LEVEL) / 2))
+    error = (high - low) / (2 * stats.norm.ppf((1 + CONFIDENCE) / 2))
     if not error:
         return 1.0 if value == null else 0.0
     return float(2 * stats.norm.sf(abs(value - null) / error))
@@ -226,7 +226,8 @@ def end_p(value: float, low: float, high: float, null: float = 0.0, df: float = 
         reach = (high - low) / 2
     if not reach:
         return 1.0 if value == null else 0.0
-    return float(2 * stats.t.sf(stats.t.ppf((1 + LEVEL) / 2, df) * abs(value - null) / reach, df))
+    t = stats.t.ppf((1 + CONFIDENCE) / 2, df) * abs(value - null) / reach
+    return float(2 * stats.t.sf(t, df))
 
 
 def smallest_split_p(n_members: int, n_others: int) -> float:
@@ -253,7 +254,7 @@ def share_interval(n_found: int, n: int) -> tuple[float, float]:
     """95 % Wilson interval of a share; undefined for an empty denominator."""
     if n == 0:
         return (float("nan"), float("nan"))
-    interval = stats.binomtest(int(n_found), int(n)).proportion_ci(LEVEL, method="wilson")
+    interval = stats.binomtest(int(n_found), int(n)).proportion_ci(CONFIDENCE, method="wilson")
     return float(interval.low), float(interval.high)
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 from contamination.core import scores, statistics
 from contamination.core.blind import USED_TWICE, Deals, auc_difference, blind_table
 from contamination.core.blind_scores import BAG_OF_WORDS, n_folds
-from contamination.core.verdicts import LEVEL
+from contamination.core.verdicts import ALPHA
 from contamination.min_k.auc_tables import (
     Detected,
     difference_row,
@@ -130,8 +130,8 @@ def null_summary(null: pd.DataFrame) -> pd.DataFrame:
     """
     counted = null.groupby("method", sort=False)["misses"].agg(deals="size", missed="sum")
     table = counted.reset_index()
-    chance = stats.binom.sf(table["missed"] - 1, table["deals"], 1 - statistics.LEVEL)
-    return table.assign(expected=(1 - statistics.LEVEL) * table["deals"], holds=chance > LEVEL)
+    chance = stats.binom.sf(table["missed"] - 1, table["deals"], 1 - statistics.CONFIDENCE)
+    return table.assign(expected=(1 - statistics.CONFIDENCE) * table["deals"], holds=chance > ALPHA)
 
 
 def score_by_label(

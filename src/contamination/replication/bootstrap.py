@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from contamination.core.statistics import LEVEL
+from contamination.core.statistics import CONFIDENCE
 
 HUNDREDTHS = 100
 
@@ -113,7 +113,7 @@ def paired_bootstrap_interval(guided: np.ndarray, general: np.ndarray) -> tuple[
     """
     differences = _differences(guided, general)
     low, probabilities = _distribution_of_sum(differences)
-    places = np.searchsorted(probabilities.cumsum(), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    places = np.searchsorted(probabilities.cumsum(), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     first, last = (low + places) / (HUNDREDTHS * differences.size)
     return float(first), float(last)
 

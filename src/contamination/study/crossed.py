@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from contamination.core.statistics import LEVEL
+from contamination.core.statistics import CONFIDENCE
 from contamination.study.assignment import HELD_OUT
 from contamination.study.protocol import N_REDEALS, permutation_p_of_sets
 
 N_ROW_GROUPS = 30
-LEVEL_TAIL = (1 - LEVEL) / 2  # outside each end of an interval
+LEVEL_TAIL = (1 - CONFIDENCE) / 2  # outside each end of an interval
 SMALLEST_ERROR = 1e-12  # what is below is no spread but rounding
 
 

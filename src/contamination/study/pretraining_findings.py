@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from contamination.core.tables import copies_text, format_p, interval_text, listed
-from contamination.core.verdicts import INCONCLUSIVE, LEVEL, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import ALPHA, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, WEIGHTS
 from contamination.study.row_pools import CHAT, PARAPHRASE, UNLABELLED
 from contamination.study.shift import NONE
@@ -257,7 +257,7 @@ def _detected(of_dose: pd.DataFrame, every: str) -> str:
     if best["benchmarks"] != every:
         benchmarks = listed(best["benchmarks"].split(", "))
         name += f", asked on {benchmarks} alone, where the attack reaches {best['lira_auc']:.2f}"
-    chance = LEVEL * best["n_tests"]
+    chance = ALPHA * best["n_tests"]
     return (
         f"detected by {who}, and the best ({name}) reaches an AUC of {of_auc(best)} and is "
         f"significant in {flags_text(best)} single tests, where chance gives {chance:.0f}"
