@@ -25,7 +25,13 @@ from scipy.stats import mannwhitneyu
 
 from contamination.core import statistics
 from contamination.core.blind import blind_table
-from contamination.core.blind_scores import BAG_OF_WORDS, DATE_RULE, TF_IDF, date_rule_scores
+from contamination.core.blind_scores import (
+    BAG_OF_WORDS,
+    DATE_RULE,
+    TF_IDF,
+    date_rule_scores,
+    feasible_folds,
+)
 from contamination.core.compared_pairs import n_compared
 from contamination.core.overlap import is_latin, ngrams, words
 from contamination.core.verdicts import ALPHA
@@ -203,9 +209,8 @@ def _by_score(name: str, texts: Sequence[str], is_data: np.ndarray, seed: int) -
 
 def _by_words(name: str, texts: Sequence[str], is_data: np.ndarray, seed: int) -> Judged:
     """A classifier of the words, by cross-validation; its p takes a hundred trainings."""
-    smaller = int(min(is_data.sum(), (~is_data).sum()))
     of: dict[str, Any] = {"baselines": [name], "n_resamples": N_RESAMPLES, "seed": seed}
-    of["n_folds"] = min(MOST_FOLDS, max(2, smaller // _ROWS_OF_A_FOLD))
+    of["n_folds"] = feasible_folds(is_data, MOST_FOLDS, _ROWS_OF_A_FOLD)
     counted = [_for_counting(text) for text in texts]
     judged = blind_table(counted, is_data, n_permutations=0, **of).iloc[0].to_dict()
     judged["n_pairs"] = n_compared(counted, is_data, of["n_folds"], seed)

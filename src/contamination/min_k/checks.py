@@ -11,7 +11,7 @@ from scipy import stats
 
 from contamination.core import scores, statistics
 from contamination.core.blind import USED_TWICE, Deals, auc_difference, blind_table
-from contamination.core.blind_scores import BAG_OF_WORDS, n_folds
+from contamination.core.blind_scores import BAG_OF_WORDS, feasible_folds
 from contamination.core.verdicts import ALPHA
 from contamination.min_k.auc_tables import (
     Detected,
@@ -111,7 +111,7 @@ def _bag_of_words(texts: Sequence[str], labels: np.ndarray, **resampling: int) -
     """One row of ``blind_table``, without shuffled labels."""
     plan: dict[str, Any] = {
         "baselines": [BAG_OF_WORDS],
-        "n_folds": n_folds(labels),
+        "n_folds": feasible_folds(labels),
         "n_permutations": 0,
     }
     return blind_table(texts, labels, **plan, **resampling)

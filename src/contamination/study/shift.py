@@ -93,7 +93,7 @@ class Pair:
 
     def auc_of_words(self) -> float:
         """Cross-validated AUC of a bag of words that tells A from B without any model."""
-        n_folds = blind_scores.n_folds(self.is_a)
+        n_folds = blind_scores.feasible_folds(self.is_a)
         judged = blind_scores.cross_validated_scores(
             self.rows.texts, self.is_a, blind_scores.BAG_OF_WORDS, n_folds
         )
