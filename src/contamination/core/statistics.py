@@ -36,7 +36,8 @@ def _two_groups(scores: np.ndarray, is_member: np.ndarray) -> tuple[np.ndarray, 
 def auc(scores: np.ndarray, is_member: np.ndarray) -> float:
     """Chance that a member scores above a non-member, 0 to 1; ties count one half, 0.5 is chance.
 
-    Both arrays have shape (n_items,) and both kinds must occur.
+    Both arrays have shape (n_items,). ValueError if their shapes differ, a score is undefined,
+    or one kind does not occur.
 
     >>> auc([3, 2, 1, 0], [True, False, True, False])
     0.75
@@ -53,6 +54,7 @@ def tpr_at_fpr(scores: np.ndarray, is_member: np.ndarray, fpr: float = 0.05) -> 
     """Largest true positive rate among thresholds whose false positive rate is at most ``fpr``.
 
     The convention is "at most": with 20 non-members one false alarm is allowed at 5 %.
+    Both arrays have shape (n_items,). ValueError as in :func:`auc`.
     """
     scores, is_member = _two_groups(scores, is_member)
     others = np.sort(scores[~is_member])[::-1]
@@ -163,7 +165,10 @@ def _at_levels(counts: np.ndarray, level: np.ndarray, n_levels: int) -> np.ndarr
 
 
 def percentile_interval(values: np.ndarray) -> tuple[float, float]:
-    """Central 95 % interval of bootstrap values; undefined ones are left out."""
+    """Central 95 % interval of bootstrap values, shape (n_resamples,).
+
+    Undefined values are left out, and where none is left the interval is undefined.
+    """
     values = np.asarray(values, dtype=float)
     values = values[~np.isnan(values)]
     if values.size == 0:
@@ -175,7 +180,10 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
 def auc_interval(
     scores: np.ndarray, is_member: np.ndarray, n_resamples: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
-    """Stratified bootstrap interval of an AUC."""
+    """Stratified bootstrap interval of an AUC, 95 %.
+
+    Both arrays have shape (n_items,). ValueError as in :func:`auc`.
+    """
     return percentile_interval(bootstrap_aucs([scores], is_member, n_resamples, seed)[0])
 
 
@@ -185,7 +193,8 @@ def bootstrap_p(
     """Two-sided p that ``value`` is ``null``, by a normal with the bootstrap's standard error.
 
     Unlike a count of resamples it does not stop at one in their number, so that it can be
-    corrected for many tests. ``smallest`` is the least that so few items allow.
+    corrected for many tests. ``smallest`` is the least that so few items allow. ``resampled`` has
+    shape (n_resamples,); p is undefined where ``value`` or the error is.
 
     >>> round(bootstrap_p(1.96, np.random.default_rng(0).normal(1.96, 1, 100_000)), 3)
     0.05
@@ -283,7 +292,7 @@ def share_difference_interval(
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """Holm's step-down adjustment of p values tested together; adjusted p, same order.
+    """Holm's step-down adjustment of p values tested together, shape (n_tests,), in their order.
 
     >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
     [0.03, 0.06, 0.06]
@@ -309,7 +318,10 @@ def with_p_adjusted(*tables: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float:
-    """Cohen's kappa of two raters; undefined when both use a single label throughout."""
+    """Cohen's kappa of two raters; undefined when both use a single label throughout.
+
+    ValueError if the raters have different numbers of labels, or none.
+    """
     from sklearn.metrics import cohen_kappa_score
 
     first, second = list(first), list(second)

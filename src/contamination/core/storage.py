@@ -360,7 +360,10 @@ class Outputs:
         return (self.folder / "tables" / f"{name}.csv").exists()
 
     def read_table(self, name: str, written_by: str) -> pd.DataFrame:
-        """Read ``tables/<name>.csv`` as another notebook left it, which must have run before."""
+        """Read ``tables/<name>.csv`` as another notebook left it.
+
+        FileNotFoundError if that notebook has not run.
+        """
         path = self.folder / "tables" / f"{name}.csv"
         if not path.exists():
             raise FileNotFoundError(

@@ -61,7 +61,10 @@ class Estimate(NamedTuple):
 
 
 def auc_by_model(crossed: CrossedScores, dose: int) -> np.ndarray:
-    """AUC of the rows at a dose against held-out rows under each model, shape (n_models,)."""
+    """AUC of the rows at a dose against held-out rows under each model, shape (n_models,).
+
+    ValueError if a model has no row at that dose, or none that is held out.
+    """
     is_seen, is_held_out = crossed.copies == dose, crossed.copies == HELD_OUT
     n_seen, n_held_out = is_seen.sum(axis=1), is_held_out.sum(axis=1)
     if not (n_seen.all() and n_held_out.all()):
