@@ -188,7 +188,7 @@ def _here(name: str, value: Any) -> Any:
     return from_here(value) if name in names else value
 
 
-def check_models(local: Sequence[str]) -> None:
+def print_unchecked_models(local: Sequence[str]) -> None:
     """Prints which names of models could not be checked; an error in one line if one is wrong."""
     for name in local:
         if unchecked := check_name(name):
@@ -254,7 +254,7 @@ def plan_audit(values: dict[str, Any], outputs: Path, of: str) -> Planned:
     settings = settings_of_parameters(full)
     settings.check()
     who = settings.model
-    check_models(() if who.base_url else who.names)
+    print_unchecked_models(() if who.base_url else who.names)
     files = with_files_from_here(full)
     data = files["data"]
     log = evaluation_logs.read(data["dataset"])
