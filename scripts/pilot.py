@@ -51,7 +51,8 @@ def numbers() -> str:
 
 
 def main() -> None:
-    storage.write_text(PAGE, readme.renewed(PAGE.read_text(), NAME, numbers()))
+    page = readme.renewed(PAGE.read_text(), NAME, numbers(), "scripts/pilot.py")
+    storage.write_text(PAGE, page)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -219,10 +220,10 @@ def test_what_is_no_score_has_no_number(value):
 
 
 def refused(source):
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=f"^{re.escape(Path(source).name)}") as caught:
         evaluation_logs.read(str(source))
     said = str(caught.value)
-    assert "\n" not in said and said.startswith(Path(source).name)
+    assert "\n" not in said
     return said
 
 
@@ -254,7 +255,7 @@ def test_a_damaged_log_names_its_line(tmp_path):
     assert refused(packed)
     deep = inspect_sample(0, "C", input=json.loads("[" * 800 + "]" * 800))
     source = inspect_log(tmp_path, [deep])
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="0 usable rows of 1") as caught:
         rows.load_with_comparison(
             Data(dataset=source, text_columns=["question"], label_column=""), "", 5, 0
         )

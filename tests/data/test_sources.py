@@ -299,7 +299,7 @@ def test_a_changed_cached_file_is_reported_when_read_and_replaced_by_make_data(
 ):
     (cache / "data").mkdir(parents=True)
     (cache / "data/a.txt").write_bytes(b"edited")
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match="has a wrong checksum") as error:
         sources.source_file(OWNER_REPO, "data/a.txt")
     assert one_line(error, tmp_path) == (
         f"$CONTAMINATION_CACHE/sources/owner/repo/{COMMIT}/data/a.txt has a wrong checksum: "
@@ -346,7 +346,7 @@ def test_a_file_missing_from_the_mirror_is_not_fetched_elsewhere(server, mirror,
 
 def test_a_corrupted_mirror_file_is_refused_and_left_alone(server, mirror, tmp_path):
     (mirror / "data/b.txt").write_bytes(b"corrupted")
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match="has a wrong checksum") as error:
         sources.source_file(OWNER_REPO, "data/b.txt")
     text = one_line(error, tmp_path)
     assert text.startswith(f"$CONTAMINATION_MIRROR/owner/repo/{COMMIT}/data/b.txt has a wrong")

@@ -347,5 +347,5 @@ def test_a_time_capsule_has_to_beat_the_words(low, high, expected):
 
 
 def test_folds_follow_the_smaller_kind():
-    assert blind_scores.n_folds([True] * 30 + [False] * 20) == 10
-    assert blind_scores.n_folds([True] * 30 + [False] * 3) == 3
+    assert blind_scores.feasible_folds([True] * 30 + [False] * 20) == 10
+    assert blind_scores.feasible_folds([True] * 30 + [False] * 3) == 3

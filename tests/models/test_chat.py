@@ -9,6 +9,7 @@ import traceback
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from urllib.parse import quote
 
 import pytest
 from chat_client import CONTEXT, LEASE_SECONDS, PRICE, Client, lapse
@@ -344,7 +345,7 @@ def test_the_key_stands_nowhere_even_if_the_server_repeats_it(log, tmp_path, cap
             seen.append("".join(report.format()))
         seen.append(repr(endpoint_of(server)))
         assert any(f"Bearer {KEY}" in head for head in server.headers)
-    assert "your key is [key]" in seen[0] and "[key] wrong" in seen[1]
+    assert "your key is ***" in seen[0] and "*** wrong" in seen[1]
     seen += [*capfd.readouterr(), caplog.text]
     assert not [text for text in seen if KEY in text]
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -356,7 +357,9 @@ def test_a_key_is_removed_as_json_writes_it(monkeypatch):
     monkeypatch.setenv("SCRIPTED_KEY", key)
     said = json.dumps({"message": f"{key} is wrong"})
     assert key not in said
-    assert Secret("SCRIPTED_KEY").removed_from(said) == '{"message": "[key] is wrong"}'
+    assert Secret("SCRIPTED_KEY").removed_from(said) == '{"message": "*** is wrong"}'
+    in_an_address = f"/v1?key={quote(key, safe='')}"
+    assert Secret("SCRIPTED_KEY").removed_from(in_an_address) == "/v1?key=***"
 
 
 @pytest.mark.parametrize(
@@ -372,7 +375,7 @@ def test_a_key_is_removed_as_json_writes_it(monkeypatch):
     ],
 )
 def test_an_endpoint_refuses_what_would_leak_or_break(fields):
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(ValueError, match=f"^{next(iter(fields))} must ") as refused:
         Endpoint(**{"base_url": "https://host/v1", "model": MODEL, **fields})
     assert "secret" not in str(refused.value) and "sk-" not in str(refused.value)
 

@@ -367,7 +367,7 @@ def test_the_page_says_what_the_code_does():
         assert fact in PAGE
     assert eq.REAL_COPIES == pretrained_pairs.COPIES and eq.MARGIN == eq.MOST_APART == 0.1
     assert {one.name for one in pretrained.OF_TOKENS} == set(eq.OF_TOKENS)
-    assert protocol.LEVEL == 0.05
+    assert protocol.ALPHA == 0.05
 
 
 def test_the_headline_says_which_effects_are_equal_and_which_are_open():

@@ -43,7 +43,7 @@ def test_tripled_background_is_compared_under_the_same_base_models(seen):
     assert row["auc"] == pytest.approx(np.mean(by_model))
     fallen = changes.tripled(seen, of_five(WEAKER)).query("copies == 16").iloc[0]
     assert fallen["ci_high"] < 0 and fallen["auc_tripled"] < fallen["auc"]
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="not in tuple"):
         seen.of_models([1])
 
 

@@ -78,11 +78,11 @@ def parser() -> argparse.ArgumentParser:
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options; exit with 2, in one line, where they do not go together."""
     known = parser()
-    told = known.parse_args(arguments)
-    if not told.settings and not (told.model and told.data):
+    options = known.parse_args(arguments)
+    if not options.settings and not (options.model and options.data):
         known.error("--model and --data are needed, or --settings")
-    given = [name for name, value in vars(told).items() if value != known.get_default(name)]
-    if told.settings and (beside := sorted({*given} - {*WITH_SETTINGS})):
+    given = [name for name, value in vars(options).items() if value != known.get_default(name)]
+    if options.settings and (beside := sorted({*given} - {*WITH_SETTINGS})):
         names = ", ".join(f"--{name.replace('_', '-')}" for name in beside)
         known.error(f"--settings takes everything from its file: write {names} there")
-    return told
+    return options

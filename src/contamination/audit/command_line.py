@@ -111,13 +111,15 @@ def data_of(name: str, split: str, text: str, label: str) -> dict[str, Any]:
     return of_file | with_label
 
 
-def check_key_and_address(told: argparse.Namespace) -> None:
+def check_key_and_address(options: argparse.Namespace) -> None:
     """ValueError, which repeats neither, if a key or a password was given on the command line."""
-    if told.served_at and (why := keys.why_no_address(told.served_at)):
+    if options.served_at and (why := keys.why_no_address(options.served_at)):
         raise ValueError(f"--served-at {why}")
-    if told.key and (why := keys.why_no_variable(told.key)):
+    if options.key and (why := keys.why_no_variable(options.key)):
         raise ValueError(f"--key {why}")
-    if told.key and not keys.is_plain_name(told.key):  # a short password could be a name as well
+    if options.key and not keys.is_plain_name(
+        options.key
+    ):  # a short password could be a name as well
         raise ValueError(
             "--key names a variable that is not set: export the key in it, or check its name"
         )
@@ -141,30 +143,32 @@ def folders_of(outputs: Path, names: Sequence[str]) -> list[Path]:
     return [*folders.values()]
 
 
-def parameters_of(told: argparse.Namespace, dataset: str, unseen: str) -> dict[str, Any]:
+def parameters_of(options: argparse.Namespace, dataset: str, unseen: str) -> dict[str, Any]:
     """Parameters of notebook 10 from the command line; ValueError if prices are no two numbers."""
-    model: dict[str, Any] = {"names": told.model}
-    if told.device:
-        model["device"] = told.device
-    if told.served_at:
-        model |= {"base_url": told.served_at, "key_variable": told.key}
-        model |= {"cost_cap": told.cap}
-    if told.prices:
+    model: dict[str, Any] = {"names": options.model}
+    if options.device:
+        model["device"] = options.device
+    if options.served_at:
+        model |= {"base_url": options.served_at, "key_variable": options.key}
+        model |= {"cost_cap": options.cap}
+    if options.prices:
         try:
-            prices = [float(part) for part in told.prices.split(",")]
+            prices = [float(part) for part in options.prices.split(",")]
         except ValueError:
-            raise ValueError(f'--prices is "{told.prices}": write IN,OUT such as 2.5,10') from None
-        model |= {"prices": prices, "price_date": told.price_date}
-    data = data_of(dataset, told.split, told.text, told.label)
-    if told.columns:
-        data["column_names"] = [name.strip() for name in told.columns.split(",")]
+            raise ValueError(
+                f'--prices is "{options.prices}": write IN,OUT such as 2.5,10'
+            ) from None
+        model |= {"prices": prices, "price_date": options.price_date}
+    data = data_of(dataset, options.split, options.text, options.label)
+    if options.columns:
+        data["column_names"] = [name.strip() for name in options.columns.split(",")]
     unseen = unseen or (UNSEEN if dataset.lower() == SAMPLE_NAME else "")
-    sizes = {"n_instances": told.rows, "n_passages": told.passages}
+    sizes = {"n_instances": options.rows, "n_passages": options.passages}
     values = {"model": model, "data": data, "comparison": unseen, **sizes}
-    if told.methods:
-        values["methods"] = [name.strip() for name in told.methods.split(",")]
-    if told.completion_tokens is not None:
-        values["replication"] = {"completion_tokens": told.completion_tokens}
+    if options.methods:
+        values["methods"] = [name.strip() for name in options.methods.split(",")]
+    if options.completion_tokens is not None:
+        values["replication"] = {"completion_tokens": options.completion_tokens}
     return values
 
 
@@ -188,7 +192,7 @@ def _here(name: str, value: Any) -> Any:
     return from_here(value) if name in names else value
 
 
-def check_models(local: Sequence[str]) -> None:
+def print_unchecked_models(local: Sequence[str]) -> None:
     """Prints which names of models could not be checked; an error in one line if one is wrong."""
     for name in local:
         if unchecked := check_name(name):
@@ -254,7 +258,7 @@ def plan_audit(values: dict[str, Any], outputs: Path, of: str) -> Planned:
     settings = settings_of_parameters(full)
     settings.check()
     who = settings.model
-    check_models(() if who.base_url else who.names)
+    print_unchecked_models(() if who.base_url else who.names)
     files = with_files_from_here(full)
     data = files["data"]
     log = evaluation_logs.read(data["dataset"])
@@ -300,38 +304,38 @@ def run_audit(planned: Planned) -> Path:
     return page.write_verdict(outputs, data, counts, log=log)
 
 
-def audit(told: argparse.Namespace) -> list[str]:
+def audit(options: argparse.Namespace) -> list[str]:
     """All verdicts that were reached, with a line for each model and dataset.
 
     None where it was only to be planned, or no was said. Nothing is written before all of it is
     checked.
     """
-    outputs = Path(told.output)
-    if told.settings:
-        given = {outputs: load_parameter_file(told.settings)}
+    outputs = Path(options.output)
+    if options.settings:
+        given = {outputs: load_parameter_file(options.settings)}
     else:
-        check_key_and_address(told)
-        names, unseen = told.data, told.unseen or [""] * len(told.data)
+        check_key_and_address(options)
+        names, unseen = options.data, options.unseen or [""] * len(options.data)
         if len({*names}) < len(names) or len(unseen) != len(names):
             raise ValueError(
                 "--data needs different datasets, and --unseen one file for each of them"
             )
         pairs = zip(folders_of(outputs, names), names, unseen, strict=True)
-        given = {folder: parameters_of(told, *of_one) for folder, *of_one in pairs}
-    of = told.settings or "command line"
+        given = {folder: parameters_of(options, *of_one) for folder, *of_one in pairs}
+    of = options.settings or "command line"
     audits = [plan_audit(values, folder, of) for folder, values in given.items()]
     for one in audits:
         text = yaml.safe_dump(one.values, sort_keys=False, allow_unicode=True)
         storage.write_text(one.file, text)
         print(f"written for the next time: {one.file}")
-    if told.plan or any(one.is_dry for one in audits):
+    if options.plan or any(one.is_dry for one in audits):
         return []
     from contamination.audit import asked
 
     for one in audits:
         asked.check_ready(one.prepared.asked, one.prepared.told.dice.reference_models)
-    if any(one.prepared.asked.endpoints for one in audits) and not told.yes:
-        if told.quiet or not sys.stdin.isatty():
+    if any(one.prepared.asked.endpoints for one in audits) and not options.yes:
+        if options.quiet or not sys.stdin.isatty():
             raise ValueError("nothing was asked: add --yes to pay what the plan says")
         if input("Ask? [y/N] ").strip().lower() not in ("y", "yes"):
             return []
@@ -360,14 +364,14 @@ def quiet_output(is_quiet: bool) -> Iterator[None]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0; 1 if a verdict is one of ``--fail-on``; 2 after an error; 130 after an interruption."""
-    told = line.parse_options(arguments)
+    options = line.parse_options(arguments)
     try:
-        with quiet_output(told.quiet):
-            reached = audit(told)
+        with quiet_output(options.quiet):
+            reached = audit(options)
     except (ParameterError, RunError, ChatError, ValueError, OSError) as error:
         print(f"error: {keys.mask_likely_keys(str(error))}", file=sys.stderr)
         return ERROR
     except KeyboardInterrupt:
         print("error: interrupted; what was answered is kept", file=sys.stderr)
         return INTERRUPTED
-    return FOUND if {*reached} & {*told.fail_on} else 0
+    return FOUND if {*reached} & {*options.fail_on} else 0

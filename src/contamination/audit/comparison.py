@@ -25,15 +25,22 @@ from scipy.stats import mannwhitneyu
 
 from contamination.core import statistics
 from contamination.core.blind import blind_table
-from contamination.core.blind_scores import BAG_OF_WORDS, DATE_RULE, TF_IDF, date_rule_scores
+from contamination.core.blind_scores import (
+    BAG_OF_WORDS,
+    DATE_RULE,
+    TF_IDF,
+    date_rule_scores,
+    feasible_folds,
+)
 from contamination.core.compared_pairs import n_compared
 from contamination.core.overlap import is_latin, ngrams, words
+from contamination.core.verdicts import ALPHA
 
 NEAR_COPIES = "near-copies of dataset rows among the comparison rows"
 NEAR_COPY = 0.8  # share of two texts' words that they have in common, as ``overlap.word_overlap``
 MOST_COMPARED = 400  # rows of either, the first of a random order: each is compared with each
 LENGTH = "length"
-CHANCE, LEVEL = 0.5, 0.05
+CHANCE = 0.5
 CLASSIFIERS = (DATE_RULE, LENGTH, BAG_OF_WORDS, TF_IDF)
 N_SHUFFLES, N_RESAMPLES = 99, 1000
 MOST_FOLDS = 5
@@ -106,7 +113,7 @@ def by_text_alone(
             p = p_value()
         shown = {"control": name + _NO_MODEL, "n": len(texts), "value": judged["auc"]}
         shown |= {"ci_low": judged["ci_low"], "ci_high": judged["ci_high"], "chance": CHANCE}
-        shown |= {"p_value": p, "decides": bool(p <= LEVEL / len(CLASSIFIERS))}
+        shown |= {"p_value": p, "decides": bool(p <= ALPHA / len(CLASSIFIERS))}
         shown |= {"n_pairs": judged["n_pairs"]}
         found.append(shown | {"holds": judged["ci_low"] <= CHANCE <= judged["ci_high"]})
     return tuple(found)
@@ -202,9 +209,8 @@ def _by_score(name: str, texts: Sequence[str], is_data: np.ndarray, seed: int) -
 
 def _by_words(name: str, texts: Sequence[str], is_data: np.ndarray, seed: int) -> Judged:
     """A classifier of the words, by cross-validation; its p takes a hundred trainings."""
-    smaller = int(min(is_data.sum(), (~is_data).sum()))
     of: dict[str, Any] = {"baselines": [name], "n_resamples": N_RESAMPLES, "seed": seed}
-    of["n_folds"] = min(MOST_FOLDS, max(2, smaller // _ROWS_OF_A_FOLD))
+    of["n_folds"] = feasible_folds(is_data, MOST_FOLDS, _ROWS_OF_A_FOLD)
     counted = [_for_counting(text) for text in texts]
     judged = blind_table(counted, is_data, n_permutations=0, **of).iloc[0].to_dict()
     judged["n_pairs"] = n_compared(counted, is_data, of["n_folds"], seed)

@@ -19,7 +19,7 @@ from scipy import stats
 
 from contamination.audit.finding import Finding
 from contamination.audit.prepared import DCQ, MIN_K, REPLICATION, Audit
-from contamination.core.statistics import share_interval
+from contamination.core.statistics import CONFIDENCE, share_interval
 from contamination.models.chat import OK
 from contamination.replication.instructions import GUIDED
 from contamination.study.row_lists import conformal_p, named_rows
@@ -202,4 +202,4 @@ def _mean_interval(values: np.ndarray) -> tuple[float, float]:
         return share_interval(int(values.sum()), len(values))
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
-    return stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
+    return stats.t.interval(CONFIDENCE, len(values) - 1, values.mean(), stats.sem(values))

@@ -26,6 +26,8 @@ NOT_INFLATION = (
     "A difference between the two is not by itself what training on the rows gained: rows that a "
     "model finds familiar can also be easier. Notebook 07 measures that gain where it is known."
 )
+# Caption, table, names of its columns, HTML after it.
+Section = tuple[str, pd.DataFrame, str, list[str]]
 # A table that is wider than the window scrolls by itself.
 HEAD = """<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>Audit</title><style>
@@ -44,6 +46,34 @@ class Stopped:
     tables: Path
 
 
+@dataclass(frozen=True)
+class Found:
+    """What an audit found, as its page and ``verdict.json`` show it.
+
+    Attributes:
+        lines: what is said of each model.
+        missing: the methods that an interrupted audit did not come to, for each model.
+        missed: what a negative result may have missed, in sentences.
+        evidence, deciding, by_text: the verdicts, the controls that decide, and the comparison
+            of the dataset with other rows by their text alone.
+        listed, lists: rows with their marks, and a note on each model's list.
+        counts: what each file has and what was left out of it.
+        scores, by_list: what the log of an evaluation states, and its score on the listed rows.
+    """
+
+    lines: dict[str, str]
+    missing: dict[str, list[str]]
+    missed: list[str]
+    evidence: pd.DataFrame
+    deciding: pd.DataFrame
+    by_text: pd.DataFrame
+    listed: pd.DataFrame
+    lists: pd.DataFrame
+    counts: pd.DataFrame
+    scores: pd.DataFrame
+    by_list: pd.DataFrame
+
+
 def write_verdict(
     outputs: Path,
     data: Mapping[str, Any],
@@ -60,87 +90,138 @@ def write_verdict(
     ``verdict.json`` is docs/verdict.schema.json; ``SCHEMA_VERSION`` grows when a field changes its
     meaning or goes away.
     """
-    scores = log.scores if log else pd.DataFrame()
     folder = stopped.tables if stopped else outputs / "tables"
+    found = _found(folder, counts, stopped, log)
+    about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
+    above = [_said_of_missing(found.missing, stopped)] if stopped else []
+    text = _page(_sections(found), [*above, *found.lines.values(), about])
+    page = outputs / "verdict.html"
+    storage.write_text(page, text)
+    if len(found.listed):
+        called = data.get("names") or [Path(data["dataset"]).stem]
+        numbers = _unlisted_numbers(found.listed, log)
+        storage.write_text(outputs / UNLISTED, json.dumps({called[0]: numbers}) + "\n")
+    record = _record(found, data)
+    storage.write_text(outputs / "verdict.json", json.dumps(record, indent=2) + "\n")
+    return page
+
+
+def _found(folder: Path, counts: pd.DataFrame, stopped: Stopped | None, log: Log | None) -> Found:
+    """What the tables in a folder hold, and what follows from them."""
     evidence, controls = (_read(folder, name) for name in ("audit", "audit_controls"))
     words = ["truth", "note"]
     evidence[words] = evidence[words].astype(object).fillna("")
-    missing = auditing.missing(stopped.names, evidence) if stopped else {}
-    lines = {
-        m: auditing.summarize_audit(m, rows) for m, rows in evidence.groupby("model", sort=False)
-    }
-    deciding = controls[controls["decides"].eq(True)]
+    by_model = evidence.groupby("model", sort=False)
     listed, lists = (_read_if(folder, name) for name in ("audit_rows", "audit_lists"))
-    notes = [f"{row.model}: {row.note}" for row in lists.itertuples()]
-    by_text = controls[controls["method"].eq(auditing.COMPARISON)].drop_duplicates("control")
-    model = "model " if len(lines) > 1 else ""  # one model's name stands in the line above
-    tables = {
-        "Verdicts": (evidence, f"{model}method verdict n value interval control note"),
-        "The controls that decide": (deciding, f"{model}method control n value interval"),
-        "Dataset against comparison rows, by their text alone; chance and p where it was needed": (
-            by_text,
-            "control n value interval chance p_value holds",
+    return Found(
+        lines={model: auditing.summarize_audit(model, rows) for model, rows in by_model},
+        missing=auditing.missing(stopped.names, evidence) if stopped else {},
+        missed=detected_copies.describe_detection_limits(
+            evidence, detected_copies.load_detection_table()
         ),
-    }
+        evidence=evidence,
+        deciding=controls[controls["decides"].eq(True)],
+        by_text=controls[controls["method"].eq(auditing.COMPARISON)].drop_duplicates("control"),
+        listed=listed,
+        lists=lists,
+        counts=counts,
+        scores=log.scores if log else pd.DataFrame(),
+        by_list=listed_rows.scores_by_list(log.rows["score"], listed) if log else pd.DataFrame(),
+    )
+
+
+def _sections(found: Found) -> list[Section]:
+    """Caption, table, its columns, and the HTML after it; in the order of the page."""
+    model = "model " if len(found.lines) > 1 else ""  # one model's name stands in the line above
+    counts = found.counts
     counted = [name for name in counts if name == "file" or counts[name].notna().any()]
-    tables["Rows in each file, rows left out and why (the first reason), and in the sample"] = (
-        counts,
-        " ".join(counted),
-    )
-    tables["The score that the log of the evaluation states"] = (
-        scores,
-        "task model metric value n mean_of_samples",
-    )
-    about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
-    by_list = listed_rows.scores_by_list(log.rows["score"], listed) if log else pd.DataFrame()
-    tables["Its score on the rows that are listed as seen, and on the others"] = (
-        by_list,
-        "rows n value interval",
-    )
-    above = [_said_of_missing(missing, stopped)] if stopped else []
-    said = [*above, *lines.values(), about]
-    parts = [f"<p>{html.escape(visible(line))}</p>" for line in said]
+    after = []
+    if len(found.lists):
+        notes = [f"{row.model}: {row.note}" for row in found.lists.itertuples()]
+        after += ["<h2>Which rows?</h2>", *_paragraphs(notes), *_of_rows(found.listed)]
+    if found.missed:
+        after += ["<h2>What a negative result may have missed</h2>", *_paragraphs(found.missed)]
+    sections = [
+        ("Verdicts", found.evidence, f"{model}method verdict n value interval control note", after),
+        (
+            "The controls that decide",
+            found.deciding,
+            f"{model}method control n value interval",
+            [],
+        ),
+        (
+            "Dataset against comparison rows, by their text alone; chance and p where it was "
+            "needed",
+            found.by_text,
+            "control n value interval chance p_value holds",
+            [],
+        ),
+        (
+            "Rows in each file, rows left out and why (the first reason), and in the sample",
+            counts,
+            " ".join(counted),
+            [],
+        ),
+        (
+            "The score that the log of the evaluation states",
+            found.scores,
+            "task model metric value n mean_of_samples",
+            [],
+        ),
+        (
+            "Its score on the rows that are listed as seen, and on the others",
+            found.by_list,
+            "rows n value interval",
+            _paragraphs([NOT_INFLATION] * bool(len(found.by_list))),
+        ),
+    ]
+    return sections
+
+
+def _page(sections: Sequence[Section], lines: Sequence[str]) -> str:
+    """The page as HTML: the lines, each table that has rows, and what follows each."""
     labels = {"control": "control", "p_value": "p", "note": "note"}
-    decimals = {"p_value": 3}
-    missed = detected_copies.describe_detection_limits(
-        evidence, detected_copies.load_detection_table()
-    )
-    for name, (rows, columns) in tables.items():
+    parts = _paragraphs(lines)
+    for caption, rows, columns, after in sections:
         if len(rows):
-            shown = show(_with_interval(rows), name, columns, labels, decimals)
+            shown = show(_with_interval(rows), caption, columns, labels, {"p_value": 3})
             parts.append(f"<div>{shown.data}</div>")
-        if rows is by_list and len(rows):
-            parts.append(f"<p>{html.escape(NOT_INFLATION)}</p>")
-        if rows is evidence and notes:
-            parts.append("<h2>Which rows?</h2>")
-            parts += [f"<p>{html.escape(visible(line))}</p>" for line in notes]
-            parts += _of_rows(listed)
-        if rows is evidence and missed:
-            parts.append("<h2>What a negative result may have missed</h2>")
-            parts += [f"<p>{html.escape(visible(line))}</p>" for line in missed]
-    page = outputs / "verdict.html"
-    storage.write_text(page, f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n")
-    found: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
-        "says": lines,
-        "missing": missing,
-        "data": dict(data),
+        parts += after
+    return f"{HEAD}\n<h1>Audit</h1>\n" + "\n".join(parts) + "\n"
+
+
+def _record(found: Found, data: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``verdict.json`` holds, as docs/verdict.schema.json describes it."""
+    tables = {
+        "evidence": found.evidence,
+        "controls": found.deciding,
+        "text_alone": found.by_text,
+        "rows": found.counts,
+        "lists": found.lists,
+        "listed_rows": found.listed[_is_listed(found.listed)],
+        "evaluation": found.scores,
+        "scores_by_list": found.by_list,
     }
-    found["could_have_missed"] = missed
-    if len(listed):
-        called = data.get("names") or [Path(data["dataset"]).stem]
-        numbers = listed_rows.unlisted_rows(listed)
-        if log and "doc_id" in log.rows:  # a run on a part of a task counts as the whole task does
-            names = log.rows["doc_id"].tolist()
-            numbers = [names[n] if isinstance(names[n], int) else n for n in numbers]
-        storage.write_text(outputs / UNLISTED, json.dumps({called[0]: numbers}) + "\n")
-    of = {"evidence": evidence, "controls": deciding, "text_alone": by_text, "rows": counts}
-    of |= {"lists": lists, "listed_rows": listed[_is_listed(listed)]}
-    of |= {"evaluation": scores, "scores_by_list": by_list}
-    for name, rows in of.items():
-        found[name] = json.loads(rows.to_json(orient="records"))
-    storage.write_text(outputs / "verdict.json", json.dumps(found, indent=2) + "\n")
-    return page
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "says": found.lines,
+        "missing": found.missing,
+        "data": dict(data),
+        "could_have_missed": found.missed,
+    } | {name: json.loads(rows.to_json(orient="records")) for name, rows in tables.items()}
+
+
+def _unlisted_numbers(listed: pd.DataFrame, log: Log | None) -> list[int]:
+    """Numbers of the rows that no list names; of a part of a task, as the whole task counts."""
+    numbers = listed_rows.unlisted_rows(listed)
+    if log and "doc_id" in log.rows:
+        names = log.rows["doc_id"].tolist()
+        numbers = [names[n] if isinstance(names[n], int) else n for n in numbers]
+    return numbers
+
+
+def _paragraphs(lines: Sequence[str]) -> list[str]:
+    return [f"<p>{html.escape(visible(line))}</p>" for line in lines]
 
 
 def _read(folder: Path, name: str) -> pd.DataFrame:

@@ -67,7 +67,7 @@ def tables_of(
 
     Returns:
         The tables by name, the located layer, and Figure 5's panels as
-        ``plots.auroc_layers`` takes them. Tables: accuracy, table_1 (see :func:`table_1`),
+        ``dice_figures.auroc_layers`` takes them. Tables: accuracy, table_1 (see :func:`table_1`),
         averages (see :func:`averages`), layers (Figure 4), auroc (Table 2), auroc_layers
         (Figure 5), predictions and topic (Figure 6(a)), flags and correlation (Figure 6(b)),
         inflation, decoding (Figure 7). The tests of table_1, layers, auroc and inflation are one

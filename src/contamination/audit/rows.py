@@ -18,8 +18,8 @@ from contamination.core import storage, visible
 from contamination.core.verdicts import EXACT, INEXACT, NEAR_EXACT
 from contamination.core.visible import one_line
 from contamination.data import partitions
+from contamination.dcq.quizzes import OPTION_COLUMNS
 
-OPTIONS = ("option_a", "option_b", "option_c", "option_d")  # of a quiz, as ``dcq.quizzes`` has it
 WRITTEN_COLUMN = "instance"  # of quizzes that an audit wrote
 N_FIRST = 10  # instances at the head of the split that Did-ChatGPT-Cheat? knows
 FEWEST_LETTERS = 16  # a shorter text says nothing about memory
@@ -64,7 +64,7 @@ class Rows:
     @property
     def has_options(self) -> bool:
         """Whether every row has four options of a quiz beside it."""
-        return set(OPTIONS) <= set(self.rows)
+        return set(OPTION_COLUMNS) <= set(self.rows)
 
     @property
     def texts(self) -> list[str]:
@@ -106,7 +106,7 @@ def load(data: Data, source: str, split: str = "", revision: str = "") -> pd.Dat
         found = partitions.load_rows(source, split, revision, data.column_names * is_named)
     except FileNotFoundError as error:  # a path may read like a file on the hub
         raise FileNotFoundError(f'no rows from "{source}": {error}') from error
-    if source.lower().endswith(".csv") and {WRITTEN_COLUMN, *OPTIONS} <= set(found):
+    if source.lower().endswith(".csv") and {WRITTEN_COLUMN, *OPTION_COLUMNS} <= set(found):
         return storage.with_texts(found, visible.unguarded)  # as an audit wrote them
     return found
 

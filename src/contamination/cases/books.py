@@ -20,7 +20,6 @@ from contamination.core.scores import MIN_K, PPL
 from contamination.core.tables import auc_text
 from contamination.data.published import printed_cells
 
-BLIND_BASELINES = (blind_scores.BAG_OF_WORDS, blind_scores.TF_IDF)
 N_FOLDS = 8
 SEED = 0  # of folds and of the bootstrap: every method sees the same books
 HIGH_RATE_PCT = 50  # a rate above this means: most snippets are suspicious
@@ -194,8 +193,8 @@ def blind_rows(snippets: pd.DataFrame, *, n_resamples: int) -> pd.DataFrame:
         groups = np.repeat(np.arange(len(in_training)), n_snippets)
         is_member = np.repeat(in_training, n_snippets)
         # Two books of each kind in a fold: resampling one alone gives an interval of width 0.
-        n_folds = max(2, min(N_FOLDS, in_training.sum() // 2, (~in_training).sum() // 2))
-        for baseline in BLIND_BASELINES:
+        n_folds = blind_scores.feasible_folds(in_training, N_FOLDS, per_fold=2)
+        for baseline in blind_scores.TRAINED:
             scored = blind_scores.cross_validated_scores(
                 texts, is_member, baseline, n_folds, seed=SEED, groups=groups
             )

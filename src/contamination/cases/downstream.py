@@ -29,9 +29,7 @@ from contamination.models.causal import CausalLM, option_log_probs
 
 AVERAGE = "average"
 MOST_OCCURRENCES = 4  # examples inserted more often are counted as this often
-N_FOLDS = 10
 SEED = 0  # of folds, permutations and the bootstrap
-BLIND_BASELINES = (blind_scores.BAG_OF_WORDS, blind_scores.TF_IDF)
 COLUMNS = ["dataset", "setting", "method", "occurrence", "learning_rate", "n_tokens", "share_pct"]
 COLUMNS += ["seed", "n_models", "n_members", "n_non_members", "auc", "ci_low", "ci_high"]
 COLUMNS += ["difference", "difference_low", "difference_high", "tpr_at_5_fpr", "p_value"]
@@ -236,16 +234,16 @@ def blind_rows(
         table = blind.blind_table(
             of_dataset["text"].tolist(),
             is_member,
-            baselines=BLIND_BASELINES,
+            baselines=blind_scores.TRAINED,
             # Resampling one example of a kind in a fold gives an interval of width 0.
-            n_folds=int(max(2, min(N_FOLDS, is_member.sum() // 2, (~is_member).sum() // 2))),
+            n_folds=blind_scores.feasible_folds(is_member, per_fold=2),
             n_permutations=n_permutations,
             n_resamples=n_resamples,
             seed=SEED,
         )
         table = table.rename(columns={"baseline": "method"}).assign(dataset=dataset)
         rows += table.to_dict("records")
-    for baseline in BLIND_BASELINES if len(set(examples["dataset"])) > 1 else ():
+    for baseline in blind_scores.TRAINED if len(set(examples["dataset"])) > 1 else ():
         of_baseline = pd.DataFrame([row for row in rows if row["method"] == baseline])
         mean, n = of_baseline["auc"].mean(), len(of_baseline)
         half = np.sqrt(((of_baseline["ci_high"] - of_baseline["ci_low"]) ** 2).sum()) / (2 * n)

@@ -23,6 +23,7 @@ from contamination.lab.recipes import environment
 from contamination.lab.training import fit, has_native_bfloat16
 from contamination.min_k.detect import detect
 from contamination.models.causal import CausalLM, load_causal_lm
+from contamination.models.loading import default_device
 
 STUDY_SCHEMA = 1  # raise it when the training below changes what it makes
 
@@ -47,7 +48,7 @@ def study_rows(
     settings, examples = study.settings, study.examples
     if settings.dry_run:
         return None
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = default_device()
     if settings.model.dtype == "bfloat16" and not has_native_bfloat16(device):
         raise ValueError("bfloat16 is not native on this processor: use dtype float32")
     base = _load(settings)
@@ -143,7 +144,7 @@ def _trained(
     k_percent: float,
 ) -> dict:
     """What the model of one run makes of the examples, from the cache where it is there."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = default_device()
     what = {"recipe": run.recipe.as_values(), "base": identity, "k_percent": k_percent}
     what |= {"examples": examples["text"].tolist(), "study_schema": STUDY_SCHEMA}
     name = storage.hash_of({**what, **environment(device)})[:24]

@@ -30,7 +30,7 @@ from contamination.core.blind_scores import (
     N_FOLDS,
     Folds,
     cross_validated_scores,
-    n_folds,
+    feasible_folds,
     scorer_of,
 )
 from contamination.core.claims import CLAIMS
@@ -156,7 +156,7 @@ def blind_rows(
         table = blind_table(
             passages,
             is_member[deal],
-            n_folds=n_folds(is_member[deal]),
+            n_folds=feasible_folds(is_member[deal]),
             n_permutations=n_permutations,
             n_resamples=n_resamples,
             groups=groups,
@@ -209,7 +209,8 @@ def auc_difference(
     aucs, resampled = [], []
     for number, labels in enumerate((first, second)):
         is_member = np.asarray(labels, dtype=bool)
-        scored = cross_validated_scores(texts, is_member, baseline, n_folds(is_member), seed)
+        n_folds = feasible_folds(is_member)
+        scored = cross_validated_scores(texts, is_member, baseline, n_folds, seed)
         sets = _sets(scored, is_member)
         aucs.append(statistics.auc_within(sets))
         drawn = statistics.bootstrap_auc_within(sets, n_resamples, seed + number)
@@ -280,7 +281,7 @@ def _permuted(
     null = np.array([statistics.auc_within(_sets(scorer(labels), labels)) for labels in shuffled])
     return {
         "permutation_null": float(null.mean()),
-        "permutation_high": float(np.quantile(null, statistics.LEVEL)),
+        "permutation_high": float(np.quantile(null, statistics.CONFIDENCE)),
         "p_value": (1 + (null >= auc).sum()) / (1 + n_permutations),
     }
 

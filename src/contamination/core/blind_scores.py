@@ -25,7 +25,8 @@ from contamination.core import folds
 DATE_RULE = "date rule"
 BAG_OF_WORDS = "bag of words"
 TF_IDF = "TF-IDF"
-BASELINES = (DATE_RULE, BAG_OF_WORDS, TF_IDF)
+TRAINED = (BAG_OF_WORDS, TF_IDF)  # classifiers of the words
+BASELINES = (DATE_RULE, *TRAINED)
 N_FOLDS = 10
 
 Folds = list[tuple[np.ndarray, np.ndarray]]  # numbers of passages that are compared, their scores
@@ -33,10 +34,20 @@ Folds = list[tuple[np.ndarray, np.ndarray]]  # numbers of passages that are comp
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 
 
-def n_folds(is_member: Sequence[bool] | np.ndarray) -> int:
-    """Folds of a blind baseline: ten, or as many as the smaller kind has passages."""
+def feasible_folds(
+    is_member: Sequence[bool] | np.ndarray, most: int = N_FOLDS, per_fold: int = 1
+) -> int:
+    """Folds of a blind baseline: two to ``most``, each with ``per_fold`` of either kind.
+
+    Two are given even where there are too few passages for them. ``is_member`` has one value
+    for each passage, or for each group of passages that stay together.
+
+    >>> feasible_folds([True] * 9 + [False] * 6), feasible_folds([True] * 9 + [False] * 6, 8, 2)
+    (6, 3)
+    """
     is_member = np.asarray(is_member, dtype=bool)
-    return int(min(N_FOLDS, is_member.sum(), (~is_member).sum()))
+    smaller = int(min(is_member.sum(), (~is_member).sum()))
+    return max(2, min(most, smaller // per_fold))
 
 
 def date_rule_scores(texts: Sequence[str]) -> np.ndarray:
@@ -92,7 +103,7 @@ def fold_scores(
     """
     table = pd.DataFrame({"is_member": np.asarray(is_member, bool), "fold": -1})
     table[DATE_RULE] = date_rule_scores(texts)
-    for baseline in (BAG_OF_WORDS, TF_IDF):
+    for baseline in TRAINED:
         judged = cross_validated_scores(texts, is_member, baseline, n_folds, seed)
         for number, (items, values) in enumerate(judged):
             table.loc[items, ["fold", baseline]] = np.column_stack([[number] * len(items), values])

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import pandas as pd
 
 from contamination.core.statistics import with_p_adjusted
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, LEVEL, SUPPORTED
+from contamination.core.verdicts import ALPHA, CONTROL_FAILS, INCONCLUSIVE, SUPPORTED
 
 NEED_AN_EFFECT = (SUPPORTED, CONTROL_FAILS)  # verdicts on values that lie above their null
 
@@ -25,7 +25,7 @@ def withdraw_verdicts(
     >>> withdraw_verdicts(words, pd.Series([0.01, 0.2, 0.2, 0.2])).tolist()
     ['supported', 'inconclusive', 'not supported', 'inconclusive']
     """
-    is_lost = words.isin(needing) & p_adjusted.gt(LEVEL)
+    is_lost = words.isin(needing) & p_adjusted.gt(ALPHA)
     return words.mask(is_lost, INCONCLUSIVE)
 
 

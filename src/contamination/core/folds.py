@@ -99,7 +99,8 @@ def fold_maker(
 def families_differ(family: np.ndarray, is_member: np.ndarray, seed: int = 0) -> bool:
     """Whether members and non-members hold other families than chance would give them.
 
-    A shuffle test of how far each family's share of members lies from the share of all.
+    A shuffle test of how far each family's share of members lies from the share of all. Both
+    arrays have shape (n_passages,).
     """
     family, is_member = np.unique(family, return_inverse=True)[1], np.asarray(is_member, bool)
     order, sizes = np.argsort(family, kind="stable"), np.bincount(family)

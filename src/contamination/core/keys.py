@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 REMOVED = "***"
-_SHORTEST = 8  # characters; placeholders such as "none" are words, not secrets
+SHORTEST = 8  # characters; placeholders such as "none" are words, not secrets
 # How providers begin their keys: OpenAI, Anthropic, xAI and others; Hugging Face, Groq, GitHub and
 # others; GitHub's newer ones; AWS; Google; signed tokens.
 _KNOWN = (
@@ -124,8 +124,8 @@ def secrets(parameters: Any = None) -> list[str]:
             password = user.partition(":")[2] or user
             values |= {password, unquote(password)}
     lines = {line.strip() for value in values for line in value.splitlines()}
-    forms = {form for value in values | lines for form in _forms(value)}
-    return sorted((form for form in forms if len(form) >= _SHORTEST), key=len, reverse=True)
+    forms = {form for value in values | lines for form in forms_of(value)}
+    return sorted((form for form in forms if len(form) >= SHORTEST), key=len, reverse=True)
 
 
 def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -140,7 +140,7 @@ def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
             yield from _texts(each, name)
 
 
-def _forms(value: str) -> set[str]:
+def forms_of(value: str) -> set[str]:
     """A value as it stands, as JSON and Python write it, in HTML and in an address."""
     json_forms = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
     return {
@@ -171,14 +171,24 @@ def mask_likely_keys(message: str) -> str:
     )
 
 
+def remove_values(text: str, values: Iterable[str]) -> str:
+    """A text without these values, of which a longer one goes before a shorter one.
+
+    >>> remove_values("a long-word and a word", ["word", "long-word"])
+    'a *** and a ***'
+    """
+    for value in sorted(values, key=len, reverse=True):
+        text = text.replace(value, REMOVED)
+    return text
+
+
 def remove_keys(text: str, values: Iterable[str] = ()) -> str:
     """A text without these values, without known shapes of keys and passwords in addresses.
 
     >>> remove_keys("http://me:word@host/v1 with gsk_0123456789abcdef")
     'http://***@host/v1 with ***'
     """
-    for value in values:
-        text = text.replace(value, REMOVED)
+    text = remove_values(text, values)
     text = _USER.sub(f"://{REMOVED}@", text)
     text = _FILLED_IN.sub(
         lambda found: found[0] if is_plain_name(found[2]) else found[1] + REMOVED, text

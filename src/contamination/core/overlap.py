@@ -66,7 +66,7 @@ def bleurt_texts(
 
     Time Travel, section 4, joins both with the first piece where the cut falls
     inside a sentence; the authors' code (``joining`` "code") does it for every task but
-    sentence pairs.
+    sentence pairs. ValueError for another ``joining``.
     """
     if joining not in (JOINED_AS_PAPER, JOINED_AS_CODE):
         raise ValueError(f'joining must be "paper" or "code", got "{joining}"')

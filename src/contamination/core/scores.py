@@ -29,13 +29,25 @@ MIN_K_PLUS_PLUS = "Min-K%++"
 K_PERCENT = 20.0  # share of tokens that Min-k% Prob averages, in percent
 
 
+def n_lowest(n_tokens: int, k_percent: float) -> int:
+    """How many of ``n_tokens`` are k %: rounded down as in the authors' code, but at least one.
+
+    ValueError unless 0 < k_percent <= 100.
+
+    >>> n_lowest(9, 25), n_lowest(3, 20)
+    (2, 1)
+    """
+    if not 0 < k_percent <= 100:
+        raise ValueError(f"k_percent must be above 0 and at most 100, got {k_percent}")
+    return max(1, int(n_tokens * k_percent / 100))
+
+
 def min_k_score(token_log_probs: np.ndarray, k_percent: float = K_PERCENT) -> float:
     """Mean log-probability of the k % least likely tokens: Min-k% Prob.
 
     Shi et al., equation 1. Members score higher: a passage the model has read
     holds few tokens that surprise it. Nats for a token, at most 0; at 100 % minus the NLL.
-    The number kept, 0 < k_percent <= 100, is rounded down as in the authors' code, but at
-    least one. ValueError if k_percent is out of range.
+    For the number kept see :func:`n_lowest`; ValueError if k_percent is out of range.
 
     >>> round(min_k_score(np.log([0.5, 0.25, 0.5, 0.5]), k_percent=25), 4)
     -1.3863
@@ -164,7 +176,4 @@ def _checked(token_log_probs: np.ndarray) -> np.ndarray:
 
 
 def _mean_of_lowest(values: np.ndarray, k_percent: float) -> float:
-    if not 0 < k_percent <= 100:
-        raise ValueError(f"k_percent must be above 0 and at most 100, got {k_percent}")
-    n_kept = max(1, int(values.size * k_percent / 100))
-    return float(np.sort(values)[:n_kept].mean())
+    return float(np.sort(values)[: n_lowest(values.size, k_percent)].mean())

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.sparse import csr_matrix
 
-LEVEL = 0.95  # of every interval
+CONFIDENCE = 0.95  # of every interval
 CHANCE = 0.5  # AUC of a score that tells nothing
 _VALUES_PER_CHUNK = 2_000_000  # bounds the memory of a bootstrap at any sample size
 
@@ -39,7 +39,8 @@ def _two_groups(scores: np.ndarray, is_member: np.ndarray) -> tuple[np.ndarray, 
 def auc(scores: np.ndarray, is_member: np.ndarray) -> float:
     """Chance that a member scores above a non-member, 0 to 1; ties count one half, 0.5 is chance.
 
-    Both arrays have shape (n_items,) and both kinds must occur.
+    Both arrays have shape (n_items,). ValueError if their shapes differ, a score is undefined,
+    or one kind does not occur.
 
     >>> auc([3, 2, 1, 0], [True, False, True, False])
     0.75
@@ -56,6 +57,7 @@ def tpr_at_fpr(scores: np.ndarray, is_member: np.ndarray, fpr: float = 0.05) -> 
     """Largest true positive rate among thresholds whose false positive rate is at most ``fpr``.
 
     The convention is "at most": with 20 non-members one false alarm is allowed at 5 %.
+    Both arrays have shape (n_items,). ValueError as in :func:`auc`.
     """
     scores, is_member = _two_groups(scores, is_member)
     others = np.sort(scores[~is_member])[::-1]
@@ -166,19 +168,25 @@ def _at_levels(counts: np.ndarray, level: np.ndarray, n_levels: int) -> np.ndarr
 
 
 def percentile_interval(values: np.ndarray) -> tuple[float, float]:
-    """Central 95 % interval of bootstrap values; undefined ones are left out."""
+    """Central 95 % interval of bootstrap values, shape (n_resamples,).
+
+    Undefined values are left out, and where none is left the interval is undefined.
+    """
     values = np.asarray(values, dtype=float)
     values = values[~np.isnan(values)]
     if values.size == 0:
         return (float("nan"), float("nan"))
-    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
 
 
 def auc_interval(
     scores: np.ndarray, is_member: np.ndarray, n_resamples: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
-    """Stratified bootstrap interval of an AUC."""
+    """Stratified bootstrap interval of an AUC, 95 %.
+
+    Both arrays have shape (n_items,). ValueError as in :func:`auc`.
+    """
     return percentile_interval(bootstrap_aucs([scores], is_member, n_resamples, seed)[0])
 
 
@@ -188,7 +196,8 @@ def bootstrap_p(
     """Two-sided p that ``value`` is ``null``, by a normal with the bootstrap's standard error.
 
     Unlike a count of resamples it does not stop at one in their number, so that it can be
-    corrected for many tests. ``smallest`` is the least that so few items allow.
+    corrected for many tests. ``smallest`` is the least that so few items allow. ``resampled`` has
+    shape (n_resamples,); p is undefined where ``value`` or the error is.
 
     >>> round(bootstrap_p(1.96, np.random.default_rng(0).normal(1.96, 1, 100_000)), 3)
     0.05
@@ -207,7 +216,7 @@ def interval_p(value: float, low: float, high: float, null: float = 0.0) -> floa
     >>> round(interval_p(0.6, 0.5, 0.7, 0.5), 3)
     0.05
     """
-    error = (high - low) / (2 * stats.norm.ppf((1 + LEVEL) / 2))
+    error = (high - low) / (2 * stats.norm.ppf((1 + CONFIDENCE) / 2))
     if not error:
         return 1.0 if value == null else 0.0
     return float(2 * stats.norm.sf(abs(value - null) / error))
@@ -229,7 +238,8 @@ def end_p(value: float, low: float, high: float, null: float = 0.0, df: float = 
         reach = (high - low) / 2
     if not reach:
         return 1.0 if value == null else 0.0
-    return float(2 * stats.t.sf(stats.t.ppf((1 + LEVEL) / 2, df) * abs(value - null) / reach, df))
+    t = stats.t.ppf((1 + CONFIDENCE) / 2, df) * abs(value - null) / reach
+    return float(2 * stats.t.sf(t, df))
 
 
 def smallest_split_p(n_members: int, n_others: int) -> float:
@@ -256,7 +266,7 @@ def share_interval(n_found: int, n: int) -> tuple[float, float]:
     """95 % Wilson interval of a share; undefined for an empty denominator."""
     if n == 0:
         return (float("nan"), float("nan"))
-    interval = stats.binomtest(int(n_found), int(n)).proportion_ci(LEVEL, method="wilson")
+    interval = stats.binomtest(int(n_found), int(n)).proportion_ci(CONFIDENCE, method="wilson")
     return float(interval.low), float(interval.high)
 
 
@@ -285,7 +295,7 @@ def share_difference_interval(
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """Holm's step-down adjustment of p values tested together; adjusted p, same order.
+    """Holm's step-down adjustment of p values tested together, shape (n_tests,), in their order.
 
     >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
     [0.03, 0.06, 0.06]
@@ -337,7 +347,10 @@ def with_p_adjusted(*tables: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float:
-    """Cohen's kappa of two raters; undefined when both use a single label throughout."""
+    """Cohen's kappa of two raters; undefined when both use a single label throughout.
+
+    ValueError if the raters have different numbers of labels, or none.
+    """
     from sklearn.metrics import cohen_kappa_score
 
     first, second = list(first), list(second)

@@ -254,6 +254,14 @@ def read_csv(path: Path, **options: Any) -> pd.DataFrame:
     return with_texts(pd.read_csv(path, **options), visible.unguarded)
 
 
+def read_results(path: Path) -> pd.DataFrame:
+    """A table as :func:`write_csv` was given it, an empty text as a text and not as NaN."""
+    table = read_csv(path)
+    texts = [name for name, kind in table.dtypes.items() if isinstance(kind, pd.StringDtype)]
+    # An empty text is a text; only an empty number is undefined.
+    return table.fillna(dict.fromkeys(texts, ""))
+
+
 def with_texts(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
     """The table with its texts and column names changed; a column where none is, stays."""
     changed = table.rename(columns=lambda name: change(name) if isinstance(name, str) else name)
@@ -360,7 +368,10 @@ class Outputs:
         return (self.folder / "tables" / f"{name}.csv").exists()
 
     def read_table(self, name: str, written_by: str) -> pd.DataFrame:
-        """Read ``tables/<name>.csv`` as another notebook left it, which must have run before."""
+        """Read ``tables/<name>.csv`` as another notebook left it.
+
+        FileNotFoundError if that notebook has not run.
+        """
         path = self.folder / "tables" / f"{name}.csv"
         if not path.exists():
             raise FileNotFoundError(
@@ -368,7 +379,4 @@ class Outputs:
                 f"run notebooks/{written_by}.ipynb first"
             )
         record("input", name=f"tables/{name}.csv", sha256=sha256_of_file(path))
-        table = read_csv(path)
-        texts = [name for name, kind in table.dtypes.items() if isinstance(kind, pd.StringDtype)]
-        # An empty text is a text; only an empty number is undefined.
-        return table.fillna(dict.fromkeys(texts, ""))
+        return read_results(path)

@@ -11,6 +11,7 @@ import pandas as pd
 from IPython.display import HTML, Markdown
 
 from contamination.core.claims import check_table
+from contamination.core.scores import n_lowest
 from contamination.core.visible import visible
 
 MISSING = "–"
@@ -240,8 +241,10 @@ def marked_tokens(tokens: Sequence[str], values: Sequence[float], k_percent: flo
         tokens: texts of the tokens with their spaces.
         values: their log-probabilities in nats, which a pointer over a token shows.
         k_percent: share of the tokens to mark, above 0 to 100; at least one is marked.
+
+    ValueError if ``k_percent`` is out of range.
     """
-    n_marked = max(1, int(len(values) * k_percent / 100))
+    n_marked = n_lowest(len(values), k_percent)
     lowest = set(sorted(range(len(values)), key=lambda index: values[index])[:n_marked])
     shown, texts = [], []
     for index, (token, value) in enumerate(zip(map(visible, tokens), values, strict=True)):

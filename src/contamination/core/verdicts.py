@@ -22,7 +22,7 @@ EXACT, NEAR_EXACT, INEXACT = "exact", "near-exact", "inexact"  # a completion, b
 VERDICTS = (SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE, CONTROL_FAILS, NOT_RUN)
 
 FEWEST_MODELS = 5  # an interval over fewer models spans them and says nothing about others
-LEVEL = 0.05  # of every test, after correction within its family
+ALPHA = 0.05  # of a flag, and of every test after correction within its family
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class Claim:
         Args:
             low, high: 95 % interval of the effect, in ``unit``; NaN where it was not computed.
             p_adjusted: of the test of no effect, corrected within the notebook's family. Where
-                it is given, the claim needs it to be at most ``LEVEL`` besides the interval.
+                it is given, the claim needs it to be at most ``ALPHA`` besides the interval.
             control: interval of the control, or its value twice where it has none; NaN twice
                 where a claim that needs a control has none. The claim needs the effect to lie
                 above it. A control that lies above ``null`` as well shows the same effect; one
                 whose interval reaches ``null`` is only too imprecise.
             n_models: models over which the interval is taken, where the claim is about models.
                 None where it is about this one model, whose items are the sample.
-            can_reject: whether the test could reach ``LEVEL`` at all with so few items.
+            can_reject: whether the test could reach ``ALPHA`` at all with so few items.
 
         >>> claim = Claim("members score higher")
         >>> claim.verdict(0.55, 0.70), claim.verdict(0.45, 0.58), claim.verdict(0.45, 0.70)
@@ -72,7 +72,7 @@ class Claim:
             return NOT_RUN
         if (n_models is not None and n_models < FEWEST_MODELS) or not can_reject:
             return INCONCLUSIVE
-        if low > self.null and (p_adjusted is None or p_adjusted <= LEVEL):
+        if low > self.null and (p_adjusted is None or p_adjusted <= ALPHA):
             if control is None or low > control[1]:
                 return SUPPORTED
             return CONTROL_FAILS if control[0] > self.null else INCONCLUSIVE

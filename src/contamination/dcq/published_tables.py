@@ -7,7 +7,7 @@ from scipy import stats
 
 from contamination.core.families import correct_family
 from contamination.core.tables import listed
-from contamination.core.verdicts import INCONCLUSIVE, LEVEL, NOT_RUN, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import ALPHA, INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
 from contamination.data.published import printed_cells, released_instances
 from contamination.data.published.compare import Reason, matches_printed
 from contamination.dcq.assessment import CHOICES, assess, assessment_row, standard_answers_of
@@ -129,7 +129,7 @@ def reciprocal_row(instances: pd.DataFrame) -> dict[str, float | int | str]:
     if n_right_best < n_replicas:
         verdict = NOT_SUPPORTED
     else:
-        verdict = SUPPORTED if p <= LEVEL else INCONCLUSIVE
+        verdict = SUPPORTED if p <= ALPHA else INCONCLUSIVE
     return {
         "n": n,
         "n_replicas": n_replicas,

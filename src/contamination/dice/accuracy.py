@@ -10,6 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.parallel import in_processes
+from contamination.core.statistics import CONFIDENCE
 from contamination.core.verdicts import FEWEST_MODELS
 from contamination.dice import published_tables
 from contamination.dice.answers import accuracy_row
@@ -169,7 +170,7 @@ def _welch(values: Sequence[float], others: Sequence[float]) -> tuple[float, flo
     n_less_1 = len(values) - 1, len(others) - 1
     df = sum(squares) ** 2 / sum(s**2 / n for s, n in zip(squares, n_less_1, strict=True))
     error = float(np.sqrt(sum(squares)))
-    half = float(stats.t.ppf(0.975, df) * error)
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, df) * error)
     p = float(2 * stats.t.sf(abs(difference) / error, df))
     return difference - half, difference + half, p
 

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.claims import CLAIMS
-from contamination.core.statistics import end_p
+from contamination.core.statistics import CONFIDENCE, end_p
 from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import (
     CONTROL_FAILS,
@@ -133,7 +133,7 @@ def _share_from_training(shares: Sequence[float]) -> dict[str, float]:
     mean = float(np.mean(shares)) if n else np.nan
     if n > 1:
         error = max(stats.sem(shares), 1e-12)
-        low, high = stats.t.interval(0.95, n - 1, mean, error)
+        low, high = stats.t.interval(CONFIDENCE, n - 1, mean, error)
         p = float(2 * stats.t.sf(abs(mean - 0.5) / error, n - 1)) if n >= FEWEST_MODELS else p
     return {"share_from_training": mean, "ci_low": low, "ci_high": high, "p": p}
 

@@ -36,6 +36,7 @@ from contamination.core import caches, storage
 from contamination.lab.packing import IGNORED, Batch, training_stream
 from contamination.lab.recipes import Recipe, TrainingTexts, environment, recipe_hash
 from contamination.lab.tokenizer import tokenizer_files
+from contamination.models.loading import default_device
 
 BETAS = (0.9, 0.95)
 CLIP_NORM = 1.0
@@ -70,7 +71,7 @@ def train(recipe: Recipe, texts: TrainingTexts, parent: Path | None = None) -> P
     parent_hash = before.get("recipe_hash")
     if parent_hash != recipe.parent:
         raise ValueError(f"recipe continues {recipe.parent}, but the parent given is {parent_hash}")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = default_device()
     if recipe.dtype == "bfloat16" and not has_native_bfloat16(device):
         raise ValueError("bfloat16 is not native on this processor: use dtype float32")
     identity = recipe_hash(recipe)
@@ -117,7 +118,7 @@ def first_losses(recipe: Recipe, texts: TrainingTexts, n_steps: int) -> np.ndarr
     """
     if recipe.parent is not None:
         raise ValueError("only a training from scratch starts without its parent")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = default_device()
     batches = training_stream(recipe, texts).batches
     with _reproducible(device):
         model = build_model(recipe, texts.tokenizer).to(device)

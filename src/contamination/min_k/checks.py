@@ -11,8 +11,8 @@ from scipy import stats
 
 from contamination.core import scores, statistics
 from contamination.core.blind import USED_TWICE, Deals, auc_difference, blind_table
-from contamination.core.blind_scores import BAG_OF_WORDS, n_folds
-from contamination.core.verdicts import LEVEL
+from contamination.core.blind_scores import BAG_OF_WORDS, feasible_folds
+from contamination.core.verdicts import ALPHA
 from contamination.min_k.auc_tables import (
     Detected,
     difference_row,
@@ -111,7 +111,7 @@ def _bag_of_words(texts: Sequence[str], labels: np.ndarray, **resampling: int) -
     """One row of ``blind_table``, without shuffled labels."""
     plan: dict[str, Any] = {
         "baselines": [BAG_OF_WORDS],
-        "n_folds": n_folds(labels),
+        "n_folds": feasible_folds(labels),
         "n_permutations": 0,
     }
     return blind_table(texts, labels, **plan, **resampling)
@@ -130,8 +130,8 @@ def null_summary(null: pd.DataFrame) -> pd.DataFrame:
     """
     counted = null.groupby("method", sort=False)["misses"].agg(deals="size", missed="sum")
     table = counted.reset_index()
-    chance = stats.binom.sf(table["missed"] - 1, table["deals"], 1 - statistics.LEVEL)
-    return table.assign(expected=(1 - statistics.LEVEL) * table["deals"], holds=chance > LEVEL)
+    chance = stats.binom.sf(table["missed"] - 1, table["deals"], 1 - statistics.CONFIDENCE)
+    return table.assign(expected=(1 - statistics.CONFIDENCE) * table["deals"], holds=chance > ALPHA)
 
 
 def score_by_label(

@@ -227,7 +227,7 @@ def score_pairs(
 ) -> np.ndarray:
     """BLEURT of each candidate, shape (n,); about 0 to 1 for BLEURT-20, higher is closer.
 
-    What exceeds the scorer's input length is cut.
+    What exceeds the scorer's input length is cut. ValueError if the two differ in number.
     """
     if len(references) != len(candidates):
         raise ValueError(f"{len(references)} references but {len(candidates)} candidates")

@@ -139,8 +139,17 @@ class CausalLM(LanguageModel):
             )
 
 
+def default_device() -> str:
+    """Where models are trained and run unless told otherwise: cuda where there is one, else cpu."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def device_named(name: str = "") -> str:
     """The device of that name; the fastest kind there is for "": cuda, else mps, else cpu.
+
+    Audits alone are offered mps: their scores are compared with scores of the same run. The
+    lessons, the labs and the study are held against stored tables, which none has computed on
+    mps, so they take :func:`default_device`.
 
     ValueError, in one line, for a device that this machine or this build of torch lacks.
     """
@@ -273,7 +282,7 @@ def load_pretrained(
         read = tokenizer_class.from_pretrained if tokenizer_class else load_tokenizer
         tokenizer = read(name, **source)
     if device_map is None:
-        model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        model = model.to(device or default_device())
     lies_on = model.get_input_embeddings().weight.device
     identity = {
         "model": folder.name if is_here else name,

@@ -8,7 +8,6 @@ request, a refused key, an unknown model, an exhausted quota.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import time
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     import openai
 
 _WORTH_ANOTHER_TRY = (408, 409, 429)
-_SHORTEST_SECRET = 8  # placeholders such as "none" are words, not secrets
 
 
 class ChatError(RuntimeError):
@@ -92,11 +90,9 @@ class Secret:
 
     def removed_from(self, text: str) -> str:
         """A server's text without the key, should the server repeat it."""
-        if len(self._value) < _SHORTEST_SECRET:
+        if len(self._value) < keys.SHORTEST:
             return text
-        for form in (self._value, json.dumps(self._value)[1:-1]):
-            text = text.replace(form, "[key]")
-        return text
+        return keys.remove_values(text, keys.forms_of(self._value))
 
 
 def problem_of(error: Exception, base_url: str, secret: Secret) -> Exception:

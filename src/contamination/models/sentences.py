@@ -24,7 +24,8 @@ def similarities(
     """Cosine of the vectors of two texts, pair by pair, -1 to 1, shape (n_pairs,).
 
     The vector is the pooler's output, as the authors of SimCSE use their supervised models.
-    Texts longer than the encoder (of ``load_sentence_encoder``) reads are cut.
+    Texts longer than the encoder (of ``load_sentence_encoder``) reads are cut. ValueError if the
+    two differ in number.
     """
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} texts are no pairs")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from contamination.core.statistics import LEVEL
+from contamination.core.statistics import CONFIDENCE
 
 HUNDREDTHS = 100
 
@@ -47,7 +47,8 @@ def paired_bootstrap_p(guided: np.ndarray, general: np.ndarray) -> float:
     What 10,000 random resamples approximate, computed without a seed by convolution.
     Instances are resampled together with both their scores, shape (n,), two decimals. The
     value is exact for the bootstrap, which is itself no exact test: with ten
-    positive differences it is 0. ``sign_flip_p`` keeps its level.
+    positive differences it is 0. ``sign_flip_p`` keeps its level. ValueError if the two differ
+    in number, are empty, or have more than two decimals.
     """
     low, probabilities = _distribution_of_sum(_differences(guided, general))
     sums = low + np.arange(probabilities.size)
@@ -55,7 +56,11 @@ def paired_bootstrap_p(guided: np.ndarray, general: np.ndarray) -> float:
 
 
 def unpaired_bootstrap_p(guided: np.ndarray, general: np.ndarray) -> float:
-    """Exact one-sided p when the two samples are resampled independently of one another."""
+    """Exact one-sided p when the two samples are resampled independently of one another.
+
+    Both arrays have shape (n,) and two decimals. ValueError if they have more, differ in size or
+    are empty.
+    """
     low_guided, guided_sums = _distribution_of_sum(_hundredths(guided))
     low_general, general_sums = _distribution_of_sum(-_hundredths(general))
     if len(guided) != len(general):
@@ -113,7 +118,7 @@ def paired_bootstrap_interval(guided: np.ndarray, general: np.ndarray) -> tuple[
     """
     differences = _differences(guided, general)
     low, probabilities = _distribution_of_sum(differences)
-    places = np.searchsorted(probabilities.cumsum(), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    places = np.searchsorted(probabilities.cumsum(), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     first, last = (low + places) / (HUNDREDTHS * differences.size)
     return float(first), float(last)
 

@@ -73,7 +73,7 @@ def cut_rows(
 
     Args:
         rows: instances.
-        task: one of ``prompts.TASKS``; sentence pairs are not cut.
+        task: one of ``instructions.TASKS``; sentence pairs are not cut.
         text_columns: the column of the text; for sentence pairs both.
         label_column: empty where the prompt shows none.
         seed, how, min_words: of :func:`cut`.

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from contamination.core.statistics import LEVEL
+from contamination.core.statistics import CONFIDENCE
 from contamination.study.assignment import HELD_OUT
 from contamination.study.protocol import N_REDEALS, permutation_p_of_sets
 
 N_ROW_GROUPS = 30
-LEVEL_TAIL = (1 - LEVEL) / 2  # outside each end of an interval
+LEVEL_TAIL = (1 - CONFIDENCE) / 2  # outside each end of an interval
 SMALLEST_ERROR = 1e-12  # what is below is no spread but rounding
 
 
@@ -61,7 +61,10 @@ class Estimate(NamedTuple):
 
 
 def auc_by_model(crossed: CrossedScores, dose: int) -> np.ndarray:
-    """AUC of the rows at a dose against held-out rows under each model, shape (n_models,)."""
+    """AUC of the rows at a dose against held-out rows under each model, shape (n_models,).
+
+    ValueError if a model has no row at that dose, or none that is held out.
+    """
     is_seen, is_held_out = crossed.copies == dose, crossed.copies == HELD_OUT
     n_seen, n_held_out = is_seen.sum(axis=1), is_held_out.sum(axis=1)
     if not (n_seen.all() and n_held_out.all()):

@@ -301,7 +301,7 @@ def over_bases(aucs: np.ndarray) -> OverBases:
         p_value = 1.0 if mean == CHANCE else min(1.0, 2 * 0.5**n)
         return OverBases(mean, np.nan, np.nan, p_value, "sign test")
     error = np.std(aucs, ddof=1) / np.sqrt(n)
-    half = stats.t.ppf((1 + statistics.LEVEL) / 2, n - 1) * error
+    half = stats.t.ppf((1 + statistics.CONFIDENCE) / 2, n - 1) * error
     p_value = float(2 * stats.t.sf(abs(mean - CHANCE) / error, n - 1))
     return OverBases(mean, max(0.0, mean - half), min(1.0, mean + half), p_value, "t test")
 

@@ -18,9 +18,8 @@ from scipy import stats
 from contamination.core import scores
 from contamination.core.claims import CLAIMS
 from contamination.core.tables import interval_text, listed
-from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_RUN, SUPPORTED
+from contamination.core.verdicts import ALPHA, FEWEST_MODELS, INCONCLUSIVE, NOT_RUN, SUPPORTED
 from contamination.study.conditions import BASE, DOSED, PARAPHRASE, SEVERAL, VERBATIM, WITHOUT_LABEL
-from contamination.study.protocol import LEVEL
 from contamination.study.released_rows import CONFIRMATORY
 
 OF_TOKENS = (scores.MIN_K, scores.PPL, scores.ZLIB, scores.MIN_K_PLUS_PLUS)
@@ -125,7 +124,7 @@ def _compared(pairs: pd.DataFrame, bases: pd.DataFrame, condition: str) -> dict[
         notes.append(f"fewer than {FEWEST_MODELS} pairs")
     if abs(apart) > MOST_APART:
         notes.append(f"the AUCs of verbatim rows differ by more than {MOST_APART:.2f}")
-    is_equal = p_equivalent <= LEVEL and not notes
+    is_equal = p_equivalent <= ALPHA and not notes
     if low > MARGIN or high < -MARGIN:
         notes.append("the 95 % interval lies outside the margin")
     verdict = {"verdict": SUPPORTED if is_equal else INCONCLUSIVE, "note": "; ".join(notes)}

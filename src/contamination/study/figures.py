@@ -60,7 +60,7 @@ def power_matrix(evasion: pd.DataFrame, copies: int | None = None) -> Figure:
         mask = powers.isna() | is_left_out
         counts = texts.astype(object).fillna("")
         sns.heatmap(powers.astype(float), annot=counts, mask=mask, cmap=colours, ax=axis, **STYLE)
-    expected = f"{protocol.LEVEL * n_units:.2g} by chance"
+    expected = f"{protocol.ALPHA * n_units:.2g} by chance"
     title = f"Models flagged, out of {n_units} ({expected}; {dose} copies unless stated otherwise)"
     axis.set(xlabel="", ylabel="")
     axis.set_title(title, loc="right")

@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.statistics import holm
-from contamination.core.verdicts import LEVEL
+from contamination.core.verdicts import ALPHA
 from contamination.lab import world
 from contamination.study import arms, study
 from contamination.study.conditions import CLEAN, DOSED, LATER, LONG, NOTHING_READ, READERS
@@ -62,7 +62,7 @@ def detection(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
                 "ci_low": low,
                 "ci_high": high,
                 "n_tests": len(p_values),
-                "n_flagged": int((p_values <= LEVEL).sum()),
+                "n_flagged": int((p_values <= ALPHA).sum()),
                 "p_value": stouffer(p_values),
             }
         )
@@ -111,12 +111,12 @@ def false_alarms(sets: pd.DataFrame) -> pd.DataFrame:
     tested = sets[is_unseen & sets["p"].notna() & ~sets["detector"].isin(LEFT_OUT)]
     rows = [
         {"detector": display_name(name)}
-        | alarm_columns(own["p"].le(LEVEL).tolist(), own["unit"].tolist())
+        | alarm_columns(own["p"].le(ALPHA).tolist(), own["unit"].tolist())
         for name, own in tested.groupby("detector", sort=False)
     ]
     table = pd.DataFrame(rows)
     table["p_adjusted"] = holm(table["p_value"])
-    return table.assign(holds=table["p_adjusted"] > LEVEL)
+    return table.assign(holds=table["p_adjusted"] > ALPHA)
 
 
 def shares(lab: world.World, number: int = study.UNITS[0]) -> pd.DataFrame:

@@ -84,7 +84,7 @@ def superiority(differences: np.ndarray) -> tuple[float, float]:
     values = values[~np.isnan(values)]
     if values.size < protocol.N_UNITS:
         return np.nan, np.nan
-    t = stats.t.ppf(1 - protocol.LEVEL, values.size - 1)
+    t = stats.t.ppf(1 - protocol.ALPHA, values.size - 1)
     return float(values.mean()), float(values.mean() - t * stats.sem(values))
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.claims import CLAIMS
-from contamination.core.statistics import auc_interval, end_p
+from contamination.core.statistics import CONFIDENCE, auc_interval, end_p
 from contamination.core.verdicts import FEWEST_MODELS, strongest
 from contamination.study import protocol
 from contamination.study.conditions import (
@@ -26,7 +26,6 @@ from contamination.study.scoring import CONTROL_NAMES
 N_RESAMPLES = 1_000
 SIBLINGS = "unread rows of the same name and draw"
 
-# Question: model, condition, copies.
 CLAIMED = (DOSED, VERBATIM)  # model and condition that ``mean_auc_by_dose`` makes a claim about
 
 
@@ -51,7 +50,7 @@ def evasion_table(sets: pd.DataFrame) -> pd.DataFrame:
         detector, benchmark, model, condition, copies = cell
         makes_no_claim = condition in NOTHING_READ or detector in CONTROL_NAMES
         n, n_flagged = len(part), int(part["flagged"].sum())
-        low, high = protocol.clopper_pearson(n_flagged, n, protocol.LEVEL / 2)
+        low, high = protocol.clopper_pearson(n_flagged, n, protocol.ALPHA / 2)
         rows.append(
             {
                 "method": detector,
@@ -92,7 +91,8 @@ def mean_auc_by_dose(sets: pd.DataFrame, detector: str, benchmark: str) -> pd.Da
     for key, part in own[is_read | is_fresh].groupby(["condition", "copies", "model"]):
         condition, copies, model = key
         n, mean = len(part), part["value"].mean()
-        half = stats.t.ppf(0.975, n - 1) * stats.sem(part["value"]) if n > 1 else np.nan
+        t = stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)
+        half = t * stats.sem(part["value"]) if n > 1 else np.nan
         makes_test = (model, condition) == CLAIMED and n >= FEWEST_MODELS
         limits = mean - half, mean + half
         rows.append(
@@ -174,7 +174,7 @@ def lab_rows(scores: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
                 "verdict": "",
                 "note": protocol.LEFT_OUT.get(row.detector, ""),
                 "condition": FRESH if is_clean else condition,
-                "flagged": row.p <= protocol.LEVEL,
+                "flagged": row.p <= protocol.ALPHA,
             }
         )
     return pd.DataFrame(rows)

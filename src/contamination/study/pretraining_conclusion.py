@@ -6,7 +6,7 @@ import pandas as pd
 
 from contamination.core.statistics import CHANCE
 from contamination.core.tables import interval_text, listed
-from contamination.core.verdicts import CONTROL_FAILS, LEVEL, SUPPORTED
+from contamination.core.verdicts import ALPHA, CONTROL_FAILS, SUPPORTED
 from contamination.study import dc_pdd
 from contamination.study.conditions import PARAPHRASE
 from contamination.study.interface import ANSWERS
@@ -138,7 +138,7 @@ def larger_models(table: pd.DataFrame, detector: str) -> str:
             f"{copies_words(int(largest['copies']))}, from {largest['auc']:.2f} to "
             f"{largest['auc_larger']:.2f}."
         )
-    fallen = table[table["ci_high"].lt(0) & table["p_adjusted"].le(LEVEL)]
+    fallen = table[table["ci_high"].lt(0) & table["p_adjusted"].le(ALPHA)]
     lower = [
         f"{row['detector']} with {copies_words(int(row['copies']))}, from {row['auc']:.2f} to "
         f"{row['auc_larger']:.2f}"

@@ -6,7 +6,7 @@ import pandas as pd
 
 from contamination.core.statistics import CHANCE
 from contamination.core.tables import copies_text, format_p, interval_text, listed
-from contamination.core.verdicts import INCONCLUSIVE, LEVEL, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import ALPHA, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study.conditions import PARAPHRASE, WITHOUT_LABEL
 from contamination.study.interface import ACCESSES
 from contamination.study.row_pools import CHAT
@@ -262,7 +262,7 @@ def _detected(of_dose: pd.DataFrame, every: str) -> str:
     if best["benchmarks"] != every:
         benchmarks = listed(best["benchmarks"].split(", "))
         name += f", asked on {benchmarks} alone, where the attack reaches {best['lira_auc']:.2f}"
-    chance = LEVEL * best["n_tests"]
+    chance = ALPHA * best["n_tests"]
     return (
         f"detected by {who}, and the best ({name}) reaches an AUC of {of_auc(best)} and is "
         f"significant in {flags_text(best)} single tests, where chance gives {chance:.0f}"
@@ -271,14 +271,14 @@ def _detected(of_dose: pd.DataFrame, every: str) -> str:
 
 def _nearly(of_dose: pd.DataFrame) -> list[str]:
     """Detectors whose interval lies above one half although their p-value is too large."""
-    is_near = of_dose["ci_low"].gt(CHANCE) & of_dose["p_adjusted"].gt(LEVEL)
+    is_near = of_dose["ci_low"].gt(CHANCE) & of_dose["p_adjusted"].gt(ALPHA)
     names = of_dose.loc[is_near, "detector"].tolist()
     if not names:
         return []
     whose = "its" if len(names) == 1 else "their"
     return [
         f"For {listed(names)}, the interval lies above one half as well, but {whose} corrected "
-        f"p-value is above {LEVEL}."
+        f"p-value is above {ALPHA}."
     ]
 
 

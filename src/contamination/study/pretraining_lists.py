@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.storage import hash_of
-from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, LEVEL, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import ALPHA, FEWEST_MODELS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study.assignment import HELD_OUT
 from contamination.study.conditions import VERBATIM
 from contamination.study.crossed import (
@@ -183,6 +183,6 @@ def row_lists(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
 def _one_sided(share: Estimate, n_models: int) -> tuple[float, float]:
     """One-sided 95 % limits with the standard error of both jackknives."""
     error = np.hypot(share.se_models, share.se_rows)
-    half = stats.t.ppf(1 - LEVEL, max(n_models - 1, 1)) * error
+    half = stats.t.ppf(1 - ALPHA, max(n_models - 1, 1)) * error
     low, high = np.clip([share.value - half, share.value + half], 0, 1)
     return float(low), float(high)

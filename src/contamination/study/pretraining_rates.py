@@ -15,7 +15,7 @@ from scipy import stats
 
 from contamination.core.statistics import holm, percentile_interval
 from contamination.core.storage import hash_of
-from contamination.core.verdicts import CONTROL_FAILS, LEVEL, SUPPORTED
+from contamination.core.verdicts import ALPHA, CONTROL_FAILS, SUPPORTED
 from contamination.study import reference_attack
 from contamination.study.assignment import HELD_OUT
 from contamination.study.crossed import (
@@ -237,12 +237,12 @@ def false_alarms(study: StudyScores) -> pd.DataFrame:
                     values.append(of_rows[held_out])
                     is_own.append(np.isin(held_out, own))
                     keys.append(("unseen", model, f"{benchmark} {kind}", seed, number))
-        flags = permutation_p_of_sets(values, is_own, keys) <= LEVEL
+        flags = permutation_p_of_sets(values, is_own, keys) <= ALPHA
         units = [seed for *_, seed, _ in keys]
         rows.append({"detector": display_name(detector)} | alarm_columns(flags.tolist(), units))
     table = pd.DataFrame(rows)
     table["p_adjusted"] = holm(table["p_value"])
-    return table.assign(holds=table["p_adjusted"] > LEVEL)
+    return table.assign(holds=table["p_adjusted"] > ALPHA)
 
 
 def alarm_columns(flags: Sequence[bool], units: Sequence[int]) -> dict[str, float]:
@@ -250,8 +250,8 @@ def alarm_columns(flags: Sequence[bool], units: Sequence[int]) -> dict[str, floa
     n, rate = len(flags), float(np.mean(flags))
     effective = effective_number(np.array(flags), np.array(units))
     n_found = rate * effective
-    low, high = clopper_pearson(n_found, effective, LEVEL)
-    p = binomial_p(n_found, effective, LEVEL)
+    low, high = clopper_pearson(n_found, effective, ALPHA)
+    p = binomial_p(n_found, effective, ALPHA)
     counts = {"n_sets": n, "n_flagged": int(np.sum(flags)), "rate": rate}
     limits = {"rate_low": float(low), "rate_high": float(high)}
     return counts | limits | {"design_effect": n / effective, "p_value": p}
@@ -276,8 +276,8 @@ def twins_alone(study: StudyScores) -> pd.DataFrame:
             estimate = interval_left_out(_mean_left_out_of(pool.scores, is_held_out), PREFERENCES)
             n_above = (is_held_out & (pool.scores > 0)).sum(axis=1)
             n_below = (is_held_out & (pool.scores < 0)).sum(axis=1)
-            alarms = stats.binom.sf(n_above - 1, n_above + n_below, 0.5) <= LEVEL
-            high = float(clopper_pearson(alarms.sum(), n_models, LEVEL)[1])
+            alarms = stats.binom.sf(n_above - 1, n_above + n_below, 0.5) <= ALPHA
+            high = float(clopper_pearson(alarms.sum(), n_models, ALPHA)[1])
             rows.append(
                 {
                     "detector": display_name(detector),
@@ -289,8 +289,8 @@ def twins_alone(study: StudyScores) -> pd.DataFrame:
                     "n_alarms": int(alarms.sum()),
                     "rate": float(alarms.mean()),
                     "rate_high": high,
-                    "lowest_possible": float(clopper_pearson(0, n_models, LEVEL)[1]),
-                    "verdict": CONTROL_FAILS if high > LEVEL else SUPPORTED,
+                    "lowest_possible": float(clopper_pearson(0, n_models, ALPHA)[1]),
+                    "verdict": CONTROL_FAILS if high > ALPHA else SUPPORTED,
                 }
             )
     return pd.DataFrame(rows)

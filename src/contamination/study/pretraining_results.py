@@ -17,7 +17,7 @@ from scipy import stats
 from contamination.core.claims import CLAIMS
 from contamination.core.scores import PPL
 from contamination.core.statistics import holm
-from contamination.core.verdicts import LEVEL, SUPPORTED, Claim
+from contamination.core.verdicts import ALPHA, SUPPORTED, Claim
 from contamination.study import reference_attack
 from contamination.study.assignment import HELD_OUT
 from contamination.study.conditions import VERBATIM
@@ -119,7 +119,7 @@ def _auc_rows(
                     "n_held_out": n_held_out,
                     **_auc_columns(found.estimate, found.by_model),
                     "n_tests": len(found.p_values),
-                    "n_flagged": int((found.p_values <= LEVEL).sum()),
+                    "n_flagged": int((found.p_values <= ALPHA).sum()),
                     "p_value": stouffer(found.p_values),
                 }
             )
@@ -149,7 +149,7 @@ def judged(
     """
     table = table.assign(p_adjusted=holm(table["p_value"]))
     # Holm asks the first test for the level over the number of tests.
-    can_reject = [smallest_p(n) * len(table) <= LEVEL for n in table["n_tests"]]
+    can_reject = [smallest_p(n) * len(table) <= ALPHA for n in table["n_tests"]]
     ends = zip(
         table["ci_low"].fillna(table[low]), table["ci_high"].fillna(table[high]), strict=True
     )
@@ -240,7 +240,7 @@ def controls(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
     asked = [name for name in CONTROLS if name in study.all_detectors]
     table = _of_auc(_auc_rows(study, shares, asked, ROWS), CLAIMS[DETECTION])
     low = table["ci_low"].fillna(table["auc_min"])
-    is_supported = low.gt(CLAIMS[DETECTION].null) & table["p_adjusted"].le(LEVEL)
+    is_supported = low.gt(CLAIMS[DETECTION].null) & table["p_adjusted"].le(ALPHA)
     return table.drop(columns=["verdict", "access"]).assign(holds=~is_supported)
 
 
@@ -393,7 +393,7 @@ def by_benchmark(study: StudyScores) -> pd.DataFrame:
                         "copies": copies,
                         "n_models": len(study.base_seeds),
                         **_auc_columns(found.estimate, found.by_model),
-                        "n_flagged": int((found.p_values <= LEVEL).sum()),
+                        "n_flagged": int((found.p_values <= ALPHA).sum()),
                         "p_value": stouffer(found.p_values),
                     }
                 )

@@ -28,6 +28,7 @@ from contamination.core.claims import CLAIMS
 from contamination.core.statistics import auc, holm, mcnemar_p
 from contamination.core.storage import hash_of
 from contamination.core.verdicts import (
+    ALPHA,
     FEWEST_MODELS,
     INCONCLUSIVE,
     NOT_RUN,
@@ -53,7 +54,6 @@ POWERS = ["n_rows", "n_flagged", "power_at_5_fpr", "ci_low", "ci_high", "p_value
 POWERS += ["p_against_verbatim"]
 RANKED_CELL = ("topics", DOSED, VERBATIM, 3)  # detectors are compared here, and nowhere else
 
-LEVEL = 0.05  # of a flag, of every test, and outside every interval
 LARGEST_RATE = 0.10  # of false alarms that a calibrated detector may have
 N_REDEALS = 9_999
 N_UNITS = 3  # fewer say nothing about other units
@@ -172,7 +172,7 @@ def flag(sets: pd.DataFrame) -> pd.DataFrame:
     for _, own in sets.groupby("detector"):
         kept = next((own[p] for p in ("own_p", "p") if own[p].notna().any()), None)
         if kept is not None:
-            sets.loc[kept.dropna().index, "flagged"] = kept.dropna().le(LEVEL).astype(float)
+            sets.loc[kept.dropna().index, "flagged"] = kept.dropna().le(ALPHA).astype(float)
             continue
         for _, part in own.groupby("benchmark"):
             limits = cross_fitted_thresholds(part["value"], part["unit"], part["unread"].ne(""))
@@ -219,7 +219,7 @@ def effective_number(flags: np.ndarray, units: np.ndarray) -> float:
     between = np.sum(np.bincount(units, flags - rate) ** 2) / n**2 * n_units / (n_units - 1)
     independent = rate * (1 - rate) / (n - 1)
     effect = max(1.0, between / independent) if independent > 0 else 1.0
-    return float(n / effect * np.divide(*stats.t.ppf(1 - LEVEL, [n - 1, n_units - 1])) ** 2)
+    return float(n / effect * np.divide(*stats.t.ppf(1 - ALPHA, [n - 1, n_units - 1])) ** 2)
 
 
 def false_alarm_limits(flags: np.ndarray, units: np.ndarray) -> tuple[float, float]:
@@ -232,12 +232,12 @@ def false_alarm_limits(flags: np.ndarray, units: np.ndarray) -> tuple[float, flo
     n_effective = effective_number(flags, units)
     if np.isnan(n_effective):
         return np.nan, np.nan
-    return clopper_pearson(np.mean(flags) * n_effective, n_effective, LEVEL)
+    return clopper_pearson(np.mean(flags) * n_effective, n_effective, ALPHA)
 
 
 def calibration_word(low: float, high: float) -> str:
     """Calibrated if the upper limit is at most 0.10, miscalibrated if the lower is above 0.05."""
-    word = MISCALIBRATED if low > LEVEL else UNDETERMINED
+    word = MISCALIBRATED if low > ALPHA else UNDETERMINED
     return NOT_RUN if np.isnan(low) else CALIBRATED if high <= LARGEST_RATE else word
 
 
@@ -272,7 +272,7 @@ def power_word(p_adjusted: float, high: float, n_units: int) -> str:
         return NOT_RUN
     if n_units < FEWEST_MODELS:
         return INCONCLUSIVE
-    if p_adjusted <= LEVEL:
+    if p_adjusted <= ALPHA:
         return SUPPORTED
     claim = CLAIMS["detectors"]
     return NOT_SUPPORTED if high < claim.null + claim.smallest_effect else INCONCLUSIVE
@@ -304,8 +304,8 @@ def power_table(sets: pd.DataFrame) -> pd.DataFrame:
     n, n_flagged = table["n_units"], table["n_flagged"]
     table["power_at_5_fpr"] = n_flagged / n
     n_cells = n.gt(0).groupby(table["detector"]).transform("sum")
-    table["ci_low"], table["ci_high"] = clopper_pearson(n_flagged, n, LEVEL / 2 / n_cells)
-    table["p_value"] = stats.binom.sf(n_flagged - 1, n.where(n > 0), LEVEL)
+    table["ci_low"], table["ci_high"] = clopper_pearson(n_flagged, n, ALPHA / 2 / n_cells)
+    table["p_value"] = stats.binom.sf(n_flagged - 1, n.where(n > 0), ALPHA)
     table["p_adjusted"] = table["p_value"]
     for name in ("p_adjusted", "p_against_verbatim"):
         for _, p in table[name].dropna().groupby(table["detector"]):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from contamination.core.tables import format_p, listed
-from contamination.core.verdicts import INCONCLUSIVE, LEVEL, SUPPORTED
+from contamination.core.verdicts import ALPHA, INCONCLUSIVE, SUPPORTED
 from contamination.dcq.comparison import COVERAGE, QUARTER
 from contamination.study import first_study, protocol
 from contamination.study.conditions import (
@@ -101,7 +101,7 @@ def summarize_counting(rules: pd.DataFrame) -> str:
 def summarize_power(shown: pd.DataFrame) -> str:
     """What *supported* means, shown by the weakest power that is; ``shown`` as ``evasion.csv``."""
     text = (
-        f"Supported means more flags than the {100 * LEVEL:.0f} % of chance. It does not mean that "
+        f"Supported means more flags than the {100 * ALPHA:.0f} % of chance. It does not mean that "
         "most models are flagged"
     )
     found = shown[shown["verdict"].eq(SUPPORTED)]
@@ -123,7 +123,7 @@ def summarize_other_rule(sets: pd.DataFrame, methods: Sequence[str]) -> str:
     is_asked = sets["detector"].isin(methods) & sets["condition"].eq(PARAPHRASE)
     by_method = sets[is_asked & sets["model"].eq(DOSED)].groupby("detector")
     found = by_method.agg(auc=("value", "mean"), n=("p", "size"))
-    found["n_flagged"] = by_method["p"].agg(lambda p: int(p.le(LEVEL).sum()))
+    found["n_flagged"] = by_method["p"].agg(lambda p: int(p.le(ALPHA).sum()))
     rule = (
         "This table counts the models in which a test is significant. Notebook 09b tests the mean "
         "AUC of the same scores instead, which can show an effect that is too weak for a test of "
@@ -156,10 +156,10 @@ def summarize_false_alarms(sets: pd.DataFrame, gate_table: pd.DataFrame) -> str:
     counts = []
     for name in high:
         own = sets[sets["detector"].eq(name) & sets["model"].eq(CLEAN)]["p"].dropna()
-        n, k = len(own), int(own.le(LEVEL).sum())
-        p = format_p(protocol.binomial_p(k, n, LEVEL))
+        n, k = len(own), int(own.le(ALPHA).sum())
+        p = format_p(protocol.binomial_p(k, n, ALPHA))
         p = p if p.startswith("<") else f"= {p}"
-        counts.append(f"{name} flags {k} of {n} ({LEVEL * n:.0f} expected, p {p})")
+        counts.append(f"{name} flags {k} of {n} ({ALPHA * n:.0f} expected, p {p})")
     alarms = first_study.false_alarms(sets)
     together = alarms[alarms["detector"].isin(map(display_name, high))]
     pooled = [

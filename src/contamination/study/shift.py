@@ -25,7 +25,7 @@ import pandas as pd
 from contamination.core import blind_scores
 from contamination.core.claims import CLAIMS
 from contamination.core.statistics import auc, auc_within, holm
-from contamination.core.verdicts import LEVEL, SUPPORTED
+from contamination.core.verdicts import ALPHA, SUPPORTED
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.lab import passages, world
 from contamination.lab.benchmarks import BENCHMARKS
@@ -93,7 +93,7 @@ class Pair:
 
     def auc_of_words(self) -> float:
         """Cross-validated AUC of a bag of words that tells A from B without any model."""
-        n_folds = blind_scores.n_folds(self.is_a)
+        n_folds = blind_scores.feasible_folds(self.is_a)
         judged = blind_scores.cross_validated_scores(
             self.rows.texts, self.is_a, blind_scores.BAG_OF_WORDS, n_folds
         )
@@ -321,7 +321,7 @@ def false_verdicts(sets: pd.DataFrame) -> pd.DataFrame:
     """
     claim, rows = CLAIMS["pretraining_shift"], []
     for key, own in sets.groupby(COLUMNS[:3], sort=False):
-        flags = {"A": own["p_a"].le(LEVEL), "B": own["p_b"].le(LEVEL)}
+        flags = {"A": own["p_a"].le(ALPHA), "B": own["p_b"].le(ALPHA)}
         suspect = max(flags, key=lambda name: flags[name].mean())
         worse, bases = flags[suspect], own["base_seed"]
         rate, n_effective = worse.mean(), effective_number(worse, bases)

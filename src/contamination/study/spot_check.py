@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from contamination.core import storage
 from contamination.dcq.respondents import ANSWER_RULE, BaseRespondent
 from contamination.lab import recipes, world
 from contamination.models.causal import CausalLM
+from contamination.models.loading import default_device
 from contamination.study import agreement, arms, baselines, scoring, store
 from contamination.study.conditions import DOSED
 from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
@@ -52,9 +52,8 @@ def environment() -> dict[str, str]:
     """``recipes.environment`` and the processor's name, since its maker decides on kernels too."""
     info = Path("/proc/cpuinfo")
     names = re.findall(r"model name\s*: (.*)", info.read_text() if info.exists() else "")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     name = names[0] if names else platform.processor()
-    return recipes.environment(device) | {"processor_name": name}
+    return recipes.environment(default_device()) | {"processor_name": name}
 
 
 def world_of(lab: world.World) -> dict[str, dict[str, str]]:

@@ -29,7 +29,7 @@ BENCHMARKS = ("topics", "entailment", "grade_school")
 WHOLE_SETS_ON = COSTLY_ON
 N_BACKGROUND_TOKENS = 1_000_000
 N_TOKENS = {CLEAN: 20_000, DOSED: 10_000, LATER: 10_000, LONG: 100_000}
-TRAINING = {"learning_rate": 0.002, "batch_size": 2}  # as in own.lab_models
+TRAINING = {"learning_rate": 0.002, "batch_size": 2}  # as in audit.lab_models
 
 
 @lru_cache(maxsize=1)

@@ -144,7 +144,7 @@ def features(model: CausalLM, texts: Sequence[str]) -> np.ndarray:
         values = own.token_log_probs
         assert own.vocabulary_mean is not None and own.vocabulary_std is not None
         likeliest = np.sort(values)[::-1]
-        n_kept = [max(1, int(values.size * k / 100)) for k in K_PERCENTS]
+        n_kept = [scores.n_lowest(values.size, k) for k in K_PERCENTS]
         rows.append(
             [
                 scores.perplexity_score(values),

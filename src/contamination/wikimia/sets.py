@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from contamination.core import blind
+from contamination.core.blind_scores import feasible_folds
 from contamination.core.overlap import normalised
 from contamination.models.chat import OK, Endpoint, Request, answer_all
 from contamination.wikimia.pages import KEPT, MEMBER, SHORT
@@ -94,7 +95,7 @@ def blind_baselines(
             table["input"].tolist(),
             table["label"] == 1,
             groups=table["page_id"] if name == TWO_REVISIONS else None,
-            n_folds=min(10, smaller),
+            n_folds=feasible_folds(table["label"] == 1),
             n_permutations=n_permutations,
             seed=seed,
         )

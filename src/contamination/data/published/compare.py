@@ -1,7 +1,7 @@
 """Printed and recomputed cells side by side.
 
 ``matches`` means equal at the printed decimals. A difference has one reason,
-from the closed list ``REASONS``.
+from the closed list ``Reason``.
 """
 
 from __future__ import annotations

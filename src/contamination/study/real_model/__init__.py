@@ -61,10 +61,7 @@ def stored(folder: Path = FOLDER) -> dict[str, pd.DataFrame]:
             path = folder / f"{name}.csv"
             if storage.sha256_of_file(path) != sha256:
                 raise ValueError(f"{path.name} is not the file that was stored: SHA-256 differs")
-            table = storage.read_csv(path)
-            texts = [column for column in table if isinstance(table[column].dtype, pd.StringDtype)]
-            # An empty text is a text; only an empty number is undefined.
-            tables[name] = table.fillna(dict.fromkeys(texts, ""))
+            tables[name] = storage.read_results(path)
     return tables
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from contamination.core.scores import MIN_K
 from contamination.core.tables import auc_text, listed
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, LEVEL, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import ALPHA, CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.min_k.wikimia_tables import AGE
 from contamination.replication.decisions import ALGORITHM_2
 from contamination.replication.instructions import GUIDED
@@ -142,10 +142,10 @@ def of_draw(control: pd.DataFrame) -> str:
     p = is_as_far.mean()
     text = (
         f"Before the copies, the two AUCs are {aucs_text(aucs)}. No page "
-        f"had a copy then, so {'this is' if p <= LEVEL else 'they differ from one half only by'} "
+        f"had a copy then, so {'this is' if p <= ALPHA else 'they differ from one half only by'} "
         "the luck of the draw"
     )
-    if p > LEVEL:
+    if p > ALPHA:
         return f"{text}."
     share = f"{100 * p:.1f} %" if p >= 0.001 else "fewer than 0.1 %"
     is_above = within["ci_low"].gt(0.5).all()
