@@ -113,7 +113,8 @@ def own_folders(tmp_path, monkeypatch, lab_texts):
     monkeypatch.delenv(storage.STAGING_VARIABLE, raising=False)
     # What make data fetched lies in the user's cache, and tests of it read there.
     if os.environ.get(sources.MIRROR_VARIABLE) or not sources.available():
-        cache = _new_cache(tmp_path / "cache", lab_texts)
+        # Beside it: tests look at what is in their folder.
+        cache = _new_cache(tmp_path.with_name(f"{tmp_path.name}_cache"), lab_texts)
         monkeypatch.setenv(storage.CACHE_VARIABLE, str(cache))
 
 
