@@ -17,6 +17,7 @@ from contamination.cases.library import TEST, VALIDATION
 from contamination.core import blind, blind_scores, statistics
 from contamination.core.claims import CLAIMS
 from contamination.core.scores import MIN_K, PPL
+from contamination.core.tables import interval_text
 from contamination.data.published import printed_cells
 
 N_FOLDS = 8
@@ -311,8 +312,8 @@ def summarize_threshold(read: pd.DataFrame, clean: pd.DataFrame) -> str:
         conclusion += "of the books. Perhaps some books are just easier to predict."
     return (
         f"The threshold puts {100 * of_read['accuracy']:.0f} % of the test snippets on the right "
-        f"side (95 % interval [{100 * low:.0f}, {100 * high:.0f}]). For the model that saw none of "
-        f"the books, a threshold chosen in the same way does so for "
+        f"side (95 % interval {interval_text(100 * low, 100 * high, 0)}). For the model that saw "
+        f"none of the books, a threshold chosen in the same way does so for "
         f"{100 * of_clean['accuracy']:.0f} %. {conclusion}"
     )
 
