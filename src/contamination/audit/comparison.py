@@ -34,6 +34,7 @@ from contamination.core.blind_scores import (
 )
 from contamination.core.compared_pairs import n_compared
 from contamination.core.overlap import is_latin, ngrams, words
+from contamination.core.tables import format_p, interval_text
 from contamination.core.verdicts import ALPHA
 
 NEAR_COPIES = "near-copies of dataset rows among the comparison rows"
@@ -125,7 +126,7 @@ def refusal(found: Sequence[dict[str, Any]]) -> str:
     if not apart:
         return ""
     by = max(apart, key=lambda row: row["ci_low"])
-    p = f"p {by['p_value']:.3f}" if by["p_value"] >= 0.001 else "p < 0.001"
+    p = f"p {format_p(by['p_value'])}"
     return (
         f"dataset and comparison rows are told apart by {_short(by)} alone (AUC {by['value']:.2f} "
         f"[{by['ci_low']:.2f}, {by['ci_high']:.2f}], {p}, n = {by['n']}, "
@@ -156,7 +157,7 @@ def describe_check(found: Sequence[dict[str, Any]], copies: Mapping[str, Any]) -
             f"{CHANCE:.2f}; {n_copies}"
         )
     shown = ", ".join(
-        f"{_short(row)} {row['value']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}] "
+        f"{_short(row)} {row['value']:.2f} {interval_text(row['ci_low'], row['ci_high'], 2)} "
         f"({row['n_pairs']:,} pairs)"
         for row in apart
     )

@@ -21,6 +21,7 @@ import pandas as pd
 
 from contamination.core import blind, blind_scores, scores, statistics
 from contamination.core.claims import CLAIMS
+from contamination.core.tables import interval_text
 from contamination.core.verdicts import FEWEST_MODELS, SUPPORTED, Claim
 from contamination.lab.training import describe
 from contamination.min_k import detect
@@ -340,9 +341,9 @@ def summarize_methods(average: pd.DataFrame, low: float, high: float) -> str:
     row = average.set_index("method").loc[scores.MIN_K]
     text = (
         f"Insertion changes the AUC of {scores.MIN_K} by {row['difference']:+.2f} "
-        f"[{row['difference_low']:.2f}, {row['difference_high']:.2f}] to {row['auc']:.2f}; its "
-        f"lead over {scores.PPL}, which comes second in the paper, has the 95 % interval "
-        f"[{low:.3f}, {high:.3f}]. "
+        f"{interval_text(row['difference_low'], row['difference_high'], 2)} to {row['auc']:.2f}; "
+        f"its lead over {scores.PPL}, which comes second in the paper, has the 95 % interval "
+        f"{interval_text(low, high, 3)}. "
     )
     found = "" if row["verdict"] == SUPPORTED else "not "
     leads = "a lead" if low > 0 else "a deficit" if high < 0 else "neither lead nor deficit"

@@ -10,7 +10,7 @@ import pandas as pd
 from contamination.core.claims import CLAIMS
 from contamination.core.families import withdraw_verdicts
 from contamination.core.statistics import end_p, with_p_adjusted
-from contamination.core.tables import listed
+from contamination.core.tables import auc_text, listed
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -145,7 +145,7 @@ def words_alone(words: pd.Series, n_pairs: int, n_seen: int, n_unseen: int) -> s
         n_seen, n_unseen: texts of each kind, of which a score of the model compares all pairs.
     """
     low, high = words["ci_low"], words["ci_high"]
-    text = f"The last row, words alone, has an AUC of {words['auc']:.2f} [{low:.2f}, {high:.2f}]. "
+    text = f"The last row, words alone, has an AUC of {auc_text(words)}. "
     if not low <= 0.5 <= high:
         text += (
             "Chance decided which instances were seen, and still the interval leaves out one "
