@@ -135,7 +135,7 @@ def downstream_conclusion(
     Args:
         of_bases: of ``lab_panel.units_verdict``; rows without a verdict are controls.
         once: Min-k% Prob on average over datasets where examples are inserted once, with
-            share_pct and paper_auc.
+            share_pct and paper_auc (as printed; empty if it is not).
         correction: of ``score_correction.correction_table``.
         others: n_models and verdict of the rows on occurrence, learning rate and corpus size.
     """
@@ -162,9 +162,10 @@ def downstream_conclusion(
         f" Of the tokens that our main models saw, {once['share_pct']:.0f} % are "
         f"inserted rows, and one insertion gives an AUC of {auc_text(once)}."
     )
-    if pd.notna(once["paper_auc"]):
+    paper = pd.to_numeric(once["paper_auc"], errors="coerce")
+    if pd.notna(paper):
         said += (
-            f" The paper prints {once['paper_auc']:.2f} with a far smaller share. The two studies "
+            f" The paper prints {paper:.2f} with a far smaller share. The two studies "
             "also differ in the models and in the texts, so do not compare these numbers."
         )
     row = correction.sort_values("copies").iloc[-1]
