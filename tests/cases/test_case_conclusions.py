@@ -108,7 +108,7 @@ def models(left, other=(5.95, 5.95)):
 
 def test_what_unlearning_left_and_what_it_cost():
     hardly = conclusions.memory_left(models(90), models(90)["left"])
-    assert "90 % after ascent" in hardly and "almost nothing was unlearned" in hardly
+    assert "90 % after ascent" in hardly and "unlearned almost nothing" in hardly
     assert "is 5.95 before and after unlearning, so on this text unlearning has no price" in hardly
     well = models(10, other=(5.95, 6.2))
     said = conclusions.memory_left(well, well["left"])

@@ -212,7 +212,7 @@ def memory_left(models: pd.DataFrame, left: pd.Series) -> str:
     hardly = [name for name in unlearned.index if left[name] >= LARGE_PART]
     if hardly:
         said += (
-            f"So by {listed(hardly)}, almost nothing was unlearned in this model. Suspicion "
+            f"So {listed(hardly)} unlearned almost nothing. Suspicion "
             "compares the items within a model, so it cannot show this. "
         )
     before, after = table["other_nll"]["original"], unlearned["other_nll"]
