@@ -196,7 +196,7 @@ def larger_rates(table: pd.DataFrame, detector: str) -> str:
         above.append(f"{k} of {n} methods find more than {at} ({detector}: {100 * own_rate:.1f} %)")
     return (
         f"{text} By chance, a method finds as large a share of the seen rows as of the held-out "
-        f"rows. With {copies_words(int(few['copies']))}, {listed(above)}. Here *more* means that "
+        f"rows. With {copies_words(int(few['copies']))}, {listed(above)}. Here “more” means that "
         "the 95 % interval, which is not corrected, lies above the false-positive rate."
     )
 
