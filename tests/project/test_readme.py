@@ -189,13 +189,13 @@ def test_a_study_that_finds_nothing_says_so(script, study):
     }
     nothing["pretraining_reference"] = study["pretraining_reference"]
     part, page = script.detectors(nothing), script.detector_page(nothing)
-    assert part.count("no detector is above chance") == 2
-    assert "no detector finds it" in page
+    assert part.count("no detector is shown to be above chance") == 2
+    assert "no detector is shown to be above chance on average" in page
     for text in (part, page):
         assert "no detector is shown to take that for contamination" in text
-        assert "are above chance on average" not in text
+        assert "are shown to be above chance" not in text
     assert "no detector notices" in page and "is not shown to tell" in page
-    assert "2 of 15 detectors are above chance" in script.detectors(study)
+    assert "2 of 15 detectors are shown to be above chance" in script.detectors(study)
     assert ": supported" not in page and "none; highest AUC" in page
     assert ": supported" in script.detector_page(study)
 

@@ -81,7 +81,8 @@ def test_the_page_of_the_pilot_has_its_numbers(monkeypatch):
     import pilot
 
     page = pilot.PAGE.read_text()
-    assert pilot.readme.renewed(page, pilot.NAME, pilot.numbers()) == page
+    numbers = pilot.numbers()
+    assert pilot.readme.renewed(page, pilot.NAME, numbers, "scripts/pilot.py") == page
     assert {*store.read_all(pilot.NAME, "scores")[0]["base_seed"]} == set(row_pools.PILOT_SEEDS)
 
 
