@@ -120,6 +120,7 @@ slides: $(OUTPUTS)/slides.html ## build slides of the lessons' questions, predic
 
 ##@ Your own model and dataset
 audit: $(VENV)/.installed ## was your model trained on your dataset? MODEL=... DATA=... or AUDIT=file.yaml; prints the cost first (AUDIT_FLAGS="--served-at URL --prices IN,OUT ..."; without any of them it audits our sample)
+	$(if $(DATA),$(if $(MODEL),,@echo 'error: DATA needs MODEL=...: name the model to audit, too' >&2; exit 1))
 	@$(RUN) -m contamination audit $(if $(MODEL),--model $(MODEL) --data $(DATA),--settings $(AUDIT)) --output outputs/audit $(AUDIT_FLAGS)
 
 ##@ Data, and work on this repository
