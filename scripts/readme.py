@@ -25,12 +25,15 @@ from matplotlib.figure import Figure
 from contamination.core import blind_scores, plots, storage
 from contamination.core.claims import CLAIMS
 from contamination.core.scores import MIN_K
+from contamination.core.tables import copies_text
 from contamination.data import published, sources
 from contamination.dcq import comparison, controls
 from contamination.dice import published_tables as dice_tables
 from contamination.min_k import wikimia_tables
 from contamination.replication import published_tables as replication_tables
 from contamination.study import (
+    best_detectors,
+    changes_conclusion,
     equivalence,
     pretrained,
     pretrained_pairs,
@@ -189,7 +192,7 @@ def detectors(tables: dict[str, pd.DataFrame]) -> str:
         tables[f"pretraining_{name}"] for name in ("detection", "reference", "shift")
     )
     said = pretraining_conclusion.in_brief(detection, shift)
-    said += " " + pretraining_conclusion.larger_in_brief(tables["pretraining_larger"], MIN_K)
+    said += " " + changes_conclusion.larger_in_brief(tables["pretraining_larger"], MIN_K)
     alt = pretraining_figures.detection_alt(detection, reference, shift)
     return f"{said}\n\n![{alt}]({DETECTION})"
 
@@ -238,10 +241,10 @@ def detector_page(tables: dict[str, pd.DataFrame]) -> str:
         "### After clean training",
         pretraining_findings.summarize_later_training(later),
         "### In larger models",
-        pretraining_conclusion.larger_models(tables["pretraining_larger"], MIN_K),
+        changes_conclusion.larger_models(tables["pretraining_larger"], MIN_K),
         _of_larger(tables["pretraining_larger"]),
-        pretraining_conclusion.larger_rates(tables["pretraining_larger_tpr"], MIN_K),
-        pretraining_conclusion.bound_of_dc_pdd(tables["pretraining_ties"]),
+        changes_conclusion.larger_rates(tables["pretraining_larger_tpr"], MIN_K),
+        changes_conclusion.bound_of_dc_pdd(tables["pretraining_ties"]),
         "### Lists of rows",
         pretraining_findings.summarize_row_lists(lists),
         "### Two sets that no model saw",
@@ -256,8 +259,8 @@ def detector_page(tables: dict[str, pd.DataFrame]) -> str:
 
 def _best(tables: dict[str, pd.DataFrame]) -> str:
     names = ("detection", "indirect", "shift", "differences")
-    best = pretraining_findings.best_by_access(*(tables[f"pretraining_{name}"] for name in names))
-    return markdown(best.astype(str).rename(columns=pretraining_findings.BEST_LABELS))
+    best = best_detectors.best_by_access(*(tables[f"pretraining_{name}"] for name in names))
+    return markdown(best.astype(str).rename(columns=best_detectors.BEST_LABELS))
 
 
 def _flags(detection: pd.DataFrame) -> str:
@@ -269,7 +272,7 @@ def _flags(detection: pd.DataFrame) -> str:
 
 
 def _copies(table: pd.DataFrame) -> pd.Series:
-    return table["copies"].map(pretraining_findings.copies_text)
+    return table["copies"].map(copies_text)
 
 
 def _crossed(table: pd.DataFrame, columns: str) -> str:

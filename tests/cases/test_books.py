@@ -8,7 +8,7 @@ import pytest
 from scripted_server import MODEL, Reply, ScriptedServer
 
 from contamination.audit.settings import Model
-from contamination.cases import books, books_own, library
+from contamination.cases import books, books_conclusions, books_own, library
 from contamination.cases.books_own import OwnBooks
 from contamination.core import blind_scores, scores, statistics
 from contamination.core.scores import LOWERCASE, MIN_K, NEIGHBOR, PPL, ZLIB
@@ -226,7 +226,7 @@ def test_books_that_share_the_last_rate_stay_in_the_top_list():
     table = rates((True, 90.0), (True, 80.0), (False, 80.0), (False, 10.0))
     assert books.top_rates(table, 2)["contamination_rate_pct"].tolist() == [90, 80, 80]
     assert len(books.top_rates(table, 9)) == 4
-    said = books.summarize_book_rates(table, 2)
+    said = books_conclusions.summarize_book_rates(table, 2)
     assert (
         "2 of the 3 books with the highest rates were in the training data" in said
         and "we would expect 1.5." in said
@@ -454,22 +454,22 @@ def rates(*pairs):
 )
 def test_whether_the_threshold_holds(read, clean, expected):
     alike = rates((True, 100.0), (False, 90.0))
-    said = books.summarize_threshold(told_right(*read), told_right(*clean), alike)
+    said = books_conclusions.summarize_threshold(told_right(*read), told_right(*clean), alike)
     assert expected in said
     assert "call 95 % of the test snippets suspicious, so its rates say nothing" in said
     apart = rates((True, 90.0), (False, 10.0))
-    said = books.summarize_threshold(told_right(*read), told_right(*clean), apart)
+    said = books_conclusions.summarize_threshold(told_right(*read), told_right(*clean), apart)
     assert "call 50 % of the test snippets suspicious." in said
 
 
 def test_whether_a_high_rate_is_a_sign_of_training():
     low = rates((True, 90.0), (True, 60.0), (False, 10.0), (False, 50.0))
-    said = books.summarize_book_rates(low, 2)
+    said = books_conclusions.summarize_book_rates(low, 2)
     assert "2 of the 2 books with the highest rates" in said and "we would expect 1." in said
     assert "0 of the 2 held-out books" in said and "so here a higher rate is a sign" in said
     assert "held out. No" not in said
     high = rates((True, 90.0), (True, 60.0), (False, 70.0), (False, 50.0))
-    said = books.summarize_book_rates(high, 2)
+    said = books_conclusions.summarize_book_rates(high, 2)
     assert "1 of the 2 books" in said and "The other book was held out. No two" in said
     assert "1 of the 2 held-out books have a rate above 50 %, so a high rate alone" in said
 
@@ -483,7 +483,7 @@ def aucs(seen, none, words):
 
 def test_the_notebook_concludes_what_its_tables_show():
     some = rates((True, 90.0), (False, 70.0), (False, 50.0))
-    text = books.conclusion(some, aucs(0.71, 0.47, 0.53), "m", "base")
+    text = books_conclusions.conclusion(some, aucs(0.71, 0.47, 0.53), "m", "base")
     assert "gives snippets of books in the training data higher scores" in text
     assert "(AUC 0.71 [0.63, 0.79])" in text and "are not above chance" in text
     assert "1 of the 2 held-out books" in text and "alone proves nothing" in text
@@ -492,7 +492,7 @@ def test_the_notebook_concludes_what_its_tables_show():
 
 def test_the_notebook_says_the_opposite_where_its_tables_do():
     none = rates((True, 90.0), (False, 30.0), (False, 50.0))
-    text = books.conclusion(none, aucs(0.55, 0.7, 0.53), "m", "base")
+    text = books_conclusions.conclusion(none, aucs(0.55, 0.7, 0.53), "m", "base")
     assert "is not shown to score snippets" in text and "higher scores" not in text
     assert "at least one is above chance" in text and "are not above chance" not in text
     assert "0 of the 2 held-out books" in text and "a higher rate is a sign" in text

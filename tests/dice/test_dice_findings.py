@@ -13,6 +13,7 @@ from contamination.dice import (
     conclusions,
     controls,
     family,
+    paper_findings,
     paper_rows,
     pool,
     published_tables,
@@ -293,23 +294,23 @@ def test_whether_the_flag_follows_the_inflation_is_said_where_a_verdict_says_whi
         paper_rows.with_flags(with_verdicts(accuracy.gains(accuracies(*given))), flags)
         for given in ((90.0, 42.0), (60.0, 61.0), (90.0, 42.0, 2))
     )
-    said = paper_rows.summarize_flags(inflated)
+    said = paper_findings.summarize_flags(inflated)
     of_x = f"x (+48 points, mean flag {flag:.2f})"
     assert f"is inflated is supported for {of_x}, and not supported for no condition." in said
     assert f"0.5 in {n_flagged} where the claim is supported. The claim" in said
-    said = paper_rows.summarize_flags(true)
+    said = paper_findings.summarize_flags(true)
     of_x = f"x (-1 points, mean flag {flag:.2f})"
     assert f"supported for no condition, and not supported for {of_x}." in said
     assert f"0.5 in {n_flagged} where the claim is not supported. The claim is incon" in said
-    said = paper_rows.summarize_flags(open_)
+    said = paper_findings.summarize_flags(open_)
     assert said.endswith("is inconclusive for 1 conditions, and the control fails for 0.")
     assert "threshold" not in said and "lies above zero" not in said
     taken_back = true.assign(verdict=INCONCLUSIVE, ci_low=0.6, p=0.04, p_adjusted=0.28)
-    said = paper_rows.summarize_flags(taken_back)
+    said = paper_findings.summarize_flags(taken_back)
     assert "interval of x lies above zero, but after the correction for all tests" in said
     assert "its p-value is 0.28, so the claim stays inconclusive." in said
     failed = inflated.assign(verdict=[CONTROL_FAILS if v else "" for v in inflated["verdict"]])
-    assert paper_rows.summarize_flags(failed).endswith("and the control fails for 1.")
+    assert paper_findings.summarize_flags(failed).endswith("and the control fails for 1.")
 
 
 @pytest.mark.parametrize(
@@ -318,26 +319,26 @@ def test_whether_the_flag_follows_the_inflation_is_said_where_a_verdict_says_whi
 )
 def test_flags_of_clean_models_are_named(on_fresh, said):
     flags = pd.DataFrame({"condition": ["clean", "clean", "x"], "benchmark": ["A", "B", "A"]})
-    text = paper_rows.summarize_clean_flags(flags.assign(flag=[0.2, on_fresh, 0.9]))
+    text = paper_findings.summarize_clean_flags(flags.assign(flag=[0.2, on_fresh, 0.9]))
     assert said in text and ("on B (0.70)" in text) == (on_fresh > 0.5)
 
 
 def test_methods_without_training_that_are_above_dice_are_named():
     rows = pd.DataFrame({"trained_on": "GSM-i x5", "tested_on": "GSM-hard"}, index=range(3))
     rows = rows.assign(method=["DICE", "PPL", "Zlib"], auroc_pct=[58.0, 72.0, 50.0])
-    said = paper_rows.summarize_methods(rows)
+    said = paper_findings.summarize_methods(rows)
     assert said == "On GSM-hard, PPL (72 %) is above DICE (58 %) without any training."
-    none = paper_rows.summarize_methods(rows.assign(auroc_pct=[90.0, 72.0, 50.0]))
+    none = paper_findings.summarize_methods(rows.assign(auroc_pct=[90.0, 72.0, 50.0]))
     assert none == "On no set is a method without training above DICE."
 
 
 def test_what_the_distances_say_of_the_located_layer():
     rows = pd.DataFrame({"layer": [4, 4, 4], "ci_low": [0.6, 0.4, np.nan]})
     rows["share_from_training"] = [0.7, 0.6, 0.4]
-    said = paper_rows.summarize_layers(rows, 4)
+    said = paper_findings.summarize_layers(rows, 4)
     assert said.startswith("The 3 distances locate layer 4, the last one. Of the 2 shares with an")
     assert "interval, 1 lie above one half" in said and "without one, 0 lie above" in said
-    apart = paper_rows.summarize_layers(rows.assign(layer=[3, 4, 4]), 4)
+    apart = paper_findings.summarize_layers(rows.assign(layer=[3, 4, 4]), 4)
     assert apart.startswith("The 3 distances locate layers 3 and 4. Of")
 
 
@@ -377,12 +378,12 @@ def test_contamination_is_what_lies_above_two_clean_models(main, clean, n_models
     assert row["difference_pct"] == main[0] - folded
     half = np.hypot(main[0] - main[1], clean[2] - clean[0])
     assert row["difference_low"] == pytest.approx(main[0] - folded - half)
-    said = paper_rows.summarize_fresh_questions(table)
+    said = paper_findings.summarize_fresh_questions(table)
     assert f"{main[0] - folded:+.1f} points" in said and f"above zero is {verdict}." in said
     assert f"The other {folded - 50:.1f} points above chance come with any two models" in said
     on_seen = paper_rows.add_clean_difference(table_2(main, clean, n_models, "GSM-i"))
     both = pd.concat([table, with_verdicts(on_seen, "judge_aurocs")])
-    said = paper_rows.summarize_fresh_questions(both)
+    said = paper_findings.summarize_fresh_questions(both)
     assert ("leaves no room for a difference of 10 points" in said) == (folded > 90)
 
 

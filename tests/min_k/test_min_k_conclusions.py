@@ -87,7 +87,10 @@ def test_the_lesson_concludes_what_its_tables_show(wikimia, articles):
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [(-0.3, "in the wrong direction: a step on each member lowers"), (0.01, "We cannot tell")],
+    [
+        (-0.3, "in the wrong direction: a step on each member lowers"),
+        (0.01, "on each member is inconclusive"),
+    ],
 )
 def test_a_score_that_falls_or_stays_is_not_said_to_respond(wikimia, articles, change, said):
     text = conclusions.conclusion(training_of(change), wikimia, 0.72, articles, by_score())

@@ -11,7 +11,13 @@ from contamination.core.verdicts import (
     NOT_SUPPORTED,
     SUPPORTED,
 )
-from contamination.replication import asterisks, conclusions, decisions, published_tables
+from contamination.replication import (
+    asterisks,
+    conclusions,
+    decisions,
+    lab_conclusions,
+    published_tables,
+)
 from contamination.replication.algorithm2 import operating_curves
 from contamination.replication.published_tables import PRINTED_TESTS
 
@@ -228,7 +234,7 @@ def doses_of(flagged=(0, 2, 0), general=0.99):
 
 
 def concluded(methods, placebos, curves, lab=None):
-    return conclusions.lab_conclusion(methods, placebos, curves, doses_of() if lab is None else lab)
+    return lab_conclusions.conclusion(methods, placebos, curves, doses_of() if lab is None else lab)
 
 
 FINDS = ("option ranking", 0, 3, 3), ("Algorithm 2, rule judge", 0, 0, 3)
@@ -253,43 +259,43 @@ def test_conclusion_of_the_lab():
     # 1 - 0.95^10 - 10 x 0.05 x 0.95^9 is 0.086; 0.05 x 0.35 exact and 0.05 x 0.65 near give 0.196.
     assert "contaminated in 20 % of cases with 10 instances and in 97 % with 100. But its" in text
     assert text.endswith("contaminated in 9 % of cases with 10 instances and in 96 % with 100.")
-    assert conclusions.title_of_methods(table).startswith("2 of 4 methods notice the")
-    assert conclusions.title_of_curves(curves).startswith("With 100 instances a judge's errors")
+    assert lab_conclusions.title_of_methods(table).startswith("2 of 4 methods notice the")
+    assert lab_conclusions.title_of_curves(curves).startswith("With 100 instances a judge's errors")
 
 
 def test_an_algorithm_is_named_once_with_all_its_kinds():
     bootstrap = ("Algorithm 1, ROUGE-L, paired bootstrap", 0, 0, 0)
     table = methods(FINDS_NOT, bootstrap, ("option ranking", 0, 3, 3))
-    assert conclusions.method_labels(table).tolist() == [
+    assert lab_conclusions.method_labels(table).tolist() == [
         "Algorithm 1, sign flips",
         "Algorithm 1, paired bootstrap",
         "option ranking",
     ]
     text = concluded(table, lab_of(0, 0.8), operating_curves(0.35))
     assert "The claim is not shown for Algorithm 1 (sign flips and paired bootstrap)." in text
-    assert conclusions.title_of_methods(table).startswith("1 of 2 methods notice the")
+    assert lab_conclusions.title_of_methods(table).startswith("1 of 2 methods notice the")
 
 
 def test_a_method_notices_only_if_all_its_kinds_do():
     both = methods(("Algorithm 2, rule judge", 0, 3, 3), ("option ranking", 0, 3, 3))
     other = both.head(1).assign(instruction="general")
     kinds = pd.concat([both, other], ignore_index=True)
-    assert conclusions.title_of_methods(kinds).startswith("All 2 methods notice")
+    assert lab_conclusions.title_of_methods(kinds).startswith("All 2 methods notice")
     kinds.loc[2, "verdict"] = INCONCLUSIVE
-    assert conclusions.title_of_methods(kinds).startswith("1 of 2 methods notice")
+    assert lab_conclusions.title_of_methods(kinds).startswith("1 of 2 methods notice")
 
 
 def test_algorithm_1_is_told_at_its_best_and_at_the_most_copies():
-    text = conclusions.summarize_algorithm_1(doses_of())
+    text = lab_conclusions.summarize_algorithm_1(doses_of())
     assert text == (
         "By the paired bootstrap, Algorithm 1 calls 2 of 3 partitions contaminated that were seen "
         "16 times, but none of 3 partitions that were seen 128 times. There ROUGE-L is 1.00 with "
         "the name and 0.99 without it, so hardly any difference is left to find."
     )
-    assert "is left to find" not in conclusions.summarize_algorithm_1(doses_of(general=0.5))
-    text = conclusions.summarize_algorithm_1(doses_of((0, 2, 3)))
+    assert "is left to find" not in lab_conclusions.summarize_algorithm_1(doses_of(general=0.5))
+    text = lab_conclusions.summarize_algorithm_1(doses_of((0, 2, 3)))
     assert text.endswith("calls 3 of 3 partitions that were seen 128 times contaminated.")
-    text = conclusions.summarize_algorithm_1(doses_of((0, 0, 0)))
+    text = lab_conclusions.summarize_algorithm_1(doses_of((0, 0, 0)))
     assert text.endswith("calls none of 3 partitions that were seen 128 times contaminated.")
 
 
@@ -305,7 +311,7 @@ def test_algorithm_1_is_told_at_its_best_and_at_the_most_copies():
 def test_few_copies_are_looked_for_in_completions_and_in_likelihoods(rouge, n_found, said):
     scored = pd.DataFrame({"copies": [0, 4, 128], "rouge": [0.57, rouge, 1.0]})
     ranked = pd.DataFrame({"copies": 4, "contaminated": [number < n_found for number in range(3)]})
-    text = conclusions.summarize_few_copies(scored.assign(instruction="guided"), ranked)
+    text = lab_conclusions.summarize_few_copies(scored.assign(instruction="guided"), ranked)
     assert text.startswith("Rows seen 4 times are completed") and said in text
 
 
@@ -316,11 +322,13 @@ def test_conclusion_of_a_lab_that_says_the_opposite():
     assert "The right name matters." in text and "form of the prompt" not in text
     assert "Its false alarms do not grow with the number" in text
     assert "contaminated in 0 % of cases with 10 instances and in 0 %" in text
-    assert conclusions.title_of_methods(nothing).startswith("None of 1 methods notice")
-    assert conclusions.title_of_methods(methods(*FINDS)).startswith("All 2 methods notice")
-    assert conclusions.title_of_curves(curves) == "More instances do not bring more false alarms"
+    assert lab_conclusions.title_of_methods(nothing).startswith("None of 1 methods notice")
+    assert lab_conclusions.title_of_methods(methods(*FINDS)).startswith("All 2 methods notice")
+    assert (
+        lab_conclusions.title_of_curves(curves) == "More instances do not bring more false alarms"
+    )
     undecided = concluded(nothing, lab_of(11, 0.5), curves)
-    assert "We cannot tell whether the right name matters." in undecided
+    assert "Whether the right name matters is inconclusive." in undecided
     no_gain = lab_of(0, 0.8).assign(n_flagged=0)
     assert "cannot ask whether the right name" in concluded(nothing, no_gain, curves)
     few = concluded(nothing, lab_of(0, 0.8).assign(n_flagged=2, n_partitions=24), curves)

@@ -4,18 +4,17 @@ import pandas as pd
 import pytest
 
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
-from contamination.study.conditions import PARAPHRASE
-from contamination.study.dice_forks import CLAIMED
-from contamination.study.interface import ANSWERS, LOG_PROBABILITIES
-from contamination.study.pretraining_conclusion import (
+from contamination.study.changes_conclusion import (
     bound_of_dc_pdd,
-    conclusion,
-    in_brief,
     larger_in_brief,
     larger_models,
     larger_rates,
     more_background,
 )
+from contamination.study.conditions import PARAPHRASE
+from contamination.study.dice_forks import CLAIMED
+from contamination.study.interface import ANSWERS, LOG_PROBABILITIES
+from contamination.study.pretraining_conclusion import conclusion, in_brief
 from contamination.study.shift import LENGTH, NONE
 
 ENDS = {"ci_low": 0.5, "ci_high": 0.7, "auc_min": 0.4, "auc_max": 0.8}

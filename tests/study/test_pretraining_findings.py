@@ -6,6 +6,7 @@ import pytest
 
 from contamination.core.plots import alt_text
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.study import best_detectors
 from contamination.study import pretraining_figures as figures
 from contamination.study import pretraining_findings as findings
 
@@ -169,7 +170,7 @@ PAIRED = pd.DataFrame(
 
 def test_all_that_are_not_worse_are_named_and_what_they_miss(detection, indirect):
     alike = PAIRED.assign(ci_low=-0.01)
-    found = findings.best_by_access(detection, indirect, MISLED, alike).set_index("access")
+    found = best_detectors.best_by_access(detection, indirect, MISLED, alike).set_index("access")
     assert found.loc[ANSWERS].tolist() == [
         1,
         "none; highest AUC 0.52 [0.50, 0.54] (CDD)",
@@ -197,7 +198,7 @@ def test_a_detector_that_is_shown_to_be_worse_than_the_best_is_not_named(detecti
     apart.loc[apart["detector"].eq("CDD"), "verdict"] = YES
     seen = indirect.assign(verdict=YES)
     unmoved = MISLED.assign(verdict=NO)
-    found = findings.best_by_access(apart, seen, unmoved, PAIRED).set_index("access")
+    found = best_detectors.best_by_access(apart, seen, unmoved, PAIRED).set_index("access")
     assert found.loc[LOGS, "misled_by"] == "none of those tried; untested: CDD"
     assert found.loc[LOGS, "16 copies"] == "Zlib: AUC 0.83 [0.81, 0.85]"
     assert found.loc[LOGS, "1 copy"] == "CDD: AUC 0.520 [0.500, 0.540]"

@@ -9,7 +9,13 @@ from scipy import stats
 
 from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED, check_verdicts
-from contamination.study import crossed, pretraining_scores, reference_attack, row_pools
+from contamination.study import (
+    best_detectors,
+    crossed,
+    pretraining_scores,
+    reference_attack,
+    row_pools,
+)
 from contamination.study import pretraining as arm
 from contamination.study import pretraining_results as results
 from contamination.study.pretraining_scores import arrange_scores
@@ -132,7 +138,7 @@ def test_the_reference_attack_is_of_the_same_benchmarks(detection, seen):
 
 def test_the_best_detector_is_compared_in_pairs(detection, seen):
     """Difference of means over models, on the benchmarks that both were asked on."""
-    table = results.differences_to_best(seen, detection)
+    table = best_detectors.differences_to_best(seen, detection)
     assert len(table) and (table["ci_low"] <= table["difference"]).all()
     for row in table.itertuples():
         of_dose = detection[detection["copies"].eq(row.copies)].set_index("detector")
@@ -141,7 +147,7 @@ def test_the_best_detector_is_compared_in_pairs(detection, seen):
             expected = of_dose.loc[row.best, "auc"] - of_dose.loc[row.detector, "auc"]
             assert row.difference == pytest.approx(expected)
     alone = detection.assign(verdict=NOT_SUPPORTED)
-    assert results.differences_to_best(seen, alone).empty
+    assert best_detectors.differences_to_best(seen, alone).empty
 
 
 def test_an_auc_that_never_varies_has_a_range_and_a_verdict(shares):

@@ -34,6 +34,7 @@ from contamination.core.blind_scores import (
 )
 from contamination.core.compared_pairs import n_compared
 from contamination.core.overlap import is_latin, ngrams, words
+from contamination.core.statistics import CHANCE
 from contamination.core.tables import format_p, interval_text
 from contamination.core.verdicts import ALPHA
 
@@ -41,7 +42,6 @@ NEAR_COPIES = "near-copies of dataset rows among the comparison rows"
 NEAR_COPY = 0.8  # share of two texts' words that they have in common, as ``overlap.word_overlap``
 MOST_COMPARED = 400  # rows of either, the first of a random order: each is compared with each
 LENGTH = "length"
-CHANCE = 0.5
 CLASSIFIERS = (DATE_RULE, LENGTH, BAG_OF_WORDS, TF_IDF)
 N_SHUFFLES, N_RESAMPLES = 99, 1000
 MOST_FOLDS = 5
@@ -129,7 +129,7 @@ def refusal(found: Sequence[dict[str, Any]]) -> str:
     p = f"p {format_p(by['p_value'])}"
     return (
         f"dataset and comparison rows are told apart by {_short(by)} alone (AUC {by['value']:.2f} "
-        f"[{by['ci_low']:.2f}, {by['ci_high']:.2f}], {p}, n = {by['n']}, "
+        f"{interval_text(by['ci_low'], by['ci_high'], 2)}, {p}, n = {by['n']}, "
         f"chance {CHANCE:.2f}): take rows of the same dates, length and style, or none"
     )
 

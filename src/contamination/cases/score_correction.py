@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.core.statistics import percentile_interval
-from contamination.core.tables import interval_text
+from contamination.core.tables import difference_text
 
 COPIES = (0, 1, 8)  # of each inserted row; none is the control
 SHARE_DROPPED = 0.5  # of the rows, those that a detector finds most familiar
@@ -111,7 +111,7 @@ def summarize_correction(table: pd.DataFrame, chance: float) -> str:
     rows = table.set_index("copies").sort_index()
     clean, most = rows.iloc[0], rows.iloc[-1]
     copies = int(rows.index[-1])
-    inflation = _change(most, "inflation", "ci")
+    inflation = difference_text(most, "inflation", "ci")
     first = (
         f"With {copies} copies of each inserted row, the share of correct answers goes from "
         f"{clean['inserted']:.2f} to {most['inserted']:.2f} on the inserted rows, and from "
@@ -138,7 +138,7 @@ def summarize_correction(table: pd.DataFrame, chance: float) -> str:
             "rows show it as well. So the correction has nothing to correct here, and we can only "
             "check whether it does harm."
         )
-    correction, control = (_change(most, name, name) for name in ("correction", "control"))
+    correction, control = (difference_text(most, name) for name in ("correction", "control"))
     if most["control_low"] <= 0 <= most["control_high"]:
         third = (
             "Without the half of the rows that the detector finds most familiar, the score changes "
@@ -154,7 +154,3 @@ def summarize_correction(table: pd.DataFrame, chance: float) -> str:
             "correction cannot be trusted, and held-out rows are needed."
         )
     return " ".join([first, second, third])
-
-
-def _change(row: pd.Series, name: str, ends: str) -> str:
-    return f"{row[name]:+.2f} {interval_text(row[f'{ends}_low'], row[f'{ends}_high'], 2)}"

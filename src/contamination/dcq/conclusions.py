@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pandas as pd
+from scipy import stats
 
+from contamination.core.statistics import CONFIDENCE
 from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
 from contamination.dcq.known_truth import (
     RESPONDENT,
@@ -20,7 +22,6 @@ PICKS = {
     "centrality": "picks the text that shares the most words with the others",
     "length": "picks the longest text",
 }
-Z_95 = 1.96  # of a two-sided 95 % interval
 SIDES = {"below": "below", "above": "above", "neither": "on no one side of"}
 
 
@@ -152,7 +153,8 @@ def levels_found(n_right: int, levels: pd.DataFrame, n_rows: int) -> str:
         levels["max_pct"].get((condition, most), float("nan"))
         for condition in (WITH_LABEL, WITHOUT_LABEL, WRONG_LABEL)
     )
-    margin = 100 * Z_95 * (0.25 / n_rows) ** 0.5
+    # Of a share near one half, whose interval is the widest.
+    margin = 100 * stats.norm.ppf((1 + CONFIDENCE) / 2) * (0.25 / n_rows) ** 0.5
     return (
         f"{text} Rows seen {most} times get a maximum of {with_label:.0f} % with their label, "
         f"{others[0]:.0f} % without it and {others[1]:.0f} % with a wrong one. A row set has "

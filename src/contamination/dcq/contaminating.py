@@ -48,7 +48,7 @@ def with_wrong_label(instances: Sequence[str], label_column: str, seed: int) -> 
 def with_other_labels(
     texts: Sequence[str], questions: Sequence[str], generator: np.random.Generator
 ) -> list[str]:
-    """Texts with another label than their own, drawn at random among the labels of the others.
+    """The same texts with wrong labels, each drawn at random from the labels of other texts.
 
     A label is what a text has beyond its question, which it begins with. ValueError if all labels
     are equal.

@@ -17,12 +17,12 @@ from contamination.core.verdicts import (
 )
 from contamination.dice import controls
 from contamination.dice.detector import MEAN_DIFFERENCE, MLP
+from contamination.dice.family import SMALLEST
 from contamination.dice.mixtures import SEEN, UNSEEN
 from contamination.dice.pool import BY_HEART, CONTAMINATED
 
 LESSON_CONTAMINATED = "contaminated"  # its name in the lesson
 NEW_CONTAMINATED = "new contaminated"  # the lesson's model that no detector has learned from
-SMALLEST = CLAIMS["dice_auroc"].smallest_effect  # points of AUROC that would matter
 
 
 def conclusion_of_distances(at_layer: pd.Series, layer: int) -> str:

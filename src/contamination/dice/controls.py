@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core.claims import CLAIMS
 from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import FEWEST_MODELS
 from contamination.dice import experiments
 from contamination.dice.detector import MEAN_DIFFERENCE, Auroc
 from contamination.dice.experiments import TEST_HALF, TRAIN_HALF
+from contamination.dice.family import SMALLEST
 from contamination.dice.mixtures import FORMAT, MATH, OTHER_TASK, SEEN, TRAIN_SPLIT, UNSEEN
 from contamination.dice.pool import (
     BASE,
@@ -70,7 +70,6 @@ _AT += (LEGITIMATE, FORMAT_ONLY, ANOTHER, LAYER_0, SHUFFLED, TOPIC_CLEAN)
 _AT += (BASELINE, BASELINE_CLEAN)
 EXPECTED = {**dict.fromkeys(_ABOVE, ABOVE_CHANCE), **dict.fromkeys(_AT, AT_CHANCE)}
 EXPECTED[DIRECTION] = BELOW_MLP
-SMALLEST = CLAIMS["dice_auroc"].smallest_effect  # points of AUROC that would matter
 OUTCOMES = {True: "yes", False: "no"}  # of ``holds``, which is empty where it is open
 OPEN = "open"
 

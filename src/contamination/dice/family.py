@@ -16,6 +16,7 @@ from contamination.dice.mixtures import UNSEEN
 from contamination.dice.pool import CLEAN_CONTROLS
 
 ANY_FLOOR = (0.0, 100.0)
+SMALLEST = CLAIMS["dice_auroc"].smallest_effect  # points of AUROC that would matter
 
 
 def with_verdicts(
@@ -85,7 +86,7 @@ def leaves_room(two_clean_pct: float) -> bool:
     >>> leaves_room(90.0), leaves_room(99.9)
     (True, False)
     """
-    return 100 - two_clean_pct >= CLAIMS["dice_auroc"].smallest_effect
+    return 100 - two_clean_pct >= SMALLEST
 
 
 def _word(

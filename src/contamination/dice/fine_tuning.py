@@ -176,7 +176,7 @@ def _fit(
     for start in starts:
         batch = encoded[start : start + settings.batch_size]
         length = max(len(ids) for ids, _ in batch)
-        # What follows a row is never learned and never seen by it, whatever stands there.
+        # Padding at the end of a row changes nothing: it is neither learned nor attended to.
         inputs, labels = (
             np.stack([np.pad(row, (0, length - len(row)), constant_values=fill) for row in rows])
             for rows, fill in zip(zip(*batch, strict=True), (0, IGNORED), strict=True)

@@ -126,7 +126,7 @@ def _what_training_does(training: pd.DataFrame) -> str:
         claim = f"{MIN_K} responds to training in the wrong direction: a step on each member lowers"
     else:
         return (
-            f"We cannot tell whether {MIN_K} responds to one gradient step on each member: the "
+            f"Whether {MIN_K} responds to one gradient step on each member is inconclusive: the "
             f"mean AUC is {row['before']:.2f} before training and {row['after']:.2f} after it, and "
             f"the interval of the change contains zero ({change})."
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pandas as pd
 
 from contamination.core.statistics import holm
+from contamination.core.verdicts import ALPHA
 from contamination.replication.bootstrap import (
     chance_of_significance,
     paired_bootstrap_interval,
@@ -19,7 +20,6 @@ from contamination.replication.bootstrap import (
     unpaired_bootstrap_p,
 )
 
-ALPHA = 0.05
 METRICS = {"BLEURT": "bleurt", "ROUGE-L": "rouge"}
 PARTITION = ["model", "dataset", "split"]
 ENDS = ("ci_low", "ci_high")

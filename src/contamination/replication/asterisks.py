@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.replication.algorithm1 import ALPHA
+from contamination.core.verdicts import ALPHA
 from contamination.replication.published_tables import no_sign_flip_can_reject
 
 

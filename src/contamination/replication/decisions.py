@@ -16,12 +16,11 @@ from contamination.core import overlap
 from contamination.core.claims import CLAIMS
 from contamination.core.families import correct_family
 from contamination.core.statistics import end_p, share_difference_interval, share_interval
-from contamination.core.verdicts import CONTROL_FAILS, SUPPORTED
+from contamination.core.verdicts import ALPHA, CONTROL_FAILS, SUPPORTED
 from contamination.models import bleurt
 from contamination.models.chat import ERROR, REFUSED, UNPARSABLE
 from contamination.models.judging import EXACT, INEXACT, NEAR_EXACT, rule_label
 from contamination.models.loading import LanguageModel
-from contamination.replication.algorithm1 import ALPHA
 from contamination.replication.algorithm2 import is_contaminated
 from contamination.replication.bootstrap import (
     paired_bootstrap_p,

@@ -14,12 +14,12 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core import overlap
+from contamination.core.verdicts import ALPHA
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups, draw_instances
 from contamination.lab.recipes import Dose
 from contamination.models.causal import CausalLM, option_log_probs
 from contamination.replication import did_chatgpt_cheat
-from contamination.replication.algorithm1 import ALPHA
 from contamination.replication.completions import by_local_model
 from contamination.replication.cutting import cut_rows
 from contamination.replication.decisions import DID_CHATGPT_CHEAT, OPTION_RANKING, PARTITION

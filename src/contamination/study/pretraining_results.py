@@ -17,7 +17,7 @@ from scipy import stats
 from contamination.core.claims import CLAIMS
 from contamination.core.scores import PPL
 from contamination.core.statistics import holm
-from contamination.core.verdicts import ALPHA, SUPPORTED, Claim
+from contamination.core.verdicts import ALPHA, Claim
 from contamination.study import reference_attack
 from contamination.study.assignment import HELD_OUT
 from contamination.study.conditions import VERBATIM
@@ -33,7 +33,6 @@ from contamination.study.crossed import (
     smallest_stouffer,
     stouffer,
 )
-from contamination.study.interface import ACCESSES
 from contamination.study.pretraining import later_name
 from contamination.study.pretraining_scores import (
     ACCESS,
@@ -64,14 +63,14 @@ class ExposureAucs(NamedTuple):
 def _found(
     study: StudyScores, detector: str, kind: str, exposure: int, benchmarks: Sequence[str]
 ) -> ExposureAucs:
-    found = [_of_pool(study, detector, kind, exposure, benchmark) for benchmark in benchmarks]
+    found = [of_pool(study, detector, kind, exposure, benchmark) for benchmark in benchmarks]
     parts = mean_left_out([auc for auc, _ in found])
     p_values = np.concatenate([p for _, p in found])
     return ExposureAucs(interval_left_out(parts), parts.by_model, p_values)
 
 
 @cache
-def _of_pool(
+def of_pool(
     study: StudyScores, detector: str, kind: str, exposure: int, benchmark: str
 ) -> tuple[LeftOut, np.ndarray]:
     """AUC and p of every model; several tables ask for the same ones."""
@@ -181,53 +180,6 @@ def detection(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:
         estimate = _attack_estimate(study, *asked)
         row |= dict(zip(("lira_auc", "lira_low", "lira_high"), estimate[:3], strict=True))
     return _of_auc(rows, CLAIMS[DETECTION])
-
-
-def differences_to_best(study: StudyScores, detections: pd.DataFrame) -> pd.DataFrame:
-    """How far the best supported detector is above each other supported one; no verdict.
-
-    Paired: the same models and rows, on the benchmarks that both were asked on. The protocol does
-    not ask for this comparison, so it is exploratory, and its intervals are not corrected.
-
-    Args:
-        detections: the table of ``detection``.
-
-    Returns:
-        a row for each access that allows further detectors, number of copies and other detector:
-        access, copies, best (the supported detector with the highest AUC that the access allows),
-        detector, benchmarks, n_models, difference (of AUCs), ci_low, ci_high.
-    """
-    names = {display_name(name): name for name in study.detectors}
-    rows = []
-    for place, access in enumerate(ACCESSES):
-        if not detections["access"].eq(access).any():
-            continue  # no further detector: as with less access
-        is_allowed = detections["access"].isin(ACCESSES[: place + 1])
-        seen = detections[is_allowed & detections["verdict"].eq(SUPPORTED)]
-        for copies, of_dose in seen.groupby("copies"):
-            best = of_dose.loc[of_dose["auc"].idxmax()]
-            for other in of_dose.drop(index=best.name).itertuples():
-                known = best["benchmarks"].split(", ")
-                both = [name for name in other.benchmarks.split(", ") if name in known]
-                aucs = [
-                    mean_left_out([_of_pool(study, names[one], ROWS, copies, b)[0] for b in both])
-                    for one in (best["detector"], other.detector)
-                ]
-                estimate = interval_left_out(aucs[0].minus(aucs[1]), DIFFERENCES)
-                rows.append(
-                    {
-                        "access": access,
-                        "copies": copies,
-                        "best": best["detector"],
-                        "detector": other.detector,
-                        "benchmarks": ", ".join(both),
-                        "n_models": len(study.base_seeds),
-                        "difference": estimate.value,
-                        "ci_low": estimate.low,
-                        "ci_high": estimate.high,
-                    }
-                )
-    return pd.DataFrame(rows)
 
 
 def controls(study: StudyScores, shares: pd.DataFrame) -> pd.DataFrame:

@@ -58,7 +58,7 @@ def of_released_answers(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def recomputed_in_brief(cells: pd.DataFrame) -> str:
     """How many printed cells come out again, of those that can, of two papers and of all four."""
     black_box = cells[cells["paper"].isin(["DCQ", "Time Travel"])]
-    # Read from a file, the column holds text beside the empty cells.
+    # In a CSV file the column is text, and empty where a number was not recomputed.
     matches = black_box["matches"].dropna().astype(str)
     n_equal = matches.eq("True").sum()
     return (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from contamination.core.tables import format_p, listed
+from contamination.core.tables import listed, p_text
 from contamination.core.verdicts import ALPHA, INCONCLUSIVE, SUPPORTED
 from contamination.dcq.comparison import COVERAGE, QUARTER
 from contamination.study import first_study, protocol
@@ -157,9 +157,8 @@ def summarize_false_alarms(sets: pd.DataFrame, gate_table: pd.DataFrame) -> str:
     for name in high:
         own = sets[sets["detector"].eq(name) & sets["model"].eq(CLEAN)]["p"].dropna()
         n, k = len(own), int(own.le(ALPHA).sum())
-        p = format_p(protocol.binomial_p(k, n, ALPHA))
-        p = p if p.startswith("<") else f"= {p}"
-        counts.append(f"{name} flags {k} of {n} ({ALPHA * n:.0f} expected, p {p})")
+        p = p_text(protocol.binomial_p(k, n, ALPHA))
+        counts.append(f"{name} flags {k} of {n} ({ALPHA * n:.0f} expected, {p})")
     alarms = first_study.false_alarms(sets)
     together = alarms[alarms["detector"].isin(map(display_name, high))]
     pooled = [
