@@ -22,6 +22,7 @@ from contamination.audit import (
     lab_models,
     options,
     plan,
+    quizzing,
 )
 from contamination.audit import asked as asking
 from contamination.audit import prepared as preparing
@@ -463,6 +464,35 @@ def audited(comparison, knows):
 def test_without_comparison_rows_knowing_them_by_heart_is_not_told_from_guessing_well():
     table = audited("", knows=True).set_index("method")
     assert table.loc[preparing.REPLICATION, "verdict"] == CONTROL_FAILS
+
+
+@pytest.mark.parametrize(("comparison", "is_capped"), [("", True), (UNSEEN, False)])
+def test_a_share_of_originals_alone_is_at_most_inconclusive(monkeypatch, comparison, is_capped):
+    """Any model may prefer originals to reworded copies, which unseen rows would show."""
+
+    def found_by(lm, made):
+        return np.full(len(made), 0.2 if lm.target.name == finding.CLEAN_LM else 1.0)
+
+    monkeypatch.setattr(quizzing.respondents, "ranking_credits", found_by)
+    audit = prepared(comparison=comparison, n=60, n_passages=60)
+    found = quizzing.ranking(audit, finding.Target(MODEL, None), object()).evidence
+    assert found.value == 1
+    assert found.verdict == (INCONCLUSIVE if is_capped else CONTROL_FAILS)
+    assert ("originals that it never saw" in found.note) == is_capped
+
+
+def test_comparison_rows_of_the_sample_are_for_the_sample_alone(tmp_path):
+    records = [{"text": f"My row number {n} of this file", "label": n} for n in range(9)]
+    mine = written(tmp_path / "mine.jsonl", records)
+    with pytest.raises(ValueError, match="belongs to our sample: name rows of your own"):
+        prepared(mine)
+    prepared(mine, "")
+
+
+def test_two_models_of_one_name_are_refused_before_anything_is_asked(tmp_path):
+    names = [str(tmp_path / folder / "final") for folder in ("run1", "run2")]
+    with pytest.raises(ValueError, match='two models would both be called "final" in the tables'):
+        prepared(model={"names": names})
 
 
 def test_a_model_that_knows_nothing_is_not_supported_and_not_called_clean():

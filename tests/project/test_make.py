@@ -201,6 +201,12 @@ def test_a_mirror_is_one_absolute_path_whatever_its_name(tree, given, path):
     assert shown in make(tree, "data", f"CONTAMINATION_MIRROR={given}")[1].splitlines()
 
 
+def test_data_without_a_model_is_one_line_and_audits_nothing(tree):
+    code, printed, ran = make(tree, "audit", "DATA=mine.jsonl")
+    assert code != 0 and "error: DATA needs MODEL=..." in printed and not ran
+    assert "error" not in make(tree, "-n", "audit", "MODEL=m", "DATA=mine.jsonl")[1]
+
+
 @pytest.mark.parametrize(("goal", "name"), [("bench", "bench_{}.py"), ("bench-grid", "grid_{}.py")])
 def test_a_benchmark_that_fails_is_the_last_with_any_make(tree, goal, name):
     (tree / "benchmarks").mkdir()

@@ -32,7 +32,7 @@ from contamination.audit import evaluation_logs, rows
 from contamination.audit.arguments import BENCHMARKS
 from contamination.audit.log_values import Log
 from contamination.audit.rows import Rows
-from contamination.audit.settings import LAB, Data, Settings, check_name
+from contamination.audit.settings import LAB, SAMPLE, UNSEEN, Data, Settings, check_name
 from contamination.core import keys, storage
 from contamination.core.parameters import (
     ParameterError,
@@ -50,8 +50,6 @@ if TYPE_CHECKING:  # imports what loads models, which takes seconds
 
 NOTEBOOK = storage.project_root() / "notebooks/10_audit.ipynb"
 SUMMARY = {"task": "summary", "label_column": ""}  # prompts that show no label
-# Rows and comparison rows that come with the package; lab:contaminated was trained on the first.
-SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
 SAMPLE_NAME = "sample"
 FOUND, ERROR, INTERRUPTED = 1, 2, 130  # exit codes
 

@@ -195,6 +195,12 @@ def prepare(told: Settings, loaded: tuple[Rows, Rows | None] | None = None) -> A
     if told.replication.human_labels:
         read.read_labels(told.replication.human_labels)  # raises before anything is asked
     asked = collect_endpoints(told, f"audit {' '.join(told.data.called)}")
+    called = [name_of(model) for model in asked.models]
+    if twice := sorted({name for name in called if called.count(name) > 1}):
+        raise ValueError(
+            f'two models would both be called "{twice[0]}" in the tables: give their folders '
+            "different last names, or audit them one at a time"
+        )
     n = max(told.n_instances, told.n_passages)
     rows, unseen = loaded or read.load_with_comparison(told.data, told.comparison, n, told.seed)
     return Audit(told, asked, rows, unseen)

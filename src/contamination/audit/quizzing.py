@@ -20,7 +20,7 @@ from contamination.audit.rows import Rows
 from contamination.audit.settings import INSTRUCT
 from contamination.core.claims import CLAIMS
 from contamination.core.statistics import share_interval
-from contamination.core.verdicts import strongest
+from contamination.core.verdicts import INCONCLUSIVE, SUPPORTED, strongest
 from contamination.dcq import contaminating, controls, respondents
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.comparison import answers_of as answers_by_position
@@ -188,9 +188,17 @@ def ranking(audit: Audit, target: Target, clean_lm: CausalLM | None) -> Finding:
         audit, target, RANKING, "original likeliest of four", own, 0.25, found
     )
     if not unseen:
-        return Finding(row, tuple(found))
+        return Finding(_at_most_inconclusive(row), tuple(found))
     row, deciding = _judged_by_gaps(row, 0.25, taken)
     return Finding(row, (*found, *unseen, *deciding))
+
+
+def _at_most_inconclusive(row: Evidence) -> Evidence:
+    """A share of originals without unseen rows: any model may prefer them to reworded copies."""
+    if row.verdict != SUPPORTED:
+        return row
+    note = "a model may prefer originals that it never saw: only comparison rows can rule that out"
+    return replace(row, verdict=INCONCLUSIVE, note="; ".join(filter(None, [row.note, note])))
 
 
 # The paper's tables, and Appendix E

@@ -17,6 +17,8 @@ from typing import Any
 from contamination.core.parameters import OwnSettings, setting
 from contamination.models import source
 
+# Rows and comparison rows that come with the package; lab:contaminated was trained on the first.
+SAMPLE, UNSEEN = "params/audit/sample.jsonl", "params/audit/unseen.jsonl"
 LAB = "lab:"
 CONTAMINATED, CLEAN = "lab:contaminated", "lab:clean"
 NATIVE = "native"
@@ -279,6 +281,11 @@ class Settings(OwnSettings):
         if self.data.member_column and self.comparison:
             raise ValueError(
                 "member_column already marks the comparison rows: leave comparison empty"
+            )
+        if self.comparison == UNSEEN and self.data.dataset != SAMPLE:
+            raise ValueError(
+                f'comparison is "{UNSEEN}", which belongs to our sample: name rows of your own '
+                'that the models cannot have seen, or set comparison to ""'
             )
         if self.data.splits and not (self.data.member_column or self.comparison):
             raise ValueError(

@@ -9,6 +9,7 @@ import pandas as pd
 from contamination.core.claims import CLAIMS
 from contamination.core.families import correct_family
 from contamination.core.statistics import holm, mcnemar_p, share_difference_interval
+from contamination.core.verdicts import ALPHA
 from contamination.data.published import printed_cells
 from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
 from contamination.models.judging import EXACT, NEAR_EXACT, rule_labels
@@ -17,7 +18,7 @@ from contamination.replication.agreement import (
     in_judge_prompt,
     leave_one_partition_out,
 )
-from contamination.replication.algorithm1 import ALPHA, PARTITION, compare_instructions
+from contamination.replication.algorithm1 import PARTITION, compare_instructions
 from contamination.replication.algorithm2 import (
     MARK_EXACT,
     MARK_NEAR_EXACT,
