@@ -207,7 +207,7 @@ def test_the_bound_of_dc_pdd_is_blamed_where_the_form_without_it_does_better(fre
     text = bound_of_dc_pdd(table.assign(auc=[0.56, free], auc_larger=[0.53, 0.86]))
     assert "77 % of the held-out rows share a model's highest score (90 % in the larger" in text
     assert f"is {free:.2f} (0.86 in the larger models) instead of 0.56 (0.53)" in text
-    assert ("is that of the limit" in text) == (free == 0.77)
+    assert ("it is the limit, and not the method" in text) == (free == 0.77)
 
 
 def test_differences_between_sets_are_counted_one_by_one():

@@ -149,7 +149,7 @@ def bound_of_dc_pdd(table: pd.DataFrame) -> str:
         f"({bounded['auc_larger']:.2f}). The protocol did not plan the form without a limit."
     )
     if free["auc"] > bounded["auc"] + NEAR:
-        return f"{text} So the low AUC of DC-PDD is that of the limit and not of the method."
+        return f"{text} So it is the limit, and not the method, that keeps the AUC of DC-PDD low."
     return text
 
 
