@@ -28,7 +28,9 @@ An example without a download: contamination audit --model lab:contaminated --da
   --model MODEL ...   folder, GGUF file, hub id, lab:contaminated, lab:clean, name at --served-at
   --data DATA ...     file, log of an evaluation, hub id, sample,
                       {", ".join(BENCHMARKS)}
-  --unseen FILE ...   rows with the same columns that the model cannot have seen, for each DATA
+  --unseen FILE ...   rows with the same columns that the model cannot have seen, for each DATA;
+                      without them no list of rows, no Min-k% Prob, and weaker controls
+  --names NAME,SPLIT  what prompts call the data (default: the file's name and test)
   --split NAME        split of a hub dataset; --columns A,B names all columns of a headless CSV
   --text COLUMN       column of the text; a.b is a field of a column, a,b joins two
   --label COLUMN      column of the label, if prompts are to show it
@@ -42,6 +44,11 @@ An example without a download: contamination audit --model lab:contaminated --da
   --output FOLDER     where the results go (contamination-audit); --device cuda, mps or cpu
   --plan              say what it takes and what it costs, and stop; --yes pays without asking
   --fail-on VERDICT   exit with 1 if a verdict is this word, as supported; --quiet: errors alone"""
+
+
+def benchmark(name: str) -> str:
+    """A benchmark of ``BENCHMARKS`` in any case of its letters; "" for any other name."""
+    return {known.lower(): known for known in BENCHMARKS}.get(name.lower(), "")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -62,12 +69,12 @@ def parser() -> argparse.ArgumentParser:
     for name in ("model", "data", "unseen"):
         add(f"--{name}", nargs="+", default=[])
     add("--fail-on", nargs="+", default=[], choices=verdicts.VERDICTS)
-    texts = "split", "text", "label", "columns", "methods", "settings"
+    texts = "split", "text", "label", "columns", "methods", "names", "settings"
     for name in (*texts, "served-at", "key", "device", "prices", "price-date"):
         add(f"--{name}", default="")
     for name in ("plan", "yes", "quiet"):
         add(f"--{name}", action="store_true")
-    add("--cap", type=float, default=0.0)
+    add("--cap", type=float)
     add("--rows", type=int, default=60)
     add("--passages", type=int, default=400)
     add("--completion-tokens", type=int)
@@ -81,7 +88,11 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = known.parse_args(arguments)
     if not options.settings and not (options.model and options.data):
         known.error("--model and --data are needed, or --settings")
+    if options.cap is not None and not options.cap > 0:
+        known.error("--cap must be above 0: leave it out for no cap, or add --plan to pay nothing")
     given = [name for name, value in vars(options).items() if value != known.get_default(name)]
+    if options.names and len(options.data) > 1:
+        known.error("--names is for one dataset: audit one at a time")
     if options.settings and (beside := sorted({*given} - {*WITH_SETTINGS})):
         names = ", ".join(f"--{name.replace('_', '-')}" for name in beside)
         known.error(f"--settings takes everything from its file: write {names} there")

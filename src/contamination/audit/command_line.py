@@ -17,8 +17,9 @@ import argparse
 import contextlib
 import json
 import os
-import re
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -28,8 +29,8 @@ import psutil
 import yaml
 
 from contamination.audit import arguments as line
-from contamination.audit import evaluation_logs, rows
-from contamination.audit.arguments import BENCHMARKS
+from contamination.audit import asked, evaluation_logs, folders, prepared, rows
+from contamination.audit.arguments import BENCHMARKS, benchmark
 from contamination.audit.log_values import Log
 from contamination.audit.rows import Rows
 from contamination.audit.settings import LAB, SAMPLE, UNSEEN, Data, Settings, check_name
@@ -74,18 +75,13 @@ class Planned:
     @property
     def file(self) -> Path:
         """The file with the settings of this audit, in the folder of its results."""
-        return self.outputs / "audit.yaml"
+        return self.outputs / folders.SETTINGS
 
 
 def from_here(name: str) -> str:
     """A file or folder as named in the working directory: the notebook runs in another one."""
     is_elsewhere = Path.cwd() != storage.project_root() and name and Path(name).exists()
     return str(Path(name).absolute()) if is_elsewhere else name
-
-
-def benchmark(name: str) -> str:
-    """A benchmark of ``BENCHMARKS`` in any case of its letters; "" for any other name."""
-    return {known.lower(): known for known in BENCHMARKS}.get(name.lower(), "")
 
 
 def data_of(name: str, split: str, text: str, label: str) -> dict[str, Any]:
@@ -122,24 +118,6 @@ def check_key_and_address(options: argparse.Namespace) -> None:
         )
 
 
-def folders_of(outputs: Path, names: Sequence[str]) -> list[Path]:
-    """The folder of each dataset's results: of one the named folder, of several one each in it.
-
-    >>> [str(folder) for folder in folders_of(Path("out"), ["gsm8k", "a/rows.jsonl", "b/rows.csv"])]
-    ['out/GSM8K', 'out/rows', 'out/rows-2']
-    """
-    if len(names) == 1:
-        return [outputs]
-    folders: dict[str, Path] = {}
-    for name in names:
-        stem = benchmark(name) or Path(name.removesuffix(".gz")).stem
-        stem = re.sub(r"[^\w.-]+", "-", stem).strip(".-") or "dataset"
-        alike = [stem, *(f"{stem}-{k}" for k in range(2, len(names) + 1))]
-        free = next(one for one in alike if one.lower() not in folders)
-        folders[free.lower()] = outputs / free
-    return [*folders.values()]
-
-
 def parameters_of(options: argparse.Namespace, dataset: str, unseen: str) -> dict[str, Any]:
     """Parameters of notebook 10 from the command line; ValueError if prices are no two numbers."""
     model: dict[str, Any] = {"names": options.model}
@@ -147,7 +125,7 @@ def parameters_of(options: argparse.Namespace, dataset: str, unseen: str) -> dic
         model["device"] = options.device
     if options.served_at:
         model |= {"base_url": options.served_at, "key_variable": options.key}
-        model |= {"cost_cap": options.cap}
+        model |= {"cost_cap": options.cap or 0.0}
     if options.prices:
         try:
             prices = [float(part) for part in options.prices.split(",")]
@@ -159,6 +137,8 @@ def parameters_of(options: argparse.Namespace, dataset: str, unseen: str) -> dic
     data = data_of(dataset, options.split, options.text, options.label)
     if options.columns:
         data["column_names"] = [name.strip() for name in options.columns.split(",")]
+    if options.names:
+        data["names"] = [name.strip() for name in options.names.split(",")]
     unseen = unseen or (UNSEEN if dataset.lower() == SAMPLE_NAME else "")
     sizes = {"n_instances": options.rows, "n_passages": options.passages}
     values = {"model": model, "data": data, "comparison": unseen, **sizes}
@@ -249,19 +229,25 @@ def settings_of_parameters(values: Mapping[str, Any]) -> Settings:
     return Settings.read({k: v for k, v in values.items() if k in names}, "audit")
 
 
-def plan_audit(values: dict[str, Any], outputs: Path, of: str) -> Planned:
-    """One audit from its parameters, read from ``of``, checked, loaded and its plan printed."""
+def plan_audit(values: dict[str, Any], outputs: Path, of: str, is_plan: bool) -> Planned:
+    """One audit from its parameters, read from ``of``, checked, loaded and its plan printed.
+
+    Unless it is only to be planned, keys, prices, addresses and models have to be there.
+    """
     full = checked_parameters(values, declared_in(NOTEBOOK), of)
-    settings = settings_of_parameters(full)
-    settings.check()
+    settings_of_parameters(full).check()
+    files = with_files_from_here(full)
+    settings, data = settings_of_parameters(full | files), files["data"]
     who = settings.model
     print_unchecked_models(() if who.base_url else who.names)
-    files = with_files_from_here(full)
-    data = files["data"]
+    endpoints = prepared.collect_endpoints(settings, of)
+    if not (is_plan or full["dry_run"]):
+        asked.check_ready(endpoints, settings.dice.reference_models)
     log = evaluation_logs.read(data["dataset"])
     loaded = read_rows(full, data, files["comparison"], log)
+    folders.check_folder(outputs, files)
     # What loads models is imported here and not above, since it takes seconds.
-    from contamination.audit import announcing, auditing, comparison, plan, prepared
+    from contamination.audit import announcing, auditing, comparison, plan
     from contamination.models.loading import device_named
 
     if not who.base_url:
@@ -272,33 +258,42 @@ def plan_audit(values: dict[str, Any], outputs: Path, of: str) -> Planned:
     for copies in filter(comparison.warning, found.near_copies):
         print(comparison.warning(copies))
     if not who.base_url:
-        check_memory([name for name in files["model"]["names"] if not name.startswith(LAB)])
+        check_memory([name for name in who.names if not name.startswith(LAB)])
     probed = plan.probed_methods(found)  # the plan's own lines speak of these
     reasons = {name: why for name, why in plan.skip_reasons(found).items() if name not in probed}
     for reason in dict.fromkeys(reasons.values()):
         methods = ", ".join(method for method, its in reasons.items() if its == reason)
         print(f"{methods}: {'not run, ' + reason if reason else 'will be run'}")
+    name, split = found.names
+    print(f'prompts call the data "{name}", split "{split}": --names NAME,SPLIT changes this')
     print(announcing.announce_audit(found))
     return Planned(outputs, values | files, found, log, full["dry_run"])
 
 
 def run_audit(planned: Planned) -> Path:
     """The page of verdicts of one audit; of one that stops, what was found until then."""
-    from contamination.audit import auditing, page, prepared
+    from contamination.audit import auditing, page
 
     asked_about, data, outputs = planned.prepared, planned.values["data"], planned.outputs
     counts, log = auditing.rows_table(asked_about), planned.log
+    shown: dict[str, Any] = {"log": log, "texts": _texts_of(asked_about.rows)}
     watched_on = sys.stderr if sys.stderr.isatty() else None
     try:
         run_notebook(NOTEBOOK, planned.file, outputs, watched_on)
     except (RunError, KeyboardInterrupt) as error:
         names = [prepared.name_of(model) for model in asked_about.asked.models]
-        why = keys.mask_likely_keys(str(error)) or "by hand"
-        stopped = page.Stopped(why, names, failed_tables(outputs, NOTEBOOK.stem))
-        found = page.write_verdict(outputs, data, counts, stopped, log)
+        why = error.cause if isinstance(error, RunError) else "by hand"
+        so_far = failed_tables(outputs, NOTEBOOK.stem)
+        stopped = page.Stopped(keys.mask_likely_keys(why), names, so_far)
+        found = page.write_verdict(outputs, data, counts, stopped, **shown)
         print(f"what was found so far: {found}")
         raise
-    return page.write_verdict(outputs, data, counts, log=log)
+    return page.write_verdict(outputs, data, counts, **shown)
+
+
+def _texts_of(found: Rows) -> dict[int, str]:
+    """The text of each row by its number in the file."""
+    return dict(zip(found.rows["index"], found.passages, strict=True))
 
 
 def audit(options: argparse.Namespace) -> list[str]:
@@ -317,20 +312,18 @@ def audit(options: argparse.Namespace) -> list[str]:
             raise ValueError(
                 "--data needs different datasets, and --unseen one file for each of them"
             )
-        pairs = zip(folders_of(outputs, names), names, unseen, strict=True)
+        pairs = zip(folders.folders_of(outputs, names), names, unseen, strict=True)
         given = {folder: parameters_of(options, *of_one) for folder, *of_one in pairs}
     of = options.settings or "command line"
-    audits = [plan_audit(values, folder, of) for folder, values in given.items()]
+    audits = [plan_audit(values, folder, of, options.plan) for folder, values in given.items()]
     for one in audits:
         text = yaml.safe_dump(one.values, sort_keys=False, allow_unicode=True)
         storage.write_text(one.file, text)
         print(f"written for the next time: {one.file}")
     if options.plan or any(one.is_dry for one in audits):
+        why = "" if options.plan else ", because the settings say dry_run: true"
+        print(f"this was the plan; no audit was run{why}")
         return []
-    from contamination.audit import asked
-
-    for one in audits:
-        asked.check_ready(one.prepared.asked, one.prepared.told.dice.reference_models)
     if any(one.prepared.asked.endpoints for one in audits) and not options.yes:
         if options.quiet or not sys.stdin.isatty():
             raise ValueError("nothing was asked: add --yes to pay what the plan says")
@@ -359,13 +352,33 @@ def quiet_output(is_quiet: bool) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def ended_as_by_hand() -> Iterator[None]:
+    """A signal to end (SIGTERM, as schedulers send it) interrupts what runs inside, as Ctrl-C."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """0; 1 if a verdict is one of ``--fail-on``; 2 after an error; 130 after an interruption."""
     options = line.parse_options(arguments)
     try:
-        with quiet_output(options.quiet):
+        with ended_as_by_hand(), quiet_output(options.quiet):
             reached = audit(options)
-    except (ParameterError, RunError, ChatError, ValueError, OSError) as error:
+    except RunError as error:
+        print(f"error: {keys.mask_likely_keys(error.cause)}", file=sys.stderr)
+        return ERROR
+    except (ParameterError, ChatError, ValueError, OSError) as error:
         print(f"error: {keys.mask_likely_keys(str(error))}", file=sys.stderr)
         return ERROR
     except KeyboardInterrupt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pandas as pd
 from contamination.audit import auditing, detected_copies, listed_rows
 from contamination.audit.log_values import Log
 from contamination.audit.prepared import METHODS
-from contamination.core import storage
+from contamination.core import storage, verdicts
 from contamination.core.tables import show, with_interval
 from contamination.core.visible import visible
 from contamination.study.panel import Evidence
@@ -22,6 +22,16 @@ from contamination.study.panel import Evidence
 SCHEMA_VERSION = 1  # of verdict.json
 UNLISTED = "unlisted_rows.json"  # rows that no list names, as lm_eval --samples reads them
 MOST_SHOWN = 20  # listed rows of a model on the page; the table has all
+MOST_LETTERS = 160  # of a row's text on the page
+MEANINGS = {
+    verdicts.SUPPORTED: "the method finds that the model was trained on the dataset, and no "
+    "control explains the result",
+    verdicts.NOT_SUPPORTED: "an effect as large as the smallest effect of interest is ruled out",
+    verdicts.INCONCLUSIVE: "these rows and controls are too few or too weak to decide",
+    verdicts.CONTROL_FAILS: "a control shows the same effect, or the two files differ without any "
+    "model, so the value says nothing about training",
+    verdicts.NOT_RUN: "the method was not run, and the note says why",
+}
 NOT_INFLATION = (
     "A difference between the two is not by itself what training on the rows gained: rows that a "
     "model finds familiar can also be easier. Notebook 07 measures that gain where it is known."
@@ -80,18 +90,23 @@ def write_verdict(
     counts: pd.DataFrame,
     stopped: Stopped | None = None,
     log: Log | None = None,
+    texts: Mapping[int, str] | None = None,
 ) -> Path:
     """``verdict.html`` and ``verdict.json`` from a run's tables and its ``data``; the page.
 
     ``counts`` is ``auditing.rows_table``: what each file has, and what was left out of it. Of an
     interrupted audit the page has what was found until then, and says which parts are missing.
     If the dataset is the ``log`` of an evaluation, the page shows the scores that the log states,
-    and compares the model's score on the listed rows with its score on the others. The form of
+    and compares the model's score on the listed rows with its score on the others. ``texts`` are
+    those of the dataset's rows by their number, for the rows that a list names. The form of
     ``verdict.json`` is docs/verdict.schema.json; ``SCHEMA_VERSION`` grows when a field changes its
     meaning or goes away.
     """
     folder = stopped.tables if stopped else outputs / "tables"
     found = _found(folder, counts, stopped, log)
+    if texts and len(found.listed):
+        cut = found.listed["index"].map(texts).fillna("").str.slice(0, MOST_LETTERS)
+        found = replace(found, listed=found.listed.assign(text=cut))
     about = " ".join(filter(None, (data["dataset"], data.get("split"), data.get("revision"))))
     above = [_said_of_missing(found.missing, stopped)] if stopped else []
     text = _page(_sections(found), [*above, *found.lines.values(), about])
@@ -135,7 +150,11 @@ def _sections(found: Found) -> list[Section]:
     model = "model " if len(found.lines) > 1 else ""  # one model's name stands in the line above
     counts = found.counts
     counted = [name for name in counts if name == "file" or counts[name].notna().any()]
-    after = []
+    words = [word for word in MEANINGS if found.evidence["verdict"].eq(word).any()]
+    after = _paragraphs(
+        [". ".join(f"{word.capitalize()}: {MEANINGS[word]}" for word in words) + "."]
+    )
+    after *= bool(words)
     if len(found.lists):
         notes = [f"{row.model}: {row.note}" for row in found.lists.itertuples()]
         after += ["<h2>Which rows?</h2>", *_paragraphs(notes), *_of_rows(found.listed)]
@@ -198,7 +217,7 @@ def _record(found: Found, data: Mapping[str, Any]) -> dict[str, Any]:
         "text_alone": found.by_text,
         "rows": found.counts,
         "lists": found.lists,
-        "listed_rows": found.listed[_is_listed(found.listed)],
+        "listed_rows": found.listed[_is_listed(found.listed)].drop(columns="text", errors="ignore"),
         "evaluation": found.scores,
         "scores_by_list": found.by_list,
     }
@@ -252,9 +271,11 @@ def _of_rows(rows: pd.DataFrame) -> list[str]:
         return []
     shown = chosen.groupby("model", sort=False).head(MOST_SHOWN)
     columns = "model index min_k_score completion_rouge quiz_share p_value"
-    table = show(
-        shown, "Rows that are listed as seen, by their number in the file, from 0", columns
-    )
+    columns += " text" * ("text" in shown)
+    caption = "Rows that are listed as seen, by their number in the file, from 0"
+    if len(shown) < len(chosen):
+        caption += f" (those that stand out most: {len(shown)} of {len(chosen)})"
+    table = show(shown, caption, columns)
     return [
         f"<div>{table.data}</div>",
         f"<p>All rows with their scores are in tables/audit_rows.csv. {UNLISTED} has "

@@ -78,8 +78,15 @@ def collect_endpoints(told: Settings, run: str) -> RunEndpoints:
         if helper := _helper(block, role, options[role]):
             helpers[role] = helper
     url, key = model.base_url, model.key_variable or None
+    models = tuple(Endpoint(url, name, key) if url else name for name in model.names)
+    called = [name_of(model) for model in models]
+    if twice := sorted({name for name in called if called.count(name) > 1}):
+        raise ValueError(
+            f'two models would both be called "{twice[0]}" in the tables: give their folders '
+            "different last names, or audit them one at a time"
+        )
     return RunEndpoints(
-        models=tuple(Endpoint(url, name, key) if url else name for name in model.names),
+        models=models,
         helpers=helpers,
         prices=_prices(told, helpers),
         cap=model.cost_cap or None,
@@ -195,12 +202,6 @@ def prepare(told: Settings, loaded: tuple[Rows, Rows | None] | None = None) -> A
     if told.replication.human_labels:
         read.read_labels(told.replication.human_labels)  # raises before anything is asked
     asked = collect_endpoints(told, f"audit {' '.join(told.data.called)}")
-    called = [name_of(model) for model in asked.models]
-    if twice := sorted({name for name in called if called.count(name) > 1}):
-        raise ValueError(
-            f'two models would both be called "{twice[0]}" in the tables: give their folders '
-            "different last names, or audit them one at a time"
-        )
     n = max(told.n_instances, told.n_passages)
     rows, unseen = loaded or read.load_with_comparison(told.data, told.comparison, n, told.seed)
     return Audit(told, asked, rows, unseen)

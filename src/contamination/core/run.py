@@ -17,7 +17,6 @@ import contextlib
 import fcntl
 import json
 import os
-import re
 import shutil
 import sys
 import time
@@ -32,6 +31,7 @@ from contamination.core.parameters import (
     declared_in,
     load_parameter_file,
 )
+from contamination.core.progress_line import ProgressLine
 from contamination.core.scrub import ScrubbedFile, scrubber
 from contamination.core.visible import visible
 
@@ -45,8 +45,20 @@ ENGINE = "saves now and then"
 SAVE_EVERY = 10.0  # seconds; writing a notebook down after each cell takes longer than most cells
 
 
+# Errors whose own message names cause and cure.
+EXPLAINED = ("ValueError", "FileNotFoundError", "ParameterError", "ChatError", "UnsupportedError")
+
+
 class RunError(RuntimeError):
-    """A run that cannot start or did not finish; the message is one line."""
+    """A run that cannot start or did not finish; the message is one line.
+
+    ``cause`` is what the failed cell said, where that is enough for somebody who did not open the
+    notebook, else the message.
+    """
+
+    def __init__(self, message: str, cause: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause or message
 
 
 def run_notebook(
@@ -75,11 +87,12 @@ def run_notebook(
         executed = staging / f"{name}.ipynb"
         scrub = scrubber(parameters)
         try:
-            with contextlib.closing(_Progress(watched_on, scrub)) as progress:
+            with contextlib.closing(ProgressLine(watched_on, scrub)) as progress:
                 _execute(notebook_path, executed, parameters, scrub, progress)
         except RunError as error:
             kept = _keep_failed(executed, output_folder, name)
-            raise RunError(f"{name}: {error} (parameters: {parameter_path}{kept})") from None
+            cause = error.cause if error.cause != str(error) else ""
+            raise RunError(f"{name}: {error} (parameters: {parameter_path}{kept})", cause) from None
         except KeyboardInterrupt:
             _keep_failed(executed, output_folder, name)
             raise
@@ -169,41 +182,12 @@ def _environment(output_folder: Path, staging: Path, is_watched: bool) -> Iterat
         os.environ |= before
 
 
-class _Progress:
-    """A stream for what a kernel says beside its results: of that, bars reach the terminal.
-
-    A bar begins at a carriage return. All else, such as warnings, stays in the notebook.
-    """
-
-    def __init__(self, terminal: TextIO | None, scrub: Callable[[Any], Any]) -> None:
-        self._terminal, self._scrub, self._n_shown = terminal, scrub, 0
-
-    def write(self, text: str) -> None:
-        lines = re.findall(r"\r([^\r\n]*)", text)
-        if self._terminal and lines:
-            self._show(self._terminal, visible(self._scrub(lines[-1]).rstrip()))
-
-    def flush(self) -> None:
-        """Each line is flushed as it is shown."""
-
-    def close(self) -> None:
-        if self._terminal and self._n_shown:
-            self._show(self._terminal, "")
-            self._show(self._terminal, "")
-
-    def _show(self, terminal: TextIO, line: str) -> None:
-        line = line[: shutil.get_terminal_size().columns - 1]
-        terminal.write(f"\r{line:<{self._n_shown}}")  # over all of the line before
-        terminal.flush()
-        self._n_shown = len(line)
-
-
 def _execute(
     notebook_path: Path,
     executed: Path,
     parameters: dict[str, Any],
     scrub: Callable[[Any], Any],
-    progress: _Progress,
+    progress: ProgressLine,
 ) -> None:
     # Validates a kind of web address that no notebook has, and importing it takes 2 to 3 s.
     cast("dict[str, Any]", sys.modules).setdefault("rfc3987_syntax", None)
@@ -234,7 +218,8 @@ def _execute(
     except PapermillExecutionError as error:
         where = _where(source, error.source)
         said = _one_line(scrub(error.ename), scrub(error.evalue))
-        raise RunError(f"{where} failed: {said}") from None
+        cause = said.removeprefix(f"{error.ename}: ") if error.ename in EXPLAINED else ""
+        raise RunError(f"{where} failed: {said}", cause) from None
     except OSError as error:
         raise RunError(f"stopped: {_cannot_write(error)}") from None
     except Exception as error:

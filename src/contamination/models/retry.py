@@ -119,6 +119,8 @@ def _problem_of_status(error: openai.APIStatusError, base_url: str, secret: Secr
     if status in _WORTH_ANOTHER_TRY or status >= 500:
         return TransientError(f"HTTP {status}", retry_after(error.response.headers), True)
     if status in (401, 403):
+        if not secret.name:
+            return ChatError(f"{base_url} asks for a key ({status}): name the variable that has it")
         # Servers quote parts of a key here.
         return ChatError(f"{base_url} refused the key in {secret.name} ({status}): check it")
     # FastAPI servers, transformers serve among them, write "detail" where OpenAI's has "error".

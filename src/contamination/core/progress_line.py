@@ -1,0 +1,41 @@
+"""What the bars of a running notebook say, as one line of a terminal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from contamination.core.visible import visible
+
+
+class ProgressLine:
+    """A stream for what a kernel says beside its results: of that, bars reach the terminal.
+
+    A bar begins at a carriage return. All else, such as warnings, stays in the notebook.
+    """
+
+    def __init__(self, terminal: TextIO | None, scrub: Callable[[Any], Any]) -> None:
+        self._terminal, self._scrub, self._n_shown = terminal, scrub, 0
+
+    def write(self, text: str) -> None:
+        """The last bar of the text, if it has one, in the place of the one before."""
+        lines = re.findall(r"\r([^\r\n]*)", text)
+        if self._terminal and lines:
+            self._show(self._terminal, visible(self._scrub(lines[-1]).rstrip()))
+
+    def flush(self) -> None:
+        """Each line is flushed as it is shown."""
+
+    def close(self) -> None:
+        """The line is empty again."""
+        if self._terminal and self._n_shown:
+            self._show(self._terminal, "")
+            self._show(self._terminal, "")
+
+    def _show(self, terminal: TextIO, line: str) -> None:
+        line = line[: shutil.get_terminal_size().columns - 1]
+        terminal.write(f"\r{line:<{self._n_shown}}")  # over all of the line before
+        terminal.flush()
+        self._n_shown = len(line)

@@ -1,0 +1,169 @@
+"""Faults of an audit's line: what is refused before any cost, and what an ended audit leaves."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+import yaml
+from notebook_files import ROOT
+
+from contamination.audit import command_line, folders, page
+from contamination.core import verdicts
+from contamination.core.run import RunError
+
+CLEAN = ["--model", "lab:clean", "--data", "sample", "--rows", "8"]
+SERVED = ["--model", "m", "--served-at", "http://127.0.0.1:9/v1", "--data", "sample"]
+
+
+def audit(tmp_path, *words):
+    return command_line.main([*words, "--output", str(tmp_path / "out")])
+
+
+def test_the_folder_of_another_audit_is_left_alone(tmp_path, capsys):
+    assert audit(tmp_path, *CLEAN, "--plan") == 0
+    written = (tmp_path / "out/audit.yaml").read_bytes()
+    others = ["--model", "lab:contaminated", "--data", "sample", "--rows", "8", "--plan"]
+    assert audit(tmp_path, *others) == 2
+    said = f'error: "{tmp_path}/out" holds an audit of lab:clean on params/audit/sample.jsonl: '
+    assert capsys.readouterr().err == f"{said}name another folder with --output\n"
+    assert (tmp_path / "out/audit.yaml").read_bytes() == written
+    assert audit(tmp_path, *CLEAN, "--plan", "--methods", "dcq") == 0  # the same with less
+
+
+@pytest.mark.parametrize("name", ["out", "out/results"])
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path, name):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(ValueError, match=r'out" is a file: name a folder .* with --output'):
+        folders.check_folder(tmp_path / name, {})
+
+
+def test_another_split_is_another_audit(tmp_path):
+    values = {"model": {"names": ["m"]}, "data": {"dataset": "owner/name", "split": "test"}}
+    (tmp_path / "audit.yaml").write_text(yaml.safe_dump(values))
+    folders.check_folder(tmp_path, values)
+    values["data"]["split"] = "train"
+    with pytest.raises(ValueError, match="holds an audit of m on owner/name test"):
+        folders.check_folder(tmp_path, values)
+
+
+@pytest.mark.parametrize("cap", ["0", "-1", "nan"])
+def test_a_cap_of_nothing_is_refused(cap, capsys):
+    with pytest.raises(SystemExit):
+        command_line.main([*SERVED, "--cap", cap])
+    assert "leave it out for no cap, or add --plan to pay nothing" in capsys.readouterr().err
+
+
+def test_without_a_cap_none_is_set(tmp_path):
+    assert audit(tmp_path, *SERVED, "--rows", "8", "--plan") == 0
+    values = yaml.safe_load((tmp_path / "out/audit.yaml").read_text())
+    assert values["model"]["cost_cap"] == 0.0
+
+
+BEFORE_TORCH = """
+import sys
+from contamination.audit import command_line
+assert command_line.main(sys.argv[1:]) == 2
+assert "torch" not in sys.modules
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([*SERVED, "--key", "UNSET_API_KEY"], "error: UNSET_API_KEY is not set: export the key"),
+        ([*CLEAN, "--prices", "1,2"], "with their price_date; got 2 and ''"),
+        (["--model", "a/m", "b/m", "--data", "sample"], 'would both be called "m" in the tables'),
+    ],
+)
+def test_keys_prices_and_names_are_checked_before_torch_is_imported(tmp_path, words, said):
+    for folder in ("a", "b"):
+        (tmp_path / folder / "m").mkdir(parents=True)
+        (tmp_path / folder / "m/config.json").write_text("{}")
+    words = [str(tmp_path / word) if word in ("a/m", "b/m") else word for word in words]
+    words += ["--output", str(tmp_path / "out")]
+    line = [sys.executable, "-c", BEFORE_TORCH, *words]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert said in done.stderr and done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_prompts_call_the_data_as_it_was_named(tmp_path, capsys):
+    assert audit(tmp_path, *CLEAN, "--plan", "--names", "Harbour News, train") == 0
+    assert 'prompts call the data "Harbour News", split "train": ' in capsys.readouterr().out
+    values = yaml.safe_load((tmp_path / "out/audit.yaml").read_text())
+    assert values["data"]["names"] == ["Harbour News", "train"]
+    assert audit(tmp_path, *CLEAN, "--plan", "--names", "Harbour News") == 2
+    assert "must each list a dataset and a split" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command_line.main(["--model", "m", "--data", "a", "b", "--names", "c,d"])
+
+
+def test_a_plan_says_that_no_audit_was_run(tmp_path, capsys):
+    assert audit(tmp_path, *CLEAN, "--plan") == 0
+    assert capsys.readouterr().out.endswith("this was the plan; no audit was run\n")
+    values = yaml.safe_load((tmp_path / "out/audit.yaml").read_text())
+    (tmp_path / "dry.yaml").write_text(yaml.safe_dump(values | {"dry_run": True}))
+    assert audit(tmp_path, "--settings", str(tmp_path / "dry.yaml")) == 0
+    said = "no audit was run, because the settings say dry_run: true\n"
+    assert capsys.readouterr().out.endswith(said)
+
+
+def test_what_a_cell_explains_is_said_without_the_cell(tmp_path, monkeypatch, capsys):
+    def failed(*_):
+        refused = "http://h/v1 refused the key in A_KEY (401): check it"
+        raise RunError(f"10_audit: cell 10 failed: ChatError: {refused} (parameters: x)", refused)
+
+    monkeypatch.setattr(command_line, "run_notebook", failed)
+    assert audit(tmp_path, *CLEAN) == 2
+    said = capsys.readouterr().err
+    assert said == "error: http://h/v1 refused the key in A_KEY (401): check it\n"
+    text = (tmp_path / "out/verdict.html").read_text()
+    assert "interrupted (http://h/v1 refused the key in A_KEY" in text and "cell" not in text
+
+
+def test_an_error_without_an_explanation_keeps_its_place():
+    assert RunError("10_audit: cell 10 failed: KeyError: 'a'").cause.endswith("KeyError: 'a'")
+
+
+def test_a_signal_to_end_leaves_a_page(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        command_line, "run_notebook", lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+    )
+    before = signal.getsignal(signal.SIGTERM)
+    assert audit(tmp_path, *CLEAN) == 130
+    assert "interrupted (by hand)" in (tmp_path / "out/verdict.html").read_text()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def listed_page(tmp_path, n):
+    (tmp_path / "tables").mkdir()
+    rows = pd.DataFrame({"model": "m", "index": range(n), "is_listed": True})
+    empty = dict.fromkeys(("min_k_score", "completion_rouge", "quiz_share", "p_value"))
+    rows.assign(**empty).to_csv(tmp_path / "tables/audit_rows.csv", index=False)
+    lists = pd.DataFrame({"model": ["m"], "note": [f"{n} of {n} rows."], "n_listed": [n]})
+    lists.to_csv(tmp_path / "tables/audit_lists.csv", index=False)
+    counts = pd.DataFrame({"file": ["dataset"], "n_rows": [n], "n": [n]})
+    texts = {number: f"<b>row {number}</b> " + "x" * 300 for number in range(n)}
+    file = page.write_verdict(tmp_path, {"dataset": "d.jsonl"}, counts, texts=texts)
+    return file.read_text(), file.with_suffix(".json").read_text()
+
+
+def test_listed_rows_are_shown_with_their_text_and_their_number(tmp_path):
+    text, record = listed_page(tmp_path, page.MOST_SHOWN + 3)
+    assert "(those that stand out most: 20 of 23)" in text
+    assert "&lt;b&gt;row 0&lt;/b&gt; xxx" in text and "<b>row" not in text
+    assert "x" * page.MOST_LETTERS not in text
+    assert "xxx" not in record  # a record that programs pass on has numbers alone
+
+
+def test_a_short_list_is_shown_whole(tmp_path):
+    assert "stand out most" not in listed_page(tmp_path, 3)[0]
+
+
+def test_the_page_explains_each_verdict_that_it_has():
+    assert [*page.MEANINGS] == list(verdicts.VERDICTS)
+    help_ = (ROOT / "docs/verdicts.md").read_text()
+    assert all(f"**{word}**" in help_ for word in page.MEANINGS)
