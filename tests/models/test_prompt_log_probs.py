@@ -224,7 +224,7 @@ def test_a_server_that_fails_on_a_form_is_passed_over_soon(log):
 
 
 @pytest.mark.parametrize(
-    ("status", "message"), [(401, "refused the key"), (429, "quota of .* is exhausted")]
+    ("status", "message"), [(401, "asks for a key"), (429, "quota of .* is exhausted")]
 )
 def test_what_no_other_form_would_mend_stops_the_probe(status, message, log):
     script = lambda body, n: failure(status, code="insufficient_quota")  # noqa: E731

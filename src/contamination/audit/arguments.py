@@ -28,12 +28,10 @@ An example without a download: contamination audit --model lab:contaminated --da
   --model MODEL ...   folder, GGUF file, hub id, lab:contaminated, lab:clean, name at --served-at
   --data DATA ...     file, log of an evaluation, hub id, sample,
                       {", ".join(BENCHMARKS)}
-  --unseen FILE ...   rows with the same columns that the model cannot have seen, for each DATA;
-                      without them no list of rows, no Min-k% Prob, and weaker controls
-  --names NAME,SPLIT  what prompts call the data (default: the file's name and test)
+  --unseen FILE ...   rows like DATA that the model cannot have seen; a weak audit without them
   --split NAME        split of a hub dataset; --columns A,B names all columns of a headless CSV
   --text COLUMN       column of the text; a.b is a field of a column, a,b joins two
-  --label COLUMN      column of the label, if prompts are to show it
+  --label COLUMN      column of the label, for prompts; --names NAME,SPLIT as they call the data
   --served-at URL     OpenAI-compatible address up to /v1
   --key NAME          NAME of the environment variable with its key, never the key itself
   --prices IN,OUT     per million tokens, read on --price-date YYYY-MM-DD; --cap is the most to pay
