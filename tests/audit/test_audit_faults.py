@@ -125,7 +125,7 @@ def test_what_a_cell_explains_is_said_without_the_cell(tmp_path, monkeypatch, ca
 
 
 def test_an_error_without_an_explanation_keeps_its_place():
-    assert RunError("10_audit: cell 10 failed: KeyError: 'a'").cause.endswith("KeyError: 'a'")
+    assert RunError("10_audit: cell 10 failed: KeyError: 'a'").short.endswith("KeyError: 'a'")
 
 
 def test_a_signal_to_end_leaves_a_page(tmp_path, monkeypatch):

@@ -232,7 +232,7 @@ def settings_of_parameters(values: Mapping[str, Any]) -> Settings:
 def plan_audit(values: dict[str, Any], outputs: Path, of: str, is_plan: bool) -> Planned:
     """One audit from its parameters, read from ``of``, checked, loaded and its plan printed.
 
-    Unless it is only to be planned, keys, prices, addresses and models have to be there.
+    Keys, prices, addresses and models must be there, unless only the plan is wanted.
     """
     full = checked_parameters(values, declared_in(NOTEBOOK), of)
     settings_of_parameters(full).check()
@@ -282,7 +282,7 @@ def run_audit(planned: Planned) -> Path:
         run_notebook(NOTEBOOK, planned.file, outputs, watched_on)
     except (RunError, KeyboardInterrupt) as error:
         names = [prepared.name_of(model) for model in asked_about.asked.models]
-        why = error.cause if isinstance(error, RunError) else "by hand"
+        why = error.short if isinstance(error, RunError) else "by hand"
         so_far = failed_tables(outputs, NOTEBOOK.stem)
         stopped = page.Stopped(keys.mask_likely_keys(why), names, so_far)
         found = page.write_verdict(outputs, data, counts, stopped, **shown)
@@ -353,8 +353,8 @@ def quiet_output(is_quiet: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def ended_as_by_hand() -> Iterator[None]:
-    """A signal to end (SIGTERM, as schedulers send it) interrupts what runs inside, as Ctrl-C."""
+def sigterm_interrupts() -> Iterator[None]:
+    """SIGTERM, which schedulers send to end a job, interrupts the block as Ctrl-C does."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -373,10 +373,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0; 1 if a verdict is one of ``--fail-on``; 2 after an error; 130 after an interruption."""
     options = line.parse_options(arguments)
     try:
-        with ended_as_by_hand(), quiet_output(options.quiet):
+        with sigterm_interrupts(), quiet_output(options.quiet):
             reached = audit(options)
     except RunError as error:
-        print(f"error: {keys.mask_likely_keys(error.cause)}", file=sys.stderr)
+        print(f"error: {keys.mask_likely_keys(error.short)}", file=sys.stderr)
         return ERROR
     except (ParameterError, ChatError, ValueError, OSError) as error:
         print(f"error: {keys.mask_likely_keys(str(error))}", file=sys.stderr)

@@ -35,7 +35,7 @@ from contamination.core.blind_scores import (
 from contamination.core.compared_pairs import n_compared
 from contamination.core.overlap import is_latin, ngrams, words
 from contamination.core.statistics import CHANCE
-from contamination.core.tables import format_p, interval_text
+from contamination.core.tables import interval_text, p_text
 from contamination.core.verdicts import ALPHA
 
 NEAR_COPIES = "near-copies of dataset rows among the comparison rows"
@@ -126,10 +126,9 @@ def refusal(found: Sequence[dict[str, Any]]) -> str:
     if not apart:
         return ""
     by = max(apart, key=lambda row: row["ci_low"])
-    p = f"p {format_p(by['p_value'])}"
     return (
         f"dataset and comparison rows are told apart by {_short(by)} alone (AUC {by['value']:.2f} "
-        f"{interval_text(by['ci_low'], by['ci_high'], 2)}, {p}, n = {by['n']}, "
+        f"{interval_text(by['ci_low'], by['ci_high'], 2)}, {p_text(by['p_value'])}, n = {by['n']}, "
         f"chance {CHANCE:.2f}): take rows of the same dates, length and style, or none"
     )
 

@@ -34,8 +34,8 @@ def folders_of(outputs: Path, names: Sequence[str]) -> list[Path]:
 def check_folder(folder: Path, values: Mapping[str, Any]) -> None:
     """ValueError if the results of ``values``, parameters of notebook 10, cannot go there.
 
-    The same audit may be run again and replaces its results; those of another model or dataset
-    would be lost.
+    The same audit may be run again, and its results are replaced. Results of another model or
+    dataset would be lost, so the folder is refused.
     """
     in_the_way = next((one for one in (folder, *folder.parents) if one.is_file()), None)
     if in_the_way:

@@ -94,13 +94,19 @@ def write_verdict(
 ) -> Path:
     """``verdict.html`` and ``verdict.json`` from a run's tables and its ``data``; the page.
 
-    ``counts`` is ``auditing.rows_table``: what each file has, and what was left out of it. Of an
-    interrupted audit the page has what was found until then, and says which parts are missing.
-    If the dataset is the ``log`` of an evaluation, the page shows the scores that the log states,
-    and compares the model's score on the listed rows with its score on the others. ``texts`` are
-    those of the dataset's rows by their number, for the rows that a list names. The form of
-    ``verdict.json`` is docs/verdict.schema.json; ``SCHEMA_VERSION`` grows when a field changes its
-    meaning or goes away.
+    If the audit was interrupted, the page shows what was found until then and says which parts are
+    missing. If the dataset is the log of an evaluation, the page shows the scores that the log
+    states, and compares the model's score on the listed rows with its score on the others.
+    docs/verdict.schema.json describes ``verdict.json``; ``SCHEMA_VERSION`` grows when a field
+    changes its meaning or goes away.
+
+    Args:
+        outputs: folder of the run, which holds tables/ and gets the page.
+        data: parameter ``data`` of the run.
+        counts: ``auditing.rows_table``, what each file has and what was left out of it.
+        stopped: why the audit was interrupted, None for a finished one.
+        log: the log of an evaluation, if that is the dataset.
+        texts: the text of each dataset row by the row's number, to be shown for listed rows.
     """
     folder = stopped.tables if stopped else outputs / "tables"
     found = _found(folder, counts, stopped, log)

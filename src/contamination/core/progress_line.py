@@ -1,4 +1,4 @@
-"""What the bars of a running notebook say, as one line of a terminal."""
+"""The progress bars of a running notebook, shown as one line of the terminal."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from contamination.core.visible import visible
 
 
 class ProgressLine:
-    """A stream for what a kernel says beside its results: of that, bars reach the terminal.
+    """A stream that takes a kernel's stderr and shows its progress bars on the terminal.
 
-    A bar begins at a carriage return. All else, such as warnings, stays in the notebook.
+    A bar begins with a carriage return. Everything else, such as a warning, is ignored here and
+    stays in the notebook.
     """
 
     def __init__(self, terminal: TextIO | None, scrub: Callable[[Any], Any]) -> None:
         self._terminal, self._scrub, self._n_shown = terminal, scrub, 0
 
     def write(self, text: str) -> None:
-        """The last bar of the text, if it has one, in the place of the one before."""
+        """Show the last bar of the text, if it has one, in place of the bar before."""
         lines = re.findall(r"\r([^\r\n]*)", text)
         if self._terminal and lines:
             self._show(self._terminal, visible(self._scrub(lines[-1]).rstrip()))
 
     def flush(self) -> None:
-        """Each line is flushed as it is shown."""
+        """Do nothing: each line is flushed when it is shown."""
 
     def close(self) -> None:
-        """The line is empty again."""
+        """Clear the line."""
         if self._terminal and self._n_shown:
             self._show(self._terminal, "")
             self._show(self._terminal, "")

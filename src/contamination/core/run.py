@@ -52,13 +52,18 @@ EXPLAINED = ("ValueError", "FileNotFoundError", "ParameterError", "ChatError", "
 class RunError(RuntimeError):
     """A run that cannot start or did not finish; the message is one line.
 
-    ``cause`` is what the failed cell said, where that is enough for somebody who did not open the
-    notebook, else the message.
+    Attributes:
+        cause: the failed cell's own message, if it is one of ``EXPLAINED``, else "".
     """
 
     def __init__(self, message: str, cause: str = "") -> None:
         super().__init__(message)
-        self.cause = cause or message
+        self.cause = cause
+
+    @property
+    def short(self) -> str:
+        """The cause alone, for somebody who did not open the notebook; else the message."""
+        return self.cause or str(self)
 
 
 def run_notebook(
@@ -91,8 +96,8 @@ def run_notebook(
                 _execute(notebook_path, executed, parameters, scrub, progress)
         except RunError as error:
             kept = _keep_failed(executed, output_folder, name)
-            cause = error.cause if error.cause != str(error) else ""
-            raise RunError(f"{name}: {error} (parameters: {parameter_path}{kept})", cause) from None
+            message = f"{name}: {error} (parameters: {parameter_path}{kept})"
+            raise RunError(message, error.cause) from None
         except KeyboardInterrupt:
             _keep_failed(executed, output_folder, name)
             raise

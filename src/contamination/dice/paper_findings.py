@@ -5,23 +5,13 @@ from __future__ import annotations
 import pandas as pd
 
 from contamination.core.tables import interval_text, listed
-from contamination.core.verdicts import (
-    CONTROL_FAILS,
-    INCONCLUSIVE,
-    NOT_SUPPORTED,
-    SUPPORTED,
-)
+from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.dice.answers import BASELINES
-from contamination.dice.detector import (
-    MLP,
-)
+from contamination.dice.detector import MLP
 from contamination.dice.family import SMALLEST, leaves_room
 from contamination.dice.mixtures import SEEN, UNSEEN
 from contamination.dice.paper_rows import FLAG_THRESHOLD
-from contamination.dice.pool import (
-    CLEAN,
-    CONTAMINATED,
-)
+from contamination.dice.pool import CLEAN, CONTAMINATED
 
 
 def summarize_layers(layers: pd.DataFrame, n_layers: int) -> str:

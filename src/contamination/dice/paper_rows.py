@@ -10,9 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.statistics import CONFIDENCE, end_p
-from contamination.core.verdicts import (
-    FEWEST_MODELS,
-)
+from contamination.core.verdicts import FEWEST_MODELS
 from contamination.dice import locate, published_tables
 from contamination.dice.accuracy import inflation
 from contamination.dice.answers import BASELINES, answer, baseline_scores

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from contamination.core.statistics import mcnemar_p
-from contamination.core.tables import format_p, interval_text, listed
+from contamination.core.tables import interval_text, listed, p_text
 from contamination.core.verdicts import ALPHA, INCONCLUSIVE, NOT_RUN, SUPPORTED
 from contamination.replication.algorithm1 import PARTITION
 from contamination.replication.algorithm2 import MARK_NONE
@@ -71,7 +71,7 @@ def summarize_exact(guided: pd.Series, general: pd.Series) -> str:
         return f"{text}. That is too small a difference to say whether the instruction matters."
     more = "more" if only_guided > only_general else "fewer"
     return (
-        f"{text} (two-sided exact test: p = {format_p(p)}). So {more} rows are recited under the "
+        f"{text} (two-sided exact test: {p_text(p)}). So {more} rows are recited under the "
         "guided instruction."
     )
 
@@ -107,7 +107,7 @@ def summarize_names(marks: pd.DataFrame) -> str:
     return (
         f"{text} So {direction} cases are called contaminated under the guided instruction. The "
         f"decision differs in {n_apart} cases, {how} in this direction (exact test: "
-        f"p = {format_p(p)})."
+        f"{p_text(p)})."
     )
 
 

@@ -22,10 +22,7 @@ from contamination.models.chat import ERROR, REFUSED, UNPARSABLE
 from contamination.models.judging import EXACT, INEXACT, NEAR_EXACT, rule_label
 from contamination.models.loading import LanguageModel
 from contamination.replication.algorithm2 import is_contaminated
-from contamination.replication.bootstrap import (
-    paired_bootstrap_p,
-    sign_flip_p,
-)
+from contamination.replication.bootstrap import paired_bootstrap_p, sign_flip_p
 from contamination.replication.instructions import GENERAL, GUIDED, NLI, WRONG_DATASET, WRONG_SPLIT
 
 PAIRED_BOOTSTRAP, SIGN_FLIPS = "paired bootstrap", "sign flips"
