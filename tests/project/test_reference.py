@@ -200,3 +200,18 @@ def test_the_committed_tables_are_as_they_were_stored():
     reference = script("reference")
     assert not list(reference.damaged(reference.reference_of("demo")))
     assert (ROOT / "outputs/reference/demo/tables.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((ROOT / "outputs/reference/demo/notebooks").glob("*.ipynb")),
+    ids=lambda path: path.stem,
+)
+def test_a_cell_that_writes_a_figure_shows_it(path):
+    """Readers of a notebook do not see a figure that is written to a file alone."""
+    for cell in json.loads(path.read_text())["cells"]:
+        source = "".join(cell["source"])
+        # Indented: only for a model of the reader's own, or for released files.
+        if "\noutputs.write_figure(" in source:
+            shown = [output.get("data", {}) for output in cell["outputs"]]
+            assert any("image/png" in data for data in shown), source
