@@ -3,7 +3,6 @@
 import sys
 
 import pytest
-from notebook_files import CONTENTS, NOTEBOOKS, ROOT
 
 from contamination import lab
 from contamination.core import syntax
@@ -109,11 +108,3 @@ def test_the_hash_is_the_same_under_every_python():
             ]
         },
     ]
-
-
-def test_every_notebook_is_in_the_one_list_of_them():
-    assert sorted(ROOT.glob("notebooks/*.ipynb")) == sorted(NOTEBOOKS)
-    names = [row["notebook"] for row in CONTENTS]
-    for row in CONTENTS:
-        earlier = names[: names.index(row["notebook"])]
-        assert set(row["after"].split()) <= set(earlier)

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from notebook_files import NOTEBOOKS, ROOT
+from notebook_files import CONTENTS, NOTEBOOKS, ROOT
 
 STUB = """#!/bin/bash
 # Called as: python -m contamination.core.run NOTEBOOK PARAMETERS OUTPUTS, or to
@@ -63,6 +63,14 @@ def make(tree, *arguments, **variables):
 def touch(tree, name):
     later = max(path.stat().st_mtime for path in tree.rglob("*") if path.is_file()) + 5
     os.utime(tree / name, (later, later))
+
+
+def test_every_notebook_is_in_the_one_list_of_them():
+    assert sorted(ROOT.glob("notebooks/*.ipynb")) == sorted(NOTEBOOKS)
+    names = [row["notebook"] for row in CONTENTS]
+    for row in CONTENTS:
+        earlier = names[: names.index(row["notebook"])]
+        assert set(row["after"].split()) <= set(earlier)
 
 
 def test_everything_runs_once_in_the_order_of_dependence(tree):
