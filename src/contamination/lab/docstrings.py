@@ -154,7 +154,7 @@ def _signatures_of(folder: Path, package: str) -> Iterator[tuple[str, str, str]]
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
     """``ast.walk`` without expressions, which hold no function and are most of a tree."""
-    waiting = deque([tree])
+    waiting: deque[ast.AST] = deque([tree])
     while waiting:
         node = waiting.popleft()
         yield node
@@ -242,11 +242,12 @@ def _added_docstring(call: ast.Call) -> Iterator[tuple[str, str]]:
     """The text of ``add_newdoc(..., name, text)`` or ``add_newdoc(..., (name, text))``."""
     if getattr(call.func, "id", getattr(call.func, "attr", "")) != "add_newdoc":
         return
-    arguments = []
+    arguments: list[ast.expr] = []
     for argument in call.args:
         arguments.extend(argument.elts if isinstance(argument, ast.Tuple) else [argument])
-    strings = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
-    if len(strings) == len(arguments) >= 2 and all(isinstance(text, str) for text in strings):
+    values = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
+    strings = [value for value in values if isinstance(value, str)]
+    if len(strings) == len(arguments) >= 2:
         yield strings[-2], strings[-1]
 
 
