@@ -152,9 +152,8 @@ readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 02b_d
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables
 real-model: $(OUTPUTS)/notebooks/12_real_model.ipynb ## PROFILE=pretrained: ask the real model again, and store the tables that notebook 12 shows in other profiles
 	$(RUN) scripts/store_real_model.py $(OUTPUTS)
-reference: $(VENV)/.installed ## store the results of the last make reproduce in outputs/reference, and write docs/columns.md (after make reproduce: seconds)
+reference: $(VENV)/.installed ## store the results of the last make reproduce in outputs/reference (after make reproduce: seconds)
 	$(RUN) scripts/reference.py copy $(OUTPUTS)
-	$(RUN) scripts/columns.py
 verify: $(VENV)/.installed ## compare your results with ours, table by table (after make reproduce: seconds)
 	@$(RUN) scripts/reference.py verify $(OUTPUTS)
 release: lint test verify ## check everything that must be true of a release: style, tests, and that the stored results are those of this code
