@@ -81,7 +81,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--study", choices=STUDIES, default=store.STUDY)
     parser.add_argument("--units", type=int, nargs="+", help="numbers of parts; default: all")
-    parser.add_argument("--benchmarks", nargs="+", default=study.BENCHMARKS)
+    parser.add_argument("--benchmarks", nargs="+", default=row_pools.BENCHMARKS)
     parser.add_argument("--copies", type=int, nargs="+", default=study.COPIES)
     parser.add_argument("--detector", type=Path, help="a module that defines DETECTOR")
     parser.add_argument("--folder", type=Path, default=store.FOLDER, help="where parts are written")

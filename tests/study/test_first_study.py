@@ -9,7 +9,7 @@ from scipy import stats
 
 from contamination.core.statistics import auc
 from contamination.lab.tokenizer import train_tokenizer
-from contamination.study import arms, first_study, protocol, study
+from contamination.study import arms, first_study, protocol, row_pools
 from contamination.study.conditions import BASE, CLEAN, DOSED, FRESH, VERBATIM
 
 N_ROWS = 20
@@ -91,10 +91,10 @@ def test_false_alarms_count_clean_models_and_unseen_rows():
 
 
 def test_shares_of_tokens_are_those_of_what_a_model_saw():
-    texts = [" ".join(arms.deal(name, 1, 4)[0].rows.texts) for name in study.BENCHMARKS]
+    texts = [" ".join(arms.deal(name, 1, 4)[0].rows.texts) for name in row_pools.BENCHMARKS]
     lab = SimpleNamespace(tokenizer=train_tokenizer(texts, 300))
     table = first_study.shares(lab)
-    assert table["benchmark"].unique().tolist() == list(study.BENCHMARKS)
+    assert table["benchmark"].unique().tolist() == list(row_pools.BENCHMARKS)
     for _, own in table.groupby("benchmark"):
         shares = own.set_index("copies")["rows_share_pct"]
         odds = shares / (100 - shares)  # tokens of rows over tokens of background

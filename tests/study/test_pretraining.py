@@ -7,7 +7,7 @@ import pytest
 from notebook_files import ROOT
 
 from contamination.core import storage
-from contamination.study import dice_forks, pretrained_pairs, row_pools, shift, store, study
+from contamination.study import dice_forks, pretrained_pairs, row_pools, shift, store
 from contamination.study import pretraining as arm
 from contamination.study.arms import N_CONTEXT
 from contamination.study.conditions import VERBATIM
@@ -24,7 +24,7 @@ def pools():
 def test_pools_are_as_large_as_the_protocol_says_and_share_no_row(pools):
     page = (ROOT / "docs/protocol_2.md").read_text()
     sizes = {key: len(pool.rows) for key, pool in pools.items()}
-    assert sizes == {(b, ROWS): 480 for b in study.BENCHMARKS} | {("topics", INDIRECT): 360}
+    assert sizes == {(b, ROWS): 480 for b in row_pools.BENCHMARKS} | {("topics", INDIRECT): 360}
     assert "480 rows, drawn once with seed 300" in page and "360 further rows" in page
     texts = [text for pool in pools.values() for text in (*pool.rows.texts, *pool.rows.context)]
     # The two pools of topics have one set of context rows.

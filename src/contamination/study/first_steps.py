@@ -17,7 +17,7 @@ import pandas as pd
 
 from contamination.core import storage
 from contamination.lab import recipes, training
-from contamination.study import agreement, pretraining, row_pools, spot_check, store, study
+from contamination.study import agreement, pretraining, row_pools, spot_check, store
 from contamination.study.agreement import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
 
 N_STEPS = 40
@@ -69,7 +69,7 @@ def check(n_steps: int = N_STEPS, folder: Path | None = None) -> pd.DataFrame:
         name: store.read_tables(name, folder) for name in store.names(pretraining.NAME, folder)
     }
     name = draw_part({part: about["sha256"] for part, (_, about) in parts.items()})
-    about, lab = parts[name][1], study.the_lab()
+    about, lab = parts[name][1], row_pools.the_lab()
     recipe, texts = row_pools.base_recipe(lab, about["base_seed"])
     stored_recipe = about["models"][pretraining.PRETRAINED]["recipe_hash"]
     other = spot_check.differing(spot_check.environment(), about["environment"])

@@ -17,7 +17,7 @@ from scipy import stats
 from contamination.core.statistics import holm
 from contamination.core.verdicts import ALPHA
 from contamination.lab import world
-from contamination.study import arms, study
+from contamination.study import arms, row_pools, study
 from contamination.study.conditions import CLEAN, DOSED, LATER, LONG, NOTHING_READ, READERS
 from contamination.study.crossed import LEVEL_TAIL, stouffer
 from contamination.study.pretraining_rates import alarm_columns
@@ -129,7 +129,7 @@ def shares(lab: world.World, number: int = study.UNITS[0]) -> pd.DataFrame:
         was seen verbatim, with its copies).
     """
     rows = []
-    for benchmark in study.BENCHMARKS:
+    for benchmark in row_pools.BENCHMARKS:
         unit = arms.Unit(lab, base=Path(), number=number, benchmark=benchmark, n_tokens={})
         for copies in study.COPIES:
             of_texts = [

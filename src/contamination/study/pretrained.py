@@ -21,7 +21,7 @@ from contamination.dice.mixtures import Row, vanilla_rows
 from contamination.models import tokens
 from contamination.models.causal import CausalLM, as_chat, load_causal_lm
 from contamination.models.source import PACKAGED, resolve_path
-from contamination.study import baselines, protocol, scoring, spot_check, store, study
+from contamination.study import baselines, protocol, scoring, spot_check, store
 from contamination.study.arms import Dataset, LabModel
 from contamination.study.conditions import (
     ALONE,
@@ -200,6 +200,6 @@ def score_unit(models: Sequence[LabModel], quizzes: pd.DataFrame, number: int) -
         "training": {"adapters": asdict(READING), "all weights": asdict(ALL_WEIGHTS)},
         "environment": spot_check.environment(),
         "models": {f"{number} {m.kind} {m.copies}": m.folder.name for m in models},
-        "seconds": study.by_detector(pd.concat(seconds)),
+        "seconds": scoring.by_detector(pd.concat(seconds)),
     }
     return store.Ledger(rows, protocol.sets_of(rows), about)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -164,3 +166,20 @@ def text_alone(models: Iterable[LabModel], others: Sequence[Sequence[Dataset]]) 
             values = words[dataset.condition].decision_function(list(dataset.rows.texts))
             tables.append(_rows(TEXT_ALONE, model, dataset, values))
     return pd.concat(tables, ignore_index=True)
+
+
+def by_detector(seconds: pd.DataFrame) -> list[dict]:
+    """Rows and seconds of each detector, summed, as JSON values."""
+    sums = seconds.groupby("detector", sort=False)[["n_rows", "seconds"]].sum().round(1)
+    return json.loads(sums.reset_index().to_json(orient="records"))
+
+
+def seconds_by_detector(seconds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Seconds of each detector, summed, in the order in which detectors come.
+
+    >>> spent = [{"detector": "PPL", "seconds": 1.5}, {"detector": "PPL", "seconds": 2.0}]
+    >>> seconds_by_detector(spent)
+    {'PPL': 3.5}
+    """
+    sums = pd.DataFrame(seconds).groupby("detector", sort=False)["seconds"].sum()
+    return sums.round(1).to_dict()

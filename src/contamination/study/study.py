@@ -6,7 +6,6 @@ A unit is a part of the ledger: what it holds depends on nothing of the other un
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,7 +15,7 @@ import pandas as pd
 
 from contamination.lab import recipes, world
 from contamination.models.causal import load_causal_lm
-from contamination.study import arms, catalogue, constat, protocol, scoring, store
+from contamination.study import arms, catalogue, constat, protocol, row_pools, scoring, store
 from contamination.study.conditions import CLEAN, DOSED, LATER, LONG
 from contamination.study.gates import GATE_COPIES
 from contamination.study.interface import COSTLY_ON, ROW, SET, WORD_PROBLEMS, Detector
@@ -25,23 +24,16 @@ from contamination.study.whole_sets import WORDS_ALONE
 UNITS = tuple(range(100, 120))
 LEARNING_UNITS = (1, 2, 3)
 COPIES = (1, 3, 12)
-BENCHMARKS = ("topics", "entailment", "grade_school")
 WHOLE_SETS_ON = COSTLY_ON
 N_BACKGROUND_TOKENS = 1_000_000
 N_TOKENS = {CLEAN: 20_000, DOSED: 10_000, LATER: 10_000, LONG: 100_000}
 TRAINING = {"learning_rate": 0.002, "batch_size": 2}  # as in audit.lab_models
 
 
-@lru_cache(maxsize=1)
-def the_lab() -> world.World:
-    """The lab that notebook 01 builds."""
-    return world.build_world(0)
-
-
 def unit_of(number: int, benchmark: str) -> arms.Unit:
     """A unit with a base model of its own; trained, or taken from the cache."""
-    base = world.base_model(the_lab(), N_BACKGROUND_TOKENS, number)
-    return arms.Unit(the_lab(), base, number, benchmark, N_TOKENS, TRAINING)
+    base = world.base_model(row_pools.the_lab(), N_BACKGROUND_TOKENS, number)
+    return arms.Unit(row_pools.the_lab(), base, number, benchmark, N_TOKENS, TRAINING)
 
 
 def write_unit(folder: Path, name: str, about: Mapping[str, Any], number: int, *asked: Any) -> None:
@@ -52,7 +44,7 @@ def write_unit(folder: Path, name: str, about: Mapping[str, Any], number: int, *
 
 def score_unit(
     number: int,
-    benchmarks: Sequence[str] = BENCHMARKS,
+    benchmarks: Sequence[str] = row_pools.BENCHMARKS,
     copies: Sequence[int] = COPIES,
     detector: Detector | None = None,
 ) -> store.Ledger:
@@ -89,7 +81,7 @@ def score_unit(
         "training": TRAINING,
         "environment": recipes.environment("cpu"),
         "models": hashes,
-        "seconds": by_detector(pd.concat(seconds)),
+        "seconds": scoring.by_detector(pd.concat(seconds)),
     }
     # A detector that joins later is of rows or of sets, so that one of the tables may be empty.
     rows = pd.concat(scores, ignore_index=True) if scores else pd.DataFrame(columns=scoring.COLUMNS)
@@ -114,22 +106,5 @@ def _learning_deals(benchmark: str) -> list[list[arms.Dataset]]:
 
 @lru_cache(maxsize=1)
 def _constat() -> Detector:
-    paths = arms.reference_models(the_lab(), N_BACKGROUND_TOKENS)
+    paths = arms.reference_models(row_pools.the_lab(), N_BACKGROUND_TOKENS)
     return constat.constat_detector([load_causal_lm(path) for path in paths])
-
-
-def by_detector(seconds: pd.DataFrame) -> list[dict]:
-    """Rows and seconds of each detector, summed, as JSON values."""
-    sums = seconds.groupby("detector", sort=False)[["n_rows", "seconds"]].sum().round(1)
-    return json.loads(sums.reset_index().to_json(orient="records"))
-
-
-def seconds_by_detector(seconds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Seconds of each detector, summed, in the order in which detectors come.
-
-    >>> spent = [{"detector": "PPL", "seconds": 1.5}, {"detector": "PPL", "seconds": 2.0}]
-    >>> seconds_by_detector(spent)
-    {'PPL': 3.5}
-    """
-    sums = pd.DataFrame(seconds).groupby("detector", sort=False)["seconds"].sum()
-    return sums.round(1).to_dict()
