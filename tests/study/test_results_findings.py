@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.data.published import compare
 from contamination.dice import controls
 from contamination.study import results_findings as findings
@@ -27,36 +27,12 @@ def readings(reading):
     )
 
 
-def power(verbatim, paraphrase=NOT_SUPPORTED):
-    table = pd.DataFrame(
-        {
-            "condition": ["verbatim"] * 2 + ["paraphrase"],
-            "verdict": [SUPPORTED, verbatim, paraphrase],
-        }
-    )
-    return table.assign(benchmark="topics", model="dosed", copies=12)
-
-
 def test_the_conclusion_is_what_the_tables_say():
-    said = findings.conclusion(
-        "We recompute 3.", readings("no memory"), power(SUPPORTED), "topics", 12
-    )
-    arithmetic, _, claims, study = said.split("\n\n")
+    said = findings.conclusion("We recompute 3.", readings("no memory"))
+    arithmetic, _, claims = said.split("\n\n")
     assert arithmetic.startswith("We recompute 3. This checks the papers' arithmetic.")
     assert claims == "- Quiz. Claim: it finds. Our reading: no memory."
-    assert (
-        "With 12 copies, 2 of 2 detectors notice rows that a model saw verbatim and none of 1"
-        in (study)
-    )
-    assert "notebook 09b" in study
-    table = power(CONTROL_FAILS, SUPPORTED)
-    other = findings.conclusion("", readings("memory"), table, "topics", 12)
-    assert "Our reading: memory." in other
-    assert "1 of 2 detectors notices rows that a model saw verbatim and 1 of 1" in other
-    one = findings.conclusion(
-        "", readings(""), table[table["condition"].eq("verbatim")], "topics", 12
-    )
-    assert "paraphrase" not in one
+    assert "Our reading: memory." in findings.conclusion("", readings("memory"))
 
 
 def rules(word):

@@ -34,16 +34,12 @@ NOTICED = {
 }
 
 
-def conclusion(
-    brief: str, readings: pd.DataFrame, power: pd.DataFrame, benchmark: str, copies: int
-) -> str:
-    """Three paragraphs: what is recomputed, what the controls leave, what detectors notice.
+def conclusion(brief: str, readings: pd.DataFrame) -> str:
+    """Two paragraphs: what is recomputed, and what the controls leave.
 
     Args:
         brief: of ``readings.recomputed_in_brief``.
         readings: of ``readings.of_released_answers``.
-        power: of ``gates.detector_table``, of the lab's first study.
-        benchmark, copies: which of its cells to report.
     """
     arithmetic = f"{brief} This checks the papers' arithmetic. It repeats none of their experiments"
     columns = ["Method", "The paper's claim", "Our reading"]
@@ -51,19 +47,8 @@ def conclusion(
         f"- {method.partition(']')[0].removeprefix('[')}. Claim: {claim}. Our reading: {reading}."
         for method, claim, reading in readings[columns].itertuples(index=False)
     ]
-    own = power[power["benchmark"].eq(benchmark) & power["copies"].eq(copies)]
-    own = own[own["model"].eq(DOSED) & own["verdict"].ne("")]
-    found = [
-        f"{_noticed(own[own['condition'].eq(condition)])} {what}"
-        for condition, what in NOTICED.items()
-        if own["condition"].eq(condition).any()
-    ]
-    study = (
-        "In the first detector study, we count a detector if it flags more models than chance "
-        f"would give and passes its controls. With {copies_words(copies)}, {listed(found)}."
-    )
     bullets = "\n".join(left)
-    return f"{arithmetic}.\n\nWhat do the controls leave?\n\n{bullets}\n\n{study} {SUCCESSOR}"
+    return f"{arithmetic}.\n\nWhat do the controls leave?\n\n{bullets}"
 
 
 def _noticed(cells: pd.DataFrame) -> str:
