@@ -44,6 +44,8 @@ LARGER = "larger"  # the same with models of 29 M parameters, of ``docs/protocol
 PRETRAINED = "pretrained"
 COLUMNS = ["detector", "model", "benchmark", "pool", "row", "score"]
 WORDS = COLUMNS[:4]
+# How a part of the ledger stores its scores.
+SMALL = {"score": "float32", "row": "int16"} | dict.fromkeys(WORDS, "category")
 REFERENCE_SEED = 0  # of the base model that no row of the pools was shown
 N_REFERENCE_TOKENS = 1_000_000
 
@@ -171,10 +173,9 @@ def write_part(
 ) -> None:
     """``score_base`` as files of the ledger, ``about`` joined; scores in single precision."""
     scores, losses, made_by = score_base(row_pools.the_lab(), base_seed, times, is_larger)
-    small = {"score": "float32", "row": "int16"} | dict.fromkeys(WORDS, "category")
     of_steps = pd.DataFrame({"step": np.arange(len(losses), dtype="int16")})
     of_steps["loss"] = losses.astype("float32")
-    tables = {"scores": scores.astype(small), "losses": of_steps}
+    tables = {"scores": scores.astype(SMALL), "losses": of_steps}
     store.write_tables(folder, name, tables, {**made_by, **about})
 
 
