@@ -9,17 +9,15 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
-from detector_frames import product
 from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.causal import load_causal_lm
-from contamination.study import arms, gates, yours
-from contamination.study.interface import LOG_PROBABILITIES, WEIGHTS, Detector, Rows
+from contamination.study import arms, yours
+from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
 
 TEMPLATE = ROOT / "docs/detector_template.py"
 SENT = Path(os.environ.get("DETECTOR") or TEMPLATE)
@@ -27,7 +25,7 @@ SENT = Path(os.environ.get("DETECTOR") or TEMPLATE)
 
 @pytest.fixture(scope="module")
 def rows():
-    return arms.deal("topics", seed=5, n_read=10)[0].rows
+    return arms.deal("topics", seed=5, n_read=10).rows
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +101,6 @@ FILES = {
         "=LOG_PROBABILITIES",
         "='all of it'",
     ),
-    "only detectors that score rows": ("score=least", "unit='set', score=least"),
 }
 
 
@@ -139,57 +136,10 @@ def test_deals_follow_from_the_function_alone():
     assert source[0] == source[1] and len(set(source[0])) == 3
     assert yours.deal_seeds(first, 2) == source[0][:2]
     assert not set(source[0]) & set(yours.deal_seeds(add_to_a_weight, 3))
-    assert not set(source[0]) & set(range(1_000))  # neither the pilot's nor the study's
+    assert not set(source[0]) & set(range(1_000))  # no base model's
 
 
 @pytest.mark.parametrize("function", [len, partial(first)])
 def test_a_function_without_source_is_one_line(function):
     with pytest.raises(ValueError, match="has no source: define it by def"):
         yours.deal_seeds(function, 3)
-
-
-# The headline
-
-
-def first_look(read, unread, value):
-    """Sets of three deals: p of the read and of the unread ones, AUC of the read ones."""
-    units = np.arange(3)
-    read = product(unit=units, copies=12, value=value).assign(p=read)
-    frames = [read]
-    for model, copies, condition in (
-        ("dosed", 12, "fresh rows"),
-        ("clean", 0, "verbatim"),
-        ("base", 0, "verbatim"),
-    ):
-        columns = {"model": model, "copies": copies, "condition": condition}
-        frames.append(product(unit=units, **columns).assign(p=unread))
-    text = product(unit=units, copies=12, detector=gates.TEXT_ALONE).assign(p=0.5)
-    return [*frames, text]
-
-
-def headline_of(frames, access=LOG_PROBABILITIES):
-    sets = pd.concat(frames, ignore_index=True)
-    sets.loc[sets["value"].ne(0.5), "value"] += 0.01 * sets["unit"]
-    table = gates.gate_table(sets, [Detector("A", access, first)])
-    return yours.summarize_own_detector(sets, table, "A")
-
-
-def test_the_headline_of_a_detector_that_sees_read_rows():
-    assert headline_of(first_look(read=0.001, unread=0.5, value=0.9)) == (
-        "A flags 3 of 3 datasets that a model saw and 0 of 6 that no model saw. It fails no gate. "
-        "These gates could not be decided: false alarms."
-    )
-
-
-def test_the_headline_of_a_detector_that_sees_none():
-    said = headline_of(first_look(read=0.5, unread=0.5, value=0.5), access=WEIGHTS)
-    assert said == (
-        "A flags 0 of 3 datasets that a model saw and 0 of 6 that no model saw. It fails these "
-        "gates: blind, before training, held-out rows, clean models. These gates could not be "
-        "decided: false alarms."
-    )
-
-
-def test_the_headline_of_a_detector_that_cries_wolf():
-    said = headline_of(first_look(read=0.001, unread=0.001, value=0.9))
-    assert "3 of 3 datasets that a model saw and 6 of 6 that no model saw. It fails these" in said
