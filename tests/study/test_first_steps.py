@@ -6,7 +6,7 @@ import pytest
 
 from contamination.lab import recipes, training
 from contamination.study import first_steps, pretraining, spot_check, store
-from contamination.study.agreement import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
+from contamination.study.spot_check import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
 
 STORED = {"a": np.array([8.0, 7.5, 7.0, 6.9]), "b": np.array([8.1, 7.3, 7.1, 6.8])}
 

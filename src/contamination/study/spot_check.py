@@ -23,6 +23,15 @@ from contamination.models.loading import default_device
 COLUMNS = ["part", "model", "recipe_hash", "detector", "n_scores", "largest_difference"]
 COLUMNS += ["tolerance", "relative_rms", "relative_rms_tolerance", "auc_change"]
 COLUMNS += ["auc_change_tolerance", "is_nearest", "environment", "outcome", "reason", "holds"]
+MARGIN = 10  # times the largest distance that was measured, under one other base model
+REPRODUCED, DIFFERS, NOT_RECOMPUTABLE = "reproduced", "differs", "not recomputable"
+SAME, WITHIN, NUMERICS = "the same scores", "within the spread", "numerics"
+ALTERED, ANOTHER, RECIPE = "other scores", "another model", "another recipe"
+WORLD = "other texts"
+OUTCOMES = dict.fromkeys((SAME, WITHIN), REPRODUCED)
+OUTCOMES |= dict.fromkeys((ALTERED, ANOTHER, RECIPE), DIFFERS)
+OUTCOMES |= dict.fromkeys((NUMERICS, WORLD), NOT_RECOMPUTABLE)
+HOLDS = {REPRODUCED: True, DIFFERS: False}  # else undecided
 
 
 def environment() -> dict[str, str]:
@@ -49,6 +58,13 @@ def is_another_world(here: Mapping, there: Mapping) -> bool:
 def differing(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
     """Names and values here of what is not the same there."""
     return [f"{name} {value}" for name, value in here.items() if there.get(name) != value]
+
+
+def with_outcome(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with what its reasons mean: outcome (reproduced, differs, not recomputable), and
+    holds (true, false or undecided)."""
+    outcome = table["reason"].map(OUTCOMES)
+    return table.assign(outcome=outcome, holds=outcome.map(HOLDS).astype("boolean"))
 
 
 def require(table: pd.DataFrame) -> None:
