@@ -9,15 +9,18 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from made_pretraining import made_scores
 from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.causal import load_causal_lm
-from contamination.study import arms, yours
+from contamination.study import arms, pretraining, row_pools, yours
 from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
+from contamination.study.pretraining_scores import arrange_scores
 
 TEMPLATE = ROOT / "docs/detector_template.py"
 SENT = Path(os.environ.get("DETECTOR") or TEMPLATE)
@@ -143,3 +146,36 @@ def test_deals_follow_from_the_function_alone():
 def test_a_function_without_source_is_one_line(function):
     with pytest.raises(ValueError, match="has no source: define it by def"):
         yours.deal_seeds(function, 3)
+
+
+# Its place next to the others
+
+
+def test_a_file_becomes_a_part_of_the_ledger(lm, rows, tmp_path, monkeypatch):
+    pool = row_pools.Pool("topics", row_pools.ROWS, rows, "label")
+    monkeypatch.setattr(row_pools, "pools", lambda: (pool,))
+    monkeypatch.setattr(row_pools, "the_lab", lambda: None)
+    monkeypatch.setattr(row_pools, "base_model", lambda lab, seed: f"model {seed}")
+    monkeypatch.setattr(yours.spot_check, "world_of", lambda lab: {})
+    monkeypatch.setattr(yours.world, "describe", lambda folder: {"recipe_hash": folder})
+    monkeypatch.setattr(yours.pretraining, "load_causal_lm", lambda folder: lm)
+    yours.write_part(tmp_path, f"{yours.NAME}_mine_300", {"protocol_sha256": "p"}, 300, TEMPLATE)
+    scores, (about,) = pretraining.read_parts(yours.NAME, tmp_path)
+    assert list(scores) == [*pretraining.COLUMNS, "base_seed"]
+    expected = yours.load(TEMPLATE).score(lm, rows)
+    np.testing.assert_allclose(scores["score"], expected, rtol=1e-6)
+    assert about["models"] == {"pretrained": {"recipe_hash": "model 300"}}
+    assert about["detector"]["name"] == "least likely token"
+
+
+def test_a_detector_that_joins_stands_next_to_the_others():
+    made = made_scores(("PPL", "noise"))
+    mine = made[made["detector"].eq("PPL")].assign(detector="mine")
+    both = pd.concat([made, mine], ignore_index=True)
+    with pytest.raises(ValueError, match='no detector of the study is called "mine"'):
+        arrange_scores(both)
+    table = yours.aucs(arrange_scores(both, added=["mine"])).set_index("detector")
+    assert table.index.unique().tolist() == ["PPL", "noise", "mine"]
+    assert table.loc["mine"].to_numpy().tolist() == table.loc["PPL"].to_numpy().tolist()
+    assert table.loc["mine", "copies"].tolist() == [1, 4, 16]
+    assert table.loc["mine", "auc"].is_monotonic_increasing

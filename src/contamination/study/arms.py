@@ -2,8 +2,7 @@
 
 A **dataset** is a name and rows that no other dataset has; a **condition** says what a dosed
 model reads of the half of them that is dealt to be read. The other half are its **unread
-siblings**: same draw, same name. A **unit** is one base model with weights, order and background
-sample of its own, and one deal of rows.
+siblings**: same draw, same name. A **unit** is one deal of rows and the models that read them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The papers' four methods as detectors: one score for each row.
+"""The quiz and Replication as detectors: one score for each row.
 
 A row's score is what the method says of it before anything is averaged, so that rows dealt to
 be read can be compared with their unread siblings.

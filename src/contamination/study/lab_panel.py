@@ -1,4 +1,4 @@
-"""What detectors say of every dataset under every model, and which to take for which question."""
+"""Verdicts on means over base models."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The room "pretrained" that ``docs/protocol_pretrained.md`` fixes: a real model, known doses.
 
-A unit is a part of the ledger, as in ``study``. All units share one base model, so what they say
+A unit is a part of the ledger. All units share one base model, so what they say
 is said of this model.
 """
 
@@ -47,7 +47,7 @@ from contamination.study.released_rows import (
 
 NAME = "pretrained"
 COPIES = (1, 4, 16)  # at the last, which costs most, verbatim rows are read alone
-FEW_COPIES = 4  # of the clean model and of verbatim rows alone; gates are judged there
+FEW_COPIES = 4  # of the clean model and of verbatim rows alone
 CHAT_TIMES = 4  # tokens of clean chat rows after a dose, in doses
 ALL_WEIGHTS_COPIES = (1, 2, 4)  # one after the other, until the loss is that of the adapters
 READING = Settings(2e-4, batch_size=4, lora=True, dtype="float32")

@@ -1,14 +1,13 @@
-"""The protocol that is the same for every detector: p values, false alarms, power, words.
+"""The protocol that is the same for every detector: sets, exact p values, false alarms.
 
 Frames, as everywhere in this room:
 
 * ``scores``: detector, unit, benchmark, model, condition, copies, row, is_read, score;
 * ``sets``: detector, unit, benchmark, model, condition, copies, n_read, n_unread, value, p, own_p;
-  ``value`` is the AUC of read against unread siblings (detectors of rows) or the score of the
-  set, ``own_p`` a detector's own p value; NaN where there is none.
+  ``value`` is the AUC of read against unread siblings, and ``own_p`` is always NaN.
 
 A **unit** is a base model with its own deal of rows; a **cell** is what a dosed model read
-(benchmark, model, condition, copies). One frame holds one room: thresholds never leave it.
+(benchmark, model, condition, copies).
 Nothing that is said of a detector depends on which others stand in the frame.
 """
 
@@ -63,22 +62,7 @@ def permutation_p_of_sets(
     scores: Sequence[np.ndarray], is_read: Sequence[np.ndarray], keys: Sequence[tuple]
 ) -> np.ndarray:
     """``permutation_p`` of many sets, shape (n_sets,); one product for all sets of one size."""
-    return permutation_p_of_ranks([doubled_ranks(values) for values in scores], is_read, keys)
-
-
-def doubled_ranks(scores: np.ndarray) -> np.ndarray:
-    """Twice the mid-rank of each score: whole numbers, so that their sums compare exactly.
-
-    >>> doubled_ranks(np.array([0.3, 0.1, 0.3]))
-    array([5., 2., 5.])
-    """
-    return 2 * stats.rankdata(scores)
-
-
-def permutation_p_of_ranks(
-    ranks: Sequence[np.ndarray], is_read: Sequence[np.ndarray], keys: Sequence[tuple]
-) -> np.ndarray:
-    """``permutation_p_of_sets`` for whole-number ranks, or their sums over sets of one deal."""
+    ranks = [doubled_ranks(values) for values in scores]
     of_size: dict[tuple[int, int], list[int]] = {}
     for number, (values, of) in enumerate(zip(ranks, is_read, strict=True)):
         of_size.setdefault((len(values), int(np.sum(of))), []).append(number)
@@ -90,6 +74,15 @@ def permutation_p_of_ranks(
         n_as_high = np.sum(deals @ dealt.astype(deals.dtype) >= found, axis=0)
         p_values[numbers] = (1 + n_as_high) / (1 + N_REDEALS)
     return p_values
+
+
+def doubled_ranks(scores: np.ndarray) -> np.ndarray:
+    """Twice the mid-rank of each score: whole numbers, so that their sums compare exactly.
+
+    >>> doubled_ranks(np.array([0.3, 0.1, 0.3]))
+    array([5., 2., 5.])
+    """
+    return 2 * stats.rankdata(scores)
 
 
 def _order_of(key: tuple, n_rows: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Sentences of notebook 09: what is recomputed, and what the first detector study shows."""
+"""Sentences of notebook 09: what is recomputed, and what the controls leave."""
 
 from __future__ import annotations
 

@@ -28,7 +28,6 @@ from contamination.study.interface import Rows
 
 BENCHMARKS = ("topics", "entailment", "grade_school")
 BASE_SEEDS = tuple(range(300, 320))
-PILOT_SEEDS = (200, 201, 202)
 POOL_SEED = 300
 LARGER_LEARNING_RATE = 1e-3  # of Pythia-31M, which is as large as world.SIZES["XL"]
 LATER_TOKENS = (100_000, 400_000)  # of clean text after pretraining, two continuations apart

@@ -1,4 +1,4 @@
-"""Every detector on every model of the lab: the frame ``scores`` that the protocol reads."""
+"""Detectors on models: the frame ``scores`` that the protocol reads, and the study's controls."""
 
 from __future__ import annotations
 

@@ -1,11 +1,6 @@
-"""The spot check: three models of the ledger are trained and scored again, and must agree.
+"""What the spot check compares with the ledger: environments, texts, and what an outcome means.
 
-Part ``base0`` holds models that continue the base model of notebook 01, one for each deal of
-rows; its ``unit`` is the deal's seed. They are asked about their own datasets and, in place of
-fresh rows of their own, about rows of a further deal, which none of them read. Scores are log-
-probabilities: of quizzes the margin that answers are made from, on the first and the last
-dataset. Completions are left out. A made-up share f of the models is met with a probability of
-at least 1 - (1 - f)^3.
+``first_steps`` trains the first steps of one base model again; the table has its row.
 """
 
 from __future__ import annotations
