@@ -107,7 +107,7 @@ slides: $(OUTPUTS)/slides.html ## build slides of the lessons' questions, predic
 06_case_books: ## case study: Min-k% Prob on chapters of books (demo: at most 3 min, CPU)
 07_case_downstream: ## case study: Min-k% Prob on benchmark rows inserted into a corpus (demo: at most 3 min, CPU)
 08_case_unlearning: ## case study: Min-k% Prob on a model that unlearned a story (demo: at most 3 min, CPU)
-09_results: ## all results side by side: the papers' printed numbers next to ours, and every detector on the same models (demo: 2 min, CPU)
+09_results: ## all results side by side: the papers' printed numbers next to ours, and what the controls leave of their claims (demo: 1 min, CPU)
 09b_detector_study: ## which detector notices benchmark rows that 20 base models saw in pretraining (demo: 2 min, CPU)
 10_audit: ## audit one contaminated and one clean model of ours, in the way that make audit audits yours (demo: 2 min, CPU)
 11_your_detector: ## compare a detector that you write with all others (demo: 1 min, CPU)
@@ -146,7 +146,7 @@ bench: $(VENV)/.extra ## check the speed of slow functions against a limit measu
 	@set -e; for script in benchmarks/bench_*.py; do $(RUN) $$script; done
 bench-grid: $(VENV)/.installed ## train larger grids of models, which make reproduce does not train (long; a GPU helps)
 	@set -e; for script in benchmarks/grid_*.py; do $(RUN) $$script; done
-ledger: $(VENV)/.installed ## compute the scores of the detector study that are not stored yet (3 h on 2 cores; ENGINE=ray runs on a cluster; DETECTOR=file.py adds a detector; STUDY=pretraining, tripled, shift, dice, pretrained or pairs chooses another study)
+ledger: $(VENV)/.installed ## compute the scores of the detector study that are not stored yet (ENGINE=ray runs on a cluster; DETECTOR=file.py adds a detector, in 70 minutes of one core where no model is in the cache; STUDY=larger, shift, dice, pretrained or pairs chooses another study)
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(STUDY),--study $(STUDY))
 readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 02b_dcq_lab.ipynb 03_replication_icl_judge.ipynb 04b_min_k_lab.ipynb 09_results.ipynb) ## write the results and figures of README.md, and the numbers in docs/, from the tables (after make reproduce: seconds)
 	$(RUN) scripts/readme.py $(OUTPUTS)/tables

@@ -8,7 +8,7 @@ from notebook_files import ROOT
 
 from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
-from contamination.study import crossed, row_pools, study
+from contamination.study import crossed, row_pools
 from contamination.study import pretraining as arm
 from contamination.study import pretraining_changes as changes
 from contamination.study.context import CODEC, RECALL
@@ -122,9 +122,9 @@ def test_larger_models_are_those_of_the_protocol():
     assert f"{millions:.0f} million parameters" in notebook
     assert f"| {row_pools.LARGER_LEARNING_RATE}, which is that of Pythia-31M" in PAGE
     assert f"AUC difference of {CLAIMS[changes.LARGER].smallest_effect}" in PAGE
-    for benchmark in study.BENCHMARKS:
+    for benchmark in row_pools.BENCHMARKS:
         asked = arm.larger_detectors_of(benchmark, ())
         assert CODEC in asked and (RECALL in asked) == (benchmark == row_pools.INDIRECT_ON)
         names = {detector.name for detector in asked}
         assert not names & {"CDD", "n-gram coverage", "Replication"}
-    assert WORD_PROBLEMS in study.BENCHMARKS
+    assert WORD_PROBLEMS in row_pools.BENCHMARKS

@@ -220,7 +220,7 @@ def test_both_directions_of_a_pair_by_hand(pairs, monkeypatch):
 
 
 def test_a_part_is_written_and_read_back(lab, tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(shift.study, "the_lab", lambda: lab)
+    monkeypatch.setattr(shift.row_pools, "the_lab", lambda: lab)
     monkeypatch.setattr(shift.row_pools, "base_model", lambda lab, seed: tiny)
     monkeypatch.setattr(shift.spot_check, "environment", lambda: {"torch": "made"})
     monkeypatch.setattr(shift.world, "describe", lambda folder: {"recipe_hash": "of the model"})

@@ -30,12 +30,6 @@ _JUDGE = Claim(
     "The judge and the reference agree on most completions that either calls near-exact.",
     unit="share",
 )
-_POWER = Claim(
-    "The detector recognises more contaminated models than the 5 % that chance recognises.",
-    null=0.05,
-    smallest_effect=0.45,  # a power of one half
-    unit="share of models",
-)
 _selected = partial(Claim, null=0.0, unit="ROUGE-L or recall")
 _TRAINED_ON = Claim("This model was trained on this dataset.", unit="AUC or share")
 
@@ -233,9 +227,6 @@ CLAIMS: dict[str, Claim] = {
         "higher than those of the second."
     ),
     # The detector study
-    "detectors": _POWER,
-    "your_detector": _POWER,
-    "evasion": _POWER,
     "pretraining_shift": Claim(
         "The detector says that one of two unseen sets was seen, and does so more often than the "
         "5 % that its level allows.",
@@ -281,7 +272,6 @@ CLAIMS: dict[str, Claim] = {
         smallest_effect=0.0,
         unit="0.05 minus the rate of false alarms",
     ),
-    "evidence": _TRAINED_ON,
     "pretrained_equivalence": Claim(
         "Under the real model, the effect of one form of indirect exposure equals the lab's to "
         "within the margin (two one-sided tests).",

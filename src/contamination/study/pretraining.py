@@ -24,7 +24,6 @@ from contamination.study import (
     scoring,
     spot_check,
     store,
-    study,
 )
 from contamination.study.dc_pdd import dc_pdd, log_frequencies
 from contamination.study.interface import WORD_PROBLEMS, Detector, row_scores
@@ -45,6 +44,8 @@ LARGER = "larger"  # the same with models of 29 M parameters, of ``docs/protocol
 PRETRAINED = "pretrained"
 COLUMNS = ["detector", "model", "benchmark", "pool", "row", "score"]
 WORDS = COLUMNS[:4]
+# How a part of the ledger stores its scores.
+SMALL = {"score": "float32", "row": "int16"} | dict.fromkeys(WORDS, "category")
 REFERENCE_SEED = 0  # of the base model that no row of the pools was shown
 N_REFERENCE_TOKENS = 1_000_000
 
@@ -156,7 +157,7 @@ def score_base(
         },
         "environment": spot_check.environment(),
         "seconds_in_all": round(time.perf_counter() - start, 1),
-        "seconds": {"training": round(trained, 1), **study.seconds_by_detector(seconds)},
+        "seconds": {"training": round(trained, 1), **scoring.seconds_by_detector(seconds)},
     }
     losses = training.losses_of(folders[PRETRAINED])
     return pd.concat(tables, ignore_index=True), losses, about
@@ -171,11 +172,10 @@ def write_part(
     is_larger: bool = False,
 ) -> None:
     """``score_base`` as files of the ledger, ``about`` joined; scores in single precision."""
-    scores, losses, made_by = score_base(study.the_lab(), base_seed, times, is_larger)
-    small = {"score": "float32", "row": "int16"} | dict.fromkeys(WORDS, "category")
+    scores, losses, made_by = score_base(row_pools.the_lab(), base_seed, times, is_larger)
     of_steps = pd.DataFrame({"step": np.arange(len(losses), dtype="int16")})
     of_steps["loss"] = losses.astype("float32")
-    tables = {"scores": scores.astype(small), "losses": of_steps}
+    tables = {"scores": scores.astype(SMALL), "losses": of_steps}
     store.write_tables(folder, name, tables, {**made_by, **about})
 
 

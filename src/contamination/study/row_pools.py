@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -17,19 +17,17 @@ from transformers import PreTrainedTokenizerFast
 
 from contamination.dcq.contaminating import training_texts
 from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.lab import training, world
-from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab import benchmarks, training, world
 from contamination.lab.grammar import draw_groups
 from contamination.lab.recipes import Dose, Recipe, TrainingTexts
 from contamination.models import tokens
-from contamination.study import study
 from contamination.study.arms import N_CONTEXT, TESTED, question_of, rows_of, title
 from contamination.study.assignment import assign
 from contamination.study.conditions import PARAPHRASE, VERBATIM, WITHOUT_LABEL
 from contamination.study.interface import Rows
 
+BENCHMARKS = ("topics", "entailment", "grade_school")
 BASE_SEEDS = tuple(range(300, 320))
-PILOT_SEEDS = (200, 201, 202)
 POOL_SEED = 300
 LARGER_LEARNING_RATE = 1e-3  # of Pythia-31M, which is as large as world.SIZES["XL"]
 LATER_TOKENS = (100_000, 400_000)  # of clean text after pretraining, two continuations apart
@@ -38,6 +36,12 @@ INDIRECT_ON = "topics"
 HELD_OUT = "held out"
 CHAT = "chat template"  # the other forms are conditions
 PART = TESTED  # of the grammar, which draws no background from it
+
+
+@lru_cache(maxsize=1)
+def the_lab() -> world.World:
+    """The lab that notebook 01 builds."""
+    return world.build_world(0)
 
 
 @dataclass(frozen=True)
@@ -132,16 +136,16 @@ def in_chat(text: str, label: str) -> str:
 @cache
 def pools() -> tuple[Pool, ...]:
     """The pools of rows: one of each benchmark, and one for indirect exposure."""
-    kinds = [(benchmark, ROWS) for benchmark in study.BENCHMARKS] + [(INDIRECT_ON, INDIRECT)]
+    kinds = [(benchmark, ROWS) for benchmark in BENCHMARKS] + [(INDIRECT_ON, INDIRECT)]
     return tuple(_pool(benchmark, kind) for benchmark, kind in kinds)
 
 
 def _pool(benchmark: str, kind: str) -> Pool:
     """Both pools of a benchmark come from one draw, so that no row is in two of them."""
-    columns = BENCHMARKS[benchmark].columns
+    columns = benchmarks.BENCHMARKS[benchmark].columns
     sizes = {of: sum(group.size for group in GROUPS[of]) for of in GROUPS}
     n_rows = sum(sizes.values()) + N_CONTEXT
-    groups = draw_groups(BENCHMARKS[benchmark], n_rows, POOL_SEED, PART, n_paraphrases=5)
+    groups = draw_groups(benchmarks.BENCHMARKS[benchmark], n_rows, POOL_SEED, PART, n_paraphrases=5)
     quizzes = quizzes_of_groups(groups, columns)
     start = 0 if kind == ROWS else sizes[ROWS]
     own = quizzes.iloc[start : start + sizes[kind]].reset_index(drop=True)
