@@ -335,6 +335,15 @@ def marked_tokens(tokens: Sequence[str], values: Sequence[float], k_percent: flo
     return Page(paragraph, "".join(texts))
 
 
+def percent(share_pct: float) -> str:
+    """A small share in percent with two digits that count.
+
+    >>> percent(0.00412), percent(0.0659)
+    ('0.0041 %', '0.066 %')
+    """
+    return f"{share_pct:.2g} %"
+
+
 def copies_text(copies: int) -> str:
     """A number of copies as a reader would say it.
 
