@@ -59,7 +59,7 @@ def reason_of(
 
 
 def check(n_steps: int = N_STEPS, folder: Path | None = None) -> pd.DataFrame:
-    """The first steps of one base model against the ledger, as a row of ``spot_check.check``.
+    """The first steps of one base model against the ledger, as a row of ``spot_check.COLUMNS``.
 
     No row for 0 steps. ValueError where the ledger's tables are not those that were written.
     """

@@ -63,7 +63,7 @@ def with_outcome(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def require(table: pd.DataFrame) -> None:
-    """ValueError, in one line, if a row of ``check`` does not hold; undecided ones pass."""
+    """ValueError, in one line, if a row of the spot check does not hold; undecided ones pass."""
     failed = table[table["holds"].eq(False).fillna(False)]
     if not failed.empty:
         row = failed.iloc[0]
