@@ -1,0 +1,227 @@
+"""Result numbers in pages and in the Markdown of notebooks are those of the stored tables.
+
+A fact is a piece of a page with placeholders, and what fills them in from a table. A page fails
+where the filled-in text is not in it, so an altered number fails, and so does an altered table.
+What looks like a result and belongs to no fact must be named in ``NO_RESULT``, with its kind.
+"""
+
+import json
+import re
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from notebook_files import EVERY_NOTEBOOK, ROOT
+from scipy import stats
+
+from contamination.min_k.wikimia_tables import printed_average, wikimia_blind_table
+
+TABLES = ROOT / "outputs/reference/demo/tables"
+RELEASED = ROOT / "docs/released_results.csv"
+SIXTEEN, ONE = 16, 1
+# What looks like a result: decimals of two digits or more, percentages, counts of a total.
+NUMBER = re.compile(r"(?<![\w.])\d+\.\d{2,}\b|\b\d[\d.]* %|\b\d+ of (?:the |about )?\d[\d,]*\b")
+# Pages whose every result is a fact, and what else looks like one there.
+COVERED = {
+    "README.md": {"0.50", "25 %", "3.11", "3.13"},  # chance, Pythons
+}
+# In Markdown of notebooks: levels of tests and intervals, smallest effects, tolerances, ...
+ANYWHERE = {"0.05", "0.01", "0.02", "0.10"}
+# ... and settings that a sentence names, worked examples, and what a paper prints.
+NO_RESULT = {
+    "00": {"0.82"},
+    "02b": {"100 of 1,000"},
+    "03": {"0.00001"},
+    "04b": {"0.72", "0.67"},
+    "12": {"1.645", "4.03"},
+    "08": {"10 of 188", "188 of about 1000", "103 of 1000", "1.15", "0.86", "0.87"},
+}
+
+
+@cache
+def table(name):
+    return pd.read_csv(TABLES / f"{name}.csv", keep_default_na=True)
+
+
+def of(name, **values):
+    """Rows of a stored table; ValueError if there is none."""
+    found = table(name)
+    for column, value in values.items():
+        found = found[found[column].eq(value)]
+    if found.empty:
+        raise ValueError(f"{name} has no row with {values}")
+    return found
+
+
+def one(name, column, **values):
+    return of(name, **values)[column].iloc[0]
+
+
+def cells():
+    """Printed cells of the papers on the quiz and on replication."""
+    found = table("published_vs_recomputed")
+    return found[found["paper"].isin(["DCQ", "Time Travel"])]
+
+
+def maxima():
+    return of("dcq_published", model="GPT-4")["max_pct"]
+
+
+def rule_minus_gpt4():
+    """Word frequency minus GPT-4 at equal coverage: an interval over datasets."""
+    rows = of("dcq_rules", model="GPT-4", control="word frequency", counted="equal coverage")
+    difference = rows["difference_pct"]
+    low, high = stats.t.interval(0.95, len(rows) - 1, difference.mean(), stats.sem(difference))
+    return SimpleNamespace(low=low, high=high)
+
+
+def judged(algorithm, model):
+    return one("replication_success", "n_right", algorithm=algorithm, model=model)
+
+
+def r_squared(result):
+    rows = pd.read_csv(RELEASED)
+    return rows.loc[rows["result"].eq(result), "value"]
+
+
+def detection(copies):
+    return of("pretraining_detection", copies=copies).set_index("detector")["auc"]
+
+
+def misled_by_length():
+    """Detectors with a test of sets that differ in length, and those of them that fail it."""
+    rows = of("pretraining_shift", shift="length")
+    rows = rows[rows["verdict"].notna()]
+    smallest = rows.groupby("detector")["p_adjusted"].min()
+    return int((smallest <= 0.05).sum()), len(smallest)
+
+
+def n_significant(column):
+    return int(table("replication_published")[column].sum())
+
+
+R_SQUARED = "R² of Figure 6(b)"
+JUDGE, CLEAN = "Algorithm 2: GPT-4 ICL", "always clean"
+
+FACTS = [
+    ("README.md", "GPT-4 is right in {0:.0f} to {1:.0f} % of the quizzes",
+     lambda: (maxima().min(), maxima().max())),
+    ("README.md", "GPT-4 finds the original in {0:.0f} to {1:.0f} % of its quizzes | {0:.0f} to {1:.0f} %",
+     lambda: (maxima().min(), maxima().max())),
+    ("README.md", "print {0} numbers. We can recompute {1} of them from released answers, and {2} agree",
+     lambda: (len(cells()), cells()["recomputed"].notna().sum(), cells()["matches"].eq(True).sum())),
+    ("README.md", "| {0:.0f} of {1:.0f} | {2:.1f} expected",
+     lambda: tuple(table("dcq_reciprocal")[["n_right_best_quiz", "n_replicas", "expected_if_independent"]].sum())),
+    ("README.md", "{0} of {1} tests find contamination | {2} | a correction for {1} tests leaves {3}",
+     lambda: (int(table("replication_published")["paper_significant"].sum()), len(table("replication_published")),
+              n_significant("significant"), n_significant("significant_holm"))),
+    ("README.md", "right in {0} (GPT-4) and {1} (GPT-3.5) of {2} cases | {0} and {1} | always answering \"clean\" is right in {3} and {4}",
+     lambda: (judged(JUDGE, "GPT-4"), judged(JUDGE, "GPT-3.5"),
+              one("replication_success", "n_partitions", algorithm=JUDGE, model="GPT-4"),
+              judged(CLEAN, "GPT-4"), judged(CLEAN, "GPT-3.5"))),
+    ("README.md", "an AUC of {0} (chance is 0.50) | needs five large models | the words alone, without any model, reach {1:.2f}",
+     lambda: (printed_average().loc["Min-k% Prob", "paper_auc"],
+              wikimia_blind_table().query("baseline == 'bag of words'")["auc"].min())),
+    ("README.md", "(R² of 0.61 to 0.75) | {0:.2f} to {1:.2f}, with 10 of 11 models | a second released table gives {2:.2f} to {3:.2f}",
+     lambda: (r_squared(R_SQUARED).min(), r_squared(R_SQUARED).max(),
+              r_squared(f"{R_SQUARED}, other table's scores").min(),
+              r_squared(f"{R_SQUARED}, other table's scores").max())),
+    ("README.md", "The best of fifteen detectors reaches an AUC of {0:.2f}. Even an attack that knows far more than an auditor reaches {1:.2f}.",
+     lambda: (detection(ONE).max(), one("pretraining_reference", "auc", copies=ONE, form="LiRA"))),
+    ("README.md", "Min-k% Prob reaches {0:.2f}, and {1:.2f} in models with 29 million parameters",
+     lambda: (detection(SIXTEEN)["Min-k% Prob"],
+              one("pretraining_larger", "auc_larger", copies=SIXTEEN, detector="Min-k% Prob"))),
+    ("README.md", "{0} of {1} detectors accuse models that saw neither", misled_by_length),
+]  # fmt: skip
+
+# Sentences without a number of their own that a table could refute.
+CARRIED = {
+    "neither of the two is shown to be ahead": lambda: (
+        rule_minus_gpt4().low < 0 < rule_minus_gpt4().high
+    ),
+    "next to nothing": lambda: detection(ONE).max() < 0.55,
+    "whether such rows are found more often than others is open": lambda: (
+        not any(table("dcq_reciprocal")["p_adjusted"] <= 0.05)
+    ),
+    "refuted as a rule without exceptions": lambda: (
+        table("dcq_reciprocal")["n_right_any_quiz"].sum()
+        < table("dcq_reciprocal")["n_replicas"].sum()
+    ),
+    "Min-k% Prob is the best of fifteen detectors from four copies on": lambda: all(
+        detection(n).idxmax() == "Min-k% Prob" and len(detection(n)) == 15 for n in (4, SIXTEEN)
+    ),
+    "No detector finds four copies of one.": lambda: (
+        of("pretraining_indirect", exposure="paraphrase", copies=4)["p_adjusted"].gt(0.05).all()
+    ),
+    "half of the findings do not survive": lambda: (
+        2 * n_significant("significant_holm") == n_significant("significant")
+    ),
+}
+
+
+def text_of(name):
+    """A page, or the Markdown of a notebook, with single spaces."""
+    path = ROOT / name
+    if path.suffix == ".ipynb":
+        found = json.loads(path.read_text())["cells"]
+        text = "\n\n".join("".join(c["source"]) for c in found if c["cell_type"] == "markdown")
+    else:
+        text = path.read_text()
+    return " ".join(text.split())
+
+
+def filled(template, values):
+    found = tuple(values())
+    assert not any(isinstance(v, float) and np.isnan(v) for v in found), template
+    return template.format(*found)
+
+
+@pytest.mark.parametrize(("page", "template", "values"), FACTS, ids=[f[1][:40] for f in FACTS])
+def test_a_page_says_what_the_tables_say(page, template, values):
+    assert filled(template, values) in text_of(page)
+
+
+@pytest.mark.parametrize("sentence", CARRIED)
+def test_the_tables_carry_what_the_readme_says(sentence):
+    assert sentence in text_of("README.md")
+    assert CARRIED[sentence]()
+
+
+def results_in(text):
+    """What looks like a result outside code, links and arXiv numbers.
+
+    >>> results_in("AUC 0.71; `0.62`: a share; [page](https://x.org/1.23); 7 of the 12 ties")
+    ['0.71', '7 of the 12']
+    """
+    text = re.sub(r"`[^`\n]*`|\]\([^)]*\)|(?:arXiv|doi):\S+", "", text)
+    return NUMBER.findall(text)
+
+
+@pytest.mark.parametrize("page", COVERED)
+def test_every_result_of_a_page_is_a_fact(page):
+    text = text_of(page)
+    for of_page, template, values in FACTS:
+        if of_page == page:
+            text = text.replace(filled(template, values), "")
+    assert [number for number in results_in(text) if number not in COVERED[page]] == []
+
+
+@pytest.mark.parametrize("path", EVERY_NOTEBOOK, ids=lambda path: path.stem)
+def test_every_result_in_the_markdown_of_a_notebook_is_a_fact(path):
+    name = path.relative_to(ROOT).as_posix()
+    text = text_of(name)
+    for of_page, template, values in FACTS:
+        if of_page == name:
+            text = text.replace(filled(template, values), "")
+    allowed = ANYWHERE | NO_RESULT.get(path.stem.partition("_")[0], set())
+    found = [number for number in results_in(text) if not number.endswith("%")]
+    assert [number for number in found if number not in allowed] == []
+
+
+@pytest.mark.parametrize(("page", "template", "values"), FACTS[:1])
+def test_an_altered_number_is_noticed(page, template, values):
+    right = filled(template, values)
+    wrong = re.sub(r"\d", lambda digit: str((int(digit[0]) + 1) % 10), right, count=1)
+    assert right in text_of(page) and wrong not in text_of(page)
