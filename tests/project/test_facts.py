@@ -26,6 +26,8 @@ NUMBER = re.compile(r"(?<![\w.])\d+\.\d{2,}\b|\b\d[\d.]* %|\b\d+ of (?:the |abou
 # Pages whose every result is a fact, and what else looks like one there.
 COVERED = {
     "README.md": {"0.50", "25 %", "3.11", "3.13"},  # chance, Pythons
+    "docs/results.md": {"13 of 14"},  # the claim, as the README has it
+    "docs/which_detector.md": {"95 %"},
 }
 # In Markdown of notebooks: levels of tests and intervals, smallest effects, tolerances, ...
 ANYWHERE = {"0.05", "0.01", "0.02", "0.10"}
@@ -74,7 +76,7 @@ def rule_minus_gpt4():
     rows = of("dcq_rules", model="GPT-4", control="word frequency", counted="equal coverage")
     difference = rows["difference_pct"]
     low, high = stats.t.interval(0.95, len(rows) - 1, difference.mean(), stats.sem(difference))
-    return SimpleNamespace(low=low, high=high)
+    return SimpleNamespace(mean=difference.mean(), low=low, high=high)
 
 
 def judged(algorithm, model):
@@ -102,6 +104,49 @@ def n_significant(column):
     return int(table("replication_published")[column].sum())
 
 
+def rule(name, dataset):
+    """A rule against GPT-4 on one dataset, at equal coverage."""
+    return of("dcq_rules", model="GPT-4", control=name, counted="equal coverage", dataset=dataset)
+
+
+def lead(dataset):
+    """Points by which word frequency leads."""
+    return rule("word frequency", dataset)["difference_pct"].iloc[0]
+
+
+def n_behind_gpt4(name):
+    """Datasets on which a rule is shown to be behind GPT-4."""
+    rows = of("dcq_rules", model="GPT-4", control=name, counted="E wrong")
+    return int((rows["p_worse"] <= 0.05).sum())
+
+
+def words():
+    """AUC of the words alone at each length of WikiMIA."""
+    return wikimia_blind_table().query("baseline == 'bag of words'")["auc"]
+
+
+def interval(name, **values):
+    row = of(name, **values).iloc[0]
+    return f"{row['auc']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
+
+
+def detector_row(detector):
+    """A row of the table of docs/which_detector.md."""
+    aucs = [interval("pretraining_detection", detector=detector, copies=n) for n in (1, 4, 16)]
+    for name, column, text, values in (
+        ("pretraining_larger", "auc_larger", "{:.2f}", {"copies": SIXTEEN}),
+        ("pretraining_indirect", "auc", "{:.2f}", {"exposure": "paraphrase", "copies": SIXTEEN}),
+        ("pretraining_shift", "rate", "{:.0%}", {"shift": "length"}),
+    ):
+        try:
+            found = of(name, detector=detector, **values)[column].max()
+        except ValueError:
+            aucs.append("–")
+        else:
+            aucs.append(text.format(found).replace("%", " %"))
+    return f"| {detector} | {' | '.join(aucs)} |"
+
+
 R_SQUARED = "R² of Figure 6(b)"
 JUDGE, CLEAN = "Algorithm 2: GPT-4 ICL", "always clean"
 
@@ -123,7 +168,7 @@ FACTS = [
               judged(CLEAN, "GPT-4"), judged(CLEAN, "GPT-3.5"))),
     ("README.md", "an AUC of {0} (chance is 0.50) | needs five large models | the words alone, without any model, reach {1:.2f}",
      lambda: (printed_average().loc["Min-k% Prob", "paper_auc"],
-              wikimia_blind_table().query("baseline == 'bag of words'")["auc"].min())),
+              words().min())),
     ("README.md", "(R² of 0.61 to 0.75) | {0:.2f} to {1:.2f}, with 10 of 11 models | a second released table gives {2:.2f} to {3:.2f}",
      lambda: (r_squared(R_SQUARED).min(), r_squared(R_SQUARED).max(),
               r_squared(f"{R_SQUARED}, other table's scores").min(),
@@ -134,6 +179,45 @@ FACTS = [
      lambda: (detection(SIXTEEN)["Min-k% Prob"],
               one("pretraining_larger", "auc_larger", copies=SIXTEEN, detector="Min-k% Prob"))),
     ("README.md", "{0} of {1} detectors accuse models that saw neither", misled_by_length),
+    ("docs/results.md", "GPT-4 leads by {0:.0f} points on XSum, and the rule leads by {1:.0f} points on IMDB",
+     lambda: (-lead("XSum"), lead("IMDB"))),
+    ("docs/results.md", "A rule that picks the longest text is behind GPT-4 on all {0} datasets",
+     lambda: (n_behind_gpt4("length"),)),
+    ("docs/results.md", "the models find {0:.0f} of the {1:.0f} rows",
+     lambda: tuple(table("dcq_reciprocal")[["n_right_any_quiz", "n_replicas"]].sum())),
+    ("docs/results.md", "{0} of the 56 tests are significant. Exact sign flips give {1}.",
+     lambda: (n_significant("significant_unpaired"), n_significant("significant_sign_flip"))),
+    ("docs/results.md", "the judge is right in {0} of {1} cases and the constant answer \"clean\" in {2}",
+     lambda: (judged(JUDGE, "both models"),
+              one("replication_success", "n_partitions", algorithm=JUDGE, model="both models"),
+              judged(CLEAN, "both models"))),
+    ("docs/results.md", "The words reach {0:.2f} at each of the four passage lengths", lambda: (words().min(),)),
+    ("docs/results.md", "on other texts in {0:.0f} % of pairs",
+     lambda: (one("dice_controls", "auroc_pct", control="two clean models, other texts"),)),
+    ("docs/which_detector.md", "The best AUC is {0:.2f}, and a reference attack that also knows what other models saw reaches only {1:.2f}.",
+     lambda: (detection(ONE).max(), one("pretraining_reference", "auc", copies=ONE, form="LiRA"))),
+    ("docs/which_detector.md", "it finds {0:.0f} % of the seen rows while it accuses 1 % of the held-out rows, and {1:.0f} % in the larger models",
+     lambda: tuple(100 * of("pretraining_larger_tpr", detector="Min-k% Prob", copies=SIXTEEN, fpr=0.01)[["tpr", "tpr_larger"]].iloc[0])),
+    ("docs/which_detector.md", "with AUCs of {0:.2f} and {1:.2f}",
+     lambda: (detection(SIXTEEN)["DCQ (simulated respondent)"], detection(SIXTEEN)["n-gram coverage"])),
+    ("docs/which_detector.md", "lowers the AUC of the six token detectors by {0:.2f} at most",
+     lambda: (table("pretraining_later")["fall"].max(),)),
+    ("docs/which_detector.md", "fine-tuned on other questions ({0})",
+     lambda: (interval("dice_forks", claim="contaminated against other questions"),)),
+    ("docs/which_detector.md", "no test question ({0})",
+     lambda: (interval("dice_forks", claim="train split against other questions"),)),
+    ("docs/teaching.md", "level is as printed | {0} of {1} |",
+     lambda: (int(table("dcq_published")["matches"].sum()), len(table("dcq_published")))),
+    ("docs/teaching.md", "ten datasets | {0:.0f} to {1:.0f} % |", lambda: (maxima().min(), maxima().max())),
+    ("docs/teaching.md", "mean over the datasets | {0:.0f} points [{1:.0f}, {2:+.0f}] |",
+     lambda: (rule_minus_gpt4().mean, rule_minus_gpt4().low, rule_minus_gpt4().high)),
+    ("docs/teaching.md", "GPT-4's lead over length is shown | {0} of 10 |", lambda: (n_behind_gpt4("length"),)),
+    ("docs/teaching.md", "paired bootstrap {0}, unpaired {1}, sign flips {2}, bootstrap with Holm {3}, sign flips with Holm {4} |",
+     lambda: tuple(n_significant(f"significant{rest}") for rest in ("", "_unpaired", "_sign_flip", "_holm", "_sign_flip_holm"))),
+    ("docs/teaching.md", "GPT-4: {0}, always \"clean\" {1}; GPT-3.5: {2}, always \"clean\" {3} |",
+     lambda: tuple(judged(name, model) for model in ("GPT-4", "GPT-3.5") for name in (JUDGE, CLEAN))),
+    ("docs/teaching.md", "{0:.3f} to {1:.3f} (printed for Min-k% Prob: {2}) |",
+     lambda: (words().min(), words().max(), printed_average().loc["Min-k% Prob", "paper_auc"])),
 ]  # fmt: skip
 
 # Sentences without a number of their own that a table could refute.
@@ -199,12 +283,39 @@ def results_in(text):
     return NUMBER.findall(text)
 
 
+@pytest.mark.parametrize("detector", [*dict.fromkeys(table("pretraining_detection")["detector"])])
+def test_the_page_on_detectors_has_their_rows(detector):
+    assert detector_row(detector) in text_of("docs/which_detector.md")
+
+
+WITHIN = re.compile(r"^\| (0\d\w?) \| (.+?)(?:: (.+?))? \| (-?\d\.\d+) \| ± (\d\.\d+) \|", re.M)
+
+
+def test_numbers_of_trained_models_lie_within_the_tolerances_of_the_teaching_page():
+    """The page keeps its numbers while those of another processor lie within."""
+    found = WITHIN.findall((ROOT / "docs/teaching.md").read_text())
+    assert len(found) == 12
+    for notebook, about, what, stated, within in found:
+        method, _, _ = about.partition(", ")
+        if notebook == "00":
+            rows = of("first_look", method=method)
+            finding, controls = rows["value"].iloc[0], rows["value"].iloc[1:].max()
+            value = finding if what == "finding" else controls
+        else:
+            rows = of("min_k_auc", setting="random", method=method, copies=float(what))
+            value = rows.loc[rows["seed"].isna(), "auc"].item()
+        assert abs(value - float(stated)) <= float(within) + 1e-9, (about, what)
+
+
 @pytest.mark.parametrize("page", COVERED)
 def test_every_result_of_a_page_is_a_fact(page):
     text = text_of(page)
     for of_page, template, values in FACTS:
         if of_page == page:
             text = text.replace(filled(template, values), "")
+    if page == "docs/which_detector.md":
+        for detector in table("pretraining_detection")["detector"].unique():
+            text = text.replace(detector_row(detector), "")
     assert [number for number in results_in(text) if number not in COVERED[page]] == []
 
 
