@@ -3,8 +3,9 @@
 Numbers of the papers that come out of package data are read from the demo tables; those that need
 the authors' files stand in docs/released_results.csv, which is rewritten when the files are there.
 What the detectors see comes from tables of notebook 09b, which are kept in docs/detectors. They
-rest on package data, so the README reads the same on every machine. docs/teaching.md alone also says what models trained here give, with a tolerance;
-that part is left as it stands while this machine's tables lie within.
+rest on package data, so the README reads the same on every machine. docs/teaching.md alone also
+says what models trained here give, with a tolerance; that part is left as it stands while this
+machine's tables lie within.
 """
 
 from __future__ import annotations
