@@ -2,10 +2,10 @@
 
 Numbers of the papers that come out of package data are read from the demo tables; those that need
 the authors' files stand in docs/released_results.csv, which is rewritten when the files are there.
-What the detectors see comes from tables of notebook 09b, which are kept in docs/detectors, and
-from the stored scores of the first study. Both rest on package data, so the README reads the same
-on every machine. docs/teaching.md alone also says what models trained here give, with a tolerance;
-that part is left as it stands while this machine's tables lie within.
+What the detectors see comes from tables of notebook 09b, which are kept in docs/detectors. They
+rest on package data, so the README reads the same on every machine. docs/teaching.md alone also
+says what models trained here give, with a tolerance; that part is left as it stands while this
+machine's tables lie within.
 """
 
 from __future__ import annotations
@@ -32,16 +32,11 @@ from contamination.dice import published_tables as dice_tables
 from contamination.min_k import wikimia_tables
 from contamination.replication import published_tables as replication_tables
 from contamination.study import (
-    best_detectors,
     changes_conclusion,
-    equivalence,
-    pretrained,
-    pretrained_pairs,
     pretraining_conclusion,
     pretraining_figures,
     pretraining_findings,
     readings,
-    store,
 )
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,28 +45,22 @@ IN_FULL = ROOT / "docs/results.md"
 RELEASED = ROOT / "docs/released_results.csv"
 FIGURE = "docs/figures/dcq_levels.png"
 OPENING, RESULTS, DETECTORS = "opening figure", "results", "detectors"
-WHICH, REAL = "which detector", "real model"
+WHICH = "which detector"
 DETECTION = "docs/figures/detectors.png"
 PAGE = ROOT / "docs/which_detector.md"
-LEDGER = store.STUDY
 STUDY_TABLES = ROOT / "docs/detectors"
 OF_STUDY = (
     "detection",
-    "differences",
     "controls",
     "reference",
     "indirect",
     "later",
     "larger",
     "larger_tpr",
-    "ties",
-    "row_lists",
     "shift",
     "tpr",
-    "twins",
 )
 OF_STUDY = (*(f"pretraining_{name}" for name in OF_STUDY), "dice_forks")
-BENCHMARK = "topics"  # where every condition stands
 TEACHING = ROOT / "docs/teaching.md"
 VERDICTS, CLAIMS_PART = ROOT / "docs/verdicts.md", "claims"
 RELEASED_NUMBERS, TRAINED_NUMBERS = "released numbers", "numbers of trained models"
@@ -164,17 +153,6 @@ def numbers_hash(numbers: pd.DataFrame) -> str:
     return storage.hash_of(numbers.to_dict("records"))
 
 
-def real_model(real: pd.DataFrame, lab: pd.DataFrame) -> str:
-    """Whether what the lab shows is true of a real model as well: the README's part."""
-    return equivalence.in_brief(equivalence.equivalence(real, lab))
-
-
-def sets_of_real_model() -> pd.DataFrame:
-    """Of the confirmatory pairs, and of the pilot's."""
-    names = (pretrained.NAME, pretrained_pairs.NAME)
-    return pd.concat([store.read(name).sets for name in names], ignore_index=True)
-
-
 def study_tables(folder: Path = STUDY_TABLES) -> dict[str, pd.DataFrame]:
     """Tables ``OF_STUDY`` of notebook 09b by name; those of docs unless another folder is named."""
     empty = {"verdict": "", "holds": ""}
@@ -213,21 +191,16 @@ def drawn_of_study(tables: dict[str, pd.DataFrame]) -> list[pd.DataFrame]:
 
 def detector_page(tables: dict[str, pd.DataFrame]) -> str:
     """The tables of docs/which_detector.md, of ``study_tables``."""
-    detection, reference, indirect, later, lists, shift = (
+    detection, reference, indirect, later, shift = (
         tables[f"pretraining_{name}"]
-        for name in ("detection", "reference", "indirect", "later", "row_lists", "shift")
+        for name in ("detection", "reference", "indirect", "later", "shift")
     )
     attack = reference[~reference["is_exploratory"]]
     attack = attack.assign(detector="reference attack (LiRA)", verdict="")
-    rates, twins = (tables[f"pretraining_{name}"] for name in ("tpr", "twins"))
-    forks = tables["dice_forks"]
-    said = pretraining_conclusion.conclusion(
-        detection, reference, indirect, rates, shift, twins, forks
-    )
+    rates, forks = tables["pretraining_tpr"], tables["dice_forks"]
+    said = pretraining_conclusion.conclusion(detection, reference, indirect, rates, shift, forks)
     parts = [
         said,
-        "### By access",
-        _best(tables),
         "### Verbatim rows",
         pretraining_findings.summarize_detection(
             detection, reference, tables["pretraining_controls"]
@@ -244,23 +217,12 @@ def detector_page(tables: dict[str, pd.DataFrame]) -> str:
         changes_conclusion.larger_models(tables["pretraining_larger"], MIN_K),
         _of_larger(tables["pretraining_larger"]),
         changes_conclusion.larger_rates(tables["pretraining_larger_tpr"], MIN_K),
-        changes_conclusion.bound_of_dc_pdd(tables["pretraining_ties"]),
-        "### Lists of rows",
-        pretraining_findings.summarize_row_lists(lists),
         "### Two sets that no model saw",
         _shift_table(shift),
-        "### Number twins without held-out rows",
-        pretraining_findings.summarize_number_twins(twins),
         "### DICE within one base model",
         markdown(_of_forks(forks)),
     ]
     return "\n\n".join(parts)
-
-
-def _best(tables: dict[str, pd.DataFrame]) -> str:
-    names = ("detection", "indirect", "shift", "differences")
-    best = best_detectors.best_by_access(*(tables[f"pretraining_{name}"] for name in names))
-    return markdown(best.astype(str).rename(columns=best_detectors.BEST_LABELS))
 
 
 def _flags(detection: pd.DataFrame) -> str:
@@ -461,7 +423,6 @@ def main(folder: Path) -> None:
         storage.write_csv(RELEASED, released_results())
     needs_files = storage.read_csv(RELEASED)
     storage.write_bytes(ROOT / FIGURE, figure_png(tables))
-    sets = store.read(LEDGER).sets
     for name in OF_STUDY:
         storage.write_csv(
             STUDY_TABLES / f"{name}.csv", kept(storage.read_csv(folder / f"{name}.csv"))
@@ -473,7 +434,6 @@ def main(folder: Path) -> None:
     storage.write_text(IN_FULL, full)
     readme = renewed(README.read_text(), OPENING, opening(tables))
     readme = renewed(readme, RESULTS, results(tables, needs_files))
-    readme = renewed(readme, REAL, real_model(sets_of_real_model(), sets))
     storage.write_text(README, renewed(readme, DETECTORS, detectors(study)))
     page = renewed(TEACHING.read_text(), RELEASED_NUMBERS, released_numbers(tables))
     trained = trained_numbers(tables)

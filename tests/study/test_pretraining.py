@@ -74,16 +74,6 @@ def test_seeds_are_those_of_the_protocol():
         assert f"{tokens:,}" in page
 
 
-def test_the_page_of_the_pilot_has_its_numbers(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    import pilot
-
-    page = pilot.PAGE.read_text()
-    numbers = pilot.numbers()
-    assert pilot.readme.renewed(page, pilot.NAME, numbers, "scripts/pilot.py") == page
-    assert {*store.read_all(pilot.NAME, "scores")[0]["base_seed"]} == {200, 201, 202}
-
-
 def test_every_part_was_made_under_the_protocol_that_is_here():
     """Changed after a part is there, the page would no longer be a promise."""
     of_page = {

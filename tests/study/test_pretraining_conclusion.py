@@ -5,11 +5,9 @@ import pytest
 
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.study.changes_conclusion import (
-    bound_of_dc_pdd,
     larger_in_brief,
     larger_models,
     larger_rates,
-    more_background,
 )
 from contamination.study.conditions import PARAPHRASE
 from contamination.study.dice_forks import CLAIMED
@@ -22,7 +20,7 @@ ENDS = {"ci_low": 0.5, "ci_high": 0.7, "auc_min": 0.4, "auc_max": 0.8}
 
 def tables(
     one=NOT_SUPPORTED, high=0.90, answers=0.60, attack=0.93, paraphrase=NOT_SUPPORTED,
-    shift=SUPPORTED, dice=SUPPORTED, alarm=SUPPORTED, found=0.41, twins=CONTROL_FAILS,
+    shift=SUPPORTED, dice=SUPPORTED, alarm=SUPPORTED, found=0.41,
 ):  # fmt: skip
     detection = [
         ("PPL", LOG_PROBABILITIES, 1, 0.51, one),
@@ -46,9 +44,7 @@ def tables(
     shifts = pd.DataFrame(rows, columns=["detector", "shift", "rate", "verdict"])
     forks = pd.DataFrame({"claim": list(CLAIMED), "auc": [0.93, 0.83, 0.71]})
     forks = forks.assign(verdict=[dice, SUPPORTED, alarm], **ENDS)
-    alone = pd.DataFrame({"detector": ["twins"], "verdict": [twins], "rate": [1.0]})
-    alone = alone.assign(n_alarms=20, n_models=20)
-    return detection, reference, indirect, rates, shifts, alone, forks
+    return detection, reference, indirect, rates, shifts, forks
 
 
 def test_it_says_what_the_tables_carry():
@@ -71,7 +67,6 @@ def test_it_says_what_the_tables_carry():
         "length misleads 1 of 1 detectors, with false alarms in up to 87 % of cases (PPL, length)"
         in said
     )
-    assert "call unseen rows contaminated under 20 of 20 models" in said
     assert "Within one base model it tells models" in said and "DICE judges models and not" in said
     assert "raises the alarm for the train split too" in said
     assert [text.split()[0] for text in said.split("\n\n")] == ["With", "Access", "But"]
@@ -87,7 +82,6 @@ def test_it_says_what_the_tables_carry():
         ),
         ({"attack": 0.99}, "at no dose", "0.09 more than the best detector"),
         ({"found": 0.28}, "keeps more of a row", "no upper bound on what the model keeps"),
-        ({"twins": SUPPORTED}, "Number twins", "DICE"),
         ({"answers": 0.95}, "Access matters", "Answers alone are enough"),
         (
             {"paraphrase": SUPPORTED},
@@ -105,7 +99,7 @@ def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent,
 
 
 def brief(**changed):
-    detection, *_, shifts, _, _ = tables(**changed)
+    detection, *_, shifts, _ = tables(**changed)
     return in_brief(detection, shifts)
 
 
@@ -122,21 +116,6 @@ def test_in_brief_it_is_three_sentences_about_the_same_numbers():
     assert "no detector is shown to take that" in brief(shift=NOT_SUPPORTED)
     assert "1 of 2 detectors is shown to be above chance" in brief(one=SUPPORTED)
     assert "too low" in brief(high=0.54, answers=0.53).split("With sixteen")[1]
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (-0.10, "So rows were harder to find when they were a smaller share of the training"),
-        (0.02, "So we saw no sign that a smaller share of the training hides the rows"),
-    ],
-)
-def test_more_background_is_read_from_the_differences_alone(change, said):
-    table = pd.DataFrame({"detector": ["PPL", "PPL"], "copies": [4, 16], "auc": [0.6, 0.9]})
-    table = table.assign(difference=change, ci_low=change - 0.05, ci_high=change + 0.05)
-    text = more_background(table.assign(auc_tripled=table["auc"] + change, n_models=5), "PPL")
-    assert said in text and f"{0.9 + change:.2f} instead of 0.90" in text
-    assert f"difference {change:+.2f}" in text and "cannot separate" in text
 
 
 def made_larger(difference, verdict, ci=0.02, p=0.001):
@@ -198,16 +177,6 @@ def test_larger_models_that_learned_less_say_nothing():
     table = made_larger([0.1] * 4, [CONTROL_FAILS] * 4)
     assert larger_models(table, "PPL").startswith("The control fails")
     assert larger_in_brief(table, "PPL") == ""
-
-
-@pytest.mark.parametrize("free", [0.77, 0.57])
-def test_the_bound_of_dc_pdd_is_blamed_where_the_form_without_it_does_better(free):
-    table = pd.DataFrame({"detector": ["DC-PDD", "DC-PDD without bound"], "copies": 16})
-    table = table.assign(tied=[0.77, 0.0], tied_larger=[0.9, 0.0])
-    text = bound_of_dc_pdd(table.assign(auc=[0.56, free], auc_larger=[0.53, 0.86]))
-    assert "77 % of the held-out rows share a model's highest score (90 % in the larger" in text
-    assert f"is {free:.2f} (0.86 in the larger models) instead of 0.56 (0.53)" in text
-    assert ("it is the limit, and not the method" in text) == (free == 0.77)
 
 
 def test_differences_between_sets_are_counted_one_by_one():

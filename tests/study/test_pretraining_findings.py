@@ -1,4 +1,4 @@
-"""Sentences, cells of the figure and table by access, word for word, from tables made by hand."""
+"""Sentences and cells of the figure, word for word, from tables made by hand."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,6 @@ import pytest
 
 from contamination.core.plots import alt_text
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
-from contamination.study import best_detectors
 from contamination.study import pretraining_figures as figures
 from contamination.study import pretraining_findings as findings
 
@@ -137,76 +136,7 @@ def test_cells_that_look_alike_and_differ_in_verdict_show_more():
     assert findings.cell_texts(alike)[0] == "0.521 [0.502, 0.541]: supported"
 
 
-# By access
-
-
-@pytest.fixture
-def indirect():
-    rows = [("PPL", 4, NO), ("Zlib", 4, NO), ("CDD", 4, NO), ("PPL", 16, YES), ("Zlib", 16, OPEN)]
-    table = pd.DataFrame(rows, columns=["detector", "copies", "verdict"])
-    return table.assign(exposure="paraphrase")
-
-
-MISLED = pd.DataFrame(
-    [
-        ("PPL", "none", YES),  # which is no difference
-        ("PPL", "length", YES),
-        ("Zlib", "length", YES),
-        ("Zlib", "length", NO),  # on another benchmark
-        ("PPL", "date", NO),
-        ("Zlib", "date", YES),
-        ("noise", "date", ""),
-    ],
-    columns=["detector", "shift", "verdict"],
-)
-
-
-# Paired: at four copies the interval holds zero, at sixteen two are shown to be worse than Zlib.
-PAIRED = pd.DataFrame(
-    [("Zlib", 4, -0.01), ("PPL", 16, 0.02), ("CDD", 16, 0.2), ("CDD", 4, 0.1)],
-    columns=["detector", "copies", "ci_low"],
-).assign(access=LOGS)
-
-
-def test_all_that_are_not_worse_are_named_and_what_they_miss(detection, indirect):
-    alike = PAIRED.assign(ci_low=-0.01)
-    found = best_detectors.best_by_access(detection, indirect, MISLED, alike).set_index("access")
-    assert found.loc[ANSWERS].tolist() == [
-        1,
-        "none; highest AUC 0.52 [0.50, 0.54] (CDD)",
-        "none; highest AUC 0.53 [0.51, 0.55] (CDD)",
-        "none; highest AUC 0.54 [0.52, 0.56] (CDD)",
-        "every dose",
-        "",
-    ]
-    assert found.loc[LOGS].tolist() == [
-        3,
-        "none; highest AUC 0.52 [0.50, 0.54] (CDD)",
-        "PPL, Zlib: AUC 0.57 [0.55, 0.59] at best",
-        "Zlib, PPL: AUC 0.83 [0.81, 0.85] at best",
-        "1 copy, not supported: all of them; 4 copies of a paraphrase, not supported: all of them; "
-        "16 copies of a paraphrase, inconclusive: Zlib",
-        "length: all of them; date: Zlib",
-    ]
-    first, *others = found.loc["weights"][1:]
-    assert first == "as with log-probabilities: none of these detectors needs the weights"
-    assert set(others) == {""}
-
-
-def test_a_detector_that_is_shown_to_be_worse_than_the_best_is_not_named(detection, indirect):
-    apart = detection.copy()
-    apart.loc[apart["detector"].eq("CDD"), "verdict"] = YES
-    seen = indirect.assign(verdict=YES)
-    unmoved = MISLED.assign(verdict=NO)
-    found = best_detectors.best_by_access(apart, seen, unmoved, PAIRED).set_index("access")
-    assert found.loc[LOGS, "misled_by"] == "none of those tried; untested: CDD"
-    assert found.loc[LOGS, "16 copies"] == "Zlib: AUC 0.83 [0.81, 0.85]"
-    assert found.loc[LOGS, "1 copy"] == "CDD: AUC 0.520 [0.500, 0.540]"
-    assert found.loc[ANSWERS, "misses"] == "no dose"
-    assert found.loc[LOGS, "misses"] == "1 copy, not supported: PPL, Zlib"
-
-
-# F2, F3, lists, false alarms
+# F2, F3
 
 
 def test_the_headline_on_other_forms_names_each_form():
@@ -255,50 +185,6 @@ def test_the_headline_on_later_training_counts_falls():
     assert said.endswith(
         "All 4 intervals end below 0.05, so every fall is smaller than one that matters."
     )
-
-
-def list_table(verdicts, empty):
-    rows = [(q, c) for q in (0.1, 0.2) for c in (1, 16)]
-    table = pd.DataFrame(rows, columns=["q", "copies"]).assign(verdict=verdicts, detector="PPL")
-    table["found_share"] = table["q"] * table["copies"] / 16
-    return table.assign(n_models=20, n_models_without=3, n_lists=60, n_lists_without=empty)
-
-
-def test_the_headline_on_lists_says_whether_the_guarantee_is_kept():
-    said = findings.summarize_row_lists(list_table([YES] * 4, 57))
-    assert said.startswith(
-        "The claim that at most 10 % of the rows on a list were not seen is supported for all 2 "
-        "pairs of detector and number of copies. For 0 of these pairs every list is empty, so the "
-        "claim holds without naming a row. With sixteen copies, the lists of PPL find the most: "
-        "10 % of the seen rows. For 3 of 20 models, all lists are empty. The claim that at most 20 "
-    )
-    every = findings.summarize_row_lists(list_table([YES] * 4, 57).assign(n_models_without=0))
-    assert "seen rows. For every model, at least one list is not empty. The" in every
-    assert "With one copy, 95 % of all lists are empty. The guarantee" in said
-    silent = findings.summarize_row_lists(list_table([YES] * 4, 60))
-    assert "For 2 of these pairs every list is empty" in silent
-    said = findings.summarize_row_lists(list_table([YES, NO, OPEN, OPEN], 6))
-    assert (
-        "supported for 1 of 2 pairs of detector and number of copies: 1 claim is not supported."
-        in said
-    )
-    assert (
-        "supported for none of the 2 pairs of detector and number of copies: 2 claims are inc"
-        in said
-    )
-    assert "With one copy, 10 % of all lists are empty." in said
-
-
-def test_the_headline_on_false_alarms_names_a_test_that_flags_too_much():
-    alarms = pd.DataFrame({"detector": ["PPL", "CDD"], "rate": [0.04, 0.06], "holds": [True, True]})
-    said = findings.summarize_false_alarms(alarms)
-    assert said == (
-        "The tests of 2 detectors and controls flag 4.0 to 6.0 % of unseen sets. For none of them "
-        "is the rate shown to exceed the 5 % of an exact test. Where many rows have the same "
-        "score, a test flags fewer (fewest: PPL)."
-    )
-    said = findings.summarize_false_alarms(alarms.assign(holds=[True, False]))
-    assert "more than 5 % for CDD, so the code needs a look" in said and "none of them" not in said
 
 
 # The figure

@@ -259,25 +259,6 @@ CLAIMS: dict[str, Claim] = {
         smallest_effect=0.05,  # fixed in docs/protocol_larger.md before its scores
         unit="difference in AUC",
     ),
-    "pretraining_row_lists": Claim(
-        "At most a share q of the rows on a list were not seen, on average over assignments.",
-        null=0.0,
-        smallest_effect=0.0,
-        unit="q minus the share of false discoveries",
-    ),
-    "pretraining_twins": Claim(
-        "Number twins need no held-out rows: their own test raises a false alarm in at most 5 % "
-        "of models.",
-        null=0.0,
-        smallest_effect=0.0,
-        unit="0.05 minus the rate of false alarms",
-    ),
-    "pretrained_equivalence": Claim(
-        "Under the real model, the effect of one form of indirect exposure equals the lab's to "
-        "within the margin (two one-sided tests).",
-        null=0.0,
-        smallest_effect=0.10,  # the margin, fixed in docs/protocol_2.md before its models existed
-    ),
     # The audit of a user's model
     "audit": _TRAINED_ON,
     "audit_dcq": Claim(

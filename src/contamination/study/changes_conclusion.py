@@ -1,4 +1,4 @@
-"""What other trainings on the same rows show: more background, and larger models."""
+"""What larger models that saw the same rows show."""
 
 from __future__ import annotations
 
@@ -6,36 +6,8 @@ import pandas as pd
 
 from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import ALPHA, CONTROL_FAILS, SUPPORTED
-from contamination.study import dc_pdd
 from contamination.study.pretraining_conclusion import NEAR
 from contamination.study.pretraining_findings import copies_words
-
-ENDS = (("ci_high", 1), ("ci_low", -1))  # below zero as they are, above zero when turned round
-
-
-def more_background(table: pd.DataFrame, detector: str) -> str:
-    """Whether rows are harder to find among three times the background; no verdict rests on it.
-
-    ``table`` is that of ``pretraining_changes.tripled``; the sentence names ``detector`` and
-    counts all of them. The intervals are not corrected.
-    """
-    row = table[table["detector"].eq(detector)].sort_values("copies").iloc[-1]
-    lower, higher = (int(table[end].mul(sign).lt(0).sum()) for end, sign in ENDS)
-    if lower > higher:
-        meaning = "So rows were harder to find when they were a smaller share of the training"
-    else:
-        meaning = (
-            "So we saw no sign that a smaller share of the training hides the rows, at an equal "
-            "number of copies"
-        )
-    return (
-        f"With three times as much background, the AUC of {detector} with "
-        f"{copies_words(int(row['copies']))} is {row['auc_tripled']:.2f} instead of "
-        f"{row['auc']:.2f} (difference {_change(row)}, {row['n_models']} base models). Of the "
-        f"{len(table)} differences in the table, {_have(lower)} an interval below zero and "
-        f"{_have(higher)} one above it. {meaning}. The longer training also makes a better "
-        "model, which may find rows easier to learn; this comparison cannot separate the two."
-    )
 
 
 def larger_models(table: pd.DataFrame, detector: str) -> str:
@@ -134,25 +106,3 @@ def larger_rates(table: pd.DataFrame, detector: str) -> str:
         f"rows. With {copies_words(int(few['copies']))}, {listed(above)}. Here “more” means that "
         "the 95 % interval, which is not corrected, lies above the false-positive rate."
     )
-
-
-def bound_of_dc_pdd(table: pd.DataFrame) -> str:
-    """What the bound of DC-PDD does to its AUC; ``table`` is of ``pretraining_changes.ties``."""
-    rows = table.set_index("detector")
-    bounded, free = rows.loc[dc_pdd.NAME], rows.loc[dc_pdd.WITHOUT_BOUND]
-    text = (
-        "DC-PDD limits what one token can add to the score, as public implementations do. With "
-        f"this limit, {100 * bounded['tied']:.0f} % of the held-out rows share a model's highest "
-        f"score ({100 * bounded['tied_larger']:.0f} % in the larger models). Without it, the AUC "
-        f"with {copies_words(int(free['copies']))} is {free['auc']:.2f} "
-        f"({free['auc_larger']:.2f} in the larger models) instead of {bounded['auc']:.2f} "
-        f"({bounded['auc_larger']:.2f}). The protocol did not plan the form without a limit."
-    )
-    if free["auc"] > bounded["auc"] + NEAR:
-        return f"{text} So it is the limit, and not the method, that keeps the AUC of DC-PDD low."
-    return text
-
-
-def _have(n: int) -> str:
-    """A number of things, and that they have something."""
-    return f"{n} has" if n == 1 else f"{n} have"

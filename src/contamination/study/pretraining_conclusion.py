@@ -26,20 +26,19 @@ def conclusion(
     indirect: pd.DataFrame,
     rates: pd.DataFrame,
     shift: pd.DataFrame,
-    twins: pd.DataFrame,
     forks: pd.DataFrame,
 ) -> str:
     """Three paragraphs: what is found at which exposure, by what access, and what may mislead.
 
     Args:
         detection, reference, indirect: of ``pretraining_results``.
-        rates, twins: of ``pretraining_rates``, true-positive rates and number twins alone.
+        rates: true-positive rates of ``pretraining_rates``.
         shift: of ``shift.false_verdicts``.
         forks: of ``dice_forks.verdicts``.
     """
     exposed = [_of_exposures(detection, reference, rates)]
     other = [_of_answers(detection, detection["copies"].max()), _of_paraphrases(indirect)]
-    misleading = [_of_shift(shift), _of_twins(twins), _of_dice(forks)]
+    misleading = [_of_shift(shift), _of_dice(forks)]
     paragraphs = (" ".join(filter(None, parts)) for parts in (exposed, other, misleading))
     return "\n\n".join(filter(None, paragraphs))
 
@@ -227,18 +226,6 @@ def _misled(shift: pd.DataFrame) -> tuple[str, str]:
     worst = wrong.loc[wrong["rate"].idxmax()]
     share = f"{100 * worst['rate']:.0f} % of cases ({worst['detector']}, {worst['shift']})"
     return listed(counts), share
-
-
-def _of_twins(twins: pd.DataFrame) -> str:
-    """Whether number twins can do without held-out rows."""
-    if twins.empty or twins["verdict"].eq(SUPPORTED).all():
-        return ""
-    failed = twins[twins["verdict"].ne(SUPPORTED)]
-    worst = failed.loc[failed["rate"].idxmax()]
-    return (
-        "Number twins, which claim to need no held-out rows, call unseen rows contaminated "
-        f"under {worst['n_alarms']} of {worst['n_models']} models."
-    )
 
 
 def _of_dice(forks: pd.DataFrame) -> str:

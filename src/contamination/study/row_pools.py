@@ -165,14 +165,14 @@ def _tokens_of(texts: tuple[str, ...], tokenizer: PreTrainedTokenizerFast) -> in
 
 
 def base_recipe(
-    lab: world.World, base_seed: int, times: int = 1, is_larger: bool = False
+    lab: world.World, base_seed: int, is_larger: bool = False
 ) -> tuple[Recipe, TrainingTexts]:
-    """How a base model is trained: the background ``times`` times and its rows of the pools.
+    """How a base model is trained: on the background and its rows of the pools.
 
     Rows are spread over the whole training. ``is_larger``: as ``docs/protocol_larger.md`` says.
     """
     doses = [dose for pool in pools() for dose in pool.doses(base_seed)]
-    n_tokens = times * background_tokens(lab)
+    n_tokens = background_tokens(lab)
     if is_larger:
         return world.recipe_from_scratch(
             lab, doses, n_tokens, base_seed, "XL", learning_rate=LARGER_LEARNING_RATE
@@ -180,12 +180,12 @@ def base_recipe(
     return world.recipe_from_scratch(lab, doses, n_tokens, base_seed, world.DEFAULT_SIZE)
 
 
-def base_model(lab: world.World, base_seed: int, times: int = 1, is_larger: bool = False) -> Path:
+def base_model(lab: world.World, base_seed: int, is_larger: bool = False) -> Path:
     """A base model of ``base_recipe``: from the cache, or trained in five minutes of a core.
 
     A larger one takes an hour of a core, or a minute on a GPU.
     """
-    return training.train(*base_recipe(lab, base_seed, times, is_larger))
+    return training.train(*base_recipe(lab, base_seed, is_larger))
 
 
 def later_model(lab: world.World, base: Path, base_seed: int, n_tokens: int) -> Path:
