@@ -1,4 +1,4 @@
-"""Notebook 00: its opening title, the line on words alone, and the verdicts of its findings."""
+"""Notebook 00: the two counts of its opening figure, and the verdicts of its findings."""
 
 import numpy as np
 import pandas as pd

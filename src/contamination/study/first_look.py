@@ -1,4 +1,4 @@
-"""Notebook 00: what stands next to a control, in its opening figure and in its last table."""
+"""Notebook 00: p-values and verdicts of its four findings, each next to its controls."""
 
 from __future__ import annotations
 
