@@ -18,7 +18,7 @@ from contamination.dice import mixtures
 from contamination.dice.answers import baseline_scores
 from contamination.dice.fine_tuning import fine_tune_lab
 from contamination.dice.locate import states_by_layer
-from contamination.dice.mixtures import FORMAT, MATH, OTHER_TASK, SEEN, SYN, TRAIN_SPLIT, UNSEEN
+from contamination.dice.mixtures import MATH, SEEN, SYN, UNSEEN
 from contamination.lab.training import describe
 from contamination.lab.world import World
 from contamination.models.causal import CausalLM, load_causal_lm
@@ -76,34 +76,16 @@ CLEAN_CONTROLS = (OTHER_CLEAN, REORDERED, CLEAN_RAISED_RATE)
 REFERENCES = {BY_HEART: CLEAN_RAISED_RATE}  # whom a condition is compared with, if not CLEAN
 
 
-def conditions(
-    n_models: int, n_others: int, only_decisive: bool = False, n_most: int = 0
-) -> list[Condition]:
-    """Every condition of the study, or those that the decisive controls need.
+def conditions(n_models: int) -> list[Condition]:
+    """The four conditions of the study, with ``n_models`` models each.
 
-    ``n_models`` per arm where a conclusion hangs on them, ``n_others`` elsewhere; ``n_most``
-    copies (see ``most_copies``) in the positive control of inflation, which is left out for 0.
+    Clean models and models contaminated with GSM-i are compared. Two controls stand beside them:
+    clean models trained on other texts, and models that saw GSM-ii in the place of GSM-i.
     """
-    decisive = [
+    return [
         Condition(CLEAN, "", 0, n_models),
         Condition(OTHER_CLEAN, "", 0, n_models, first_seed=100),
-        Condition(REORDERED, "", 0, n_models, first_order=100),
         *(Condition(condition_name(half, HIGH), half, HIGH, n_models) for half in (SEEN, UNSEEN)),
-        *(Condition(condition_name(s, HIGH), s, HIGH, n_others) for s in (TRAIN_SPLIT, FORMAT)),
-    ]
-    others = ((SEEN, LOW), (SEEN, BETWEEN), (SYN, LOW), (SYN, HIGH), (OTHER_TASK, HIGH))
-    others += ((MATH, HIGH),)
-    if only_decisive:
-        return decisive
-    by_heart = [
-        Condition(CLEAN_RAISED_RATE, "", 0, n_models, times_rate=RAISED_RATE),
-        Condition(BY_HEART, SEEN, n_most, n_models, times_rate=RAISED_RATE),
-    ]
-    return [
-        *decisive,
-        *(Condition(condition_name(s, n), s, n, n_others) for s, n in others),
-        Condition(FIXED_STEPS, SEEN, HIGH, n_others, fixed=STEPS),
-        *(by_heart if n_most else []),
     ]
 
 
