@@ -33,8 +33,6 @@ AT_CHANCE, ABOVE_CHANCE, BELOW_MLP = "at chance", "above chance", "below the MLP
 
 TWO_CLEAN = "two clean models, other texts"
 TWO_CLEAN_LEARNED = "the same, on the detector's training questions"
-REORDERED_CLEAN = "two clean models, same texts in another order"
-REORDERED_LEARNED = "the same in another order, on the detector's training questions"
 BASE_VANILLA = "base model against clean"
 HELD_OUT = "models never met"
 WITHIN = "seen against unseen questions, contaminated model"
@@ -47,23 +45,19 @@ SWAPPED_PAIRED = "roles exchanged, contaminated minus clean model"
 SWAPPED_PAIRED_CLEAN = "roles exchanged, clean minus clean model"
 WITHIN_TAUGHT = "seen against unseen, detector taught membership"
 WITHIN_TAUGHT_CLEAN = "the same, clean models"
-LEGITIMATE = "trained on the train split"
-FORMAT_ONLY = "trained on the answer format alone"
-ANOTHER = "contaminated with another task"
 LAYER_0 = "layer 0"
 DIRECTION = "mean difference, models never met"
 SHUFFLED = "shuffled labels"
-DOSE = "dose never trained on, copies: {}"
 BASELINE = "baselines taught alike, centred per model"
 BASELINE_CLEAN = "the same baselines, two clean models"
 TOPIC = "GSM against {} questions, contaminated model (Figure 6a)"
 TOPIC_CLEAN = "GSM against {} questions, clean model"
 
 # What would be found if the detector detected contamination, written before any number.
-_ABOVE = (HELD_OUT, WITHIN, PAIRED, SWAPPED, SWAPPED_PAIRED, WITHIN_TAUGHT, DOSE, TOPIC)
-_AT = (TWO_CLEAN, TWO_CLEAN_LEARNED, REORDERED_CLEAN, REORDERED_LEARNED, BASE_VANILLA)
+_ABOVE = (HELD_OUT, WITHIN, PAIRED, SWAPPED, SWAPPED_PAIRED, WITHIN_TAUGHT, TOPIC)
+_AT = (TWO_CLEAN, TWO_CLEAN_LEARNED, BASE_VANILLA)
 _AT += (WITHIN_CLEAN, PAIRED_CLEAN, SWAPPED_CLEAN, SWAPPED_PAIRED_CLEAN, WITHIN_TAUGHT_CLEAN)
-_AT += (LEGITIMATE, FORMAT_ONLY, ANOTHER, LAYER_0, SHUFFLED, TOPIC_CLEAN)
+_AT += (LAYER_0, SHUFFLED, TOPIC_CLEAN)
 _AT += (BASELINE, BASELINE_CLEAN)
 EXPECTED = {**dict.fromkeys(_ABOVE, ABOVE_CHANCE), **dict.fromkeys(_AT, AT_CHANCE)}
 EXPECTED[DIRECTION] = BELOW_MLP
