@@ -22,10 +22,9 @@ import pandas as pd
 from contamination.core import blind, blind_scores, scores, statistics
 from contamination.core.claims import CLAIMS
 from contamination.core.tables import interval_text
-from contamination.core.verdicts import FEWEST_MODELS, SUPPORTED, Claim
+from contamination.core.verdicts import FEWEST_MODELS, Claim
 from contamination.lab.training import describe
 from contamination.min_k import detect
-from contamination.min_k.auc_tables import too_few_models
 from contamination.models.causal import CausalLM, option_log_probs
 
 AVERAGE = "average"
@@ -101,7 +100,7 @@ def auc_rows(
         Columns ``COLUMNS``; seed is empty where several models stand behind a
         row. difference is this AUC minus that of ``first``; p is that of no difference,
         without ``first`` that of an AUC of one half, and left out where fewer than five
-        models stand behind the row (``with_verdict``). ``holds`` says of a setting among
+        models stand behind the row. ``holds`` says of a setting among
         ``CONTROLS`` whether the interval contains one half, as it must.
     """
     rows = []
@@ -334,7 +333,7 @@ def with_accuracy(
 def summarize_methods(average: pd.DataFrame, low: float, high: float) -> str:
     """Whether inserted examples are found, and by which of two scores better.
 
-    ``average`` has the rows of ``with_verdict`` of the average over datasets, with differences
+    ``average`` has the rows of ``auc_rows`` of the average over datasets, with differences
     to the model before insertion; ``low`` and ``high`` are the paired interval of
     AUC(Min-k% Prob) - AUC(PPL).
     """
@@ -345,9 +344,9 @@ def summarize_methods(average: pd.DataFrame, low: float, high: float) -> str:
         f"its lead over {scores.PPL}, which comes second in the paper, has the 95 % interval "
         f"{interval_text(low, high, 3)}. "
     )
-    found = "" if row["verdict"] == SUPPORTED else "not "
+    found = "" if row["difference_low"] > 0 else "not "
     leads = "a lead" if low > 0 else "a deficit" if high < 0 else "neither lead nor deficit"
-    conclusion = f"That insertion is found is {found}supported, and {leads} is shown."
+    conclusion = f"That insertion raises the AUC is {found}shown, and {leads} is shown."
     return text + _concluded(conclusion, row["n_models"])
 
 
@@ -382,4 +381,5 @@ def _concluded(conclusion: str, n_models: float) -> str:
     """The conclusion, or in its place that too few models are behind it."""
     if n_models >= FEWEST_MODELS:
         return conclusion
-    return too_few_models(int(n_models))
+    trained = "one model" if n_models == 1 else f"{n_models:.0f} models"
+    return f"We trained {trained}, and a claim about models needs at least {FEWEST_MODELS}."
