@@ -20,9 +20,8 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import blind, blind_scores, scores, statistics
-from contamination.core.claims import CLAIMS
 from contamination.core.tables import interval_text
-from contamination.core.verdicts import FEWEST_MODELS, Claim
+from contamination.core.verdicts import FEWEST_MODELS
 from contamination.lab.training import describe
 from contamination.min_k import detect
 from contamination.models.causal import CausalLM, option_log_probs
@@ -181,43 +180,6 @@ def _table(rows: list[dict], labels: Mapping[str, Any]) -> pd.DataFrame:
     table["holds"] = holds.astype("boolean").where(is_control)
     table["p"] = table["p"].mask(is_control)
     return table.astype({"seed": "Int64"})
-
-
-def with_verdict(
-    rows: pd.DataFrame, table: str = "downstream", words: pd.DataFrame | None = None
-) -> pd.DataFrame:
-    """Rows with p_adjusted, and the verdict on the claim of ``table`` about each.
-
-    A control has ``holds`` and no verdict. A row is about the difference; without one it makes
-    a claim in the table ``downstream`` alone, where chance decided what was inserted and an AUC
-    above one half says as much. Rows of one's own model (setting "own") are about that model,
-    whose examples chance need not have dealt: they have to lie above the interval of the bag
-    of words in ``words``, the ``blind_rows`` of these examples.
-    """
-    claim, of_words = CLAIMS[table], {}
-    if words is not None:
-        of_bag = words[words["method"] == blind_scores.BAG_OF_WORDS]
-        ends = zip(of_bag["ci_low"] - 0.5, of_bag["ci_high"] - 0.5, strict=True)
-        of_words = dict(zip(of_bag["dataset"], ends, strict=True))
-    said = [_verdict(row, claim, table, of_words) for row in rows.itertuples()]
-    return rows.assign(verdict=said)
-
-
-def _verdict(row: Any, claim: Claim, table: str, of_words: Mapping[str, tuple]) -> str:
-    is_own = row.setting == OWN
-    if row.setting in CONTROLS or (pd.isna(row.difference) and table != "downstream"):
-        return ""
-    low, high, control = row.difference_low, row.difference_high, None
-    if pd.isna(row.difference):
-        low, high = row.ci_low - 0.5, row.ci_high - 0.5
-        control = of_words[row.dataset] if is_own else None
-    return claim.verdict(
-        low,
-        high,
-        p_adjusted=None if pd.isna(row.p_adjusted) else row.p_adjusted,
-        control=control,
-        n_models=None if is_own else row.n_models,
-    )
 
 
 def blind_rows(
