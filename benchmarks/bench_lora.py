@@ -21,7 +21,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 from contamination.core.statistics import auc
 from contamination.dice.fine_tuning import Settings, fine_tune
 from contamination.models.causal import load_causal_lm, token_log_probs
-from contamination.study import row_pools, study
+from contamination.study import row_pools
 
 N_SEEN, N_ROWS, COPIES, BATCH = 100, 200, 8, 8
 SMALL = {
@@ -63,7 +63,7 @@ def auc_of_ppl(folder: Path, texts: list[str]) -> float:
 
 def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    tokenizer = study.the_lab().tokenizer
+    tokenizer = row_pools.the_lab().tokenizer
     texts = list(row_pools.pools()[0].rows.texts[:N_ROWS])
     rows = [("", text) for _ in range(COPIES) for text in texts[:N_SEEN]]
     dtype = "bfloat16" if device == "cuda" else "float32"

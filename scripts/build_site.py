@@ -168,7 +168,7 @@ def list_of_tables(source: Path) -> str:
     lines = ["# Tables and figures", ""]
     lines += ["CSV files with full precision, as the notebooks wrote them. The manifest of a run"]
     lines += ["holds its parameters, versions and the SHA-256 of inputs and outputs."]
-    lines += ["[What each column means](docs/columns.md) has a sentence for every column.", ""]
+    lines += ["[columns.csv](docs/columns.csv) has a sentence for every column.", ""]
     for path in sorted(source.glob("manifests/*.json")):
         written = sorted(json.loads(path.read_text())["outputs"])
         tables = [name for name in written if name.endswith(".csv")]

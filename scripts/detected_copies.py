@@ -14,14 +14,14 @@ import pandas as pd
 
 from contamination.audit import detected_copies, without_comparison
 from contamination.core import storage
-from contamination.study import pretraining, pretraining_rates, row_pools, study
+from contamination.study import pretraining, pretraining_rates, row_pools
 from contamination.study.pretraining_scores import arrange_scores
 
 
 def made() -> pd.DataFrame:
     """Rows of ``detected_copies.load_detection_table``, shares to six decimals."""
     scores = arrange_scores(pretraining.read_parts()[0])
-    shares = pd.DataFrame(row_pools.exposure(study.the_lab(), scores.base_seeds))
+    shares = pd.DataFrame(row_pools.exposure(row_pools.the_lab(), scores.base_seeds))
     return detected_copies.detected_copies(scores, shares).round({"row_share_pct": 6})
 
 

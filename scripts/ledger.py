@@ -1,8 +1,6 @@
 """Train the detector study's models, score them, and write the ledger of the package.
 
-    python scripts/ledger.py                          # the first study, model by model
-    python scripts/ledger.py --study pretraining      # rows inserted while base models are trained
-    python scripts/ledger.py --study tripled          # the same with three times the background
+    python scripts/ledger.py                          # rows inserted while base models are trained
     python scripts/ledger.py --study larger           # the same with larger models (GPU)
     python scripts/ledger.py --study shift            # rows that these models have not seen
     python scripts/ledger.py --study dice             # fine-tuned base models, told apart by DICE
@@ -10,7 +8,7 @@
     python scripts/ledger.py --study pairs            # five more pairs of that model
     python scripts/ledger.py --jobs 2                 # two models at a time
     python scripts/ledger.py --engine ray             # each model a task of a Ray cluster
-    python scripts/ledger.py --detector mine.py       # one detector on the models in the cache
+    python scripts/ledger.py --detector mine.py       # one detector more, on the first of these
 
 The files of a part are written when it is done. A run that was stopped goes on with the next part,
 and finds trained models and scored batches in the cache.
@@ -35,7 +33,6 @@ from contamination.study import (
     row_pools,
     shift,
     store,
-    study,
     yours,
 )
 
@@ -55,11 +52,7 @@ class Study(NamedTuple):
 
 
 STUDIES = {
-    store.STUDY: Study(study.UNITS, "protocol.md", study.write_unit),
     pretraining.NAME: Study(row_pools.BASE_SEEDS, "protocol_2.md", pretraining.write_part),
-    pretraining.TRIPLED: Study(
-        pretraining.TRIPLED_SEEDS, "protocol_2.md", pretraining.write_tripled_part
-    ),
     pretraining.LARGER: Study(
         row_pools.BASE_SEEDS, "protocol_larger.md", pretraining.write_larger_part
     ),
@@ -79,10 +72,8 @@ STUDIES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--study", choices=STUDIES, default=store.STUDY)
+    parser.add_argument("--study", choices=STUDIES, default=pretraining.NAME)
     parser.add_argument("--units", type=int, nargs="+", help="numbers of parts; default: all")
-    parser.add_argument("--benchmarks", nargs="+", default=study.BENCHMARKS)
-    parser.add_argument("--copies", type=int, nargs="+", default=study.COPIES)
     parser.add_argument("--detector", type=Path, help="a module that defines DETECTOR")
     parser.add_argument("--folder", type=Path, default=store.FOLDER, help="where parts are written")
     parser.add_argument("--name", help="of the ledger; default: that of the study")
@@ -90,15 +81,14 @@ def main() -> None:
     parser.add_argument("--engine", choices=ENGINES, default="local")
     parser.add_argument("--ray-address", default="")
     options = parser.parse_args()
-    chosen, is_first = STUDIES[options.study], options.study == store.STUDY
-    if options.detector and not is_first:
-        parser.error("--detector adds to the first study alone: leave --study out")
-    detector, suffix = None, ""
+    chosen, name, settings = STUDIES[options.study], options.name or options.study, ()
     if options.detector:
-        detector = yours.load(options.detector)
-        suffix = "_" + re.sub(r"\W+", "_", detector.name.lower())
-    name = options.name or options.study
-    names = {number: f"{name}_{number}{suffix}" for number in options.units or chosen.numbers}
+        if options.study != pretraining.NAME:
+            parser.error(f"--detector adds to the study {pretraining.NAME}: leave --study out")
+        called = re.sub(r"\W+", "_", yours.load(options.detector).name.lower())
+        name, settings = f"{yours.NAME}_{called}", (options.detector,)
+        chosen = chosen._replace(write=yours.write_part)
+    names = {number: f"{name}_{number}" for number in options.units or chosen.numbers}
     missing = [n for n, part in names.items() if not (options.folder / f"{part}.json").exists()]
     if missing and chosen.plan:
         try:
@@ -106,7 +96,6 @@ def main() -> None:
         except (OSError, ValueError) as error:
             sys.exit(str(error))
     about = {"protocol_sha256": storage.sha256_of_file(DOCS / chosen.protocol)}
-    settings = (options.benchmarks, options.copies, detector) if is_first else ()
     jobs = [(options.folder, names[number], about, number, *settings) for number in missing]
     where = {"engine": options.engine, "ray_address": options.ray_address}
     sweep(chosen.write, jobs, **where, processes=options.jobs)

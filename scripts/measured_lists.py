@@ -38,7 +38,7 @@ from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.grammar import draw_groups
 from contamination.models.causal import CausalLM, load_causal_lm
 from contamination.models.source import PACKAGED, resolve_path
-from contamination.study import pretrained, row_pools, study
+from contamination.study import pretrained, row_pools
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TABLE, PAGE = DOCS / "measured_lists.csv", DOCS / "audit.md"
@@ -135,7 +135,7 @@ def models_with_rows(
             yield about, fine_tune_on_rows(of_seed[0], copies, seed), of_seed
     pool = row_pools.pools()[0]
     for seed in row_pools.BASE_SEEDS[: n * (BASE in kinds)]:
-        folder, copies_of = row_pools.base_model(study.the_lab(), seed), pool.copies(seed)
+        folder, copies_of = row_pools.base_model(row_pools.the_lab(), seed), pool.copies(seed)
         texts = np.array(pool.rows.texts, dtype=object)
         for copies in sorted(row_pools.DOSES, reverse=True):
             seen = texts[copies_of == copies].tolist()

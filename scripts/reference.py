@@ -6,12 +6,13 @@
 
 ``outputs/reference/<profile>/`` lets a reader see every result without running anything, and lets
 a run elsewhere be compared with ours. Where only Markdown changed, ``copy`` puts the new text into
-the stored notebook without a run. Needs pandas and the standard library.
+the stored notebook without a run. Needs pandas and PyYAML.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import csv
 import hashlib
 import json
@@ -23,16 +24,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import clean_notebook
-import reach
 
 ROOT = Path(__file__).resolve().parents[1]
 LARGEST_TABLE = 500_000  # bytes; of a larger one the hash alone is stored
-TABLES, CODE, PARTS = "tables.csv", "code.json", "ledger.csv"
+TABLES, PARTS = "tables.csv", "ledger.csv"
 WITH_NOTEBOOKS = ("demo",)  # in other profiles, notebooks show texts that may not be shared
+INJECTED = "injected-parameters"  # papermill's tag of the cell with a run's own values
 LINK = re.compile(r"(\]\()([^)#\s]+)")  # a link of Markdown up to its fragment
 CLOSE = 1e-9  # relative; a number that differs by less is the same number written by another CPU
 
@@ -47,7 +49,8 @@ def ledger_folder() -> Path:
 
 def notebooks(profile: str) -> list[str]:
     """Names of the notebooks that a profile runs, in their order."""
-    names = [row["notebook"] for row in reach.notebooks()]
+    with (ROOT / "notebooks/contents.csv").open(newline="") as stream:
+        names = [row["notebook"] for row in csv.DictReader(stream)]
     return [name for name in names if (ROOT / f"params/{profile}/{name}.yaml").exists()]
 
 
@@ -59,16 +62,34 @@ def _source(cell: dict[str, Any]) -> str:
     return "".join(cell["source"])
 
 
-def code_hash(notebook: dict[str, Any], parameters: Path) -> str:
-    """Hash of all that is run: code cells but for the injected one, and the parameter file."""
-    cells = [_source(cell) for cell in notebook["cells"] if _is_own_code(cell)]
-    text = json.dumps([cells, parameters.read_text(encoding="utf-8")])
-    return hashlib.sha256(text.encode()).hexdigest()
+def is_current(executed: dict[str, Any], written: dict[str, Any], profile_file: Path) -> bool:
+    """Whether an executed notebook has the code cells and the parameters of today.
+
+    Args:
+        written: the notebook of ``notebooks/``.
+        profile_file: its parameter file, whose values override the notebook's defaults.
+    """
+    code, today = (
+        [_source(cell) for cell in notebook["cells"] if _is_own_code(cell)]
+        for notebook in (executed, written)
+    )
+    values = yaml.safe_load(profile_file.read_text(encoding="utf-8")) or {}
+    return code == today and parameters_in(executed) == parameters_in(written) | values
+
+
+def parameters_in(notebook: dict[str, Any]) -> dict[str, Any]:
+    """What a notebook's parameters cell says, overridden by what its run was given."""
+    values = {}
+    for cell in notebook["cells"]:
+        if {"parameters", INJECTED} & {*cell["metadata"].get("tags", [])}:
+            for line in ast.parse(_source(cell)).body:
+                target, _, value = ast.unparse(line).partition(" = ")
+                values[target.split(":")[0]] = ast.literal_eval(value)
+    return values
 
 
 def _is_own_code(cell: dict[str, Any]) -> bool:
-    tags = cell["metadata"].get("tags", [])
-    return cell["cell_type"] == "code" and "injected-parameters" not in tags
+    return cell["cell_type"] == "code" and INJECTED not in cell["metadata"].get("tags", [])
 
 
 def stored_form(executed: dict[str, Any], written: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -130,34 +151,32 @@ def copy(run: Path, names: Sequence[str] = ()) -> list[str]:
     """Takes a run's results into the reference of its profile; what has to be run again, as lines.
 
     A notebook whose code cells or parameters the run does not have is left as it is, with the
-    Markdown of today if the reference has its code.
+    Markdown of today if the reference has them.
     """
     profile, lines = run.name, []
     reference = reference_of(profile)
     folder = reference / "notebooks"
     folder.mkdir(parents=True, exist_ok=True)
-    codes = _read(reference / CODE) if (reference / CODE).exists() else {}
     copied = []
     for name in notebooks(profile):
         written = _read(ROOT / f"notebooks/{name}.ipynb")
         parameters = ROOT / f"params/{profile}/{name}.yaml"
-        now = code_hash(written, parameters)
         candidates = [run / "notebooks" / f"{name}.ipynb", folder / f"{name}.ipynb"]
-        executed = next(
-            (path for path in candidates if path.exists() and _ran(path, now, parameters)), None
-        )
-        if executed is None:
+        current = [
+            path
+            for path in candidates
+            if path.exists() and is_current(_read(path), written, parameters)
+        ]
+        if not current:
             lines.append(f"{name} was changed and not run: make {name} PROFILE={profile}")
             continue
+        executed = current[0]
         stored = stored_form(_read(executed), written, folder)
         if profile in WITH_NOTEBOOKS:
             (folder / f"{name}.ipynb").write_text(_as_text(stored), encoding="utf-8")
         if executed == candidates[0]:
             copied.append(name)
-            codes[name] = {"code": now, "package": reach.package_hash(name)}
     _copy_results(run, reference, copied)
-    kept = {name: codes[name] for name in notebooks(profile) if name in codes}
-    (reference / CODE).write_text(json.dumps(kept, indent=1) + "\n")
     _store_parts(reference)
     return lines
 
@@ -167,10 +186,6 @@ def _store_parts(reference: Path) -> None:
     parts = [[path.stem, sha256_of(path)] for path in sorted(ledger_folder().glob("*.json"))]
     with (reference / PARTS).open("w", newline="") as stream:
         csv.writer(stream, lineterminator="\n").writerows([["part", "sha256"], *parts])
-
-
-def _ran(path: Path, code: str, parameters: Path) -> bool:
-    return code_hash(_read(path), parameters) == code
 
 
 def _copy_results(run: Path, reference: Path, names: Sequence[str]) -> None:
@@ -222,32 +237,16 @@ def listed_tables(reference: Path) -> list[dict[str, str]]:
 # Checking
 
 
-class Stale(NamedTuple):
-    """What of a reference is out of date, one line each."""
-
-    notebooks: list[str]  # code or parameters changed, or Markdown not taken over
-    package: list[str]  # only functions of the package changed
-
-
-def check(profile: str) -> Stale:
-    """Which notebooks of the reference are not those of today."""
-    reference = reference_of(profile)
-    codes = _read(reference / CODE)
-    stale, package = [], []
+def check(profile: str) -> Iterator[str]:
+    """Which notebooks of the reference have other cells or parameters than today, as lines."""
     for name in notebooks(profile):
         written = _read(ROOT / f"notebooks/{name}.ipynb")
-        known = codes.get(name, {})
-        if known.get("code") != code_hash(written, ROOT / f"params/{profile}/{name}.yaml"):
-            stale.append(f"{name} was changed: make {name} && make reference")
-            continue
-        path = reference / "notebooks" / f"{name}.ipynb"
-        if profile in WITH_NOTEBOOKS:
-            stored = _read(path)
-            if stored != stored_form(stored, written, path.parent):
-                stale.append(f"the text of {name} was changed: make reference")
-        if known["package"] != reach.package_hash(name):
-            package.append(name)
-    return Stale(stale, package)
+        path = reference_of(profile) / "notebooks" / f"{name}.ipynb"
+        stored = _read(path) if path.exists() else {"cells": []}
+        if not is_current(stored, written, ROOT / f"params/{profile}/{name}.yaml"):
+            yield f"{name} was changed: make {name} && make reference"
+        elif stored != stored_form(stored, written, path.parent):
+            yield f"the text of {name} was changed: make reference"
 
 
 # Verifying
@@ -361,18 +360,16 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("copy", "verify"):
         commands.add_parser(name).add_argument("run", type=Path)
-    checking = commands.add_parser("check")
-    checking.add_argument("--strict", action="store_true", help="changed functions fail too")
+    commands.add_parser("check")
     options = parser.parse_args()
     if options.command == "copy":
         lines = copy(options.run)
         print("\n".join(lines) or f"copied to {reference_of(options.run.name).relative_to(ROOT)}")
         return bool(lines)
     if options.command == "check":
-        stale = check("demo")
-        print("\n".join(stale.notebooks) or "every stored notebook has today's code and text")
-        print(f"{len(stale.package)} stored notebooks were run with other functions of the package")
-        return bool(stale.notebooks or (options.strict and stale.package))
+        lines = list(check("demo"))
+        print("\n".join(lines) or "every stored notebook has the cells and parameters of today")
+        return bool(lines)
     if lines := list(damaged(reference_of(options.run.name))):
         print("\n".join(lines))
         return 1

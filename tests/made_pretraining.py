@@ -9,7 +9,7 @@ import pandas as pd
 
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.study import pretraining as arm
-from contamination.study import pretraining_scores, row_pools, study
+from contamination.study import pretraining_scores, row_pools
 from contamination.study.pretraining_scores import exposure_numbers, exposures
 
 SEEDS = row_pools.BASE_SEEDS
@@ -43,7 +43,7 @@ def made_scores(
     """
     tables = []
     strength = dict.fromkeys(pretraining_scores.CONTROLS, 0.0) | dict(strength or {})
-    kinds = [(benchmark, row_pools.ROWS) for benchmark in study.BENCHMARKS]
+    kinds = [(benchmark, row_pools.ROWS) for benchmark in row_pools.BENCHMARKS]
     for benchmark, kind in [*kinds, (row_pools.INDIRECT_ON, row_pools.INDIRECT)]:
         seen = exposure_numbers(benchmark, kind, tuple(seeds))
         by_number = gains if kind == row_pools.ROWS else indirect
@@ -96,7 +96,7 @@ def _part(scores: np.ndarray, seeds: Sequence[int], words: tuple) -> pd.DataFram
 
 def made_shares() -> pd.DataFrame:
     """Rows as ``pretraining.exposure`` gives them; each copy of a row is 0.004 % of the tokens."""
-    kinds = [(benchmark, row_pools.ROWS) for benchmark in study.BENCHMARKS]
+    kinds = [(benchmark, row_pools.ROWS) for benchmark in row_pools.BENCHMARKS]
     rows = []
     for benchmark, kind in [*kinds, (row_pools.INDIRECT_ON, row_pools.INDIRECT)]:
         for group in row_pools.GROUPS[kind]:

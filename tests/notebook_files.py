@@ -24,6 +24,7 @@ from traitlets.config import Config
 from contamination.core import claims, run, storage
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src/contamination"
 with (ROOT / "notebooks/contents.csv").open(newline="") as _stream:
     CONTENTS = list(csv.DictReader(_stream))  # the one list of the notebooks
 NOTEBOOKS = [ROOT / f"notebooks/{row['notebook']}.ipynb" for row in CONTENTS]

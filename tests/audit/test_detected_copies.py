@@ -6,7 +6,7 @@ import pytest
 from contamination.audit import detected_copies as missed
 from contamination.audit.prepared import DCQ, DICE, METHODS, MIN_K, REPLICATION
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
-from contamination.study import pretraining, study
+from contamination.study import pretraining, row_pools
 from contamination.study.conditions import VERBATIM
 from contamination.study.pretraining_scores import arrange_scores
 from contamination.study.row_pools import DOSES, ROWS
@@ -27,7 +27,7 @@ def table_of(*n_flagged, method=DCQ):
 def test_the_stored_table_is_that_of_the_ledger():
     shares = [
         {"benchmark": name, "pool": ROWS, "form": VERBATIM, "copies": n, "row_share_pct": 0.1 * n}
-        for name in study.BENCHMARKS
+        for name in row_pools.BENCHMARKS
         for n in DOSES
     ]
     found = missed.detected_copies(

@@ -35,12 +35,3 @@ def test_auc_lines_on_a_logarithmic_axis_stand_at_their_values():
     axis = plots.auc_lines(rows, "tokens", "tokens", "title", log_x=True).axes[0]
     assert axis.get_xscale() == "log"
     assert [list(c.lines[0].get_xdata()) for c in axis.containers] == [[27656, 145414], [34213]]
-
-
-def test_a_figure_is_said_in_words():
-    figure, axis = plots.new_figure(3, 2)
-    axis.plot([0, 1], label="members")
-    axis.set(xlabel="score, nats", ylabel="passages")
-    axis.set_title("Members score higher", loc="left")
-    words = plots.alt_text(figure)
-    assert words == "Figure. Members score higher; x: score, nats; y: passages; members"

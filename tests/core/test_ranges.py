@@ -138,7 +138,7 @@ BAD = [
     ("08", "ratio_window: 1.0", "want above 1 to 100"),
     ("08", "own_settings: {chunk_words: 100}", '"own_prompt_words" is 200, want 1 to chunk_words'),
     ("09", "max_rows: 0", "want 1 to 1000"),
-    ("09", "lab_dataset: jokes", "want topics or entailment or grade_school"),
+    ("11", "lab_dataset: jokes", "want topics or entailment or grade_school"),
     ("09b", "copies: 3", "want 1 or 4 or 16"),
     ("09b", "q: 0.5", "want 0.1 or 0.2"),
     ("10", 'model: {names: ["a", "a"]}', "\"names\" is ['a', 'a'], want distinct"),

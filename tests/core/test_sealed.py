@@ -19,7 +19,7 @@ SHA256_OF_ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015a
 
 def made_table(times):
     """The cached table, and a note in ``times`` if it had to be made."""
-    return caches.cached_table("room", "table", ["it"], lambda: times.append(1) or TABLE)
+    return caches.cached_table("room", "table", 1, ["it"], lambda: times.append(1) or TABLE)
 
 
 def table_file():

@@ -106,6 +106,6 @@ def test_a_table_is_refused_for_another_word_or_without_a_claim(name, column, wo
 
 def test_a_word_is_a_verdict_only_next_to_one():
     check_table(pd.DataFrame({"word": ["house"]}), "frequencies")
-    check_table(pd.DataFrame({"word": [SUPPORTED, ""], "verdict": [SUPPORTED, ""]}), "detectors")
-    with pytest.raises(ValueError, match='detectors, column word: "seen" is not a verdict'):
-        check_table(pd.DataFrame({"word": ["seen"], "verdict": [SUPPORTED]}), "detectors")
+    check_table(pd.DataFrame({"word": [SUPPORTED, ""], "verdict": [SUPPORTED, ""]}), "dcq_rules")
+    with pytest.raises(ValueError, match='dcq_rules, column word: "seen" is not a verdict'):
+        check_table(pd.DataFrame({"word": ["seen"], "verdict": [SUPPORTED]}), "dcq_rules")

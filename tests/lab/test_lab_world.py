@@ -8,7 +8,7 @@ import pytest
 from contamination.lab import world
 from contamination.lab.packing import background_read
 from contamination.lab.recipes import Dose, Recipe
-from contamination.lab.tokenizer import train_tokenizer
+from contamination.lab.tokenizer import tokenizer_hash, train_tokenizer
 from contamination.lab.training import describe
 
 PROSE = "the sparse matrix holds one value for each row of the table and no other "
@@ -53,6 +53,21 @@ def test_unknown_role_and_size_are_named(small_world):
         world.one_per_family(small_world, small_world.passages, "held-out")
     with pytest.raises(ValueError, match='unknown size "XXL": choose from XS, S, M, L'):
         world.base_model(small_world, 10, 0, "XXL")
+
+
+def test_a_world_with_another_benchmark_is_not_served_by_the_cache_of_the_first(monkeypatch):
+    prose = pd.DataFrame({"role": ["background"], "text": [PROSE]})
+    monkeypatch.setattr(world, "collect_docstrings", pd.DataFrame)
+    monkeypatch.setattr(world, "split_by_family", lambda docstrings, seed: prose)
+    two, one = (dict([*world.BENCHMARKS.items()][:n]) for n in (2, 1))
+    made = []
+    for benchmarks in (two, one, two):
+        monkeypatch.setattr(world, "BENCHMARKS", benchmarks)
+        lab = world.build_world(0)
+        made.append((lab.background, tokenizer_hash(lab.tokenizer)))
+        assert len(lab.background) == 1 + world.N_BACKGROUND_INSTANCES * len(benchmarks)
+    first, second, third = made
+    assert first == third and first[1] != second[1]
 
 
 def many_passages():

@@ -8,9 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from notebook_files import ROOT
+from notebook_files import PACKAGE, ROOT
 
-from contamination.core.syntax import PACKAGE
 from contamination.models import source
 from contamination.models.loading import (
     load_causal_lm,

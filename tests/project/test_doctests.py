@@ -4,8 +4,7 @@ import doctest
 import importlib
 
 import pytest
-
-from contamination.core.syntax import PACKAGE
+from notebook_files import PACKAGE
 
 MODULES = [
     ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts)

@@ -1,11 +1,10 @@
 """CONTRIBUTING's table of folders is right: which there are, and which may import which."""
 
+import ast
 import re
+from graphlib import TopologicalSorter
 
-from imported_files import folder_of, folders_imported
-from notebook_files import ROOT
-
-from contamination.core.syntax import PACKAGE, imported_files
+from notebook_files import PACKAGE, ROOT
 
 HEADING = "## The folders of the package"
 PLAN = (ROOT / "CONTRIBUTING.md").read_text().split(HEADING)[1].split("\n## ")[0]
@@ -13,6 +12,26 @@ PLAN = (ROOT / "CONTRIBUTING.md").read_text().split(HEADING)[1].split("\n## ")[0
 LAYERS = [re.findall(r"`(\w+)(?:/|\.py)`", line) for line in PLAN.splitlines() if line[:2] == "| "]
 LAYERS = [folders for folders in LAYERS if folders][::-1]
 LAYER_OF = {folder: number for number, folders in enumerate(LAYERS) for folder in folders}
+
+
+def folder_of(file):
+    """The folder of a file, or its own name where it lies beside the folders."""
+    place = file.relative_to(PACKAGE).parts
+    return place[0] if len(place) > 1 else file.stem
+
+
+def imported_files(file):
+    """Files of the package that a file imports, at its head or within a function."""
+    names = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    own = [name.split(".")[1:] for name in names if name.startswith("contamination.")]
+    places = [PACKAGE.joinpath(*name) for name in own]
+    files = [file for at in places for file in (at.with_suffix(".py"), at / "__init__.py")]
+    return {file for file in files if file.is_file()}
 
 
 def test_the_plan_names_every_folder_once():
@@ -26,7 +45,7 @@ def test_imports_go_down():
     up = []
     for file in PACKAGE.rglob("*.py"):
         folder = folder_of(file)
-        for other in folders_imported(file):
+        for other in {folder_of(found) for found in imported_files(file)} - {folder}:
             if LAYER_OF[other] >= LAYER_OF[folder]:
                 up.append(f"{file.relative_to(PACKAGE)} imports {other}")
     assert up == []
@@ -34,12 +53,6 @@ def test_imports_go_down():
 
 def test_no_module_imports_itself_by_way_of_others():
     """Whatever is imported first, nothing of it is half there."""
-    reached = {file: set(imported_files(file)) for file in PACKAGE.rglob("*.py")}
-    for _ in range(len(reached)):
-        before = sum(map(len, reached.values()))
-        for found in reached.values():
-            found |= set().union(*(reached[file] for file in found))
-        if sum(map(len, reached.values())) == before:
-            break
-    circles = sorted(file.name for file, found in reached.items() if file in found)
-    assert circles == []
+    imports = {file: imported_files(file) for file in PACKAGE.rglob("*.py")}
+    assert sum(map(len, imports.values())) > len(imports)
+    TopologicalSorter(imports).prepare()  # CycleError names the modules of a circle

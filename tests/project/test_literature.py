@@ -1,7 +1,8 @@
 """What docs/literature.md says of the detector study is what its tables carry."""
 
+import pandas as pd
 import pytest
-from notebook_files import ROOT, script
+from notebook_files import ROOT
 
 from contamination.core.verdicts import NOT_SUPPORTED, SUPPORTED
 
@@ -10,7 +11,8 @@ PAGE = (ROOT / "docs/literature.md").read_text()
 
 @pytest.fixture(scope="module")
 def tables():
-    return script("readme").study_tables()
+    folder = ROOT / "outputs/reference/demo/tables"
+    return {path.stem: pd.read_csv(path) for path in folder.glob("pretraining_*.csv")}
 
 
 def of(tables, name, **keys):
@@ -44,13 +46,6 @@ SAID = {
         < of(t, "detection", copies=n, detector="Min-k% Prob")["ci_low"].item()
         for n in (4, 16)
     ),
-    "The bound is kept on average": lambda t: (
-        not t["pretraining_row_lists"]["verdict"].eq(NOT_SUPPORTED).any()
-    ),
-    "At one copy nearly all lists are empty": lambda t: (
-        of(t, "row_lists", copies=1)["n_lists_without"].sum()
-        > 0.9 * of(t, "row_lists", copies=1)["n_lists"].sum()
-    ),
     "Most token detectors call newer docstrings seen although no model saw them.": lambda t: (
         n_supported(of(t, "shift", shift="date", suspect="B")) >= 4
     ),
@@ -60,7 +55,7 @@ SAID = {
             and 0 < n_supported(of(t, "indirect", exposure="paraphrase", copies=16)) < 4
         )
     ),
-    "CDD is *not supported* at any dose": lambda t: (
+    "CDD finds no row at any dose": lambda t: (
         of(t, "detection", detector="CDD")["verdict"].eq(NOT_SUPPORTED).all()
     ),
     "most detectors call one of them contaminated in most cases": lambda t: (
@@ -89,12 +84,11 @@ def test_tables_that_say_the_opposite_carry_none_of_it(tables):
     detection["auc"] = 1.5 - detection["auc"]
     detection[["ci_low", "ci_high"]] = 1.5 - detection[["ci_high", "ci_low"]].to_numpy()
     turned["pretraining_reference"]["auc"] = 1.5 - turned["pretraining_reference"]["auc"]
-    for name in ("detection", "indirect", "row_lists", "shift"):
+    for name in ("detection", "indirect", "shift"):
         words = turned[f"pretraining_{name}"]["verdict"]
         turned[f"pretraining_{name}"]["verdict"] = words.map(
             {SUPPORTED: NOT_SUPPORTED, NOT_SUPPORTED: SUPPORTED}
         )
-    turned["pretraining_row_lists"]["n_lists_without"] = 0
     turned["pretraining_shift"]["rate"] = 0.05
     turned["pretraining_later"]["fall"] = 0.2
     assert [sentence for sentence, holds in SAID.items() if holds(turned)] == []

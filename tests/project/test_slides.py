@@ -3,11 +3,10 @@
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from notebook_files import LESSONS, ROOT, script
+from notebook_files import script
 
 from contamination.core import tables
 
-RESULTS = ROOT / "notebooks/09_results.ipynb"
 ATTACK = "<script>x</script> 2 * 3 [a] `b`"
 
 
@@ -31,15 +30,6 @@ def executed_notebook():
     )
 
 
-def test_slides_are_question_figure_and_prediction(notebook):
-    question, figure, prediction = script("slides").slides_of(notebook)
-    assert "<h1>07 · Title</h1>\n<p>Is it so?</p>" in question
-    assert "<h2>The answer</h2>" in figure and "data:image/png;base64,iVBORw0KGgo=" in figure
-    assert 'alt="Figure. &quot;A&quot; &gt; B"' in figure
-    assert "<p>&lt;script&gt;x&lt;/script&gt; 2 * 3 [a] `b`</p>" in figure
-    assert "<p>how many of\nten? Write it down.</p>" in prediction
-
-
 def test_the_page_holds_the_lessons_and_fetches_nothing(notebook, tmp_path, capsys):
     (tmp_path / "notebooks").mkdir()
     for name in ("00_start_here", "07_case_downstream"):
@@ -48,9 +38,3 @@ def test_the_page_holds_the_lessons_and_fetches_nothing(notebook, tmp_path, caps
     page = (tmp_path / "slides.html").read_text()
     assert page.count("<section>") == 3 and "3 slides" in capsys.readouterr().out
     assert "<script" not in page and "http" not in page and "{{" not in page
-
-
-@pytest.mark.parametrize("path", [*LESSONS, RESULTS], ids=lambda path: path.stem)
-def test_every_lesson_begins_with_title_and_question(path):
-    title, *_ = script("slides").slides_of(nbformat.read(path, as_version=4))
-    assert title.count("<p>") == 1 and path.stem.partition("_")[0] in title

@@ -297,7 +297,7 @@ def test_four_base_models_are_inconclusive_and_a_missing_comparison_is_an_error(
 
 
 def test_a_part_is_written_and_read_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(arm.study, "the_lab", lambda: None)
+    monkeypatch.setattr(arm.row_pools, "the_lab", lambda: None)
 
     def scored(lab, base_seed):
         return arm.compare(states_of({CONTAMINATED: 1.0}), base_seed), {"base_seed": base_seed}

@@ -6,7 +6,7 @@ import pytest
 
 from contamination.lab import recipes, training
 from contamination.study import first_steps, pretraining, spot_check, store
-from contamination.study.agreement import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
+from contamination.study.spot_check import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
 
 STORED = {"a": np.array([8.0, 7.5, 7.0, 6.9]), "b": np.array([8.1, 7.3, 7.1, 6.8])}
 
@@ -40,7 +40,7 @@ def test_which_model_is_drawn_depends_on_the_scores_and_not_on_the_order_of_file
 @pytest.fixture
 def ledger(tmp_path, monkeypatch):
     """Two stored parts, and a training that gives what a test says."""
-    monkeypatch.setattr(first_steps.study, "the_lab", lambda: None)
+    monkeypatch.setattr(first_steps.row_pools, "the_lab", lambda: None)
     monkeypatch.setattr(spot_check, "world_of", lambda lab: {"hashes": "h", "packages": "p"})
     monkeypatch.setattr(first_steps.row_pools, "base_recipe", lambda lab, seed: (seed, "texts"))
     monkeypatch.setattr(recipes, "recipe_hash", lambda recipe: f"hash of {recipe}")

@@ -69,7 +69,7 @@ def test_what_is_read_is_what_the_condition_says(quizzes):
         read = one.rows.quizzes[one.is_read]
         assert one.read == tuple(tuple(read[column]) for column in columns)
     without = datasets[c.WITHOUT_LABEL]
-    assert without.read == (without.rows.where(without.is_read).questions,)
+    assert without.read == (tuple(np.array(without.rows.questions)[without.is_read]),)
     assert not any("label" in text for text in without.read[0])
     swap = datasets[c.SWAP]
     both = zip(swap.rows.texts, swap.rows.quizzes["option_a"], strict=True)
@@ -208,7 +208,7 @@ def test_without_the_model_or_for_one_detector_a_line_says_so(tmp_path, monkeypa
         run_script(tmp_path)
     with pytest.raises(SystemExit):
         run_script(tmp_path, "--detector", "mine.py")
-    assert "--detector adds to the first study" in capsys.readouterr().err
+    assert "--detector adds to the study pretraining" in capsys.readouterr().err
 
 
 # The page

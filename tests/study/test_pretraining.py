@@ -7,7 +7,7 @@ import pytest
 from notebook_files import ROOT
 
 from contamination.core import storage
-from contamination.study import dice_forks, pretrained_pairs, row_pools, shift, store, study
+from contamination.study import dice_forks, pretrained_pairs, row_pools, shift, store
 from contamination.study import pretraining as arm
 from contamination.study.arms import N_CONTEXT
 from contamination.study.conditions import VERBATIM
@@ -24,7 +24,7 @@ def pools():
 def test_pools_are_as_large_as_the_protocol_says_and_share_no_row(pools):
     page = (ROOT / "docs/protocol_2.md").read_text()
     sizes = {key: len(pool.rows) for key, pool in pools.items()}
-    assert sizes == {(b, ROWS): 480 for b in study.BENCHMARKS} | {("topics", INDIRECT): 360}
+    assert sizes == {(b, ROWS): 480 for b in row_pools.BENCHMARKS} | {("topics", INDIRECT): 360}
     assert "480 rows, drawn once with seed 300" in page and "360 further rows" in page
     texts = [text for pool in pools.values() for text in (*pool.rows.texts, *pool.rows.context)]
     # The two pools of topics have one set of context rows.
@@ -69,28 +69,16 @@ def test_another_model_sees_other_rows_and_nothing_else_changes(pools):
 def test_seeds_are_those_of_the_protocol():
     page = (ROOT / "docs/protocol_2.md").read_text()
     assert f"seeds {row_pools.BASE_SEEDS[0]} to {row_pools.BASE_SEEDS[-1]}" in page
-    assert len(row_pools.BASE_SEEDS) == 20 and not {*row_pools.PILOT_SEEDS} & {
-        *row_pools.BASE_SEEDS
-    }
+    assert len(row_pools.BASE_SEEDS) == 20
     for tokens in row_pools.LATER_TOKENS:
         assert f"{tokens:,}" in page
-
-
-def test_the_page_of_the_pilot_has_its_numbers(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    import pilot
-
-    page = pilot.PAGE.read_text()
-    numbers = pilot.numbers()
-    assert pilot.readme.renewed(page, pilot.NAME, numbers, "scripts/pilot.py") == page
-    assert {*store.read_all(pilot.NAME, "scores")[0]["base_seed"]} == set(row_pools.PILOT_SEEDS)
 
 
 def test_every_part_was_made_under_the_protocol_that_is_here():
     """Changed after a part is there, the page would no longer be a promise."""
     of_page = {
         "protocol_2.md": (
-            arm.NAME, arm.TRIPLED, shift.NAME, dice_forks.NAME, pretrained_pairs.NAME,
+            arm.NAME, shift.NAME, dice_forks.NAME, pretrained_pairs.NAME,
         ),
         "protocol_larger.md": (arm.LARGER,),
     }  # fmt: skip

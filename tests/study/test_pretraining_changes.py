@@ -1,4 +1,4 @@
-"""Base models that are trained otherwise on the same rows, on made parts of the study."""
+"""Larger models that saw the same rows, on made parts of the study."""
 
 import numpy as np
 import pandas as pd
@@ -8,9 +8,9 @@ from notebook_files import ROOT
 
 from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
-from contamination.study import crossed, row_pools, study
 from contamination.study import pretraining as arm
 from contamination.study import pretraining_changes as changes
+from contamination.study import row_pools
 from contamination.study.context import CODEC, RECALL
 from contamination.study.interface import WORD_PROBLEMS
 from contamination.study.pretraining_rates import true_positive_rates
@@ -32,19 +32,6 @@ def of_five(gains=None):
     """Other models with the first five seeds."""
     made = made_scores(DETECTORS, SEEDS[:5], **({} if gains is None else {"gains": gains}))
     return arrange_scores(made)
-
-
-def test_tripled_background_is_compared_under_the_same_base_models(seen):
-    table = changes.tripled(seen, seen.of_models(SEEDS[:5]))
-    assert table["n_models"].eq(5).all() and table["difference"].eq(0).all()
-    assert "verdict" not in table
-    by_model = [crossed.auc_by_model(pool, 16)[:5].mean() for pool in seen.pools_of("PPL")]
-    row = table.query("detector == 'PPL' and copies == 16").iloc[0]
-    assert row["auc"] == pytest.approx(np.mean(by_model))
-    fallen = changes.tripled(seen, of_five(WEAKER)).query("copies == 16").iloc[0]
-    assert fallen["ci_high"] < 0 and fallen["auc_tripled"] < fallen["auc"]
-    with pytest.raises(ValueError, match="not in tuple"):
-        seen.of_models([1])
 
 
 def test_larger_models_that_find_more_rows_support_the_claim(seen):
@@ -80,15 +67,6 @@ def test_rates_of_larger_models_stand_next_to_those_of_the_small_ones(seen):
     assert same["tpr"].equals(same["tpr_larger"]) and len(same) == len(small)
 
 
-def test_rows_with_a_models_highest_score_are_counted(seen):
-    table = changes.ties(seen, of_five(STRONGER)).set_index("detector")
-    assert table.columns.tolist() == ["copies", "tied", "tied_larger", "auc", "auc_larger"]
-    assert table["copies"].eq(16).all() and not set(table.index) & {"noise"}
-    n_held_out = (seen.pools_of("PPL")[0].copies[0] == 0).sum()
-    assert table.loc["PPL", "tied"] == pytest.approx(1 / n_held_out)  # no two rows are equal
-    assert table.loc["PPL", "auc_larger"] > table.loc["PPL", "auc"]
-
-
 def test_a_larger_model_that_has_learned_less_makes_the_control_fail(seen):
     small = {300: np.linspace(4, 2, 40), 301: np.linspace(4, 2, 40)}
     better = {seed: losses - 0.5 for seed, losses in small.items()}
@@ -122,9 +100,9 @@ def test_larger_models_are_those_of_the_protocol():
     assert f"{millions:.0f} million parameters" in notebook
     assert f"| {row_pools.LARGER_LEARNING_RATE}, which is that of Pythia-31M" in PAGE
     assert f"AUC difference of {CLAIMS[changes.LARGER].smallest_effect}" in PAGE
-    for benchmark in study.BENCHMARKS:
+    for benchmark in row_pools.BENCHMARKS:
         asked = arm.larger_detectors_of(benchmark, ())
         assert CODEC in asked and (RECALL in asked) == (benchmark == row_pools.INDIRECT_ON)
         names = {detector.name for detector in asked}
         assert not names & {"CDD", "n-gram coverage", "Replication"}
-    assert WORD_PROBLEMS in study.BENCHMARKS
+    assert WORD_PROBLEMS in row_pools.BENCHMARKS

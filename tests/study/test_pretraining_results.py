@@ -10,7 +10,6 @@ from scipy import stats
 from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED, check_verdicts
 from contamination.study import (
-    best_detectors,
     crossed,
     pretraining_scores,
     reference_attack,
@@ -134,20 +133,6 @@ def test_the_reference_attack_is_of_the_same_benchmarks(detection, seen):
     of_topics = [pool for pool in centred if pool.name == "topics rows"]
     expected = reference_attack.lira_auc(of_topics, 16)
     assert lira["n-gram coverage", 16] == pytest.approx(expected)
-
-
-def test_the_best_detector_is_compared_in_pairs(detection, seen):
-    """Difference of means over models, on the benchmarks that both were asked on."""
-    table = best_detectors.differences_to_best(seen, detection)
-    assert len(table) and (table["ci_low"] <= table["difference"]).all()
-    for row in table.itertuples():
-        of_dose = detection[detection["copies"].eq(row.copies)].set_index("detector")
-        assert of_dose.loc[[row.best, row.detector], "verdict"].eq(SUPPORTED).all()
-        if of_dose.loc[row.best, "benchmarks"] == of_dose.loc[row.detector, "benchmarks"]:
-            expected = of_dose.loc[row.best, "auc"] - of_dose.loc[row.detector, "auc"]
-            assert row.difference == pytest.approx(expected)
-    alone = detection.assign(verdict=NOT_SUPPORTED)
-    assert best_detectors.differences_to_best(seen, alone).empty
 
 
 def test_an_auc_that_never_varies_has_a_range_and_a_verdict(shares):

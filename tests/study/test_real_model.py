@@ -24,14 +24,13 @@ from contamination.min_k.wikimia_tables import AGE
 from contamination.models import loading
 from contamination.replication import completions, decisions
 from contamination.replication.instructions import GENERAL, GUIDED
-from contamination.study import equivalence, real_model
+from contamination.study import real_model
 from contamination.study.conditions import (
     DOSED,
     FRESH,
     LATER,
     PARAPHRASE,
     VERBATIM,
-    WITHOUT_LABEL,
 )
 from contamination.study.real_model import (
     answer_findings,
@@ -267,14 +266,6 @@ def results(
     return {f"pretrained_{name}": table for name, table in found.items()}
 
 
-def equal(paraphrase=INCONCLUSIVE, label=SUPPORTED):
-    rows = [(PARAPHRASE, 0.04, paraphrase), (WITHOUT_LABEL, -0.01, label)]
-    rows = pd.DataFrame(rows, columns=["condition", "difference", "verdict"])
-    rows = rows.assign(real_effect=[0.0, -0.04], lab_effect=-0.03, analysis=equivalence.CONFIRMING)
-    rows = rows.assign(verbatim_auc=0.7, lab_verbatim_auc=0.75)
-    return rows.assign(ci90_low=[0.01, -0.05], ci90_high=[0.11, 0.03])
-
-
 DOSES = pd.DataFrame(
     [(VERBATIM, 16, 0.98), (VERBATIM, 1, 0.6), (PARAPHRASE, 4, 0.56), (FRESH, 4, 0.5)],
     columns=["condition", "copies", "auc"],
@@ -282,13 +273,12 @@ DOSES = pd.DataFrame(
 
 
 def test_the_conclusion_says_what_the_tables_carry():
-    said = findings.conclusion(results(), equal(), "tiny", DOSES)
+    said = findings.conclusion(results(), "tiny", DOSES)
     assert said.startswith("Nothing here shows that tiny was trained on")
     assert "tiny is shown to lead the clean model on 1 of 2 benchmarks. It also leads on 1" in said
     assert "Min-k% Prob is not blind: it notices the 8 copies that we add to pages." in said
     assert "the AUC of Min-k% Prob is 0.60 after 1 copy and 0.98 after 16 copies, so a t" in said
-    assert "to SmolLM2 for 1 of 2 forms; the other forms are inconclusive." in said
-    assert "leaves out" not in said and said.count("\n\n") == 2
+    assert "leaves out" not in said and said.count("\n\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -305,9 +295,7 @@ def test_the_conclusion_says_what_the_tables_carry():
     ],
 )
 def test_a_table_that_says_the_opposite_takes_the_sentence_away(changed, absent, present):
-    before, said = (
-        findings.conclusion(results(**given), equal(), "tiny") for given in ({}, changed)
-    )
+    before, said = (findings.conclusion(results(**given), "tiny") for given in ({}, changed))
     assert absent in before and present not in before
     assert absent not in said and present in said
 
@@ -353,7 +341,7 @@ def test_a_judge_is_better_where_its_interval_is_above_a_constant_answer():
 
 
 def test_every_question_has_a_row_with_its_result_and_its_verdicts():
-    rows = findings.summary(results(), equal(), "tiny", DOSES).set_index("question")
+    rows = findings.summary(results(), "tiny", DOSES).set_index("question")
     said = (rows["result"] + " | " + rows["verdicts"]).tolist()
     assert said == [
         "ahead of the clean model on 1 of 2 benchmarks, and on 1 of 1 sets of our own quizzes "
@@ -364,15 +352,13 @@ def test_every_question_has_a_row_with_its_result_and_its_verdicts():
         "0.90 and 0.90 after 8 copies, 0.50 and 0.50 before | –",
         "0.60 after 1 copy, 0.98 after 16 copies, 0.56 after 4 copies as a paraphrase, 0.50 for "
         "fresh rows | –",
-        "equal within 0.10 for 1 of 2 forms | 1 inconclusive, 1 supported",
     ]
     changed = results(quiz=SUPPORTED, is_taste=False, guided=SUPPORTED)
-    rows = findings.summary(changed, equal(paraphrase=SUPPORTED), "tiny")
+    rows = findings.summary(changed, "tiny")
     said = (rows["result"] + " | " + rows["verdicts"]).tolist()
     assert said[0].endswith("and on 0 of 1 sets of our own quizzes | 1 supported, 1 not supported")
     assert said[1].endswith("| 1 supported, 1 inconclusive")
-    assert said[-1] == "equal within 0.10 for 2 of 2 forms | 2 supported"
-    assert len(rows) == 6 and len(findings.summary({}, equal().iloc[:0], "tiny")) == 0
+    assert len(rows) == 5 and len(findings.summary({}, "tiny")) == 0
 
 
 def test_a_claim_that_no_answer_could_support_is_said_to_be_out_of_reach():
@@ -387,75 +373,6 @@ def test_a_claim_that_no_answer_could_support_is_said_to_be_out_of_reach():
     given["pretrained_readings"] = readings.iloc[:2]
     assert findings.overview(given)["reachable"].iloc[0] == "on 1 of 1 benchmarks"
     assert "of" not in findings.overview({})["reachable"].iloc[0].split()
-
-
-@pytest.mark.parametrize(
-    ("given", "present"),
-    [
-        ({"paraphrase": SUPPORTED}, "to one paraphrase and the row without its label."),
-        ({"label": INCONCLUSIVE}, "is not shown to react as our small models do"),
-    ],
-)
-def test_equality_is_said_where_it_was_shown(given, present):
-    assert present not in tuned_findings.of_equivalence(equal())
-    assert present in tuned_findings.of_equivalence(equal(**given))
-
-
-@pytest.mark.parametrize(
-    ("given", "present"),
-    [
-        ({"paraphrase": SUPPORTED}, "carry over to SmolLM2 for 2 of 2 forms."),
-        (
-            {"label": INCONCLUSIVE},
-            "for none of 2 forms; the other forms are inconclusive.",
-        ),
-    ],
-)
-def test_what_carries_over_is_counted(given, present):
-    assert present not in findings.conclusion({}, equal(), "tiny")
-    assert present in findings.conclusion({}, equal(**given), "tiny")
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "present"),
-    [
-        (0.01, 0.11, "so the falls do differ; but it reaches past -0.10, so we cannot say"),
-        (-0.11, -0.01, "so the falls do differ; but it reaches past +0.10, so we cannot say"),
-        (0.11, 0.2, "so the falls do differ, and by more than the margin."),
-        (0.01, 0.09, "so the falls do differ, although by less than the margin."),
-    ],
-)
-def test_falls_that_differ_are_set_against_the_margin(low, high, present):
-    said = tuned_findings.of_equivalence(
-        equal().assign(ci90_low=[low, -0.05], ci90_high=[high, 0.03])
-    )
-    assert f"For one paraphrase, the interval excludes zero, {present}" in said
-
-
-def test_falls_that_may_be_equal_are_not_said_to_differ():
-    table = equal().assign(ci90_low=-0.05)
-    assert "the falls do differ" not in tuned_findings.of_equivalence(table)
-
-
-def test_falls_are_compared_where_verbatim_rows_are_alike():
-    said = tuned_findings.of_equivalence(equal())
-    assert (
-        "0.70 in SmolLM2 and of 0.75 in our small models, and the difference" in said
-        and "is within" in said
-    )
-    apart = equal().assign(verbatim_auc=0.9)
-    assert "0.90 in SmolLM2 and of 0.75 in our small models, and the difference is larger" in (
-        tuned_findings.of_equivalence(apart)
-    )
-    assert tuned_findings.of_equivalence(equal().iloc[:0]) == ""
-
-
-def test_a_fall_is_an_effect_with_its_sign_turned():
-    rows = tuned_findings.falls(equal())
-    assert rows["condition"].tolist() == ["one paraphrase", "the row without its label"]
-    assert rows["real_fall"].tolist() == [0.0, 0.04] and rows["lab_fall"].eq(0.03).all()
-    assert rows["fall_low"].tolist() == [-0.11, -0.03]
-    assert rows["fall_high"].tolist() == [-0.01, 0.05]
 
 
 def lead(clean, *, own=False, width=8.0, difference=5.0, name="RTE"):
@@ -606,15 +523,14 @@ def test_the_doses_are_told_in_their_order_and_fresh_rows_beside_them():
     assert said.startswith("If a model saw a row verbatim, the AUC of Min-k% Prob is 0.60 with 1 c")
     assert "0.98 with 16 copies. If it saw a paraphrase instead, 4 times, the AUC is 0.56." in said
     assert said.endswith("For fresh rows, the control, it is 0.50.")
-    assert "after 1 copy" not in findings.conclusion({}, equal(), "tiny")
+    assert "after 1 copy" not in findings.conclusion({}, "tiny")
 
 
 def test_parts_that_were_not_asked_are_named_and_nothing_is_said_of_them():
     found = {name: results()[name] for name in real_model.PARTS["copies"]}
-    said = findings.conclusion(found, equal().iloc[:0], "tiny")
+    said = findings.conclusion(found, "tiny")
     assert "leaves out what was not asked: the released quizzes, completions of" in said
     assert "Nothing here shows" not in said and "taste" not in said
-    assert "No fine-tuned pair of SmolLM2" in said
 
 
 def test_titles_of_figures_say_what_is_drawn():
@@ -635,13 +551,12 @@ def test_titles_of_figures_say_what_is_drawn():
     assert "No score is shown" in answer_findings.dates_title(found["pretrained_min_k"])
     better = results(dates=SUPPORTED)["pretrained_min_k"]
     assert answer_findings.dates_title(better).startswith("1 of 2 scores tell older from newer")
-    assert "to 1 of 2 forms" in tuned_findings.equivalence_title(equal())
 
 
 def test_the_stored_tables_are_in_the_conclusion():
     """It is rendered from what is stored, and no number in it is undefined."""
     stored = real_model.stored()
-    said = findings.conclusion(stored, equal(), real_model.model_name())
+    said = findings.conclusion(stored, real_model.model_name())
     assert "nan" not in said
     _, _, missing = said.partition("leaves out what was not asked: ")
     for part, tables in real_model.PARTS.items():

@@ -62,8 +62,14 @@ def tiny(lab, tmp_path_factory):
     return saved(tmp_path_factory.mktemp("tiny"), model, lab.tokenizer)
 
 
+def chosen(rows, is_kept):
+    """The rows that are marked."""
+    texts = {name: tuple(np.array(getattr(rows, name))[is_kept]) for name in ("texts", "questions")}
+    return replace(rows, quizzes=rows.quizzes[is_kept].reset_index(drop=True), **texts)
+
+
 def sets_of(pair):
-    return pair.rows.where(pair.is_a), pair.rows.where(~pair.is_a)
+    return chosen(pair.rows, pair.is_a), chosen(pair.rows, ~pair.is_a)
 
 
 def labels_of(rows):
@@ -197,7 +203,7 @@ def test_both_directions_of_a_pair_by_hand(pairs, monkeypatch):
     pair = pairs[NONE, "topics"]
     few = np.r_[np.arange(3), 60 + np.arange(3)]
     is_few = np.isin(np.arange(120), few)
-    pair = replace(pair, rows=pair.rows.where(is_few), is_a=pair.is_a[is_few])
+    pair = replace(pair, rows=chosen(pair.rows, is_few), is_a=pair.is_a[is_few])
     monkeypatch.setattr(shift.Pair, "auc_of_words", lambda self: 0.5)
     detectors = [
         Detector("split", LOG_PROBABILITIES, lambda lm, rows: np.array([6, 5, 4, 3, 2, 1])),
@@ -220,7 +226,7 @@ def test_both_directions_of_a_pair_by_hand(pairs, monkeypatch):
 
 
 def test_a_part_is_written_and_read_back(lab, tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(shift.study, "the_lab", lambda: lab)
+    monkeypatch.setattr(shift.row_pools, "the_lab", lambda: lab)
     monkeypatch.setattr(shift.row_pools, "base_model", lambda lab, seed: tiny)
     monkeypatch.setattr(shift.spot_check, "environment", lambda: {"torch": "made"})
     monkeypatch.setattr(shift.world, "describe", lambda folder: {"recipe_hash": "of the model"})

@@ -12,14 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from detector_frames import product
+from made_pretraining import made_scores
 from notebook_files import ROOT
 from tiny_models import saved, tiny_llama
 
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.models.causal import load_causal_lm
-from contamination.study import arms, gates, yours
-from contamination.study.interface import LOG_PROBABILITIES, WEIGHTS, Detector, Rows
+from contamination.study import arms, pretraining, row_pools, yours
+from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
+from contamination.study.pretraining_scores import arrange_scores
 
 TEMPLATE = ROOT / "docs/detector_template.py"
 SENT = Path(os.environ.get("DETECTOR") or TEMPLATE)
@@ -27,7 +28,7 @@ SENT = Path(os.environ.get("DETECTOR") or TEMPLATE)
 
 @pytest.fixture(scope="module")
 def rows():
-    return arms.deal("topics", seed=5, n_read=10)[0].rows
+    return arms.deal("topics", seed=5, n_read=10).rows
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +104,6 @@ FILES = {
         "=LOG_PROBABILITIES",
         "='all of it'",
     ),
-    "only detectors that score rows": ("score=least", "unit='set', score=least"),
 }
 
 
@@ -139,7 +139,7 @@ def test_deals_follow_from_the_function_alone():
     assert source[0] == source[1] and len(set(source[0])) == 3
     assert yours.deal_seeds(first, 2) == source[0][:2]
     assert not set(source[0]) & set(yours.deal_seeds(add_to_a_weight, 3))
-    assert not set(source[0]) & set(range(1_000))  # neither the pilot's nor the study's
+    assert not set(source[0]) & set(range(1_000))  # no base model's
 
 
 @pytest.mark.parametrize("function", [len, partial(first)])
@@ -148,48 +148,34 @@ def test_a_function_without_source_is_one_line(function):
         yours.deal_seeds(function, 3)
 
 
-# The headline
+# Its place next to the others
 
 
-def first_look(read, unread, value):
-    """Sets of three deals: p of the read and of the unread ones, AUC of the read ones."""
-    units = np.arange(3)
-    read = product(unit=units, copies=12, value=value).assign(p=read)
-    frames = [read]
-    for model, copies, condition in (
-        ("dosed", 12, "fresh rows"),
-        ("clean", 0, "verbatim"),
-        ("base", 0, "verbatim"),
-    ):
-        columns = {"model": model, "copies": copies, "condition": condition}
-        frames.append(product(unit=units, **columns).assign(p=unread))
-    text = product(unit=units, copies=12, detector=gates.TEXT_ALONE).assign(p=0.5)
-    return [*frames, text]
+def test_a_file_becomes_a_part_of_the_ledger(lm, rows, tmp_path, monkeypatch):
+    pool = row_pools.Pool("topics", row_pools.ROWS, rows, "label")
+    monkeypatch.setattr(row_pools, "pools", lambda: (pool,))
+    monkeypatch.setattr(row_pools, "the_lab", lambda: None)
+    monkeypatch.setattr(row_pools, "base_model", lambda lab, seed: f"model {seed}")
+    monkeypatch.setattr(yours.spot_check, "world_of", lambda lab: {})
+    monkeypatch.setattr(yours.world, "describe", lambda folder: {"recipe_hash": folder})
+    monkeypatch.setattr(yours.pretraining, "load_causal_lm", lambda folder: lm)
+    yours.write_part(tmp_path, f"{yours.NAME}_mine_300", {"protocol_sha256": "p"}, 300, TEMPLATE)
+    scores, (about,) = pretraining.read_parts(yours.NAME, tmp_path)
+    assert list(scores) == [*pretraining.COLUMNS, "base_seed"]
+    expected = yours.load(TEMPLATE).score(lm, rows)
+    np.testing.assert_allclose(scores["score"], expected, rtol=1e-6)
+    assert about["models"] == {"pretrained": {"recipe_hash": "model 300"}}
+    assert about["detector"]["name"] == "least likely token"
 
 
-def headline_of(frames, access=LOG_PROBABILITIES):
-    sets = pd.concat(frames, ignore_index=True)
-    sets.loc[sets["value"].ne(0.5), "value"] += 0.01 * sets["unit"]
-    table = gates.gate_table(sets, [Detector("A", access, first)])
-    return yours.summarize_own_detector(sets, table, "A")
-
-
-def test_the_headline_of_a_detector_that_sees_read_rows():
-    assert headline_of(first_look(read=0.001, unread=0.5, value=0.9)) == (
-        "A flags 3 of 3 datasets that a model saw and 0 of 6 that no model saw. It fails no gate. "
-        "These gates could not be decided: false alarms."
-    )
-
-
-def test_the_headline_of_a_detector_that_sees_none():
-    said = headline_of(first_look(read=0.5, unread=0.5, value=0.5), access=WEIGHTS)
-    assert said == (
-        "A flags 0 of 3 datasets that a model saw and 0 of 6 that no model saw. It fails these "
-        "gates: blind, before training, held-out rows, clean models. These gates could not be "
-        "decided: false alarms."
-    )
-
-
-def test_the_headline_of_a_detector_that_cries_wolf():
-    said = headline_of(first_look(read=0.001, unread=0.001, value=0.9))
-    assert "3 of 3 datasets that a model saw and 6 of 6 that no model saw. It fails these" in said
+def test_a_detector_that_joins_stands_next_to_the_others():
+    made = made_scores(("PPL", "noise"))
+    mine = made[made["detector"].eq("PPL")].assign(detector="mine")
+    both = pd.concat([made, mine], ignore_index=True)
+    with pytest.raises(ValueError, match='no detector of the study is called "mine"'):
+        arrange_scores(both)
+    table = yours.aucs(arrange_scores(both, added=["mine"])).set_index("detector")
+    assert table.index.unique().tolist() == ["PPL", "noise", "mine"]
+    assert table.loc["mine"].to_numpy().tolist() == table.loc["PPL"].to_numpy().tolist()
+    assert table.loc["mine", "copies"].tolist() == [1, 4, 16]
+    assert table.loc["mine", "auc"].is_monotonic_increasing

@@ -14,11 +14,10 @@ import pandas as pd
 
 from contamination.audit.prepared import DCQ, MIN_K, RANKING, REPLICATION
 from contamination.core import storage
-from contamination.core.tables import copies_text
+from contamination.core.tables import copies_text, percent
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED
 from contamination.study import baselines, four_methods
 from contamination.study.conditions import VERBATIM
-from contamination.study.pretraining_findings import percent
 from contamination.study.pretraining_results import by_benchmark, share_pct
 from contamination.study.pretraining_scores import StudyScores, display_name
 from contamination.study.row_pools import ROWS

@@ -13,7 +13,6 @@ of scores which were fixed beforehand. So the bootstrap's deviations are stretch
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
 from typing import Any
@@ -22,7 +21,7 @@ import numpy as np
 import pandas as pd
 import sklearn
 
-from contamination.core import blind_scores, caches, folds, overlap, statistics
+from contamination.core import caches, statistics
 from contamination.core.blind_scores import (
     BAG_OF_WORDS,
     BASELINES,
@@ -35,11 +34,12 @@ from contamination.core.blind_scores import (
 )
 from contamination.core.claims import CLAIMS
 from contamination.core.overlap import ngram_overlap_share
-from contamination.core.syntax import hash_of_modules
 
 COLUMNS = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high", "p"]
 COLUMNS += ["permutation_null", "permutation_high", "p_value", "tpr_at_5_fpr", "overlap_pct"]
 LABELS = ["benchmark", "setting", "length", "seed"]  # put before COLUMNS in blind_baselines.csv
+# Raise it when a row changes: with the code below, a blind score, the folds or a statistic.
+BLIND_VERSION = 1
 USED_TWICE = np.sqrt(2)  # by how much a cross-validated AUC strays further than its bootstrap
 
 Deals = Mapping[int, Sequence[bool] | np.ndarray]  # deal to the membership of its passages
@@ -100,12 +100,13 @@ def blind_table(
         raise ValueError("each group needs both kinds, since labels are shuffled within it")
     settings = list(baselines), n_folds, n_permutations, n_resamples, seed
     of_groups = None if groups is None else groups.tolist()
-    code = hash_of_modules(sys.modules[__name__], blind_scores, folds, statistics, overlap)
-    made_by = [list(texts), is_member.tolist(), of_groups, settings, code]
-    made_by += [np.__version__, sklearn.__version__]
-    return caches.cached_table(
-        "min_k", "blind", made_by, lambda: _blind_table(texts, is_member, groups, *settings)
-    )
+    inputs = [list(texts), is_member.tolist(), of_groups, settings]
+    inputs += [np.__version__, sklearn.__version__]
+
+    def table() -> pd.DataFrame:
+        return _blind_table(texts, is_member, groups, *settings)
+
+    return caches.cached_table("min_k", "blind", BLIND_VERSION, inputs, table)
 
 
 def _blind_table(

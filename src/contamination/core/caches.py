@@ -51,13 +51,16 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def cached_table(
-    room: str, name: str, made_by: Any, make: Callable[[], pd.DataFrame]
+    room: str, name: str, version: int, inputs: Any, make: Callable[[], pd.DataFrame]
 ) -> pd.DataFrame:
     """A table from the cache, or made and kept; a text that is missing is None.
 
-    ``made_by``, a JSON value, is all that decides it: arguments, code, versions.
+    Args:
+        version: raise it where the code changes what the table means.
+        inputs: a JSON value, all else that decides the table: arguments, versions of libraries.
     """
-    path = storage.cache_folder(room, name) / f"{storage.hash_of(made_by)[:24]}.parquet"
+    key = storage.hash_of([version, inputs])[:24]
+    path = storage.cache_folder(room, name) / f"{key}.parquet"
     hit = is_whole(path)
     storage.record("cache", name=f"{room} {name}", hits=int(hit), misses=int(not hit))
     if not hit:

@@ -28,12 +28,6 @@ _JUDGE = Claim(
     "The judge and the reference agree on most completions that either calls near-exact.",
     unit="share",
 )
-_POWER = Claim(
-    "The detector recognises more contaminated models than the 5 % that chance recognises.",
-    null=0.05,
-    smallest_effect=0.45,  # a power of one half
-    unit="share of models",
-)
 _TRAINED_ON = Claim("This model was trained on this dataset.", unit="AUC or share")
 
 CLAIMS: dict[str, Claim] = {
@@ -175,9 +169,6 @@ CLAIMS: dict[str, Claim] = {
         "higher than those of the second."
     ),
     # The detector study
-    "detectors": _POWER,
-    "your_detector": _POWER,
-    "evasion": _POWER,
     "pretraining_shift": Claim(
         "The detector says that one of two unseen sets was seen, and does so more often than the "
         "5 % that its level allows.",
@@ -209,26 +200,6 @@ CLAIMS: dict[str, Claim] = {
         null=0.0,
         smallest_effect=0.05,  # fixed in docs/protocol_larger.md before its scores
         unit="difference in AUC",
-    ),
-    "pretraining_row_lists": Claim(
-        "At most a share q of the rows on a list were not seen, on average over assignments.",
-        null=0.0,
-        smallest_effect=0.0,
-        unit="q minus the share of false discoveries",
-    ),
-    "pretraining_twins": Claim(
-        "Number twins need no held-out rows: their own test raises a false alarm in at most 5 % "
-        "of models.",
-        null=0.0,
-        smallest_effect=0.0,
-        unit="0.05 minus the rate of false alarms",
-    ),
-    "evidence": _TRAINED_ON,
-    "pretrained_equivalence": Claim(
-        "Under the real model, the effect of one form of indirect exposure equals the lab's to "
-        "within the margin (two one-sided tests).",
-        null=0.0,
-        smallest_effect=0.10,  # the margin, fixed in docs/protocol_2.md before its models existed
     ),
     # The audit of a user's model
     "audit": _TRAINED_ON,

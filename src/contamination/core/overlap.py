@@ -8,6 +8,10 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
 
 _STRAIGHT_QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'"})
 # Chinese and Japanese are written without spaces: each character counts as a word.
@@ -19,7 +23,7 @@ NGRAM_WORDS = 13  # the n-gram length by which GPT-3 and most later work define 
 
 
 @cache
-def _rouge_scorer(is_latin: bool = True):  # noqa: ANN202 (caches of passages hash this file)
+def _rouge_scorer(is_latin: bool = True) -> RougeScorer:
     from rouge_score.rouge_scorer import RougeScorer
 
     # The tokenizer of ``rouge_score`` drops all letters but a to z.

@@ -92,19 +92,6 @@ def in_shell(path: Path) -> str:
     return f'"{name}"' if name.startswith("$") else name
 
 
-@contextlib.contextmanager
-def empty_cache() -> Iterator[None]:
-    """A cache that begins empty and is removed at the end: what is wanted inside is made anew."""
-    before = os.environ.get(CACHE_VARIABLE)
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ[CACHE_VARIABLE] = folder
-        try:
-            yield
-        finally:
-            os.environ.pop(CACHE_VARIABLE)
-            os.environ.update({} if before is None else {CACHE_VARIABLE: before})
-
-
 # Hashes
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import html
 import re
+import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from IPython.display import HTML, Markdown
 
@@ -16,6 +18,7 @@ from contamination.core.visible import visible
 
 MISSING = "–"
 NOT_REPORTED = "not reported"
+NOT_CARRIED = "This run does not carry the conclusion of the stored run"
 _MARKED = "#F5B7A0"
 # JupyterLab aligns cells to the right. Where styles are stripped, as on GitHub, nothing is lost.
 _STYLE = "<style>.result :is(caption, th, td) { text-align: left }</style>"
@@ -243,7 +246,60 @@ def with_interval(
 
 def say(text: str) -> Markdown:
     """A sentence for display; characters that Markdown or HTML would act on are escaped."""
-    return Markdown(re.sub(r"([*_`\[\]|])", r"\\\1", html.escape(visible(text), quote=False)))
+    return Markdown(_escaped(text))
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([*_`\[\]|])", r"\\\1", html.escape(visible(text), quote=False))
+
+
+def conclude(
+    sentence: str, *, values: Callable[[], Mapping[str, Any]] = dict, **facts: Callable[[], Any]
+) -> Markdown:
+    """A sentence that a person wrote, if this run's tables carry it.
+
+    No fact is looked at outside this call, so that a table without the rows that a fact reads
+    stops no notebook. The sentence is then replaced by a line that names what is not carried.
+
+    Args:
+        sentence: Markdown, with values in braces as ``str.format`` takes them.
+        values: gives the values by name; they are escaped, and NaN counts as not carried.
+        facts: one or more, each giving True or False, or a column of them, all of which must be
+            true. One that is NaN or empty, or that raises KeyError or IndexError, is not carried.
+
+    TypeError without facts: nothing would ever contradict the sentence.
+
+    >>> conclude("{auc:.2f} is high.", values=lambda: {"auc": 0.9}, it_is=lambda: 0.9 > 0.8).data
+    '0.90 is high.'
+    >>> conclude("All are high.", are_high=lambda: pd.Series(dtype=bool)).data
+    'This run does not carry the conclusion of the stored run: are\\\\_high.'
+    """
+    if not facts:
+        raise TypeError("a conclusion needs at least one fact that it rests on")
+    missing = [name for name, fact in facts.items() if not _is_carried(fact)]
+    try:
+        given = {} if missing else dict(values())
+    except LookupError as error:
+        given, missing = {}, [f"values ({error})"]
+    missing += [name for name, value in given.items() if pd.isna(value)]
+    if missing:
+        return say(f"{NOT_CARRIED}: {', '.join(missing)}.")
+    return Markdown(_Escaped().vformat(sentence, (), given))
+
+
+def _is_carried(fact: Callable[[], Any]) -> bool:
+    try:
+        found = np.asarray(fact())
+    except LookupError:
+        return False
+    return bool(found.size and not pd.isna(found).any() and found.astype(bool).all())
+
+
+class _Escaped(string.Formatter):
+    """Formats a template of ours with values from anywhere."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return _escaped(super().format_field(value, format_spec))
 
 
 def p_text(p: float) -> str:
@@ -277,6 +333,15 @@ def marked_tokens(tokens: Sequence[str], values: Sequence[float], k_percent: flo
         texts.append(f"[{token}]" if index in lowest else token)
     paragraph = f'<p style="white-space: pre-wrap; line-height: 1.8">{"".join(shown)}</p>'
     return Page(paragraph, "".join(texts))
+
+
+def percent(share_pct: float) -> str:
+    """A small share in percent with two digits that count.
+
+    >>> percent(0.00412), percent(0.0659)
+    ('0.0041 %', '0.066 %')
+    """
+    return f"{share_pct:.2g} %"
 
 
 def copies_text(copies: int) -> str:

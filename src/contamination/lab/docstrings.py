@@ -33,8 +33,8 @@ PACKAGES = {"numpy": "numpy", "scipy": "scipy", "pandas": "pandas", "sklearn": "
 COLUMNS = ["package", "package_version", "page", "family", "text", "n_words", "version"]
 MIN_WORDS = 8
 # Raise when the rules below change what a docstring becomes.
-TEXT_RULES = 2
-SIGNATURE_RULES = 2
+TEXTS_VERSION = 2
+SIGNATURES_VERSION = 2
 # Hashes of what the versions of requirements.txt give, under any version of Python.
 DOCSTRINGS = "85e8af4d5d0fecb7245579e00fd33c0228c2a26ada6312f3b9c9f69afaff7afa"
 SIGNATURES = "4b4c65346fcf4392ec5d6d19f63affd26e19d9efb05f057939e8d12be7f8ffd1"
@@ -71,7 +71,7 @@ def collect_docstrings() -> pd.DataFrame:
         table = pd.concat(frames, ignore_index=True).drop_duplicates("text", ignore_index=True)
         return table[COLUMNS]
 
-    return _collected("docstrings", TEXT_RULES, read, DOCSTRINGS)
+    return _collected("docstrings", TEXTS_VERSION, read, DOCSTRINGS)
 
 
 def read_docstrings(folder: Path, package: str) -> pd.DataFrame:
@@ -111,16 +111,15 @@ def collect_signatures() -> pd.DataFrame:
         table = pd.DataFrame(rows, columns=["package", "signature", "summary"])
         return table.drop_duplicates("summary", ignore_index=True)
 
-    return _collected("signatures", SIGNATURE_RULES, read, SIGNATURES)
+    return _collected("signatures", SIGNATURES_VERSION, read, SIGNATURES)
 
 
 def _collected(
-    name: str, rules: int, read: Callable[[Mapping[str, str]], pd.DataFrame], locked: str
+    name: str, version: int, read: Callable[[Mapping[str, str]], pd.DataFrame], locked: str
 ) -> pd.DataFrame:
     """What ``read`` makes of the installed packages, cached; a warning unless it is as locked."""
     versions = {name: importlib.metadata.version(PACKAGES[name]) for name in sorted(PACKAGES)}
-    made_by = {"versions": versions, "rules": rules}
-    table = caches.cached_table("lab", name, made_by, lambda: read(versions))
+    table = caches.cached_table("lab", name, version, versions, lambda: read(versions))
     if hash_of_table(table) != locked:
         installed = ", ".join(f"{PACKAGES[name]} {version}" for name, version in versions.items())
         warnings.warn(
@@ -155,7 +154,7 @@ def _signatures_of(folder: Path, package: str) -> Iterator[tuple[str, str, str]]
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
     """``ast.walk`` without expressions, which hold no function and are most of a tree."""
-    waiting = deque([tree])
+    waiting: deque[ast.AST] = deque([tree])
     while waiting:
         node = waiting.popleft()
         yield node
@@ -243,11 +242,12 @@ def _added_docstring(call: ast.Call) -> Iterator[tuple[str, str]]:
     """The text of ``add_newdoc(..., name, text)`` or ``add_newdoc(..., (name, text))``."""
     if getattr(call.func, "id", getattr(call.func, "attr", "")) != "add_newdoc":
         return
-    arguments = []
+    arguments: list[ast.expr] = []
     for argument in call.args:
         arguments.extend(argument.elts if isinstance(argument, ast.Tuple) else [argument])
-    strings = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
-    if len(strings) == len(arguments) >= 2 and all(isinstance(text, str) for text in strings):
+    values = [argument.value for argument in arguments if isinstance(argument, ast.Constant)]
+    strings = [value for value in values if isinstance(value, str)]
+    if len(strings) == len(arguments) >= 2:
         yield strings[-2], strings[-1]
 
 

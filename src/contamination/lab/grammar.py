@@ -55,7 +55,9 @@ class Template:
         slots: dict[str, Sequence[str]] = {}
         for text in self.fields.values():
             for _, name, _, _ in string.Formatter().parse(text):
-                base = name.rstrip("0123456789").rstrip("_") if name else None
+                if not name:
+                    continue
+                base = name.rstrip("0123456789").rstrip("_")
                 if name in self.wording:
                     slots[name] = self.wording[name]
                 elif base in self.wording:

@@ -18,20 +18,21 @@ model is trained on the whole passage.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 
-from contamination.core import caches, overlap
+from contamination.core import caches
 from contamination.core.overlap import NGRAM_WORDS, ngrams
-from contamination.core.syntax import hash_of_modules
 from contamination.lab.docstrings import hash_of_table, version_order
 
 LENGTHS = (32, 64, 128, 256)
 SHARES = {"background": 0.4, "member": 0.2, "non-member": 0.2, "held-out": 0.2}
 COLUMNS = ["role", "package", "page", "family", "version", "n_words", "text"]
+
+# Raise it when the code below or ``overlap.ngrams`` changes which passages are taken.
+PASSAGES_VERSION = 1
 
 _WORD = re.compile(r"\w+")
 
@@ -118,11 +119,12 @@ def clean_passages(docstrings: pd.DataFrame, background: Iterable[str], seed: in
     seconds, then cached.
     """
     background = list(background)
-    code = hash_of_modules(sys.modules[__name__], overlap)
-    made_by = [hash_of_table(docstrings), background, seed, code, np.__version__]
-    return caches.cached_table(
-        "lab", "passages", made_by, lambda: _clean_passages(docstrings, background, seed)
-    )
+    inputs = [hash_of_table(docstrings), background, seed, LENGTHS, NGRAM_WORDS, np.__version__]
+
+    def passages() -> pd.DataFrame:
+        return _clean_passages(docstrings, background, seed)
+
+    return caches.cached_table("lab", "passages", PASSAGES_VERSION, inputs, passages)
 
 
 def _clean_passages(docstrings: pd.DataFrame, background: list[str], seed: int) -> pd.DataFrame:

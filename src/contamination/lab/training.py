@@ -214,6 +214,7 @@ def fit(
             if recipe.objective == "causal":
                 loss = _causal_loss(model, inputs.to(device), labels.to(device))
             else:
+                assert mask_token_id is not None
                 loss = _masked_loss(model, inputs, labels, mask_token_id, masker)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM)

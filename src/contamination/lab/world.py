@@ -18,11 +18,8 @@ import tokenizers
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from contamination import lab
 from contamination.core import caches
 from contamination.core.parallel import in_processes
-from contamination.core.syntax import hash_of_modules
-from contamination.data import partitions
 from contamination.data.partitions import format_instance
 from contamination.lab.benchmarks import BENCHMARKS
 from contamination.lab.docstrings import collect_docstrings
@@ -50,6 +47,7 @@ CONTINUED_LEARNING_RATE = 3e-4
 MASKED_SHARE = 0.3
 CONTINUED_SHARE = 0.03
 N_BACKGROUND_INSTANCES = 100  # of each mini-benchmark, so that models know the formats
+TOKENIZER_VERSION = 1  # raise it when ``train_tokenizer`` makes another one of the same texts
 # The longest prose passage of 256 words has fewer tokens; what has more is a table of numbers.
 MAX_PASSAGE_TOKENS = 600
 
@@ -73,21 +71,16 @@ def build_world(seed: int) -> World:
     docstrings = collect_docstrings()
     passages = split_by_family(docstrings, seed)
     prose = passages.loc[passages["role"] == "background", "text"].tolist()
-    # The mini-benchmarks' code decides on their rows.
-    code = hash_of_modules(lab, partitions)
-    made_by = [prose, seed, code, np.__version__, tokenizers.__version__]
-
-    def texts() -> pd.DataFrame:
-        return pd.DataFrame({"text": prose + _instances("background", seed)})
+    background = (*prose, *_instances("background", seed))
+    texts = [*prose, *_instances("tokenizer", seed)]
 
     def merges() -> pd.DataFrame:
-        tokenizer = train_tokenizer([*prose, *_instances("tokenizer", seed)])
-        return pd.DataFrame({"json": [tokenizer.backend_tokenizer.to_str()]})
+        return pd.DataFrame({"json": [train_tokenizer(texts).backend_tokenizer.to_str()]})
 
-    background = caches.cached_table("lab", "background", made_by, texts)["text"]
-    merged = caches.cached_table("lab", "tokenizers", made_by, merges)["json"].item()
-    tokenizer = tokenizer_of(Tokenizer.from_str(merged))
-    return World(docstrings, passages, tuple(background), tokenizer)
+    inputs = [texts, tokenizers.__version__]
+    merged = caches.cached_table("lab", "tokenizers", TOKENIZER_VERSION, inputs, merges)
+    tokenizer = tokenizer_of(Tokenizer.from_str(merged["json"].item()))
+    return World(docstrings, passages, background, tokenizer)
 
 
 def _instances(part: str, seed: int) -> list[str]:

@@ -16,7 +16,7 @@ from contamination.dcq.contaminating import training_texts
 from contamination.models.causal import token_log_probs
 from contamination.models.forward import encode
 from contamination.models.loading import CausalLM
-from contamination.study.interface import COSTLY_ON, LOG_PROBABILITIES, Detector, Rows
+from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
 
 SEPARATOR = "\n\n"
 N_EXAMPLES = 1  # rows in front of a row for CoDeC, as in a port of the authors' demonstration
@@ -128,5 +128,4 @@ RECALL = Detector(
     LOG_PROBABILITIES,
     recall_scores,
     source="Xie et al., 2406.15968",
-    only_on=COSTLY_ON,
 )

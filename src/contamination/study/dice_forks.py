@@ -34,7 +34,7 @@ from contamination.lab.training import describe
 from contamination.lab.world import World
 from contamination.models.causal import load_causal_lm
 from contamination.models.tokens import n_tokens
-from contamination.study import row_pools, spot_check, store, study
+from contamination.study import row_pools, spot_check, store
 from contamination.study.assignment import seed_of
 from contamination.study.conditions import TRAIN_SPLIT
 from contamination.study.interface import WORD_PROBLEMS
@@ -266,7 +266,7 @@ def score_base(lab: World, base_seed: int) -> tuple[pd.DataFrame, dict[str, Any]
 
 def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int) -> None:
     """``score_base`` as files of the ledger, ``about`` joined."""
-    table, made_by = score_base(study.the_lab(), base_seed)
+    table, made_by = score_base(row_pools.the_lab(), base_seed)
     small = dict.fromkeys(("network", "layer", "n_questions"), "int16")
     tables = {"comparisons": table.astype(small | {"comparison": "category"})}
     store.write_tables(folder, name, tables, {**made_by, **about})

@@ -17,13 +17,13 @@ import pandas as pd
 
 from contamination.core import storage
 from contamination.lab import recipes, training
-from contamination.study import agreement, pretraining, row_pools, spot_check, store, study
-from contamination.study.agreement import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
+from contamination.study import pretraining, row_pools, spot_check, store
+from contamination.study.spot_check import ALTERED, ANOTHER, NUMERICS, RECIPE, SAME, WITHIN, WORLD
 
 N_STEPS = 40
 TOLERANCE = 1e-6  # nats, in the ledger's environment
 SPREAD = 1.4e-6  # largest difference of a loss between two instruction sets, nats
-TOLERANCE_ELSEWHERE = agreement.MARGIN * SPREAD
+TOLERANCE_ELSEWHERE = spot_check.MARGIN * SPREAD
 
 
 def draw_part(names: Mapping[str, Mapping[str, str]]) -> str:
@@ -59,7 +59,7 @@ def reason_of(
 
 
 def check(n_steps: int = N_STEPS, folder: Path | None = None) -> pd.DataFrame:
-    """The first steps of one base model against the ledger, as a row of ``spot_check.check``.
+    """The first steps of one base model against the ledger, as a row of ``spot_check.COLUMNS``.
 
     No row for 0 steps. ValueError where the ledger's tables are not those that were written.
     """
@@ -69,7 +69,7 @@ def check(n_steps: int = N_STEPS, folder: Path | None = None) -> pd.DataFrame:
         name: store.read_tables(name, folder) for name in store.names(pretraining.NAME, folder)
     }
     name = draw_part({part: about["sha256"] for part, (_, about) in parts.items()})
-    about, lab = parts[name][1], study.the_lab()
+    about, lab = parts[name][1], row_pools.the_lab()
     recipe, texts = row_pools.base_recipe(lab, about["base_seed"])
     stored_recipe = about["models"][pretraining.PRETRAINED]["recipe_hash"]
     other = spot_check.differing(spot_check.environment(), about["environment"])
@@ -87,5 +87,5 @@ def check(n_steps: int = N_STEPS, folder: Path | None = None) -> pd.DataFrame:
 
 
 def _with_outcome(row: dict) -> pd.DataFrame:
-    table = agreement.with_outcome(pd.DataFrame([row]))
+    table = spot_check.with_outcome(pd.DataFrame([row]))
     return table.reindex(columns=spot_check.COLUMNS)

@@ -1,4 +1,4 @@
-"""The papers' four methods as detectors: one score for each row.
+"""The quiz and Replication as detectors: one score for each row.
 
 A row's score is what the method says of it before anything is averaged, so that rows dealt to
 be read can be compared with their unread siblings.
@@ -12,11 +12,10 @@ from contamination.dcq.assessment import CHOICES
 from contamination.dcq.deployment import answer_quizzes, instances_of
 from contamination.dcq.prompts import header
 from contamination.dcq.respondents import ANSWER_RULE, BaseRespondent, ranking_credits
-from contamination.dice.detector import train_mlp
 from contamination.models import judging
-from contamination.models.causal import BEFORE_FINAL_NORM, CausalLM, hidden_states
+from contamination.models.causal import CausalLM
 from contamination.replication import completions, cutting
-from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, WEIGHTS, Detector, Rows
+from contamination.study.interface import ANSWERS, LOG_PROBABILITIES, Detector, Rows
 
 MAX_TOKENS = 40  # of a completion; longer than nearly all rests of the lab's questions
 
@@ -49,16 +48,8 @@ def _replicated(lm: CausalLM, rows: Rows) -> np.ndarray:
     return np.array([float(verdict != judging.INEXACT) for verdict in verdicts])
 
 
-def _states(lm: CausalLM, rows: Rows) -> np.ndarray:
-    """State of the last token before the label, last block, shape (n_rows, d_model)."""
-    prompts = [header(rows.dataset, rows.split) + question for question in rows.questions]
-    return hidden_states(lm, prompts, [BEFORE_FINAL_NORM])[:, 0]
-
-
 DCQ = Detector("DCQ", ANSWERS, _quiz_credits, source="Golchin & Surdeanu, arXiv:2311.06233")
 RANKING = Detector("option ranking (not DCQ)", LOG_PROBABILITIES, _ranked_first)
 REPLICATION = Detector(
     "Replication", ANSWERS, _replicated, source="Golchin & Surdeanu, arXiv:2308.08493"
 )
-# Trained on models of other units: dosed against clean ones, on the rows that the dosed ones read.
-DICE = Detector("DICE", WEIGHTS, _states, learn=train_mlp, source="Tu et al., arXiv:2406.04197")

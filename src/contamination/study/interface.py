@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,13 +15,7 @@ if TYPE_CHECKING:  # the protocol reads frames alone and shall not load a model 
 # What a detector must be able to see of a model.
 ANSWERS, LOG_PROBABILITIES, WEIGHTS = "answers", "log-probabilities", "weights"
 ACCESSES = (ANSWERS, LOG_PROBABILITIES, WEIGHTS)  # each includes those before it
-COSTLY_ON = "topics"  # where detectors that cost much are asked
-WORD_PROBLEMS = "grade_school"  # and the one that asks about answers
-# One score for each row, or one for the whole set with a p value of its own.
-ROW, SET = "row", "set"
-# The question that a score answers.
-READ = "were these rows read"
-INFLATED = "is the score higher than a rephrased benchmark allows"
+WORD_PROBLEMS = "grade_school"  # the mini-benchmark whose rows hold numbers
 
 
 @dataclass(frozen=True)
@@ -42,42 +36,18 @@ class Rows:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def where(self, is_kept: np.ndarray) -> Rows:
-        """The rows that are marked, shape (n_rows,); context stays."""
-        return replace(
-            self,
-            texts=tuple(np.array(self.texts, dtype=object)[is_kept]),
-            questions=tuple(np.array(self.questions, dtype=object)[is_kept]),
-            quizzes=self.quizzes[is_kept].reset_index(drop=True),
-        )
-
-
-class SetScore(NamedTuple):
-    """What a detector of sets says of one set: a score, and its own p value (NaN for none)."""
-
-    score: float
-    p: float
-
 
 @dataclass(frozen=True)
 class Detector:
     """A method, what it needs, and its one function.
 
-    ``score`` takes a model and rows and gives one score for each row, shape (n_rows,), or a
-    ``SetScore``. With ``learn`` the scores are features instead, shape (n_rows, n_features), and
-    ``learn(features, is_read)`` makes of other units' features a function from features to scores
-    (``scoring.fit_detector``).
+    ``score`` takes a model and rows and gives one score for each row, shape (n_rows,).
     """
 
     name: str
     access: str
     score: Callable[[CausalLM, Rows], Any]
-    unit: str = ROW
-    question: str = READ
-    learn: Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]] | None = None
     source: str = ""  # authors and number of the paper
-    # A detector that costs much is asked of this mini-benchmark alone, where the gates need it.
-    only_on: str = ""
 
 
 def row_scores(detector: Detector, lm: CausalLM, rows: Rows) -> np.ndarray:

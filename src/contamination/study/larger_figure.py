@@ -18,7 +18,7 @@ LABEL_WIDTH = 16  # letters of a label on one line
 LIMITS = (0.45, 1.02)
 
 
-def larger_figure(table: pd.DataFrame) -> Figure:
+def larger_figure(table: pd.DataFrame, title: str) -> Figure:
     """AUC under small and under larger models for every detector, a panel for each dose.
 
     ``table`` is that of ``pretraining_changes.larger``. A dot is filled where its claim, that the
@@ -59,19 +59,5 @@ def larger_figure(table: pd.DataFrame) -> Figure:
     axes[-1, 0].legend(
         loc="upper center", bbox_to_anchor=(0.3, -0.26), frameon=False, fontsize=SMALL
     )
-    figure.suptitle(title(table), fontsize=LARGE)
+    figure.suptitle(title, fontsize=LARGE)
     return figure
-
-
-def title(table: pd.DataFrame) -> str:
-    """What the figure shows, in two lines.
-
-    >>> print(title(pd.DataFrame({"verdict": ["supported", "inconclusive"]})))
-    In larger models, a higher AUC is supported
-    for 1 of 2 pairs of detector and copies
-    """
-    n = int(table["verdict"].eq(SUPPORTED).sum())
-    return (
-        "In larger models, a higher AUC is supported\n"
-        f"for {n} of {len(table)} pairs of detector and copies"
-    )

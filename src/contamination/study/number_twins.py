@@ -17,7 +17,7 @@ from contamination.core.storage import hash_of
 from contamination.dcq.contaminating import training_texts
 from contamination.models.causal import token_log_probs
 from contamination.models.loading import CausalLM
-from contamination.study.interface import LOG_PROBABILITIES, WORD_PROBLEMS, Detector, Rows
+from contamination.study.interface import LOG_PROBABILITIES, Detector, Rows
 
 N_TWINS = 8
 MAX_DRAWS = 5_000
@@ -150,10 +150,4 @@ def number_twins(reference: CausalLM, form: str) -> Detector:
     def score(lm: CausalLM, rows: Rows) -> np.ndarray:
         return preference(lm, rows, form) - preference(reference, rows, form)
 
-    return Detector(
-        NAMES[form],
-        LOG_PROBABILITIES,
-        score,
-        source="after contamcheck 0.1.0",
-        only_on=WORD_PROBLEMS,
-    )
+    return Detector(NAMES[form], LOG_PROBABILITIES, score, source="after contamcheck 0.1.0")

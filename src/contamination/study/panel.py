@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from contamination.core.claims import CLAIMS
-from contamination.core.families import correct_family
-from contamination.core.statistics import end_p
 from contamination.core.verdicts import (
-    FEWEST_MODELS,
-    INCONCLUSIVE,
     NOT_RUN,
-    SUPPORTED,
     Claim,
     check_verdicts,
 )
-
-CONTROL_ENDS = ("control_low", "control_high")
 
 
 @dataclass(frozen=True)
@@ -57,7 +50,7 @@ def verdict(
     chance: float,
     control: tuple[float, float] | None,
     n_models: int | None = None,
-    claim: Claim = CLAIMS["evidence"],
+    claim: Claim = CLAIMS["audit"],
 ) -> str:
     """The strongest verdict that an interval, chance and its control allow.
 
@@ -82,38 +75,3 @@ def panel(rows: Sequence[Evidence]) -> pd.DataFrame:
     if not rows:
         raise ValueError("no evidence: no method was run and none was said not to be")
     return pd.DataFrame([dataclasses.asdict(row) for row in rows])
-
-
-def judge_evidence(rows: Iterable[dict]) -> pd.DataFrame:
-    """Rows of ``evidence.csv`` with their verdicts, corrected as one family.
-
-    Args:
-        rows: fields of :class:`Evidence` without the verdict, and chance: what no memory
-            gives; where it has one control_low and control_high, the control's interval, with
-            which the verdict compares; n_models where the interval is one over models;
-            may_support, whether the method can support the claim at all, where that hangs on
-            other controls of its; further columns, which stay.
-
-    Returns:
-        The fields of :class:`Evidence`, control_low and control_high (empty where there is
-        none), the others, and p_adjusted: Holm's over all rows. p is empty where a row could not
-        support its claim whatever its value: without a control, over few models, or without
-        ``may_support``.
-    """
-    unsaid = {"note": "", "n_models": math.nan, "may_support": True}
-    unsaid |= dict.fromkeys(CONTROL_ENDS, math.nan)
-    table = pd.DataFrame([unsaid | row for row in rows])
-    low, high = (table[end].fillna(table["control_value"]) for end in CONTROL_ENDS)
-    limits = zip(low, high, strict=True)
-    makes_test = table["may_support"] & high.notna() & ~table["n_models"].lt(FEWEST_MODELS)
-    tests = table["value"], table["ci_low"], table["ci_high"], table["chance"]
-    df = table["n_models"].fillna(math.inf) - 1
-    p_values = [end_p(*of_row) for of_row in zip(*tests, df, strict=True)]
-    table["p"] = pd.Series(p_values, table.index).where(makes_test)
-    n_models = [None if math.isnan(n) else int(n) for n in table.pop("n_models")]
-    ends = table["ci_low"], table["ci_high"], table.pop("chance"), limits, n_models
-    found = pd.Series([verdict(*of_row) for of_row in zip(*ends, strict=True)])
-    found = found.mask(found.eq(SUPPORTED) & ~table.pop("may_support"), INCONCLUSIVE)
-    table = correct_family(table.assign(verdict=found))
-    first = [*(field.name for field in dataclasses.fields(Evidence)), *CONTROL_ENDS]
-    return table[[*first, *table.columns.difference(first, sort=False)]]

@@ -1,6 +1,6 @@
 """The room "pretrained" that ``docs/protocol_pretrained.md`` fixes: a real model, known doses.
 
-A unit is a part of the ledger, as in ``study``. All units share one base model, so what they say
+A unit is a part of the ledger. All units share one base model, so what they say
 is said of this model.
 """
 
@@ -21,7 +21,7 @@ from contamination.dice.mixtures import Row, vanilla_rows
 from contamination.models import tokens
 from contamination.models.causal import CausalLM, as_chat, load_causal_lm
 from contamination.models.source import PACKAGED, resolve_path
-from contamination.study import baselines, protocol, scoring, spot_check, store, study
+from contamination.study import baselines, protocol, scoring, spot_check, store
 from contamination.study.arms import Dataset, LabModel
 from contamination.study.conditions import (
     ALONE,
@@ -47,7 +47,7 @@ from contamination.study.released_rows import (
 
 NAME = "pretrained"
 COPIES = (1, 4, 16)  # at the last, which costs most, verbatim rows are read alone
-FEW_COPIES = 4  # of the clean model and of verbatim rows alone; gates are judged there
+FEW_COPIES = 4  # of the clean model and of verbatim rows alone
 CHAT_TIMES = 4  # tokens of clean chat rows after a dose, in doses
 ALL_WEIGHTS_COPIES = (1, 2, 4)  # one after the other, until the loss is that of the adapters
 READING = Settings(2e-4, batch_size=4, lora=True, dtype="float32")
@@ -200,6 +200,6 @@ def score_unit(models: Sequence[LabModel], quizzes: pd.DataFrame, number: int) -
         "training": {"adapters": asdict(READING), "all weights": asdict(ALL_WEIGHTS)},
         "environment": spot_check.environment(),
         "models": {f"{number} {m.kind} {m.copies}": m.folder.name for m in models},
-        "seconds": study.by_detector(pd.concat(seconds)),
+        "seconds": scoring.by_detector(pd.concat(seconds)),
     }
     return store.Ledger(rows, protocol.sets_of(rows), about)

@@ -18,7 +18,7 @@ from contamination.dcq.quizzes import released_quizzes
 from contamination.models.causal import CausalLM, load_causal_lm
 from contamination.models.source import PACKAGED, resolve_path
 from contamination.models.tokens import n_tokens
-from contamination.study import pretrained, protocol, scoring, spot_check, store, study
+from contamination.study import pretrained, protocol, scoring, spot_check, store
 from contamination.study.arms import LabModel
 from contamination.study.conditions import BASE, CLEAN, DOSED, SWAP
 from contamination.study.released_rows import (
@@ -92,7 +92,7 @@ def score_unit(models: Sequence[LabModel], number: int) -> store.Ledger:
         "tokens_seen": _tokens_seen(load_causal_lm(models[0].folder), models[-1]),
         "environment": spot_check.environment(),
         "models": {f"{number} {model.kind} {model.copies}": model.folder.name for model in models},
-        "seconds": study.by_detector(seconds),
+        "seconds": scoring.by_detector(seconds),
     }
     return store.Ledger(rows, protocol.sets_of(rows), about)
 

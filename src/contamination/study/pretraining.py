@@ -24,12 +24,10 @@ from contamination.study import (
     scoring,
     spot_check,
     store,
-    study,
 )
 from contamination.study.dc_pdd import dc_pdd, log_frequencies
 from contamination.study.interface import WORD_PROBLEMS, Detector, row_scores
 from contamination.study.row_pools import (
-    BASE_SEEDS,
     INDIRECT_ON,
     LATER_TOKENS,
     ROWS,
@@ -39,12 +37,12 @@ from contamination.study.row_pools import (
 )
 
 NAME = "pretraining"  # of the parts of the ledger
-TRIPLED = "tripled"  # the same with three times the background
-TRIPLED_SEEDS = BASE_SEEDS[:5]
 LARGER = "larger"  # the same with models of 29 M parameters, of ``docs/protocol_larger.md``
 PRETRAINED = "pretrained"
 COLUMNS = ["detector", "model", "benchmark", "pool", "row", "score"]
 WORDS = COLUMNS[:4]
+# How a part of the ledger stores its scores.
+SMALL = {"score": "float32", "row": "int16"} | dict.fromkeys(WORDS, "category")
 REFERENCE_SEED = 0  # of the base model that no row of the pools was shown
 N_REFERENCE_TOKENS = 1_000_000
 
@@ -112,12 +110,12 @@ def score_model(
 
 
 def score_base(
-    lab: world.World, base_seed: int, times: int = 1, is_larger: bool = False
+    lab: world.World, base_seed: int, is_larger: bool = False
 ) -> tuple[pd.DataFrame, np.ndarray, dict[str, Any]]:
     """One part of the ledger: a base model and its two continuations, trained and scored.
 
-    With the background ``times`` times, and for a larger model, no continuation is made; a larger
-    one is asked by ``larger_detectors_of`` about the pools of verbatim rows.
+    For a larger model no continuation is made; it is asked by ``larger_detectors_of`` about the
+    pools of verbatim rows.
 
     Returns:
         ``COLUMNS``; the base model's loss at every step of its training; and what made them:
@@ -125,9 +123,9 @@ def score_base(
         detector and of the training.
     """
     start = time.perf_counter()
-    folders = {PRETRAINED: base_model(lab, base_seed, times, is_larger)}
+    folders = {PRETRAINED: base_model(lab, base_seed, is_larger)}
     trained = time.perf_counter() - start
-    for n_tokens in LATER_TOKENS if times == 1 and not is_larger else ():
+    for n_tokens in () if is_larger else LATER_TOKENS:
         later = later_model(lab, folders[PRETRAINED], base_seed, n_tokens)
         folders[later_name(n_tokens)] = later
     of_tokens = token_detectors(lab)
@@ -148,7 +146,6 @@ def score_base(
         seconds += spent
     about = {
         "base_seed": base_seed,
-        "background_times": times,
         "world": spot_check.world_of(lab),
         "models": {
             model: {name: world.describe(folder)[name] for name in ("recipe_hash", "n_tokens")}
@@ -156,7 +153,7 @@ def score_base(
         },
         "environment": spot_check.environment(),
         "seconds_in_all": round(time.perf_counter() - start, 1),
-        "seconds": {"training": round(trained, 1), **study.seconds_by_detector(seconds)},
+        "seconds": {"training": round(trained, 1), **scoring.seconds_by_detector(seconds)},
     }
     losses = training.losses_of(folders[PRETRAINED])
     return pd.concat(tables, ignore_index=True), losses, about
@@ -167,19 +164,16 @@ def write_part(
     name: str,
     about: Mapping[str, Any],
     base_seed: int,
-    times: int = 1,
     is_larger: bool = False,
 ) -> None:
     """``score_base`` as files of the ledger, ``about`` joined; scores in single precision."""
-    scores, losses, made_by = score_base(study.the_lab(), base_seed, times, is_larger)
-    small = {"score": "float32", "row": "int16"} | dict.fromkeys(WORDS, "category")
+    scores, losses, made_by = score_base(row_pools.the_lab(), base_seed, is_larger)
     of_steps = pd.DataFrame({"step": np.arange(len(losses), dtype="int16")})
     of_steps["loss"] = losses.astype("float32")
-    tables = {"scores": scores.astype(small), "losses": of_steps}
+    tables = {"scores": scores.astype(SMALL), "losses": of_steps}
     store.write_tables(folder, name, tables, {**made_by, **about})
 
 
-write_tripled_part = partial(write_part, times=3)
 write_larger_part = partial(write_part, is_larger=True)
 
 

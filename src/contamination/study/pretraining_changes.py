@@ -1,14 +1,12 @@
-"""How AUCs change when a base model is trained otherwise on the same rows, as tables.
+"""How AUCs change in larger models that saw the same rows (``docs/protocol_larger.md``), as tables.
 
-Two changes of the pretraining study: three times the background (``docs/protocol_2.md``), and
-larger models (``docs/protocol_larger.md``). Scores are as ``pretraining_scores.arrange_scores``
-gives them.
+Scores are as ``pretraining_scores.arrange_scores`` gives them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,13 +18,11 @@ from contamination.study.crossed import (
     Estimate,
     auc_left_out,
     interval_left_out,
-    mean_auc,
     mean_left_out,
 )
-from contamination.study.pretraining_rates import tied_share, true_positive_rates
+from contamination.study.pretraining_rates import true_positive_rates
 from contamination.study.pretraining_results import DIFFERENCES, judged, t_test_p
 from contamination.study.pretraining_scores import (
-    CONTROLS,
     StudyScores,
     display_name,
     exposures,
@@ -66,30 +62,6 @@ def _changes(study: StudyScores, other: StudyScores, detectors: Sequence[str]) -
             estimate = interval_left_out(change, DIFFERENCES)
             aucs = before.by_model.mean(), interval_left_out(after)
             yield Change(detector, copies, *aucs, change.by_model, estimate)
-
-
-def tripled(study: StudyScores, thrice: StudyScores) -> pd.DataFrame:
-    """How the AUC changes with three times the background and the same rows; without a verdict.
-
-    Args:
-        study: all base models.
-        thrice: some of them, trained with three times the background.
-
-    Returns:
-        detector, copies, n_models, auc and auc_tripled of the models that have both, difference
-        (tripled minus not), ci_low, ci_high, se_models, se_rows.
-    """
-    return pd.DataFrame(
-        {
-            "detector": display_name(change.detector),
-            "copies": change.copies,
-            "n_models": len(thrice.base_seeds),
-            "auc": change.auc,
-            "auc_tripled": change.other.value,
-            **change.columns(),
-        }
-        for change in _changes(study, thrice, thrice.detectors)
-    )
 
 
 def larger(study: StudyScores, of_larger: StudyScores, losses: pd.DataFrame) -> pd.DataFrame:
@@ -169,27 +141,6 @@ def held_out_losses(study: StudyScores) -> pd.Series:
     ]
     index = pd.Index(study.base_seeds, name="base_seed")
     return pd.Series(np.mean(by_pool, axis=0), index, name="held_out_loss")
-
-
-def ties(study: StudyScores, of_larger: StudyScores) -> pd.DataFrame:
-    """How many held-out rows share a model's highest score, next to the AUC; no verdict.
-
-    Returns:
-        a row for each detector that both have, at the largest number of copies, exploratory forms
-        too: detector, copies, tied and tied_larger (shares, means over models and benchmarks),
-        auc and auc_larger.
-    """
-    copies = max(exposures(ROWS))
-    rows = []
-    for detector in study.all_detectors:
-        if detector in CONTROLS or detector not in of_larger.all_detectors:
-            continue
-        row: dict[str, Any] = {"detector": display_name(detector), "copies": copies}
-        for ending, scores in (("", study), ("_larger", of_larger)):
-            row[f"tied{ending}"] = tied_share(scores, detector)
-            row[f"auc{ending}"] = mean_auc(scores.pools_of(detector), copies)
-        rows.append(row)
-    return pd.DataFrame(rows)[["detector", "copies", "tied", "tied_larger", "auc", "auc_larger"]]
 
 
 def larger_rates(rates: pd.DataFrame, of_larger: StudyScores) -> pd.DataFrame:

@@ -14,9 +14,8 @@ from matplotlib.figure import Figure
 
 from contamination.core.plots import panels
 from contamination.core.statistics import CHANCE
-from contamination.core.tables import copies_text, interval_text
+from contamination.core.tables import copies_text, interval_text, percent
 from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
-from contamination.study.pretraining_findings import figure_title, n_decimals, percent
 from contamination.study.reference_attack import LIRA
 
 ATTACK = f"reference attack ({LIRA})"
@@ -39,7 +38,10 @@ ON_FEWER = " *"  # after a detector that was not tested on all benchmarks
 
 
 def detection_figure(
-    detection: pd.DataFrame, reference: pd.DataFrame, shift: pd.DataFrame | None = None
+    detection: pd.DataFrame,
+    reference: pd.DataFrame,
+    shift: pd.DataFrame | None = None,
+    title: str = "",
 ) -> Figure:
     """AUC of each detector at each number of copies, the reference attack below all.
 
@@ -60,7 +62,7 @@ def detection_figure(
     figure, axes = panels(len(heights), 1, (WIDTH, sum(heights)), height_ratios=heights)
     _auc_panel(axes[0, 0], pd.concat([detection, attack]), names, doses)
     # Centred over labels and cells together: over the cells alone there is too little room.
-    axes[0, 0].set_title(figure_title(detection), x=TITLE_PLACE, fontsize=LARGE)
+    axes[0, 0].set_title(title, x=TITLE_PLACE, fontsize=LARGE)
     if shift is not None:
         _shift_panel(axes[1, 0], asked)
     return figure
@@ -87,7 +89,7 @@ def _auc_panel(axis: Axes, table: pd.DataFrame, names: list[str], doses: list[in
             values[y, x] = cell["auc"]
             style = _style(cell["verdict"], scale(cell["auc"]))
             mark = " ?" if cell["verdict"] == INCONCLUSIVE else ""
-            places = 2 if pd.isna(cell["ci_low"]) else n_decimals(cell)
+            places = 2 if pd.isna(cell["ci_low"]) else _decimals(cell)
             ends = interval_text(cell["ci_low"], cell["ci_high"], places)
             if pd.isna(cell["ci_low"]):  # no spread between models: the range in its place
                 ends = f"{cell['auc_min']:.2f} to {cell['auc_max']:.2f}"
@@ -116,6 +118,12 @@ def _auc_panel(axis: Axes, table: pd.DataFrame, names: list[str], doses: list[in
     bar.set_label(key, fontsize=SMALL)
     bar.outline.set_visible(False)
     bar.ax.axvline(CHANCE, color="black", linewidth=2)
+
+
+def _decimals(row: pd.Series, decimals: int = 2) -> int:
+    """Decimals of an AUC: one more where a supported claim's interval would seem to reach 0.50."""
+    is_close = round(row["ci_low"], decimals) == CHANCE
+    return decimals + (row.get("verdict") == SUPPORTED and is_close)
 
 
 def _style(verdict: str, height: float) -> dict:
@@ -159,31 +167,3 @@ def _frame(axis: Axes, names: list[str], heads: list[str]) -> None:
     axis.invert_yaxis()
     for spine in axis.spines.values():
         spine.set_visible(False)
-
-
-def detection_alt(
-    detection: pd.DataFrame, reference: pd.DataFrame, shift: pd.DataFrame | None = None
-) -> str:
-    """The figure in words, for readers who do not see it: what is drawn, and each column's ends."""
-    lines = [
-        f"Heat map with {detection['detector'].nunique()} detectors as rows, and the "
-        "reference attack below them. Each cell gives an AUC, where 0.50 is chance."
-    ]
-    attack = reference[~reference["is_exploratory"]].set_index("copies")["auc"]
-    for dose, of_dose in detection.groupby("copies"):
-        lowest = of_dose.loc[of_dose["auc"].idxmin()]
-        highest = of_dose.loc[of_dose["auc"].idxmax()]
-        lines.append(
-            f"With {copies_text(dose)}, AUCs range from {lowest['auc']:.2f} ({lowest['detector']}) "
-            f"to {highest['auc']:.2f} ({highest['detector']}); the reference attack reaches "
-            f"{attack[dose]:.2f}."
-        )
-    if shift is not None:
-        asked = _asked(shift, detection["detector"].unique())
-        worst = asked.loc[asked["rate"].idxmax()]
-        lines.append(
-            "Below, in orange, are rates of false verdicts on two sets of rows that no model saw, "
-            "by benchmark and by how the sets differ, up to "
-            f"{100 * worst['rate']:.0f} % ({worst['detector']}, {worst['differ_in']})."
-        )
-    return " ".join(lines)

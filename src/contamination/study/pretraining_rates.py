@@ -1,7 +1,6 @@
-"""Rates of the pretraining study: true positives at few false ones, and false alarms.
+"""True-positive rates of the pretraining study where few positives are false.
 
-None of these tables carries a claim about a detector's strength. True-positive rates describe it;
-false alarms check the code, since the p of a detector of rows is exact by construction.
+They describe a detector and carry no claim.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination.core.statistics import holm, percentile_interval
-from contamination.core.storage import hash_of
+from contamination.core.statistics import percentile_interval
 from contamination.core.verdicts import ALPHA, CONTROL_FAILS, SUPPORTED
 from contamination.study import reference_attack
 from contamination.study.assignment import HELD_OUT
@@ -30,21 +28,16 @@ from contamination.study.pretraining_scores import (
     TWINS,
     StudyScores,
     display_name,
-    exposure_numbers,
     exposures,
 )
 from contamination.study.protocol import (
-    binomial_p,
     clopper_pearson,
-    effective_number,
-    permutation_p_of_sets,
 )
 from contamination.study.row_pools import ROWS
 
 N_RESAMPLES = 1_000
 TIES = "ties"  # in place of the wider bootstrap, where ties leave no rate
 FPRS = (0.05, 0.01)
-N_UNSEEN = 60  # held-out rows in the place of rows that were seen, as many as of one dose
 PREFERENCES = (-1.0, 1.0)  # bounds of the preference of number twins
 
 
@@ -181,80 +174,6 @@ def _rates_of(name: str, pools: Sequence[CrossedScores]) -> list[dict]:
             }
         )
     return rows
-
-
-def tied_share(study: StudyScores, detector: str) -> float:
-    """Share of the held-out rows that have a model's highest score, mean over models and pools."""
-    shares = []
-    for pool in study.pools_of(detector):
-        for scores, copies in zip(pool.scores, pool.copies, strict=True):
-            held_out = scores[copies == HELD_OUT]
-            shares.append(np.mean(held_out == held_out.max()))
-    return float(np.mean(shares))
-
-
-def unseen_sets(
-    base_seeds: Sequence[int], benchmark: str, kind: str, copies: np.ndarray
-) -> list[list[np.ndarray]]:
-    """For each model its held-out rows in random sets of 60, as row numbers.
-
-    ``copies`` as in ``CrossedScores``. Sets depend on base model, benchmark and kind of pool alone.
-    """
-    found = []
-    for seed, of_model in zip(base_seeds, copies, strict=True):
-        name = hash_of(["unseen sets", int(seed), benchmark, kind])
-        order = np.random.default_rng(int(name[:15], 16)).permutation(
-            np.flatnonzero(of_model == HELD_OUT)
-        )
-        n_sets = len(order) // N_UNSEEN
-        found.append(np.split(order[: n_sets * N_UNSEEN], n_sets))
-    return found
-
-
-def false_alarms(study: StudyScores) -> pd.DataFrame:
-    """Does the exact test flag one unseen set in twenty? A check of the code, for every detector.
-
-    A set is 60 held-out rows of a model, tested against its other held-out rows, under the base
-    model and its continuations. Sets under one base model may agree, which the design effect takes
-    into account.
-
-    Returns:
-        detector, n_sets, n_flagged, rate, rate_low and rate_high (one-sided 95 %), design_effect
-        (sets over effective sets), p_value (exact binomial at the effective number of sets, of a
-        rate of at most 5 %), p_adjusted (Holm over detectors), holds.
-    """
-    rows = []
-    for detector in study.all_detectors:
-        values, is_own, keys = [], [], []
-        for (name, model, benchmark, kind), scores in study.arrays.items():
-            if name != detector:
-                continue
-            numbers = exposure_numbers(benchmark, kind, study.base_seeds)
-            sets = unseen_sets(study.base_seeds, benchmark, kind, numbers)
-            for seed, of_model, of_rows in zip(study.base_seeds, sets, scores, strict=True):
-                held_out = np.concatenate(of_model)
-                for number, own in enumerate(of_model):
-                    values.append(of_rows[held_out])
-                    is_own.append(np.isin(held_out, own))
-                    keys.append(("unseen", model, f"{benchmark} {kind}", seed, number))
-        flags = permutation_p_of_sets(values, is_own, keys) <= ALPHA
-        units = [seed for *_, seed, _ in keys]
-        rows.append({"detector": display_name(detector)} | alarm_columns(flags.tolist(), units))
-    table = pd.DataFrame(rows)
-    table["p_adjusted"] = holm(table["p_value"])
-    return table.assign(holds=table["p_adjusted"] > ALPHA)
-
-
-def alarm_columns(flags: Sequence[bool], units: Sequence[int]) -> dict[str, float]:
-    """The columns of ``false_alarms`` from n_sets to p_value; ``units`` names each flag's model."""
-    n, rate = len(flags), float(np.mean(flags))
-    effective = effective_number(np.array(flags), np.array(units))
-    n_found = rate * effective
-    low, high = clopper_pearson(n_found, effective, ALPHA)
-    p = binomial_p(n_found, effective, ALPHA)
-    counts = {"n_sets": n, "n_flagged": int(np.sum(flags)), "rate": rate}
-    limits = {"rate_low": float(low), "rate_high": float(high)}
-    return counts | limits | {"design_effect": n / effective, "p_value": p}
 
 
 def twins_alone(study: StudyScores) -> pd.DataFrame:

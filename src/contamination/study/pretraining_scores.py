@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -103,9 +103,9 @@ class StudyScores:
 
     @property
     def all_detectors(self) -> tuple[str, ...]:
-        """``detectors``, exploratory ones, and controls that were asked."""
+        """``detectors``, exploratory ones, controls, and others that were asked."""
         asked = {detector for detector, *_ in self.arrays}
-        return tuple(name for name in EVERY if name in asked)
+        return (*(name for name in EVERY if name in asked), *sorted(asked - {*EVERY}))
 
     def pools_of(
         self, detector: str, kind: str = ROWS, model: str = PRETRAINED
@@ -149,17 +149,18 @@ class StudyScores:
         return tuple(dict.fromkeys(model for _, model, *_ in self.arrays if model != PRETRAINED))
 
 
-def arrange_scores(scores: pd.DataFrame) -> StudyScores:
+def arrange_scores(scores: pd.DataFrame, added: Collection[str] = ()) -> StudyScores:
     """The parts of the ledger as arrays.
 
     Args:
         scores: ``pretraining.COLUMNS`` and base_seed, as ``pretraining.read_parts`` gives them.
+        added: detectors that are not the study's, such as one of the reader's own.
 
     Raises:
         ValueError: for a detector that the study does not know, or where a row has no score under
             one of the base models, or two.
     """
-    if unknown := {*scores["detector"]} - {*EVERY}:
+    if unknown := {*scores["detector"]} - {*EVERY, *added}:
         raise ValueError(f'no detector of the study is called "{min(unknown)}"')
     base_seeds = tuple(sorted(scores["base_seed"].unique().tolist()))
     # Categories keep the order of the ledger, in which shorter continuations come first.

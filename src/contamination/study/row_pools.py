@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -17,19 +17,17 @@ from transformers import PreTrainedTokenizerFast
 
 from contamination.dcq.contaminating import training_texts
 from contamination.dcq.perturbation import quizzes_of_groups
-from contamination.lab import training, world
-from contamination.lab.benchmarks import BENCHMARKS
+from contamination.lab import benchmarks, training, world
 from contamination.lab.grammar import draw_groups
 from contamination.lab.recipes import Dose, Recipe, TrainingTexts
 from contamination.models import tokens
-from contamination.study import study
 from contamination.study.arms import N_CONTEXT, TESTED, question_of, rows_of, title
 from contamination.study.assignment import assign
 from contamination.study.conditions import PARAPHRASE, VERBATIM, WITHOUT_LABEL
 from contamination.study.interface import Rows
 
+BENCHMARKS = ("topics", "entailment", "grade_school")
 BASE_SEEDS = tuple(range(300, 320))
-PILOT_SEEDS = (200, 201, 202)
 POOL_SEED = 300
 LARGER_LEARNING_RATE = 1e-3  # of Pythia-31M, which is as large as world.SIZES["XL"]
 LATER_TOKENS = (100_000, 400_000)  # of clean text after pretraining, two continuations apart
@@ -38,6 +36,12 @@ INDIRECT_ON = "topics"
 HELD_OUT = "held out"
 CHAT = "chat template"  # the other forms are conditions
 PART = TESTED  # of the grammar, which draws no background from it
+
+
+@lru_cache(maxsize=1)
+def the_lab() -> world.World:
+    """The lab that notebook 01 builds."""
+    return world.build_world(0)
 
 
 @dataclass(frozen=True)
@@ -132,16 +136,16 @@ def in_chat(text: str, label: str) -> str:
 @cache
 def pools() -> tuple[Pool, ...]:
     """The pools of rows: one of each benchmark, and one for indirect exposure."""
-    kinds = [(benchmark, ROWS) for benchmark in study.BENCHMARKS] + [(INDIRECT_ON, INDIRECT)]
+    kinds = [(benchmark, ROWS) for benchmark in BENCHMARKS] + [(INDIRECT_ON, INDIRECT)]
     return tuple(_pool(benchmark, kind) for benchmark, kind in kinds)
 
 
 def _pool(benchmark: str, kind: str) -> Pool:
     """Both pools of a benchmark come from one draw, so that no row is in two of them."""
-    columns = BENCHMARKS[benchmark].columns
+    columns = benchmarks.BENCHMARKS[benchmark].columns
     sizes = {of: sum(group.size for group in GROUPS[of]) for of in GROUPS}
     n_rows = sum(sizes.values()) + N_CONTEXT
-    groups = draw_groups(BENCHMARKS[benchmark], n_rows, POOL_SEED, PART, n_paraphrases=5)
+    groups = draw_groups(benchmarks.BENCHMARKS[benchmark], n_rows, POOL_SEED, PART, n_paraphrases=5)
     quizzes = quizzes_of_groups(groups, columns)
     start = 0 if kind == ROWS else sizes[ROWS]
     own = quizzes.iloc[start : start + sizes[kind]].reset_index(drop=True)
@@ -161,14 +165,14 @@ def _tokens_of(texts: tuple[str, ...], tokenizer: PreTrainedTokenizerFast) -> in
 
 
 def base_recipe(
-    lab: world.World, base_seed: int, times: int = 1, is_larger: bool = False
+    lab: world.World, base_seed: int, is_larger: bool = False
 ) -> tuple[Recipe, TrainingTexts]:
-    """How a base model is trained: the background ``times`` times and its rows of the pools.
+    """How a base model is trained: on the background and its rows of the pools.
 
     Rows are spread over the whole training. ``is_larger``: as ``docs/protocol_larger.md`` says.
     """
     doses = [dose for pool in pools() for dose in pool.doses(base_seed)]
-    n_tokens = times * background_tokens(lab)
+    n_tokens = background_tokens(lab)
     if is_larger:
         return world.recipe_from_scratch(
             lab, doses, n_tokens, base_seed, "XL", learning_rate=LARGER_LEARNING_RATE
@@ -176,12 +180,12 @@ def base_recipe(
     return world.recipe_from_scratch(lab, doses, n_tokens, base_seed, world.DEFAULT_SIZE)
 
 
-def base_model(lab: world.World, base_seed: int, times: int = 1, is_larger: bool = False) -> Path:
+def base_model(lab: world.World, base_seed: int, is_larger: bool = False) -> Path:
     """A base model of ``base_recipe``: from the cache, or trained in five minutes of a core.
 
     A larger one takes an hour of a core, or a minute on a GPU.
     """
-    return training.train(*base_recipe(lab, base_seed, times, is_larger))
+    return training.train(*base_recipe(lab, base_seed, is_larger))
 
 
 def later_model(lab: world.World, base: Path, base_seed: int, n_tokens: int) -> Path:

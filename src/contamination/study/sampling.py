@@ -20,7 +20,7 @@ from contamination.models.forward import encode
 from contamination.models.loading import CausalLM
 from contamination.replication import cutting
 from contamination.study.four_methods import MAX_TOKENS
-from contamination.study.interface import ANSWERS, COSTLY_ON, Detector, Rows
+from contamination.study.interface import ANSWERS, Detector, Rows
 
 # Of each row. Both papers draw 50: 130 seconds of one core for 100 rows of the lab, not 26.
 N_SAMPLES = 10
@@ -151,11 +151,10 @@ def coverage_scores(lm: CausalLM, rows: Rows) -> np.ndarray:
     )
 
 
-CDD = Detector("CDD", ANSWERS, cdd_scores, source="Dong et al., 2402.15938", only_on=COSTLY_ON)
+CDD = Detector("CDD", ANSWERS, cdd_scores, source="Dong et al., 2402.15938")
 COVERAGE = Detector(
     "n-gram coverage",
     ANSWERS,
     coverage_scores,
     source="Hallinan et al., 2508.09603",
-    only_on=COSTLY_ON,
 )

@@ -41,7 +41,6 @@ from contamination.study import (
     scoring,
     spot_check,
     store,
-    study,
 )
 from contamination.study.arms import N_CONTEXT, rows_of, title
 from contamination.study.assignment import seed_of
@@ -70,7 +69,7 @@ N_ROWS = 60  # of a set
 N_CANDIDATES = 480  # rows of a draw, from which both sets are taken
 DIAL = 0.5  # of set B
 MAJORITY = 0.8  # share of one label in set B
-WORLD_SEED = 0  # of ``study.the_lab``
+WORLD_SEED = 0  # of ``row_pools.the_lab``
 N_WORDS = 32  # of a docstring; nearest to the other rows, which have about 55 to 75 tokens
 # They need generated continuations and took two fifths of the time (see the protocol).
 LEFT_OUT = tuple(one.name for one in (sampling.CDD, sampling.COVERAGE, four_methods.REPLICATION))
@@ -283,14 +282,14 @@ def score_base(lab: world.World, base_seed: int) -> tuple[pd.DataFrame, dict[str
         "base_seed": base_seed,
         "recipe_hash": world.describe(folder)["recipe_hash"],
         "environment": spot_check.environment(),
-        "seconds": study.seconds_by_detector(seconds),
+        "seconds": scoring.seconds_by_detector(seconds),
     }
     return pd.concat(tables, ignore_index=True), about
 
 
 def write_part(folder: Path, name: str, about: Mapping[str, Any], base_seed: int) -> None:
     """``score_base`` as files of the ledger, ``about`` joined; scores of rows are not kept."""
-    sets, made_by = score_base(study.the_lab(), base_seed)
+    sets, made_by = score_base(row_pools.the_lab(), base_seed)
     small = dict.fromkeys(COLUMNS[:3], "category") | dict.fromkeys(COLUMNS[3:6], "int16")
     store.write_tables(folder, name, {"sets": sets.astype(small)}, {**made_by, **about})
 

@@ -23,7 +23,7 @@ class Ledger(NamedTuple):
     ``sets`` holds those of detectors of rows too, whose p values take long to deal again.
 
     about has the settings, the recipe hash of every model, the environment, seconds for each
-    detector, the SHA-256 of ``docs/protocol.md``, and that of each of the two tables' files.
+    detector, the SHA-256 of the protocol's page, and that of each of the two tables' files.
     """
 
     scores: pd.DataFrame

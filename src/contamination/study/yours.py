@@ -1,6 +1,7 @@
-"""A detector of the reader's own: deals that nobody can know beforehand, and what it must keep to.
+"""A detector of the reader's own: what it must keep to, and its scores next to all others.
 
-Notebook 11 meets it as a function, ``tests/study/test_your_detector.py`` as a file that is sent.
+Notebook 11 meets it as a function. ``tests/study/test_your_detector.py`` and ``make ledger
+DETECTOR=file.py`` meet it as a file.
 """
 
 from __future__ import annotations
@@ -8,19 +9,23 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from contamination.core.storage import hash_of
+from contamination.lab import world
 from contamination.models.loading import CausalLM
-from contamination.study import catalogue, gates, protocol
-from contamination.study.conditions import READERS
-from contamination.study.interface import ROW, Detector, Rows
+from contamination.study import pretraining, row_pools, scoring, spot_check, store
+from contamination.study.crossed import auc_left_out, interval_left_out, mean_left_out
+from contamination.study.interface import ACCESSES, Detector, Rows
+from contamination.study.pretraining_scores import EVERY, StudyScores, display_name
 
-MAX_SECONDS = 10  # for each hundred rows begun; the study scores a few hundred thousand
+NAME = "added"  # of the parts of the ledger
+MAX_SECONDS = 10  # for each hundred rows begun; the study has 36,000 rows to score
 ROUNDING = 1e-6
 
 
@@ -52,14 +57,12 @@ def load(path: Path) -> Detector:
     detector = getattr(module, "DETECTOR", None)
     if not isinstance(detector, Detector):
         raise ValueError(f"{path} defines no DETECTOR: start from docs/detector_template.py")
-    if detector.name in {*catalogue.BY_NAME, gates.TEXT_ALONE}:
+    if detector.name in EVERY:
         raise ValueError(
             f'{path}: another detector is called "{detector.name}": choose another name'
         )
-    if detector.access not in gates.APPLICABLE:
-        raise ValueError(f"{path}: access must be one of {', '.join(gates.APPLICABLE)}")
-    if detector.unit != ROW or detector.learn:
-        raise ValueError(f"{path}: only detectors that score rows and learn nothing can be checked")
+    if detector.access not in ACCESSES:
+        raise ValueError(f"{path}: access must be one of {', '.join(ACCESSES)}")
     return detector
 
 
@@ -108,24 +111,43 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def summarize_own_detector(sets: pd.DataFrame, gate_table: pd.DataFrame, name: str) -> str:
-    """What the detector ``name`` flags and which gates refuse it, in one sentence.
+def write_part(
+    folder: Path, name: str, about: Mapping[str, Any], base_seed: int, file: Path
+) -> None:
+    """Scores of the detector in a file under one base model of the pretraining study, as a part.
 
-    ``sets`` as in ``protocol``, ``gate_table`` of ``gates.gate_table`` for them.
+    The base model comes from the cache or is trained again.
     """
-    own = protocol.flag(sets[sets["detector"].eq(name)])
-    is_read = own["model"].isin(READERS) & own["unread"].eq("")
-    read, unread = own.loc[is_read, "flagged"], own.loc[own["unread"].ne(""), "flagged"]
-    words = gate_table[gate_table["detector"].eq(name)].iloc[0][list(gates.GATES)]
-    words = words.drop(gates.PLACEBO_NAME)  # no verdict hangs on it
-    failed = words.index[words.eq(gates.FAILED)]
-    open_ = words.index[words.isin([protocol.NOT_RUN, protocol.UNDETERMINED])]
-    verdict = "It fails no gate."
-    if len(failed):
-        verdict = f"It fails these gates: {', '.join(map(gates.spoken, failed))}."
-    if len(open_):
-        verdict += f" These gates could not be decided: {', '.join(map(gates.spoken, open_))}."
-    return (
-        f"{name} flags {read.sum():.0f} of {len(read)} datasets that a model saw and "
-        f"{unread.sum():.0f} of {len(unread)} that no model saw. {verdict}"
-    )
+    lab, detector = row_pools.the_lab(), load(file)
+    model = row_pools.base_model(lab, base_seed)
+    asked = {pool: [detector] for pool in row_pools.pools()}
+    scores, seconds = pretraining.score_model(model, pretraining.PRETRAINED, asked)
+    made_by = {
+        "base_seed": base_seed,
+        "detector": {"name": detector.name, "access": detector.access, "source": detector.source},
+        "world": spot_check.world_of(lab),
+        "models": {pretraining.PRETRAINED: {"recipe_hash": world.describe(model)["recipe_hash"]}},
+        "environment": spot_check.environment(),
+        "seconds": scoring.seconds_by_detector(seconds),
+    }
+    tables = {"scores": scores.astype(pretraining.SMALL)}
+    store.write_tables(folder, name, tables, {**made_by, **about})
+
+
+def aucs(study: StudyScores) -> pd.DataFrame:
+    """AUC of seen against held-out rows for every detector that was asked about every base model.
+
+    Returns:
+        detector, copies, n_models, auc, ci_low, ci_high: means over models and benchmarks, with
+        the interval of ``crossed.interval_left_out``.
+    """
+    rows = []
+    for detector in study.all_detectors:
+        pools = study.pools_of(detector)
+        for copies in row_pools.DOSES:
+            parts = [auc_left_out(pool, copies) for pool in pools]
+            found = interval_left_out(mean_left_out(parts))
+            interval = (found.value, found.low, found.high)
+            rows.append((display_name(detector), copies, len(study.base_seeds), *interval))
+    columns = ["detector", "copies", "n_models", "auc", "ci_low", "ci_high"]
+    return pd.DataFrame(rows, columns=columns)

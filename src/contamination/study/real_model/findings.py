@@ -14,7 +14,6 @@ from contamination.core.tables import MISSING, copies_text, listed
 from contamination.core.verdicts import SUPPORTED
 from contamination.replication.decisions import ALGORITHM_2
 from contamination.replication.instructions import GUIDED
-from contamination.study import equivalence
 from contamination.study.real_model import (
     IN_WORDS,
     PARTS,
@@ -52,11 +51,6 @@ QUESTIONS = {
         "AUC of seen against held-out rows",
         "fresh rows",
     ),
-    "falls": (
-        "Does it react like our small models?",
-        "falls of the AUC in both groups",
-        "similar AUCs for verbatim rows",
-    ),
 }
 
 
@@ -81,7 +75,6 @@ def overview(results: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def summary(
     results: Mapping[str, pd.DataFrame],
-    equal: pd.DataFrame,
     model: str,
     by_condition: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
@@ -124,10 +117,6 @@ def summary(
         found["copies"] = (text, MISSING)
     if by_condition is not None:
         found["doses"] = (tuned_findings.doses_in_brief(by_condition), MISSING)
-    own = tuned_findings.confirming(equal)
-    if len(own):
-        text = f"equal within {equivalence.MARGIN:.2f} for {own['verdict'].eq(SUPPORTED).sum()} "
-        found["falls"] = (f"{text}of {len(own)} forms", _counted(own["verdict"]))
     rows = [(*QUESTIONS[part], *found[part]) for part in QUESTIONS if part in found]
     return pd.DataFrame(rows, columns=["question", "measured", "control", "result", "verdicts"])
 
@@ -140,7 +129,6 @@ def _counted(verdicts: pd.Series) -> str:
 
 def conclusion(
     results: Mapping[str, pd.DataFrame],
-    equal: pd.DataFrame,
     model: str,
     by_condition: pd.DataFrame | None = None,
 ) -> str:
@@ -148,7 +136,6 @@ def conclusion(
 
     Args:
         results: some or all tables of ``real_model.PARTS``.
-        equal: of ``study.equivalence.equivalence``.
         model: name of the model that was asked.
         by_condition: as in :func:`of_doses`.
     """
@@ -168,7 +155,7 @@ def conclusion(
         able.append(answer_findings.of_copies(results["pretrained_control"]))
     if by_condition is not None:
         able.append(tuned_findings.of_fewest(by_condition))
-    paragraphs += [able, [tuned_findings.carried_over(equal)]]
+    paragraphs.append(able)
     if missing := [IN_WORDS[part] for part in PARTS if part not in known]:
         text = f"This conclusion leaves out what was not asked: {listed(missing)}."
         paragraphs.append([text])

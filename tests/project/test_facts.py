@@ -1,0 +1,363 @@
+"""Result numbers in pages and in the Markdown of notebooks are those of the stored tables.
+
+A fact is a piece of a page with placeholders, and what fills them in from a table. A page fails
+where the filled-in text is not in it, so an altered number fails, and so does an altered table.
+What looks like a result and belongs to no fact must be named in ``NO_RESULT``, with its kind.
+"""
+
+import json
+import re
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from notebook_files import EVERY_NOTEBOOK, ROOT
+from scipy import stats
+
+from contamination.core.claims import CLAIMS
+from contamination.dice import published_tables as dice_tables
+from contamination.min_k.wikimia_tables import printed_average, wikimia_blind_table
+
+TABLES = ROOT / "outputs/reference/demo/tables"
+RELEASED = ROOT / "docs/released_results.csv"
+SIXTEEN, ONE = 16, 1
+# What looks like a result: decimals of two digits or more, percentages, counts of a total.
+NUMBER = re.compile(r"(?<![\w.])\d+\.\d{2,}\b|\b\d[\d.]* %|\b\d+ of (?:the |about )?\d[\d,]*\b")
+# Pages whose every result is a fact, and what else looks like one there.
+COVERED = {
+    "README.md": {"0.50", "25 %", "3.11", "3.13"},  # chance, Pythons
+    "docs/results.md": {"13 of 14"},  # the claim, as the README has it
+    "docs/which_detector.md": {"95 %"},
+}
+# In Markdown of notebooks: levels of tests and intervals, smallest effects, tolerances, ...
+ANYWHERE = {"0.05", "0.01", "0.02", "0.10"}
+# ... and settings that a sentence names, worked examples, and what a paper prints.
+NO_RESULT = {
+    "00": {"0.82"},
+    "02b": {"100 of 1,000"},
+    "03": {"0.00001"},
+    "04b": {"0.72", "0.67"},
+    "12": {"1.645", "4.03"},
+    "08": {"10 of 188", "188 of about 1000", "103 of 1000", "1.15", "0.86", "0.87"},
+}
+
+
+@cache
+def table(name):
+    return pd.read_csv(TABLES / f"{name}.csv", keep_default_na=True)
+
+
+def of(name, **values):
+    """Rows of a stored table; ValueError if there is none."""
+    found = table(name)
+    for column, value in values.items():
+        found = found[found[column].eq(value)]
+    if found.empty:
+        raise ValueError(f"{name} has no row with {values}")
+    return found
+
+
+def one(name, column, **values):
+    return of(name, **values)[column].iloc[0]
+
+
+def cells():
+    """Printed cells of the papers on the quiz and on replication."""
+    found = table("published_vs_recomputed")
+    return found[found["paper"].isin(["DCQ", "Time Travel"])]
+
+
+def maxima():
+    return of("dcq_published", model="GPT-4")["max_pct"]
+
+
+def rule_minus_gpt4():
+    """Word frequency minus GPT-4 at equal coverage: an interval over datasets."""
+    rows = of("dcq_rules", model="GPT-4", control="word frequency", counted="equal coverage")
+    difference = rows["difference_pct"]
+    low, high = stats.t.interval(0.95, len(rows) - 1, difference.mean(), stats.sem(difference))
+    return SimpleNamespace(mean=difference.mean(), low=low, high=high)
+
+
+def judged(algorithm, model):
+    return one("replication_success", "n_right", algorithm=algorithm, model=model)
+
+
+def r_squared(result):
+    rows = pd.read_csv(RELEASED)
+    return rows.loc[rows["result"].eq(result), "value"]
+
+
+def detection(copies):
+    return of("pretraining_detection", copies=copies).set_index("detector")["auc"]
+
+
+def misled_by_length():
+    """Detectors with a test of sets that differ in length, and those of them that fail it."""
+    rows = of("pretraining_shift", shift="length")
+    rows = rows[rows["verdict"].notna()]
+    smallest = rows.groupby("detector")["p_adjusted"].min()
+    return int((smallest <= 0.05).sum()), len(smallest)
+
+
+def released_results():
+    """R² between DICE's released scores and accuracies, from the authors' files."""
+    correlation = dice_tables.released_correlation(dice_tables.released_scores())
+    main = dice_tables.SCORE_TABLES[0]
+    both = {main: R_SQUARED, f"{main}, scores of the other": SWAPPED}
+    found = correlation[correlation["source"].isin(both)]
+    found = found.assign(result=found["source"].map(both), item=found["benchmark"])
+    return found.set_index(["result", "item"])["r_squared"]
+
+
+def n_significant(column):
+    return int(table("replication_published")[column].sum())
+
+
+def rule(name, dataset):
+    """A rule against GPT-4 on one dataset, at equal coverage."""
+    return of("dcq_rules", model="GPT-4", control=name, counted="equal coverage", dataset=dataset)
+
+
+def lead(dataset):
+    """Points by which word frequency leads."""
+    return rule("word frequency", dataset)["difference_pct"].iloc[0]
+
+
+def n_behind_gpt4(name):
+    """Datasets on which a rule is shown to be behind GPT-4."""
+    rows = of("dcq_rules", model="GPT-4", control=name, counted="E wrong")
+    return int((rows["p_worse"] <= 0.05).sum())
+
+
+def words():
+    """AUC of the words alone at each length of WikiMIA."""
+    return wikimia_blind_table().query("baseline == 'bag of words'")["auc"]
+
+
+def interval(name, **values):
+    row = of(name, **values).iloc[0]
+    return f"{row['auc']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
+
+
+def detector_row(detector):
+    """A row of the table of docs/which_detector.md."""
+    aucs = [interval("pretraining_detection", detector=detector, copies=n) for n in (1, 4, 16)]
+    for name, column, text, values in (
+        ("pretraining_larger", "auc_larger", "{:.2f}", {"copies": SIXTEEN}),
+        ("pretraining_indirect", "auc", "{:.2f}", {"exposure": "paraphrase", "copies": SIXTEEN}),
+        ("pretraining_shift", "rate", "{:.0%}", {"shift": "length"}),
+    ):
+        try:
+            found = of(name, detector=detector, **values)[column].max()
+        except ValueError:
+            aucs.append("–")
+        else:
+            aucs.append(text.format(found).replace("%", " %"))
+    return f"| {detector} | {' | '.join(aucs)} |"
+
+
+R_SQUARED = "R² of Figure 6(b)"
+SWAPPED = f"{R_SQUARED}, other table's scores"
+JUDGE, CLEAN = "Algorithm 2: GPT-4 ICL", "always clean"
+
+FACTS = [
+    ("README.md", "GPT-4 is right in {0:.0f} to {1:.0f} % of the quizzes",
+     lambda: (maxima().min(), maxima().max())),
+    ("README.md", "GPT-4 finds the original in {0:.0f} to {1:.0f} % of its quizzes | {0:.0f} to {1:.0f} %",
+     lambda: (maxima().min(), maxima().max())),
+    ("README.md", "print {0} numbers. We can recompute {1} of them from released answers, and {2} agree",
+     lambda: (len(cells()), cells()["recomputed"].notna().sum(), cells()["matches"].eq(True).sum())),
+    ("README.md", "| {0:.0f} of {1:.0f} | {2:.1f} expected",
+     lambda: tuple(table("dcq_reciprocal")[["n_right_best_quiz", "n_replicas", "expected_if_independent"]].sum())),
+    ("README.md", "{0} of {1} tests find contamination | {2} | a correction for {1} tests leaves {3}",
+     lambda: (int(table("replication_published")["paper_significant"].sum()), len(table("replication_published")),
+              n_significant("significant"), n_significant("significant_holm"))),
+    ("README.md", "right in {0} (GPT-4) and {1} (GPT-3.5) of {2} cases | {0} and {1} | always answering \"clean\" is right in {3} and {4}",
+     lambda: (judged(JUDGE, "GPT-4"), judged(JUDGE, "GPT-3.5"),
+              one("replication_success", "n_partitions", algorithm=JUDGE, model="GPT-4"),
+              judged(CLEAN, "GPT-4"), judged(CLEAN, "GPT-3.5"))),
+    ("README.md", "an AUC of {0} (chance is 0.50) | needs five large models | the words alone, without any model, reach {1:.2f}",
+     lambda: (printed_average().loc["Min-k% Prob", "paper_auc"],
+              words().min())),
+    ("README.md", "(R² of 0.61 to 0.75) | {0:.2f} to {1:.2f}, with 10 of 11 models | a second released table gives {2:.2f} to {3:.2f}",
+     lambda: (r_squared(R_SQUARED).min(), r_squared(R_SQUARED).max(),
+              r_squared(SWAPPED).min(),
+              r_squared(SWAPPED).max())),
+    ("README.md", "The best of fifteen detectors reaches an AUC of {0:.2f}. Even an attack that knows far more than an auditor reaches {1:.2f}.",
+     lambda: (detection(ONE).max(), one("pretraining_reference", "auc", copies=ONE, form="LiRA"))),
+    ("README.md", "Min-k% Prob reaches {0:.2f}, and {1:.2f} in models with 29 million parameters",
+     lambda: (detection(SIXTEEN)["Min-k% Prob"],
+              one("pretraining_larger", "auc_larger", copies=SIXTEEN, detector="Min-k% Prob"))),
+    ("README.md", "{0} of {1} detectors accuse models that saw neither", misled_by_length),
+    ("docs/results.md", "GPT-4 leads by {0:.0f} points on XSum, and the rule leads by {1:.0f} points on IMDB",
+     lambda: (-lead("XSum"), lead("IMDB"))),
+    ("docs/results.md", "A rule that picks the longest text is behind GPT-4 on all {0} datasets",
+     lambda: (n_behind_gpt4("length"),)),
+    ("docs/results.md", "the models find {0:.0f} of the {1:.0f} rows",
+     lambda: tuple(table("dcq_reciprocal")[["n_right_any_quiz", "n_replicas"]].sum())),
+    ("docs/results.md", "{0} of the 56 tests are significant. Exact sign flips give {1}.",
+     lambda: (n_significant("significant_unpaired"), n_significant("significant_sign_flip"))),
+    ("docs/results.md", "the judge is right in {0} of {1} cases and the constant answer \"clean\" in {2}",
+     lambda: (judged(JUDGE, "both models"),
+              one("replication_success", "n_partitions", algorithm=JUDGE, model="both models"),
+              judged(CLEAN, "both models"))),
+    ("docs/results.md", "The words reach {0:.2f} at each of the four passage lengths", lambda: (words().min(),)),
+    ("docs/results.md", "on other texts in {0:.0f} % of pairs",
+     lambda: (one("dice_controls", "auroc_pct", control="two clean models, other texts"),)),
+    ("docs/which_detector.md", "The best AUC is {0:.2f}, and a reference attack that also knows what other models saw reaches only {1:.2f}.",
+     lambda: (detection(ONE).max(), one("pretraining_reference", "auc", copies=ONE, form="LiRA"))),
+    ("docs/which_detector.md", "it finds {0:.0f} % of the seen rows while it accuses 1 % of the held-out rows, and {1:.0f} % in the larger models",
+     lambda: tuple(100 * of("pretraining_larger_tpr", detector="Min-k% Prob", copies=SIXTEEN, fpr=0.01)[["tpr", "tpr_larger"]].iloc[0])),
+    ("docs/which_detector.md", "with AUCs of {0:.2f} and {1:.2f}",
+     lambda: (detection(SIXTEEN)["DCQ (simulated respondent)"], detection(SIXTEEN)["n-gram coverage"])),
+    ("docs/which_detector.md", "lowers the AUC of the six token detectors by {0:.2f} at most",
+     lambda: (table("pretraining_later")["fall"].max(),)),
+    ("docs/which_detector.md", "fine-tuned on other questions ({0})",
+     lambda: (interval("dice_forks", claim="contaminated against other questions"),)),
+    ("docs/which_detector.md", "no test question ({0})",
+     lambda: (interval("dice_forks", claim="train split against other questions"),)),
+    ("docs/teaching.md", "level is as printed | {0} of {1} |",
+     lambda: (int(table("dcq_published")["matches"].sum()), len(table("dcq_published")))),
+    ("docs/teaching.md", "ten datasets | {0:.0f} to {1:.0f} % |", lambda: (maxima().min(), maxima().max())),
+    ("docs/teaching.md", "mean over the datasets | {0:.0f} points [{1:.0f}, {2:+.0f}] |",
+     lambda: (rule_minus_gpt4().mean, rule_minus_gpt4().low, rule_minus_gpt4().high)),
+    ("docs/teaching.md", "GPT-4's lead over length is shown | {0} of 10 |", lambda: (n_behind_gpt4("length"),)),
+    ("docs/teaching.md", "paired bootstrap {0}, unpaired {1}, sign flips {2}, bootstrap with Holm {3}, sign flips with Holm {4} |",
+     lambda: tuple(n_significant(f"significant{rest}") for rest in ("", "_unpaired", "_sign_flip", "_holm", "_sign_flip_holm"))),
+    ("docs/teaching.md", "GPT-4: {0}, always \"clean\" {1}; GPT-3.5: {2}, always \"clean\" {3} |",
+     lambda: tuple(judged(name, model) for model in ("GPT-4", "GPT-3.5") for name in (JUDGE, CLEAN))),
+    ("docs/teaching.md", "{0:.3f} to {1:.3f} (printed for Min-k% Prob: {2}) |",
+     lambda: (words().min(), words().max(), printed_average().loc["Min-k% Prob", "paper_auc"])),
+]  # fmt: skip
+
+# Sentences without a number of their own that a table could refute.
+CARRIED = {
+    "neither of the two is shown to be ahead": lambda: (
+        rule_minus_gpt4().low < 0 < rule_minus_gpt4().high
+    ),
+    "next to nothing": lambda: detection(ONE).max() < 0.55,
+    "whether such rows are found more often than others is open": lambda: (
+        not any(table("dcq_reciprocal")["p_adjusted"] <= 0.05)
+    ),
+    "refuted as a rule without exceptions": lambda: (
+        table("dcq_reciprocal")["n_right_any_quiz"].sum()
+        < table("dcq_reciprocal")["n_replicas"].sum()
+    ),
+    "Min-k% Prob is the best of fifteen detectors from four copies on": lambda: all(
+        detection(n).idxmax() == "Min-k% Prob" and len(detection(n)) == 15 for n in (4, SIXTEEN)
+    ),
+    "No detector finds four copies of one.": lambda: (
+        of("pretraining_indirect", exposure="paraphrase", copies=4)["p_adjusted"].gt(0.05).all()
+    ),
+    "half of the findings do not survive": lambda: (
+        2 * n_significant("significant_holm") == n_significant("significant")
+    ),
+}
+
+
+def text_of(name):
+    """A page, or the Markdown of a notebook, with single spaces."""
+    path = ROOT / name
+    if path.suffix == ".ipynb":
+        found = json.loads(path.read_text())["cells"]
+        text = "\n\n".join("".join(c["source"]) for c in found if c["cell_type"] == "markdown")
+    else:
+        text = path.read_text()
+    return " ".join(text.split())
+
+
+def filled(template, values):
+    found = tuple(values())
+    assert not any(isinstance(v, float) and np.isnan(v) for v in found), template
+    return template.format(*found)
+
+
+@pytest.mark.parametrize(("page", "template", "values"), FACTS, ids=[f[1][:40] for f in FACTS])
+def test_a_page_says_what_the_tables_say(page, template, values):
+    assert filled(template, values) in text_of(page)
+
+
+@pytest.mark.parametrize("sentence", CARRIED)
+def test_the_tables_carry_what_the_readme_says(sentence):
+    assert sentence in text_of("README.md")
+    assert CARRIED[sentence]()
+
+
+def results_in(text):
+    """What looks like a result outside code, links and arXiv numbers.
+
+    >>> results_in("AUC 0.71; `0.62`: a share; [page](https://x.org/1.23); 7 of the 12 ties")
+    ['0.71', '7 of the 12']
+    """
+    text = re.sub(r"`[^`\n]*`|\]\([^)]*\)|(?:arXiv|doi):\S+", "", text)
+    return NUMBER.findall(text)
+
+
+@pytest.mark.parametrize("detector", [*dict.fromkeys(table("pretraining_detection")["detector"])])
+def test_the_page_on_detectors_has_their_rows(detector):
+    assert detector_row(detector) in text_of("docs/which_detector.md")
+
+
+WITHIN = re.compile(r"^\| (0\d\w?) \| (.+?)(?:: (.+?))? \| (-?\d\.\d+) \| ± (\d\.\d+) \|", re.M)
+
+
+def test_numbers_of_trained_models_lie_within_the_tolerances_of_the_teaching_page():
+    """The page keeps its numbers while those of another processor lie within."""
+    found = WITHIN.findall((ROOT / "docs/teaching.md").read_text())
+    assert len(found) == 12
+    for notebook, about, what, stated, within in found:
+        method, _, _ = about.partition(", ")
+        if notebook == "00":
+            rows = of("first_look", method=method)
+            finding, controls = rows["value"].iloc[0], rows["value"].iloc[1:].max()
+            value = finding if what == "finding" else controls
+        else:
+            rows = of("min_k_auc", setting="random", method=method, copies=float(what))
+            value = rows.loc[rows["seed"].isna(), "auc"].item()
+        assert abs(value - float(stated)) <= float(within) + 1e-9, (about, what)
+
+
+@pytest.mark.parametrize("page", COVERED)
+def test_every_result_of_a_page_is_a_fact(page):
+    text = text_of(page)
+    for of_page, template, values in FACTS:
+        if of_page == page:
+            text = text.replace(filled(template, values), "")
+    if page == "docs/which_detector.md":
+        for detector in table("pretraining_detection")["detector"].unique():
+            text = text.replace(detector_row(detector), "")
+    assert [number for number in results_in(text) if number not in COVERED[page]] == []
+
+
+@pytest.mark.parametrize("path", EVERY_NOTEBOOK, ids=lambda path: path.stem)
+def test_every_result_in_the_markdown_of_a_notebook_is_a_fact(path):
+    name = path.relative_to(ROOT).as_posix()
+    text = text_of(name)
+    for of_page, template, values in FACTS:
+        if of_page == name:
+            text = text.replace(filled(template, values), "")
+    allowed = ANYWHERE | NO_RESULT.get(path.stem.partition("_")[0], set())
+    found = [number for number in results_in(text) if not number.endswith("%")]
+    assert [number for number in found if number not in allowed] == []
+
+
+@pytest.mark.mirror
+def test_results_that_need_the_authors_files_are_those_of_the_files():
+    stored = pd.read_csv(RELEASED).set_index(["result", "item"])["value"]
+    found = released_results().reindex(stored.index)
+    assert np.allclose(found, stored, atol=1e-6)
+
+
+def test_the_page_on_verdicts_lists_every_claim():
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/verdicts.md").read_text(), re.M)
+    assert sorted(listed) == sorted(CLAIMS)
+
+
+@pytest.mark.parametrize(("page", "template", "values"), FACTS[:1])
+def test_an_altered_number_is_noticed(page, template, values):
+    right = filled(template, values)
+    wrong = re.sub(r"\d", lambda digit: str((int(digit[0]) + 1) % 10), right, count=1)
+    assert right in text_of(page) and wrong not in text_of(page)
