@@ -176,9 +176,6 @@ CLAIMS: dict[str, Claim] = {
         smallest_effect=0.10,
         unit="share of pairs of sets",
     ),
-    "over_base_models": Claim(
-        "Rows that a model was trained on score higher than held-out rows of the same draw."
-    ),
     # The pretraining study; its smallest effects were fixed in docs/protocol_2.md before its scores
     "pretraining_detection": Claim(
         "Rows that a model saw in pretraining score higher than held-out rows.",
