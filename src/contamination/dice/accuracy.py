@@ -59,7 +59,7 @@ def accuracy_rows(
     paper_model: str = "LLaMA2-7B",
     processes: int | None = None,
 ) -> pd.DataFrame:
-    """``dice_accuracy.csv``: every model (condition, seed) on its condition's sets of problems.
+    """Accuracy of every model (condition, seed) on its condition's sets of problems.
 
     ``load`` loads a model, in another dtype or on a cluster. The printed cells of Table 1's
     base model ``paper_model`` stand beside ("" for none), empty where there is no such cell.

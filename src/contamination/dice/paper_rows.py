@@ -262,7 +262,7 @@ def flags(pool: Pool, layer: int) -> pd.DataFrame:
 def correlation_rows(
     flagged: pd.DataFrame, accuracy: pd.DataFrame, whose: str = "lab"
 ) -> list[dict]:
-    """Rows of ``dice_correlation.csv``: flag against accuracy, and against inflation.
+    """Rows of ``dice_own_correlation.csv``: flag against accuracy, and against inflation.
 
     ``whose`` models these are stands in the column source.
     """
