@@ -1,6 +1,4 @@
-"""Write what pages of audits quote from the pretraining study.
-
-That is how many copies of a row its tests find, and how far number twins are biased.
+"""Write what pages of audits quote from the pretraining study: how many copies its tests find.
 
     python scripts/detected_copies.py
 
@@ -12,9 +10,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from contamination.audit import detected_copies, without_comparison
+from contamination.audit import detected_copies
 from contamination.core import storage
-from contamination.study import pretraining, pretraining_rates, row_pools
+from contamination.study import pretraining, row_pools
 from contamination.study.pretraining_scores import arrange_scores
 
 
@@ -27,6 +25,4 @@ def made() -> pd.DataFrame:
 
 if __name__ == "__main__":
     storage.write_csv(detected_copies.PATH, made())
-    scores = arrange_scores(pretraining.read_parts()[0])
-    storage.write_csv(without_comparison.BIAS, pretraining_rates.twins_alone(scores).round(6))
-    print(f"{detected_copies.PATH} and {without_comparison.BIAS} are written")
+    print(f"{detected_copies.PATH} is written")

@@ -25,7 +25,6 @@ from contamination.audit.prepared import (
     RunEndpoints,
 )
 from contamination.audit.rows import load_with_comparison
-from contamination.audit.without_comparison import number_twins
 from contamination.core import blind, statistics
 from contamination.core.claims import CLAIMS
 from contamination.core.scores import min_k_score
@@ -74,9 +73,7 @@ def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: 
     """
     if audit.unseen is None:
         none = control_row("", 0, math.nan, math.nan, math.nan)
-        row, note = _twins(audit, target, n_resamples)
-        found = build_finding(audit, target, MIN_K, "AUC", none, 0.5, (), note)
-        return Finding(found, (row,) if row else ())
+        return Finding(build_finding(audit, target, MIN_K, "AUC", none, 0.5, (), NO_COMPARISON))
     texts = [text for rows in audit.sets for text in audit.scored_texts(rows)]
     k_percent = audit.told.min_k.k_percent
     n, is_data = len(texts), np.arange(len(texts)) < len(audit.rows.rows)
@@ -99,17 +96,6 @@ def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: 
     details = pd.DataFrame({"text": texts, "is_unseen": ~is_data, "score": of_texts})
     tables = all_scores(audit, target, n_resamples) if audit.told.min_k.all_methods else {}
     return Finding(row, tuple(found), {}, details, tables)
-
-
-def _twins(audit: Audit, target: Target, n_resamples: int) -> tuple[dict | None, str]:
-    """``without_comparison.number_twins`` of a local model and the reference it was given."""
-    if not isinstance(target.place, CausalLM):
-        return None, NO_COMPARISON
-    name = audit.told.min_k.reference_model
-    reference = Target(name, load_model(audit.model, name)) if name else None
-    of_target = partial(log_probs_of, audit.asked, target)
-    of_reference = partial(log_probs_of, audit.asked, reference) if reference else None
-    return number_twins(audit.scored_texts(audit.rows), of_target, of_reference, n_resamples)
 
 
 def all_scores(audit: Audit, target: Target, n_resamples: int) -> dict[str, pd.DataFrame]:
