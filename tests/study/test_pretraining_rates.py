@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_pretraining import SEEDS, made_scores
+from made_pretraining import made_scores
 
 from contamination.core.statistics import tpr_at_fpr
-from contamination.core.verdicts import CONTROL_FAILS, SUPPORTED
 from contamination.study import pretraining_rates as rates
-from contamination.study.pretraining_scores import TWINS, arrange_scores
+from contamination.study.pretraining_scores import arrange_scores
 
 NOTHING = dict.fromkeys((1, 4, 16), 0.0)
 
@@ -67,34 +66,3 @@ def test_a_resample_counts_drawn_scores_as_often_as_they_are_drawn():
             is_seen = np.arange(len(unseen) + len(own)) >= len(unseen)
             expected = tpr_at_fpr(np.concatenate([unseen, own]), is_seen, fpr)
             assert rate == pytest.approx(expected)
-
-
-def twins(seeds, share_above):
-    """Twins whose score is above 0 on this share of the rows of every model."""
-    scores = made_scores(TWINS[:1], seeds=seeds)
-    return arrange_scores(
-        scores.assign(score=np.where(scores["row"] % 100 < 100 * share_above, 1, -1))
-    )
-
-
-def test_number_twins_alone_need_few_false_alarms_in_many_models():
-    many = tuple(range(300, 380))
-    calm, alarmed = (rates.twins_alone(twins(many, share)).iloc[0] for share in (0.4, 0.8))
-    assert calm["verdict"] == SUPPORTED and calm["n_alarms"] == 0 and calm["rate_high"] <= 0.05
-    assert alarmed["verdict"] == CONTROL_FAILS and alarmed["n_alarms"] == 80
-    # 400 of 480 rows lie above 0.
-    assert alarmed["preference"] == pytest.approx(2 / 3, abs=0.02)
-    # The protocol's twenty models cannot show so low a rate, and the table says it.
-    few = rates.twins_alone(twins(SEEDS, 0.4)).iloc[0]
-    assert few["n_alarms"] == 0 and few["verdict"] == CONTROL_FAILS
-    assert few["rate_high"] == few["lowest_possible"] == pytest.approx(1 - 0.05 ** (1 / 20))
-
-
-@pytest.mark.parametrize(("lift", "verdict"), [(0.0, CONTROL_FAILS), (3.0, CONTROL_FAILS)])
-def test_twins_without_held_out_rows_must_show_few_false_alarms(lift, verdict):
-    scores = made_scores(TWINS[:1], gains=NOTHING, difficulty=0.1)
-    table = rates.twins_alone(arrange_scores(scores.assign(score=scores["score"] + lift)))
-    # Twenty models cannot show a rate of at most 5 %, even without any alarm.
-    assert table["lowest_possible"].item() > 0.05
-    assert table["verdict"].item() == verdict
-    assert (table["rate"].item() > 0.9) == (lift > 0)

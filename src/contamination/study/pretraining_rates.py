@@ -10,35 +10,24 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from contamination.core.statistics import percentile_interval
-from contamination.core.verdicts import ALPHA, CONTROL_FAILS, SUPPORTED
 from contamination.study import reference_attack
 from contamination.study.assignment import HELD_OUT
 from contamination.study.crossed import (
-    N_ROW_GROUPS,
     CrossedScores,
-    LeftOut,
-    interval_left_out,
-    row_group,
 )
 from contamination.study.pretraining_scores import (
     CONTROLS,
-    TWINS,
     StudyScores,
     display_name,
     exposures,
-)
-from contamination.study.protocol import (
-    clopper_pearson,
 )
 from contamination.study.row_pools import ROWS
 
 N_RESAMPLES = 1_000
 TIES = "ties"  # in place of the wider bootstrap, where ties leave no rate
 FPRS = (0.05, 0.01)
-PREFERENCES = (-1.0, 1.0)  # bounds of the preference of number twins
 
 
 class Pooled(NamedTuple):
@@ -174,50 +163,3 @@ def _rates_of(name: str, pools: Sequence[CrossedScores]) -> list[dict]:
             }
         )
     return rows
-
-
-def twins_alone(study: StudyScores) -> pd.DataFrame:
-    """Do number twins need no held-out rows? Their own test on rows that no model saw.
-
-    A sign test over the held-out rows of each model (is the row preferred to its twins more than
-    under the reference model?) must raise a false alarm in at most 5 % of models.
-
-    Returns:
-        detector, n_models, n_rows, preference (mean over held-out rows; 0 is expected), ci_low,
-        ci_high, n_alarms, rate, rate_high (one-sided 95 %), lowest_possible (of rate_high, with
-        so many models), verdict: control fails where rate_high is above 0.05, else supported.
-    """
-    rows = []
-    n_models = len(study.base_seeds)
-    for detector in (name for name in TWINS if name in study.detectors):
-        for pool in study.pools_of(detector):
-            is_held_out = pool.copies == HELD_OUT
-            estimate = interval_left_out(_mean_left_out_of(pool.scores, is_held_out), PREFERENCES)
-            n_above = (is_held_out & (pool.scores > 0)).sum(axis=1)
-            n_below = (is_held_out & (pool.scores < 0)).sum(axis=1)
-            alarms = stats.binom.sf(n_above - 1, n_above + n_below, 0.5) <= ALPHA
-            high = float(clopper_pearson(alarms.sum(), n_models, ALPHA)[1])
-            rows.append(
-                {
-                    "detector": display_name(detector),
-                    "n_models": n_models,
-                    "n_rows": int(is_held_out[0].sum()),
-                    "preference": estimate.value,
-                    "ci_low": estimate.low,
-                    "ci_high": estimate.high,
-                    "n_alarms": int(alarms.sum()),
-                    "rate": float(alarms.mean()),
-                    "rate_high": high,
-                    "lowest_possible": float(clopper_pearson(0, n_models, ALPHA)[1]),
-                    "verdict": CONTROL_FAILS if high > ALPHA else SUPPORTED,
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def _mean_left_out_of(scores: np.ndarray, is_kept: np.ndarray) -> LeftOut:
-    """Mean score of the kept rows under each model, and the same without each group of rows."""
-    groups = row_group(scores.shape[1])
-    kept = [is_kept & (groups != group) for group in range(N_ROW_GROUPS)]
-    means = [np.where(of, scores, 0).sum(axis=1) / of.sum(axis=1) for of in (is_kept, *kept)]
-    return LeftOut(means[0], np.array(means[1:]))
