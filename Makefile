@@ -56,7 +56,7 @@ TARGETS := $(patsubst %,$(OUTPUTS)/notebooks/%.ipynb,$(filter $(NOTEBOOKS),$(she
 IN_PROFILE := $(filter $(patsubst params/$(PROFILE)/%.yaml,$(OUTPUTS)/notebooks/%.ipynb,$(wildcard params/$(PROFILE)/*.yaml)),$(TARGETS))
 
 PROFILES := $(patsubst params/%/12_real_model.yaml,%,$(sort $(wildcard params/*/12_real_model.yaml)))
-ifneq ($(filter reproduce readme real-model site slides $(NOTEBOOKS) outputs/%,$(MAKECMDGOALS)),)
+ifneq ($(filter reproduce real-model site slides $(NOTEBOOKS) outputs/%,$(MAKECMDGOALS)),)
 ifeq ($(PROFILE),full)
 $(error a full run is yours to choose, so PROFILE=full makes nothing: copy one of $(sort $(wildcard params/full/*)), \
 	then $(VENV)/bin/python -m contamination.core.run NOTEBOOK PARAMETERS OUTPUTS)
@@ -78,7 +78,7 @@ EVALUATIONS_VENV := .venv-evaluations
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
 .PHONY: ledger help setup reproduce audit test test-servers newest server-packages lint data pretrained mutants bench bench-grid fuzz lab site clean \
-	readme real-model reference verify release slides lock licences $(NOTEBOOKS)
+	real-model reference verify release slides lock licences $(NOTEBOOKS)
 
 help:
 	@awk 'BEGIN {FS=":.*## "} /^##@ /{printf "\n%s\n", substr($$0,5)} /^[a-zA-Z0-9_.\/-]+:.*## /{printf "  %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -148,8 +148,6 @@ bench-grid: $(VENV)/.installed ## train larger grids of models, which make repro
 	@set -e; for script in benchmarks/grid_*.py; do $(RUN) $$script; done
 ledger: $(VENV)/.installed ## compute the scores of the detector study that are not stored yet (ENGINE=ray runs on a cluster; DETECTOR=file.py adds a detector, in 70 minutes of one core where no model is in the cache; STUDY=larger, shift, dice, pretrained or pairs chooses another study)
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(STUDY),--study $(STUDY))
-readme: $(addprefix $(OUTPUTS)/notebooks/,00_start_here.ipynb 02_dcq.ipynb 02b_dcq_lab.ipynb 03_replication_icl_judge.ipynb 04b_min_k_lab.ipynb 09_results.ipynb) ## write the results and figures of README.md, and the numbers in docs/, from the tables (after make reproduce: seconds)
-	$(RUN) scripts/readme.py $(OUTPUTS)/tables
 real-model: $(OUTPUTS)/notebooks/12_real_model.ipynb ## PROFILE=pretrained: ask the real model again, and store the tables that notebook 12 shows in other profiles
 	$(RUN) scripts/store_real_model.py $(OUTPUTS)
 reference: $(VENV)/.installed ## store the results of the last make reproduce in outputs/reference (after make reproduce: seconds)

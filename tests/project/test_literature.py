@@ -1,7 +1,8 @@
 """What docs/literature.md says of the detector study is what its tables carry."""
 
+import pandas as pd
 import pytest
-from notebook_files import ROOT, script
+from notebook_files import ROOT
 
 from contamination.core.verdicts import NOT_SUPPORTED, SUPPORTED
 
@@ -10,7 +11,8 @@ PAGE = (ROOT / "docs/literature.md").read_text()
 
 @pytest.fixture(scope="module")
 def tables():
-    return script("readme").study_tables()
+    folder = ROOT / "outputs/reference/demo/tables"
+    return {path.stem: pd.read_csv(path) for path in folder.glob("pretraining_*.csv")}
 
 
 def of(tables, name, **keys):
@@ -53,7 +55,7 @@ SAID = {
             and 0 < n_supported(of(t, "indirect", exposure="paraphrase", copies=16)) < 4
         )
     ),
-    "CDD is *not supported* at any dose": lambda t: (
+    "CDD finds no row at any dose": lambda t: (
         of(t, "detection", detector="CDD")["verdict"].eq(NOT_SUPPORTED).all()
     ),
     "most detectors call one of them contaminated in most cases": lambda t: (

@@ -13,7 +13,7 @@ from contamination.core import storage
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 # Where scripts/build_site.py takes pages and downloads from.
 ON_THE_SITE = re.compile(
-    r"(docs|notebooks|params|outputs/reference/demo/notebooks)/|[^/]+\.md$|CITATION\.cff$|LICENSE$"
+    r"(docs|notebooks|params|outputs/reference/demo/(?:notebooks|figures))/|[^/]+\.md$|CITATION\.cff$|LICENSE$"
 )
 
 
