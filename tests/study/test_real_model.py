@@ -17,7 +17,7 @@ from contamination.models import loading
 from contamination.replication import completions, decisions
 from contamination.replication.instructions import GENERAL, GUIDED
 from contamination.study import real_model
-from contamination.study.real_model import answer_findings, quiz_findings
+from contamination.study.real_model import shown_rows
 
 NOTEBOOK = ROOT / f"notebooks/{real_model.NOTEBOOK}.ipynb"
 STORED = [name for name, tables in real_model.PARTS.items() if tables[0] in real_model.stored()]
@@ -220,7 +220,7 @@ def test_the_script_refuses_what_is_no_run_of_the_profile(
 
 def test_bars_of_a_perfect_model_that_begin_above_the_line_are_benchmarks_with_room():
     readings = real_model.stored()["pretrained_readings"]
-    rows = quiz_findings.quiz_rows(readings)
+    rows = shown_rows.quiz_rows(readings)
     needed = rows.loc[rows["is_unread"], "ci_high_pct"].max()
     n_without = int(rows["perfect_low"].le(needed).sum())
     claims = rows[~rows["is_unread"]]
@@ -235,13 +235,13 @@ def test_matches_are_counted_under_each_instruction():
     decided = {"method": decisions.ALGORITHM_2, "instruction": [GUIDED, GUIDED, GENERAL]}
     decided = pd.DataFrame(decided).assign(contaminated=[False, False, True])
     decided = decided.assign(n_valid=10, n_exact=[0, 0, 3], n_near_exact=[1, 0, 0])
-    rows = answer_findings.matches(decided).set_index("instruction")
+    rows = shown_rows.matches(decided).set_index("instruction")
     assert rows["called"].to_dict() == {GUIDED: "0 of 2", GENERAL: "1 of 1"}
     assert rows["n_valid"].tolist() == [20, 10]
 
 
 def test_near_exact_matches_are_counts_of_the_larger_side():
     judges = pd.DataFrame({"judge": ["SmolLM2-x", "rule"], "n_near": 13, "n_near_found": [0, 5]})
-    rows = answer_findings.judge_rows(judges.assign(n_near_flagged=[0, 17]), "SmolLM2-x")
+    rows = shown_rows.judge_rows(judges.assign(n_near_flagged=[0, 17]), "SmolLM2-x")
     assert rows["near"].tolist() == ["0 of 13", "5 of 17"]
     assert rows["judge"].tolist() == ["SmolLM2", "rule"]
