@@ -21,8 +21,8 @@ def quiz_rows(readings: pd.DataFrame) -> pd.DataFrame:
     original: as wide as the interval of the clean model, NaN for our own quizzes. has_room: this
     interval begins above all intervals of leads on our own quizzes.
     """
-    *_, needed = room(readings)
     is_own = readings["is_unread"].astype(bool)
+    needed = readings.loc[is_own, "ci_high_pct"].max()
     claims = readings[~is_own].sort_values("difference_pct", ascending=False, kind="stable")
     rows = pd.concat([claims, readings[is_own]], ignore_index=True)
     is_own = rows["is_unread"].astype(bool)
@@ -38,17 +38,6 @@ def quiz_rows(readings: pd.DataFrame) -> pd.DataFrame:
         perfect_high=(100 - rows["clean_low_pct"]).mask(is_own),
         has_room=~is_own & (100 - rows["clean_high_pct"]).gt(needed),
     )
-
-
-def room(readings: pd.DataFrame) -> tuple[int, int, float]:
-    """Benchmarks without room for the lead that the claim needs, all benchmarks, and this lead.
-
-    The lead of a model that finds every original has an interval as wide as the clean model's.
-    """
-    is_unseen = readings["is_unread"].astype(bool)
-    needed = readings.loc[is_unseen, "ci_high_pct"].max()
-    room = 100 - readings.loc[~is_unseen, "clean_high_pct"]
-    return int((room <= needed).sum()), len(room), needed
 
 
 def matches(decided: pd.DataFrame) -> pd.DataFrame:
