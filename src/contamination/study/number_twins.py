@@ -113,29 +113,17 @@ def twins(texts: Sequence[str], form: str, seed: int = 0) -> list[list[str]]:
 
 
 def preference(lm: CausalLM, rows: Rows, form: str) -> np.ndarray:
-    """``preferred_shares`` of a study's rows, which the model reads under their header."""
+    """Share of a row's twins that are less likely than the row, shape (n_rows,), ties one half.
 
-    def mean_log_probs(texts: Sequence[str]) -> list[float]:
-        scored = token_log_probs(lm, training_texts(texts, rows.dataset, rows.split))
-        return [float(one.token_log_probs.mean()) for one in scored]
-
-    return preferred_shares(rows.texts, form, mean_log_probs, rows.seed)
-
-
-def preferred_shares(
-    texts: Sequence[str],
-    form: str,
-    mean_log_probs: Callable[[Sequence[str]], Sequence[float]],
-    seed: int = 0,
-) -> np.ndarray:
-    """Share of a text's twins that are less likely than the text, shape (n_texts,), ties one half.
-
-    0.5 for a text without twins: nothing is known of it. ``mean_log_probs`` gives the mean
-    log-probability of a token of each text, nats. Errors as :func:`twins`.
+    The model reads all of them under the header of the rows. 0.5 for a row without twins: nothing
+    is known of it. Errors as :func:`twins`.
     """
-    own = twins(texts, form, seed)
-    every = [text for first, others in zip(texts, own, strict=True) for text in (first, *others)]
-    means = iter(mean_log_probs(every))
+    own = twins(rows.texts, form, rows.seed)
+    every = [
+        text for first, others in zip(rows.texts, own, strict=True) for text in (first, *others)
+    ]
+    scored = token_log_probs(lm, training_texts(every, rows.dataset, rows.split))
+    means = iter(float(one.token_log_probs.mean()) for one in scored)
     shares = []
     for others in own:
         value = next(means)

@@ -1,8 +1,7 @@
 """Five more pairs of the real model, which ``docs/protocol_2.md`` fixes: two models of each unit.
 
 The base model and the model that saw all conditions at four copies are scored by the four
-detectors of tokens; ``study.equivalence`` compares them with the lab. The recipe is that of
-``study.pretrained``, whose units are the pilot.
+detectors of tokens. The recipe is that of ``study.pretrained``, whose units are the pilot.
 """
 
 from __future__ import annotations
