@@ -202,15 +202,6 @@ def test_printed_average_stands_beside_the_methods_it_has():
     assert beside["paper_auc"].fillna("").tolist() == ["0.67", "", "0.72"]
 
 
-@pytest.mark.parametrize(
-    ("low", "expected"),
-    [(0.95, "At 2 of 2 passage lengths, words alone"), (0.6, "At 0 of 2 passage lengths, words")],
-)
-def test_headline_of_wikimia(low, expected):
-    rows = pd.DataFrame({"baseline": blind_scores.BAG_OF_WORDS, "auc": [0.97, 0.99], "ci_low": low})
-    assert expected in wikimia_tables.summarize_wikimia(rows, 0.72)
-
-
 # The words that give a label away
 
 

@@ -6,7 +6,6 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core.families import correct_family
-from contamination.core.tables import listed
 from contamination.core.verdicts import ALPHA, INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, SUPPORTED
 from contamination.data.published import printed_cells, released_instances
 from contamination.data.published.compare import Reason, matches_printed
@@ -41,27 +40,6 @@ def dcq_published(n_resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
         row["matches"] = all(matches_printed(row[c], cells[m]) for m, c in METRICS.items())
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def summarize_published_quiz(published: pd.DataFrame) -> str:
-    """How many pairs of model and dataset we reproduce (``dcq_published``), and which we do not."""
-    n_same = int(published["matches"].sum())
-    text = f"We reproduce the paper's numbers for {n_same} of {len(published)} pairs of model and"
-    others = published[~published["matches"]]
-    if others.empty:
-        return f"{text} dataset."
-    names = listed((others["model"] + " on " + others["dataset"]).tolist())
-    noun = "The pair that differs is" if len(others) == 1 else "The pairs that differ are"
-    text = f"{text} dataset. {noun} {names}."
-    cells = recomputed_cells(published)
-    rounded = others.merge(cells[cells["note"] == Reason.ROUNDED_INPUTS], on=PARTITION)
-    if len(rounded) < len(others):
-        return text
-    ours = [f"{row.min_pct:.2f} instead of {row.paper_min_pct} %" for row in rounded.itertuples()]
-    return (
-        f"{text} We get a minimum of {listed(ours)}. If we compute kappa from rounded "
-        "percentages, we get the paper's number."
-    )
 
 
 def kappa_from_rounded_percentages(row: pd.Series, best_position_count: int) -> float:

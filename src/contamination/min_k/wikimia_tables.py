@@ -17,9 +17,8 @@ from sklearn.linear_model import LogisticRegression
 
 from contamination.core import statistics, storage
 from contamination.core.blind import table_of_scores
-from contamination.core.blind_scores import BAG_OF_WORDS, fold_scores
+from contamination.core.blind_scores import fold_scores
 from contamination.core.claims import CLAIMS
-from contamination.core.scores import MIN_K
 from contamination.data import partitions, published
 from contamination.data.sources import source_file
 from contamination.min_k.auc_tables import auc_rows, select
@@ -186,17 +185,6 @@ def printed_average() -> pd.DataFrame:
 def with_printed_wikimia(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of ``auc_tables.auc_rows`` with the paper's average beside each method that it has."""
     return rows.assign(**printed_average().reindex(rows["method"]).set_axis(rows.index))
-
-
-def summarize_wikimia(blind: pd.DataFrame, paper_auc: float) -> str:
-    """Whether words alone (an interval above it) reach more than the AUC of Min-k% Prob."""
-    words = blind[blind["baseline"] == BAG_OF_WORDS]
-    n_higher = int((words["ci_low"] > paper_auc).sum())
-    lowest = f" ({words['auc'].min():.2f} or more)" if n_higher else ""
-    return (
-        f"At {n_higher} of {len(words)} passage lengths, words alone, without any model, are shown "
-        f"to reach a higher AUC{lowest} than the {paper_auc} that the paper prints for {MIN_K}."
-    )
 
 
 if __name__ == "__main__":
