@@ -140,12 +140,11 @@ BAD = [
     ("09", "max_rows: 0", "want 1 to 1000"),
     ("11", "lab_dataset: jokes", "want topics or entailment or grade_school"),
     ("09b", "copies: 3", "want 1 or 4 or 16"),
-    ("09b", "q: 0.5", "want 0.1 or 0.2"),
     ("10", 'model: {names: ["a", "a"]}', "\"names\" is ['a', 'a'], want distinct"),
     ("10", "model: {names: []}", "model names nothing to audit"),
     ("10", "n_instances: 3", "want 4 to 10000"),
     ("11", "n_deals: 0", "want 2 to 100"),
-    ("11", "ledger: 7", "quote it"),
+    ("12", "pretrained_model: 7", "quote it"),
     ("12", "only: [taste]", "want quiz or completions or judge or dates or copies"),
 ]
 
