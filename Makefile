@@ -77,7 +77,7 @@ SERVERS_VENV := .venv-servers
 EVALUATIONS_VENV := .venv-evaluations
 SERVER_PACKAGES := chromium mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl
 
-.PHONY: ledger help setup reproduce audit test test-servers newest server-packages lint data pretrained mutants bench bench-grid fuzz lab site clean \
+.PHONY: ledger help setup reproduce audit test test-servers newest server-packages lint data pretrained mutants bench fuzz lab site clean \
 	real-model reference verify release slides lock licences $(NOTEBOOKS)
 
 help:
@@ -144,8 +144,6 @@ mutants: $(VENV)/.installed ## check that the tests notice deliberate faults (10
 	nice $(RUN) scripts/mutants.py $(MUTANTS)
 bench: $(VENV)/.extra ## check the speed of slow functions against a limit measured in the same run
 	@set -e; for script in benchmarks/bench_*.py; do $(RUN) $$script; done
-bench-grid: $(VENV)/.installed ## train larger grids of models, which make reproduce does not train (long; a GPU helps)
-	@set -e; for script in benchmarks/grid_*.py; do $(RUN) $$script; done
 ledger: $(VENV)/.installed ## compute the scores of the detector study that are not stored yet (ENGINE=ray runs on a cluster; DETECTOR=file.py adds a detector, in 70 minutes of one core where no model is in the cache; STUDY=larger, shift, dice, pretrained or pairs chooses another study)
 	OMP_NUM_THREADS=1 $(RUN) scripts/ledger.py --jobs $(if $(ENGINE),1 --engine $(ENGINE),$(JOBS)) $(if $(DETECTOR),--detector $(DETECTOR)) $(if $(STUDY),--study $(STUDY))
 real-model: $(OUTPUTS)/notebooks/12_real_model.ipynb ## PROFILE=pretrained: ask the real model again, and store the tables that notebook 12 shows in other profiles

@@ -1,4 +1,6 @@
-"""Write what pages of audits quote from the pretraining study: how many copies its tests find.
+"""Write what pages of audits quote from the pretraining study.
+
+That is how many copies of a row its tests find.
 
     python scripts/detected_copies.py
 

@@ -10,10 +10,9 @@ from scripted_server import MODEL, Reply, ScriptedServer
 from contamination.audit.settings import Model
 from contamination.cases import books, books_conclusions, books_own, library
 from contamination.cases.books_own import OwnBooks
-from contamination.core import blind_scores, scores, statistics
+from contamination.core import blind_scores, scores
 from contamination.core.scores import LOWERCASE, MIN_K, NEIGHBOR, PPL, ZLIB
 from contamination.core.statistics import auc
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.min_k.served import detect_served
 from contamination.models.chat import ChatError, Endpoint
 
@@ -156,13 +155,11 @@ def test_rows_of_a_perfect_and_of_a_useless_score(two_each):
     )
     assert rows[["n_members", "n_non_members", "n_snippets"]].to_numpy().tolist() == [[2, 2, 2]] * 2
     assert rows["paper_auc"].fillna("").tolist() == ["0.88", ""]
-    (tested,) = statistics.with_p_adjusted(rows)
-    assert books.with_verdict(tested)["verdict"].tolist() == [INCONCLUSIVE] * 2
     useless = books.auc_rows(perfect.assign(score=0.0), two_each, words, model="m", n_resamples=20)
     assert useless["auc"].tolist() == [0.5, 0.5] and useless["accuracy"].tolist() == [0.5, 0.5]
 
 
-def test_a_model_that_read_none_is_a_control_and_has_no_verdict(two_each):
+def test_a_model_that_read_none_is_a_control_and_has_no_p(two_each):
     is_read = two_each["in_training"].to_numpy(float)
     words = books.blind_rows(two_each, n_resamples=20)
     how = {"model": "m", "n_resamples": 20, "is_control": True}
@@ -171,35 +168,7 @@ def test_a_model_that_read_none_is_a_control_and_has_no_verdict(two_each):
         for scores in (0 * is_read, is_read)
     ]
     assert [rows["holds"].tolist() for rows in holds] == [[True] * 2, [False] * 2]
-    both = pd.concat([*holds, words]).assign(p_adjusted=np.nan)
-    assert both["p"].isna().all() and (books.with_verdict(both)["verdict"] == "").all()
-
-
-def test_books_that_chance_did_not_assign_have_to_beat_their_words():
-    """An AUC of 0.8 [0.7, 0.9], where the words reach up to 0.65 or up to 0.75.
-
-    Where the words are above chance themselves, they show the same; else they are imprecise.
-    """
-    row = {"part": "validation", "p": 0.001, "p_adjusted": 0.001, "ci_low": 0.7, "ci_high": 0.9}
-    said = []
-    for low, high in ((0.45, 0.65), (0.55, 0.75), (0.45, 0.75)):
-        words = {"method": [blind_scores.BAG_OF_WORDS], "part": "validation"}
-        words = pd.DataFrame(words | {"ci_low": low, "ci_high": high})
-        said += books.with_verdict(pd.DataFrame([row]), words)["verdict"].tolist()
-    assert said == [SUPPORTED, CONTROL_FAILS, INCONCLUSIVE]
-    assert books.with_verdict(pd.DataFrame([row]))["verdict"].tolist() == [SUPPORTED]
-    corrected = pd.DataFrame([row | {"p_adjusted": 0.06}])
-    assert books.with_verdict(corrected)["verdict"].tolist() == [INCONCLUSIVE]
-
-
-@pytest.mark.parametrize(("n_models", "word"), [(None, SUPPORTED), (1, INCONCLUSIVE)])
-def test_one_trained_model_says_nothing_of_models_and_something_of_itself(n_models, word):
-    """The model that you audit is what the claim is about; the lab's is one of many."""
-    row = {"part": "validation", "p": 0.001, "p_adjusted": 0.001, "ci_low": 0.7, "ci_high": 0.9}
-    table = pd.DataFrame([row])
-    assert books.with_verdict(table, n_models=n_models)["verdict"].tolist() == [word]
-    of_difference = table.assign(ci_low=0.1, ci_high=0.3)
-    assert books.differences_verdict(of_difference, n_models)["verdict"].tolist() == [word]
+    assert pd.concat([*holds, words])["p"].isna().all()
 
 
 def test_the_threshold_of_the_validation_books_judges_the_test_books():
@@ -270,12 +239,8 @@ def test_comparisons_are_paired_and_have_the_sign_of_min_k(two_each):
     table = books.comparisons(both, two_each, clean=detected(is_read), n_resamples=20)
     values = table[["difference", "ci_low", "ci_high"]].to_numpy().tolist()
     assert values == [[1, 1, 1]] * 2 + [[0, 0, 0]] * 2
-    (table,) = statistics.with_p_adjusted(table)
-    judged = books.differences_verdict(table)["verdict"]
     # Two books of a kind can be dealt in six ways: p is at least 1/3, whatever the difference.
-    assert judged.tolist() == [INCONCLUSIVE] * 2 + [NOT_SUPPORTED] * 2
-    large = table.assign(p_adjusted=0.01)
-    assert books.differences_verdict(large)["verdict"].tolist()[:2] == [SUPPORTED] * 2
+    assert table["p"].ge(1 / 3).all()
     assert table["part"].tolist() == ["validation", "test"] * 2
 
 

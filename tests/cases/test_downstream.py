@@ -8,9 +8,8 @@ from notebook_files import ROOT
 from contamination.cases import downstream, downstream_examples, downstream_own, published
 from contamination.cases.books_own import OwnBooks
 from contamination.cases.downstream_own import OwnStudy
-from contamination.core import blind_scores, run, statistics
+from contamination.core import blind_scores, run
 from contamination.core.scores import MIN_K, PPL
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.lab.recipes import Dose, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
 from contamination.lab.training import train
@@ -274,72 +273,49 @@ MANY = pd.DataFrame(
 GOOD, BAD = np.arange(24, 0, -1), np.arange(24)
 
 
-def judged(values, first=None, n_models=5, table="downstream", **labels):
-    """Verdict on Min-k% Prob under models that all score alike."""
+def measured(values, first=None, n_models=5, **labels):
+    """Min-k% Prob under models that all score alike."""
     models = dict.fromkeys(range(n_models), scored(values))
     before = None if first is None else dict.fromkeys(models, scored(first))
-    rows = downstream.auc_rows(models, MANY, first=before, n_resamples=50, **labels)
-    (rows,) = statistics.with_p_adjusted(rows)
-    return downstream.with_verdict(rows, table).iloc[0]
+    return downstream.auc_rows(models, MANY, first=before, n_resamples=50, **labels).iloc[0]
 
 
-def test_a_verdict_goes_by_the_change_where_there_is_one():
-    assert judged(GOOD, first=BAD)["verdict"] == SUPPORTED
-    assert judged(GOOD, first=GOOD)["verdict"] == NOT_SUPPORTED
-    assert judged(BAD, first=GOOD)["verdict"] == NOT_SUPPORTED
-    # Chance decided what was inserted, so that an AUC above one half says as much.
-    assert judged(GOOD)["verdict"] == SUPPORTED and judged(BAD)["verdict"] == NOT_SUPPORTED
-    # A lower rate, or the smallest corpus, is what others are compared with.
-    assert judged(GOOD, table="downstream_learning_rate")["verdict"] == ""
+def test_a_test_is_about_the_change_where_there_is_one():
+    assert measured(GOOD, first=BAD)["difference_low"] > 0
+    assert measured(BAD, first=GOOD)["difference_high"] < 0
+    assert measured(GOOD, first=BAD)["p"] < 0.05 and measured(GOOD, first=GOOD)["p"] == 1
+    assert measured(GOOD)["p"] < 0.05 and np.isnan(measured(GOOD)["difference"])
 
 
-def test_four_models_carry_no_verdict():
-    row = judged(GOOD, first=BAD, n_models=4)
-    assert row["verdict"] == INCONCLUSIVE and np.isnan(row["p"])
+def test_four_models_carry_no_test_and_ones_own_model_does():
+    assert np.isnan(measured(GOOD, first=BAD, n_models=4)["p"])
+    assert measured(GOOD, n_models=1, setting=downstream.OWN)["p"] < 0.05
 
 
 def test_a_control_holds_where_its_interval_contains_one_half():
-    flat = judged(np.tile([1, 0], 12), n_models=1, setting=downstream.BEFORE)
-    assert (flat["verdict"], flat["holds"]) == ("", True)
-    assert not judged(GOOD, n_models=1, setting=downstream.BEFORE)["holds"]
+    assert measured(np.tile([1, 0], 12), n_models=1, setting=downstream.BEFORE)["holds"]
+    assert not measured(GOOD, n_models=1, setting=downstream.BEFORE)["holds"]
     words = downstream.blind_rows(MANY, n_resamples=20)
     assert words["holds"].notna().all() and words["p"].isna().all()
 
 
 @pytest.mark.parametrize(
-    ("ends", "expected"),
+    ("gap", "n_models", "low", "expected"),
     [
-        ((0.4, 0.6), SUPPORTED),
-        ((0.9, 1.0), CONTROL_FAILS),
-        ((0.2, 1.0), INCONCLUSIVE),  # the words may be at chance
+        ((0.01, 0.1), 5, 0.05, ["raises the AUC is shown", "and a lead is shown"]),
+        ((-0.1, -0.01), 5, -0.05, ["is not shown", "a deficit is shown"]),
+        ((-0.1, 0.1), 5, 0.05, ["is shown", "neither lead nor deficit is shown"]),
+        ((0.01, 0.1), 2, 0.05, ["We trained 2 models, and a claim about models needs at least"]),
     ],
 )
-def test_ones_own_examples_have_to_beat_their_words(ends, expected):
-    """Nobody need have dealt them by chance; one model is enough for a claim about it."""
-    rows = downstream.auc_rows({0: scored(GOOD)}, MANY, n_resamples=50, setting=downstream.OWN)
-    words = pd.DataFrame({"method": [blind_scores.BAG_OF_WORDS], "dataset": "a"})
-    words = words.assign(ci_low=ends[0], ci_high=ends[1])
-    (rows,) = statistics.with_p_adjusted(rows)
-    assert downstream.with_verdict(rows, words=words)["verdict"].tolist() == [expected]
-
-
-@pytest.mark.parametrize(
-    ("gap", "n_models", "verdict", "expected"),
-    [
-        ((0.01, 0.1), 5, SUPPORTED, ["insertion is found is supported", "and a lead is shown"]),
-        ((-0.1, -0.01), 5, INCONCLUSIVE, ["is not supported", "a deficit is shown"]),
-        ((-0.1, 0.1), 5, SUPPORTED, ["is supported", "neither lead nor deficit is shown"]),
-        ((0.01, 0.1), 2, INCONCLUSIVE, ["We give no verdict: we trained 2 models"]),
-    ],
-)
-def test_whether_insertion_is_found(gap, n_models, verdict, expected):
-    row = {"method": MIN_K, "auc": 0.8, "difference": 0.1, "verdict": verdict}
-    row |= {"difference_low": 0.05, "difference_high": 0.2, "n_models": n_models}
+def test_whether_insertion_is_found(gap, n_models, low, expected):
+    row = {"method": MIN_K, "auc": 0.8, "difference": 0.1}
+    row |= {"difference_low": low, "difference_high": 0.2, "n_models": n_models}
     said = downstream.summarize_methods(pd.DataFrame([row]), *gap)
-    assert "by +0.10 [0.05, 0.20] to 0.80" in said
+    assert f"by +0.10 [{low:.2f}, 0.20] to 0.80" in said
     assert f"95 % interval [{gap[0]:.3f}, {gap[1]:.3f}]" in said
     assert all(part in said for part in expected)
-    assert ("is found" in said) == (n_models >= 5)
+    assert ("raises the AUC" in said) == (n_models >= 5)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +324,7 @@ def test_whether_insertion_is_found(gap, n_models, verdict, expected):
         ((0.4, 0.3, 0.5), 5, "It rises with occurrence"),
         ((-0.2, -0.3, -0.1), 5, "It falls with occurrence"),
         ((0.2, 0.15, 0.25), 5, "no direction is shown"),
-        ((0.4, 0.3, 0.5), 1, "We give no verdict: we trained one model"),
+        ((0.4, 0.3, 0.5), 1, "We trained one model, and a claim about"),
     ],
 )
 def test_whether_occurrence_helps(last, n_models, expected):

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from contamination.cases import downstream_conclusions as conclusions
-from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import INCONCLUSIVE
 
 
 def test_an_auc_above_chance_may_find_few_rows_at_the_top():
@@ -38,7 +38,7 @@ def test_learning_rates_are_compared():
     assert "no gap is shown. With one model for each rate, " in open_
     assert open_.endswith("other models is inconclusive.")
     shown = conclusions.rates_result(rates(gap_low=0.05, n_models=5))
-    assert "answers inserted examples better. The verdicts are below." in shown
+    assert "answers inserted examples better." in shown
 
 
 def test_corpus_sizes_are_compared():
@@ -52,42 +52,27 @@ def test_corpus_sizes_are_compared():
     assert "nothing to compare" in conclusions.sizes_result(rows.head(1), 0.0)
 
 
-def test_verdicts_in_one_sentence():
-    rows = pd.DataFrame({"n_models": [2, 1], "verdict": INCONCLUSIVE})
-    said = conclusions.verdicts_in_brief(rows)
-    assert "make 2 claims" in said and "All are inconclusive, because we trained at most 2" in said
-    other = conclusions.verdicts_in_brief(rows.assign(n_models=5, verdict=[SUPPORTED] * 2))
-    assert other.endswith(": supported (2).")
-
-
-def of_bases(verdict=SUPPORTED, auc=0.98):
-    rows = pd.DataFrame({"copies": [0, 1, 12], "n_units": 20, "auc": [0.52, 0.65, auc]})
-    return rows.assign(
-        ci_low=rows["auc"] - 0.02, ci_high=rows["auc"] + 0.02, verdict=["", verdict, verdict]
-    )
-
-
-def study_said(bases, low=-0.03, n_models=1, paper="0.86"):
+def study_said(change=0.05, low=-0.03, n_models=1, paper="0.86"):
     once = {"auc": 0.61, "ci_low": 0.57, "ci_high": 0.65, "share_pct": 45.7, "paper_auc": paper}
+    once |= {"difference": 0.1, "difference_low": change, "difference_high": 0.2}
     correction = pd.DataFrame({"copies": [0, 8], "inflation": [0.0, 0.03]})
     correction = correction.assign(ci_low=low, ci_high=0.1)
-    others = pd.DataFrame({"n_models": [n_models]})
-    return conclusions.conclusion(bases, pd.Series(once), correction, others)
+    return conclusions.conclusion(pd.Series(once | {"n_models": n_models}), correction)
 
 
 def test_the_study_concludes_what_its_tables_show():
-    said = study_said(of_bases())
-    assert said.startswith("Inserted rows can be found, and more easily if they occur often. Over")
-    assert "0.65 [0.63, 0.67] for rows seen once and 0.98 [0.96, 1.00] for rows seen 12" in said
-    assert "control is 0.52 [0.50, 0.54]" in said and "46 % are inserted rows" in said
-    assert "prints 0.86 with a far smaller share" in said
+    said = study_said()
+    assert said.startswith(
+        "In our models, inserting a row once raises its AUC: Min-k% Prob reaches"
+    )
+    assert "0.61 [0.57, 0.65], and the change is +0.10 [0.05, 0.20]." in said
+    assert "46 % are inserted rows" in said and "prints 0.86 with a far smaller share" in said
     assert "the inflation is +0.03 [-0.03, 0.10], so none is shown" in said
-    assert said.endswith("too few models for each comparison.")
+    assert said.endswith("from one base, what this says about other models is inconclusive.")
 
 
 def test_the_study_concludes_the_opposite_from_opposite_tables():
-    said = study_said(of_bases(NOT_SUPPORTED), low=0.01, n_models=5, paper="")
-    assert said.startswith("That inserted rows can be found is not shown.")
-    assert "is inflated: with 8 copies, by +0.03 [0.01, 0.10]." in said
+    said = study_said(change=-0.05, low=0.01, n_models=5, paper="")
+    assert said.startswith("In our models, inserting a row once is not shown to raise its AUC")
+    assert said.endswith("is inflated: with 8 copies, by +0.03 [0.01, 0.10].")
     assert all(part not in said for part in ("prints", "none is shown", INCONCLUSIVE))
-    assert "more copies help is not shown" in study_said(of_bases(auc=0.66))

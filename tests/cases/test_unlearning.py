@@ -1,4 +1,4 @@
-"""The unlearning audit: items, labels to forget by, selection, table, judge, verdicts."""
+"""The unlearning audit: items, labels to forget by, selection, table, judge."""
 
 import dataclasses
 import hashlib
@@ -16,14 +16,7 @@ from contamination.cases import published, unlearning, unlearning_items, unlearn
 from contamination.cases.unlearning_items import EASIEST, MIN_K, MIN_K_SHARE, PPL, PPL_SHARE, STORY
 from contamination.cases.unlearning_labels import generic_labels
 from contamination.cases.unlearning_own import OwnModels, judge_settings, own_items
-from contamination.core import claims, run, storage
-from contamination.core.verdicts import (
-    CONTROL_FAILS,
-    INCONCLUSIVE,
-    NOT_RUN,
-    NOT_SUPPORTED,
-    SUPPORTED,
-)
+from contamination.core import run, storage
 from contamination.lab import recipes, training
 from contamination.lab.recipes import Dose, Recipe, TrainingTexts, recipe_for
 from contamination.lab.tokenizer import train_tokenizer
@@ -452,7 +445,7 @@ def test_the_full_parameters_fit_the_notebook():
     assert OwnModels.read(given).model.names[1] == "microsoft/Llama2-7b-WhoIsHarryPotter"
 
 
-# Verdicts
+# Differences with their intervals
 
 
 def row(ends, model="forgot", against=""):
@@ -465,61 +458,6 @@ YES, NO, NONE = (0.1, 0.3), (-0.1, 0.05), (np.nan, np.nan)
 OPEN = (-0.1, 0.3)  # a lead of 0.10 is not ruled out
 
 
-@pytest.mark.parametrize(
-    ("is_easy", "is_remembered", "is_spared", "expected"),
-    [
-        (NO, YES, YES, SUPPORTED),
-        (YES, YES, YES, SUPPORTED),
-        (NO, YES, NO, NOT_SUPPORTED),
-        (YES, NO, YES, NOT_SUPPORTED),
-        (NONE, NO, NONE, NOT_SUPPORTED),  # one part that is ruled out refutes the whole
-        (NO, YES, OPEN, INCONCLUSIVE),
-        (OPEN, OPEN, OPEN, INCONCLUSIVE),
-        (NONE, NONE, NONE, NOT_RUN),
-        (NO, NONE, YES, NOT_RUN),
-    ],
-)
-def test_selected_items_were_not_unlearned_if_remembered_and_spared(
-    is_easy, is_remembered, is_spared, expected
-):
-    rows = [row(YES), row(is_easy, "retrained"), row(is_remembered, against="retrained")]
-    rows.append(row(is_spared, against="original"))
-    meant = unlearning.meanings(pd.DataFrame(rows), "retrained", "original")
-    claims.check_table(meant, "unlearning_meanings")
-    assert meant["verdict"].tolist() == [expected]
-    answers = {YES: SUPPORTED, NO: NOT_SUPPORTED, OPEN: INCONCLUSIVE, NONE: NOT_RUN}
-    assert meant["easy_verdict"].tolist() == [answers[is_easy]]
-    assert meant["remembered_verdict"].tolist() == [answers[is_remembered]]
-    assert meant["spared_verdict"].tolist() == [answers[is_spared]]
-    # Corrected for their number, the same intervals carry nothing.
-    weak = pd.DataFrame(rows).assign(p_adjusted=0.2)
-    assert SUPPORTED not in set(unlearning.meanings(weak, "retrained", "original").iloc[0])
-    without = unlearning.meanings(pd.DataFrame(rows[:1]), "retrained", "original")
-    assert set(without.iloc[0, 3:]) == {NOT_RUN}
-
-
-def test_whether_suspicion_is_memory():
-    def said(*words, easy=INCONCLUSIVE):
-        return unlearning.summarize_unlearning(
-            pd.DataFrame({"verdict": words, "easy_verdict": easy})
-        )
-
-    assert said(SUPPORTED).startswith("In 1 of the 1 audits we can show that")
-    assert said(SUPPORTED).endswith("The suspicion is right, as in the paper.")
-    other = said(SUPPORTED, NOT_SUPPORTED, NOT_SUPPORTED, INCONCLUSIVE)
-    assert other.startswith("In 1 of the 4 audits we can show")
-    assert "The other verdicts are not supported (2), inconclusive (1)." in other
-    assert "is right" not in other
-    assert "One model of each kind cannot decide this" in other
-    assert other.endswith("no proof of memory.")
-    # Nothing was decided, so nothing follows about suspicion.
-    assert said(INCONCLUSIVE).endswith("the intervals describe only these models.")
-    none = said(NOT_SUPPORTED, easy=SUPPORTED)
-    assert none.startswith("In none of the 1 audits can we show that")
-    assert "The verdict is not supported (1)" in none and "cannot decide" not in none
-    assert none.endswith("so they are easy to predict.")
-
-
 def test_each_claim_is_shown_with_its_interval():
     rows = [row(YES), row(NO, "retrained"), row(NONE, against="retrained")]
     rows.append(row(OPEN, against="original"))
@@ -527,70 +465,22 @@ def test_each_claim_is_shown_with_its_interval():
     shown = unlearning.claims_with_intervals(table, "retrained", "original").iloc[0]
     assert shown[["own", "easy"]].tolist() == ["0.20 [0.10, 0.30]", "0.00 [-0.10, 0.05]"]
     assert shown[["remembered", "spared"]].tolist() == ["–", "0.10 [-0.10, 0.30]"]
+    without = table[~table["model"].eq("retrained") & ~table["against"].eq("retrained")]
+    alone = unlearning.claims_with_intervals(without, "retrained", "original")
+    assert list(alone)[3:] == ["own", "spared"]
 
 
 def test_the_p_of_items_left_out_is_fishers():
-    def judged(n_found, n_found_of_others):
+    def tested(n_found, n_found_of_others):
         chosen = np.arange(40) < 10
         left_out = np.r_[np.arange(10) < n_found, np.arange(30) < n_found_of_others]
-        rows = unlearning.left_out_rows(left_out, {MIN_K: chosen}, **HOW)
-        return unlearning.with_verdict(rows).iloc[0]
+        return unlearning.left_out_rows(left_out, {MIN_K: chosen}, **HOW).iloc[0]
 
-    assert judged(8, 2)["verdict"] == SUPPORTED
-    assert judged(0, 20)["verdict"] == NOT_SUPPORTED  # the selection avoids them
-    open_ = judged(4, 6)
-    assert (open_["verdict"], round(open_["p"], 3)) == (INCONCLUSIVE, 0.232)
+    assert tested(8, 2)["ci_low"] > 0 and tested(8, 2)["p"] < 0.001
+    assert tested(0, 20)["ci_high"] < 0  # the selection avoids them
+    assert round(tested(4, 6)["p"], 3) == 0.232
     nobody = unlearning.left_out_rows(np.ones(4, bool), {MIN_K: np.zeros(4, bool)}, **HOW)
-    row = unlearning.with_verdict(nobody).iloc[0]
-    assert (row["verdict"], row["reason"]) == (NOT_RUN, "no item selected")
-
-
-@pytest.mark.parametrize(
-    ("beyond_control", "of_control", "expected"),
-    [
-        (YES, YES, SUPPORTED),
-        (OPEN, YES, CONTROL_FAILS),
-        (OPEN, OPEN, INCONCLUSIVE),  # it shows nothing itself
-        (None, None, INCONCLUSIVE),
-    ],
-)
-def test_what_a_model_that_never_read_shows_too_is_no_memory(beyond_control, of_control, expected):
-    about = {"selector": MIN_K_SHARE, "metric": "rouge_l", "n_items": 60, "p": 0.001}
-    rows = [row(YES) | about]
-    if beyond_control:
-        rows += [
-            row(beyond_control, against="retrained") | about,
-            row(of_control, "retrained") | about,
-        ]
-    judged = unlearning.with_verdict(pd.DataFrame(rows).drop(columns="p_adjusted"))
-    assert judged["verdict"].tolist() == [expected] + [""] * (len(rows) - 1)
-    assert bool(judged["reason"][0]) == (expected != SUPPORTED)
-
-
-@pytest.mark.parametrize(("n_models", "word"), [(None, SUPPORTED), (1, INCONCLUSIVE)])
-def test_one_model_of_each_kind_says_nothing_of_models(n_models, word):
-    """An audit of your own model is about that model; the lab's models are one of many each."""
-    about = {"selector": MIN_K_SHARE, "metric": "rouge_l", "n_items": 60, "p": 0.001}
-    rows = [row(YES), row(YES, against="retrained"), row(YES, "retrained")]
-    table = pd.DataFrame([each | about for each in rows]).drop(columns="p_adjusted")
-    judged = unlearning.with_verdict(table, n_models=n_models).iloc[0]
-    assert judged["verdict"] == word
-    assert judged["reason"] == ("fewer than 5 models of each kind" if n_models else "")
-    nothing = table.assign(ci_low=np.nan, n_selected=0)
-    assert unlearning.with_verdict(nothing, n_models=n_models)["verdict"][0] == NOT_RUN
-    meant = unlearning.meanings(
-        pd.DataFrame([each | about for each in rows]), "retrained", "original", n_models
-    )
-    assert (meant["easy_verdict"].item() == INCONCLUSIVE) == (n_models == 1)
-
-
-def test_one_of_forty_tests_is_no_finding():
-    """p 0.01 alone carries the claim; among forty tests it would come by chance."""
-    about = {"selector": MIN_K_SHARE, "metric": unlearning.LEFT_OUT, "n_items": 60}
-    rows = pd.DataFrame([row(YES) | about | {"p": 0.01}]).drop(columns="p_adjusted")
-    assert unlearning.with_verdict(rows)["verdict"].tolist() == [SUPPORTED]
-    others = pd.concat([rows, pd.concat([rows.assign(p=0.5)] * 39)], ignore_index=True)
-    assert unlearning.with_verdict(others)["verdict"].tolist() == [INCONCLUSIVE] * 40
+    assert nobody[["p", "ci_low"]].isna().all(axis=None)
 
 
 def test_printed_numbers():

@@ -1,11 +1,9 @@
 """What notebook 08 concludes follows its tables, and turns where the tables turn."""
 
 import pandas as pd
-import pytest
 
 from contamination.cases import unlearning_conclusions as conclusions
 from contamination.core.scores import MIN_K
-from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 
 
 def models(left, other=(5.95, 5.95)):
@@ -40,10 +38,10 @@ def leads(low=0.1):
     return rows.assign(ci_low=[0.1, 0.1, low], ci_high=0.3)
 
 
-def truth(selected, other, low=-0.4, verdict=INCONCLUSIVE, task="chapters"):
+def truth(selected, other, low=-0.4, p=0.46, task="chapters"):
     row = {"unlearning": "ascent", "task": task, "mean_selected": selected, "mean_other": other}
-    row |= {"difference": selected - other, "ci_low": low, "ci_high": 0.6, "p_adjusted": 0.46}
-    return pd.DataFrame([row | {"verdict": verdict}])
+    row |= {"difference": selected - other, "ci_low": low, "ci_high": 0.6, "p_adjusted": p}
+    return pd.DataFrame([row])
 
 
 def test_a_lead_is_told_with_the_truth_about_the_items():
@@ -71,27 +69,20 @@ def test_a_window_that_selects_none_or_all_is_no_rule():
 def test_whether_the_selection_finds_what_was_left_out():
     said = conclusions.left_out_result(truth(0.58, 0.17, low=0.12))
     assert "0.58 of the selected items were left out and 0.17 of the others" in said
-    assert said.endswith("After the correction this is inconclusive.")
-    assert INCONCLUSIVE not in conclusions.left_out_result(truth(0.6, 0.1, 0.12, SUPPORTED))
+    assert said.endswith("After the correction this is not significant.")
+    assert "correction" not in conclusions.left_out_result(truth(0.6, 0.1, 0.12, 0.01))
     assert conclusions.left_out_result(truth(0.0, 0.28)).startswith("In no audit")
 
 
-@pytest.mark.parametrize(
-    ("verdict", "expected"),
-    [
-        (INCONCLUSIVE, "or are simply easy, is inconclusive: we have one model of each kind."),
-        (SUPPORTED, "In 1 of 1 audits, the selected items were not unlearned."),
-        (NOT_SUPPORTED, "In no audit do we show that the selected items were not unlearned."),
-    ],
-)
-def test_the_audit_concludes_what_its_tables_show(verdict, expected):
-    meant = pd.DataFrame({"verdict": [verdict]})
+def test_the_audit_concludes_what_its_tables_show():
     elsewhere = truth(0.6, 0.2, low=0.1, task="questions")
-    said = conclusions.conclusion(leads(), elsewhere, meant, counts(0), models(90))
-    assert expected in said and "After ascent (90 %), most of the memory is left" in said
+    said = conclusions.conclusion(leads(), elsewhere, counts(0), models(90))
+    assert said.startswith("We cannot say whether the suspicious items are still in the model's")
+    assert "After ascent (90 %), most of the memory is left" in said
     assert "none or all of the items in 1 of 1 audits" in said
+    assert "ahead in every comparison in 1 of 1 audits" in said
     assert "These are different audits, so the two signs do not agree." in said
     here = truth(0.6, 0.2, low=0.1)
-    other = conclusions.conclusion(leads(), here, meant, counts(33), models(10))
-    assert expected in other and "different audits" not in other
+    other = conclusions.conclusion(leads(), here, counts(33), models(10))
+    assert "different audits" not in other
     assert "most of the memory" not in other and "window" not in other

@@ -155,11 +155,11 @@ def test_the_end_of_the_notebook_on_models_of_ones_own(
     names |= {"n_samples": 2, "world_seed": 0, "k_percent": 20.0, "n_resamples": 20}
     names |= {"metrics": {STORY: unlearning_items.STORY_METRICS}}
     names["metrics"][QUESTIONS] = unlearning_items.ANSWER_METRICS
-    names |= {"audit": pd.DataFrame(), "meant": pd.DataFrame(), "names": {}, "claims": {}}
+    names |= {"audit": pd.DataFrame(), "names": {}, "headings": {}}
     for cell in ("cell-03", "cell-05", "cell-42", "cell-43", "cell-44", "own-written"):
         exec(compile(source[cell], cell, "exec"), names)  # noqa: S102
     tables = {path.stem for path in (tmp_path / "out/tables").iterdir()}
-    stems = ["completions", "close", "questions", "meanings"]
+    stems = ["completions", "close", "questions"]
     assert tables == {"unlearning", *(f"unlearning_{stem}" for stem in stems)}
     assert [path.stem for path in (tmp_path / "out/figures").iterdir()] == ["unlearning_own"]
     written = names["written"]

@@ -140,11 +140,12 @@ BAD = [
     ("09", "max_rows: 0", "want 1 to 1000"),
     ("11", "lab_dataset: jokes", "want topics or entailment or grade_school"),
     ("09b", "copies: 3", "want 1 or 4 or 16"),
+    ("09b", "copies: 3", "want 1 or 4 or 16"),
     ("10", 'model: {names: ["a", "a"]}', "\"names\" is ['a', 'a'], want distinct"),
     ("10", "model: {names: []}", "model names nothing to audit"),
     ("10", "n_instances: 3", "want 4 to 10000"),
     ("11", "n_deals: 0", "want 2 to 100"),
-    ("12", "pretrained_model: 7", "quote it"),
+    ("11", "lab_dataset: 7", "quote it"),
     ("12", "only: [taste]", "want quiz or completions or judge or dates or copies"),
 ]
 

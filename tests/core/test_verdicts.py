@@ -93,7 +93,7 @@ def test_other_words_are_refused_and_blank_cells_are_not():
     [
         ("audit", "verdict", "yes", 'audit, column verdict: "yes" is not a verdict'),
         (None, "verdict", "yes", 'displayed table, column verdict: "yes" is not a verdict'),
-        ("unlearning_meanings", "easy_verdict", "no", 'column easy_verdict: "no" is not a verdict'),
+        ("audit", "easy_verdict", "no", 'column easy_verdict: "no" is not a verdict'),
         ("new_table", "verdict", SUPPORTED, 'add "new_table" to CLAIMS'),
         ("audit", "easy_verdict", SUPPORTED, 'add "audit_easy" to CLAIMS'),
     ],

@@ -61,19 +61,6 @@ def test_paper_doses_come_from_657_rows_in_25000():
     assert mixture.dose_pct == pytest.approx(2.628)
 
 
-def test_fixed_steps_keep_the_number_of_tokens():
-    """A row counts its letters here; what the copies take is taken from the vanilla rows."""
-
-    def size(row):
-        return len(row[0]) + len(row[1])
-
-    rows = mixtures.rows_of(PROBLEMS)
-    clean = sum(map(size, mixtures.mix(VANILLA, rows, 0, 10, 0).vanilla))
-    mixture = mixtures.mix(VANILLA, rows, copies=1, n_rows=10, seed=0, n_tokens=size)
-    total = sum(map(size, mixture.rows(0)))
-    assert clean - max(map(size, VANILLA)) < total <= clean
-
-
 def test_every_dose_starts_with_the_same_vanilla_rows():
     clean, dosed = (mixtures.mix(VANILLA, mixtures.rows_of(PROBLEMS), n, 10, 3) for n in (0, 2))
     assert clean.vanilla[: len(dosed.vanilla)] == dosed.vanilla
@@ -403,8 +390,7 @@ def pool_of(n_models, shift_contaminated, shift_seen, identity, shift_set=0.0):
         scores = pd.DataFrame(rng.normal(size=(12, 4)), columns=list(answers.BASELINES))
         return pool.ModelMeasurements(states, dict.fromkeys(sets, scores))
 
-    names = dict.fromkeys([pool.CLEAN, pool.OTHER_CLEAN, pool.REORDERED, "MATH x5"], 0)
-    names |= {"GSM-i x5": 1, "train split x5": 1, "format only x5": 0, "GSM-i x1": 1}
+    names = dict.fromkeys([pool.CLEAN, pool.OTHER_CLEAN, "MATH x5"], 0) | {"GSM-i x5": 1}
     models = {name: {s: model(bad) for s in range(n_models)} for name, bad in names.items()}
     models["GSM-ii x5"] = {s: model(1, read="GSM-ii") for s in range(n_models)}
     return models | {pool.BASE: dict.fromkeys(range(n_models), model(0))}
@@ -429,14 +415,10 @@ def test_controls_recognise_contamination_and_membership():
     membership = (controls.WITHIN, controls.SWAPPED, controls.PAIRED, controls.SWAPPED_PAIRED)
     for name in (controls.HELD_OUT, *membership, controls.WITHIN_TAUGHT):
         assert found.loc[name, "holds"], name
-    assert found.loc[controls.DOSE.format(1), "holds"]
-    # A model trained on the train split carries the same mark here, so it is flagged.
-    assert not found.loc[controls.LEGITIMATE, "holds"]
-    assert found.loc[controls.FORMAT_ONLY, "auroc_pct"] < 80
     expected = found["expected_if_detector_works"]
-    names = [controls.LEGITIMATE, controls.HELD_OUT, controls.DIRECTION]
+    names = [controls.TWO_CLEAN, controls.HELD_OUT, controls.DIRECTION]
     assert expected.loc[names].tolist() == ["at chance", "above chance", "below the MLP"]
-    assert found.loc[controls.REORDERED_LEARNED, "resampled"] == "pairs of models"
+    assert found.loc[controls.TWO_CLEAN_LEARNED, "resampled"] == "pairs of models"
     assert found.loc[controls.HELD_OUT, "resampled"].startswith("models of each kind")
 
 
@@ -501,7 +483,7 @@ def test_no_detector_met_the_models_it_scores():
     detectors = experiments.held_out_detectors(models, "GSM-i x5", 1)
     poisoned = {name: dict(models) for name, models in models.items()}
     for name in ("GSM-i x5", pool.CLEAN):
-        poisoned[name][2] = models["train split x5"][2]
+        poisoned[name][2] = models["MATH x5"][2]
     again = experiments.held_out_detectors(poisoned, "GSM-i x5", 1)
     probe = models["GSM-i x5"][0].states["GSM-ii"][:, 1]
     assert np.array_equal(detectors[2](probe), again[2](probe))
@@ -590,7 +572,7 @@ def test_the_smaller_kind_counts_where_models_are_drawn():
     ones, zeros = [np.array([1.0])] * 10, [np.array([0.0])] * 10
     found = detector.auroc_over_models(ones, zeros, 7, models)
     assert found.n_drawn == 2
-    assert controls.control_row(controls.LEGITIMATE, found, 1)["holds"] is None
+    assert controls.control_row(controls.HELD_OUT, found, 1)["holds"] is None
 
 
 def test_the_share_that_training_adds_to_the_distance_needs_five_pairs():
@@ -616,17 +598,6 @@ def test_the_share_that_training_adds_to_the_distance_needs_five_pairs():
             assert rows.loc[~rows["located"], "verdict"].eq("").all()
 
 
-def test_most_rows_of_the_positive_control_are_copies():
-    """And its arms have as many models as any that carries a verdict."""
-    wanted = {c.name: c for c in pool.conditions(5, 2, n_most=pool.most_copies(608, 16))}
-    by_heart, clean = (wanted[name] for name in (pool.BY_HEART, pool.CLEAN_RAISED_RATE))
-    assert (by_heart.copies, by_heart.times_rate) == (30, pool.RAISED_RATE)
-    assert (clean.copies, clean.times_rate) == (0, pool.RAISED_RATE)
-    assert by_heart.n_models == clean.n_models == 5  # an arm that carries a verdict
-    assert pool.BY_HEART not in {c.name for c in pool.conditions(5, 2)}
-    assert pool.most_copies(44, 4) * 4 < 44
-
-
 # Fine-tuning
 
 
@@ -649,7 +620,7 @@ def test_an_interrupted_sweep_goes_on_with_what_it_has(lab, monkeypatch):
     wanted = [
         pool.Condition(pool.CLEAN, "", 0, 2),
         pool.Condition("GSM-i x2", "GSM-i", 2, 1),
-        pool.Condition("steps", "GSM-i", 1, 1, fixed=pool.STEPS),
+        pool.Condition("GSM-i x1", "GSM-i", 1, 1),
     ]
     n_trained = []
     fit = fine_tuning.train.__globals__["fit"]
@@ -671,25 +642,14 @@ def test_an_interrupted_sweep_goes_on_with_what_it_has(lab, monkeypatch):
     assert models[pool.CLEAN][0].folder != models[pool.CLEAN][1].folder
 
 
-def test_two_clean_models_differ_in_the_order_of_their_rows_alone(lab):
-    """Or in their rows as well: two controls."""
-    wanted = [
-        pool.Condition(pool.CLEAN, "", 0, 1),
-        pool.Condition(pool.REORDERED, "", 0, 1, first_order=100),
-        pool.Condition(pool.OTHER_CLEAN, "", 0, 1, first_seed=100),
-    ]
-    known = {c.name: c for c in pool.conditions(2, 1)}
-    assert all(
-        (known[c.name].first_order, known[c.name].first_seed) == (c.first_order, c.first_seed)
-        for c in wanted
-    )
+def test_the_four_conditions_pair_two_clean_models_that_differ_in_their_rows(lab):
+    known = {c.name: c for c in pool.conditions(1)}
+    assert list(known) == [pool.CLEAN, pool.OTHER_CLEAN, "GSM-i x5", "GSM-ii x5"]
+    wanted = known[pool.CLEAN], known[pool.OTHER_CLEAN]
     found = pool.train_pool(lab, tiny_base(lab), {}, VANILLA, wanted, 6, 1e-3)
-    clean, reordered, other = (found[c.name][0] for c in wanted)
-    recipes = [describe(model.folder)["recipe"] for model in (clean, reordered, other)]
-    assert recipes[0]["doses"] == recipes[1]["doses"] != recipes[2]["doses"]
-    assert recipes[0]["order_seed"] != recipes[1]["order_seed"]
-    weights = [(model.folder / "model.safetensors").read_bytes() for model in (clean, reordered)]
-    assert weights[0] != weights[1]
+    recipes = [describe(found[c.name][0].folder)["recipe"] for c in wanted]
+    assert recipes[0]["doses"] != recipes[1]["doses"]
+    assert [recipe["order_seed"] for recipe in recipes] == [0, 100]
 
 
 @pytest.mark.parametrize("lora", [False, True])

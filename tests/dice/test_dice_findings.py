@@ -25,8 +25,6 @@ NAMES = {
 }
 NAMES |= {"swapped_paired": controls.SWAPPED_PAIRED, "strangers": controls.HELD_OUT}
 NAMES |= {"swapped_paired_clean": controls.SWAPPED_PAIRED_CLEAN, "clean": controls.TWO_CLEAN}
-NAMES |= {"order": controls.REORDERED_CLEAN, "train": controls.LEGITIMATE}
-NAMES |= {"format": controls.FORMAT_ONLY, "other": f"{controls.ANOTHER}: MATH x5"}
 
 
 def table_of(**aurocs):
@@ -43,7 +41,7 @@ def table_of(**aurocs):
 # Seen questions score higher whichever half was read, in the model alone and beside a clean one.
 MEMBERSHIP = {"within": 90, "swapped": 80, "paired": 95, "swapped_paired": 92}
 CONFIRMING = table_of(strangers=95, **MEMBERSHIP)
-REFUTING = table_of(clean=100, order=90, strangers=98, within=51, train=97, other=95)
+REFUTING = table_of(clean=100, strangers=98, within=51)
 
 
 def test_headline_of_a_table_that_confirms_the_detector():
@@ -54,12 +52,9 @@ def test_headline_of_a_table_that_confirms_the_detector():
 
 def test_two_models_an_arm_excuse_nobody_and_license_nothing():
     """``holds`` is empty there: no control is met, and no claim rests on it."""
-    few = CONFIRMING.copy()
-    is_innocent = few["control"].isin([controls.LEGITIMATE, controls.FORMAT_ONLY])
-    few.loc[is_innocent, "holds"] = pd.NA
-    assert "perhaps on their train split" in controls.strongest_reading(few)
-    assert "the detector's clean model" in controls.strongest_reading(few.assign(holds=pd.NA))
-    said = controls.summarize_dice_controls(few.assign(holds=pd.NA))
+    few = CONFIRMING.assign(holds=pd.NA)
+    assert "the detector's clean model" in controls.strongest_reading(few)
+    said = controls.summarize_dice_controls(few)
     assert said.startswith("On fresh questions, fewer than 5 models of a kind cannot show whether")
     few = CONFIRMING.assign(
         holds=CONFIRMING["holds"].mask(CONFIRMING["control"] == controls.WITHIN)
@@ -68,21 +63,21 @@ def test_two_models_an_arm_excuse_nobody_and_license_nothing():
 
 
 def test_a_group_of_controls_is_counted_and_those_as_expected_are_named():
-    names = [controls.TWO_CLEAN, controls.REORDERED_CLEAN, controls.LEGITIMATE]
-    rows = table_of(clean=100, train=97)
+    names = [controls.TWO_CLEAN, controls.WITHIN_CLEAN, controls.PAIRED_CLEAN]
+    rows = table_of(clean=100, paired_clean=97)
     rows = rows[rows["control"].isin(names)]
     said = controls.summarize_group(rows)
-    of_order = f"1 came out as expected (“{controls.REORDERED_CLEAN}”), "
-    assert said == f"Of these 3 controls, {of_order}2 did not, and 0 are open."
-    few = rows.assign(holds=rows["holds"].mask(rows["control"] == controls.LEGITIMATE))
+    of_within = f"1 came out as expected (“{controls.WITHIN_CLEAN}”), "
+    assert said == f"Of these 3 controls, {of_within}2 did not, and 0 are open."
+    few = rows.assign(holds=rows["holds"].mask(rows["control"] == controls.PAIRED_CLEAN))
     said = controls.summarize_group(few)
-    assert said == f"Of these 3 controls, {of_order}1 did not, and 1 is open."
+    assert said == f"Of these 3 controls, {of_within}1 did not, and 1 is open."
     all_but_one = controls.summarize_group(table_of(clean=100, strangers=95, **MEMBERSHIP))
     assert all_but_one == (
-        "Of these 14 controls, 13 came out as expected, 1 did not, and 0 are open."
+        "Of these 10 controls, 9 came out as expected, 1 did not, and 0 are open."
     )
-    none = table_of(clean=100, order=90)
-    said = controls.summarize_group(none[none["control"].isin(names[:2])])
+    none = rows[rows["control"].ne(controls.WITHIN_CLEAN)]
+    said = controls.summarize_group(none)
     assert said == "Of these 2 controls, 0 came out as expected, 2 did not, and 0 are open."
     open_ = rows.assign(holds=pd.array([None, True, False], dtype="boolean"))
     assert controls.with_outcomes(open_)["holds"].tolist() == ["open", "yes", "no"]
@@ -100,12 +95,10 @@ def test_baselines_that_were_taught_are_held_against_two_clean_models(clean, sai
     assert said in text and ("cannot be read as" in text) == (said == "overlap")
 
 
-@pytest.mark.parametrize("clean", [{"clean": 100}, {"order": 90}])
-def test_headline_of_a_table_that_refutes_it(clean):
-    said = controls.summarize_dice_controls(table_of(**clean))
-    assert said.startswith("On fresh questions, DICE tells two clean models apart. The AUROC is")
+def test_headline_of_a_table_that_refutes_it():
     text = controls.summarize_dice_controls(REFUTING)
-    assert "100 % if the clean models were trained on different texts and 90 % if they" in text
+    assert text.startswith("On fresh questions, DICE tells two clean models apart. The AUROC is")
+    assert "100 % if the clean models were trained on different texts." in text
     assert text.endswith("that the model differs from the detector's clean model.")
 
 
@@ -115,7 +108,6 @@ def test_headline_of_a_table_that_refutes_it(clean):
         ({"strangers": 50}, "differs from the detector's clean model"),
         ({"strangers": 95, "clean": 60, **MEMBERSHIP}, "differs from the detector's clean model"),
         ({"strangers": 95}, "was fine-tuned on problems of this kind"),
-        ({"strangers": 95, "train": 95, **MEMBERSHIP}, "perhaps on their train split"),
         # One half scores higher in every model, whichever was read.
         (
             {"strangers": 90, "within": 80, "within_clean": 79, "swapped": 20, "swapped_clean": 21},
@@ -155,8 +147,7 @@ def accuracies(seen, fresh, n_models=5, other_clean=40.0):
         rows += [(pool.OTHER_CLEAN, seed, "GSM-ii", 40.0)]
         rows += [("x", seed, "GSM-i", seen + off), ("x", seed, "GSM-ii", fresh)]
         rows += [("clean", seed, "SVAMP", 10.0), ("x", seed, "SVAMP", 9.0)]
-    table = pd.DataFrame(rows, columns=["condition", "seed", "benchmark", "accuracy_pct"])
-    return table.assign(in_distribution=table["benchmark"] != "SVAMP")
+    return pd.DataFrame(rows, columns=["condition", "seed", "benchmark", "accuracy_pct"])
 
 
 @pytest.mark.parametrize(
@@ -177,8 +168,8 @@ def test_inflation_is_the_gain_that_fresh_questions_do_not_share(
     scores = accuracies(seen, fresh, n_models, other_clean)
     gain = with_verdicts(accuracy.gains(scores)).set_index("condition")
     row = gain.loc["x"]
-    expected = ["n_models", "gain_seen", "gain_fresh", "gain_elsewhere", "inflation_points"]
-    values = [n_models, seen - 40, fresh - 40, -1.0, seen - fresh]
+    expected = ["n_models", "gain_seen", "gain_fresh", "inflation_points"]
+    values = [n_models, seen - 40, fresh - 40, seen - fresh]
     assert row[expected].tolist() == pytest.approx(values)
     if n_models == 5:  # t of eight degrees of freedom: 2.306
         assert row["ci_high"] - row["ci_low"] == pytest.approx(
@@ -207,42 +198,14 @@ def test_where_gsm_ii_was_seen_the_sets_exchange_roles():
         assert found.loc["GSM-ii x5", "verdict"] == word
 
 
-def matched(clean_at_rate):
-    """Most rows at a raised rate, 70 % and 30 %; clean models at that rate as given."""
-    pairs = {"clean": (40, 40), pool.CLEAN_RAISED_RATE: clean_at_rate, pool.BY_HEART: (70, 30)}
-    rows = [
-        (condition, seed, name, value + off)
-        for condition, values in pairs.items()
-        for name, value in zip(("GSM-i", "GSM-ii"), values, strict=True)
-        for seed, off in enumerate([-2, -1, 0, 1, 2] if name == "GSM-i" else [0] * 5)
-    ]
-    table = pd.DataFrame(rows, columns=["condition", "seed", "benchmark", "accuracy_pct"])
-    return table.assign(in_distribution=True)
-
-
-@pytest.mark.parametrize(
-    ("clean_at_rate", "gain", "verdict"),
-    [
-        ((45, 45), 40, SUPPORTED),  # they keep the skill, and gain on no set
-        ((70, 30), 0, NOT_SUPPORTED),  # what the rate alone does
-        ((0, 0), 40, CONTROL_FAILS),  # they answer nothing: the difference says nothing
-        ((95, 85), 30, CONTROL_FAILS),  # no room above
-    ],
-)
-def test_the_positive_control_is_compared_with_clean_models_that_kept_the_skill(
-    clean_at_rate, gain, verdict
-):
-    scores = matched(clean_at_rate)
-    gains = accuracy.gains(scores)
-    found = with_verdicts(gains, floor_pct=(30, 60)).set_index("condition")
-    row = found.loc[pool.BY_HEART]
-    assert row["reference"] == pool.CLEAN_RAISED_RATE
-    assert row["reference_pct"] == np.mean(clean_at_rate)
-    assert (row["inflation_points"], row["verdict"]) == (pytest.approx(gain), verdict)
-    assert found.loc[pool.CLEAN_RAISED_RATE, ["reference", "verdict"]].tolist() == ["clean", ""]
-    # The gap of each model is that over its own clean models too.
-    gaps = accuracy.inflation(scores).groupby("condition")["gap_points"].mean()
-    assert gaps[pool.BY_HEART] == pytest.approx(gain)
+@pytest.mark.parametrize("clean", [0.0, 90.0])
+def test_an_inflation_over_clean_models_that_lost_the_skill_fails_its_control(clean):
+    """They answer nothing, or there is no room above them, so the difference says nothing."""
+    scores = accuracies(90.0, 42.0)
+    scores.loc[scores["condition"] == "clean", "accuracy_pct"] += clean - 40
+    found = with_verdicts(accuracy.gains(scores), floor_pct=(30, 60)).set_index("condition")
+    assert found.loc["x", "reference_pct"] == pytest.approx(clean)
+    assert found.loc["x", "verdict"] == CONTROL_FAILS
 
 
 def test_a_correction_for_many_tests_takes_a_small_inflation_back():
@@ -502,10 +465,10 @@ def test_of_several_clean_models_the_one_flagged_most_is_named():
     )
 
 
-def lab_tables(verdict_on_score, verdict_on_dice, aurocs, verdict_on_control=INCONCLUSIVE):
-    inflated = pd.DataFrame({"condition": ["x", "y", pool.BY_HEART], "ci_low": 6.3})
-    inflated = inflated.assign(ci_high=16.2, inflation_points=[11.2, 1.0, 20.0], n_models=[5, 2, 5])
-    inflated["verdict"] = [verdict_on_score, INCONCLUSIVE, verdict_on_control]
+def lab_tables(verdict_on_score, verdict_on_dice, aurocs):
+    inflated = pd.DataFrame({"condition": [pool.OTHER_CLEAN, "x", "y"], "ci_low": 6.3})
+    inflated = inflated.assign(ci_high=16.2, inflation_points=[0.0, 11.2, 1.0])
+    inflated["verdict"] = ["", verdict_on_score, INCONCLUSIVE]
     row = {"trained_on": "GSM-i x5", "method": "DICE", "tested_on": "GSM-ii", "auroc_pct": 66.3}
     row |= {"two_clean_pct": 58.0, "difference_pct": 8.3, "difference_low": 4.2}
     row |= {"difference_high": 12.3, "verdict": verdict_on_dice, "n": 32, "p_adjusted": 0.016}
@@ -514,13 +477,11 @@ def lab_tables(verdict_on_score, verdict_on_dice, aurocs, verdict_on_control=INC
     return inflated, pd.DataFrame([row, other]), table_of(**aurocs), layers
 
 
-CANNOT_SAY = "so this pool cannot say whether DICE follows an inflated score."
 LABS = [
     (
         (SUPPORTED, SUPPORTED, {"strangers": 95, **MEMBERSHIP}),
-        "Our positive control is not shown to be inflated, although another condition is. Of the 2 "
-        "other conditions, “x” (+11 points [6, 16]) inflates the score. For 0 of them an inflation "
-        "of 10 points or more is ruled out, and 1 are inconclusive, 1 of them because they have|"
+        "Of the 2 contaminated conditions, “x” (+11 points [6, 16]) inflates the score. For 0 of "
+        "them an inflation of 10 points or more is ruled out, and 1 are inconclusive.|"
         "In this run the difference is +8.3 points [4.2, 12.3], above zero: contamination leaves a|"
         "DICE is not shown to tell two clean models apart|which is more than the 50 % of two clean|"
         "Questions that a model saw score higher than fresh ones in both roles|"
@@ -530,19 +491,17 @@ LABS = [
     ),
     (
         (NOT_SUPPORTED, NOT_SUPPORTED, {"clean": 100, "strangers": 50}),
-        f"Our positive control is not shown to be inflated either, {CANNOT_SAY}|"
-        "None of the 2 other conditions is shown to inflate the score. For 1 of them an|"
+        "None of the 2 contaminated conditions is shown to inflate the score. For 1 of them an|"
         "difference is +8.3 points [4.2, 12.3]. On another processor some verdicts differ, so we|"
         "about DICE, fresh questions, the located layer and the 16 problems of a set. No other|"
-        "DICE tells two clean models apart on fresh questions (100 % [95, 105] and 50 %|"
+        "DICE tells two clean models apart on fresh questions (100 % [95, 105]). Contaminated|"
         "which is not shown to be more than the 100 % of|are not shown to score higher than fresh|"
         "does not show more than that the model differs from the detector's clean model",
     ),
     (
-        (INCONCLUSIVE, INCONCLUSIVE, {"strangers": 95, "train": 97}, SUPPORTED),
-        "The score of our positive control is inflated (“GSM-i, most rows, raised rate” (+20 points"
-        "|so this pool can show an inflation of that size|and 2 are inconclusive, 1 of them|"
-        "and whether contamination adds anything is inconclusive.|perhaps on their train split",
+        (INCONCLUSIVE, INCONCLUSIVE, {"strangers": 95}),
+        "and 2 are inconclusive.|and whether contamination adds anything is inconclusive.|"
+        "fine-tuned on problems of this kind",
     ),
 ]
 
@@ -551,15 +510,13 @@ LABS = [
 def test_the_lab_concludes_what_its_tables_show(given, said):
     text = conclusions.lab_conclusion(*lab_tables(*given))
     assert [part for part in said.split("|") if part not in text] == []
-    assert text.startswith(("Our positive control", "The score of our positive control"))
-    assert (CANNOT_SAY in text) == (given[0] == NOT_SUPPORTED)
     inflated, aurocs, control_table, layers = lab_tables(*given)
     none = control_table.assign(holds=pd.NA)
     few = conclusions.lab_conclusion(inflated, aurocs, none, layers)
     assert "No control has 5 models of a kind, so none can be judged." in few
-    failed = inflated.assign(verdict=CONTROL_FAILS)
+    failed = inflated.assign(verdict=["", CONTROL_FAILS, CONTROL_FAILS])
     said = conclusions.lab_conclusion(failed, aurocs, control_table, layers)
-    assert "None of the 2 other conditions" in said and "In 2 the control fails." in said
+    assert "None of the 2 contaminated" in said and "In 2 the control fails." in said
 
 
 # Printed and released numbers

@@ -3,16 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from notebook_files import ROOT
 
-from contamination.core import statistics
 from contamination.core.blind_scores import BAG_OF_WORDS, DATE_RULE
 from contamination.core.scores import MIN_K
-from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
 from contamination.data import published
 from contamination.lab.benchmarks import DEFAULT_DRIFT, event_articles
 from contamination.lab.grammar import draw_groups
 from contamination.min_k import checks, conclusions, wikimia_tables
-from contamination.study import lab_panel, store
 
 
 def training_of(change, half=0.03):
@@ -177,20 +175,20 @@ def test_what_the_score_of_the_articles_shows_turns_with_its_intervals():
 
 @pytest.fixture(scope="module")
 def over_bases():
-    table = lab_panel.mean_auc_by_dose(store.read("study").sets, MIN_K, "topics")
-    return lab_panel.units_verdict(*statistics.with_p_adjusted(table))
+    return pd.read_csv(ROOT / "src/contamination/study/first_study_topics.csv")
 
 
-def by_copies(n_models=2, verdict=INCONCLUSIVE):
+def by_copies(n_models=2):
     rows = [{"copies": copies, "difference": 0.05 * copies} for copies in (1, 4)]
-    return pd.DataFrame(rows).assign(n_models=n_models, verdict=verdict)
+    table = pd.DataFrame(rows).assign(n_models=n_models)
+    return table.assign(difference_low=table["difference"] - 0.1)
 
 
-def trends(*verdicts):
-    return pd.DataFrame({"what": ["method", "length", "model size"], "verdict": verdicts})
+def trends(*lows):
+    return pd.DataFrame({"what": ["method", "length", "model size"], "difference_low": lows})
 
 
-ALL_OPEN = trends(*[INCONCLUSIVE] * 3)
+ALL_OPEN = trends(-0.1, -0.1, 0.0)
 
 
 def sweep(best=10.0, difference=0.0):
@@ -225,7 +223,7 @@ def test_the_lab_concludes_what_its_tables_show(over_bases):
     assert "stay at chance (0.52 [0.49, 0.55] and" in text and "read with care" not in text
     assert "changes by +0.05 at 1 copy and by +0.20 at 4 copies compared" in text
     assert "With only 2 models from one base, we conclude nothing" in text
-    assert "is inconclusive about the paper's claims that Min-k% Prob beats perplexity, " in text
+    assert "does not lie above zero for the paper's claims that Min-k% Prob beats perp" in text
     assert "10 % is best on the half" in text and "not shown to be better or worse" in text
     by_version, events = text.split('On "docstrings by version", ')[1].split('On "events')
     assert "have an AUC of 0.57 [0.45, 0.69] and the trained model's score has 0.68" in by_version
@@ -236,18 +234,18 @@ def test_the_lab_concludes_what_its_tables_show(over_bases):
 
 
 def test_the_lab_says_the_opposite_where_its_tables_do(over_bases):
-    other = over_bases.assign(
-        verdict=over_bases["verdict"].mask(over_bases["verdict"] == SUPPORTED, NOT_SUPPORTED),
-        ci_low=over_bases["ci_low"].mask(over_bases["model"] == "clean", 0.6),
-    )
-    found = trends(SUPPORTED, NOT_SUPPORTED, NOT_SUPPORTED)
-    many = by_copies(n_models=5, verdict=SUPPORTED)
+    seen = over_bases["model"].eq("dosed") & over_bases["condition"].eq("verbatim")
+    other = over_bases.assign(ci_low=np.where(seen, 0.4, 0.6))
+    found = trends(0.01, -0.1, -0.1)
+    many = by_copies(n_models=5)
     text = concluded(other, many, found, sweep(difference=0.05), dated(0.65, 0.7, -0.2))
     assert "is shown at no dose to tell" in text and "at every dose" not in text
     assert "do not both stay at chance" in text and "read with care" in text
-    assert "supported at 2 of 2 doses" in text and "conclude nothing" not in text
-    assert "The lab supports the paper's claim that Min-k% Prob beats perplexity." in text
-    assert "not support the paper's claims that longer passages are easier to detect and" in text
+    assert "lies above zero at 1 of 2 doses" in text and "conclude nothing" not in text
+    assert "lies above zero for the paper's claim that Min-k% Prob beats perplexity, and" in text
+    assert (
+        "it does not lie above zero for the paper's claims that longer passages are easier" in text
+    )
     assert "so for these models it is better" in text and "not shown to be" not in text
     by_version, events = text.split('On "docstrings by version", ')[1].split('On "events')
     assert "words alone are enough for an AUC of that size" in by_version
@@ -256,8 +254,8 @@ def test_the_lab_says_the_opposite_where_its_tables_do(over_bases):
 
 
 def test_the_lab_counts_the_doses_and_says_when_it_cannot_tell(over_bases):
-    first = over_bases["verdict"].eq(SUPPORTED) & over_bases["copies"].eq(1)
-    some = over_bases.assign(verdict=over_bases["verdict"].mask(first, INCONCLUSIVE))
+    first = over_bases["copies"].eq(1)
+    some = over_bases.assign(ci_low=over_bases["ci_low"].mask(first, 0.4))
     text = concluded(some, by_copies(), ALL_OPEN, sweep(20.0), dated(difference=0.0))
     assert "held-out rows at 2 of 3 doses" in text
     assert "the one that we use (20 %) is best" in text

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.core import blind, blind_scores, statistics
+from contamination.core import blind, blind_scores
 from contamination.core.scores import MIN_K, PPL
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import CONTROL_FAILS, NOT_SUPPORTED, SUPPORTED
 from contamination.data import published
 from contamination.min_k import auc_tables, checks, wikimia_tables
 
@@ -51,7 +51,6 @@ def test_of_one_model_every_row_stays():
     rows = auc_tables.auc_rows({0: detected(PERFECT, PERFECT)}, {0: IS_MEMBER}, n_resamples=5)
     assert len(auc_tables.pooled_rows(rows)) == len(rows) == 2
     assert rows[["before_auc", "difference", "p"]].isna().all(axis=None)
-    assert (auc_tables.with_verdict(rows.assign(p_adjusted=np.nan))["verdict"] == "").all()
 
 
 def test_rows_say_whether_the_reference_has_the_same_tokenizer():
@@ -75,28 +74,16 @@ def test_reading_is_held_against_the_same_model_before():
     assert turned.set_index("method").loc[MIN_K, ends].tolist() == [1, -1, -1, -1]
 
 
-@pytest.mark.parametrize(
-    ("n_models", "turned", "expected"),
-    [(5, False, SUPPORTED), (5, True, NOT_SUPPORTED), (4, False, INCONCLUSIVE)],
-)
-def test_fewer_than_five_models_carry_no_verdict(n_models, turned, expected):
-    """Twelve passages that training puts from the wrong order into the right one, or back."""
+@pytest.mark.parametrize("n_models", [5, 4])
+def test_fewer_than_five_models_carry_no_test(n_models):
+    """Twelve passages that training puts from the wrong order into the right one."""
     deals = dict.fromkeys(range(n_models), np.arange(12) < 6)
-    right, wrong = detected(np.arange(12, 0, -1), []), detected(np.arange(12), [])
-    after, before = (
-        dict.fromkeys(deals, each) for each in ((right, wrong)[:: -1 if turned else 1])
-    )
+    after = dict.fromkeys(deals, detected(np.arange(12, 0, -1), []))
+    before = dict.fromkeys(deals, detected(np.arange(12), []))
     rows = auc_tables.auc_rows(after, deals, before=before, n_resamples=20)
-    (rows,) = statistics.with_p_adjusted(auc_tables.pooled_rows(rows))
-    row = auc_tables.with_verdict(rows).iloc[0]
-    assert row["n_models"] == n_models and row["verdict"] == expected
+    row = auc_tables.pooled_rows(rows).iloc[0]
+    assert row["n_models"] == n_models and row["difference_low"] > 0
     assert pd.isna(row["p"]) == (n_models < 5)  # no test, so no part of the family
-
-
-def test_a_correction_for_many_tests_takes_a_small_change_back():
-    row = {"difference": 0.2, "difference_low": 0.01, "difference_high": 0.4, "n_models": 5}
-    rows = pd.DataFrame([row | {"p_adjusted": p} for p in (0.04, 0.2)])
-    assert auc_tables.with_verdict(rows)["verdict"].tolist() == [SUPPORTED, INCONCLUSIVE]
 
 
 def test_the_change_is_paired():
@@ -142,9 +129,8 @@ def test_k_is_chosen_on_one_half_and_judged_on_the_other():
     assert sweep["auc_chosen_on"].tolist() == sweep["auc_held_out"].tolist() == [1.0, 0.0]
     assert sweep["is_best"].tolist() == [True, False]
     assert sweep["difference"].tolist() == [1.0, 0.0]
-    (sweep,) = statistics.with_p_adjusted(sweep)
-    # The k used everywhere else is compared with itself, and makes no claim.
-    assert checks.sweep_verdict(sweep, 50.0)["verdict"].tolist() == [SUPPORTED, ""]
+    # The k used everywhere else is compared with itself.
+    assert (sweep["difference_low"] > 0).tolist() == [True, False]
 
 
 def test_a_null_deal_misses_where_its_interval_leaves_chance_out():
@@ -214,29 +200,6 @@ def test_printed_average_stands_beside_the_methods_it_has():
     rows = pd.DataFrame({"method": [PPL, "Min-K%++", MIN_K]}, index=[7, 7, 9])
     beside = wikimia_tables.with_printed_wikimia(rows)
     assert beside["paper_auc"].fillna("").tolist() == ["0.67", "", "0.72"]
-
-
-@pytest.mark.parametrize(
-    ("n_models", "verdicts", "expected"),
-    [
-        (5, [SUPPORTED, SUPPORTED], "supported at 2 of 2 doses, over 5 models"),
-        (5, [INCONCLUSIVE, NOT_SUPPORTED], "supported at 0 of 2 doses, over 5 models"),
-        (2, [INCONCLUSIVE] * 2, "At 1 of 2 doses, the interval shows that training raised the AUC"),
-        (2, [INCONCLUSIVE] * 2, "other models, and 2 models are too few"),
-        (1, [INCONCLUSIVE] * 2, "other models, and one model is too few"),
-    ],
-)
-def test_headline_of_the_doses(n_models, verdicts, expected):
-    rows = pd.DataFrame({"copies": [8, 1], "auc": [0.9, 0.6], "before_auc": [0.5, 0.52]})
-    rows["difference_low"] = 0.3, -0.01
-    said = auc_tables.summarize_doses(
-        rows.assign(method=MIN_K, verdict=verdicts, n_models=n_models)
-    )
-    assert (
-        "is 0.51 before training, on average over the doses. After training it is 0.60 at " in said
-    )
-    assert "at 1 copy and 0.90 at 8" in said
-    assert expected in said and ("too few" in said) == (n_models < 5)
 
 
 @pytest.mark.parametrize(
@@ -331,8 +294,7 @@ def test_a_k_that_is_better_by_luck_does_not_carry_over():
     assert (sweep["auc_chosen_on"] != sweep["auc_held_out"]).all()
     held_out = sweep["auc_held_out"]
     assert sweep["difference"].tolist() == pytest.approx((held_out - held_out.iloc[1]).tolist())
-    (sweep,) = statistics.with_p_adjusted(sweep)
-    assert SUPPORTED not in set(checks.sweep_verdict(sweep, 50.0)["verdict"])
+    assert (sweep["difference_low"] <= 0).all()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pandas as pd
 from contamination.audit import listed_rows, time_left
 from contamination.audit.comparison import by_text_alone, near_copies, refusal
 from contamination.audit.completing import replication
+from contamination.audit.evidence import not_run, panel
 from contamination.audit.finding import Finding, Target
 from contamination.audit.internals import dice, min_k, probed
 from contamination.audit.lab_models import Lab
@@ -38,7 +39,6 @@ from contamination.dcq.published_tables import reciprocal_row
 from contamination.models.causal import CausalLM
 from contamination.models.chat import Endpoint
 from contamination.replication.instructions import GUIDED
-from contamination.study.panel import not_run, panel
 
 COMPARISON = "comparison rows"
 CONTROLS = ["control", "n", "value", "ci_low", "ci_high", "decides", "chance", "p_value", "holds"]

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from contamination.audit.evidence import Evidence, verdict
 from contamination.audit.prepared import Audit
 from contamination.core import statistics
 from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import FEWEST_MODELS, strongest
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
-from contamination.study.panel import Evidence, verdict
 
 CLEAN_LM = "clean model of the lab"
 

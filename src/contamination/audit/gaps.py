@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contamination.audit.evidence import verdict
 from contamination.core.claims import CLAIMS
 from contamination.core.statistics import share_difference_interval
 from contamination.core.verdicts import CONTROL_FAILS, SUPPORTED
 from contamination.dcq.comparison import FEWEST_QUIZZES
-from contamination.study.panel import verdict
 
 GAP = "gap to"
 

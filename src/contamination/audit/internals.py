@@ -73,7 +73,7 @@ def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: 
     """
     if audit.unseen is None:
         none = control_row("", 0, math.nan, math.nan, math.nan)
-        return Finding(build_finding(audit, target, MIN_K, "AUC", none, 0.5, (), NO_COMPARISON))
+        return Finding(build_finding(audit, target, MIN_K, "AUC", none, 0.5, (), NO_COMPARISON), ())
     texts = [text for rows in audit.sets for text in audit.scored_texts(rows)]
     k_percent = audit.told.min_k.k_percent
     n, is_data = len(texts), np.arange(len(texts)) < len(audit.rows.rows)

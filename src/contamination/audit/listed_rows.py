@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from contamination.audit.conformal import conformal_p, named_rows
 from contamination.audit.finding import Finding
 from contamination.audit.prepared import DCQ, MIN_K, REPLICATION, Audit
 from contamination.core.statistics import CONFIDENCE, share_interval
 from contamination.models.chat import OK
 from contamination.replication.instructions import GUIDED
-from contamination.study.row_lists import conformal_p, named_rows
 
 SCORES = {MIN_K: "min_k_score", REPLICATION: "completion_rouge", DCQ: "quiz_share"}
 COLUMNS = ["model", "index", *SCORES.values(), "p_value", "p_adjusted", "is_listed"]

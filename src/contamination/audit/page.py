@@ -12,12 +12,12 @@ from typing import Any
 import pandas as pd
 
 from contamination.audit import auditing, detected_copies, listed_rows
+from contamination.audit.evidence import Evidence
 from contamination.audit.log_values import Log
 from contamination.audit.prepared import METHODS
 from contamination.core import storage, verdicts
 from contamination.core.tables import show, with_interval
 from contamination.core.visible import visible
-from contamination.study.panel import Evidence
 
 SCHEMA_VERSION = 1  # of verdict.json
 UNLISTED = "unlisted_rows.json"  # rows that no list names, as lm_eval --samples reads them

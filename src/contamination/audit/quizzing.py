@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from contamination.audit import finding
+from contamination.audit.evidence import Evidence, verdict
 from contamination.audit.finding import CLEAN_LM, Finding, Target
 from contamination.audit.gaps import QuizScores, gaps, verdict_of_gaps
 from contamination.audit.internals import log_probs_of
@@ -37,7 +38,6 @@ from contamination.dcq.prompts import header
 from contamination.dcq.respondents import BaseRespondent, ChatRespondent, InstructRespondent
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
-from contamination.study.panel import Evidence, verdict
 
 SHARES = ("max_pct", "ci_low_pct", "ci_high_pct")
 TEMPLATE = "chat template"  # what decides how a text begins there

@@ -15,7 +15,6 @@ import pandas as pd
 
 from contamination.cases.library import TEST, VALIDATION
 from contamination.core import blind, blind_scores, statistics
-from contamination.core.claims import CLAIMS
 from contamination.core.scores import MIN_K, PPL
 from contamination.data.published import printed_cells
 
@@ -145,36 +144,6 @@ def _test(
     return {"p": statistics.bootstrap_p(auc, resampled, 0.5, smallest)}
 
 
-def with_verdict(
-    auc: pd.DataFrame, words: pd.DataFrame | None = None, n_models: int | None = None
-) -> pd.DataFrame:
-    """Rows of ``auc_rows`` and ``blind_rows`` with p_adjusted and the verdict of each claim.
-
-    Rows of a control have no p, and are blank. ``words`` are the ``blind_rows`` of books that
-    chance did not assign: there a score has to lie above the interval of the bag of words.
-    ``n_models`` is the number of models where the claim is about models; where it is about the
-    one model that you audit, whose books are the sample, there is none.
-    """
-    claim = CLAIMS["books_auc"]
-    of_words = {}
-    if words is not None:
-        of_bag = words[words["method"] == blind_scores.BAG_OF_WORDS]
-        of_words = {row.part: (row.ci_low, row.ci_high) for row in of_bag.itertuples()}
-    said = [
-        ""
-        if pd.isna(row.p)
-        else claim.verdict(
-            row.ci_low,
-            row.ci_high,
-            p_adjusted=row.p_adjusted,
-            control=of_words.get(row.part),
-            n_models=n_models,
-        )
-        for row in auc.itertuples()
-    ]
-    return auc.assign(verdict=said)
-
-
 def blind_rows(snippets: pd.DataFrame, *, n_resamples: int) -> pd.DataFrame:
     """Rows of ``books_auc.csv`` of classifiers that see the words of snippets and no model.
 
@@ -244,16 +213,6 @@ def comparisons(
             p = statistics.bootstrap_p(difference, first - second, smallest=smallest)
             rows.append((name, part, difference, low, high, p))
     return pd.DataFrame(rows, columns=["compared", "part", "difference", "ci_low", "ci_high", "p"])
-
-
-def differences_verdict(compared: pd.DataFrame, n_models: int | None = None) -> pd.DataFrame:
-    """Rows of ``comparisons`` with p_adjusted, and their verdicts; n_models as above."""
-    claim = CLAIMS["books_differences"]
-    said = [
-        claim.verdict(row.ci_low, row.ci_high, p_adjusted=row.p_adjusted, n_models=n_models)
-        for row in compared.itertuples()
-    ]
-    return compared.assign(verdict=said)
 
 
 def rate_rows(

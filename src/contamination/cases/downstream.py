@@ -20,12 +20,10 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import blind, blind_scores, scores, statistics
-from contamination.core.claims import CLAIMS
 from contamination.core.tables import interval_text
-from contamination.core.verdicts import FEWEST_MODELS, SUPPORTED, Claim
+from contamination.core.verdicts import FEWEST_MODELS
 from contamination.lab.training import describe
 from contamination.min_k import detect
-from contamination.min_k.auc_tables import too_few_models
 from contamination.models.causal import CausalLM, option_log_probs
 
 AVERAGE = "average"
@@ -101,7 +99,7 @@ def auc_rows(
         Columns ``COLUMNS``; seed is empty where several models stand behind a
         row. difference is this AUC minus that of ``first``; p is that of no difference,
         without ``first`` that of an AUC of one half, and left out where fewer than five
-        models stand behind the row (``with_verdict``). ``holds`` says of a setting among
+        models stand behind the row. ``holds`` says of a setting among
         ``CONTROLS`` whether the interval contains one half, as it must.
     """
     rows = []
@@ -182,43 +180,6 @@ def _table(rows: list[dict], labels: Mapping[str, Any]) -> pd.DataFrame:
     table["holds"] = holds.astype("boolean").where(is_control)
     table["p"] = table["p"].mask(is_control)
     return table.astype({"seed": "Int64"})
-
-
-def with_verdict(
-    rows: pd.DataFrame, table: str = "downstream", words: pd.DataFrame | None = None
-) -> pd.DataFrame:
-    """Rows with p_adjusted, and the verdict on the claim of ``table`` about each.
-
-    A control has ``holds`` and no verdict. A row is about the difference; without one it makes
-    a claim in the table ``downstream`` alone, where chance decided what was inserted and an AUC
-    above one half says as much. Rows of one's own model (setting "own") are about that model,
-    whose examples chance need not have dealt: they have to lie above the interval of the bag
-    of words in ``words``, the ``blind_rows`` of these examples.
-    """
-    claim, of_words = CLAIMS[table], {}
-    if words is not None:
-        of_bag = words[words["method"] == blind_scores.BAG_OF_WORDS]
-        ends = zip(of_bag["ci_low"] - 0.5, of_bag["ci_high"] - 0.5, strict=True)
-        of_words = dict(zip(of_bag["dataset"], ends, strict=True))
-    said = [_verdict(row, claim, table, of_words) for row in rows.itertuples()]
-    return rows.assign(verdict=said)
-
-
-def _verdict(row: Any, claim: Claim, table: str, of_words: Mapping[str, tuple]) -> str:
-    is_own = row.setting == OWN
-    if row.setting in CONTROLS or (pd.isna(row.difference) and table != "downstream"):
-        return ""
-    low, high, control = row.difference_low, row.difference_high, None
-    if pd.isna(row.difference):
-        low, high = row.ci_low - 0.5, row.ci_high - 0.5
-        control = of_words[row.dataset] if is_own else None
-    return claim.verdict(
-        low,
-        high,
-        p_adjusted=None if pd.isna(row.p_adjusted) else row.p_adjusted,
-        control=control,
-        n_models=None if is_own else row.n_models,
-    )
 
 
 def blind_rows(
@@ -334,7 +295,7 @@ def with_accuracy(
 def summarize_methods(average: pd.DataFrame, low: float, high: float) -> str:
     """Whether inserted examples are found, and by which of two scores better.
 
-    ``average`` has the rows of ``with_verdict`` of the average over datasets, with differences
+    ``average`` has the rows of ``auc_rows`` of the average over datasets, with differences
     to the model before insertion; ``low`` and ``high`` are the paired interval of
     AUC(Min-k% Prob) - AUC(PPL).
     """
@@ -345,9 +306,9 @@ def summarize_methods(average: pd.DataFrame, low: float, high: float) -> str:
         f"its lead over {scores.PPL}, which comes second in the paper, has the 95 % interval "
         f"{interval_text(low, high, 3)}. "
     )
-    found = "" if row["verdict"] == SUPPORTED else "not "
+    found = "" if row["difference_low"] > 0 else "not "
     leads = "a lead" if low > 0 else "a deficit" if high < 0 else "neither lead nor deficit"
-    conclusion = f"That insertion is found is {found}supported, and {leads} is shown."
+    conclusion = f"That insertion raises the AUC is {found}shown, and {leads} is shown."
     return text + _concluded(conclusion, row["n_models"])
 
 
@@ -382,4 +343,5 @@ def _concluded(conclusion: str, n_models: float) -> str:
     """The conclusion, or in its place that too few models are behind it."""
     if n_models >= FEWEST_MODELS:
         return conclusion
-    return too_few_models(int(n_models))
+    trained = "one model" if n_models == 1 else f"{n_models:.0f} models"
+    return f"We trained {trained}, and a claim about models needs at least {FEWEST_MODELS}."

@@ -7,7 +7,7 @@ import pandas as pd
 from contamination.cases.downstream import insertions
 from contamination.core.scores import MIN_K
 from contamination.core.tables import auc_text, difference_text, interval_text, listed
-from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, SUPPORTED
+from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE
 
 LEVEL_OF_TPR = 0.05  # false-positive rate of the notebook's TPR
 
@@ -72,7 +72,7 @@ def rates_result(average: pd.DataFrame) -> str:
         said += "The second interval lies above 0, so this model answers inserted examples better. "
     else:
         said += "The second interval contains 0 or lies below it, so no gap is shown. "
-    return said + _few(raised["n_models"], "for each rate")
+    return f"{said}{_few(raised['n_models'], 'for each rate')}".strip()
 
 
 def sizes_result(of_size: pd.DataFrame, spread: float) -> str:
@@ -89,69 +89,30 @@ def sizes_result(of_size: pd.DataFrame, spread: float) -> str:
     said = f"From the smallest to the largest corpus, the AUC changes by {listed(changes)}. "
     if spread:
         said += f"The order of the texts alone changes it by {spread:.3f}. "
-    return said + _few(last["n_models"].min(), "for each corpus size")
+    return f"{said}{_few(last['n_models'].min(), 'for each corpus size')}".strip()
 
 
 def _few(n_models: float, each: str) -> str:
-    """That a comparison has too few models, or that the verdicts are in the table."""
+    """That a comparison has too few models; empty where it has enough."""
     if n_models >= FEWEST_MODELS:
-        return "The verdicts are below."
+        return ""
     models = "one model" if n_models == 1 else f"{n_models:.0f} models"
     return f"With {models} {each}, what this says about other models is {INCONCLUSIVE}."
 
 
-def verdicts_in_brief(rows: pd.DataFrame) -> str:
-    """The verdicts on the models of this notebook, in one sentence.
-
-    ``rows`` has the rows that make a claim (verdict, n_models).
-    """
-    n_models, counts = rows["n_models"], rows["verdict"].value_counts(sort=False)
-    least, most = int(n_models.min()), int(n_models.max())
-    behind = "one model" if most == 1 else f"{most} models"
-    behind = f"at most {behind}" if least < most else behind
-    said = f"The tables above make {len(rows)} claims about the average AUC of {MIN_K}"
-    if set(counts.index) == {INCONCLUSIVE} and most < FEWEST_MODELS:
-        return (
-            f"{said}. All are {INCONCLUSIVE}, because we trained {behind} for each claim and a "
-            f"verdict needs at least {FEWEST_MODELS}."
-        )
-    return f"{said}: {listed([f'{word} ({n})' for word, n in counts.items()])}."
-
-
-def conclusion(
-    of_bases: pd.DataFrame, once: pd.Series, correction: pd.DataFrame, others: pd.DataFrame
-) -> str:
+def conclusion(once: pd.Series, correction: pd.DataFrame) -> str:
     """What the study shows about inserted examples, in paragraphs.
 
     Args:
-        of_bases: of ``lab_panel.units_verdict``; rows without a verdict are controls.
         once: Min-k% Prob on average over datasets where examples are inserted once, with
-            share_pct and paper_auc (as printed; empty if it is not).
+            difference, n_models, share_pct and paper_auc (as printed; empty if it is not).
         correction: of ``score_correction.correction_table``.
-        others: n_models and verdict of the rows on occurrence, learning rate and corpus size.
     """
-    claims = of_bases[of_bases["verdict"].ne("")].sort_values("copies")
-    least, most = claims.iloc[0], claims.iloc[-1]
-    controls = of_bases[of_bases["verdict"].eq("")]
-    highest = controls.loc[controls["auc"].idxmax()]
-    shown = claims["verdict"].eq(SUPPORTED)
-    numbers = (
-        f"Over {least['n_units']} base models, the AUC of {MIN_K} is {auc_text(least)} for rows "
-        f"seen {_copies(least)} and {auc_text(most)} for rows seen {_copies(most)}; the highest "
-        f"AUC of a control is {auc_text(highest)}."
-    )
-    if shown.all():
-        found = "Inserted rows can be found, and more easily if they occur often. "
-        if most["ci_low"] <= least["ci_high"]:
-            found = "Inserted rows can be found, but whether more copies help is not shown. "
-    elif shown.any():
-        found = "Inserted rows can be found at some numbers of copies. "
-    else:
-        found = "That inserted rows can be found is not shown. "
-    said = found + numbers
-    said += (
-        f" Of the tokens that our main models saw, {once['share_pct']:.0f} % are "
-        f"inserted rows, and one insertion gives an AUC of {auc_text(once)}."
+    found = "raises" if once["difference_low"] > 0 else "is not shown to raise"
+    said = (
+        f"In our models, inserting a row once {found} its AUC: {MIN_K} reaches {auc_text(once)}, "
+        f"and the change is {difference_text(once)}. Of the tokens that these models saw, "
+        f"{once['share_pct']:.0f} % are inserted rows."
     )
     paper = pd.to_numeric(once["paper_auc"], errors="coerce")
     if pd.notna(paper):
@@ -170,13 +131,4 @@ def conclusion(
             f"{copies}, the inflation is {inflation}, so none is shown, and this run cannot say "
             "how well a correction works."
         )
-    if others["n_models"].max() < FEWEST_MODELS:
-        said += (
-            " On the learning rate and the corpus size, this notebook is "
-            f"{INCONCLUSIVE}: it has too few models for each comparison."
-        )
-    return said
-
-
-def _copies(row: pd.Series) -> str:
-    return "once" if row["copies"] == 1 else f"{row['copies']:.0f} times"
+    return f"{said} {_few(once['n_models'], 'from one base')}".strip()

@@ -36,7 +36,7 @@ def study_rows(
     ``k_percent`` is of Min-k% Prob; examples and models are resampled ``n_resamples`` times.
 
     Returns:
-        Columns ``downstream.COLUMNS`` with p_adjusted (Holm over all) and verdict: "no model"
+        Columns ``downstream.COLUMNS`` with p_adjusted (Holm over all), by setting: "no model"
         (the words), "before insertion", "inserted once", "Poisson occurrence", "learning
         rate" (with the accuracy of the task where the examples have answers), "outliers"
         and "like the corpus" by size. A difference is that to the model before
@@ -106,7 +106,7 @@ def study_rows(
             rows = downstream.with_accuracy(rows, right, examples, n_resamples=n_resamples)
         parts.append(rows)
     (rows,) = statistics.with_p_adjusted(pd.concat(parts, ignore_index=True))
-    return downstream.with_verdict(rows, "downstream_own")
+    return rows
 
 
 def _scores(of_seeds: dict[int, dict]) -> dict[int, pd.DataFrame]:

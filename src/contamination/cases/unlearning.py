@@ -17,23 +17,13 @@ from scipy import stats
 
 from contamination.cases.unlearning_items import MIN_K, MIN_K_SHARE, PPL, PPL_SHARE
 from contamination.core import statistics
-from contamination.core.claims import CLAIMS
 from contamination.core.tables import interval_text
-from contamination.core.verdicts import (
-    CONTROL_FAILS,
-    FEWEST_MODELS,
-    INCONCLUSIVE,
-    NOT_RUN,
-    NOT_SUPPORTED,
-    SUPPORTED,
-)
 from contamination.models.chat import OK, REFUSED
 
 MAIN_METRICS = ["rouge_l", "unigram_recall"]  # one for each task
 # Not a selector: the items that only one of the two shares holds, against one another. What both
 # select cannot tell the two apart, so this is their paired comparison.
 ALONE = f"{MIN_K} alone against {PPL} alone"
-CONTROLS = ("retrained", "never saw")  # models that never read the story, the better one first
 
 ROW_COLUMNS = ["unlearning", "model", "task", "selector", "k_percent", "ratio_low", "ratio_high"]
 ROW_COLUMNS += ["n_items", "n_selected", "n_samples", "metric", "against", "mean_selected"]
@@ -69,7 +59,7 @@ def audit_rows(
     Returns:
         Columns ``ROW_COLUMNS``; difference is mean_selected - mean_other with its
         interval, p that of a permutation test, for the rows that make a claim or that
-        ``meanings`` reads. A group without items has no mean. Where
+        ``claims_with_intervals`` shows. A group without items has no mean. Where
         both shares are among the selectors, rows of ``ALONE`` compare what each selects alone:
         mean_selected is that of Min-k% Prob, mean_other that of perplexity.
     """
@@ -145,62 +135,6 @@ def _permutation_p(values: np.ndarray, is_selected: np.ndarray, is_other: np.nda
     )
 
 
-def with_verdict(
-    rows: pd.DataFrame, controls: Sequence[str] = CONTROLS, n_models: int | None = None
-) -> pd.DataFrame:
-    """Rows of ``audit_rows`` and ``left_out_rows`` with p_adjusted, verdict and its reason.
-
-    All their tests are one family (Holm). A row of the unlearned model itself makes the claim;
-    the others are its controls and stay blank. What a model that never read the story shows
-    too is no memory: where the unlearned model's lead over it, item by item, is not above 0,
-    the control fails if that model writes the selected items better as well. If not, it is
-    inconclusive.
-
-    Args:
-        controls: names of models that never read the story; the first that a row has is taken,
-            and without any no claim about a text can be supported.
-        n_models: models of each kind, where the claim is about models; none where it is about
-            the one model that you audit, whose items are the sample.
-    """
-    (rows,) = statistics.with_p_adjusted(rows)
-    keys = ["unlearning", "task", "selector", "metric"]
-    lows = rows.set_index([*keys, "model", "against"])["ci_low"]
-    judged = []
-    for row in rows.to_dict("records"):
-        at = tuple(row[key] for key in keys)
-        pairs = (((*at, row["model"], name), (*at, name, "")) for name in controls)
-        known = ([lows.get(each, np.nan) for each in pair] for pair in pairs if pair[0] in lows)
-        judged.append(_verdict(row, next(known, None), n_models))
-    return rows.assign(
-        verdict=[word for word, _ in judged], reason=[reason for _, reason in judged]
-    )
-
-
-def _verdict(row: dict, control: Sequence[float] | None, n_models: int | None) -> tuple[str, str]:
-    """Verdict and reason; control is the lower end of the lead over it, and that of its own."""
-    if row["model"] != row["unlearning"] or row["against"]:
-        return "", ""
-    ends = row["ci_low"], row["ci_high"]
-    p, claim = row["p_adjusted"], CLAIMS["unlearning"]
-    word = claim.verdict(*ends, p_adjusted=p, n_models=n_models)
-    if word == NOT_RUN:
-        n, n_selected = row["n_items"], row["n_selected"]
-        few = "fewer than two items of a kind"
-        return word, {0: "no item selected", n: "every item selected"}.get(n_selected, few)
-    if n_models is not None and n_models < FEWEST_MODELS:
-        return word, f"fewer than {FEWEST_MODELS} models of each kind"
-    if word != SUPPORTED or row["metric"] == LEFT_OUT:
-        return word, ""
-    if control is None:
-        return INCONCLUSIVE, "no model that never read the text"
-    lead, of_control = control
-    if not lead > 0 and of_control > 0:
-        return CONTROL_FAILS, "a model that never read the text writes them as much better"
-    if not lead > 0:
-        return INCONCLUSIVE, "a model that never read the text may write them as much better"
-    return word, ""
-
-
 def _counts(table: pd.DataFrame, metric: str) -> dict[str, int]:
     """Answers behind a metric; only a judge's can be refused or fail."""
     status = table.get(f"{metric}_status", pd.Series(OK, index=table.index))
@@ -232,76 +166,18 @@ def _difference(
     return row | {"ci_low": low, "ci_high": high}
 
 
-def meanings(
-    rows: pd.DataFrame, control: str, original: str, n_models: int | None = None
-) -> pd.DataFrame:
-    """What "selected" means, for each unlearned model and task: ``unlearning_meanings.csv``.
-
-    Each verdict answers a claim that compares the selected items with all other items. Easy: a
-    model that did not see the story writes the selected items better. Remembered: the unlearned
-    model is ahead of that control by more on the selected items. Spared: unlearning took less from
-    the selected items. The verdict of the row is on the claim that the selected items were not
-    unlearned, which needs both "remembered" and "spared".
+def claims_with_intervals(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
+    """What "selected" means: differences of selected and other items with intervals, as text.
 
     Args:
-        rows: of ``with_verdict``, one selector, and one metric for each task.
-        control: a model that did not see the story; without its rows nothing can be said.
+        rows: of ``audit_rows``, one selector, and one metric for each task.
+        control: a model that did not see the story; a comparison with a model that is not there
+            is left out.
         original: the model before unlearning.
-        n_models: as in ``with_verdict``.
 
     Returns:
-        unlearning, task, n_selected, verdict, easy_verdict, remembered_verdict, spared_verdict.
-    """
-    table, claim = [], CLAIMS["unlearning"]
-    for (name, task), group in rows.groupby(["unlearning", "task"], sort=False):
-        by = {(row.model, row.against): row for row in group.itertuples()}
-        answers = []
-        for test in ((control, ""), (name, control), (name, original)):
-            word = NOT_RUN
-            if test in by:
-                ends = by[test].ci_low, by[test].ci_high
-                word = claim.verdict(*ends, p_adjusted=by[test].p_adjusted, n_models=n_models)
-            answers.append(word)
-        table.append((name, task, by[name, ""].n_selected, _both(*answers[1:]), *answers))
-    columns = ["unlearning", "task", "n_selected", "verdict"]
-    columns += ["easy_verdict", "remembered_verdict", "spared_verdict"]
-    return pd.DataFrame(table, columns=columns)
-
-
-def _both(first: str, second: str) -> str:
-    """The verdict on a claim of two parts: one part that is not supported refutes it."""
-    weakest_last = (SUPPORTED, INCONCLUSIVE, NOT_RUN, CONTROL_FAILS, NOT_SUPPORTED)
-    return max(first, second, key=weakest_last.index)
-
-
-def summarize_unlearning(meant: pd.DataFrame) -> str:
-    """Whether a suspicious item is still in the model's memory, by :func:`meanings`."""
-    n_left = int(meant["verdict"].eq(SUPPORTED).sum())
-    shown = f"{n_left} of the {len(meant)} audits we can" if n_left else ""
-    shown = shown or f"none of the {len(meant)} audits can we"
-    text = f"In {shown} show that the selected items were not unlearned. "
-    if n_left == len(meant):
-        return text + "The suspicion is right, as in the paper."
-    counts = meant["verdict"][meant["verdict"].ne(SUPPORTED)].value_counts(sort=False)
-    others = ", ".join(f"{word} ({n})" for word, n in counts.items())
-    verdicts = "verdict is" if counts.sum() == 1 else "verdicts are"
-    text += f"The {'other ' if n_left else ''}{verdicts} {others}. "
-    if counts.get(INCONCLUSIVE):
-        text += "One model of each kind cannot decide this; the intervals describe only these "
-        text += "models. "
-    if counts.get(NOT_SUPPORTED):
-        text += "So a suspicious item is no proof of memory. "
-    if n_easy := int(meant["easy_verdict"].eq(SUPPORTED).sum()):
-        text += f"In {n_easy} of {len(meant)} the retrained model, too, writes the selected "
-        text += "items better, so they are easy to predict."
-    return text.strip()
-
-
-def claims_with_intervals(rows: pd.DataFrame, control: str, original: str) -> pd.DataFrame:
-    """The differences behind :func:`meanings` with their intervals as text, to be shown.
-
-    Same arguments; columns unlearning, task, n_selected, and own (the unlearned model itself),
-    easy, remembered and spared, each selected minus other items.
+        unlearning, task, n_selected, and own (the unlearned model itself), easy (the control),
+        remembered (unlearned minus control) and spared (unlearned minus original).
     """
     table = []
     for (name, task), group in rows.groupby(["unlearning", "task"], sort=False):
@@ -310,6 +186,8 @@ def claims_with_intervals(rows: pd.DataFrame, control: str, original: str) -> pd
         tests |= {"remembered": (name, control), "spared": (name, original)}
         texts = {}
         for claim, test in tests.items():
+            if test not in by.index:
+                continue
             row = by.loc[test]
             ends = interval_text(row["ci_low"], row["ci_high"], 2)
             known = pd.notna(row["difference"])

@@ -6,7 +6,7 @@ import pandas as pd
 
 from contamination.core.scores import MIN_K
 from contamination.core.tables import difference_text, interval_text, listed
-from contamination.core.verdicts import INCONCLUSIVE, SUPPORTED
+from contamination.core.verdicts import ALPHA
 
 LARGE_PART = 80.0  # percent of the memory; what leaves so much has unlearned almost nothing
 
@@ -132,15 +132,14 @@ def left_out_result(truth: pd.DataFrame) -> str:
         f"{interval_text(row.ci_low, row.ci_high, 2)}; corrected p = {row.p_adjusted:.2f})."
         for row in found.itertuples()
     ]
-    if found["verdict"].eq(SUPPORTED).any():
+    if found["p_adjusted"].le(ALPHA).any():
         return " ".join(parts)
-    return " ".join(parts) + f" After the correction this is {INCONCLUSIVE}."
+    return " ".join(parts) + " After the correction this is not significant."
 
 
 def conclusion(
     main: pd.DataFrame,
     truth: pd.DataFrame,
-    meant: pd.DataFrame,
     counts: pd.DataFrame,
     models: pd.DataFrame,
 ) -> str:
@@ -148,20 +147,14 @@ def conclusion(
 
     Args:
         main, truth: as in :func:`lead_without_the_truth`; the control is the retrained model.
-        meant: of ``unlearning.meanings``.
         counts: as in :func:`window_result`.
         models: model, unlearned and left (percent of the memory).
     """
-    n_left, n = int(meant["verdict"].eq(SUPPORTED).sum()), len(meant)
-    if n_left:
-        said = f"In {n_left} of {n} audits, the selected items were not unlearned. "
-    elif meant["verdict"].eq(INCONCLUSIVE).any():
-        said = (
-            "Whether the suspicious items are still in the model's memory, or are simply easy, is "
-            f"{INCONCLUSIVE}: we have one model of each kind. "
-        )
-    else:
-        said = "In no audit do we show that the selected items were not unlearned. "
+    n = main.groupby(["unlearning", "task"]).ngroups
+    said = (
+        "We cannot say whether the suspicious items are still in the model's memory or are simply "
+        "easy, because we have one model of each kind. "
+    )
     unlearned = models[models["unlearned"].astype(bool)]
     hardly = unlearned[unlearned["left"].ge(LARGE_PART)]
     if len(hardly):

@@ -6,8 +6,6 @@ had been seen, except where a protocol fixed them before.
 
 from __future__ import annotations
 
-from functools import partial
-
 import pandas as pd
 
 from contamination.core.verdicts import Claim, check_verdicts
@@ -30,7 +28,6 @@ _JUDGE = Claim(
     "The judge and the reference agree on most completions that either calls near-exact.",
     unit="share",
 )
-_selected = partial(Claim, null=0.0, unit="ROUGE-L or recall")
 _TRAINED_ON = Claim("This model was trained on this dataset.", unit="AUC or share")
 
 CLAIMS: dict[str, Claim] = {
@@ -127,18 +124,6 @@ CLAIMS: dict[str, Claim] = {
         "A classifier that sees the text alone tells the two kinds of passages apart, without any "
         "model."
     ),
-    "min_k_auc": Claim(
-        "Training on passages raises the AUC of this score, compared with the same model before "
-        "training.",
-        null=0.0,
-    ),
-    "min_k_trends": Claim(
-        "The AUC is higher in the second of the two conditions than in the first.", null=0.0
-    ),
-    "min_k_sweep": Claim(
-        "This k gives a higher AUC than the usual k, on passages that were not used to choose it.",
-        null=0.0,
-    ),
     "pretrained_min_k": Claim(
         "The score of this model, which is newer than all pages, tells older from newer pages "
         "better than words alone do."
@@ -148,49 +133,6 @@ CLAIMS: dict[str, Claim] = {
         null=20.0,
         smallest_effect=10.0,
         unit="percent of quizzes",
-    ),
-    # Case studies
-    "books_auc": Claim(
-        "Snippets of books that the model was trained on score higher than snippets of other books."
-    ),
-    "books_differences": Claim(
-        "The first of the two has the higher AUC on the same books.", null=0.0
-    ),
-    "downstream": Claim(
-        "Inserting an example once raises its score, compared with held-out examples.", null=0.0
-    ),
-    "downstream_occurrence": Claim(
-        "Inserting examples this many times raises their AUC, compared with the model before "
-        "the insertion.",
-        null=0.0,
-    ),
-    "downstream_learning_rate": Claim(
-        "The AUC is higher at the raised learning rate than at the lower one.", null=0.0
-    ),
-    "downstream_dataset_size": Claim(
-        "The AUC is higher in this corpus than in the smallest one.", null=0.0
-    ),
-    "downstream_own": Claim(
-        "The training of this row raises the AUC, compared with the reference of this row.",
-        null=0.0,
-    ),
-    "unlearning": Claim(
-        "Suspected items have the higher mean of the row's metric under the unlearned model, and "
-        "not because they are easy for a model that never saw them.",
-        null=0.0,
-        unit="ROUGE-L, recall or share",
-    ),
-    "unlearning_meanings": _selected(
-        "Selected items were not unlearned: they are remembered, and unlearning spared them."
-    ),
-    "unlearning_meanings_easy": _selected(
-        "A model that never saw the story writes the selected items better than all other items."
-    ),
-    "unlearning_meanings_remembered": _selected(
-        "The unlearned model leads a model that never saw the story by more on selected items."
-    ),
-    "unlearning_meanings_spared": _selected(
-        "Unlearning took less from the selected items than from all other items."
     ),
     # DICE
     "dice_layers": _LAYERS,
@@ -233,9 +175,6 @@ CLAIMS: dict[str, Claim] = {
         null=0.05,
         smallest_effect=0.10,
         unit="share of pairs of sets",
-    ),
-    "over_base_models": Claim(
-        "Rows that a model was trained on score higher than held-out rows of the same draw."
     ),
     # The pretraining study; its smallest effects were fixed in docs/protocol_2.md before its scores
     "pretraining_detection": Claim(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +17,9 @@ from contamination.dice.answers import accuracy_row
 from contamination.dice.mixtures import IN_DISTRIBUTION, SEEN, UNSEEN, Problems
 from contamination.dice.pool import (
     CLEAN,
-    CLEAN_CONTROLS,
     HIGH,
     LOW,
     OTHER_CLEAN,
-    REFERENCES,
-    ROWS,
     Condition,
     FineTunedModel,
 )
@@ -62,7 +59,7 @@ def accuracy_rows(
     paper_model: str = "LLaMA2-7B",
     processes: int | None = None,
 ) -> pd.DataFrame:
-    """``dice_accuracy.csv``: every model (condition, seed) on its condition's sets of problems.
+    """Accuracy of every model (condition, seed) on its condition's sets of problems.
 
     ``load`` loads a model, in another dtype or on a cluster. The printed cells of Table 1's
     base model ``paper_model`` stand beside ("" for none), empty where there is no such cell.
@@ -80,13 +77,12 @@ def accuracy_rows(
         for seed, model in trained[condition.name].items():
             for name, answers in zip(sets[condition.name], next(answered), strict=True):
                 training = DOSE_NAMES.get(condition.copies, "").format(condition.problems)
-                is_paper = condition.name != OTHER_CLEAN and condition.fixed == ROWS
-                is_paper &= condition.times_rate == 1
+                is_paper = condition.name != OTHER_CLEAN
                 rows.append(
                     {"base_model": base_model, "contamination": condition.problems or CLEAN}
                     | {"condition": condition.name, "copies": condition.copies}
-                    | {"dose_pct": model.dose_pct, "fixed": condition.fixed}
-                    | {"n_steps": model.n_steps, "seed": seed, "benchmark": name}
+                    | {"dose_pct": model.dose_pct, "n_steps": model.n_steps}
+                    | {"seed": seed, "benchmark": name}
                     | {"in_distribution": name in IN_DISTRIBUTION}
                     | answers
                     | {"paper": printed.get((training, name)) if is_paper else None}
@@ -105,36 +101,31 @@ def _answer_rows(
 def gains(accuracy: pd.DataFrame) -> pd.DataFrame:
     """What contamination adds to the mean accuracy of clean models, in points.
 
-    Clean models are those at the usual rate, or at the condition's own (``pool.REFERENCES``).
     Seen is GSM-i and fresh is GSM-ii, except in conditions that were trained on GSM-ii: there
     the two exchange roles (:func:`seen_and_fresh`).
 
     Returns:
-        condition, reference (the clean models' condition), reference_pct (their mean accuracy on
-        GSM-i and GSM-ii), n_models, gain_seen, gain_fresh, gain_elsewhere (other
-        distributions; undefined where none was asked), inflation_points (gain_seen minus
+        condition, reference_pct (mean accuracy of the clean models on GSM-i and GSM-ii), n_models,
+        gain_seen, gain_fresh, inflation_points (gain_seen minus
         gain_fresh: what of the score is false) with ci_low and ci_high, Welch's 95 % over models,
         and p, its test of no inflation: empty for clean models, which make no claim, and with
         fewer than five models of either kind, which decide nothing.
     """
     kind = accuracy["benchmark"].map({SEEN: "gain_seen", UNSEEN: "gain_fresh"})
-    kind = kind.where(accuracy["in_distribution"], "gain_elsewhere")
     means = accuracy.pivot_table("accuracy_pct", "condition", kind, sort=False)
-    means = means.reindex(columns=["gain_seen", "gain_fresh", "gain_elsewhere"])
+    means = means.reindex(columns=["gain_seen", "gain_fresh"])
     gaps = _gaps(accuracy).groupby("condition")["gap"].agg(list).map(np.array)
     rows = []
     for name in means.index.drop(CLEAN):
-        reference = _reference(name, means.index)
         is_exchanged = seen_and_fresh(name)[0] == UNSEEN
-        own, clean = (-values if is_exchanged else values for values in gaps[[name, reference]])
+        own, clean = (-values if is_exchanged else values for values in gaps[[name, CLEAN]])
         low, high, p = _welch(own, clean)
-        decides = name not in CLEAN_CONTROLS and min(len(own), len(clean)) >= FEWEST_MODELS
-        halves = means.loc[reference, ["gain_seen", "gain_fresh"]]
-        gained = means.loc[name] - means.loc[reference]
+        decides = name != OTHER_CLEAN and min(len(own), len(clean)) >= FEWEST_MODELS
+        gained = means.loc[name] - means.loc[CLEAN]
         if is_exchanged:
             gained = gained.rename({"gain_seen": "gain_fresh", "gain_fresh": "gain_seen"})
         rows.append(
-            {"condition": name, "reference": reference, "reference_pct": halves.mean()}
+            {"condition": name, "reference_pct": means.loc[CLEAN].mean()}
             | {"n_models": len(own)}
             | gained[means.columns].to_dict()
             | {"inflation_points": np.mean(own) - np.mean(clean), "ci_low": low, "ci_high": high}
@@ -150,12 +141,6 @@ def seen_and_fresh(condition: str) -> tuple[str, str]:
     (('GSM-ii', 'GSM-i'), ('GSM-i', 'GSM-ii'))
     """
     return (UNSEEN, SEEN) if condition.startswith(f"{UNSEEN} x") else (SEEN, UNSEEN)
-
-
-def _reference(condition: str, conditions: Iterable[str]) -> str:
-    """The clean models that a condition is compared with, where they were trained."""
-    reference = REFERENCES.get(condition, CLEAN)
-    return reference if reference in conditions else CLEAN
 
 
 def _welch(values: Sequence[float], others: Sequence[float]) -> tuple[float, float, float]:
@@ -178,15 +163,14 @@ def _welch(values: Sequence[float], others: Sequence[float]) -> tuple[float, flo
 def inflation(accuracy: pd.DataFrame) -> pd.DataFrame:
     """What contamination did to the score: accuracy on the seen minus that on the fresh set.
 
-    Which set is which, see :func:`seen_and_fresh`. The mean gap of the clean models that it is
-    compared with, what the sets differ in difficulty, is taken off. One row for each model that
+    Which set is which, see :func:`seen_and_fresh`. The mean gap of the clean models, what the sets
+    differ in difficulty, is taken off. One row for each model that
     was asked both sets.
     """
     wide = _gaps(accuracy)
-    mean_gaps = wide.groupby("condition")["gap"].mean()
-    references = wide["condition"].map(lambda name: _reference(name, mean_gaps.index))
+    of_clean = wide.groupby("condition")["gap"].mean()[CLEAN]
     is_exchanged = wide["condition"].map(lambda name: seen_and_fresh(name)[0] == UNSEEN)
-    gaps = wide["gap"] - references.map(mean_gaps)
+    gaps = wide["gap"] - of_clean
     wide["gap_points"] = gaps.where(~is_exchanged, -gaps)
     wide["accuracy_seen_pct"] = wide[SEEN].where(~is_exchanged, wide[UNSEEN])
     wide["accuracy_fresh_pct"] = wide[UNSEEN].where(~is_exchanged, wide[SEEN])

@@ -19,7 +19,7 @@ from contamination.dice import controls
 from contamination.dice.detector import MEAN_DIFFERENCE, MLP
 from contamination.dice.family import SMALLEST
 from contamination.dice.mixtures import SEEN, UNSEEN
-from contamination.dice.pool import BY_HEART, CONTAMINATED
+from contamination.dice.pool import CONTAMINATED
 
 LESSON_CONTAMINATED = "contaminated"  # its name in the lesson
 NEW_CONTAMINATED = "new contaminated"  # the lesson's model that no detector has learned from
@@ -223,23 +223,21 @@ def _of_controls(table: pd.DataFrame) -> str:
     if table["holds"].isna().all():
         return f"No control has {FEWEST_MODELS} models of a kind, so none can be judged."
     rows = table.set_index("control")
-    clean = rows.loc[[controls.TWO_CLEAN, controls.REORDERED_CLEAN]]
+    clean = rows.loc[controls.TWO_CLEAN]
     unmet = rows.loc[controls.HELD_OUT]
     pairs = rows.loc[[controls.PAIRED, controls.SWAPPED_PAIRED]]
-    is_apart = (clean["ci_low"] > 50).any() or (clean["ci_high"] < 50).any()
+    is_apart = clean["ci_low"] > 50 or clean["ci_high"] < 50
     apart = "tells two clean models" if is_apart else "is not shown to tell two clean models"
-    highest = clean["auroc_pct"].max()
-    more = "more than" if unmet["ci_low"] > highest else "not shown to be more than"
+    of_two = clean["auroc_pct"]
+    more = "more than" if unmet["ci_low"] > of_two else "not shown to be more than"
     is_higher = pairs["holds"].eq(True).fillna(False).all()
     score = "score" if is_higher else "are not shown to score"
-    of_clean, of_pairs = (
-        listed([_value(row) for _, row in of.iterrows()]) for of in (clean, pairs)
-    )
+    of_pairs = listed([_value(row) for _, row in pairs.iterrows()])
     return (
-        "Three controls matter most. DICE "
-        f"{apart} apart on fresh questions ({of_clean}). Contaminated models that the detector has "
-        f"never met reach {_value(unmet)}, which is {more} the {highest:.0f} % of two clean "
-        f"models. Questions that a model saw {score} higher than fresh ones in both roles, once "
+        f"Three controls matter most. DICE {apart} apart on fresh questions ({_value(clean)}). "
+        "Contaminated models that the detector has never met reach "
+        f"{_value(unmet)}, which is {more} the {of_two:.0f} % of two clean models. "
+        f"Questions that a model saw {score} higher than fresh ones in both roles, once "
         f"a clean model's scores are subtracted ({of_pairs})."
     )
 
@@ -250,37 +248,20 @@ def _value(row: pd.Series) -> str:
 
 
 def _of_inflation(inflated: pd.DataFrame) -> str:
-    """Whether the positive control is inflated, and which of the conditions are."""
+    """Which of the conditions are inflated."""
     least = CLAIMS["dice_inflation"].smallest_effect
-    is_control = inflated["condition"].eq(BY_HEART)
-    is_supported = inflated["verdict"].eq(SUPPORTED)
-    others = inflated[~is_control]
-    if (is_control & is_supported).any():
-        first = (
-            f"The score of our positive control is inflated ({_points(inflated[is_control])[0]}), "
-            "so this pool can show an inflation of that size."
-        )
-    elif is_supported.any():
-        first = "Our positive control is not shown to be inflated, although another condition is."
-    else:
-        first = (
-            "Our positive control is not shown to be inflated either, so this pool cannot say "
-            "whether DICE follows an inflated score."
-        )
-    shown = _points(others[others["verdict"] == SUPPORTED])
-    n_claims = others["verdict"].fillna("").ne("").sum()
+    shown = _points(inflated[inflated["verdict"] == SUPPORTED])
+    n_claims = inflated["verdict"].fillna("").ne("").sum()
     n_none, n_open, n_failed = (
-        others["verdict"].eq(word).sum() for word in (NOT_SUPPORTED, INCONCLUSIVE, CONTROL_FAILS)
+        inflated["verdict"].eq(word).sum() for word in (NOT_SUPPORTED, INCONCLUSIVE, CONTROL_FAILS)
     )
-    second = f"None of the {n_claims} other conditions is shown to inflate the score."
+    said = f"None of the {n_claims} contaminated conditions is shown to inflate the score."
     if shown:
-        second = f"Of the {n_claims} other conditions, {listed(shown)} inflate the score."
-        second = second.replace("inflate the", "inflates the") if len(shown) == 1 else second
+        said = f"Of the {n_claims} contaminated conditions, {listed(shown)} inflate the score."
+        said = said.replace("inflate the", "inflates the") if len(shown) == 1 else said
     failed = f" In {n_failed} the control fails." if n_failed else ""
-    n_few = (others["verdict"].eq(INCONCLUSIVE) & others["n_models"].lt(FEWEST_MODELS)).sum()
-    few = f", {n_few} of them because they have fewer than {FEWEST_MODELS} models" if n_few else ""
     ruled_out = f"For {n_none} of them an inflation of {least:.0f} points or more is ruled out, "
-    return f"{first} {second} {ruled_out}and {n_open} are inconclusive{few}.{failed}"
+    return f"{said} {ruled_out}and {n_open} are inconclusive.{failed}"
 
 
 def _points(rows: pd.DataFrame) -> list[str]:

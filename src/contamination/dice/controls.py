@@ -18,16 +18,13 @@ from contamination.dice import experiments
 from contamination.dice.detector import MEAN_DIFFERENCE, Auroc
 from contamination.dice.experiments import TEST_HALF, TRAIN_HALF
 from contamination.dice.family import SMALLEST
-from contamination.dice.mixtures import FORMAT, MATH, OTHER_TASK, SEEN, TRAIN_SPLIT, UNSEEN
+from contamination.dice.mixtures import SEEN, UNSEEN
 from contamination.dice.pool import (
     BASE,
-    BETWEEN,
     CLEAN,
     CONTAMINATED,
     HIGH,
-    LOW,
     OTHER_CLEAN,
-    REORDERED,
     Pool,
     condition_name,
 )
@@ -36,8 +33,6 @@ AT_CHANCE, ABOVE_CHANCE, BELOW_MLP = "at chance", "above chance", "below the MLP
 
 TWO_CLEAN = "two clean models, other texts"
 TWO_CLEAN_LEARNED = "the same, on the detector's training questions"
-REORDERED_CLEAN = "two clean models, same texts in another order"
-REORDERED_LEARNED = "the same in another order, on the detector's training questions"
 BASE_VANILLA = "base model against clean"
 HELD_OUT = "models never met"
 WITHIN = "seen against unseen questions, contaminated model"
@@ -50,23 +45,19 @@ SWAPPED_PAIRED = "roles exchanged, contaminated minus clean model"
 SWAPPED_PAIRED_CLEAN = "roles exchanged, clean minus clean model"
 WITHIN_TAUGHT = "seen against unseen, detector taught membership"
 WITHIN_TAUGHT_CLEAN = "the same, clean models"
-LEGITIMATE = "trained on the train split"
-FORMAT_ONLY = "trained on the answer format alone"
-ANOTHER = "contaminated with another task"
 LAYER_0 = "layer 0"
 DIRECTION = "mean difference, models never met"
 SHUFFLED = "shuffled labels"
-DOSE = "dose never trained on, copies: {}"
 BASELINE = "baselines taught alike, centred per model"
 BASELINE_CLEAN = "the same baselines, two clean models"
 TOPIC = "GSM against {} questions, contaminated model (Figure 6a)"
 TOPIC_CLEAN = "GSM against {} questions, clean model"
 
 # What would be found if the detector detected contamination, written before any number.
-_ABOVE = (HELD_OUT, WITHIN, PAIRED, SWAPPED, SWAPPED_PAIRED, WITHIN_TAUGHT, DOSE, TOPIC)
-_AT = (TWO_CLEAN, TWO_CLEAN_LEARNED, REORDERED_CLEAN, REORDERED_LEARNED, BASE_VANILLA)
+_ABOVE = (HELD_OUT, WITHIN, PAIRED, SWAPPED, SWAPPED_PAIRED, WITHIN_TAUGHT, TOPIC)
+_AT = (TWO_CLEAN, TWO_CLEAN_LEARNED, BASE_VANILLA)
 _AT += (WITHIN_CLEAN, PAIRED_CLEAN, SWAPPED_CLEAN, SWAPPED_PAIRED_CLEAN, WITHIN_TAUGHT_CLEAN)
-_AT += (LEGITIMATE, FORMAT_ONLY, ANOTHER, LAYER_0, SHUFFLED, TOPIC_CLEAN)
+_AT += (LAYER_0, SHUFFLED, TOPIC_CLEAN)
 _AT += (BASELINE, BASELINE_CLEAN)
 EXPECTED = {**dict.fromkeys(_ABOVE, ABOVE_CHANCE), **dict.fromkeys(_AT, AT_CHANCE)}
 EXPECTED[DIRECTION] = BELOW_MLP
@@ -126,7 +117,7 @@ def with_outcomes(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.DataFrame:
-    """``dice_controls.csv``: all experiments on one pool; only some controls' conditions may lack.
+    """``dice_controls.csv``: all experiments on one pool.
 
     ``topic`` is a set of another topic, Figure 6(a)'s MATH; ``centred_on`` that of the baselines.
     """
@@ -138,25 +129,11 @@ def control_table(pool: Pool, layer: int, topic: str, centred_on: str) -> pd.Dat
         for name, pair, asked in (
             (TWO_CLEAN, (OTHER_CLEAN, CLEAN), UNSEEN),
             (TWO_CLEAN_LEARNED, (OTHER_CLEAN, CLEAN), SEEN),
-            (REORDERED_CLEAN, (REORDERED, CLEAN), UNSEEN),
-            (REORDERED_LEARNED, (REORDERED, CLEAN), SEEN),
             (BASE_VANILLA, (CLEAN, BASE), UNSEEN),
         )
     ]
     rows.append(control_row(HELD_OUT, strangers, layer))
     rows += [control_row(name, auroc, layer) for name, auroc in _membership(pool, layer)]
-    for expected, name, condition in (
-        (LEGITIMATE, LEGITIMATE, condition_name(TRAIN_SPLIT, HIGH)),
-        (FORMAT_ONLY, FORMAT_ONLY, condition_name(FORMAT, HIGH)),
-        *(
-            (ANOTHER, f"{ANOTHER}: {condition_name(s, HIGH)}", condition_name(s, HIGH))
-            for s in (OTHER_TASK, MATH)
-        ),
-        *((DOSE, DOSE.format(copies), condition_name(SEEN, copies)) for copies in (LOW, BETWEEN)),
-    ):
-        if condition in pool:
-            auroc = experiments.auroc_of_unmet_models(pool, detectors, condition, layer, UNSEEN)
-            rows.append(control_row(name, auroc, layer, expected=expected))
     rows.append(
         control_row(
             LAYER_0, experiments.auroc_of_seed_pairs(pool, CONTAMINATED, CLEAN, 0, UNSEEN), 0
@@ -214,17 +191,15 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
 
 def summarize_dice_controls(table: pd.DataFrame) -> str:
     """What the detector detects, in three sentences, from ``dice_controls``."""
-    rows = table.set_index("control")
-    texts, order = (rows.loc[name] for name in (TWO_CLEAN, REORDERED_CLEAN))
+    clean = table.set_index("control").loc[TWO_CLEAN]
     tells = "DICE tells two clean models apart"
-    if pd.isna(texts["holds"]) or pd.isna(order["holds"]):
+    if pd.isna(clean["holds"]):
         tells = f"fewer than {FEWEST_MODELS} models of a kind cannot show whether {tells}"
-    elif max(texts["ci_low"], order["ci_low"]) <= 50:
+    elif clean["ci_low"] <= 50:
         tells = "DICE is not shown to tell two clean models apart"
     return (
-        f"On fresh questions, {tells}. The AUROC is {texts['auroc_pct']:.0f} % if the clean models "
-        f"were trained on different texts and {order['auroc_pct']:.0f} % if they were trained on "
-        f"the same texts in another order. {strongest_reading(table)}"
+        f"On fresh questions, {tells}. The AUROC is {clean['auroc_pct']:.0f} % if the clean models "
+        f"were trained on different texts. {strongest_reading(table)}"
     )
 
 
@@ -282,20 +257,12 @@ def _ends(row: pd.Series) -> str:
 def strongest_reading(table: pd.DataFrame) -> str:
     """The strongest reading of a flag that ``dice_controls`` allows.
 
-    Two clean models that are told apart excuse a flag, and so do models that were trained
-    innocently, unless they are shown to be at chance, which takes five of them.
+    Two clean models that are told apart excuse a flag.
     """
-    innocent = (LEGITIMATE, FORMAT_ONLY, ANOTHER)
-    is_innocent = table["control"].astype(str).str.startswith(innocent)
     is_held = table["holds"].eq(True).fillna(False)
     reading = "that the model was fine-tuned on problems of this kind"
-    if not is_held[table["control"].isin([HELD_OUT, TWO_CLEAN, REORDERED_CLEAN])].all():
+    if not is_held[table["control"].isin([HELD_OUT, TWO_CLEAN])].all():
         reading = "that the model differs from the detector's clean model"
-    elif not is_held[is_innocent].all():
-        reading = (
-            "that the model was fine-tuned on something like these problems, perhaps on their "
-            "train split"
-        )
     elif sees_membership(table):
         reading = "that the model was trained on these questions"
     return f"A flag from DICE does not show more than {reading}."

@@ -13,7 +13,7 @@ from contamination.core.statistics import with_p_adjusted
 from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, strongest
 from contamination.dice.accuracy import seen_and_fresh, within_floor
 from contamination.dice.mixtures import UNSEEN
-from contamination.dice.pool import CLEAN_CONTROLS
+from contamination.dice.pool import OTHER_CLEAN
 
 ANY_FLOOR = (0.0, 100.0)
 SMALLEST = CLAIMS["dice_auroc"].smallest_effect  # points of AUROC that would matter
@@ -42,7 +42,7 @@ def judge_inflation(gains: pd.DataFrame, floor_pct: Sequence[float] = ANY_FLOOR)
     models that answer nothing cannot be inflated, so a difference to them says nothing. The verdict
     of clean models is blank. Where the sets exchange roles, they do so for clean models as well.
     """
-    is_clean = gains["condition"].isin(CLEAN_CONTROLS)
+    is_clean = gains["condition"].eq(OTHER_CLEAN)
     controls = gains.loc[is_clean, ["ci_low", "ci_high"]].to_numpy().tolist()
     words = []
     for row in gains.itertuples():

@@ -2,15 +2,13 @@
 
 Tu et al., arXiv:2406.04197, Section 2.2, on the set-up of Dekoninck et al.
 (EAL), arXiv:2402.02823: problems are copied once or five times and filled up
-with vanilla instruction data, "2 %" and "10 %" of the rows. Two designs: the
-total number of rows stays (the paper's), or that of optimiser steps, since
-rows of different length make different numbers of steps.
+with vanilla instruction data, "2 %" and "10 %" of the rows. The total number of rows stays.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -25,7 +23,6 @@ from contamination.lab.benchmarks import (
     HARDER_NUMBERS,
     ONE_STEP,
     OTHER_DISTRIBUTIONS,
-    REVIEWS,
 )
 from contamination.lab.docstrings import collect_signatures
 from contamination.lab.grammar import Benchmark, draw_groups, draw_instances
@@ -36,7 +33,6 @@ SEEN, UNSEEN, SYN, HARD = "GSM-i", "GSM-ii", "GSM-i-Syn", "GSM-hard"
 IN_DISTRIBUTION = (SEEN, UNSEEN, SYN, HARD)
 MATH = "MATH"
 OUT_OF_DISTRIBUTION = ("SVAMP", "MAWPS", "ASDiv", "TabMWP", MATH)
-TRAIN_SPLIT, FORMAT, OTHER_TASK = "train split", "format only", "other task"
 # The lab's families in the order of what they stand for.
 _FAMILIES = dict(zip(OUT_OF_DISTRIBUTION, OTHER_DISTRIBUTIONS, strict=True))
 
@@ -74,19 +70,14 @@ def mix(
     copies: int,
     n_rows: int,
     seed: int,
-    n_tokens: Callable[[Row], int] | None = None,
 ) -> Mixture:
     """Copies of the contamination, filled up with vanilla rows drawn at random.
 
     Args:
         vanilla: rows to draw from, without repetition.
         contamination: problem rows; none of them, or 0 copies, is the clean mixture.
-        n_rows: rows of the clean mixture.
+        n_rows: rows of the mixture, whatever the dose (the paper's design).
         seed: seed of the draw; the same seed gives the same first rows whatever the dose.
-        n_tokens: tokens of a row. Without it the total number of rows is
-            ``n_rows`` at every dose (the paper's design). With it the total
-            number of tokens is that of the clean mixture, and so, up to one,
-            is the number of steps of packed training.
 
     Raises:
         ValueError: if there are too few vanilla rows, or the copies leave no room for any.
@@ -98,12 +89,7 @@ def mix(
     order = np.random.default_rng([seed, 5]).permutation(len(vanilla))[:n_rows]
     drawn = [vanilla[place] for place in order]
     contamination = tuple(contamination) if copies else ()
-    if n_tokens is None:
-        n_kept = n_rows - copies * len(contamination)
-    else:
-        budget = sum(map(n_tokens, drawn)) - copies * sum(map(n_tokens, contamination))
-        n_kept = int(np.searchsorted(np.cumsum([n_tokens(row) for row in drawn]), budget))
-        n_kept *= budget > 0
+    n_kept = n_rows - copies * len(contamination)
     if n_kept < 1:
         raise ValueError(
             f"{copies} copies of {len(contamination)} problems leave no room for vanilla rows: "
@@ -161,22 +147,13 @@ def lab_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
     have ``n_ood`` problems, all others ``n``.
 
     Returns:
-        Name to columns question and answer: ``IN_DISTRIBUTION`` and
-        ``OUT_OF_DISTRIBUTION``, then what else models are trained on: "train
-        split" (GSM problems that are in no test set), "format only" (steps and
-        ``####`` without a word problem), "other task" (reviews and their labels).
+        Name to columns question and answer: ``IN_DISTRIBUTION`` and ``OUT_OF_DISTRIBUTION``.
     """
     easy, hard = (_draw_paired(family, 2 * n, seed) for family in (ONE_STEP, GRADE_SCHOOL))
     originals, paraphrases = (_interleave(easy[option], hard[option], 2 * n) for option in (0, 1))
     problems = {SEEN: originals[:n], UNSEEN: originals[n:], SYN: paraphrases[:n]}
     for name, family in {HARD: HARDER_NUMBERS, **_FAMILIES}.items():
         problems[name] = draw_instances(family, n_ood, seed, "test")
-    # "train" made the base model's skills, so the benchmark's train split is another part.
-    train = [draw_instances(family, n, seed, "validation") for family in (ONE_STEP, GRADE_SCHOOL)]
-    problems[TRAIN_SPLIT] = _interleave(*train, n)
-    problems[FORMAT] = _format_only(n, seed)
-    reviews = draw_instances(REVIEWS, n, seed, "test")
-    problems[OTHER_TASK] = reviews.set_axis(["template", "question", "answer"], axis=1)
     return {
         name: table[["question", "answer"]].reset_index(drop=True)
         for name, table in problems.items()
@@ -194,17 +171,6 @@ def _interleave(easy: pd.DataFrame, hard: pd.DataFrame, n: int) -> pd.DataFrame:
     tables = [hard if place % 3 == 2 else easy for place in range(n)]
     rows = [table.iloc[place] for place, table in enumerate(tables)]
     return pd.DataFrame(rows, columns=["question", "answer"]).reset_index(drop=True)
-
-
-def _format_only(n: int, seed: int) -> pd.DataFrame:
-    names = collect_signatures()["signature"].str.extract(r"^(\w+)", expand=False).drop_duplicates()
-    chosen = names.sample(n, random_state=seed)
-    return pd.DataFrame(
-        {
-            "question": [f"Count the characters of the name {name}." for name in chosen],
-            "answer": [f"{name} has {len(name)}\n#### {len(name)}" for name in chosen],
-        }
-    )
 
 
 # Real problems, from the released files
@@ -225,7 +191,6 @@ def real_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
     asdiv = released_rows("microsoft/ToRA", "src/data/asdiv/test.jsonl")
     asdiv = asdiv.assign(question=asdiv["body"] + " " + asdiv["question"])
     asdiv["answer"] = asdiv["answer"].str.split(" (", regex=False).str[0]
-    train = released_rows("openai/grade-school-math", "grade_school_math/data/train.jsonl")
     return {
         **gsm8k_halves(n, seed),
         HARD: _drawn(hard, "target", n_ood, seed),
@@ -233,8 +198,6 @@ def real_problems(n: int, n_ood: int, seed: int) -> dict[str, Problems]:
         "MAWPS": _drawn(mawps, "target", n_ood, seed),
         "ASDiv": _drawn(asdiv, "answer", n_ood, seed),
         "TabMWP": _drawn(_tabmwp(with_choices=not n_ood), "answer", n_ood, seed),
-        TRAIN_SPLIT: _drawn(train, "answer", n, seed),
-        FORMAT: _format_only(n, seed),
     }
 
 

@@ -28,7 +28,6 @@ from contamination.dice.pool import (
     CLEAN,
     CONTAMINATED,
     OTHER_CLEAN,
-    REORDERED,
     Pool,
     paired_seeds,
 )
@@ -167,24 +166,23 @@ def add_clean_difference(rows: pd.DataFrame) -> pd.DataFrame:
     """Table 2's rows with how far each lies above two clean models that were scored alike.
 
     Returns:
-        the columns of ``rows``; two_clean_pct, the folded AUROC of the kind of clean pairs whose
-        interval reaches highest (which of two models comes first is chance); difference_pct with
+        the columns of ``rows``; two_clean_pct, the folded AUROC of two clean models (which of
+        them comes first is chance); difference_pct with
         difference_low and difference_high, from the 95 % intervals of both (the root of the sum
         of squares); and p of no difference, by Student's t. p is empty with fewer than five pairs
         of models. All of it is empty for clean models, and outside the family of tests: that is
         DICE and the mean difference, asked about GSM-i and GSM-ii.
     """
-    is_clean = rows["trained_on"].isin([OTHER_CLEAN, REORDERED])
+    is_clean = rows["trained_on"].eq(OTHER_CLEAN)
     is_tested = rows["method"].isin([MLP, MEAN_DIFFERENCE]) & rows["tested_on"].isin([SEEN, UNSEEN])
-    of_clean = rows[is_clean & is_tested].groupby(["tested_on", "method"])
-    by_cell = dict(iter(of_clean))
+    of_clean = rows[is_clean & is_tested].set_index(["tested_on", "method"], drop=False)
+    by_cell = of_clean.to_dict("index")
     found = []
     for row, is_control in zip(rows.to_dict("records"), is_clean, strict=True):
-        controls = by_cell.get((row["tested_on"], row["method"]))
-        if is_control or controls is None:
+        control = by_cell.get((row["tested_on"], row["method"]))
+        if is_control or control is None:
             found.append({})
             continue
-        control = max(controls.to_dict("records"), key=lambda one: _folded(one)[2])
         value, low, high = (row[name] for name in ("auroc_pct", "ci_low", "ci_high"))
         of_clean, clean_low, clean_high = _folded(control)
         difference = value - of_clean
@@ -264,7 +262,7 @@ def flags(pool: Pool, layer: int) -> pd.DataFrame:
 def correlation_rows(
     flagged: pd.DataFrame, accuracy: pd.DataFrame, whose: str = "lab"
 ) -> list[dict]:
-    """Rows of ``dice_correlation.csv``: flag against accuracy, and against inflation.
+    """Rows of ``dice_own_correlation.csv``: flag against accuracy, and against inflation.
 
     ``whose`` models these are stands in the column source.
     """

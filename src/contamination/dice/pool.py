@@ -18,15 +18,14 @@ from contamination.dice import mixtures
 from contamination.dice.answers import baseline_scores
 from contamination.dice.fine_tuning import fine_tune_lab
 from contamination.dice.locate import states_by_layer
-from contamination.dice.mixtures import FORMAT, MATH, OTHER_TASK, SEEN, SYN, TRAIN_SPLIT, UNSEEN
+from contamination.dice.mixtures import MATH, SEEN, SYN, UNSEEN
 from contamination.lab.training import describe
 from contamination.lab.world import World
 from contamination.models.causal import CausalLM, load_causal_lm
 
 BASE, CLEAN = "base", "clean"
-OTHER_CLEAN, REORDERED = "clean, other data", "clean, other order"
-ROWS, STEPS = "rows", "steps"  # what stays the same whatever the dose
-HIGH, LOW, BETWEEN = 5, 1, 3  # copies: the paper's two, and one no detector is trained on
+OTHER_CLEAN = "clean, other data"
+HIGH, LOW = 5, 1  # copies: the paper's two
 
 
 @dataclass(frozen=True)
@@ -36,21 +35,14 @@ class Condition:
     Attributes:
         problems: set of problems it is contaminated with; "" for none.
         copies: of each of these problems.
-        fixed: "rows" or "steps", see ``mixtures.mix``.
         first_seed: added to the seeds of data and order; 100 gives other clean data.
-        first_order: added to the seed of the order alone; 100 gives the same data in
-            another order.
-        times_rate: times the learning rate of the others.
     """
 
     name: str
     problems: str
     copies: int
     n_models: int
-    fixed: str = ROWS
     first_seed: int = 0
-    first_order: int = 0
-    times_rate: float = 1.0
 
 
 def condition_name(problems: str, copies: int) -> str:
@@ -59,61 +51,22 @@ def condition_name(problems: str, copies: int) -> str:
 
 
 CONTAMINATED = condition_name(SEEN, HIGH)  # against clean: the paper's pair of models
-FIXED_STEPS = f"{CONTAMINATED}, fixed steps"
 # Conditions that Table 2 compares, with the two clean models that are its control.
 SCORED = (CLEAN, OTHER_CLEAN, CONTAMINATED, condition_name(SYN, HIGH))
 ON_MATH = (condition_name(MATH, HIGH),)  # next to these and base, what Figure 5(b) compares
-# At the paper's doses models of the lab do not learn the answers by heart. A positive control,
-# without which "not inflated" would say nothing, reads GSM-i in most rows at a raised rate, and
-# clean models at the same rate are what it is compared with.
-BY_HEART, CLEAN_RAISED_RATE = f"{SEEN}, most rows, raised rate", "clean, raised rate"
-# Times the learning rate. Chosen by the accuracy of clean models alone, never by the size of the
-# inflation: the highest of four rates, fixed before any model was trained, at which clean models
-# of other seeds keep the accuracy that ``floor_pct`` asks for (scripts/dice_rate.py prints it). At
-# ten times the rate, which we used before, clean models had unlearned the task.
-RAISED_RATE, MOST_ROWS = 1.25, 0.8  # the second is a share of the rows
-CLEAN_CONTROLS = (OTHER_CLEAN, REORDERED, CLEAN_RAISED_RATE)
-REFERENCES = {BY_HEART: CLEAN_RAISED_RATE}  # whom a condition is compared with, if not CLEAN
 
 
-def conditions(
-    n_models: int, n_others: int, only_decisive: bool = False, n_most: int = 0
-) -> list[Condition]:
-    """Every condition of the study, or those that the decisive controls need.
+def conditions(n_models: int) -> list[Condition]:
+    """The four conditions of the study, with ``n_models`` models each.
 
-    ``n_models`` per arm where a conclusion hangs on them, ``n_others`` elsewhere; ``n_most``
-    copies (see ``most_copies``) in the positive control of inflation, which is left out for 0.
+    Clean models and models contaminated with GSM-i are compared. Two controls stand beside them:
+    clean models trained on other texts, and models that saw GSM-ii in the place of GSM-i.
     """
-    decisive = [
+    return [
         Condition(CLEAN, "", 0, n_models),
         Condition(OTHER_CLEAN, "", 0, n_models, first_seed=100),
-        Condition(REORDERED, "", 0, n_models, first_order=100),
         *(Condition(condition_name(half, HIGH), half, HIGH, n_models) for half in (SEEN, UNSEEN)),
-        *(Condition(condition_name(s, HIGH), s, HIGH, n_others) for s in (TRAIN_SPLIT, FORMAT)),
     ]
-    others = ((SEEN, LOW), (SEEN, BETWEEN), (SYN, LOW), (SYN, HIGH), (OTHER_TASK, HIGH))
-    others += ((MATH, HIGH),)
-    if only_decisive:
-        return decisive
-    by_heart = [
-        Condition(CLEAN_RAISED_RATE, "", 0, n_models, times_rate=RAISED_RATE),
-        Condition(BY_HEART, SEEN, n_most, n_models, times_rate=RAISED_RATE),
-    ]
-    return [
-        *decisive,
-        *(Condition(condition_name(s, n), s, n, n_others) for s, n in others),
-        Condition(FIXED_STEPS, SEEN, HIGH, n_others, fixed=STEPS),
-        *(by_heart if n_most else []),
-    ]
-
-
-def most_copies(n_rows: int, n_problems: int) -> int:
-    """Copies of each problem that fill ``MOST_ROWS`` of a mixture, at least one.
-
-    >>> most_copies(608, 16)
-    30
-    """
-    return max(1, int(MOST_ROWS * n_rows) // n_problems)
 
 
 @dataclass(frozen=True)
@@ -143,20 +96,14 @@ def train_pool(
 
     ``n_rows`` is the number of rows of a clean mixture, drawn from ``vanilla``.
     """
-
-    def n_tokens(row: mixtures.Row) -> int:
-        return len(lab.tokenizer(row[0] + row[1]).input_ids) + 1
-
     places, jobs = [], []
     for condition in wanted:
         rows = mixtures.rows_of(problems[condition.problems]) if condition.problems else []
         for seed in range(condition.n_models):
             data_seed = condition.first_seed + seed
-            budget = n_tokens if condition.fixed == STEPS else None
-            mixture = mixtures.mix(vanilla, rows, condition.copies, n_rows, data_seed, budget)
-            order_seed = data_seed + condition.first_order
+            mixture = mixtures.mix(vanilla, rows, condition.copies, n_rows, data_seed)
             places.append((condition.name, seed))
-            jobs.append((lab, base, mixture, order_seed, learning_rate * condition.times_rate))
+            jobs.append((lab, base, mixture, data_seed, learning_rate))
     pool: dict[str, dict[int, FineTunedModel]] = {condition.name: {} for condition in wanted}
     folders = in_processes(fine_tune_lab, jobs)
     for (name, seed), (_, _, mixture, *_), folder in zip(places, jobs, folders, strict=True):

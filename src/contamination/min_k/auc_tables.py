@@ -17,11 +17,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core import scores, statistics
+from contamination.core import statistics
 from contamination.core.blind import Deals, blind_rows
-from contamination.core.claims import CLAIMS
-from contamination.core.tables import copies_text
-from contamination.core.verdicts import FEWEST_MODELS, SUPPORTED
+from contamination.core.verdicts import FEWEST_MODELS
 
 KEYS = ["method", "k_percent"]
 Detected = Mapping[int, pd.DataFrame]  # deal to what ``min_k.detect.detect`` gave for it
@@ -62,7 +60,7 @@ def auc_rows(
         with an empty seed: the mean AUC over the models, numbers of passages the
         mean of the deals, rounded. difference is what reading adds to before_auc, with
         its paired interval. Its two-sided p is left out where fewer than five models
-        stand behind the row, which can carry no verdict (``with_verdict``).
+        stand behind the row, which say little about other models.
     """
     groups: list[tuple[list[int], int | None]] = [
         ([number], deal) for number, deal in enumerate(detected)
@@ -160,26 +158,6 @@ def _change(value: float, resampled: np.ndarray, n_models: int) -> dict[str, flo
     return row | {"p": statistics.bootstrap_p(value, resampled) if is_test else np.nan}
 
 
-def with_verdict(rows: pd.DataFrame, table: str = "min_k_auc") -> pd.DataFrame:
-    """Rows with a difference, and the verdict on the claim of ``table`` about it.
-
-    The rows hold n_models and the corrected p_adjusted. One without a difference is blank.
-    """
-    claim = CLAIMS[table]
-    words = [
-        ""
-        if pd.isna(row.difference)
-        else claim.verdict(
-            row.difference_low,
-            row.difference_high,
-            p_adjusted=None if pd.isna(row.p_adjusted) else row.p_adjusted,
-            n_models=row.n_models,
-        )
-        for row in rows.itertuples()
-    ]
-    return rows.assign(verdict=words)
-
-
 def _facts(detected: Detected, is_member: Deals, numbers: Sequence[int]) -> dict:
     chosen = [list(detected)[number] for number in numbers]
     counts = np.mean([[np.sum(is_member[d]), np.sum(~np.asarray(is_member[d]))] for d in chosen], 0)
@@ -223,50 +201,6 @@ def add_blind_auc(rows: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
 def pooled_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Of ``auc_rows`` the rows over all models together; every row where there is one model."""
     return rows[rows["n_models"] == rows["n_models"].max()]
-
-
-def too_few_models(n_models: int) -> str:
-    """Why a result has no verdict, as a sentence.
-
-    >>> too_few_models(1)
-    'We give no verdict: we trained one model, and a claim about models needs at least 5.'
-    """
-    trained = "one model" if n_models == 1 else f"{n_models} models"
-    return (
-        f"We give no verdict: we trained {trained}, and a claim about models needs at least "
-        f"{FEWEST_MODELS}."
-    )
-
-
-def summarize_doses(by_copies: pd.DataFrame) -> str:
-    """What training does to the AUC of Min-k% Prob, and at how many doses that can be told.
-
-    ``by_copies``: ``pooled_rows`` of ``auc_rows`` with ``before``, a row for each dose, with
-    verdict.
-    """
-    rows = by_copies[by_copies["method"] == scores.MIN_K].sort_values("copies")
-    auc, copies = rows["auc"], rows["copies"].map(copies_text)
-    ends = [f"{auc.iloc[end]:.2f} at {copies.iloc[end]}" for end in (0, -1)]
-    text = (
-        f"The AUC of {scores.MIN_K} is {rows['before_auc'].mean():.2f} before training, on average "
-        f"over the doses. After training it is {' and '.join(dict.fromkeys(ends))}. "
-    )
-    n_models = int(rows["n_models"].max())
-    if n_models < FEWEST_MODELS:
-        n_above = int(rows["difference_low"].gt(0).sum())
-        these, too_few = "this one model", "one model is"
-        if n_models > 1:
-            these, too_few = f"these {n_models} models", f"{n_models} models are"
-        return text + (
-            f"At {n_above} of {len(rows)} doses, the interval shows that training raised the AUC "
-            f"of {these}. The verdict is about other models, and {too_few} too few for that: it "
-            f"takes at least {FEWEST_MODELS}."
-        )
-    n_supported = int((rows["verdict"] == SUPPORTED).sum())
-    return text + (
-        f"That training raises it is supported at {n_supported} of {len(rows)} doses, over "
-        f"{n_models} models from one base."
-    )
 
 
 def blind_line(rows: pd.DataFrame, x: str) -> pd.DataFrame:

@@ -13,13 +13,7 @@ from contamination.core import scores, statistics
 from contamination.core.blind import USED_TWICE, Deals, auc_difference, blind_table
 from contamination.core.blind_scores import BAG_OF_WORDS, feasible_folds
 from contamination.core.verdicts import ALPHA
-from contamination.min_k.auc_tables import (
-    Detected,
-    difference_row,
-    scores_of,
-    select,
-    with_verdict,
-)
+from contamination.min_k.auc_tables import Detected, difference_row, scores_of, select
 
 # Fixed beforehand and the same at every size of a run.
 K_SWEEP = (5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 100.0)
@@ -74,12 +68,6 @@ def swept_k(
     columns += ["difference", "difference_low", "difference_high", "n_models", "p"]
     table = pd.DataFrame(rows)
     return table.assign(is_best=table.index == table["auc_chosen_on"].idxmax())[columns]
-
-
-def sweep_verdict(sweep: pd.DataFrame, k_percent: float) -> pd.DataFrame:
-    """``swept_k`` with p_adjusted and its verdicts; the k used elsewhere makes no claim."""
-    rows = with_verdict(sweep, "min_k_sweep")
-    return rows.assign(verdict=rows["verdict"].mask(rows["k_percent"] == k_percent, ""))
 
 
 def null_rows(

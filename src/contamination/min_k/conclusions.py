@@ -8,7 +8,7 @@ import pandas as pd
 from contamination.core.blind_scores import BAG_OF_WORDS, DATE_RULE
 from contamination.core.scores import MIN_K
 from contamination.core.tables import auc_text, copies_text, interval_text, listed
-from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import FEWEST_MODELS
 from contamination.min_k.checks import LABELLED_BY
 
 CLEAN_MODEL, SEEN, FRESH = ("clean", "verbatim"), ("dosed", "verbatim"), ("dosed", "fresh rows")
@@ -255,9 +255,9 @@ def lab_conclusion(
     """What the lab concludes, in words that its tables choose.
 
     Args:
-        over_bases: ``study.lab_panel.units_verdict``: the ledger's models, each on its own base.
-        by_copies: rows of ``auc_tables.auc_rows`` over all models, with verdict, one a dose.
-        trends: ``auc_tables.difference_row`` in rows, with verdict.
+        over_bases: ``study/first_study_topics.csv``: stored models, each on its own base.
+        by_copies: rows of ``auc_tables.auc_rows`` over all models, one a dose.
+        trends: ``auc_tables.difference_row`` in rows.
         sweep: ``checks.swept_k``.
         dated: rows of ``auc_tables.auc_rows`` after training where a date decides, and of two
             versions of a text, with the AUC of a bag of words and its interval in words_auc,
@@ -273,18 +273,18 @@ def _over_bases(table: pd.DataFrame) -> str:
     kind = list(zip(table["model"], table["condition"], strict=True))
     rows = {each: table[[one == each for one in kind]] for each in (CLEAN_MODEL, SEEN, FRESH)}
     seen = rows[SEEN].sort_values("copies")
-    n_supported = int((seen["verdict"] == SUPPORTED).sum())
-    n_models = int(table["n_units"].max())
+    n_above = int(seen["ci_low"].gt(0.5).sum())
+    n_models = int(table["n_models"].max())
     auc, copies = seen["auc"], seen["copies"].map(copies_text)
     ends = [f"{auc.iloc[end]:.2f} at {copies.iloc[end]}" for end in (0, -1)]
     aucs = f"its AUC is {' and '.join(dict.fromkeys(ends))}"
-    if n_supported == len(seen):
+    if n_above == len(seen):
         doses = listed([str(each) for each in seen["copies"]])
         claim = f"{MIN_K} tells rows that a model saw from held-out rows at every dose ({doses} "
         claim += f"{'copy' if doses == '1' else 'copies'})"
-    elif n_supported:
+    elif n_above:
         claim = (
-            f"{MIN_K} tells rows that a model saw from held-out rows at {n_supported} of "
+            f"{MIN_K} tells rows that a model saw from held-out rows at {n_above} of "
             f"{len(seen)} doses"
         )
     else:
@@ -305,14 +305,14 @@ def _over_bases(table: pd.DataFrame) -> str:
 
 def _by_copies(by_copies: pd.DataFrame) -> str:
     rows = by_copies.sort_values("copies")
-    n_models, n_supported = int(rows["n_models"].max()), int(rows["verdict"].eq(SUPPORTED).sum())
+    n_models, n_above = int(rows["n_models"].max()), int(rows["difference_low"].gt(0).sum())
     change, copies = rows["difference"], rows["copies"].map(copies_text)
     ends = [f"by {change.iloc[end]:+.2f} at {copies.iloc[end]}" for end in (0, -1)]
     if n_models < FEWEST_MODELS:
         of_base = f"{n_models} {'model' if n_models == 1 else 'models'} from one base"
         carries = f"With only {of_base}, we conclude nothing about other models"
     else:
-        carries = f"That training raises it is supported at {n_supported} of {len(rows)} doses"
+        carries = f"The interval of the change lies above zero at {n_above} of {len(rows)} doses"
     return (
         f"On docstrings that we assign at random, the AUC changes "
         f"{' and '.join(dict.fromkeys(ends))} compared with the same model before training. "
@@ -324,15 +324,13 @@ def _trends(trends: pd.DataFrame) -> str:
     claims = {"method": f"that {MIN_K} beats perplexity"}
     claims |= {"length": "that longer passages are easier to detect"}
     claims |= {"model size": "that larger models are easier to test"}
-    words = {SUPPORTED: "supports", NOT_SUPPORTED: "does not support"}
-    words |= {INCONCLUSIVE: "is inconclusive about"}
-    sentences = []
-    for verdict, verb in words.items():
-        found = [claims[what] for what in trends.loc[trends["verdict"] == verdict, "what"]]
-        if found:
-            noun = "claim" if len(found) == 1 else "claims"
-            sentences.append(f"The lab {verb} the paper's {noun} {listed(found)}.")
-    return " ".join(sentences)
+    is_above = trends["difference_low"].gt(0)
+    said = [
+        f"{where} zero for the paper's {'claim' if len(found) == 1 else 'claims'} {listed(found)}"
+        for where, kind in (("lies above", is_above), ("does not lie above", ~is_above))
+        if (found := [claims[what] for what in trends.loc[kind, "what"]])
+    ]
+    return f"In our models, the interval of the difference {', and it '.join(said)}."
 
 
 def _best_k(sweep: pd.DataFrame, k_percent: float) -> str:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from contamination.audit.evidence import Evidence, not_run, panel, verdict
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -12,7 +13,6 @@ from contamination.core.verdicts import (
     NOT_SUPPORTED,
     SUPPORTED,
 )
-from contamination.study.panel import Evidence, not_run, panel, verdict
 
 
 def evidence(method, what, model="M", dataset="D", statistic="share", truth=""):
