@@ -18,9 +18,6 @@ from contamination.dice.detector import MEAN_DIFFERENCE, MLP
 from contamination.dice.mixtures import SEEN, UNSEEN
 from contamination.dice.pool import CONTAMINATED
 
-LESSON_CONTAMINATED = "contaminated"  # its name in the lesson
-NEW_CONTAMINATED = "new contaminated"  # the lesson's model that no detector has learned from
-
 
 def lab_conclusion(
     inflated: pd.DataFrame,

@@ -11,7 +11,6 @@ from contamination.core.verdicts import FEWEST_MODELS
 CLEAN_MODEL, SEEN, FRESH = ("clean", "verbatim"), ("dosed", "verbatim"), ("dosed", "fresh rows")
 VERBATIM_EVENTS, TWO_VERSIONS, BY_VERSION = "verbatim", "two versions", "by version"
 N_SHUFFLES = 10_000
-RARE = 0.05  # luck that so few assignments have is called unusual
 
 
 def what_leakage_does(splits: pd.DataFrame) -> str:

@@ -108,18 +108,6 @@ def asterisks_by_test(published: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def no_sign_flip_can_reject(published: pd.DataFrame) -> str:
-    """Why no sign-flip test of ``replication_published`` can pass the correction; "" if one can.
-
-    As a clause: "their smallest p is 1/1,024 and the strictest of 56 limits is 1/1,120".
-    """
-    if published["can_reject"].any():
-        return ""
-    smallest, n = published["p_sign_flip_smallest"].min(), len(published)
-    return (
-        f"their smallest p is 1/{1 / smallest:,.0f} and the strictest of {n} limits is "
-        f"1/{n / ALPHA:,.0f}"
-    )
 
 
 def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
