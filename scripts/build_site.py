@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -100,7 +101,12 @@ def gather(outputs: Path, source: Path) -> None:
         shutil.copy(path, source)
     readme = (source / "README.md").rename(source / "index.md")
     for page in [readme, *source.glob("docs/*.md")]:  # the site has the notebooks of this run
-        page.write_text(page.read_text().replace("outputs/reference/demo/", ""))
+        text = page.read_text()
+        for name in re.findall(r"\]\(outputs/reference/demo/(figures/[\w.]+)\)", text):
+            if not (source / name).exists():  # a run of some notebooks alone
+                (source / name).parent.mkdir(exist_ok=True)
+                shutil.copy(ROOT / "outputs/reference/demo" / name, source / name)
+        page.write_text(text.replace("outputs/reference/demo/", ""))
     pages = "\n".join(sorted(path.stem for path in source.glob("*.md") if path != readme))
     readme.write_text(readme.read_text() + FRONT_PAGE.format(pages=pages))
     (source / "tables.md").write_text(list_of_tables(source))
