@@ -24,8 +24,7 @@ import pandas as pd
 
 from contamination.core.claims import CLAIMS
 from contamination.core.statistics import holm, percentile_interval
-from contamination.core.tables import listed
-from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED, VERDICTS
+from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED
 from contamination.dcq.assessment import (
     POSITIONS,
     assess,
@@ -272,13 +271,6 @@ def word_of(row: Any) -> str:
 def verdict_of(words: pd.Series) -> str:
     """What every count says, else inconclusive."""
     return words.iloc[0] if len(set(words)) == 1 else INCONCLUSIVE
-
-
-def verdict_counts(rows: pd.DataFrame) -> str:
-    """How often each verdict was given, "supported on 1 and not supported on 9 of 10 datasets"."""
-    counts = rows["verdict"].value_counts()
-    parts = [f"{verdict} on {counts[verdict]}" for verdict in VERDICTS if verdict in counts]
-    return f"{listed(parts)} of {len(rows)} datasets"
 
 
 def mean_levels(rules: pd.DataFrame) -> pd.DataFrame:

@@ -203,24 +203,6 @@ def summarize_dice_controls(table: pd.DataFrame) -> str:
     )
 
 
-def summarize_halves(table: pd.DataFrame) -> str:
-    """Whether seen questions score higher than unseen ones, and whether clean models do the same.
-
-    ``table`` as ``dice_controls``.
-    """
-    rows = table.set_index("control")
-    seen, clean = (rows.loc[name] for name in (WITHIN, WITHIN_CLEAN))
-    text = (
-        f"Seen against unseen questions give an AUROC of {seen['auroc_pct']:.0f} % in contaminated "
-        f"models and {clean['auroc_pct']:.0f} % in clean ones, which saw neither (chance: 50 %)"
-    )
-    if seen["ci_low"] > max(50, clean["ci_high"]):
-        return f"{text}. So seen questions score higher in contaminated models alone."
-    if clean["ci_low"] > 50 or clean["ci_high"] < 50:
-        text += ". So the two sets of questions differ even for a model that saw none of them"
-    return f"{text}. The score does not show which questions a model saw."
-
-
 def summarize_group(table: pd.DataFrame) -> str:
     """How many of these controls came out as expected (two are named), or not, or are open."""
     met = [f"“{name}”" for name in table.loc[table["holds"].eq(True).fillna(False), "control"]]

@@ -13,7 +13,6 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.core.tables import listed
 from contamination.data.published import printed_cells
 
 HOSTED_MODEL = "text-davinci-003"  # scored by Shi et al. (books), since withdrawn
@@ -120,28 +119,3 @@ def match_summary(cells: pd.DataFrame) -> pd.DataFrame:
     ).groupby(["paper", "table"], sort=False)
     counts = ["n_printed", "n_recomputed", "n_matching", "n_ties", "n_differing"]
     return grouped[counts].sum().astype(int).reset_index()
-
-
-def summarize_matches(cells: pd.DataFrame) -> str:
-    """How many printed cells come out again, and what becomes of the others."""
-    recomputed = cells[cells["matches"].notna()]
-    differing = recomputed.loc[recomputed["matches"].eq(False), "note"].value_counts()
-    reasons = "; ".join(f"{n} ({reason})" for reason, n in differing.items())
-    others = f"The others differ: {reasons}. " if reasons else ""
-    return (
-        f"{int(recomputed['matches'].eq(True).sum())} of {len(recomputed)} recomputed cells equal "
-        f"the printed ones. {others}Of all {len(cells)} printed cells, "
-        f"{len(cells) - len(recomputed)} cannot be recomputed here."
-    )
-
-
-def summarize_papers(cells: pd.DataFrame) -> str:
-    """From which papers the recomputed cells come, and which papers have none."""
-    of = cells["matches"].notna().groupby(cells["paper"], sort=False).agg(["sum", "size"])
-    some, none = of[of["sum"] > 0], of[of["sum"] == 0]
-    from_some = listed([f"{name} ({row['sum']} of {row['size']})" for name, row in some.iterrows()])
-    text = f"The recomputed cells come from {from_some}."
-    if none.empty:
-        return text
-    from_none = listed([f"{row['size']} cells of {name}" for name, row in none.iterrows()], "or")
-    return f"{text} None of the {from_none} can be recomputed here."
