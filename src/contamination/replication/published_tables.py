@@ -108,8 +108,6 @@ def asterisks_by_test(published: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-
-
 def judged_instances(instances: pd.DataFrame) -> pd.DataFrame:
     """Released instances with the rule judge's labels beside the released labels.
 
