@@ -22,7 +22,6 @@ from contamination.audit.prepared import (
     DCQ,
     METHODS,
     MIN_K,
-    NO_COMPARISON,
     RANKING,
     REPLICATION,
     Audit,
@@ -131,8 +130,6 @@ def findings_of(
             reason = reasons[name]
             if target.place is None:
                 reason = reason or "dry run: nothing was asked"
-            elif reason == NO_COMPARISON:  # Min-k% Prob says so itself
-                reason = ""
             try:
                 with within(name):
                     found[name] = unasked(name, reason) if reason else run(name, watched)
