@@ -148,7 +148,7 @@ def audit_table(
     The methods that an audit puts to one model are a family: p_adjusted is Holm's over them, and a
     verdict that it does not leave is inconclusive. Two models are two audits.
 
-    Columns of ``study.panel.panel``, then p_adjusted, then n_valid, n_refused and n_error over all
+    Columns of ``evidence.panel``, then p_adjusted, then n_valid, n_refused and n_error over all
     answers of an endpoint or a quiz, those of controls included (empty where nothing was answered),
     and bos, what texts of a local model begin with (``Target.begins`` by model).
     """
