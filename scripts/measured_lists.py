@@ -48,7 +48,7 @@ N_SEEN = N_UNSEEN = 20
 N_COMPARISON = 80
 N_PASSAGES = 200  # at most, of either file
 COPIES = (8, 1)  # of the pretrained model's rows
-COMPARISONS = SAME, NONE, OTHER = "of the same kind", "none", "of another kind"
+SAME, NONE, OTHER = "of the same kind", "none", "of another kind"
 PRETRAINED, BASE = "pretrained model, fine-tuned", "base model of the pretraining study"
 N_RESAMPLES = 500
 RATE = 0.1  # of false names, as the audit takes it

@@ -464,6 +464,8 @@ def audited(comparison, knows):
 def test_without_comparison_rows_knowing_them_by_heart_is_not_told_from_guessing_well():
     table = audited("", knows=True).set_index("method")
     assert table.loc[preparing.REPLICATION, "verdict"] == CONTROL_FAILS
+    assert table.loc[preparing.MIN_K, "verdict"] == NOT_RUN
+    assert table.loc[preparing.MIN_K, "note"] == preparing.NO_COMPARISON
 
 
 @pytest.mark.parametrize(("comparison", "is_capped"), [("", True), (UNSEEN, False)])

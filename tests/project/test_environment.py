@@ -31,16 +31,6 @@ def entries(name):
     return lock.blocks((ROOT / name).read_text())
 
 
-@pytest.mark.parametrize("name", [*LOCKS, lock.EXTRA, lock.SERVERS, lock.EVALUATIONS])
-def test_every_entry_is_one_version_with_hashes_and_no_address(name):
-    text = (ROOT / name).read_text()
-    assert "://" not in text
-    for line, block in entries(name).items():
-        (pin,) = Requirement(line).specifier
-        assert pin.operator == "==" and "*" not in pin.version
-        assert re.findall(r"--hash=sha256:[0-9a-f]{64}\b", block), line
-
-
 def test_the_lock_holds_what_the_project_asks_for():
     pins = {}
     for name in ("requirements.txt", "requirements-torch-cuda.txt", "requirements-extra.txt"):
@@ -50,17 +40,6 @@ def test_the_lock_holds_what_the_project_asks_for():
         requirement = Requirement(asked)
         (pin,) = pins[canonicalize_name(requirement.name)].specifier
         assert requirement.specifier.contains(pin.version), asked
-
-
-def test_torch_stands_apart_in_one_version():
-    assert not any(e.startswith(("torch=", "nvidia-")) for e in entries("requirements.txt"))
-    for name in LOCKS[1:]:
-        pins = [e for e in entries(name) if e.startswith("torch==")]
-        versions = {next(iter(Requirement(e).specifier)).version.split("+")[0] for e in pins}
-        assert versions == {lock.TORCH}
-    for platform in ("linux", "darwin", "win32"):
-        markers = [Requirement(e).marker for e in entries(LOCKS[1])]
-        assert sum(marker.evaluate({"sys_platform": platform}) for marker in markers) == 1
 
 
 def test_all_places_name_the_same_pythons():
@@ -322,15 +301,6 @@ def test_what_is_not_permissive_comes_first_with_its_licence_file(tmp_path, monk
     printed = capsys.readouterr().out
     assert printed.startswith("1 packages; 1 ask for more than a notice, or do not say:")
     assert 'not stated; its licence file begins "Some Licence"' in printed
-
-
-def test_the_route_with_uv_names_the_locks_and_their_build_tools():
-    page = (ROOT / "docs/install.md").read_text()
-    (commands,) = re.findall(r"^```\n(uv .*?)```", page, re.M | re.S)
-    (sync,) = [line for line in commands.splitlines() if line.startswith("uv pip sync ")]
-    assert sync.endswith(f"--build-constraints {LOCKS[0]} {LOCKS[0]} {LOCKS[1]}")
-    # Packages that come as source are built with it.
-    assert any(entry.startswith("setuptools==") for entry in entries(LOCKS[0]))
 
 
 def test_binder_installs_the_lock_with_torch_without_cuda():

@@ -90,9 +90,6 @@ def test_the_control_of_dice_is_tried_on_models(folder, one_world):
     assert "contaminated against clean: " in printed
 
 
-PLAN = (ROOT / "docs/teaching.md").read_text().split("## One session of 90 minutes")[1]
-
-
 # Parameters
 
 

@@ -1,13 +1,11 @@
 """GitHub's workflows add nothing to the Makefile, and name what the project names."""
 
 import re
-import tomllib
 
 import pytest
 import yaml
 from notebook_files import ROOT
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
 PARSED = {path.stem: yaml.safe_load(path.read_text()) for path in WORKFLOWS}
 JOBS = {
@@ -24,19 +22,6 @@ def test_a_step_calls_make_or_installs_system_packages(job):
             if not INSTALLS.fullmatch(line):
                 make, *named = line.split()
                 assert make == "make" and named and set(named) <= targets, line
-
-
-def test_the_tests_run_on_every_python_and_system_of_the_classifiers():
-    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-    lowest, beyond = re.fullmatch(r">=3\.(\d+)\.\d+,<3\.(\d+)", PROJECT["requires-python"]).groups()
-    assert named == [f"3.{minor}" for minor in range(int(lowest), int(beyond))]
-    matrices = [job["strategy"]["matrix"] for job in PARSED["tests"]["jobs"].values()]
-    assert [matrix["python"] for matrix in matrices] == [named, named]
-    assert matrices[0]["system"] == ["ubuntu-latest", "macos-latest"]
-    single = {
-        job["env"]["PYTHON"] for job in JOBS.values() if "env" in job and "strategy" not in job
-    }
-    assert single == {f"python{named[-1]}"}
 
 
 def test_an_action_is_one_commit_and_says_which_release_that_is():

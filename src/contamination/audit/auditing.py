@@ -22,7 +22,6 @@ from contamination.audit.prepared import (
     DCQ,
     METHODS,
     MIN_K,
-    NO_COMPARISON,
     RANKING,
     REPLICATION,
     Audit,
@@ -131,8 +130,6 @@ def findings_of(
             reason = reasons[name]
             if target.place is None:
                 reason = reason or "dry run: nothing was asked"
-            elif reason == NO_COMPARISON:  # Min-k% Prob says so itself
-                reason = ""
             try:
                 with within(name):
                     found[name] = unasked(name, reason) if reason else run(name, watched)
@@ -151,7 +148,7 @@ def audit_table(
     The methods that an audit puts to one model are a family: p_adjusted is Holm's over them, and a
     verdict that it does not leave is inconclusive. Two models are two audits.
 
-    Columns of ``study.panel.panel``, then p_adjusted, then n_valid, n_refused and n_error over all
+    Columns of ``evidence.panel``, then p_adjusted, then n_valid, n_refused and n_error over all
     answers of an endpoint or a quiz, those of controls included (empty where nothing was answered),
     and bos, what texts of a local model begin with (``Target.begins`` by model).
     """

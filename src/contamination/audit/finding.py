@@ -1,7 +1,7 @@
 """What a method found about a model: its row of the panel beside its controls.
 
 A verdict compares the method's 95 % interval with chance and with the intervals of its
-controls (``study.panel.verdict``); that of a quiz asks for gaps above 0 (``audit.gaps``).
+controls (``evidence.verdict``); that of a quiz asks for gaps above 0 (``audit.gaps``).
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def _gap(control: str, *pairs: np.ndarray) -> dict:
 def verdict_of_gaps(ci_low: float, ci_high: float, chance: float, found: Sequence[dict]) -> str:
     """The strongest verdict that the interval of a level and its gaps allow.
 
-    That of ``panel.verdict`` with the gaps as its control: control fails where the level lies
+    That of ``evidence.verdict`` with the gaps as its control: control fails where the level lies
     above chance and a deciding gap reaches down to 0, inconclusive where no gap decides.
     """
     deciding = [row["ci_low"] for row in found if row["decides"]]

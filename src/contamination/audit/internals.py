@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,6 @@ from contamination.audit.prepared import (
     INSTANCE,
     MIN_K,
     MODEL,
-    NO_COMPARISON,
     Audit,
     RunEndpoints,
 )
@@ -71,9 +69,6 @@ def min_k(audit: Audit, target: Target, clean_lm: CausalLM | None, n_resamples: 
 
     With ``all_methods`` the paper's tables are in ``tables`` (:func:`all_scores`).
     """
-    if audit.unseen is None:
-        none = control_row("", 0, math.nan, math.nan, math.nan)
-        return Finding(build_finding(audit, target, MIN_K, "AUC", none, 0.5, (), NO_COMPARISON), ())
     texts = [text for rows in audit.sets for text in audit.scored_texts(rows)]
     k_percent = audit.told.min_k.k_percent
     n, is_data = len(texts), np.arange(len(texts)) < len(audit.rows.rows)

@@ -2,7 +2,7 @@
 
 A row's score is compared with the scores of the comparison rows, which gives its conformal
 p-value. The procedure of Benjamini and Hochberg then chooses how many rows to name, so that on
-average at most a stated share of the names is false (``study.row_lists``). This is true only if
+average at most a stated share of the names is false (``conformal``). This is true only if
 comparison rows and unseen dataset rows are exchangeable, and it is true of audits on average and
 not of any single list.
 """
