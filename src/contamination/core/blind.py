@@ -190,7 +190,7 @@ def verdict(low: float, high: float, p_adjusted: float | None = None) -> str:
     if np.isnan(low):
         return ""
     turned = (low, high) if low + high >= 1 else (1 - high, 1 - low)
-    return CLAIMS["blind_baselines"].verdict(*turned, p_adjusted=p_adjusted)
+    return CLAIMS["audit_min_k_words"].verdict(*turned, p_adjusted=p_adjusted)
 
 
 def auc_difference(

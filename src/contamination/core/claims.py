@@ -120,10 +120,6 @@ CLAIMS: dict[str, Claim] = {
     ),
     "pretrained_judge": _JUDGE,
     # Blind baselines, Min-k% Prob and WikiMIA
-    "blind_baselines": Claim(
-        "A classifier that sees the text alone tells the two kinds of passages apart, without any "
-        "model."
-    ),
     "pretrained_min_k": Claim(
         "The score of this model, which is newer than all pages, tells older from newer pages "
         "better than words alone do."
