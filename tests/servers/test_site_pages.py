@@ -366,17 +366,6 @@ def test_contents_pane_has_the_headings_of_the_page(browser, server):
     page.close()
 
 
-@pytest.mark.parametrize("size", [{"width": 1280, "height": 800}, PHONE], ids=["desktop", "phone"])
-def test_the_first_result_begins_within_two_screens_and_the_method_within_four(
-    browser, server, size
-):
-    page = browser.new_page(viewport=size)
-    page.goto(f"{server.url}/notebooks/00_start_here.html")
-    for begins, n_screens in ((".cell_output img", 2), (".cell.tag_method", 4)):
-        assert page.locator(begins).first.bounding_box()["y"] <= n_screens * size["height"], begins
-    page.close()
-
-
 @pytest.mark.parametrize("kind", ["served", "from the disk"])
 def test_search_finds_a_term(browser, server, outputs, kind):
     base = server.url if kind == "served" else (outputs / "site").as_uri()
