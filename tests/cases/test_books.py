@@ -8,7 +8,7 @@ import pytest
 from scripted_server import MODEL, Reply, ScriptedServer
 
 from contamination.audit.settings import Model
-from contamination.cases import books, books_conclusions, books_own, library
+from contamination.cases import books, books_own, library
 from contamination.cases.books_own import OwnBooks
 from contamination.core import blind_scores, scores
 from contamination.core.scores import LOWERCASE, MIN_K, NEIGHBOR, PPL, ZLIB
@@ -195,11 +195,6 @@ def test_books_that_share_the_last_rate_stay_in_the_top_list():
     table = rates((True, 90.0), (True, 80.0), (False, 80.0), (False, 10.0))
     assert books.top_rates(table, 2)["contamination_rate_pct"].tolist() == [90, 80, 80]
     assert len(books.top_rates(table, 9)) == 4
-    said = books_conclusions.summarize_book_rates(table, 2)
-    assert (
-        "2 of the 3 books with the highest rates were in the training data" in said
-        and "we would expect 1.5." in said
-    )
 
 
 def test_rates_without_known_truth_and_no_auc_of_them(two_each):
@@ -389,76 +384,5 @@ def test_a_server_without_log_probabilities_costs_one_call_in_each_form():
 # Headlines
 
 
-def told_right(low, high):
-    columns = {"part": ["validation", "test"], "accuracy": [0.8, (low + high) / 2]}
-    return pd.DataFrame(columns | {"accuracy_low": low, "accuracy_high": high})
-
-
 def rates(*pairs):
     return pd.DataFrame(pairs, columns=["in_training", "contamination_rate_pct"])
-
-
-@pytest.mark.parametrize(
-    ("read", "clean", "expected"),
-    [
-        (
-            (0.6, 0.8),
-            (0.4, 0.59),
-            "70 % of the test snippets on the right side (95 % interval [60, 80]). For this one",
-        ),
-        (
-            (0.6, 0.8),
-            (0.4, 0.59),
-            "it works on books that we did not use to choose it, and better than for the model",
-        ),
-        ((0.4, 0.6), (0.4, 0.6), "it is not shown to work on books"),
-        ((0.6, 0.8), (0.4, 0.6), "none of the books, no threshold works. The best one is right"),
-        ((0.6, 0.8), (0.6, 0.7), "none of the books, the best one is right for 80.0 % of the val"),
-        ((0.6, 0.8), (0.5, 0.62), "books are just easier to predict"),
-    ],
-)
-def test_whether_the_threshold_holds(read, clean, expected):
-    alike = rates((True, 100.0), (False, 90.0))
-    said = books_conclusions.summarize_threshold(told_right(*read), told_right(*clean), alike)
-    assert expected in said
-    assert "call 95 % of the test snippets suspicious, so its rates say nothing" in said
-    apart = rates((True, 90.0), (False, 10.0))
-    said = books_conclusions.summarize_threshold(told_right(*read), told_right(*clean), apart)
-    assert "call 50 % of the test snippets suspicious." in said
-
-
-def test_whether_a_high_rate_is_a_sign_of_training():
-    low = rates((True, 90.0), (True, 60.0), (False, 10.0), (False, 50.0))
-    said = books_conclusions.summarize_book_rates(low, 2)
-    assert "2 of the 2 books with the highest rates" in said and "we would expect 1." in said
-    assert "0 of the 2 held-out books" in said and "so here a higher rate is a sign" in said
-    assert "held out. No" not in said
-    high = rates((True, 90.0), (True, 60.0), (False, 70.0), (False, 50.0))
-    said = books_conclusions.summarize_book_rates(high, 2)
-    assert "1 of the 2 books" in said and "The other book was held out. No two" in said
-    assert "1 of the 2 held-out books have a rate above 50 %, so a high rate alone" in said
-
-
-def aucs(seen, none, words):
-    names = [("m", MIN_K), ("base", MIN_K), ("none", blind_scores.BAG_OF_WORDS)]
-    table = pd.DataFrame(names, columns=["model", "method"]).assign(part="test")
-    table["auc"] = [seen, none, words]
-    return table.assign(ci_low=table["auc"] - 0.08, ci_high=table["auc"] + 0.08)
-
-
-def test_the_notebook_concludes_what_its_tables_show():
-    some = rates((True, 90.0), (False, 70.0), (False, 50.0))
-    text = books_conclusions.conclusion(some, aucs(0.71, 0.47, 0.53), "m", "base")
-    assert "gives snippets of books in the training data higher scores" in text
-    assert "(AUC 0.71 [0.63, 0.79])" in text and "are not above chance" in text
-    assert "1 of the 2 held-out books" in text and "alone proves nothing" in text
-    assert "says where to look first" in text and "nothing about others" in text
-
-
-def test_the_notebook_says_the_opposite_where_its_tables_do():
-    none = rates((True, 90.0), (False, 30.0), (False, 50.0))
-    text = books_conclusions.conclusion(none, aucs(0.55, 0.7, 0.53), "m", "base")
-    assert "is not shown to score snippets" in text and "higher scores" not in text
-    assert "at least one is above chance" in text and "are not above chance" not in text
-    assert "0 of the 2 held-out books" in text and "a higher rate is a sign" in text
-    assert "need not say anything" in text and "look first" not in text
