@@ -205,7 +205,7 @@ FACTS = [
     ("README.md", "Min-k% Prob reaches {0:.2f}, and {1:.2f} in models with 29 million parameters",
      lambda: (detection(SIXTEEN)["Min-k% Prob"],
               one("pretraining_larger", "auc_larger", copies=SIXTEEN, detector="Min-k% Prob"))),
-    ("README.md", "{0} of {1} detectors accuse models that saw neither", misled_by_length),
+    ("README.md", "{0} of {1} detectors accuse a model that saw none of them", misled_by_length),
     ("docs/results.md", "GPT-4 leads by {0:.0f} points on XSum, and the rule leads by {1:.0f} points on IMDB",
      lambda: (-lead("XSum"), lead("IMDB"))),
     ("docs/results.md", "A rule that picks the longest text is behind GPT-4 on all {0} datasets",
