@@ -18,7 +18,7 @@ from contamination.lab.training import build_model
 from contamination.min_k import detect
 from contamination.models import ray_cluster
 from contamination.models.batch_cache import BatchCache, Job, run_batches
-from contamination.models.causal import CausalLM, stream_token_log_probs, token_log_probs
+from contamination.models.causal import CausalLM
 from contamination.models.engine import load, sweep
 from contamination.models.ray_cluster import Workers
 
@@ -79,23 +79,6 @@ def test_a_missing_ray_is_one_line_with_its_cure(monkeypatch):
     with pytest.raises(ModuleNotFoundError, match=r"requirements-extra\.txt") as caught:
         sweep(pow, [(2, 3)], engine="ray")
     assert "\n" not in str(caught.value)
-
-
-def test_a_stream_is_read_a_part_at_a_time_and_gives_what_each_part_gives(lm):
-    n_read = []
-
-    def texts():
-        for number, text in enumerate(TEXTS):
-            n_read.append(number)
-            yield text
-
-    stream = stream_token_log_probs(lm, texts(), n_at_a_time=2)
-    first = next(stream)
-    assert len(n_read) == 2
-    found = [first, *stream]
-    expected = [*token_log_probs(lm, TEXTS[:2]), *token_log_probs(lm, TEXTS[2:])]
-    for one, other in zip(found, expected, strict=True):
-        assert one.token_log_probs.tobytes() == other.token_log_probs.tobytes()
 
 
 def test_passages_detected_in_parts_keep_their_numbers_and_neighbours(lm, monkeypatch):

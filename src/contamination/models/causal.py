@@ -8,10 +8,8 @@ cached, nor on where an earlier run was stopped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
 
 import numpy as np
 import torch
@@ -130,18 +128,6 @@ def token_log_probs(
             TokenScores(targets, n_tokens=len(token_ids), n_windows=len(rows), **columns)
         )
     return results
-
-
-def stream_token_log_probs(
-    lm: CausalLM, texts: Iterable[str], n_at_a_time: int = STREAM_TEXTS, **settings: Any
-) -> Iterator[TokenScores]:
-    """``token_log_probs`` of any number of texts in constant memory, one ``TokenScores`` each.
-
-    Batches are composed for ``n_at_a_time`` texts together.
-    """
-    remaining = iter(texts)
-    while part := list(islice(remaining, n_at_a_time)):
-        yield from token_log_probs(lm, part, **settings)
 
 
 def option_log_probs(
