@@ -299,43 +299,6 @@ def test_a_control_holds_where_its_interval_contains_one_half():
     assert words["holds"].notna().all() and words["p"].isna().all()
 
 
-@pytest.mark.parametrize(
-    ("gap", "n_models", "low", "expected"),
-    [
-        ((0.01, 0.1), 5, 0.05, ["raises the AUC is shown", "and a lead is shown"]),
-        ((-0.1, -0.01), 5, -0.05, ["is not shown", "a deficit is shown"]),
-        ((-0.1, 0.1), 5, 0.05, ["is shown", "neither lead nor deficit is shown"]),
-        ((0.01, 0.1), 2, 0.05, ["We trained 2 models, and a claim about models needs at least"]),
-    ],
-)
-def test_whether_insertion_is_found(gap, n_models, low, expected):
-    row = {"method": MIN_K, "auc": 0.8, "difference": 0.1}
-    row |= {"difference_low": low, "difference_high": 0.2, "n_models": n_models}
-    said = downstream.summarize_methods(pd.DataFrame([row]), *gap)
-    assert f"by +0.10 [{low:.2f}, 0.20] to 0.80" in said
-    assert f"95 % interval [{gap[0]:.3f}, {gap[1]:.3f}]" in said
-    assert all(part in said for part in expected)
-    assert ("raises the AUC" in said) == (n_models >= 5)
-
-
-@pytest.mark.parametrize(
-    ("last", "n_models", "expected"),
-    [
-        ((0.4, 0.3, 0.5), 5, "It rises with occurrence"),
-        ((-0.2, -0.3, -0.1), 5, "It falls with occurrence"),
-        ((0.2, 0.15, 0.25), 5, "no direction is shown"),
-        ((0.4, 0.3, 0.5), 1, "We trained one model, and a claim about"),
-    ],
-)
-def test_whether_occurrence_helps(last, n_models, expected):
-    names = ["difference", "difference_low", "difference_high"]
-    rows = pd.DataFrame([(0.1, 0.0, 0.2), last], columns=names).assign(occurrence=[1, 4])
-    said = downstream.summarize_occurrences(rows.assign(n_models=n_models))
-    assert expected in said and "where examples are inserted once" in said
-    assert f"by {last[0]:+.2f} where they are inserted 4 or more times." in said
-    assert ("rises" in said) == (last[0] == 0.4 and n_models == 5)
-
-
 # One's own examples
 
 

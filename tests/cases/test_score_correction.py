@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contamination.cases.score_correction import correction_table, summarize_correction
+from contamination.cases.score_correction import correction_table
 
 N = 100  # of each kind and dataset
 
@@ -41,16 +41,3 @@ def test_dropping_familiar_rows_is_checked_on_rows_that_no_model_saw():
     # The familiar half holds right answers alone, so 60 - 50 of 50 are left.
     assert misled["control"] == pytest.approx(0.2 - 0.6) and misled["control_high"] < 0
     assert misled["correction"] == pytest.approx(0.6 - 0.8)
-
-
-def test_the_summary_follows_the_table():
-    inflated = summarize_correction(table(), 0.3)
-    assert "0.80 on the inserted rows, and from 0.50 to 0.60 on the held-out" in inflated
-    assert "the score is inflated by +0.20 [" in inflated and "we see no harm" in inflated
-    assert "nothing to correct" not in inflated and "guessing" not in inflated
-    learned = summarize_correction(table(inserted=0.8, held_out=0.8), 0.3)
-    assert "no inflation is shown" in learned and "skill at these templates" in learned
-    assert "the correction has nothing to correct here" in learned
-    misled = summarize_correction(table(familiar_is_easy=True), 0.7)
-    assert "cannot be trusted, and held-out rows are needed" in misled
-    assert "With 8 copies of each row, the share on held-out rows is 0.60, less than" in misled

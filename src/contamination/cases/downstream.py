@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import blind, blind_scores, scores, statistics
-from contamination.core.tables import interval_text
 from contamination.core.verdicts import FEWEST_MODELS
 from contamination.lab.training import describe
 from contamination.min_k import detect
@@ -290,58 +289,3 @@ def with_accuracy(
     table.loc[AVERAGE, ["gap_low", "gap_high"]] = ends
     beside = table.reindex(rows["dataset"]).set_axis(rows.index)
     return rows.assign(**beside)
-
-
-def summarize_methods(average: pd.DataFrame, low: float, high: float) -> str:
-    """Whether inserted examples are found, and by which of two scores better.
-
-    ``average`` has the rows of ``auc_rows`` of the average over datasets, with differences
-    to the model before insertion; ``low`` and ``high`` are the paired interval of
-    AUC(Min-k% Prob) - AUC(PPL).
-    """
-    row = average.set_index("method").loc[scores.MIN_K]
-    text = (
-        f"Insertion changes the AUC of {scores.MIN_K} by {row['difference']:+.2f} "
-        f"{interval_text(row['difference_low'], row['difference_high'], 2)} to {row['auc']:.2f}; "
-        f"its lead over {scores.PPL}, which comes second in the paper, has the 95 % interval "
-        f"{interval_text(low, high, 3)}. "
-    )
-    found = "" if row["difference_low"] > 0 else "not "
-    leads = "a lead" if low > 0 else "a deficit" if high < 0 else "neither lead nor deficit"
-    conclusion = f"That insertion raises the AUC is {found}shown, and {leads} is shown."
-    return text + _concluded(conclusion, row["n_models"])
-
-
-def summarize_occurrences(rows: pd.DataFrame) -> str:
-    """Figure 4(c): whether the change from before insertion grows with the number of insertions.
-
-    ``rows`` are Min-k% rows of the average, one for each occurrence, fewest first. Other
-    examples stand behind each, so their changes are compared and not their AUCs.
-    """
-    first, last = rows.iloc[0], rows.iloc[-1]
-    text = (
-        f"The AUC changes by {first['difference']:+.2f} where examples are inserted "
-        f"{insertions(first['occurrence'])} and by {last['difference']:+.2f} where they are "
-        f"inserted {insertions(last['occurrence'])}. "
-    )
-    conclusion = "The two intervals meet, so no direction is shown."
-    if last["difference_low"] > first["difference_high"]:
-        conclusion = "It rises with occurrence, as in the paper."
-    elif last["difference_high"] < first["difference_low"]:
-        conclusion = "It falls with occurrence, against the paper."
-    return text + _concluded(conclusion, last["n_models"])
-
-
-def insertions(occurrence: float) -> str:
-    """A number of insertions in words: once, 2 times, 4 or more times."""
-    if occurrence == 1:
-        return "once"
-    return f"{occurrence:.0f}{' or more' if occurrence == MOST_OCCURRENCES else ''} times"
-
-
-def _concluded(conclusion: str, n_models: float) -> str:
-    """The conclusion, or in its place that too few models are behind it."""
-    if n_models >= FEWEST_MODELS:
-        return conclusion
-    trained = "one model" if n_models == 1 else f"{n_models:.0f} models"
-    return f"We trained {trained}, and a claim about models needs at least {FEWEST_MODELS}."

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from contamination.core.statistics import percentile_interval
-from contamination.core.tables import difference_text
 
 COPIES = (0, 1, 8)  # of each inserted row; none is the control
 SHARE_DROPPED = 0.5  # of the rows, those that a detector finds most familiar
@@ -100,57 +99,3 @@ def _shares(
         of_kept = (values[drawn] * kept).sum(axis=1) / np.maximum(kept.sum(axis=1), 1)
         of_datasets.append([values[drawn].mean(axis=1), of_kept])
     return np.mean(of_datasets, axis=0)
-
-
-def summarize_correction(table: pd.DataFrame, chance: float) -> str:
-    """How far the score is inflated at the most copies, and what the correction does.
-
-    It is about one model for each number of copies, so there is no verdict. ``chance`` is the
-    share of right answers of somebody who guesses.
-    """
-    rows = table.set_index("copies").sort_index()
-    clean, most = rows.iloc[0], rows.iloc[-1]
-    copies = int(rows.index[-1])
-    inflation = difference_text(most, "inflation", "ci")
-    first = (
-        f"With {copies} copies of each inserted row, the share of correct answers goes from "
-        f"{clean['inserted']:.2f} to {most['inserted']:.2f} on the inserted rows, and from "
-        f"{clean['held_out']:.2f} to {most['held_out']:.2f} on the held-out rows."
-    )
-    guessed = rows.index[rows.index.to_series().gt(0) & rows["held_out"].lt(chance)]
-    if len(guessed):
-        times = f"{guessed[0]:.0f} {'copy' if guessed[0] == 1 else 'copies'}"
-        first += (
-            f" With {times} of each row, the share on held-out rows is "
-            f"{rows.loc[guessed[0], 'held_out']:.2f}, less than guessing would give "
-            f"({chance:.2f}): so few copies have not taught this model the task."
-        )
-    if most["ci_low"] > 0:
-        second = (
-            "Rows from the same draw that the model never saw are the fair comparison, and against "
-            f"them the score is inflated by {inflation}."
-        )
-    else:
-        second = (
-            "Rows from the same draw that the model never saw are the fair comparison, and against "
-            f"them no inflation is shown ({inflation}). The upper end says how much inflation "
-            "cannot be ruled out; the rest of the gain is skill at these templates, since held-out "
-            "rows show it as well. So the correction has nothing to correct here, and we can only "
-            "check whether it does harm."
-        )
-    correction, control = (difference_text(most, name) for name in ("correction", "control"))
-    if most["control_low"] <= 0 <= most["control_high"]:
-        third = (
-            "Without the half of the rows that the detector finds most familiar, the score changes "
-            f"by {correction}. The same step changes the score of rows that the model never saw by "
-            f"{control}. This interval contains zero, so we see no harm, as far as an interval of "
-            "this width can tell."
-        )
-    else:
-        third = (
-            "Without the half of the rows that the detector finds most familiar, the score changes "
-            f"by {correction}. But the same step also changes the score of rows that the model "
-            f"never saw, by {control}, since familiar rows are not as hard as others. So this "
-            "correction cannot be trusted, and held-out rows are needed."
-        )
-    return " ".join([first, second, third])
