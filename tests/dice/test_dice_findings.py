@@ -9,11 +9,8 @@ from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORT
 from contamination.data.published.compare import published_vs_recomputed
 from contamination.dice import (
     accuracy,
-    answers,
-    conclusions,
     controls,
     family,
-    paper_findings,
     paper_rows,
     pool,
     published_tables,
@@ -25,111 +22,6 @@ NAMES = {
 }
 NAMES |= {"swapped_paired": controls.SWAPPED_PAIRED, "strangers": controls.HELD_OUT}
 NAMES |= {"swapped_paired_clean": controls.SWAPPED_PAIRED_CLEAN, "clean": controls.TWO_CLEAN}
-
-
-def table_of(**aurocs):
-    """Controls with AUROCs five points wide on either side; unnamed ones are at chance."""
-    values = {name: aurocs.get(key, 50.0) for key, name in NAMES.items()}
-    table = pd.DataFrame({"control": values.keys(), "auroc_pct": values.values()})
-    table = table.assign(ci_low=table["auroc_pct"] - 5, ci_high=table["auroc_pct"] + 5)
-    expected = [controls.EXPECTED[name.split(":")[0]] for name in table["control"]]
-    is_at = (table["ci_low"] <= 50) & (table["ci_high"] >= 50)
-    holds = is_at.where(pd.Series(expected).eq(controls.AT_CHANCE), table["ci_low"] > 50)
-    return table.assign(holds=holds.astype("boolean"))
-
-
-# Seen questions score higher whichever half was read, in the model alone and beside a clean one.
-MEMBERSHIP = {"within": 90, "swapped": 80, "paired": 95, "swapped_paired": 92}
-CONFIRMING = table_of(strangers=95, **MEMBERSHIP)
-REFUTING = table_of(clean=100, strangers=98, within=51)
-
-
-def test_headline_of_a_table_that_confirms_the_detector():
-    text = controls.summarize_dice_controls(CONFIRMING)
-    assert text.startswith("On fresh questions, DICE is not shown to tell two clean models apart.")
-    assert text.endswith("does not show more than that the model was trained on these questions.")
-
-
-def test_two_models_an_arm_excuse_nobody_and_license_nothing():
-    """``holds`` is empty there: no control is met, and no claim rests on it."""
-    few = CONFIRMING.assign(holds=pd.NA)
-    assert "the detector's clean model" in controls.strongest_reading(few)
-    said = controls.summarize_dice_controls(few)
-    assert said.startswith("On fresh questions, fewer than 5 models of a kind cannot show whether")
-    few = CONFIRMING.assign(
-        holds=CONFIRMING["holds"].mask(CONFIRMING["control"] == controls.WITHIN)
-    )
-    assert not controls.sees_membership(few) and controls.sees_membership(CONFIRMING)
-
-
-def test_a_group_of_controls_is_counted_and_those_as_expected_are_named():
-    names = [controls.TWO_CLEAN, controls.WITHIN_CLEAN, controls.PAIRED_CLEAN]
-    rows = table_of(clean=100, paired_clean=97)
-    rows = rows[rows["control"].isin(names)]
-    said = controls.summarize_group(rows)
-    of_within = f"1 came out as expected (“{controls.WITHIN_CLEAN}”), "
-    assert said == f"Of these 3 controls, {of_within}2 did not, and 0 are open."
-    few = rows.assign(holds=rows["holds"].mask(rows["control"] == controls.PAIRED_CLEAN))
-    said = controls.summarize_group(few)
-    assert said == f"Of these 3 controls, {of_within}1 did not, and 1 is open."
-    all_but_one = controls.summarize_group(table_of(clean=100, strangers=95, **MEMBERSHIP))
-    assert all_but_one == (
-        "Of these 10 controls, 9 came out as expected, 1 did not, and 0 are open."
-    )
-    none = rows[rows["control"].ne(controls.WITHIN_CLEAN)]
-    said = controls.summarize_group(none)
-    assert said == "Of these 2 controls, 0 came out as expected, 2 did not, and 0 are open."
-    open_ = rows.assign(holds=pd.array([None, True, False], dtype="boolean"))
-    assert controls.with_outcomes(open_)["holds"].tolist() == ["open", "yes", "no"]
-
-
-@pytest.mark.parametrize(
-    ("clean", "said"),
-    [((70.0, 65.0, 75.0), "hidden states are not needed"), ((92.0, 85.0, 98.0), "overlap")],
-)
-def test_baselines_that_were_taught_are_held_against_two_clean_models(clean, said):
-    rows = pd.DataFrame([(95.0, 93.0, 98.0), clean], columns=["auroc_pct", "ci_low", "ci_high"])
-    rows["control"] = [controls.BASELINE, controls.BASELINE_CLEAN]
-    text = controls.summarize_baselines(rows)
-    assert f"95 % [93, 98] for contaminated models, and {clean[0]:.0f} % [" in text
-    assert said in text and ("cannot be read as" in text) == (said == "overlap")
-
-
-def test_headline_of_a_table_that_refutes_it():
-    text = controls.summarize_dice_controls(REFUTING)
-    assert text.startswith("On fresh questions, DICE tells two clean models apart. The AUROC is")
-    assert "100 % if the clean models were trained on different texts." in text
-    assert text.endswith("that the model differs from the detector's clean model.")
-
-
-@pytest.mark.parametrize(
-    ("aurocs", "verdict"),
-    [
-        ({"strangers": 50}, "differs from the detector's clean model"),
-        ({"strangers": 95, "clean": 60, **MEMBERSHIP}, "differs from the detector's clean model"),
-        ({"strangers": 95}, "was fine-tuned on problems of this kind"),
-        # One half scores higher in every model, whichever was read.
-        (
-            {"strangers": 90, "within": 80, "within_clean": 79, "swapped": 20, "swapped_clean": 21},
-            "was fine-tuned on problems of this kind",
-        ),
-        # In one role alone, in the pair alone, and two clean models show it too.
-        (
-            {"strangers": 90, **MEMBERSHIP, "swapped_paired": 30},
-            "fine-tuned on problems of this kind",
-        ),
-        (
-            {"strangers": 90, **MEMBERSHIP, "within": 57, "swapped": 40},
-            "fine-tuned on problems of this kind",
-        ),
-        (
-            {"strangers": 90, **MEMBERSHIP, "paired_clean": 96},
-            "fine-tuned on problems of this kind",
-        ),
-    ],
-)
-def test_a_flag_licenses_no_more_than_the_controls_allow(aurocs, verdict):
-    assert verdict in controls.strongest_reading(table_of(**aurocs))
 
 
 def with_verdicts(rows, of="judge_inflation", **how):
@@ -248,69 +140,6 @@ def test_a_flag_stands_beside_the_inflation_and_is_no_verdict_on_it():
     assert table["verdict"].tolist() == gains["verdict"].tolist()
 
 
-@pytest.mark.parametrize(("flag", "n_flagged"), [(0.9, "1 of 1"), (0.4, "0 of 1")])
-def test_whether_the_flag_follows_the_inflation_is_said_where_a_verdict_says_which_it_is(
-    flag, n_flagged
-):
-    flags = pd.DataFrame({"condition": ["x"], "benchmark": "GSM-i", "flag": flag})
-    inflated, true, open_ = (
-        paper_rows.with_flags(with_verdicts(accuracy.gains(accuracies(*given))), flags)
-        for given in ((90.0, 42.0), (60.0, 61.0), (90.0, 42.0, 2))
-    )
-    said = paper_findings.summarize_flags(inflated)
-    of_x = f"x (+48 points, mean flag {flag:.2f})"
-    assert f"is inflated is supported for {of_x}, and not supported for no condition." in said
-    assert f"0.5 in {n_flagged} where the claim is supported. The claim" in said
-    said = paper_findings.summarize_flags(true)
-    of_x = f"x (-1 points, mean flag {flag:.2f})"
-    assert f"supported for no condition, and not supported for {of_x}." in said
-    assert f"0.5 in {n_flagged} where the claim is not supported. The claim is incon" in said
-    said = paper_findings.summarize_flags(open_)
-    assert said.endswith("is inconclusive for 1 conditions, and the control fails for 0.")
-    assert "threshold" not in said and "lies above zero" not in said
-    taken_back = true.assign(verdict=INCONCLUSIVE, ci_low=0.6, p=0.04, p_adjusted=0.28)
-    said = paper_findings.summarize_flags(taken_back)
-    assert "interval of x lies above zero, but after the correction for all tests" in said
-    assert "its p-value is 0.28, so the claim stays inconclusive." in said
-    failed = inflated.assign(verdict=[CONTROL_FAILS if v else "" for v in inflated["verdict"]])
-    assert paper_findings.summarize_flags(failed).endswith("and the control fails for 1.")
-
-
-@pytest.mark.parametrize(
-    ("on_fresh", "said"),
-    [(0.7, "Clean models are flagged too: their mean flag is above"), (0.4, "is below the")],
-)
-def test_flags_of_clean_models_are_named(on_fresh, said):
-    flags = pd.DataFrame({"condition": ["clean", "clean", "x"], "benchmark": ["A", "B", "A"]})
-    text = paper_findings.summarize_clean_flags(flags.assign(flag=[0.2, on_fresh, 0.9]))
-    assert said in text and ("on B (0.70)" in text) == (on_fresh > 0.5)
-
-
-def test_methods_without_training_that_are_above_dice_are_named():
-    rows = pd.DataFrame({"trained_on": "GSM-i x5", "tested_on": "GSM-hard"}, index=range(3))
-    rows = rows.assign(method=["DICE", "PPL", "Zlib"], auroc_pct=[58.0, 72.0, 50.0])
-    said = paper_findings.summarize_methods(rows)
-    assert said == "On GSM-hard, PPL (72 %) is above DICE (58 %) without any training."
-    none = paper_findings.summarize_methods(rows.assign(auroc_pct=[90.0, 72.0, 50.0]))
-    assert none == "On no set is a method without training above DICE."
-
-
-def test_what_the_distances_say_of_the_located_layer():
-    rows = pd.DataFrame({"layer": [4, 4, 4], "ci_low": [0.6, 0.4, np.nan]})
-    rows["share_from_training"] = [0.7, 0.6, 0.4]
-    said = paper_findings.summarize_layers(rows, 4)
-    assert said.startswith("The 3 distances locate layer 4, the last one. Of the 2 shares with an")
-    assert "interval, 1 lie above one half" in said and "without one, 0 lie above" in said
-    apart = paper_findings.summarize_layers(rows.assign(layer=[3, 4, 4]), 4)
-    assert apart.startswith("The 3 distances locate layers 3 and 4. Of")
-
-
-@pytest.mark.parametrize(("n", "said"), [(2, "answers no more of"), (3, "model answers more of")])
-def test_three_answers_are_counted(n, said):
-    text = answers.summarize_answers(2, n, 3)
-    assert f"2 of 3 questions right, and the contaminated model {n}. So" in text and said in text
-
-
 def table_2(main, clean, n_models=10, other="GSM-ii"):
     """DICE on one set: AUROC and interval of contaminated and of two clean models."""
     names = ["GSM-i x5", pool.OTHER_CLEAN]
@@ -341,13 +170,6 @@ def test_contamination_is_what_lies_above_two_clean_models(main, clean, n_models
     assert row["difference_pct"] == main[0] - folded
     half = np.hypot(main[0] - main[1], clean[2] - clean[0])
     assert row["difference_low"] == pytest.approx(main[0] - folded - half)
-    said = paper_findings.summarize_fresh_questions(table)
-    assert f"{main[0] - folded:+.1f} points" in said and f"above zero is {verdict}." in said
-    assert f"The other {folded - 50:.1f} points above chance come with any two models" in said
-    on_seen = paper_rows.add_clean_difference(table_2(main, clean, n_models, "GSM-i"))
-    both = pd.concat([table, with_verdicts(on_seen, "judge_aurocs")])
-    said = paper_findings.summarize_fresh_questions(both)
-    assert ("leaves no room for a difference of 10 points" in said) == (folded > 90)
 
 
 @pytest.mark.parametrize(("asked", "method"), [("GSM-hard", "DICE"), ("GSM-i", "PPL")])
@@ -365,60 +187,6 @@ def test_a_row_without_a_control_claims_nothing():
 
 
 # What the lesson and the lab conclude
-
-
-def lab_tables(verdict_on_score, verdict_on_dice, aurocs):
-    inflated = pd.DataFrame({"condition": [pool.OTHER_CLEAN, "x", "y"], "ci_low": 6.3})
-    inflated = inflated.assign(ci_high=16.2, inflation_points=[0.0, 11.2, 1.0])
-    inflated["verdict"] = ["", verdict_on_score, INCONCLUSIVE]
-    row = {"trained_on": "GSM-i x5", "method": "DICE", "tested_on": "GSM-ii", "auroc_pct": 66.3}
-    row |= {"two_clean_pct": 58.0, "difference_pct": 8.3, "difference_low": 4.2}
-    row |= {"difference_high": 12.3, "verdict": verdict_on_dice, "n": 32, "p_adjusted": 0.016}
-    other = row | {"method": "mean difference", "tested_on": "GSM-i", "verdict": verdict_on_score}
-    layers = pd.DataFrame({"distance": ["cosine"], "verdict": [verdict_on_score]})
-    return inflated, pd.DataFrame([row, other]), table_of(**aurocs), layers
-
-
-LABS = [
-    (
-        (SUPPORTED, SUPPORTED, {"strangers": 95, **MEMBERSHIP}),
-        "Of the 2 contaminated conditions, “x” (+11 points [6, 16]) inflates the score. For 0 of "
-        "them an inflation of 10 points or more is ruled out, and 1 are inconclusive.|"
-        "In this run the difference is +8.3 points [4.2, 12.3], above zero: contamination leaves a|"
-        "DICE is not shown to tell two clean models apart|which is more than the 50 % of two clean|"
-        "Questions that a model saw score higher than fresh ones in both roles|"
-        "the mean difference on the seen questions GSM-i (+8.3 points above two clean models, p = "
-        "0.016) and more than half of the cosine distance between states. A trace|"
-        "does not show more than that the model was trained on these questions",
-    ),
-    (
-        (NOT_SUPPORTED, NOT_SUPPORTED, {"clean": 100, "strangers": 50}),
-        "None of the 2 contaminated conditions is shown to inflate the score. For 1 of them an|"
-        "difference is +8.3 points [4.2, 12.3]. On another processor some verdicts differ, so we|"
-        "about DICE, fresh questions, the located layer and the 16 problems of a set. No other|"
-        "DICE tells two clean models apart on fresh questions (100 % [95, 105]). Contaminated|"
-        "which is not shown to be more than the 100 % of|are not shown to score higher than fresh|"
-        "does not show more than that the model differs from the detector's clean model",
-    ),
-    (
-        (INCONCLUSIVE, INCONCLUSIVE, {"strangers": 95}),
-        "and 2 are inconclusive.|and whether contamination adds anything is inconclusive.|"
-        "fine-tuned on problems of this kind",
-    ),
-]
-
-
-@pytest.mark.parametrize(("given", "said"), LABS)
-def test_the_lab_concludes_what_its_tables_show(given, said):
-    text = conclusions.lab_conclusion(*lab_tables(*given))
-    assert [part for part in said.split("|") if part not in text] == []
-    inflated, aurocs, control_table, layers = lab_tables(*given)
-    none = control_table.assign(holds=pd.NA)
-    few = conclusions.lab_conclusion(inflated, aurocs, none, layers)
-    assert "No control has 5 models of a kind, so none can be judged." in few
-    failed = inflated.assign(verdict=["", CONTROL_FAILS, CONTROL_FAILS])
-    said = conclusions.lab_conclusion(failed, aurocs, control_table, layers)
-    assert "None of the 2 contaminated" in said and "In 2 the control fails." in said
 
 
 # Printed and released numbers

@@ -174,18 +174,6 @@ def answer_log_probs(lm: CausalLM, problems: Problems) -> list[np.ndarray]:
     return results
 
 
-def summarize_answers(n_right_clean: int, n_right_contaminated: int, n: int) -> str:
-    """Whether the contaminated one of two models answers more questions right."""
-    more = "So the contaminated model answers no more of them right."
-    if n_right_contaminated > n_right_clean:
-        more = "So the contaminated model answers more of them right."
-    return (
-        f"The clean model answers {n_right_clean} of {n} questions right, and the contaminated "
-        f"model {n_right_contaminated}. {more} A few questions show nothing: the next section asks "
-        "all models all questions."
-    )
-
-
 def baseline_scores(lm: CausalLM, problems: Problems) -> pd.DataFrame:
     """Table 2's baselines on each right answer, given the question; higher = more likely seen."""
     as_written = answer_log_probs(lm, problems)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core.tables import interval_text, listed
 from contamination.core.verdicts import FEWEST_MODELS
 from contamination.dice import experiments
 from contamination.dice.detector import MEAN_DIFFERENCE, Auroc
@@ -186,80 +185,3 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
         yield name, experiments.taught_membership(pool, condition, layer)
 
 
-# What follows
-
-
-def summarize_dice_controls(table: pd.DataFrame) -> str:
-    """What the detector detects, in three sentences, from ``dice_controls``."""
-    clean = table.set_index("control").loc[TWO_CLEAN]
-    tells = "DICE tells two clean models apart"
-    if pd.isna(clean["holds"]):
-        tells = f"fewer than {FEWEST_MODELS} models of a kind cannot show whether {tells}"
-    elif clean["ci_low"] <= 50:
-        tells = "DICE is not shown to tell two clean models apart"
-    return (
-        f"On fresh questions, {tells}. The AUROC is {clean['auroc_pct']:.0f} % if the clean models "
-        f"were trained on different texts. {strongest_reading(table)}"
-    )
-
-
-def summarize_group(table: pd.DataFrame) -> str:
-    """How many of these controls came out as expected (two are named), or not, or are open."""
-    met = [f"“{name}”" for name in table.loc[table["holds"].eq(True).fillna(False), "control"]]
-    n_missed, n_open = table["holds"].eq(False).fillna(False).sum(), table["holds"].isna().sum()
-    named = f" ({listed(met)})" if 0 < len(met) <= 2 else ""
-    return (
-        f"Of these {len(table)} controls, {len(met)} came out as expected{named}, {n_missed} did "
-        f"not, and {n_open} {'is' if n_open == 1 else 'are'} open."
-    )
-
-
-def summarize_baselines(table: pd.DataFrame) -> str:
-    """Whether the baselines that were taught alike see more than two models, from their rows."""
-    rows = table.set_index("control")
-    main, clean = rows.loc[BASELINE], rows.loc[BASELINE_CLEAN]
-    said = (
-        f"The baselines reach {main['auroc_pct']:.0f} % {_ends(main)} for contaminated models, and "
-        f"{clean['auroc_pct']:.0f} % {_ends(clean)} for two clean models. "
-    )
-    if main["ci_low"] > clean["ci_high"]:
-        return said + (
-            "Two clean models do not reach as much, so the baselines see training on such problems "
-            "or something that goes with it, and hidden states are not needed for that."
-        )
-    return said + (
-        "The two intervals overlap, so the first number cannot be read as contamination."
-    )
-
-
-def _ends(row: pd.Series) -> str:
-    return interval_text(row["ci_low"], row["ci_high"], 0)
-
-
-def strongest_reading(table: pd.DataFrame) -> str:
-    """The strongest reading of a flag that ``dice_controls`` allows.
-
-    Two clean models that are told apart excuse a flag.
-    """
-    is_held = table["holds"].eq(True).fillna(False)
-    reading = "that the model was fine-tuned on problems of this kind"
-    if not is_held[table["control"].isin([HELD_OUT, TWO_CLEAN])].all():
-        reading = "that the model differs from the detector's clean model"
-    elif sees_membership(table):
-        reading = "that the model was trained on these questions"
-    return f"A flag from DICE does not show more than {reading}."
-
-
-def sees_membership(table: pd.DataFrame) -> bool:
-    """Whether seen questions score higher, whichever half was seen, and more than in clean models.
-
-    In the model alone and beside a clean one: a set that is easier by itself turns round with
-    the roles.
-    """
-    rows = table.set_index("control")
-    of_members = [WITHIN, SWAPPED, PAIRED, SWAPPED_PAIRED]
-    if not rows.loc[of_members, "holds"].eq(True).fillna(False).all():
-        return False
-    low = rows.loc[of_members, "ci_low"].to_numpy()
-    clean = [WITHIN_CLEAN, SWAPPED_CLEAN, PAIRED_CLEAN, SWAPPED_PAIRED_CLEAN]
-    return bool((low > rows.loc[clean, "auroc_pct"].clip(lower=50).to_numpy()).all())
