@@ -21,7 +21,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from pytest import MonkeyPatch
 from traitlets.config import Config
 
-from contamination.core import claims, run, storage
+from contamination.core import run, storage, verdicts
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src/contamination"
@@ -125,8 +125,8 @@ def assert_verdicts(manifest: Path, outputs: Path) -> None:
         if not name.startswith("tables/"):
             continue
         table, stem = pd.read_csv(outputs / name), Path(name).stem
-        claims.check_table(table, stem)
-        if stem in claims.CLAIMS and stem not in DISPLAYED:
+        verdicts.check_table(table, stem)
+        if stem in verdicts.CLAIMS and stem not in DISPLAYED:
             assert "verdict" in table, f"{stem} has a claim in CLAIMS and no column verdict"
 
 

@@ -14,7 +14,7 @@ from test_audit import prepared, tiny_folder  # noqa: F401 (a fixture)
 from contamination.audit import announcing, auditing, completing, internals, options, plan, quizzing
 from contamination.audit.prepared import DCQ, DICE, METHODS, MIN_K, REPLICATION, prepare
 from contamination.audit.settings import Settings
-from contamination.core import claims, run, storage
+from contamination.core import run, storage, verdicts
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -155,7 +155,7 @@ def test_the_verdict_on_a_level_needs_every_rule_below_it():
     lucky = rule | {"control": "lucky", "ci_low_pct": 50.0, "ci_high_pct": 100.0}
     judged = quizzing.with_verdict(levels, pd.concat([rules, pd.DataFrame([lucky])])).iloc[0]
     assert (judged["strongest_rule"], judged["verdict"]) == ("lucky", CONTROL_FAILS)
-    claims.check_table(pd.DataFrame([judged]), "audit_dcq")
+    verdicts.check_table(pd.DataFrame([judged]), "audit_dcq")
 
 
 @pytest.mark.parametrize("share, interval", [(0, (0, 0.49)), (100, (0.51, 1))])
@@ -309,7 +309,7 @@ def test_completed_instances_are_held_against_the_quiz_instance_by_instance(park
         row = auditing.paper_tables(found_by(audit))["audit_reciprocal"].iloc[0]
     assert (row["n"], row["n_replicas"], row["n_right_best_quiz"]) == (8, 8, 6)
     assert row["expected_if_independent"] == 6 and row["verdict"] == NOT_SUPPORTED
-    claims.check_table(pd.DataFrame([row]), "audit_reciprocal")
+    verdicts.check_table(pd.DataFrame([row]), "audit_reciprocal")
 
 
 # Min-k% Prob and DICE
@@ -348,7 +348,7 @@ def test_a_labelled_file_gives_every_score_beside_the_words_alone(tiny_folder, t
     assert tables["audit_min_k_words"]["verdict"].eq(SUPPORTED).any()
     pair = tables["audit_dice"].set_index("comparison")
     assert pair.loc[internals.TARGET, "auroc_pct"] == 50 and evidence.loc[DICE, "value"] == 0.5
-    claims.check_table(tables["audit_dice"], "audit_dice")
+    verdicts.check_table(tables["audit_dice"], "audit_dice")
 
 
 def test_splits_are_scored_one_by_one_and_the_first_is_the_audit_s(

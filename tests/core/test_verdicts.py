@@ -5,7 +5,6 @@ import math
 import pandas as pd
 import pytest
 
-from contamination.core.claims import check_table
 from contamination.core.verdicts import (
     CONTROL_FAILS,
     INCONCLUSIVE,
@@ -13,6 +12,7 @@ from contamination.core.verdicts import (
     NOT_SUPPORTED,
     SUPPORTED,
     Claim,
+    check_table,
     check_verdicts,
     strongest,
 )
@@ -94,8 +94,8 @@ def test_other_words_are_refused_and_blank_cells_are_not():
         ("audit", "verdict", "yes", 'audit, column verdict: "yes" is not a verdict'),
         (None, "verdict", "yes", 'displayed table, column verdict: "yes" is not a verdict'),
         ("audit", "easy_verdict", "no", 'column easy_verdict: "no" is not a verdict'),
-        ("new_table", "verdict", SUPPORTED, 'add "new_table" to CLAIMS'),
-        ("audit", "easy_verdict", SUPPORTED, 'add "audit_easy" to CLAIMS'),
+        ("new_table", "verdict", SUPPORTED, 'add "new_table" to core/claims.csv'),
+        ("audit", "easy_verdict", SUPPORTED, 'add "audit_easy" to core/claims.csv'),
     ],
 )
 def test_a_table_is_refused_for_another_word_or_without_a_claim(name, column, word, message):

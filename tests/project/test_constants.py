@@ -9,7 +9,7 @@ from notebook_files import DISPLAYED, NOTEBOOKS, ROOT
 
 from contamination.audit import lab_models
 from contamination.core import scores
-from contamination.core.claims import CLAIMS
+from contamination.core.verdicts import CLAIMS
 from contamination.dcq.respondents import ANSWER_RULE
 from contamination.models import judging
 

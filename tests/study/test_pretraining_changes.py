@@ -6,8 +6,13 @@ import pytest
 from made_pretraining import SEEDS, made_scores
 from notebook_files import ROOT
 
-from contamination.core.claims import CLAIMS
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED
+from contamination.core.verdicts import (
+    CLAIMS,
+    CONTROL_FAILS,
+    INCONCLUSIVE,
+    NOT_SUPPORTED,
+    SUPPORTED,
+)
 from contamination.study import pretraining as arm
 from contamination.study import pretraining_changes as changes
 from contamination.study import row_pools

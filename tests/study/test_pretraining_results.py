@@ -7,8 +7,13 @@ from made_pretraining import SEEDS, made_scores, made_shares
 from notebook_files import ROOT
 from scipy import stats
 
-from contamination.core.claims import CLAIMS
-from contamination.core.verdicts import INCONCLUSIVE, NOT_SUPPORTED, SUPPORTED, check_verdicts
+from contamination.core.verdicts import (
+    CLAIMS,
+    INCONCLUSIVE,
+    NOT_SUPPORTED,
+    SUPPORTED,
+    check_verdicts,
+)
 from contamination.study import (
     crossed,
     pretraining_scores,

@@ -8,7 +8,7 @@ from tiny_models import gguf_of, tiny_llama
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from contamination.core import claims, storage
+from contamination.core import storage, verdicts
 from contamination.core.scores import LOWERCASE, MIN_K, MIN_K_PLUS_PLUS, PPL, ZLIB
 from contamination.core.verdicts import SUPPORTED, check_verdicts
 from contamination.data import published
@@ -147,7 +147,7 @@ def test_stored_tables_were_made_with_the_profile_that_is_here():
 
 def test_stored_tables_have_known_verdicts():
     for name, table in real_model.stored().items():
-        claims.check_table(table, name)
+        verdicts.check_table(table, name)
 
 
 def test_what_is_not_stored_is_named():

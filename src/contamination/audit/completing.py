@@ -11,9 +11,9 @@ from contamination.audit import rows as read
 from contamination.audit.finding import Finding, Target
 from contamination.audit.plan import audit_prompts, cheat_prompts, completion_requests
 from contamination.audit.prepared import JUDGE, MODEL, REPLICATION, UNSEEN, Audit, RunEndpoints
-from contamination.core.claims import CLAIMS
 from contamination.core.statistics import share_interval
 from contamination.core.verdicts import (
+    CLAIMS,
     CONTROL_FAILS,
     INCONCLUSIVE,
     NOT_RUN,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from contamination.core.claims import CLAIMS
 from contamination.core.verdicts import (
+    CLAIMS,
     NOT_RUN,
     Claim,
     check_verdicts,

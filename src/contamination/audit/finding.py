@@ -16,8 +16,7 @@ import pandas as pd
 from contamination.audit.evidence import Evidence, verdict
 from contamination.audit.prepared import Audit
 from contamination.core import statistics
-from contamination.core.claims import CLAIMS
-from contamination.core.verdicts import FEWEST_MODELS, strongest
+from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, strongest
 from contamination.models.causal import CausalLM
 from contamination.models.chat import ERROR, OK, REFUSED, Endpoint
 

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from contamination.audit.evidence import verdict
-from contamination.core.claims import CLAIMS
 from contamination.core.statistics import share_difference_interval
-from contamination.core.verdicts import CONTROL_FAILS, SUPPORTED
+from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, SUPPORTED
 from contamination.dcq.comparison import FEWEST_QUIZZES
 
 GAP = "gap to"

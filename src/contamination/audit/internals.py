@@ -24,9 +24,8 @@ from contamination.audit.prepared import (
 )
 from contamination.audit.rows import load_with_comparison
 from contamination.core import blind, statistics
-from contamination.core.claims import CLAIMS
 from contamination.core.scores import min_k_score
-from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE
+from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, INCONCLUSIVE
 from contamination.dice.experiments import auroc_of_seed_pairs
 from contamination.dice.locate import EUCLIDEAN, commonest_layer, distances
 from contamination.dice.mixtures import SEEN

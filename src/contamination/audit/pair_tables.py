@@ -17,9 +17,8 @@ from contamination.audit import pair_flags
 from contamination.audit.local_models import load_model
 from contamination.audit.pairs import UNKNOWN, Pairs, measured_pairs, trained_pairs
 from contamination.audit.settings import Pairs as Told
-from contamination.core.claims import CLAIMS
 from contamination.core.statistics import end_p, share_difference_interval, with_p_adjusted
-from contamination.core.verdicts import FEWEST_MODELS, INCONCLUSIVE
+from contamination.core.verdicts import CLAIMS, FEWEST_MODELS, INCONCLUSIVE
 from contamination.dice import paper_rows, published_tables
 from contamination.dice.accuracy import DOSE_NAMES, accuracy_rows, gains
 from contamination.dice.family import judge_inflation, judge_layers

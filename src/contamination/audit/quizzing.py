@@ -19,9 +19,8 @@ from contamination.audit.options import quizzes_of
 from contamination.audit.prepared import DCQ, MODEL, RANKING, UNSEEN, Audit, RunEndpoints, ask
 from contamination.audit.rows import Rows
 from contamination.audit.settings import INSTRUCT
-from contamination.core.claims import CLAIMS
 from contamination.core.statistics import share_interval
-from contamination.core.verdicts import INCONCLUSIVE, SUPPORTED, strongest
+from contamination.core.verdicts import CLAIMS, INCONCLUSIVE, SUPPORTED, strongest
 from contamination.dcq import contaminating, controls, respondents
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.comparison import answers_of as answers_by_position

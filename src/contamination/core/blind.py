@@ -32,8 +32,8 @@ from contamination.core.blind_scores import (
     feasible_folds,
     scorer_of,
 )
-from contamination.core.claims import CLAIMS
 from contamination.core.overlap import ngram_overlap_share
+from contamination.core.verdicts import CLAIMS
 
 COLUMNS = ["baseline", "n_members", "n_non_members", "auc", "ci_low", "ci_high", "p"]
 COLUMNS += ["permutation_null", "permutation_high", "p_value", "tpr_at_5_fpr", "overlap_pct"]

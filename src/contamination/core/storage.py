@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core import claims, visible
+from contamination.core import verdicts, visible
 
 OUTPUTS_VARIABLE = "CONTAMINATION_OUTPUTS"
 STAGING_VARIABLE = "CONTAMINATION_STAGING"
@@ -342,7 +342,7 @@ class Outputs:
 
         ValueError for a verdict column with another word, or without a registered claim.
         """
-        claims.check_table(table, name)
+        verdicts.check_table(table, name)
         write_csv(self._target / "tables" / f"{name}.csv", table)
         return table
 

@@ -1,6 +1,6 @@
 """The five verdicts, and the rules by which an interval and its control lead to one of them.
 
-A column ``verdict`` answers one claim, which ``core.claims`` registers with the smallest effect
+A column ``verdict`` answers one claim, which ``claims.csv`` registers with the smallest effect
 that would matter. A row that makes no claim is blank. Controls have a column ``holds`` (did the
 control come out as it must?) and no verdict.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
@@ -101,3 +102,40 @@ def check_verdicts(words: Iterable[object]) -> None:
     given = {str(word) for word in words if not (pd.isna(word) or word == "")}
     if unknown := given - {*VERDICTS}:
         raise ValueError(f'"{min(unknown)}" is not a verdict: use one of {", ".join(VERDICTS)}')
+
+
+def _read_claims() -> dict[str, Claim]:
+    claims = pd.read_csv(Path(__file__).with_name("claims.csv"), index_col="table")
+    return {
+        str(name): Claim(row["claim"], row["null"], row["smallest_effect"], row["unit"])
+        for name, row in claims.iterrows()
+    }
+
+
+# By name of the table, without ".csv". The smallest effects were chosen after the first results
+# had been seen, except where a protocol fixed them before.
+CLAIMS = _read_claims()
+
+
+def check_table(table: pd.DataFrame, name: str | None = None) -> None:
+    """ValueError, one line, for a table whose verdicts are no verdicts or answer no known claim.
+
+    Columns of verdicts are ``verdict``, those that end in ``_verdict``, and next to a ``verdict``
+    the column ``word``, which is the verdict before its control is asked.
+
+    Args:
+        name: of the table, which ``CLAIMS`` must know. The claim of a column ``easy_verdict``
+            is that of ``<name>_easy``. None for a table that is displayed and has no name.
+    """
+    whole = {"verdict", "word"} if "verdict" in table else set()
+    for column in map(str, table):
+        part = column.removesuffix("_verdict")
+        if part == column and column not in whole:
+            continue
+        try:
+            check_verdicts(table[column])
+        except ValueError as error:
+            raise ValueError(f"{name or 'displayed table'}, column {column}: {error}") from error
+        claim = name if part == column else f"{name}_{part}"
+        if name is not None and claim not in CLAIMS:
+            raise ValueError(f'{name}, column {column}: add "{claim}" to core/claims.csv')

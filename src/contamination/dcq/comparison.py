@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core.claims import CLAIMS
 from contamination.core.statistics import holm, percentile_interval
-from contamination.core.verdicts import INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED
+from contamination.core.verdicts import CLAIMS, INCONCLUSIVE, NOT_RUN, NOT_SUPPORTED
 from contamination.dcq.assessment import (
     POSITIONS,
     assess,

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
-from contamination.core.claims import CLAIMS
 from contamination.core.families import correct_family
 from contamination.core.statistics import end_p, share_difference_interval
-from contamination.core.verdicts import NOT_RUN
+from contamination.core.verdicts import CLAIMS, NOT_RUN
 from contamination.dcq.assessment import (
     CHOICES,
     POSITIONS,

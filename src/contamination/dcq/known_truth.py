@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from contamination.core.claims import CLAIMS
 from contamination.core.families import correct_family
 from contamination.core.statistics import end_p, share_difference_interval, share_interval
+from contamination.core.verdicts import CLAIMS
 from contamination.dcq.assessment import POSITIONS
 from contamination.dcq.contaminating import training_texts, with_wrong_label, without_label
 from contamination.dcq.controls import RULES, credits_of, rule_choices

@@ -7,10 +7,9 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from contamination.core.claims import CLAIMS
 from contamination.core.families import correct_family
 from contamination.core.statistics import end_p, percentile_interval
-from contamination.core.verdicts import strongest
+from contamination.core.verdicts import CLAIMS, strongest
 from contamination.dcq.assessment import resample_counts
 from contamination.dcq.comparison import answers_of, share_pct
 from contamination.dcq.controls import by_position, credits_of

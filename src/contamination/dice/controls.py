@@ -183,5 +183,3 @@ def _membership(pool: Pool, layer: int) -> Iterator[tuple[str, Auroc]]:
             yield name, experiments.auroc_within_models(pool, half, models, layer, *asked)
     for name, condition in ((WITHIN_TAUGHT, CONTAMINATED), (WITHIN_TAUGHT_CLEAN, CLEAN)):
         yield name, experiments.taught_membership(pool, condition, layer)
-
-

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from contamination.core.claims import CLAIMS
 from contamination.core.statistics import with_p_adjusted
-from contamination.core.verdicts import CONTROL_FAILS, INCONCLUSIVE, strongest
+from contamination.core.verdicts import CLAIMS, CONTROL_FAILS, INCONCLUSIVE, strongest
 from contamination.dice.accuracy import seen_and_fresh, within_floor
 from contamination.dice.mixtures import UNSEEN
 from contamination.dice.pool import OTHER_CLEAN

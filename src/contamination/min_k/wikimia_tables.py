@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from contamination.core import statistics, storage
 from contamination.core.blind import table_of_scores
 from contamination.core.blind_scores import fold_scores
-from contamination.core.claims import CLAIMS
+from contamination.core.verdicts import CLAIMS
 from contamination.data import partitions, published
 from contamination.data.sources import source_file
 from contamination.min_k.auc_tables import auc_rows, select

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from contamination.core.claims import CLAIMS
 from contamination.core.statistics import cohen_kappa, end_p, share_interval
-from contamination.core.verdicts import NOT_RUN
+from contamination.core.verdicts import CLAIMS, NOT_RUN
 from contamination.data.published import MATCH_KINDS
 from contamination.models.judging import NEAR_EXACT, rule_labels
 from contamination.replication.algorithm2 import is_contaminated

@@ -13,10 +13,9 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core import overlap
-from contamination.core.claims import CLAIMS
 from contamination.core.families import correct_family
 from contamination.core.statistics import end_p, share_difference_interval, share_interval
-from contamination.core.verdicts import ALPHA, CONTROL_FAILS, SUPPORTED
+from contamination.core.verdicts import ALPHA, CLAIMS, CONTROL_FAILS, SUPPORTED
 from contamination.models import bleurt
 from contamination.models.chat import ERROR, REFUSED, UNPARSABLE
 from contamination.models.judging import EXACT, INEXACT, NEAR_EXACT, rule_label

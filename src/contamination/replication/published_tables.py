@@ -6,10 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from contamination.core.claims import CLAIMS
 from contamination.core.families import correct_family
 from contamination.core.statistics import holm, mcnemar_p, share_difference_interval
-from contamination.core.verdicts import ALPHA
+from contamination.core.verdicts import ALPHA, CLAIMS
 from contamination.data.published import printed_cells
 from contamination.data.published.compare import CELL_KEYS, Reason, matches_printed
 from contamination.models.judging import EXACT, NEAR_EXACT, rule_labels

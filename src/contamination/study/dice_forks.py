@@ -20,9 +20,8 @@ import pandas as pd
 from scipy import stats
 
 from contamination.core import statistics
-from contamination.core.claims import CLAIMS
 from contamination.core.statistics import CHANCE
-from contamination.core.verdicts import FEWEST_MODELS
+from contamination.core.verdicts import CLAIMS, FEWEST_MODELS
 from contamination.data.partitions import format_instance
 from contamination.dice.detector import train_mlp
 from contamination.dice.fine_tuning import fine_tune_lab

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pandas as pd
 
-from contamination.core.claims import CLAIMS
 from contamination.core.families import withdraw_verdicts
 from contamination.core.statistics import end_p, with_p_adjusted
 from contamination.core.verdicts import (
+    CLAIMS,
     CONTROL_FAILS,
     INCONCLUSIVE,
     strongest,

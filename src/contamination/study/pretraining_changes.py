@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from contamination.core.claims import CLAIMS
-from contamination.core.verdicts import CONTROL_FAILS
+from contamination.core.verdicts import CLAIMS, CONTROL_FAILS
 from contamination.study.assignment import HELD_OUT
 from contamination.study.crossed import (
     Estimate,

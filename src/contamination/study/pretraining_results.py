@@ -14,10 +14,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from contamination.core.claims import CLAIMS
 from contamination.core.scores import PPL
 from contamination.core.statistics import holm
-from contamination.core.verdicts import ALPHA, Claim
+from contamination.core.verdicts import ALPHA, CLAIMS, Claim
 from contamination.study import reference_attack
 from contamination.study.assignment import HELD_OUT
 from contamination.study.conditions import VERBATIM

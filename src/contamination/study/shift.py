@@ -23,9 +23,8 @@ import numpy as np
 import pandas as pd
 
 from contamination.core import blind_scores
-from contamination.core.claims import CLAIMS
 from contamination.core.statistics import auc, auc_within, holm
-from contamination.core.verdicts import ALPHA, SUPPORTED
+from contamination.core.verdicts import ALPHA, CLAIMS, SUPPORTED
 from contamination.dcq.perturbation import quizzes_of_groups
 from contamination.lab import passages, world
 from contamination.lab.benchmarks import BENCHMARKS
